@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The errors a user can meet: one line each, saying what was tried, with which value, and what to do next."""
+
+from __future__ import annotations
+
+
+class TestbedError(Exception):
+    """A run, a build or a bar failed (exit code 1)."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+    exit_code = 1
+
+
+class UsageError(TestbedError):
+    """The user's mistake: a wrong key, value, file or argument (exit code 2)."""
+
+    exit_code = 2
+
+
+class SpecError(UsageError):
+    """A spec names an unknown key, or a value out of its range."""
+
+
+class TopologyError(UsageError):
+    """A topology cannot be what was asked for."""
+
+
+class WorkloadError(UsageError):
+    """A workload or a flow matrix is not valid."""
+
+
+class ResultError(UsageError):
+    """A folder is not a result, or not one that this version reads."""
+
+
+class KernelError(TestbedError):
+    """The lab kernel could not be found, fetched, patched or built."""
+
+
+class LabError(TestbedError):
+    """A lab did not boot, died or hung."""
+
+
+class ProtocolError(TestbedError):
+    """Another program broke a protocol: wrong magic, version, length or order."""
+
+
+class FabricError(TestbedError):
+    """The network that was built is not the one that was asked for."""

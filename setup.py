@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packaging. The sources of the C programs live beside the Python that uses them; `make programs` builds them into dc_gym/bin."""
+
+from setuptools import setup
+
+PARTS = ["kernel", "topologies", "traffic", "monitors"]
+
+setup(
+    packages=["dc_gym", "dc_gym.bench", *[f"dc_gym.{part}" for part in PARTS]],
+    include_package_data=True,
+)
