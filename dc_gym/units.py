@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantities with units, parsed once at the edge: '10Mbit/s' -> bit/s, '10us' -> ns, '400kB' -> bytes.
+
+Exact: Fraction inside, integers outside. A value that is not a whole number of base units is an error, not rounded.
+Rates and times are decimal; sizes are decimal (kB, MB, GB) or binary (KiB, MiB, GiB).
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from dc_gym.errors import SpecError
+
+RATE_UNITS = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
+TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+LARGEST = 2**63 - 1  # fits every signed 64-bit field further down
+
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(.*)", re.DOTALL)
+
+
+def parse_rate_bps(text: str, field: str = "rate") -> int:
+    """Bits per second of a text such as '10Mbit/s'."""
+    return _parse(text, field, RATE_UNITS, "10Mbit/s")
+
+
+def parse_time_ns(text: str, field: str = "time") -> int:
+    """Nanoseconds of a text such as '2.5us' (2500)."""
+    return _parse(text, field, TIME_UNITS, "10us")
+
+
+def parse_size_bytes(text: str, field: str = "size") -> int:
+    """Bytes of a text such as '400kB' (400,000) or '512MiB'."""
+    return _parse(text, field, SIZE_UNITS, "400kB")
+
+
+def format_rate(rate_bps: int) -> str:
+    """The shortest text that parses back to the same rate: 10_000_000 -> '10Mbit/s'."""
+    return _format(rate_bps, RATE_UNITS)
+
+
+def format_time(time_ns: int) -> str:
+    """The shortest text that parses back to the same time: 2500 -> '2.5us'."""
+    return _format(time_ns, TIME_UNITS)
+
+
+def format_size(size_bytes: int) -> str:
+    """The shortest text that parses back to the same size: 400_000 -> '400kB', 536_870_912 -> '512MiB'."""
+    return _format(size_bytes, SIZE_UNITS)
+
+
+def _parse(text: object, field: str, units: dict[str, int], example: str) -> int:
+    """The quantity in base units."""
+    found = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
+    if found is None or found[2] not in units:
+        raise SpecError(f"{field}: value {text!r} is not a number with a unit ({', '.join(units)}); write it like '{example}'")
+    value = Fraction(found[1]) * units[found[2]]
+    base = next(iter(units))
+    if value.denominator != 1:
+        raise SpecError(f"{field}: value {text!r} is not a whole number of {base}; round it")
+    if value > LARGEST:
+        raise SpecError(f"{field}: value {text!r} is above {LARGEST} {base}; give a smaller one")
+    return int(value)
+
+
+def _format(value: int, units: dict[str, int]) -> str:
+    """The shortest exact text; of two equally short ones that with the larger unit."""
+    base = next(iter(units))
+    if value < 0:
+        raise SpecError(f"{base}: value {value} is negative; give 0 or more")
+    texts = [_exact(value, scale) + unit for unit, scale in reversed(units.items()) if scale <= value]
+    return min(texts, key=len, default=f"0{base}")
+
+
+def _exact(value: int, scale: int) -> str:
+    """value / scale as a decimal number without rounding (every scale divides a power of ten)."""
+    whole, rest = divmod(value, scale)
+    digits = ""
+    while rest:
+        digit, rest = divmod(rest * 10, scale)
+        digits += str(digit)
+    return f"{whole}.{digits}" if digits else str(whole)

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network as plain data: hosts, switches, and the cables between their ports. Nothing here touches a kernel.
+
+Names are Mininet's: h1..hN, s1..sM, ports h1-eth0, s1-eth1, ...; the number after 'eth' is a switch port's OpenFlow number.
+Rates are bit/s, delays ns, sizes bytes. Queue sizes and thresholds are L2 frame bytes: without FCS (IEEE 802.3 counts it),
+preamble and gap, as Linux counts a packet in a qdisc.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from ipaddress import AddressValueError, IPv4Address
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from dc_gym.errors import TopologyError
+
+FRAME_BYTES = 1514  # a full frame: 14 bytes of Ethernet header, 1500 of IP
+LARGEST_QUEUE_BYTES = 2**31 - 1  # RED's thresholds are 31-bit numbers
+LONGEST_IFNAME = 15  # IFNAMSIZ without the terminating zero
+PREFIX_BITS = 8  # all hosts share 10.0.0.0/8
+
+T = TypeVar("T")
+Layer = Literal["edge", "agg", "core"]
+MarkingKind = Literal["none", "step", "iroko-thesis"]
+QueueKind = Literal["bfifo", "fq", "red"]
+
+_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "step": ("k_bytes",),
+    "iroko-thesis": ("min_bytes", "max_bytes", "limit_bytes", "avpkt_bytes", "burst_packets", "probability_ppm", "bandwidth_bps"),
+}
+
+
+def _require(holds: bool, what: str, value: object, remedy: str) -> None:
+    if not holds:
+        raise TopologyError(f"{what}: value {value!r} {remedy}")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine with one port."""
+
+    name: str
+    address: str  # IPv4
+    mac: str
+
+    def __post_init__(self) -> None:
+        _require_name("host", self.name)
+        try:
+            IPv4Address(self.address)
+        except AddressValueError:
+            raise TopologyError(f"host {self.name}: address {self.address!r} is not IPv4; write it like 10.0.0.1") from None
+        unicast = re.fullmatch(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}", self.mac) is not None
+        _require(unicast, f"mac of host {self.name}", self.mac, "is not a unicast MAC; write it like 02:00:00:00:00:01")
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """An output-queued switch."""
+
+    name: str
+    layer: Layer
+
+    def __post_init__(self) -> None:
+        _require_name("switch", self.name)
+        _require(self.layer in get_args(Layer), f"layer of switch {self.name}", self.layer, f"is not one of {get_args(Layer)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """How a switch port marks ECN.
+
+    'step': every packet that finds K bytes or more queued (DCTCP, SIGCOMM 2010, section 3.1, says more than K; RED compares so);
+    'iroko-thesis': RED's slope on an average, with the parameters of the thesis' table 1.
+    """
+
+    kind: MarkingKind = "none"
+    k_bytes: int = 0  # step: frame bytes
+    min_bytes: int = 0  # the rest: RED as tc-red(8) names it
+    max_bytes: int = 0
+    limit_bytes: int = 0
+    avpkt_bytes: int = 0
+    burst_packets: int = 0
+    probability_ppm: int = 0  # 100000 = 0.1
+    bandwidth_bps: int = 0
+
+    def __post_init__(self) -> None:
+        _require(self.kind in _PARAMETERS, "marking", self.kind, f"is unknown; one of: {', '.join(_PARAMETERS)}")
+        for each in fields(self)[1:]:
+            value = getattr(self, each.name)
+            if each.name in _PARAMETERS[self.kind]:
+                _require(value > 0, f"{each.name} of marking {self.kind}", value, "is not positive; give one above 0")
+            else:
+                _require(value == 0, f"{each.name} of marking {self.kind}", value, "means nothing here; leave it out")
+        if self.kind == "iroko-thesis":
+            self._check_slope()
+
+    def _check_slope(self) -> None:
+        low, high, limit = self.min_bytes, self.max_bytes, self.limit_bytes
+        _require(low < high, "min_bytes of RED", low, f"is not below max_bytes {high}; enlarge the buffer")
+        _require(high <= limit, "max_bytes of RED", high, f"is above limit_bytes {limit}; lower it")
+        _require(self.probability_ppm <= 10**6, "probability_ppm of RED", self.probability_ppm, "is above 1000000; lower it")
+
+
+NO_MARKING = Marking()
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The one queue of a port."""
+
+    limit_bytes: int
+    kind: QueueKind = "bfifo"
+    marking: Marking = NO_MARKING
+
+    def __post_init__(self) -> None:
+        limit, marking, kinds = self.limit_bytes, self.marking, get_args(QueueKind)
+        _require(self.kind in kinds, "queue kind", self.kind, f"is unknown; one of: {', '.join(kinds)}")
+        in_range = FRAME_BYTES <= limit <= LARGEST_QUEUE_BYTES
+        _require(in_range, "queue limit_bytes", limit, f"is not in {FRAME_BYTES}..{LARGEST_QUEUE_BYTES}; give room for a frame")
+        fits = (marking.kind != "none") == (self.kind == "red")
+        _require(fits, "queue kind", self.kind, f"does not fit marking {marking.kind}; 'red' marks, nothing else does")
+        _require(marking.k_bytes < limit, "k_bytes", marking.k_bytes, f"is not below the buffer of {limit}; lower it")
+        if marking.kind == "iroko-thesis":
+            same = marking.limit_bytes == limit
+            _require(same, "limit_bytes of RED", marking.limit_bytes, f"is not the queue's {limit}; give both the same")
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One end of a cable; the queue is that of its egress."""
+
+    node: str
+    ifname: str
+    queue: Queue
+
+    def __post_init__(self) -> None:
+        named = re.fullmatch(re.escape(self.node) + r"-eth(0|[1-9][0-9]*)", self.ifname) is not None
+        _require(named, f"ifname of a port of {self.node}", self.ifname, f"is not a Mininet name; write it like {self.node}-eth1")
+        short = len(self.ifname) <= LONGEST_IFNAME
+        _require(short, "ifname", self.ifname, f"is above {LONGEST_IFNAME} characters; shorten the node's name")
+
+    @property
+    def number(self) -> int:
+        """The number in the name; of a switch port its OpenFlow number."""
+        return int(self.ifname.rpartition("-eth")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Cable:
+    """A full-duplex link: each end serializes at the rate, then the frame travels for the delay."""
+
+    a: Port
+    b: Port
+    rate_bps: int
+    delay_ns: int
+
+    def __post_init__(self) -> None:
+        _require(self.a.node != self.b.node, f"cable {self.name}", self.a.node, "is on both ends; join two nodes")
+        _require(self.rate_bps > 0, f"rate_bps of cable {self.name}", self.rate_bps, "is not positive; give a rate above 0")
+        _require(self.delay_ns >= 0, f"delay_ns of cable {self.name}", self.delay_ns, "is negative; give 0 or more")
+
+    @property
+    def name(self) -> str:
+        return f"{self.a.ifname}--{self.b.ifname}"
+
+    def peer(self, ifname: str) -> Port:
+        """The other end."""
+        return self.b if ifname == self.a.ifname else self.a
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A whole network: connected, names unique, every host on exactly one cable to a switch."""
+
+    hosts: tuple[Host, ...]
+    switches: tuple[Switch, ...]
+    cables: tuple[Cable, ...]
+    _hosts: dict[str, Host] = field(init=False, repr=False, compare=False)
+    _switches: dict[str, Switch] = field(init=False, repr=False, compare=False)
+    _cables: dict[str, Cable] = field(init=False, repr=False, compare=False)
+    _ports: dict[str, tuple[Port, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ends = [port for cable in self.cables for port in (cable.a, cable.b)]
+        _require_unique("name", [host.name for host in self.hosts] + [switch.name for switch in self.switches])
+        _require_unique("address", [host.address for host in self.hosts])
+        _require_unique("mac", [host.mac for host in self.hosts])
+        _require_unique("ifname", [port.ifname for port in ends])
+        object.__setattr__(self, "_hosts", {host.name: host for host in self.hosts})
+        object.__setattr__(self, "_switches", {switch.name: switch for switch in self.switches})
+        object.__setattr__(self, "_cables", {port.ifname: cable for cable in self.cables for port in (cable.a, cable.b)})
+        object.__setattr__(self, "_ports", self._ports_by_node(ends))
+        self._check_hosts()
+        self._check_connected()
+
+    def _ports_by_node(self, ends: Iterable[Port]) -> dict[str, tuple[Port, ...]]:
+        found: dict[str, list[Port]] = {name: [] for name in (*self._switches, *self._hosts)}
+        for port in ends:
+            _require(port.node in found, f"node of port {port.ifname}", port.node, "is no host or switch of the graph; add it")
+            found[port.node].append(port)
+        return {node: tuple(sorted(ports, key=lambda port: port.number)) for node, ports in found.items()}
+
+    def _check_hosts(self) -> None:
+        for host in self.hosts:
+            ports = self._ports[host.name]
+            _require(len(ports) == 1, f"cables of host {host.name}", len(ports), "is not 1; a host has one port")
+            peer = self.peer(ports[0]).node
+            _require(peer in self._switches, f"peer of host {host.name}", peer, "is a host; put a switch between them")
+            marking = ports[0].queue.marking.kind
+            _require(marking == "none", f"marking of {ports[0].ifname}", marking, "is at a host; only switches mark")
+
+    def _check_connected(self) -> None:
+        first = next(iter(self._ports), None)
+        if first is None:
+            raise TopologyError("graph: it has 0 nodes; give it hosts and switches")
+        seen, todo = {first}, deque([first])
+        while todo:
+            new = [node for node in self.neighbours(todo.popleft()) if node not in seen]
+            seen.update(new)
+            todo.extend(new)
+        for node in self._ports:
+            _require(node in seen, "node", node, f"cannot be reached from {first}; connect it")
+
+    def ports(self) -> tuple[Port, ...]:
+        """Every port: those of the switches in order, by number, then those of the hosts: the rows of the state matrix."""
+        return tuple(port for ports in self._ports.values() for port in ports)
+
+    def switch_ports(self) -> tuple[Port, ...]:
+        """The ports of the switches, in the same order."""
+        return tuple(port for switch in self.switches for port in self._ports[switch.name])
+
+    def ports_of(self, node: str) -> tuple[Port, ...]:
+        """The ports of a node by number."""
+        return _find(self._ports, "node", node)
+
+    def neighbours(self, node: str) -> tuple[str, ...]:
+        """Who is at the other ends of a node's ports, by port number."""
+        return tuple(self.peer(port).node for port in self.ports_of(node))
+
+    def host(self, name: str) -> Host:
+        """The host of that name."""
+        return _find(self._hosts, "host", name)
+
+    def switch(self, name: str) -> Switch:
+        """The switch of that name."""
+        return _find(self._switches, "switch", name)
+
+    def cable_of(self, port: Port | str) -> Cable:
+        """The cable that a port, or a port's ifname, is an end of."""
+        return _find(self._cables, "port", port if isinstance(port, str) else port.ifname)
+
+    def port(self, ifname: str) -> Port:
+        """The port of that name."""
+        cable = self.cable_of(ifname)
+        return cable.a if cable.a.ifname == ifname else cable.b
+
+    def peer(self, port: Port | str) -> Port:
+        """The port at the other end of the cable."""
+        return self.cable_of(port).peer(port if isinstance(port, str) else port.ifname)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, dicts, strings and integers."""
+        plain: dict[str, Any] = _to_plain(self)
+        return plain
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> Graph:
+        """The graph that to_json described; it is validated again."""
+        graph: Graph = _from_plain(cls, plain, "graph")
+        return graph
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What every link of a topology has in common."""
+
+    rate_bps: int
+    delay_ns: int
+    host_queue: Queue
+    switch_queue: Callable[[int], Queue]
+    """The queue of a switch port, given its rate in bit/s."""
+
+
+class Builder:
+    """Names nodes and numbers ports as Mininet does, in the order of the calls: hosts from eth0, switches from eth1."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._hosts: list[Host] = []
+        self._switches: list[Switch] = []
+        self._cables: list[Cable] = []
+        self._next_port: dict[str, int] = {}
+
+    def host(self) -> str:
+        """Add h1, h2, ...: host i is 10.0.x.y with y in 1..250 and MAC 02:00:00:00 + i."""
+        number = len(self._hosts) + 1
+        third, fourth = divmod(number - 1, 250)
+        _require(third < 256, "hosts", number, "is above 64000; build a smaller network")
+        mac = f"02:00:00:00:{number >> 8:02x}:{number & 255:02x}"
+        self._hosts.append(Host(f"h{number}", f"10.0.{third}.{fourth + 1}", mac))
+        self._next_port[f"h{number}"] = 0
+        return f"h{number}"
+
+    def switch(self, layer: Layer) -> str:
+        """Add s1, s2, ..."""
+        name = f"s{len(self._switches) + 1}"
+        self._switches.append(Switch(name, layer))
+        self._next_port[name] = 1
+        return name
+
+    def connect(self, a: str, b: str, rate_bps: int | None = None) -> None:
+        """Add a cable between the next free ports of two nodes; the rate is the wiring's unless given."""
+        rate = self._wiring.rate_bps if rate_bps is None else rate_bps
+        self._cables.append(Cable(self._port(a, rate), self._port(b, rate), rate, self._wiring.delay_ns))
+
+    def graph(self) -> Graph:
+        """What was built, validated."""
+        return Graph(tuple(self._hosts), tuple(self._switches), tuple(self._cables))
+
+    def _port(self, node: str, rate_bps: int) -> Port:
+        number = self._next_port[node]
+        self._next_port[node] += 1
+        queue = self._wiring.host_queue if node.startswith("h") else self._wiring.switch_queue(rate_bps)
+        return Port(node, f"{node}-eth{number}", queue)
+
+
+def _require_name(what: str, name: str) -> None:
+    named = re.fullmatch(r"[a-z][a-z0-9]*", name) is not None
+    _require(named, f"name of a {what}", name, "is not lower-case letters and digits; rename it")
+
+
+def _require_unique(what: str, values: list[str]) -> None:
+    seen: set[str] = set()
+    for value in values:
+        _require(value not in seen, what, value, "occurs twice in the graph; rename one")
+        seen.add(value)
+
+
+def _find(table: Mapping[str, T], what: str, name: str) -> T:
+    """The entry, or an error that shows some of the names there are."""
+    if name not in table:
+        known = list(table)
+        some = known if len(known) <= 8 else [*known[:3], "...", known[-1]]
+        raise TopologyError(f"{what}: value {name!r} is not in the graph; one of: {', '.join(some)}")
+    return table[name]
+
+
+def _to_plain(value: Any) -> Any:
+    """JSON's types from dataclasses; what __init__ does not take is derived and left out."""
+    if is_dataclass(value):
+        return {each.name: _to_plain(getattr(value, each.name)) for each in fields(value) if each.init}
+    return [_to_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _from_plain(kind: Any, value: Any, where: str) -> Any:
+    """A value of the annotated type from JSON's types; `where` names it in errors."""
+    if get_origin(kind) is tuple:
+        _require(isinstance(value, list), where, value, "is not a list; write it with to_json")
+        return tuple(_from_plain(get_args(kind)[0], each, f"{where}[{index}]") for index, each in enumerate(value))
+    if is_dataclass(kind):
+        return _record_from_plain(kind, value, where)
+    wanted = str if get_origin(kind) is Literal else kind
+    _require(type(value) is wanted, where, value, f"is not of type {wanted.__name__}; write it with to_json")
+    return value
+
+
+def _record_from_plain(kind: Any, value: Any, where: str) -> Any:
+    hints = get_type_hints(kind)
+    wanted = {each.name: hints[each.name] for each in fields(kind) if each.init}
+    same = isinstance(value, Mapping) and set(value) == set(wanted)
+    _require(same, where, value, f"has not exactly the keys {', '.join(wanted)}; write it with to_json")
+    return kind(**{name: _from_plain(hint, value[name], f"{where}.{name}") for name, hint in wanted.items()})
