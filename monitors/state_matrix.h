@@ -44,7 +44,7 @@ struct sm_header {
 	uint64_t seq;        /* odd while a sweep is being written */
 	uint32_t writer_pid;
 	uint32_t reserved0;
-	uint8_t reserved[136];
+	uint8_t reserved[144];
 };
 
 static_assert(sizeof(struct sm_header) == 256, "state matrix header");
