@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The writer's side of the state matrix (state_matrix.h), and the trace file that keeps every sweep. */
+#ifndef MATRIX_H
+#define MATRIX_H
+
+#include "state_matrix.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct matrix {
+	struct sm_header *header;
+	size_t len;
+};
+
+struct trace {
+	int fd;
+	char *path, *partial; /* its name when whole, and until then */
+	unsigned char *buf;
+	size_t used, size;
+};
+
+#define TRACE_INIT                                                                                           \
+	{                                                                                                    \
+		.fd = -1                                                                                     \
+	}
+
+/* Names of rows: `stride` bytes apart, so that they may lie inside larger records. */
+struct row_names {
+	const char *first;
+	size_t stride;
+};
+
+/* Sizes and offsets for `rows` ports; the rest of the header is 0. */
+void matrix_layout(struct sm_header *h, uint32_t rows, uint64_t interval_ns, uint64_t t0_ns);
+
+/*
+ * Map `path` and write the layout, the names and an empty matrix to it. A regular file is created and
+ * grown; anything else is mapped as it is; NULL is memory of this process alone. 0 or -errno.
+ */
+int matrix_open(struct matrix *m, const char *path, const struct sm_header *layout, struct row_names names);
+void matrix_close(struct matrix *m);
+
+/* Fill the ACTIVE_FLOWS column of rows x cols cells from what the traffic generator counts. */
+void matrix_copy_activity(const struct matrix *m, uint64_t *cells);
+
+/* Publish one complete sweep. */
+void matrix_publish(struct matrix *m, uint64_t t_ns, const uint64_t *cells);
+
+/* Begin PATH.partial; an old PATH is removed, so that it cannot be taken for the new one. */
+int trace_open(struct trace *t, const char *path, const struct sm_header *layout, struct row_names names);
+int trace_append(struct trace *t, uint64_t t_ns, const uint64_t *cells, size_t n_cells);
+
+/* Write all out, sync it and give it its name. */
+int trace_finish(struct trace *t);
+
+/* Release; a trace that was not finished stays behind as PATH.partial. */
+void trace_close(struct trace *t);
+
+#endif

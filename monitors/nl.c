@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Netlink for qmon: see nl.h. A dump takes two system calls: send, and one recvmmsg for all of it. */
+#include "nl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The kernel fills datagrams of a dump up to 32 kB if it has once seen a receive buffer as large
+ * (netlink_dump, max_recvmsg_len), which is about 100 qdiscs. */
+#define DATAGRAM_LEN 32768
+#define DATAGRAMS    8
+
+struct nl_ring {
+	struct mmsghdr msgs[DATAGRAMS];
+	struct iovec iov[DATAGRAMS];
+	struct sockaddr_nl from[DATAGRAMS];
+	unsigned char data[DATAGRAMS][DATAGRAM_LEN];
+};
+
+static struct nl_ring *ring_new(void)
+{
+	struct nl_ring *ring = calloc(1, sizeof(*ring));
+
+	if (!ring)
+		return NULL;
+	for (int i = 0; i < DATAGRAMS; i++) {
+		ring->iov[i] = (struct iovec){ ring->data[i], DATAGRAM_LEN };
+		ring->msgs[i].msg_hdr = (struct msghdr){
+			.msg_name = &ring->from[i],
+			.msg_iov = &ring->iov[i],
+			.msg_iovlen = 1,
+		};
+	}
+	return ring;
+}
+
+static int set_options(int fd)
+{
+	const int on = 1, rcvbuf = DATAGRAMS * DATAGRAM_LEN;
+
+	/* Strict: the kernel refuses what it would otherwise ignore in the request. */
+	if (setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on)))
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof(rcvbuf)))
+		return -errno;
+	return 0;
+}
+
+static int bind_socket(struct nl_sock *s)
+{
+	struct sockaddr_nl addr = { .nl_family = AF_NETLINK };
+	socklen_t len = sizeof(addr);
+
+	if (bind(s->fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return -errno;
+	if (getsockname(s->fd, (struct sockaddr *)&addr, &len))
+		return -errno;
+	s->portid = addr.nl_pid;
+	return 0;
+}
+
+static int open_here(struct nl_sock *s)
+{
+	int rc;
+
+	s->ring = ring_new();
+	if (!s->ring)
+		return -ENOMEM;
+	s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (s->fd < 0)
+		return -errno;
+	rc = set_options(s->fd);
+	if (rc)
+		return rc;
+	return bind_socket(s);
+}
+
+static int open_there(struct nl_sock *s, const char *netns)
+{
+	int rc, there = -1;
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	if (here < 0)
+		return -errno;
+	there = open(netns, O_RDONLY | O_CLOEXEC);
+	if (there < 0) {
+		rc = -errno;
+		goto out;
+	}
+	if (setns(there, CLONE_NEWNET)) {
+		rc = -errno;
+		goto out;
+	}
+	rc = open_here(s);
+	if (setns(here, CLONE_NEWNET) && !rc)
+		rc = -errno;
+out:
+	if (there >= 0)
+		close(there);
+	close(here);
+	return rc;
+}
+
+int nl_open(struct nl_sock *s, const char *netns)
+{
+	int rc;
+
+	*s = (struct nl_sock)NL_SOCK_INIT;
+	rc = strcmp(netns, "-") ? open_there(s, netns) : open_here(s);
+	if (rc)
+		nl_close(s);
+	return rc;
+}
+
+void nl_close(struct nl_sock *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->ring);
+	*s = (struct nl_sock)NL_SOCK_INIT;
+}
+
+int nl_ifindex(const struct nl_sock *s, const char *ifname)
+{
+	struct ifreq ifr = { 0 };
+	size_t len = strlen(ifname);
+
+	if (len >= sizeof(ifr.ifr_name))
+		return -ENAMETOOLONG;
+	memcpy(ifr.ifr_name, ifname, len);
+	/* A netlink socket passes this on to the devices of the namespace it was made in. */
+	if (ioctl(s->fd, SIOCGIFINDEX, &ifr))
+		return -errno;
+	return ifr.ifr_ifindex;
+}
+
+static int send_request(struct nl_sock *s)
+{
+	struct {
+		struct nlmsghdr h;
+		struct tcmsg tc;
+	} req = {
+		.h.nlmsg_len = sizeof(req),
+		.h.nlmsg_type = RTM_GETQDISC,
+		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+		.h.nlmsg_seq = ++s->seq,
+		.tc.tcm_family = AF_UNSPEC,
+	};
+	ssize_t n = send(s->fd, &req, sizeof(req), 0);
+
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)sizeof(req) ? 0 : -EIO;
+}
+
+/* Receive what is there, at least one datagram: how many. */
+static int receive(struct nl_sock *s)
+{
+	int n;
+
+	for (int i = 0; i < DATAGRAMS; i++)
+		s->ring->msgs[i].msg_hdr.msg_namelen = sizeof(s->ring->from[i]);
+	do {
+		/* WAITFORONE: the first datagram is waited for, the others only taken. */
+		n = recvmmsg(s->fd, s->ring->msgs, DATAGRAMS, MSG_WAITFORONE, NULL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static int walk_datagram(struct nl_sock *s, int i, nl_visit visit, void *arg, unsigned int *seen)
+{
+	const struct mmsghdr *m = &s->ring->msgs[i];
+
+	if (m->msg_hdr.msg_flags & MSG_TRUNC)
+		return -EMSGSIZE;
+	if (m->msg_hdr.msg_namelen != sizeof(s->ring->from[i]) || s->ring->from[i].nl_pid != 0)
+		return 0; /* not from the kernel */
+	return nl_walk(s->ring->data[i], m->msg_len, s, visit, arg, seen);
+}
+
+int nl_dump_qdiscs(struct nl_sock *s, nl_visit visit, void *arg)
+{
+	unsigned int seen = 0;
+	int n, rc = send_request(s);
+
+	while (!rc && !(seen & NL_DONE)) {
+		n = receive(s);
+		if (n == -ENOBUFS) {
+			seen |= NL_INTR; /* something was lost: read to the end, then repeat */
+			continue;
+		}
+		if (n < 0)
+			return n;
+		for (int i = 0; i < n && !rc; i++)
+			rc = walk_datagram(s, i, visit, arg, &seen);
+	}
+	if (rc)
+		return rc;
+	return seen & NL_INTR ? -EAGAIN : 0;
+}
+
+/* NLMSG_ERROR and NLMSG_DONE begin with an int: 0 or -errno. */
+static int result_of(const unsigned char *payload, size_t len)
+{
+	int32_t code;
+
+	if (len < sizeof(code))
+		return -EBADMSG;
+	memcpy(&code, payload, sizeof(code));
+	return code > 0 || code < -4095 ? -EBADMSG : code;
+}
+
+static int handle_message(const struct nlmsghdr *h, const unsigned char *payload, nl_visit visit, void *arg,
+			  unsigned int *seen)
+{
+	size_t len = h->nlmsg_len - NLMSG_HDRLEN;
+	int rc;
+
+	switch (h->nlmsg_type) {
+	case NLMSG_NOOP:
+		return 0;
+	case NLMSG_ERROR:
+		rc = result_of(payload, len);
+		return rc ? rc : -EPROTO; /* no acknowledgement was asked for */
+	case NLMSG_OVERRUN:
+		*seen |= NL_INTR;
+		return 0;
+	case NLMSG_DONE:
+		*seen |= NL_DONE;
+		return result_of(payload, len);
+	case RTM_NEWQDISC:
+		return visit(payload, len, arg);
+	default:
+		return -EPROTO;
+	}
+}
+
+int nl_walk(const unsigned char *buf, size_t len, const struct nl_sock *s, nl_visit visit, void *arg,
+	    unsigned int *seen)
+{
+	while (len > 0) {
+		struct nlmsghdr h;
+		size_t step;
+		int rc;
+
+		if (len < sizeof(h))
+			return -EBADMSG;
+		memcpy(&h, buf, sizeof(h));
+		if (h.nlmsg_len < NLMSG_HDRLEN || h.nlmsg_len > len)
+			return -EBADMSG;
+		if (h.nlmsg_seq != s->seq || h.nlmsg_pid != s->portid || *seen & NL_DONE)
+			return -EPROTO;
+		if (h.nlmsg_flags & NLM_F_DUMP_INTR)
+			*seen |= NL_INTR;
+		rc = handle_message(&h, buf + NLMSG_HDRLEN, visit, arg, seen);
+		if (rc)
+			return rc;
+		step = NLMSG_ALIGN((size_t)h.nlmsg_len);
+		if (step > len)
+			step = len; /* the last one need not be padded */
+		buf += step;
+		len -= step;
+	}
+	return 0;
+}
+
+int nl_attr_next(const unsigned char **pos, size_t *left, struct nl_attr *attr)
+{
+	struct nlattr a;
+	size_t step;
+
+	if (*left == 0)
+		return 0;
+	if (*left < sizeof(a))
+		return -EBADMSG;
+	memcpy(&a, *pos, sizeof(a));
+	if (a.nla_len < NLA_HDRLEN || a.nla_len > *left)
+		return -EBADMSG;
+	attr->type = a.nla_type & NLA_TYPE_MASK;
+	attr->len = a.nla_len - NLA_HDRLEN;
+	attr->data = *pos + NLA_HDRLEN;
+	step = NLA_ALIGN((size_t)a.nla_len);
+	if (step > *left)
+		step = *left;
+	*pos += step;
+	*left -= step;
+	return 1;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A netlink socket that dumps qdiscs, and the walk over what comes back.
+ *
+ * nl_walk() and nl_attr_next() are pure functions over a buffer: every length is checked before what
+ * it covers is read, and nothing needs to be aligned. All functions return 0 (or what they say) or
+ * -errno; malformed input is -EBADMSG.
+ */
+#ifndef NL_H
+#define NL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct nl_sock {
+	int fd;
+	uint32_t portid; /* the kernel's replies carry it */
+	uint32_t seq;    /* of the last request */
+	struct nl_ring *ring;
+};
+
+#define NL_SOCK_INIT                                                                                         \
+	{                                                                                                    \
+		.fd = -1                                                                                     \
+	}
+
+/* One attribute; data points into the buffer that was walked. */
+struct nl_attr {
+	uint16_t type; /* without the nested and byte order flags */
+	size_t len;
+	const unsigned char *data;
+};
+
+enum nl_seen {
+	NL_DONE = 1, /* the dump is over */
+	NL_INTR = 2, /* it was interrupted by a change: repeat it */
+};
+
+/* Called with the payload of one RTM_NEWQDISC; what it returns other than 0 ends the walk. */
+typedef int (*nl_visit)(const unsigned char *payload, size_t len, void *arg);
+
+/* A socket in the namespace at `netns` ("-": the present one), to which the process returns. */
+int nl_open(struct nl_sock *s, const char *netns);
+void nl_close(struct nl_sock *s);
+
+/* Index of an interface in the socket's namespace, > 0. */
+int nl_ifindex(const struct nl_sock *s, const char *ifname);
+
+/* Dump all qdiscs once. -EAGAIN: the dump is over but has holes; throw it away and repeat. */
+int nl_dump_qdiscs(struct nl_sock *s, nl_visit visit, void *arg);
+
+/* Walk the messages of one datagram from the kernel; adds enum nl_seen bits to *seen. */
+int nl_walk(const unsigned char *buf, size_t len, const struct nl_sock *s, nl_visit visit, void *arg,
+	    unsigned int *seen);
+
+/* Take the next attribute off [*pos, *pos + *left): 1 if there was one, 0 at the end. */
+int nl_attr_next(const unsigned char **pos, size_t *left, struct nl_attr *attr);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ports file: which interface of which namespace is which row. CSV, header `row,name,netns,ifname`. */
+#ifndef PORTS_CSV_H
+#define PORTS_CSV_H
+
+#include "state_matrix.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PORT_NETNS_LEN  256 /* with the final NUL, as the other two */
+#define PORT_IFNAME_LEN 16
+
+struct port {
+	char name[SM_NAME_LEN];
+	char netns[PORT_NETNS_LEN];
+	char ifname[PORT_IFNAME_LEN];
+};
+
+struct ports {
+	struct port *port;
+	uint32_t n;
+};
+
+/* Where and what: "line 3, ifname: 'a-very-long-one' has more than 15 characters". */
+struct ports_csv_error {
+	char text[256];
+};
+
+/*
+ * Parse a whole file in memory: 0, -ENOMEM, or -EINVAL with err->text filled in. On success the caller
+ * releases with ports_free(); on failure there is nothing to release.
+ */
+int ports_csv_parse(const char *buf, size_t len, struct ports *out, struct ports_csv_error *err);
+void ports_free(struct ports *p);
+
+#endif

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Qdiscs of a port: see qdisc.h. */
+#include "qdisc.h"
+
+#include "nl.h"
+
+#include <errno.h>
+#include <linux/gen_stats.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+
+#define NO_FIELD 0xffff
+
+/* Where a kind keeps its count of CE marks in its extra statistics: one or two fields. */
+struct mark_field {
+	uint16_t offset, width;
+};
+
+#define FIELD(type, member)                                                                                  \
+	{                                                                                                    \
+		offsetof(struct type, member), sizeof(((struct type *)0)->member)                            \
+	}
+#define NONE                                                                                                 \
+	{                                                                                                    \
+		NO_FIELD, 0                                                                                  \
+	}
+
+static const struct mark_kind {
+	const char *kind;
+	struct mark_field fields[2];
+} mark_kinds[] = {
+	{ "red", { FIELD(tc_red_xstats, marked), NONE } },
+	{ "fq", { FIELD(tc_fq_qd_stats, ce_mark), NONE } },
+	{ "fq_codel",
+	  { FIELD(tc_fq_codel_xstats, qdisc_stats.ecn_mark),
+	    FIELD(tc_fq_codel_xstats, qdisc_stats.ce_mark) } },
+	{ "codel", { FIELD(tc_codel_xstats, ecn_mark), FIELD(tc_codel_xstats, ce_mark) } },
+	{ "choke", { FIELD(tc_choke_xstats, marked), NONE } },
+	{ "pie", { FIELD(tc_pie_xstats, ecn_mark), NONE } },
+};
+
+/* What one message says, before it is understood: attributes that may come in any order. */
+struct parts {
+	struct nl_attr kind, stats2, basic, pkt64, queue, app;
+};
+
+static int split_stats(struct parts *p)
+{
+	const unsigned char *pos = p->stats2.data;
+	size_t left = p->stats2.len;
+	struct nl_attr a;
+	int rc;
+
+	while ((rc = nl_attr_next(&pos, &left, &a)) > 0) {
+		switch (a.type) {
+		case TCA_STATS_BASIC:
+			p->basic = a;
+			break;
+		case TCA_STATS_PKT64:
+			p->pkt64 = a;
+			break;
+		case TCA_STATS_QUEUE:
+			p->queue = a;
+			break;
+		case TCA_STATS_APP:
+			p->app = a;
+			break;
+		}
+	}
+	return rc;
+}
+
+static int split_message(const unsigned char *pos, size_t left, struct parts *p)
+{
+	struct nl_attr a;
+	int rc;
+
+	while ((rc = nl_attr_next(&pos, &left, &a)) > 0) {
+		if (a.type == TCA_KIND)
+			p->kind = a;
+		else if (a.type == TCA_STATS2)
+			p->stats2 = a;
+	}
+	if (rc || !p->kind.data || !p->stats2.data)
+		return -EBADMSG;
+	return split_stats(p);
+}
+
+static int read_basic(const struct parts *p, struct qdisc *q)
+{
+	uint32_t packets;
+
+	/* struct gnet_stats_basic without the padding that 64-bit kernels send */
+	if (p->basic.len < sizeof(q->tx_bytes) + sizeof(packets))
+		return -EBADMSG;
+	memcpy(&q->tx_bytes, p->basic.data, sizeof(q->tx_bytes));
+	memcpy(&packets, p->basic.data + sizeof(q->tx_bytes), sizeof(packets));
+	q->tx_packets = packets;
+	if (!p->pkt64.data)
+		return 0; /* it comes only once 32 bits are not enough */
+	if (p->pkt64.len < sizeof(q->tx_packets))
+		return -EBADMSG;
+	memcpy(&q->tx_packets, p->pkt64.data, sizeof(q->tx_packets));
+	return 0;
+}
+
+static int read_queue(const struct parts *p, struct qdisc *q)
+{
+	struct gnet_stats_queue s;
+
+	if (p->queue.len < sizeof(s))
+		return -EBADMSG;
+	memcpy(&s, p->queue.data, sizeof(s));
+	q->backlog_bytes = s.backlog;
+	q->backlog_packets = s.qlen;
+	q->drops = s.drops;
+	q->requeues = s.requeues;
+	return 0;
+}
+
+/* Older kernels send shorter statistics: a field that is not there counts nothing. */
+static uint64_t read_field(const struct nl_attr *app, const struct mark_field *f)
+{
+	uint64_t wide = 0;
+	uint32_t narrow = 0;
+
+	if (f->offset == NO_FIELD || app->len < (size_t)f->offset + f->width)
+		return 0;
+	if (f->width == sizeof(wide)) {
+		memcpy(&wide, app->data + f->offset, sizeof(wide));
+		return wide;
+	}
+	memcpy(&narrow, app->data + f->offset, sizeof(narrow));
+	return narrow;
+}
+
+/* A kind is sent with its final NUL; do not count on it. */
+static bool is_kind(const struct nl_attr *a, const char *kind)
+{
+	size_t len = strnlen((const char *)a->data, a->len);
+
+	return len == strlen(kind) && !memcmp(a->data, kind, len);
+}
+
+static uint64_t read_marks(const struct parts *p)
+{
+	if (!p->app.data)
+		return 0;
+	for (size_t i = 0; i < sizeof(mark_kinds) / sizeof(mark_kinds[0]); i++) {
+		const struct mark_kind *k = &mark_kinds[i];
+
+		if (is_kind(&p->kind, k->kind))
+			return read_field(&p->app, &k->fields[0]) + read_field(&p->app, &k->fields[1]);
+	}
+	return 0;
+}
+
+static enum qdisc_place place_of(uint32_t parent)
+{
+	if (parent == TC_H_ROOT)
+		return QDISC_ROOT;
+	return parent == TC_H_INGRESS ? QDISC_INGRESS : QDISC_CHILD; /* TC_H_CLSACT is the same number */
+}
+
+int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q)
+{
+	struct parts parts = { 0 };
+	struct tcmsg tc;
+	size_t head = NLMSG_ALIGN(sizeof(tc));
+	int rc;
+
+	if (len < head)
+		return -EBADMSG;
+	memcpy(&tc, payload, sizeof(tc));
+	*q = (struct qdisc){
+		.ifindex = tc.tcm_ifindex,
+		.handle = tc.tcm_handle,
+		.place = place_of(tc.tcm_parent),
+	};
+	if (q->place == QDISC_INGRESS)
+		return 0;
+	rc = split_message(payload + head, len - head, &parts);
+	if (rc)
+		return rc;
+	rc = read_basic(&parts, q);
+	if (rc)
+		return rc;
+	rc = read_queue(&parts, q);
+	if (rc)
+		return rc;
+	q->marks = read_marks(&parts);
+	return 0;
+}
+
+void port_sample_add(struct port_sample *s, const struct qdisc *q)
+{
+	if (q->place == QDISC_INGRESS)
+		return;
+	s->marks += q->marks;
+	if (q->place != QDISC_ROOT)
+		return;
+	s->root = *q;
+	s->has_root = true;
+}
+
+static void advance32(uint64_t *total, uint64_t last, uint64_t now, bool fresh)
+{
+	uint32_t step = (uint32_t)(now - last);
+
+	/* A step of more than half the range is no wrap: the counter began again. */
+	*total += fresh || step > UINT32_MAX / 2 ? now : step;
+}
+
+static void advance64(uint64_t *total, uint64_t last, uint64_t now, bool fresh)
+{
+	*total += fresh || now < last ? now : now - last;
+}
+
+void port_counters_advance(struct port_counters *c, const struct port_sample *now)
+{
+	const struct qdisc *a = &c->last.root, *b = &now->root;
+	bool fresh = !c->started || a->handle != b->handle;
+
+	advance64(&c->tx_bytes, a->tx_bytes, b->tx_bytes, fresh);
+	advance64(&c->tx_packets, a->tx_packets, b->tx_packets, fresh);
+	advance32(&c->drops, a->drops, b->drops, fresh);
+	advance32(&c->requeues, a->requeues, b->requeues, fresh);
+	advance32(&c->marks, c->last.marks, now->marks, fresh);
+	c->last = *now;
+	c->started = true;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From RTM_NEWQDISC messages to the counters of a port.
+ *
+ * A port may carry one qdisc or a tree of them; the dump shows each. What counts:
+ *
+ *   backlog, packets, bytes sent, requeues   of the root. A classful qdisc's queue includes its
+ *       children's, and it counts a packet as sent when it really leaves; a child of tbf counts the
+ *       packet that tbf has only peeked at.
+ *   drops   of the root. Each qdisc counts a child's refusal at enqueue as a drop of its own
+ *       (net_xmit_drop_count), and what a child throws away later reaches every parent's counter
+ *       through qdisc_tree_reduce_backlog. So the root's counter has each lost packet once, and a sum
+ *       over the tree would have it once a layer.
+ *   marks   the sum over all qdiscs of the port: parents do not count what a child marks.
+ *
+ * ingress and clsact hold no queue and are not counted. Queues of noqueue, and of a device that is
+ * down, do not exist: their counters stay 0.
+ */
+#ifndef QDISC_H
+#define QDISC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum qdisc_place { QDISC_ROOT, QDISC_CHILD, QDISC_INGRESS };
+
+/* One qdisc as the kernel reports it. */
+struct qdisc {
+	int ifindex;
+	uint32_t handle;
+	enum qdisc_place place;
+	uint32_t backlog_bytes, backlog_packets, drops, requeues;
+	uint64_t tx_bytes, tx_packets, marks;
+};
+
+/* One port in one sweep: what its qdiscs say together. */
+struct port_sample {
+	bool has_root;
+	struct qdisc root;
+	uint64_t marks;
+};
+
+/* A port over all sweeps: totals in 64 bits, from the kernel's 32 where it has no more. */
+struct port_counters {
+	bool started;
+	struct port_sample last;
+	uint64_t tx_bytes, tx_packets, drops, marks, requeues;
+};
+
+/* Parse the payload of an RTM_NEWQDISC: 0, or -EBADMSG and *q undefined. */
+int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q);
+
+void port_sample_add(struct port_sample *s, const struct qdisc *q);
+
+/*
+ * Move the totals to a new sample. A 32-bit counter may wrap once between two sweeps. A counter that
+ * begins again (the qdisc was replaced) adds to the total, so that totals never fall.
+ */
+void port_counters_advance(struct port_counters *c, const struct port_sample *now);
+
+#endif
