@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's end of the lab channel: messages with checked types and lengths, and the shared memory.
+
+The layout is kernel/drivers/lab.h; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import array
+import mmap
+import os
+import socket
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
+
+from dc_gym.errors import ProtocolError
+
+PROTOCOL_VERSION = 1
+MESSAGE_MAX_BYTES = 4096
+HEADER = struct.Struct("<II")
+HELLO = struct.Struct("<IIQQQ")
+STEP = struct.Struct("<QQ")
+STEP_REPLY = struct.Struct("<QiI")
+SEED = struct.Struct("<QQ")
+BYE = struct.Struct("<iIQ")
+PAGE = struct.Struct("<QQII16s")
+
+
+class MessageType(IntEnum):
+    HELLO = 1
+    LOG = 2
+    STEP = 3
+    SEED = 4
+    DEATH = 5
+    BYE = 6
+
+
+# Fixed payload lengths; text messages are absent.
+LENGTHS = {
+    MessageType.HELLO: HELLO.size,
+    MessageType.STEP: STEP.size,
+    MessageType.SEED: SEED.size,
+    MessageType.BYE: BYE.size,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    type: MessageType
+    payload: bytes
+
+    @property
+    def text(self) -> str:
+        return self.payload.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class LabState:
+    """What the lab's page says at one moment."""
+
+    virtual_ns: int
+    switches: int
+    pid: int
+    comm: str
+
+
+def parse(data: bytes) -> Message:
+    """One datagram of the channel as a message; ProtocolError when type or length is wrong."""
+    if len(data) < HEADER.size:
+        raise ProtocolError(f"lab channel: message of {len(data)} bytes is shorter than its header of {HEADER.size}")
+    number, length = HEADER.unpack_from(data)
+    payload = data[HEADER.size :]
+    if length != len(payload) or length > MESSAGE_MAX_BYTES:
+        raise ProtocolError(f"lab channel: message of type {number} claims {length} bytes and carries {len(payload)}")
+    try:
+        kind = MessageType(number)
+    except ValueError:
+        raise ProtocolError(f"lab channel: unknown message type {number}") from None
+    if LENGTHS.get(kind, length) != length:
+        raise ProtocolError(f"lab channel: {kind.name} carries {length} bytes, not {LENGTHS[kind]}")
+    return Message(kind, payload)
+
+
+class Channel:
+    """The socket, and after HELLO the page and the region that the lab shares.
+
+    `region` is the memory of the state matrix, `state()` reads clock and running task; both stay
+    readable after the lab's death, until `close()`.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._page: mmap.mmap | None = None
+        self._memory_fd = -1
+        self.region: mmap.mmap | None = None
+        self.region_offset = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    def receive(self) -> Message | None:
+        """The next message (blocking); None when the lab has closed its end."""
+        room = socket.CMSG_SPACE(array.array("i").itemsize)
+        try:
+            data, control, _flags, _address = self._sock.recvmsg(HEADER.size + MESSAGE_MAX_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            return None
+        if not data:
+            return None
+        fds = _descriptors(control)
+        message = parse(data)
+        if message.type is MessageType.HELLO:
+            self._map(message.payload, fds)
+        elif fds:
+            for fd in fds:
+                os.close(fd)
+            raise ProtocolError(f"lab channel: {message.type.name} carries a descriptor")
+        return message
+
+    def reply_step(self, step: int, code: int) -> None:
+        """Lets a lab that stands still in step `step` go on; `code` is what its call returns."""
+        payload = STEP_REPLY.pack(step, code, 0)
+        self._sock.send(HEADER.pack(MessageType.STEP, len(payload)) + payload)
+
+    def state(self) -> LabState:
+        if self._page is None:
+            return LabState(0, 0, 0, "")
+        virtual_ns, switches, pid, _, comm = PAGE.unpack_from(self._page)
+        return LabState(virtual_ns, switches, pid, comm.split(b"\0", 1)[0].decode("utf-8", "replace"))
+
+    def close(self) -> None:
+        self._sock.close()
+        for mapping in (self._page, self.region):
+            if mapping is not None:
+                try:
+                    mapping.close()
+                except BufferError:  # somebody holds a view; the mapping goes with it
+                    pass
+        self._page = self.region = None
+        if self._memory_fd >= 0:
+            os.close(self._memory_fd)
+            self._memory_fd = -1
+
+    def _map(self, payload: bytes, fds: list[int]) -> None:
+        version, page_size, page_offset, region_offset, region_length = HELLO.unpack(payload)
+        if version != PROTOCOL_VERSION:
+            raise ProtocolError(f"lab channel: the lab speaks version {version}, this program {PROTOCOL_VERSION}: build the kernel anew")
+        if len(fds) != 1 or self._memory_fd >= 0:
+            raise ProtocolError(f"lab channel: HELLO carries {len(fds)} descriptors, or came twice")
+        self._memory_fd = fds[0]
+        size = os.fstat(fds[0]).st_size
+        for offset, length in ((page_offset, page_size), (region_offset, region_length)):
+            if offset % mmap.PAGESIZE or not 0 < length <= size or offset > size - length:
+                raise ProtocolError(f"lab channel: HELLO names {length} bytes at {offset} of a memory of {size}")
+        self._page = mmap.mmap(fds[0], page_size, prot=mmap.PROT_READ, offset=page_offset)
+        self.region = mmap.mmap(fds[0], region_length, offset=region_offset)
+        self.region_offset = region_offset
+
+    @property
+    def memory_fd(self) -> int:
+        return self._memory_fd
+
+
+def _descriptors(control: list[tuple[int, int, bytes]]) -> list[int]:
+    fds = array.array("i")
+    for level, kind, data in control:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
+    return list(fds)

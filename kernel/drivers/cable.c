@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Cable: a pair of Ethernet devices with a line rate and a propagation delay.
+ *
+ * A frame keeps its transmitter busy for the serialization time, length x 8 / rate, then travels for
+ * the delay and arrives at the peer. While the transmitter is busy its queue is stopped, so the
+ * queueing discipline above is the port's real and only queue. Each direction has its own rate and
+ * delay; there is no loss, no reordering and no other queue.
+ *
+ * Lengths are frame bytes as skb->len has them at an Ethernet device: header and payload, at least
+ * 60, without FCS, preamble and gap. Time is kept in picoseconds, so that rates with a serialization
+ * time that is no whole number of nanoseconds do not drift; timers round up to the next nanosecond.
+ *
+ * A frame belongs to its sender's socket until its transmission starts (skb_orphan), as with a NIC
+ * that completes at once: TCP small queues and SO_SNDBUF see the host's queue, and nothing beyond.
+ *
+ * Seams: cable_xmit() is the moment of dequeue, where INT would be stamped; stopping the queue from
+ * the peer is all that a PFC pause needs.
+ */
+#include <linux/etherdevice.h>
+#include <linux/ethtool.h>
+#include <linux/hrtimer.h>
+#include <linux/lab.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <net/rtnetlink.h>
+#include <net/sch_generic.h>
+
+#define DRV_NAME "cable"
+#define CABLE_RATE_DEFAULT (10ull * 1000 * 1000 * 1000)
+#define CABLE_RATE_MAX (10ull * 1000 * 1000 * 1000 * 1000)
+#define CABLE_DELAY_MAX (10ull * NSEC_PER_SEC)
+
+struct cable {
+	struct net_device *dev;
+	struct net_device __rcu *peer;
+	u64 rate_bps;
+	u64 delay_ns;
+	u64 free_at_ps;		      /* when the last bit of the last frame leaves */
+	struct sk_buff_head flight;   /* frames on their way, in order of arrival */
+	u64 flight_bytes;
+	u64 lost_packets, lost_bytes; /* frames that found no peer, or one that was down */
+	struct hrtimer free_timer;    /* the transmitter is free again */
+	struct hrtimer arrival_timer; /* the first frame of flight arrives */
+};
+
+struct cable_cb {
+	u64 arrival_ns;
+};
+
+static struct cable_cb *cable_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct cable_cb) > sizeof(skb->cb));
+	return (struct cable_cb *)skb->cb;
+}
+
+static void cable_lose(struct cable *cable, struct sk_buff *skb)
+{
+	cable->lost_packets++;
+	cable->lost_bytes += skb->len;
+	dev_core_stats_tx_dropped_inc(cable->dev);
+	kfree_skb_reason(skb, SKB_DROP_REASON_DEV_READY);
+}
+
+/* All below runs in softirq context, or with bottom halves off, on the lab's one CPU; __QUEUE_STATE
+ * and the timers are therefore never touched by two at a time.
+ */
+static enum hrtimer_restart cable_free(struct hrtimer *timer)
+{
+	struct cable *cable = container_of(timer, struct cable, free_timer);
+
+	netif_wake_queue(cable->dev);
+	return HRTIMER_NORESTART;
+}
+
+static void cable_deliver(struct cable *cable, struct sk_buff *skb)
+{
+	struct net_device *peer = rcu_dereference(cable->peer);
+
+	if (unlikely(!peer || !netif_running(peer))) {
+		cable_lose(cable, skb);
+		return;
+	}
+	dev_sw_netstats_rx_add(peer, skb->len);
+	skb->protocol = eth_type_trans(skb, peer);
+	netif_receive_skb(skb);
+}
+
+static enum hrtimer_restart cable_arrival(struct hrtimer *timer)
+{
+	struct cable *cable = container_of(timer, struct cable, arrival_timer);
+	u64 now = ktime_get_ns();
+	struct sk_buff *skb;
+
+	rcu_read_lock();
+	while ((skb = skb_peek(&cable->flight)) && cable_cb(skb)->arrival_ns <= now) {
+		__skb_unlink(skb, &cable->flight);
+		cable->flight_bytes -= skb->len;
+		cable_deliver(cable, skb);
+	}
+	rcu_read_unlock();
+	/* Delivery may have sent a frame back into this very cable and started the timer anew. */
+	skb = skb_peek(&cable->flight);
+	if (!skb || hrtimer_is_queued(timer))
+		return HRTIMER_NORESTART;
+	hrtimer_set_expires(timer, ns_to_ktime(cable_cb(skb)->arrival_ns));
+	return HRTIMER_RESTART;
+}
+
+static u64 cable_ps_to_timer_ns(u64 ps)
+{
+	return div64_u64(ps + PSEC_PER_NSEC - 1, PSEC_PER_NSEC);
+}
+
+static void cable_stop_until_free(struct cable *cable)
+{
+	netif_stop_queue(cable->dev);
+	hrtimer_start(&cable->free_timer, ns_to_ktime(cable_ps_to_timer_ns(cable->free_at_ps)),
+		      HRTIMER_MODE_ABS_SOFT);
+}
+
+/* What a frame carries inside a host stays in the host. */
+static void cable_scrub(struct sk_buff *skb)
+{
+	skb_tx_timestamp(skb);
+	skb_orphan(skb);
+	skb_scrub_packet(skb, true);
+	skb_clear_hash(skb);
+	skb_set_queue_mapping(skb, 0);
+	skb->priority = 0;
+}
+
+static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	struct cable *cable = netdev_priv(dev);
+	u64 now_ps = ktime_get_ns() * PSEC_PER_NSEC;
+	struct Qdisc *qdisc;
+	bool first;
+
+	/* A frame that waited is handed over at the first whole nanosecond after the transmitter became
+	 * free: less than a nanosecond late is not late, or fractions would add up.
+	 */
+	if (unlikely(now_ps < cable->free_at_ps)) {
+		cable_stop_until_free(cable);
+		return NETDEV_TX_BUSY;
+	}
+	if (eth_skb_pad(skb))
+		return NETDEV_TX_OK;
+	if (now_ps - cable->free_at_ps >= (u64)PSEC_PER_NSEC)
+		cable->free_at_ps = now_ps;
+	cable->free_at_ps += div64_u64(skb->len * 8ull * PSEC_PER_SEC, cable->rate_bps);
+
+	dev_sw_netstats_tx_add(dev, 1, skb->len);
+	cable_scrub(skb);
+	cable_cb(skb)->arrival_ns = cable_ps_to_timer_ns(cable->free_at_ps) + cable->delay_ns;
+	first = skb_queue_empty(&cable->flight);
+	__skb_queue_tail(&cable->flight, skb);
+	cable->flight_bytes += skb->len;
+	if (first)
+		hrtimer_start(&cable->arrival_timer, ns_to_ktime(cable_cb(skb)->arrival_ns),
+			      HRTIMER_MODE_ABS_SOFT);
+
+	/* Where nothing waits the queue may stay open, which saves the timer: a frame that comes too
+	 * early is sent back above, stops the queue then, and counts in the backlog meanwhile. Only plain
+	 * FIFOs may: RED and others decide by the backlog of an inner queue, which would miss that frame.
+	 */
+	qdisc = rcu_dereference_bh(netdev_get_tx_queue(dev, 0)->qdisc);
+	if (qdisc_qlen(qdisc) || !(qdisc->flags & TCQ_F_CAN_BYPASS))
+		cable_stop_until_free(cable);
+	return NETDEV_TX_OK;
+}
+
+static int cable_open(struct net_device *dev)
+{
+	struct cable *cable = netdev_priv(dev);
+	struct net_device *peer = rtnl_dereference(cable->peer);
+
+	netif_start_queue(dev);
+	if (peer && (peer->flags & IFF_UP)) {
+		netif_carrier_on(dev);
+		netif_carrier_on(peer);
+	}
+	return 0;
+}
+
+static int cable_stop(struct net_device *dev)
+{
+	struct cable *cable = netdev_priv(dev);
+	struct net_device *peer = rtnl_dereference(cable->peer);
+	struct sk_buff *skb;
+
+	netif_stop_queue(dev);
+	netif_carrier_off(dev);
+	if (peer)
+		netif_carrier_off(peer);
+	hrtimer_cancel(&cable->free_timer);
+	hrtimer_cancel(&cable->arrival_timer);
+	local_bh_disable();
+	while ((skb = __skb_dequeue(&cable->flight)))
+		cable_lose(cable, skb);
+	cable->flight_bytes = 0;
+	local_bh_enable();
+	return 0;
+}
+
+static int cable_get_iflink(const struct net_device *dev)
+{
+	struct cable *cable = netdev_priv(dev);
+	struct net_device *peer;
+	int iflink;
+
+	rcu_read_lock();
+	peer = rcu_dereference(cable->peer);
+	iflink = peer ? READ_ONCE(peer->ifindex) : 0;
+	rcu_read_unlock();
+	return iflink;
+}
+
+/* Every skb is one frame: no segmentation, no aggregation, whoever asks for it. */
+static netdev_features_t cable_fix_features(struct net_device *dev, netdev_features_t features)
+{
+	return features & ~(NETIF_F_GSO | NETIF_F_ALL_TSO | NETIF_F_GSO_SOFTWARE | NETIF_F_GRO |
+			    NETIF_F_GRO_HW | NETIF_F_GRO_FRAGLIST | NETIF_F_GRO_UDP_FWD | NETIF_F_LRO);
+}
+
+static const struct net_device_ops cable_netdev_ops = {
+	.ndo_open = cable_open,
+	.ndo_stop = cable_stop,
+	.ndo_start_xmit = cable_xmit,
+	.ndo_set_mac_address = eth_mac_addr,
+	.ndo_validate_addr = eth_validate_addr,
+	.ndo_get_iflink = cable_get_iflink,
+	.ndo_fix_features = cable_fix_features,
+};
+
+static int cable_get_link_ksettings(struct net_device *dev, struct ethtool_link_ksettings *settings)
+{
+	struct cable *cable = netdev_priv(dev);
+
+	settings->base.speed = max_t(u64, 1, div_u64(cable->rate_bps, 1000000));
+	settings->base.duplex = DUPLEX_FULL;
+	settings->base.port = PORT_OTHER;
+	settings->base.autoneg = AUTONEG_DISABLE;
+	return 0;
+}
+
+static void cable_get_drvinfo(struct net_device *dev, struct ethtool_drvinfo *info)
+{
+	strscpy(info->driver, DRV_NAME, sizeof(info->driver));
+}
+
+static const struct ethtool_ops cable_ethtool_ops = {
+	.get_link = ethtool_op_get_link,
+	.get_link_ksettings = cable_get_link_ksettings,
+	.get_drvinfo = cable_get_drvinfo,
+	.get_ts_info = ethtool_op_get_ts_info,
+};
+
+static void cable_setup(struct net_device *dev)
+{
+	struct cable *cable = netdev_priv(dev);
+
+	ether_setup(dev);
+	dev->netdev_ops = &cable_netdev_ops;
+	dev->ethtool_ops = &cable_ethtool_ops;
+	dev->needs_free_netdev = true;
+	dev->priv_flags &= ~IFF_TX_SKB_SHARING;
+	dev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
+	dev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
+	dev->max_mtu = ETH_MAX_MTU;
+	/* Payload is never touched on its way, so it need be neither contiguous nor summed. */
+	dev->hw_features = NETIF_F_SG | NETIF_F_FRAGLIST | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA;
+	dev->features = dev->hw_features;
+	dev->vlan_features = dev->features;
+	netif_set_tso_max_segs(dev, 1);
+
+	cable->dev = dev;
+	cable->rate_bps = CABLE_RATE_DEFAULT;
+	__skb_queue_head_init(&cable->flight);
+	hrtimer_setup(&cable->free_timer, cable_free, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	hrtimer_setup(&cable->arrival_timer, cable_arrival, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+}
+
+static int cable_validate(struct nlattr *tb[], struct nlattr *data[], struct netlink_ext_ack *extack)
+{
+	u64 value;
+
+	if (tb[IFLA_ADDRESS]) {
+		if (nla_len(tb[IFLA_ADDRESS]) != ETH_ALEN || !is_valid_ether_addr(nla_data(tb[IFLA_ADDRESS]))) {
+			NL_SET_ERR_MSG(extack, "not an Ethernet address");
+			return -EADDRNOTAVAIL;
+		}
+	}
+	if (data && data[IFLA_CABLE_RATE]) {
+		value = nla_get_u64(data[IFLA_CABLE_RATE]);
+		if (!value || value > CABLE_RATE_MAX) {
+			NL_SET_ERR_MSG_ATTR(extack, data[IFLA_CABLE_RATE], "rate is not in 1 .. 10^13 bit/s");
+			return -ERANGE;
+		}
+	}
+	if (data && data[IFLA_CABLE_DELAY] && nla_get_u64(data[IFLA_CABLE_DELAY]) > CABLE_DELAY_MAX) {
+		NL_SET_ERR_MSG_ATTR(extack, data[IFLA_CABLE_DELAY], "delay is not in 0 .. 10^10 ns");
+		return -ERANGE;
+	}
+	return 0;
+}
+
+/* A new rate holds from the next frame on; frames on their way keep their arrival, and so does a
+ * delay that grows. A delay that shrinks would reorder: it is refused while frames are on their way.
+ */
+static int cable_configure(struct cable *cable, struct nlattr *data[], struct netlink_ext_ack *extack)
+{
+	if (!data)
+		return 0;
+	if (data[IFLA_CABLE_DELAY]) {
+		u64 delay_ns = nla_get_u64(data[IFLA_CABLE_DELAY]);
+
+		if (delay_ns < cable->delay_ns && !skb_queue_empty(&cable->flight)) {
+			NL_SET_ERR_MSG_ATTR(extack, data[IFLA_CABLE_DELAY],
+					    "a shorter delay would reorder the frames on their way");
+			return -EBUSY;
+		}
+		cable->delay_ns = delay_ns;
+	}
+	if (data[IFLA_CABLE_RATE])
+		cable->rate_bps = nla_get_u64(data[IFLA_CABLE_RATE]);
+	return 0;
+}
+
+static int cable_changelink(struct net_device *dev, struct nlattr *tb[], struct nlattr *data[],
+			    struct netlink_ext_ack *extack)
+{
+	if (data && data[IFLA_CABLE_PEER]) {
+		NL_SET_ERR_MSG_ATTR(extack, data[IFLA_CABLE_PEER], "a cable's peer cannot be changed");
+		return -EOPNOTSUPP;
+	}
+	return cable_configure(netdev_priv(dev), data, extack);
+}
+
+static struct rtnl_link_ops cable_link_ops;
+
+/* Creates and registers the other end. Without IFLA_CABLE_PEER it is named by the kernel. */
+static struct net_device *cable_new_peer(struct net *net, struct nlattr *nla, struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[IFLA_MAX + 1] = {};
+	struct ifinfomsg *ifm = NULL;
+	char name[IFNAMSIZ] = DRV_NAME "%d";
+	unsigned char name_type = NET_NAME_ENUM;
+	struct net_device *peer;
+	int err;
+
+	if (nla) {
+		ifm = nla_data(nla);
+		err = rtnl_nla_parse_ifinfomsg(tb, nla, extack);
+		if (err < 0)
+			return ERR_PTR(err);
+		if (tb[IFLA_IFNAME]) {
+			nla_strscpy(name, tb[IFLA_IFNAME], IFNAMSIZ);
+			name_type = NET_NAME_USER;
+		}
+	}
+	peer = rtnl_create_link(net, name, name_type, &cable_link_ops, tb, extack);
+	if (IS_ERR(peer))
+		return peer;
+	if (!tb[IFLA_ADDRESS])
+		eth_hw_addr_random(peer);
+	if (ifm && ifm->ifi_index)
+		peer->ifindex = ifm->ifi_index;
+	err = register_netdevice(peer);
+	if (err < 0) {
+		free_netdev(peer);
+		return ERR_PTR(err);
+	}
+	netif_carrier_off(peer);
+	err = rtnl_configure_link(peer, ifm, 0, NULL);
+	if (err < 0) {
+		unregister_netdevice(peer);
+		return ERR_PTR(err);
+	}
+	return peer;
+}
+
+static int cable_newlink(struct net_device *dev, struct rtnl_newlink_params *params,
+			 struct netlink_ext_ack *extack)
+{
+	struct nlattr **data = params->data;
+	struct net_device *peer;
+	int err;
+
+	peer = cable_new_peer(rtnl_newlink_peer_net(params), data ? data[IFLA_CABLE_PEER] : NULL, extack);
+	if (IS_ERR(peer))
+		return PTR_ERR(peer);
+	if (!params->tb[IFLA_ADDRESS])
+		eth_hw_addr_random(dev);
+	if (!params->tb[IFLA_IFNAME])
+		strscpy(dev->name, DRV_NAME "%d", IFNAMSIZ);
+	err = register_netdevice(dev);
+	if (err < 0) {
+		unregister_netdevice(peer);
+		return err;
+	}
+	netif_carrier_off(dev);
+	rcu_assign_pointer(((struct cable *)netdev_priv(dev))->peer, peer);
+	rcu_assign_pointer(((struct cable *)netdev_priv(peer))->peer, dev);
+	cable_configure(netdev_priv(dev), data, extack);
+	cable_configure(netdev_priv(peer), data, extack);
+	return 0;
+}
+
+static void cable_dellink(struct net_device *dev, struct list_head *head)
+{
+	struct cable *cable = netdev_priv(dev);
+	struct net_device *peer = rtnl_dereference(cable->peer);
+
+	RCU_INIT_POINTER(cable->peer, NULL);
+	unregister_netdevice_queue(dev, head);
+	if (peer) {
+		RCU_INIT_POINTER(((struct cable *)netdev_priv(peer))->peer, NULL);
+		unregister_netdevice_queue(peer, head);
+	}
+}
+
+static struct net *cable_get_link_net(const struct net_device *dev)
+{
+	struct cable *cable = netdev_priv(dev);
+	struct net_device *peer = rcu_dereference_rtnl(cable->peer);
+
+	return peer ? dev_net(peer) : dev_net(dev);
+}
+
+static size_t cable_get_size(const struct net_device *dev)
+{
+	return 6 * nla_total_size_64bit(sizeof(u64));
+}
+
+static int cable_fill_info(struct sk_buff *skb, const struct net_device *dev)
+{
+	const struct cable *cable = netdev_priv(dev);
+
+	if (nla_put_u64_64bit(skb, IFLA_CABLE_RATE, cable->rate_bps, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_DELAY, cable->delay_ns, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_FLIGHT_PACKETS, skb_queue_len(&cable->flight), IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_FLIGHT_BYTES, cable->flight_bytes, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_PACKETS, cable->lost_packets, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_BYTES, cable->lost_bytes, IFLA_CABLE_PAD))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static const struct nla_policy cable_policy[IFLA_CABLE_MAX + 1] = {
+	[IFLA_CABLE_PEER] = { .len = sizeof(struct ifinfomsg) },
+	[IFLA_CABLE_RATE] = { .type = NLA_U64 },
+	[IFLA_CABLE_DELAY] = { .type = NLA_U64 },
+	[IFLA_CABLE_FLIGHT_PACKETS] = { .type = NLA_REJECT },
+	[IFLA_CABLE_FLIGHT_BYTES] = { .type = NLA_REJECT },
+	[IFLA_CABLE_LOST_PACKETS] = { .type = NLA_REJECT },
+	[IFLA_CABLE_LOST_BYTES] = { .type = NLA_REJECT },
+};
+
+static struct rtnl_link_ops cable_link_ops = {
+	.kind = DRV_NAME,
+	.priv_size = sizeof(struct cable),
+	.setup = cable_setup,
+	.validate = cable_validate,
+	.newlink = cable_newlink,
+	.changelink = cable_changelink,
+	.dellink = cable_dellink,
+	.policy = cable_policy,
+	.maxtype = IFLA_CABLE_MAX,
+	.peer_type = IFLA_CABLE_PEER,
+	.get_link_net = cable_get_link_net,
+	.get_size = cable_get_size,
+	.fill_info = cable_fill_info,
+};
+
+static int __init cable_init(void)
+{
+	return rtnl_link_register(&cable_link_ops);
+}
+device_initcall(cable_init);
+
+MODULE_DESCRIPTION("A pair of Ethernet devices with a line rate and a propagation delay");
+MODULE_LICENSE("GPL");
+MODULE_ALIAS_RTNL_LINK(DRV_NAME);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR BSD-2-Clause */
+/*
+ * The lab: what its drivers, its init, its programs and the host agree on.
+ *
+ * The channel is a SOCK_SEQPACKET socket that the lab inherits. Every message is a struct lab_msg
+ * followed by `length` bytes; the host checks type and length of each. Little-endian throughout.
+ */
+#ifndef _UAPI_LINUX_LAB_H
+#define _UAPI_LINUX_LAB_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define LAB_PROTOCOL_VERSION 1
+#define LAB_MSG_MAX 4096 /* payload of the longest message */
+
+enum lab_msg_type {
+	LAB_MSG_HELLO = 1, /* lab to host: struct lab_hello, and the descriptor of the lab's memory */
+	LAB_MSG_LOG = 2,   /* lab to host: text, from the kernel or from a program */
+	LAB_MSG_STEP = 3,  /* lab to host: struct lab_step; the lab stands still until the answer, a
+			      struct lab_step_reply under the same type */
+	LAB_MSG_SEED = 4,  /* lab to host: struct lab_seed, when t0 has come */
+	LAB_MSG_DEATH = 5, /* lab to host: text, why the kernel panicked */
+	LAB_MSG_BYE = 6,   /* lab to host: struct lab_bye, the last message of a good lab */
+};
+
+struct lab_msg {
+	__u32 type;
+	__u32 length;
+};
+
+struct lab_hello {
+	__u32 version;
+	__u32 page_size;
+	__u64 page_offset;   /* of struct lab_page in the memory file */
+	__u64 region_offset; /* of the shared region in the memory file */
+	__u64 region_length;
+};
+
+struct lab_step {
+	__u64 step;
+	__u64 virtual_ns;
+};
+
+struct lab_step_reply {
+	__u64 step; /* of the question */
+	__s32 code; /* result of the call in the lab; negative: an errno */
+	__u32 reserved;
+};
+
+struct lab_seed {
+	__u64 seed;
+	__u64 virtual_ns;
+};
+
+struct lab_bye {
+	__s32 status; /* exit status of the lab's program; 128 + signal when killed */
+	__u32 reserved;
+	__u64 virtual_ns;
+};
+
+/* One page that the lab keeps up to date and the host may read at any moment. */
+struct lab_page {
+	__u64 virtual_ns; /* the virtual clock */
+	__u64 switches;   /* context switches so far: grows while anything is scheduled */
+	__u32 pid;        /* what runs now */
+	__u32 reserved;
+	char comm[16];
+};
+
+/* /dev/lab: mmap() gives the shared region, write() sends LAB_MSG_LOG, and: */
+#define LAB_IOC_STEP _IOW('L', 1, __u64)   /* argument: step number; returns the host's code */
+#define LAB_IOC_AT_T0 _IOW('L', 2, __u64)  /* argument: t0, ns of CLOCK_MONOTONIC; reseed there */
+#define LAB_IOC_BYE _IOW('L', 3, __s32)	   /* argument: exit status */
+#define LAB_IOC_LENGTH _IOR('L', 4, __u64) /* length of the region */
+
+/* The cable's attributes below IFLA_INFO_DATA. */
+enum {
+	IFLA_CABLE_UNSPEC,
+	IFLA_CABLE_PAD,
+	IFLA_CABLE_PEER,	   /* nested: struct ifinfomsg and attributes of the other end; at creation only */
+	IFLA_CABLE_RATE,	   /* u64, bit/s of frame bytes (no FCS, preamble or gap); 1 .. 10^13 */
+	IFLA_CABLE_DELAY,	   /* u64, ns of propagation; 0 .. 10^10 */
+	IFLA_CABLE_FLIGHT_PACKETS, /* u64, read-only: frames sent and not yet arrived at the peer */
+	IFLA_CABLE_FLIGHT_BYTES,   /* u64, read-only */
+	IFLA_CABLE_LOST_PACKETS,   /* u64, read-only: frames that found no peer, or a peer that was down */
+	IFLA_CABLE_LOST_BYTES,	   /* u64, read-only */
+	__IFLA_CABLE_MAX
+};
+#define IFLA_CABLE_MAX (__IFLA_CABLE_MAX - 1)
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lab-init: process 1 of a lab.
+ *
+ *     init=/path/to/lab-init -- RUN_FOLDER
+ *
+ * Mounts what a user program expects, over a root that is read-only, and the run's folder writable in
+ * its place. Then it runs the program that RUN_FOLDER/.lab/boot names, waits for it, says BYE through
+ * the lab channel and powers the lab off. The boot file has one entry a line:
+ *
+ *     env NAME=VALUE
+ *     arg WORD
+ *
+ * What it and the program print goes to the host through /dev/lab, line by line.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "drivers/lab.h"
+
+#define MAX_WORDS 256
+#define STATUS_CANNOT_START 125
+
+struct boot {
+	char *text;
+	char *args[MAX_WORDS + 1];
+	char *env[MAX_WORDS + 1];
+};
+
+static int fail(const char *what, const char *which)
+{
+	fprintf(stderr, "lab-init: %s %s: %s\n", what, which, strerror(errno));
+	return -1;
+}
+
+static int mount_one(const char *type, const char *where, unsigned long flags, const char *options)
+{
+	if (mount(type, where, type, flags, options))
+		return fail("mount", where);
+	return 0;
+}
+
+static int make_dir(const char *path)
+{
+	if (mkdir(path, 0755) && errno != EEXIST)
+		return fail("mkdir", path);
+	return 0;
+}
+
+static int open_lab(void)
+{
+	int fd = open("/dev/lab", O_RDWR);
+
+	if (fd < 0)
+		return fail("open", "/dev/lab");
+	if (dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+		return fail("redirect output to", "/dev/lab");
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	return fd;
+}
+
+static int mount_all(const char *run_folder)
+{
+	static const char *const dirs[] = { "/dev/pts",	      "/dev/shm",      "/run/netns", "/run/tmp",
+					    "/run/openvswitch" };
+	size_t i;
+
+	if (mount_one("tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=755"))
+		return -1;
+	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+		if (make_dir(dirs[i]))
+			return -1;
+	if (mount_one("proc", "/proc", 0, NULL) || mount_one("sysfs", "/sys", 0, NULL) ||
+	    mount_one("devpts", "/dev/pts", 0, "mode=620,ptmxmode=666") ||
+	    mount_one("tmpfs", "/dev/shm", 0, "mode=1777"))
+		return -1;
+	return mount_one("hostfs", run_folder, 0, run_folder);
+}
+
+static int write_sysctl(const char *path, const char *value)
+{
+	int fd = open(path, O_WRONLY);
+	ssize_t written;
+
+	if (fd < 0)
+		return fail("open", path);
+	written = write(fd, value, strlen(value));
+	close(fd);
+	return written < 0 ? fail("write", path) : 0;
+}
+
+/* A lab that runs out of memory, descriptors or process numbers must say so, not limp. */
+static int set_limits(void)
+{
+	const struct rlimit files = { .rlim_cur = 1048576, .rlim_max = 1048576 };
+
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		return fail("raise the limit of", "open files");
+	if (write_sysctl("/proc/sys/kernel/pid_max", "1048576") ||
+	    write_sysctl("/proc/sys/vm/panic_on_oom", "1") ||
+	    write_sysctl("/proc/sys/net/core/netdev_max_backlog", "1000000"))
+		return -1;
+	return 0;
+}
+
+static char *read_file(const char *path)
+{
+	char *text = NULL;
+	struct stat st;
+	int fd = open(path, O_RDONLY);
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st) == 0 && (text = calloc(1, (size_t)st.st_size + 1)) &&
+	    read(fd, text, (size_t)st.st_size) != st.st_size) {
+		free(text);
+		text = NULL;
+	}
+	close(fd);
+	return text;
+}
+
+static int read_boot(struct boot *boot, const char *run_folder)
+{
+	size_t args = 0, env = 0;
+	char path[4096];
+	char *line, *rest = NULL;
+
+	snprintf(path, sizeof(path), "%s/.lab/boot", run_folder);
+	boot->text = read_file(path);
+	if (!boot->text)
+		return fail("read", path);
+	for (line = strtok_r(boot->text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (strncmp(line, "env ", 4) == 0 && env < MAX_WORDS)
+			boot->env[env++] = line + 4;
+		else if (strncmp(line, "arg ", 4) == 0 && args < MAX_WORDS)
+			boot->args[args++] = line + 4;
+		else {
+			errno = EINVAL;
+			return fail("understand in .lab/boot the line", line);
+		}
+	}
+	if (args == 0) {
+		errno = EINVAL;
+		return fail("find a program in", path);
+	}
+	return 0;
+}
+
+static int run(struct boot *boot)
+{
+	int status;
+	pid_t pid = fork(), ended;
+
+	if (pid < 0)
+		return fail("fork", boot->args[0]);
+	if (pid == 0) {
+		setsid();
+		execve(boot->args[0], boot->args, boot->env);
+		fail("run", boot->args[0]);
+		_exit(STATUS_CANNOT_START);
+	}
+	do {
+		ended = wait(&status); /* orphans too: this is process 1 */
+	} while (ended != pid && (ended > 0 || errno == EINTR));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int boot_and_run(const char *run_folder)
+{
+	struct boot boot = { 0 };
+
+	if (mount_all(run_folder) || set_limits() || read_boot(&boot, run_folder))
+		return STATUS_CANNOT_START;
+	return run(&boot);
+}
+
+int main(int argc, char **argv)
+{
+	int status = STATUS_CANNOT_START, lab;
+
+	if (mount_one("devtmpfs", "/dev", 0, "mode=755"))
+		return STATUS_CANNOT_START;
+	lab = open_lab();
+	if (lab < 0)
+		return STATUS_CANNOT_START;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 2)
+		status = boot_and_run(argv[1]);
+	else
+		fprintf(stderr, "lab-init: no run folder after -- on the kernel's command line\n");
+	sync();
+	if (ioctl(lab, LAB_IOC_BYE, &status))
+		fail("say BYE on", "/dev/lab");
+	reboot(RB_POWER_OFF);
+	return status;
+}

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab: one lab kernel as a process, from boot to its last message.
+
+The host's root is the lab's root, read-only; only the run's folder is writable in it. Everything that
+the lab may depend on is an argument here: memory, seed, what a clock read costs, the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from dc_gym.errors import LabError, UsageError
+from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, MessageType
+
+EPOCH_NS = 1_577_836_800_000_000_000  # what the lab's wall clock shows at boot: 2020-01-01 00:00 UTC
+UNPRIVILEGED = 65534  # nobody, where root did not come by sudo
+LAST_LINES = 15
+HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own
+
+
+@dataclass(frozen=True, slots=True)
+class LabConfig:
+    kernel: Path
+    """The lab kernel's binary."""
+    programs: Path
+    """Folder of lab-init and lab-launch."""
+    run_dir: Path
+    """The one folder of the host that the lab may write to. Absolute."""
+    argv: Sequence[str]
+    """What runs in the lab, as its root. Its exit status is the lab's."""
+    env: Mapping[str, str]
+    seed: int = 1
+    memory_bytes: int = 512 << 20
+    clock_read_ns: int = 25
+    """Virtual time that a process pays for a clock read."""
+    watchdog_s: float = 60.0
+    """Wall time without progress of virtual time after which the lab counts as hung."""
+    kernel_args: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LabExit:
+    status: int
+    """Exit status of the lab's program; 128 + signal when it was killed."""
+    virtual_ns: int
+
+
+class Lab:
+    """Boots on entry, is dead and gone on exit.
+
+    `wait()` runs the lab to its end. `on_log` gets each line that the lab's kernel or programs print;
+    `on_step(step, virtual_ns) -> code` answers programs that ask through the channel.
+    """
+
+    def __init__(
+        self,
+        config: LabConfig,
+        on_log: Callable[[str], None] = lambda line: None,
+        on_step: Callable[[int, int], int] = lambda step, virtual_ns: 0,
+    ) -> None:
+        self.config = config
+        self.reseeded_ns: int | None = None  # when the lab's driver reseeded for t0
+        self._on_log = on_log
+        self._on_step = on_step
+        self._lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._partial = ""
+        self._death: str | None = None
+        self._bye: LabExit | None = None
+        self._stack = ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def channel(self) -> Channel:
+        assert self._channel is not None
+        return self._channel
+
+    def state(self) -> LabState:
+        return self.channel.state()
+
+    def wait(self, on_progress: Callable[[LabState], None] = lambda state: None, poll_s: float = 0.1) -> LabExit:
+        """Serves the channel until the lab ends; LabError when it dies, or when virtual time stands still."""
+        seen_ns, seen_at = -1, time.monotonic()
+        while True:
+            ready, _, _ = select.select([self.channel], [], [], poll_s)
+            if ready and not self._serve_one():
+                return self._end()
+            state = self.state()
+            now = time.monotonic()
+            if state.virtual_ns != seen_ns:
+                seen_ns, seen_at = state.virtual_ns, now
+            elif now - seen_at > self.config.watchdog_s:
+                raise LabError(self._story(_hang(state, self.config.watchdog_s)))
+            on_progress(state)
+
+    def close(self) -> None:
+        """Kills the lab if it still runs and frees everything; may be called twice."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._stack.close()
+
+    def _start(self) -> None:
+        config = self.config
+        _check_run_dir(config.run_dir)
+        memory_dir = memory_folder(config.memory_bytes)
+        private = config.run_dir / ".lab"
+        private.mkdir(exist_ok=True)
+        (private / "boot").write_text(_boot_text(config.argv, config.env))
+        uid, gid = lab_user()
+        if os.geteuid() == 0:
+            for path in (config.run_dir, private):
+                os.chown(path, uid, gid)
+
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel = self._stack.enter_context(Channel(ours))
+        lifeline, held = os.pipe()
+        self._stack.callback(os.close, held)
+        argv = [
+            str(config.programs / "lab-launch"), str(os.getpid()), str(lifeline), str(uid), str(gid),
+            str(config.kernel), *_kernel_args(config, theirs.fileno()), "--", str(config.run_dir),
+        ]  # fmt: skip
+        errors = self._stack.enter_context((private / "stderr").open("w+b"))
+        try:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                pass_fds=(theirs.fileno(), lifeline),
+                env={"PATH": "/usr/bin:/bin", "TMPDIR": str(memory_dir), "HOME": "/"},
+                cwd="/",
+            )
+        except OSError as error:
+            raise LabError(f"the lab could not be started: {argv[0]}: {error.strerror}") from error
+        finally:
+            theirs.close()
+            os.close(lifeline)
+
+    def _serve_one(self) -> bool:
+        """Handles one message; False at the end of the channel."""
+        message = self.channel.receive()
+        if message is None:
+            return False
+        match message.type:
+            case MessageType.LOG:
+                self._log(message.text)
+            case MessageType.STEP:
+                step, virtual_ns = STEP.unpack(message.payload)
+                self.channel.reply_step(step, self._on_step(step, virtual_ns))
+            case MessageType.SEED:
+                self.reseeded_ns = SEED.unpack(message.payload)[1]
+            case MessageType.DEATH:
+                self._death = (self._death or "") + message.text
+            case MessageType.BYE:
+                status, _, virtual_ns = BYE.unpack(message.payload)
+                self._bye = LabExit(status, virtual_ns)
+            case MessageType.HELLO:
+                pass
+        return True
+
+    def _log(self, text: str) -> None:
+        *whole, self._partial = (self._partial + text).split("\n")
+        for line in whole:
+            line = line.rstrip("\r")
+            self._lines.append(line)
+            self._on_log(line)
+
+    def _end(self) -> LabExit:
+        assert self._process is not None
+        try:
+            code = self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            raise LabError(self._story("the lab closed its channel and went on running")) from None
+        if self._partial:
+            self._log("\n")
+        if self._bye is not None:
+            return self._bye
+        raise LabError(self._story(_cause(self._death, code, self.config.memory_bytes)))
+
+    def _story(self, what: str) -> str:
+        state = self.state()
+        where = f"{what} (at {state.virtual_ns / 1e9:.6f} s of virtual time)"
+        stderr = self.config.run_dir / ".lab" / "stderr"
+        early = stderr.read_text(errors="replace").splitlines()[-LAST_LINES:] if stderr.exists() else []
+        lines = [*early, *self._lines][-LAST_LINES:]
+        return "\n".join([where, *(f"  lab: {line}" for line in lines)])
+
+
+def lab_user() -> tuple[int, int]:
+    """Uid and gid of a lab: the caller's, or for root the user behind sudo, or nobody."""
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    uid = int(os.environ.get("SUDO_UID", "0") or 0)
+    gid = int(os.environ.get("SUDO_GID", "0") or 0)
+    return (uid, gid) if uid and gid else (UNPRIVILEGED, UNPRIVILEGED)
+
+
+def memory_folder(memory_bytes: int) -> Path:
+    """Where the lab's memory file can live: a tmpfs with room for it, else UsageError-free fallbacks, else LabError."""
+    tried: list[str] = []
+    for candidate in ("/dev/shm", os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"):
+        if not candidate or not os.access(candidate, os.W_OK | os.X_OK):
+            continue
+        room = os.statvfs(candidate)
+        if room.f_flag & os.ST_NOEXEC:
+            tried.append(f"{candidate} is mounted noexec")
+        elif room.f_bavail * room.f_frsize < memory_bytes:
+            tried.append(f"{candidate} has {room.f_bavail * room.f_frsize >> 20} MiB")
+        else:
+            return Path(candidate)
+    raise LabError(
+        f"no room for the lab's memory of {memory_bytes >> 20} MiB: {'; '.join(tried) or 'no writable folder'};"
+        " set TMPDIR to a folder with room, enlarge /dev/shm, or lower lab.memory"
+    )
+
+
+def _check_run_dir(path: Path) -> None:
+    if not path.is_absolute():
+        raise ValueError(f"run_dir {path} is not absolute")
+    if any(path.is_relative_to(hidden) for hidden in HIDDEN):
+        raise UsageError(f"{path}: a run's folder may not be below {', '.join(HIDDEN)}, where a lab has its own files: choose another")
+    if any(character.isspace() or character == "," for character in str(path)):
+        raise UsageError(f"'{path}': a run's folder may have no white space or comma in its path: choose another")
+
+
+def _boot_text(argv: Sequence[str], env: Mapping[str, str]) -> str:
+    lines = [*(f"env {name}={value}" for name, value in env.items()), *(f"arg {word}" for word in argv)]
+    for line in lines:
+        if "\n" in line:
+            raise ValueError(f"a line break in {line!r}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _kernel_args(config: LabConfig, channel_fd: int) -> list[str]:
+    return [
+        f"mem={config.memory_bytes}",
+        "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+        f"init={config.programs / 'lab-init'}",
+        "console=lab", "con=null", "con0=null", "loglevel=4",
+        "time-travel=inf-cpu", f"time-travel-start={EPOCH_NS}", f"time-travel-clock-read={config.clock_read_ns}",
+        "seccomp=on", "norandmaps", "random.trust_bootloader=1",
+        f"lab_channel={channel_fd}", f"lab_seed={config.seed}",
+        f"uml_dir={config.run_dir / '.lab'}/", "umid=uml",
+        *config.kernel_args,
+    ]  # fmt: skip
+
+
+def _hang(state: LabState, watchdog_s: float) -> str:
+    return (
+        f"the lab hangs: virtual time has stood still for {watchdog_s:g} s of wall time while process {state.pid} ({state.comm}) ran;"
+        " a program that polls without blocking stops virtual time (docs/limitations.md)"
+    )
+
+
+def _cause(death: str | None, code: int, memory_bytes: int) -> str:
+    if death is not None and "ut of memory" in death:
+        return f"the lab ran out of its {memory_bytes >> 20} MiB of memory: raise lab.memory ({death.strip()})"
+    if death is not None and "sleep forever" in death:
+        return "the lab sleeps forever: nothing in it waits for a time any more (a program that blocks without a deadline)"
+    if death is not None:
+        return f"the lab kernel panicked: {death.strip()}"
+    if code == -7:
+        return "the lab was killed by SIGBUS: the file system of its memory file is full; set TMPDIR to a larger one"
+    if code < 0:
+        return f"the lab was killed by signal {-code}"
+    return f"the lab ended with status {code} before it said good-bye"
