@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The congestion controls that a spec may name, and how figures draw them. Adding one is one `register` line at the end.
+
+The order is part of the digest (docs/results.md): new ones go to the end, none is ever removed.
+Colours are those of Okabe and Ito, which colour-blind readers tell apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Controller", "find", "names", "register"]
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """One congestion control."""
+
+    name: str
+    """What a spec calls it."""
+    kernel_name: str
+    """What TCP_CONGESTION calls it."""
+    label: str
+    """What a figure calls it."""
+    ecn: bool
+    """It reads ECN: `topology.marking = "auto"` marks for it."""
+    color: str
+    marker: str
+
+
+_registry: dict[str, Controller] = {}
+
+
+def register(controller: Controller) -> None:
+    """Make a controller known; a name can be taken once."""
+    if controller.name in _registry:
+        raise ValueError(f"controller {controller.name!r} is registered twice")
+    _registry[controller.name] = controller
+
+
+def names() -> tuple[str, ...]:
+    """All names, in the order of registration."""
+    return tuple(_registry)
+
+
+def find(name: str) -> Controller | None:
+    """The controller of that name, or None."""
+    return _registry.get(name)
+
+
+register(Controller("dctcp", "dctcp", "DCTCP", ecn=True, color="#0072B2", marker="o"))
+register(Controller("nv", "nv", "TCP NV", ecn=False, color="#D55E00", marker="s"))
+register(Controller("cubic", "cubic", "CUBIC", ecn=False, color="#009E73", marker="^"))
+register(Controller("bbr", "bbr", "BBR", ecn=False, color="#CC79A7", marker="D"))
+register(Controller("vegas", "vegas", "Vegas", ecn=False, color="#E69F00", marker="v"))
+register(Controller("reno", "reno", "Reno", ecn=False, color="#56B4E9", marker="P"))
