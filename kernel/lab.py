@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Self
 
 from dc_gym.errors import LabError, UsageError
+from dc_gym.kernel.cpu import claimed_cpu
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, MessageType
 
 EPOCH_NS = 1_577_836_800_000_000_000  # what the lab's wall clock shows at boot: 2020-01-01 00:00 UTC
@@ -140,10 +141,11 @@ class Lab:
 
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel = self._stack.enter_context(Channel(ours))
+        cpu = self._stack.enter_context(claimed_cpu())
         lifeline, held = os.pipe()
         self._stack.callback(os.close, held)
         argv = [
-            str(config.programs / "lab-launch"), str(os.getpid()), str(lifeline), str(uid), str(gid),
+            str(config.programs / "lab-launch"), str(os.getpid()), str(lifeline), str(uid), str(gid), str(cpu),
             str(config.kernel), *_kernel_args(config, theirs.fileno()), "--", str(config.run_dir),
         ]  # fmt: skip
         errors = self._stack.enter_context((private / "stderr").open("w+b"))

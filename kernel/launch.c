@@ -2,13 +2,15 @@
 /*
  * lab-launch: becomes a lab kernel that cannot outlive its parent and, started by root, is not root.
  *
- *     lab-launch PARENT_PID LIFELINE_FD UID GID PROGRAM [ARG ...]
+ *     lab-launch PARENT_PID LIFELINE_FD UID GID CPU PROGRAM [ARG ...]
  *
  * - The lab is killed when its parent dies (PR_SET_PDEATHSIG), and when the write end of the pipe
  *   behind LIFELINE_FD is closed (F_SETSIG): the first is tied to the thread that started the lab, the
  *   second to the process. Neither needs the lab's help, so a lab that hangs dies too.
  * - UID other than 0 while the caller is root: all groups and capabilities are dropped but
  *   CAP_DAC_READ_SEARCH, so that the lab reads what root could read and writes nothing of root's.
+ * - The lab runs on CPU alone: its kernel and its processes take turns and never run at once, and a
+ *   switch on one CPU costs a quarter of one between two.
  * - Address space randomization is off and there are no core files.
  */
 #include <errno.h>
@@ -16,6 +18,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,14 +80,23 @@ static int tie_to_parent(pid_t parent, int lifeline)
 	return 0;
 }
 
+static int stay_on(long cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) ? fail("stay on one CPU") : 0;
+}
+
 int main(int argc, char **argv)
 {
 	const struct rlimit no_core = { 0, 0 };
-	long parent, lifeline, uid, gid;
+	long parent, lifeline, uid, gid, cpu;
 
-	if (argc < 6 || number(argv[1], &parent) || number(argv[2], &lifeline) || number(argv[3], &uid) ||
-	    number(argv[4], &gid)) {
-		fprintf(stderr, "usage: lab-launch PARENT_PID LIFELINE_FD UID GID PROGRAM [ARG ...]\n");
+	if (argc < 7 || number(argv[1], &parent) || number(argv[2], &lifeline) || number(argv[3], &uid) ||
+	    number(argv[4], &gid) || number(argv[5], &cpu)) {
+		fprintf(stderr, "usage: lab-launch PARENT_PID LIFELINE_FD UID GID CPU PROGRAM [ARG ...]\n");
 		return EXIT_CANNOT_LAUNCH;
 	}
 	setrlimit(RLIMIT_CORE, &no_core);
@@ -92,8 +104,10 @@ int main(int argc, char **argv)
 		return EXIT_CANNOT_LAUNCH;
 	if (tie_to_parent((pid_t)parent, (int)lifeline))
 		return EXIT_CANNOT_LAUNCH;
+	if (stay_on(cpu))
+		return EXIT_CANNOT_LAUNCH;
 	personality(PER_LINUX | ADDR_NO_RANDOMIZE);
-	execv(argv[5], argv + 5);
-	fail(argv[5]);
+	execv(argv[6], argv + 6);
+	fail(argv[6]);
 	return EXIT_CANNOT_LAUNCH;
 }
