@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static shortest-path routing with equal-cost multipath, computed in advance as OpenFlow rules. No controller, no hash in the switch.
+"""Static shortest-path routing with equal-cost multipath: OpenFlow rules, computed in advance. No controller, no hash in the switch.
 
-A destination with one next hop gets an exact rule. Where several next hops are equally short, the hash of a flow is made explicit:
-TCP and UDP packets fall into 256 buckets by the low four bits of both ports, others into 16 by the low two bits of both
-addresses, and a table seeded by switch assigns a next hop to each bucket. A table is balanced in every row and column, so that
-flows to one well-known port spread too. The same rules give a flow's path before a packet is sent (`path`).
+A destination with one next hop gets an exact rule. Where several next hops are equally short, the hash of a flow is made
+explicit: TCP and UDP packets fall into 256 buckets by the low four bits of both ports, others into 16 by the low two bits of
+both addresses, and a table seeded by switch assigns a next hop to each bucket. A table is balanced in every row and column, so
+that flows to one well-known port spread too. The same rules give a flow's path before a packet is sent (`path`).
 
 Limits: host addresses only, no ARP (neighbours are static), no broadcast; at most 16 equal-cost next hops.
 """
@@ -195,7 +195,7 @@ def _rules_of(graph: Graph, switch: str, hops: dict[str, tuple[int, ...]], seed:
 def _bucket_rules(switch: str, numbers: Sequence[int], address: str | None, seed: int) -> list[Rule]:
     """The buckets of one set of next hops, for one destination or (None) for every one that has no rule of its own."""
     if len(numbers) > MOST_NEXT_HOPS:
-        raise TopologyError(f"next hops of switch {switch}: value {len(numbers)} is above {MOST_NEXT_HOPS}; use fewer parallel paths")
+        raise TopologyError(f"next hops of {switch}: value {len(numbers)} is above {MOST_NEXT_HOPS}; use fewer parallel paths")
     ported = OWN_PORTED_PRIORITY if address else SHARED_PORTED_PRIORITY
     other = OWN_OTHER_PRIORITY if address else SHARED_OTHER_PRIORITY
     rows = _permutation(seed, "ecmp", switch, numbers, "source")

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rtnetlink in batches: many requests in few system calls, every answer checked.
+
+In a lab a system call costs as much as hundreds of packets, and importing a netlink library as much as
+a whole run of the dumbbell; RED and the cable are not in the libraries either. So this is the small
+part that the fabric needs: build messages, send a batch, raise on the first refusal with the kernel's
+own words. Numbers are host-endian as netlink has them; lengths are checked before anything is read.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dc_gym.errors import FabricError
+
+NLMSG_HDR = struct.Struct("=IHHII")
+IFINFOMSG = struct.Struct("=BxHiII")
+TCMSG = struct.Struct("=BxxxiIII")
+IFADDRMSG = struct.Struct("=BBBBI")
+NDMSG = struct.Struct("=BxxxiHBB")
+RTMSG = struct.Struct("=BBBBBBBBI")
+
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+NLM_F_REQUEST, NLM_F_MULTI, NLM_F_ACK = 1, 2, 4
+NLM_F_DUMP, NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x300, 0x100, 0x200, 0x400
+NLM_F_CAPPED, NLM_F_ACK_TLVS = 0x100, 0x200
+NLA_F_NESTED, NLA_TYPE_MASK = 0x8000, 0x3FFF
+SOL_NETLINK, NETLINK_CAP_ACK, NETLINK_EXT_ACK = 270, 10, 11
+NLMSGERR_ATTR_MSG = 1
+
+RTM_NEWLINK, RTM_GETLINK = 16, 18
+RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH, RTM_NEWQDISC, RTM_GETQDISC = 20, 24, 28, 36, 38
+CLONE_NEWNET = 0x40000000
+SEND_BYTES = 32 << 10
+RECEIVE_BYTES = 256 << 10
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    """One netlink attribute, padded to four bytes."""
+    length = 4 + len(value)
+    return struct.pack("=HH", length, kind) + value + bytes(-length % 4)
+
+
+def attr_u32(kind: int, value: int) -> bytes:
+    return attribute(kind, struct.pack("=I", value))
+
+
+def attr_u64(kind: int, value: int) -> bytes:
+    return attribute(kind, struct.pack("=Q", value))
+
+
+def attr_text(kind: int, value: str) -> bytes:
+    return attribute(kind, value.encode() + b"\0")
+
+
+def nested(kind: int, *attributes: bytes) -> bytes:
+    return attribute(kind | NLA_F_NESTED, b"".join(attributes))
+
+
+def attributes(data: bytes) -> dict[int, bytes]:
+    """The attributes in `data` by type (the last of each type wins); FabricError when a length is wrong."""
+    found: dict[int, bytes] = {}
+    at = 0
+    while at + 4 <= len(data):
+        length, kind = struct.unpack_from("=HH", data, at)
+        if length < 4 or at + length > len(data):
+            raise FabricError(f"netlink: attribute of {length} bytes at {at} of {len(data)}")
+        found[kind & NLA_TYPE_MASK] = data[at + 4 : at + length]
+        at += length + (-length % 4)
+    return found
+
+
+class Request:
+    """One message to the kernel; `what` says in words what it does, for the error."""
+
+    __slots__ = ("body", "flags", "kind", "what")
+
+    def __init__(self, kind: int, flags: int, body: bytes, what: str) -> None:
+        self.kind, self.flags, self.body, self.what = kind, flags, body, what
+
+
+class NetlinkSocket:
+    """A netlink socket in one network namespace (`netns` a path, None: the caller's)."""
+
+    def __init__(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE) -> None:
+        self._seq = 0
+        with entered(netns):
+            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
+        self._socket.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
+        self._socket.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self._socket.bind((0, 0))
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> NetlinkSocket:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def batch(self, requests: Sequence[Request]) -> None:
+        """Sends all requests, in order; FabricError at the first that the kernel refuses, naming it."""
+        for group in _groups(requests):
+            first = self._seq + 1
+            self._socket.send(b"".join(self._pack(request, NLM_F_ACK) for request in group))
+            waiting = len(group)
+            while waiting:
+                for kind, _flags, seq, payload in self._receive():
+                    if kind != NLMSG_ERROR or not first <= seq < first + len(group):
+                        raise FabricError(f"netlink: message of type {kind} where an answer was expected")
+                    _check(group[seq - first], payload)
+                    waiting -= 1
+
+    def dump(self, kind: int, body: bytes, flags: int = NLM_F_DUMP) -> list[bytes]:
+        """All payloads that the kernel lists for a dump request (or, with flags 0, the one answer)."""
+        request = Request(kind, flags, body, f"list objects of type {kind}")
+        self._socket.send(self._pack(request, 0))
+        found: list[bytes] = []
+        while True:
+            for answer, answer_flags, _seq, payload in self._receive():
+                if answer == NLMSG_ERROR:
+                    _check(request, payload)
+                    return found
+                if answer == NLMSG_DONE:
+                    return found
+                found.append(payload)
+                if not answer_flags & NLM_F_MULTI:
+                    return found
+
+    def _pack(self, request: Request, flags: int) -> bytes:
+        self._seq += 1
+        length = NLMSG_HDR.size + len(request.body)
+        header = NLMSG_HDR.pack(length, request.kind, request.flags | flags | NLM_F_REQUEST, self._seq, 0)
+        return header + request.body + bytes(-length % 4)
+
+    def _receive(self) -> Iterator[tuple[int, int, int, bytes]]:
+        data = self._socket.recv(RECEIVE_BYTES)
+        at = 0
+        while at + NLMSG_HDR.size <= len(data):
+            length, kind, flags, seq, _pid = NLMSG_HDR.unpack_from(data, at)
+            if length < NLMSG_HDR.size or at + length > len(data):
+                raise FabricError(f"netlink: message of {length} bytes at {at} of {len(data)}")
+            yield kind, flags, seq, data[at + NLMSG_HDR.size : at + length]
+            at += length + (-length % 4)
+
+
+def _groups(requests: Sequence[Request]) -> Iterator[list[Request]]:
+    group: list[Request] = []
+    size = 0
+    for request in requests:
+        size += NLMSG_HDR.size + len(request.body) + 3
+        if group and size > SEND_BYTES:
+            yield group
+            group, size = [], NLMSG_HDR.size + len(request.body) + 3
+        group.append(request)
+    if group:
+        yield group
+
+
+def _check(request: Request, payload: bytes) -> None:
+    error = -struct.unpack_from("=i", payload)[0]
+    if error == 0:
+        return
+    message = ""
+    extended = attributes(payload[4 + NLMSG_HDR.size :]) if len(payload) > 4 + NLMSG_HDR.size else {}
+    if NLMSGERR_ATTR_MSG in extended:
+        message = ": " + extended[NLMSGERR_ATTR_MSG].rstrip(b"\0").decode("utf-8", "replace")
+    raise FabricError(f"{request.what}: {os.strerror(error)}{message}")
+
+
+class entered:  # noqa: N801 - reads as a statement: with entered(netns)
+    """The calling thread is in network namespace `netns` meanwhile (None: nothing changes)."""
+
+    def __init__(self, netns: str | None) -> None:
+        self._netns = netns
+        self._home = -1
+
+    def __enter__(self) -> None:
+        if self._netns is None:
+            return
+        self._home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        target = os.open(self._netns, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _setns(target, self._netns)
+        finally:
+            os.close(target)
+
+    def __exit__(self, *_: object) -> None:
+        if self._home >= 0:
+            _setns(self._home, "the first namespace")
+            os.close(self._home)
+            self._home = -1
+
+
+def _setns(fd: int, name: str) -> None:
+    if _libc.setns(fd, CLONE_NEWNET):
+        raise FabricError(f"enter network namespace {name}: {os.strerror(ctypes.get_errno())}")
+
+
+def add_namespaces(paths: Sequence[str]) -> None:
+    """Creates a network namespace behind each path (as `ip netns add` does); needs CAP_SYS_ADMIN."""
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for path in paths:
+            Path(path).touch(exist_ok=False)
+            if _libc.unshare(CLONE_NEWNET):
+                raise FabricError(f"create network namespace {path}: {os.strerror(ctypes.get_errno())}")
+            if _libc.mount(b"/proc/thread-self/ns/net", path.encode(), None, 0x1000, None):  # MS_BIND
+                raise FabricError(f"mount network namespace at {path}: {os.strerror(ctypes.get_errno())}")
+    finally:
+        _setns(home, "the first namespace")
+        os.close(home)
