@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static shortest-path routing with equal-cost multipath: OpenFlow rules, computed in advance. No controller, no hash in the switch.
+"""Static shortest-path routing with equal-cost multipath: OpenFlow rules, computed in advance, without a controller.
 
 A destination with one next hop gets an exact rule. Where several next hops are equally short, the hash of a flow is made
 explicit: TCP and UDP packets fall into 256 buckets by the low four bits of both ports, others into 16 by the low two bits of

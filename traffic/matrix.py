@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flow matrix: a CSV file in the manner of Iroko (thesis, table 4.1), one flow a row; docs/spec.md describes its columns.
+
+Seconds become integer nanoseconds exactly; sizes are payload bytes. What is not understood is an error that names its place.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from re import fullmatch
+
+from dc_gym.errors import WorkloadError
+from dc_gym.units import LARGEST
+
+COLUMNS = ("source", "destination", "port", "start", "stop", "size")
+LARGEST_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRequest:
+    """A flow that is asked for. Times are relative to t0."""
+
+    src: str
+    dst: str
+    dst_port: int
+    start_ns: int = 0
+    stop_ns: int = 0  # 0: no time limit
+    size_bytes: int = 0  # payload; 0: no limit
+    rate_bps: int = 0  # payload offered by the application; 0: no limit
+
+    def __post_init__(self) -> None:
+        where = f"flow {self.src} to {self.dst}"
+        if self.src == self.dst:
+            raise WorkloadError(f"{where}: destination {self.dst!r} is the source; name two hosts")
+        if not 1 <= self.dst_port <= LARGEST_PORT:
+            raise WorkloadError(f"{where}: port {self.dst_port} is not in 1..{LARGEST_PORT}; choose one that is")
+        for name in ("start_ns", "stop_ns", "size_bytes", "rate_bps"):
+            if not 0 <= getattr(self, name) <= LARGEST:
+                raise WorkloadError(f"{where}: {name} {getattr(self, name)} is not in 0..{LARGEST}; give one that is")
+        if 0 < self.stop_ns <= self.start_ns:
+            raise WorkloadError(f"{where}: stop_ns {self.stop_ns} is not after start_ns {self.start_ns}; stop later")
+
+
+def read_matrix(path: Path, hosts: Collection[str]) -> list[FlowRequest]:
+    """The flows of a file, in its order."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkloadError(f"workload.file: cannot read {str(path)!r}: {error}; give the path of a CSV file") from error
+    return parse_matrix(text, str(path), hosts)
+
+
+def parse_matrix(text: str, name: str, hosts: Collection[str]) -> list[FlowRequest]:
+    """The flows of a matrix; `name` stands for the file in errors, `hosts` are the names that exist."""
+    reader = csv.reader(text.splitlines(), strict=True)
+    flows: list[FlowRequest] = []
+    try:
+        for row in reader:
+            where = f"{name}:{reader.line_num}"
+            if reader.line_num > 1:
+                flows.append(_flow(row, where, hosts))
+            elif tuple(row) != COLUMNS:
+                raise WorkloadError(f"{where}: header {','.join(row)!r} is not {','.join(COLUMNS)!r}; write that")
+    except csv.Error as error:
+        raise WorkloadError(f"{name}:{reader.line_num}: not CSV: {error}; quote nothing") from error
+    if not flows:
+        raise WorkloadError(f"{name}: it has 0 flows; write the header {','.join(COLUMNS)!r} and a row a flow")
+    return flows
+
+
+def _flow(row: list[str], where: str, hosts: Collection[str]) -> FlowRequest:
+    """One row."""
+    if len(row) != len(COLUMNS):
+        raise WorkloadError(f"{where}: it has {len(row)} columns, not {len(COLUMNS)}; write {','.join(COLUMNS)}")
+    cells = dict(zip(COLUMNS, row, strict=True))
+
+    def cell(column: str, parse: Callable[[str], int | None], wanted: str) -> int:
+        value = parse(cells[column])
+        if value is None:
+            raise WorkloadError(f"{where}: column {column!r}: value {cells[column]!r} is not {wanted}")
+        return value
+
+    for column in ("source", "destination"):
+        cell(column, lambda text: 0 if text in hosts else None, f"one of the {len(hosts)} hosts of the topology")
+    cell("destination", lambda text: 0 if text != cells["source"] else None, "another host than the source")
+    port = cell("port", _port, f"in 1..{LARGEST_PORT}")
+    start = cell("start", _seconds, "seconds of at most 9 decimals")
+    stop = cell("stop", _seconds, "seconds of at most 9 decimals, 0 for no limit")
+    cell("stop", lambda _: 0 if stop == 0 or stop > start else None, f"after the start {cells['start']!r}")
+    size = cell("size", _size, "a whole number of bytes, 0 or inf for no limit")
+    return FlowRequest(cells["source"], cells["destination"], port, start, stop, size)
+
+
+def _port(text: str) -> int | None:
+    return int(text) if fullmatch(r"[0-9]{1,5}", text) and 1 <= int(text) <= LARGEST_PORT else None
+
+
+def _seconds(text: str) -> int | None:
+    """Nanoseconds of a decimal number of seconds."""
+    value_ns = Fraction(text) * 10**9 if fullmatch(r"[0-9]{1,12}(\.[0-9]{1,18})?", text) else Fraction(-1)
+    return int(value_ns) if value_ns.denominator == 1 and 0 <= value_ns <= LARGEST else None
+
+
+def _size(text: str) -> int | None:
+    if text == "inf":
+        return 0
+    return int(text) if fullmatch(r"[0-9]{1,19}", text) and int(text) <= LARGEST else None
