@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a result as canonical records, their digest, and where two results part (docs/results.md, "The digest").
+
+A canonical record is packed, little-endian and all integers: a string is its row number in `Names`. In memory, tables are
+numpy arrays of these records; only files and messages have the strings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym import controllers
+from dc_gym.errors import ProtocolError
+
+__all__ = [
+    "DIGEST_VERSION",
+    "STATUSES",
+    "TABLES",
+    "Difference",
+    "Digest",
+    "Names",
+    "Records",
+    "Table",
+    "Tables",
+    "digest_of",
+    "encode",
+    "first_difference",
+]
+
+DIGEST_VERSION = 1
+STATUSES = ("done", "stopped", "running", "failed")
+CHUNK_RECORDS = 1 << 16
+
+Records = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns of one table, in order, and the order of its rows."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    """Name and numpy type of each column; 'port', 'node', 'controller' and 'status' are strings (u32 row numbers of Names)."""
+    order: tuple[str, ...]
+    """Rows are sorted by these columns."""
+    time: str
+    """The column that says when."""
+
+    @property
+    def dtype(self) -> np.dtype[np.void]:
+        """The packed canonical record."""
+        return np.dtype([(name, "<u4" if kind in STRING_KINDS else kind) for name, kind in self.columns])
+
+    @property
+    def strings(self) -> dict[str, str]:
+        """The string columns and the kind of name they hold."""
+        return {name: kind for name, kind in self.columns if kind in STRING_KINDS}
+
+
+STRING_KINDS = ("port", "node", "controller", "status")
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table(
+            "flows",
+            (
+                ("flow", "<u4"),
+                ("src", "node"),
+                ("dst", "node"),
+                ("src_port", "<u2"),
+                ("dst_port", "<u2"),
+                ("controller", "controller"),
+                ("start_ns", "<i8"),
+                ("established_ns", "<i8"),
+                ("end_ns", "<i8"),
+                ("size_bytes", "<u8"),
+                ("sent_bytes", "<u8"),
+                ("received_bytes", "<u8"),
+                ("retransmits", "<u8"),
+                ("fct_ns", "<i8"),
+                ("status", "status"),
+                ("error", "<i4"),
+            ),
+            order=("flow",),
+            time="start_ns",
+        ),
+        Table(
+            "queues",
+            (
+                ("t_ns", "<i8"),
+                ("port", "port"),
+                ("backlog_bytes", "<u8"),
+                ("backlog_packets", "<u8"),
+                ("tx_bytes", "<u8"),
+                ("tx_packets", "<u8"),
+                ("drops", "<u8"),
+                ("marks", "<u8"),
+                ("requeues", "<u8"),
+                ("active_flows", "<u8"),
+            ),
+            order=("t_ns", "port"),
+            time="t_ns",
+        ),
+        Table(
+            "tcp",
+            (
+                ("t_ns", "<i8"),
+                ("flow", "<u4"),
+                ("srtt_us", "<u4"),
+                ("min_rtt_us", "<u4"),
+                ("cwnd_packets", "<u4"),
+                ("delivery_rate_bps", "<u8"),
+                ("notsent_bytes", "<u4"),
+                ("bytes_acked", "<u8"),
+                ("bytes_received", "<u8"),
+                ("retransmits", "<u4"),
+            ),
+            order=("t_ns", "flow"),
+            time="t_ns",
+        ),
+    )
+}
+"""In the order of the digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The strings of a result; a record holds a string's row number."""
+
+    port: tuple[str, ...]
+    """As in ports.json."""
+    node: tuple[str, ...]
+    """Owners of the ports in the order of their first port: the switches, then the hosts."""
+    controller: tuple[str, ...]
+    """As registered (dc_gym/controllers.py)."""
+    status: tuple[str, ...] = STATUSES
+
+    @classmethod
+    def of(cls, ports: Sequence[Mapping[str, Any]]) -> Names:
+        """The names that the ports of a run give."""
+        owners = dict.fromkeys(str(port["owner"]) for port in ports)
+        return cls(tuple(str(port["name"]) for port in ports), tuple(owners), controllers.names())
+
+    def of_kind(self, kind: str) -> tuple[str, ...]:
+        """All strings of a kind ('port', 'node', 'controller', 'status') by row number."""
+        names: tuple[str, ...] = getattr(self, kind)
+        return names
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a run measured: canonical records, sorted, and the ports they speak of."""
+
+    flows: Records
+    queues: Records
+    tcp: Records
+    ports: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def build(cls, *, flows: Records, queues: Records, tcp: Records, ports: Sequence[Mapping[str, Any]]) -> Tables:
+        """From structured arrays with the columns of docs/results.md; a string column may hold strings or row numbers."""
+        names = Names.of(ports)
+        arrays = {"flows": flows, "queues": queues, "tcp": tcp}
+        return cls(ports=tuple(ports), **{name: encode(TABLES[name], array, names) for name, array in arrays.items()})
+
+    @property
+    def names(self) -> Names:
+        """The strings of the records."""
+        return Names.of(self.ports)
+
+    def table(self, name: str) -> Records:
+        """The records of 'flows', 'queues' or 'tcp'."""
+        records: Records = getattr(self, name)
+        return records
+
+
+class Digest:
+    """SHA-256 over canonical records, fed table after table, each in as many pieces as the caller likes."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256(f"dcgym-digest {DIGEST_VERSION}\n".encode("ascii"))
+        self._todo = list(TABLES)
+
+    def begin(self, table: str) -> None:
+        """Start a table; they come in the order of TABLES."""
+        if not self._todo or self._todo[0] != table:
+            raise ProtocolError(f"digest: table {table!r} out of order; next is {self._todo[:1] or 'none'}")
+        self._table = TABLES[self._todo.pop(0)]
+        self._hash.update(f"{table}\n".encode("ascii"))
+
+    def update(self, records: Records) -> None:
+        """Add canonical records of the table that was begun."""
+        if records.dtype != self._table.dtype:
+            raise ProtocolError(f"digest: records of {self._table.name} are not canonical; encode() makes them so")
+        for start in range(0, len(records), CHUNK_RECORDS):
+            self._hash.update(np.ascontiguousarray(records[start : start + CHUNK_RECORDS]).data.cast("B"))
+
+    def hexdigest(self) -> str:
+        """64 hexadecimal digits; every table must have been begun."""
+        if self._todo:
+            raise ProtocolError(f"digest: table {self._todo[0]!r} is missing")
+        return self._hash.hexdigest()
+
+
+def digest_of(tables: Tables) -> str:
+    """The digest of a run."""
+    digest = Digest()
+    for name in TABLES:
+        digest.begin(name)
+        digest.update(tables.table(name))
+    return digest.hexdigest()
+
+
+def encode(table: Table, array: Records, names: Names) -> Records:
+    """Canonical records, sorted, of a structured array with the table's columns (others are left out)."""
+    records = np.empty(len(array), table.dtype)
+    for name, kind in table.columns:
+        if array.dtype.names is None or name not in array.dtype.names:
+            raise ProtocolError(f"table {table.name}: column {name!r} is missing")
+        is_string, column = kind in STRING_KINDS, array[name]
+        records[name] = _row_numbers(table, name, column, names.of_kind(kind)) if is_string else _fitting(table, name, column)
+    return _sorted(table, records)
+
+
+def _fitting(table: Table, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The column, if its values fit the record; a wrapped number would be a silent lie."""
+    bounds = np.iinfo(table.dtype[name])
+    if column.dtype.kind not in "iu":
+        raise ProtocolError(f"table {table.name}: column {name!r} holds {column.dtype}, not integers")
+    if len(column) and not (bounds.min <= int(column.min()) and int(column.max()) <= bounds.max):
+        raise ProtocolError(f"table {table.name}: column {name!r} has values outside {bounds.min}..{bounds.max}")
+    return column
+
+
+def _row_numbers(table: Table, name: str, column: npt.NDArray[Any], known: tuple[str, ...]) -> npt.NDArray[Any]:
+    """Row numbers of a column of strings, or the column itself if it holds row numbers."""
+    if column.dtype.kind in "iu":
+        if len(column) and not 0 <= int(column.min()) <= int(column.max()) < len(known):
+            raise ProtocolError(f"table {table.name}: column {name!r} has row numbers outside 0..{len(known) - 1}")
+        return column
+    rows = {text: row for row, text in enumerate(known)}
+    values, inverse = np.unique(column, return_inverse=True)
+    unknown = [text for value in values if (text := _text(value)) not in rows]
+    if unknown:
+        raise ProtocolError(f"table {table.name}: column {name!r} has {unknown[0]!r}, which is not one of: {', '.join(known)}")
+    return np.array([rows[_text(value)] for value in values], "<u4")[inverse]
+
+
+def _text(value: Any) -> str:
+    return value.decode("ascii") if isinstance(value, bytes) else str(value)
+
+
+def _sorted(table: Table, records: Records) -> Records:
+    """The records in the table's order."""
+    keys = [records[name] for name in table.order]
+    order = np.lexsort(keys[::-1])
+    return records if np.array_equal(order, np.arange(len(records))) else records[order]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first place where two results part."""
+
+    table: str
+    record: int
+    """Row number in the table."""
+    t_ns: int | None
+    """When, relative to t0; None: the tables differ in something that has no time."""
+    column: str
+    a: int | str | None
+    """The value in the first result; None: it has no such record."""
+    b: int | str | None
+
+    def __str__(self) -> str:
+        when = "" if self.t_ns is None else f" at t = {self.t_ns} ns"
+        a, b = ("no such record" if value is None else repr(value) for value in (self.a, self.b))
+        return f"{self.table}.{self.column}, record {self.record}{when}: {a} and {b}"
+
+
+def first_difference(a: Tables, b: Tables) -> Difference | None:
+    """Where two results part first, or None.
+
+    The ports come first: without equal names records cannot be compared. Then the earliest record in virtual time of the
+    queue trace and the TCP samples. Flow records are sums over a run, so they are looked at last.
+    """
+    if (ports := _ports_difference(a.ports, b.ports)) is not None:
+        return ports
+    names = a.names
+    timed = [found for name in ("queues", "tcp") if (found := _table_difference(TABLES[name], a, b, names)) is not None]
+    if timed:
+        return min(timed, key=lambda found: found.t_ns or 0)
+    return _table_difference(TABLES["flows"], a, b, names)
+
+
+def _ports_difference(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> Difference | None:
+    for row in range(max(len(a), len(b))):
+        for column in ("name", "owner"):
+            one, other = (str(ports[row].get(column)) if row < len(ports) else None for ports in (a, b))
+            if one != other:
+                return Difference("ports", row, None, column, one, other)
+    return None
+
+
+def _table_difference(table: Table, a: Tables, b: Tables, names: Names) -> Difference | None:
+    """The first record of one table that differs."""
+    one, other = a.table(table.name), b.table(table.name)
+    common = min(len(one), len(other))
+    for start in range(0, common, CHUNK_RECORDS):
+        stop = min(start + CHUNK_RECORDS, common)
+        unequal = np.flatnonzero(one[start:stop] != other[start:stop])
+        if len(unequal):
+            return _record_difference(table, start + int(unequal[0]), one, other, names)
+    if len(one) == len(other):
+        return None
+    longer = one if len(one) > common else other
+    t_ns = int(longer[common][table.time])
+    ends = [table.name if records is longer else None for records in (one, other)]
+    return Difference(table.name, common, t_ns, "(record)", *(end and "a record" for end in ends))
+
+
+def _record_difference(table: Table, row: int, one: Records, other: Records, names: Names) -> Difference:
+    """What differs first in a record that differs. Its time is the earlier of the two."""
+    column = next(name for name, _ in table.columns if one[row][name] != other[row][name])
+    t_ns = min(int(one[row][table.time]), int(other[row][table.time]))
+
+    def shown(value: Any) -> int | str:
+        kind = table.strings.get(column)
+        return names.of_kind(kind)[int(value)] if kind else int(value)
+
+    return Difference(table.name, row, t_ns, column, shown(one[row][column]), shown(other[row][column]))

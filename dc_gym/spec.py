@@ -1,0 +1,495 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment spec (docs/spec.md): one TOML file, read into frozen dataclasses of integers, or one line on what is wrong.
+
+A field of the dataclasses is a key of the file: its metadata say how the key is written, read and bounded, so a new key is
+one field here and one row in docs/spec.md. Inside, rates are bit/s, times ns, sizes bytes. Nothing here touches a kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from dc_gym import controllers, units
+from dc_gym.controllers import Controller
+from dc_gym.errors import SpecError, TestbedError
+from dc_gym.topologies import presets
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.presets import TopologyParams
+from dc_gym.traffic import workloads
+from dc_gym.traffic.matrix import FlowRequest
+from dc_gym.traffic.workloads import WorkloadParams
+
+__all__ = [
+    "SPEC_VERSION",
+    "ControllerSpec",
+    "LabSpec",
+    "MonitorSpec",
+    "Spec",
+    "TimeSpec",
+    "TopologySpec",
+    "WorkloadSpec",
+    "from_dict",
+    "keys",
+    "load",
+]
+
+SPEC_VERSION = 1
+LARGEST_SEED = 2**63 - 1
+OVERRIDE = "--set"  # where a value comes from that no file gave
+US, MS, S = 10**3, 10**6, 10**9
+MIB = 2**20
+
+
+
+class _KeyFault(SpecError):
+    """A key whose value is wrong; the loader adds where it was written, and how."""
+
+    def __init__(self, key: str, value: object, why: str) -> None:
+        super().__init__(f"{key} = {_quoted(value)}: {why}" if value is not None else f"{key}: {why}")
+        self.key, self.value, self.why = key, value, why
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How a value is written in the file and what it is inside."""
+
+    toml_types: tuple[type, ...]
+    example: str
+    parse: Callable[[Any], Any]
+    write: Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _bytes(value: Any) -> Any:
+    return units.parse_size_bytes(value) if isinstance(value, str) else value
+
+
+_TEXT = _Kind((str,), 'a text such as "dctcp"', _same, _same)
+_COUNT = _Kind((int,), "a whole number such as 4", _same, _same)
+_RATE = _Kind((str,), 'a rate with its unit such as "10Mbit/s"', units.parse_rate_bps, units.format_rate)
+_TIME = _Kind((str,), 'a time with its unit such as "10ms"', units.parse_time_ns, units.format_time)
+_SIZE = _Kind((str,), 'a size with its unit such as "400kB"', units.parse_size_bytes, units.format_size)
+_BYTES = _Kind((int, str), "bytes such as 3028", _bytes, _same)
+_PATH = _Kind((str,), 'a path such as "flows.csv"', Path, str)
+
+
+def _key(
+    kind: _Kind,
+    default: Any = None,
+    *,
+    name: str | None = None,
+    low: int | None = None,
+    high: int | None = None,
+    names: Callable[[], Iterable[str]] | None = None,
+) -> Any:
+    """A field that is a key of the file: its name there, its least and largest value, or the names that it takes."""
+    return field(default=default, metadata={"kind": kind, "name": name, "low": low, "high": high, "names": names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologySpec:
+    """`[topology]`; None: not given, the preset or the default holds."""
+
+    preset: str | None = _key(_TEXT, names=lambda: presets.PRESETS)
+    kind: str | None = _key(_TEXT, names=lambda: presets.TOPOLOGIES)
+    hosts: int | None = _key(_COUNT, low=2)
+    pairs: int | None = _key(_COUNT, low=1)
+    k: int | None = _key(_COUNT, low=2)
+    rate_bps: int | None = _key(_RATE, name="rate", low=1)
+    bottleneck_rate_bps: int | None = _key(_RATE, name="bottleneck_rate", low=1)
+    delay_ns: int | None = _key(_TIME, name="delay", low=0)
+    buffer_bytes: int | None = _key(_SIZE, name="buffer", low=1)
+    host_buffer_bytes: int | None = _key(_SIZE, name="host_buffer", low=1)
+    host_qdisc: str | None = _key(_TEXT, names=lambda: presets.HOST_QDISCS)
+    marking: str | None = _key(_TEXT, names=lambda: presets.MARKINGS)
+    k_bytes: int | None = _key(_BYTES, low=1)
+
+    def __post_init__(self) -> None:
+        _check(self, "topology.")
+
+    def params(self, ecn: bool) -> TopologyParams:
+        """What the topologies take; `ecn`: the controller reads it."""
+        return TopologyParams(ecn=ecn, **{each.name: getattr(self, each.name) for each in fields(self)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSpec:
+    """`[controller]`."""
+
+    name: str = _key(_TEXT, names=controllers.names)
+
+    def __post_init__(self) -> None:
+        _require_given(self, "controller.", "name")
+        _check(self, "controller.")
+
+    @property
+    def controller(self) -> Controller:
+        """The registered controller of that name."""
+        found = controllers.find(self.name)
+        assert found is not None, "checked at construction"
+        return found
+
+    @property
+    def kernel_name(self) -> str:
+        """What TCP_CONGESTION calls it."""
+        return self.controller.kernel_name
+
+    @property
+    def ecn(self) -> bool:
+        """It reads ECN."""
+        return self.controller.ecn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadSpec:
+    """`[workload]`; None: no limit, or the default."""
+
+    kind: str = _key(_TEXT, names=lambda: workloads.KINDS)
+    file: Path | None = _key(_PATH)  # noqa: RUF009 - a dataclass field, immutable
+    senders: int | None = _key(_COUNT, low=1)
+    size_bytes: int | None = _key(_SIZE, name="size", low=1)
+    rate_bps: int | None = _key(_RATE, name="rate", low=1)
+    start_ns: int = _key(_TIME, 0, name="start", low=0)
+    stop_ns: int | None = _key(_TIME, name="stop", low=1)
+    jitter_ns: int = _key(_TIME, 0, name="jitter", low=0)
+
+    def __post_init__(self) -> None:
+        _require_given(self, "workload.", "kind")
+        _check(self, "workload.")
+        if self.kind == "matrix" and self.file is None:
+            raise _KeyFault("workload.file", None, 'is missing; kind "matrix" needs the path of a CSV file')
+        if self.stop_ns is not None and self.stop_ns <= self.start_ns:
+            raise _KeyFault("workload.stop", self.stop_ns, "is not after workload.start; give a later time")
+
+    def params(self) -> WorkloadParams:
+        """What the workloads take."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return WorkloadParams(**(given | {"size_bytes": self.size_bytes or 0, "rate_bps": self.rate_bps or 0}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSpec:
+    """`[time]`: virtual time of traffic, counted from t0."""
+
+    duration_ns: int = _key(_TIME, name="duration", low=1)
+    warmup_ns: int = _key(_TIME, 0, name="warmup", low=0)
+
+    def __post_init__(self) -> None:
+        _require_given(self, "time.", "duration")
+        _check(self, "time.")
+        if self.warmup_ns >= self.duration_ns:
+            raise _KeyFault("time.warmup", self.warmup_ns, "is not below time.duration; nothing would be left to measure")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorSpec:
+    """`[monitor]`: how often queues and TCP are looked at."""
+
+    interval_ns: int = _key(_TIME, 10 * MS, name="interval", low=10 * US)
+    tcp_interval_ns: int = _key(_TIME, name="tcp_interval", low=10 * US)
+
+    def __post_init__(self) -> None:
+        if _missing(self, "tcp_interval_ns"):
+            object.__setattr__(self, "tcp_interval_ns", self.interval_ns)
+        _check(self, "monitor.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabSpec:
+    """`[lab]`: the lab kernel."""
+
+    memory_bytes: int = _key(_SIZE, 512 * MIB, name="memory", low=64 * MIB)
+    clock_read_ns: int = _key(_TIME, 25, name="clock_read", low=1, high=1 * MS)
+    watchdog_ns: int = _key(_TIME, 60 * S, name="watchdog", low=1 * S)
+    t0_ns: int = _key(_TIME, 20 * S, name="t0", low=11 * S)
+
+    def __post_init__(self) -> None:
+        _check(self, "lab.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One experiment: topology x workload x controller x ground and clock x seed."""
+
+    spec_version: int = _key(_COUNT, SPEC_VERSION)
+    name: str = _key(_TEXT, "experiment")
+    seed: int = _key(_COUNT, 1, low=0, high=LARGEST_SEED)
+    ground: str = _key(_TEXT, "lab", names=lambda: ("lab",))
+    clock: str = _key(_TEXT, "virtual", names=lambda: ("virtual",))
+    topology: TopologySpec
+    controller: ControllerSpec
+    workload: WorkloadSpec
+    time: TimeSpec
+    monitor: MonitorSpec = field(default_factory=MonitorSpec)
+    lab: LabSpec = field(default_factory=LabSpec)
+
+    def __post_init__(self) -> None:
+        if self.ground == "host":
+            raise _KeyFault("ground", self.ground, 'is not built yet; give "lab"')
+        if self.clock == "real":
+            raise _KeyFault("clock", self.clock, 'is not built yet; give "virtual"')
+        _check(self, "")
+        _check_version(self.spec_version)
+        if self.workload.start_ns >= self.time.duration_ns:
+            raise _KeyFault("workload.start", self.workload.start_ns, "is not before time.duration; no flow would start")
+        if self.monitor.interval_ns > self.time.duration_ns:
+            raise _KeyFault("monitor.interval", self.monitor.interval_ns, "is above time.duration; give a shorter one")
+
+    def graph(self) -> Graph:
+        """The network."""
+        return presets.build(self.topology.params(self.controller.ecn))
+
+    def flows(self, graph: Graph) -> list[FlowRequest]:
+        """The flows in the order of their numbers."""
+        return workloads.generate(graph, self.workload.params(), self.time.duration_ns, self.seed)
+
+    def to_dict(self, matrix: str | None = None) -> dict[str, Any]:
+        """The keys as a file would give them, defaults filled in, what was not given left out; `from_dict` takes it back.
+
+        `matrix` stands in for workload.file: a result keeps its own copy of the flow matrix.
+        """
+        plain: dict[str, Any] = {}
+        for section, cls in _SECTIONS.items():
+            values = _to_plain(getattr(self, section) if section else self, cls)
+            plain |= {section: values} if section else values
+        if matrix is not None and self.workload.file is not None:
+            plain["workload"]["file"] = matrix
+        return plain
+
+    def to_json(self) -> str:
+        """The one canonical text of this spec: sorted keys, no spaces."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+_SECTIONS: dict[str, type] = {
+    "": Spec,
+    "topology": TopologySpec,
+    "controller": ControllerSpec,
+    "workload": WorkloadSpec,
+    "time": TimeSpec,
+    "monitor": MonitorSpec,
+    "lab": LabSpec,
+}
+
+
+def keys() -> tuple[str, ...]:
+    """Every key, dotted, in the order of declaration."""
+    return tuple(f"{section}.{name}" if section else name for section, cls in _SECTIONS.items() for name in _fields_by_key(cls))
+
+
+def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Spec:
+    """The spec of a TOML file, of a JSON file that `to_dict` wrote, or of a result's manifest.json.
+
+    `overrides` are texts "key=value" that replace keys of the file; `seed` replaces `seed` last.
+    """
+    source = Path(path)
+    data = _read(source)
+    origins: dict[str, str] = {}
+    for text in overrides:
+        key, value = _override(text)
+        _put(data, key, value)
+        origins[key] = OVERRIDE
+    if seed is not None:
+        data["seed"] = seed
+        origins["seed"] = "--seed"
+    data.setdefault("name", source.stem)
+    return _build(data, str(source), origins, source.absolute().parent)
+
+
+def from_dict(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:
+    """The spec of a dict such as `to_dict` gives; `base` is the folder that workload.file is relative to."""
+    return _build(data, source, {}, base)
+
+
+def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], base: Path) -> Spec:
+    """Read, check, and build the network once, so that every mistake shows before anything boots."""
+    try:
+        if (version := data.get("spec_version", SPEC_VERSION)) != SPEC_VERSION:
+            _check_version(version)
+        spec = Spec(**_parse_all(data, base))
+        _check_file(spec.workload.file)
+        _check_network(spec)
+    except _KeyFault as fault:
+        value = _written(data, fault)
+        raise SpecError(f"{origins.get(fault.key, source)}: {_KeyFault(fault.key, value, fault.why)}") from None
+    except SpecError:
+        raise
+    except TestbedError as error:
+        raise SpecError(f"{source}: {error}") from None
+    return spec
+
+
+def _parse_all(data: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """Arguments of Spec."""
+    values: dict[str, Any] = {}
+    for section, cls in _SECTIONS.items():
+        table = data.get(section, {}) if section else {key: value for key, value in data.items() if key not in _SECTIONS}
+        if not isinstance(table, Mapping):
+            raise _KeyFault(section, table, f"is a table; write [{section}] and a key such as {_first_key(section)}")
+        parsed = _parse(table, section, cls)
+        if isinstance(parsed.get("file"), Path):
+            parsed["file"] = base / parsed["file"]
+        values |= {section: cls(**parsed)} if section else parsed
+    return values
+
+
+def _parse(table: Mapping[str, Any], section: str, cls: type) -> dict[str, Any]:
+    """Arguments of a section's dataclass."""
+    known = _fields_by_key(cls)
+    parsed = {}
+    for name, value in table.items():
+        key = f"{section}.{name}" if section else name
+        if name not in known:
+            raise _KeyFault(key, None, "unknown key" + _did_you_mean(key))
+        parsed[known[name].name] = _parse_value(key, value, known[name].metadata["kind"])
+    return parsed
+
+
+def _parse_value(key: str, value: Any, kind: _Kind) -> Any:
+    if type(value) not in kind.toml_types:
+        raise _KeyFault(key, value, f"is {_type_name(value)}; write {kind.example}")
+    try:
+        return kind.parse(value)
+    except TestbedError:
+        raise _KeyFault(key, value, f"is not understood; write {kind.example}") from None
+
+
+def _check(section: Any, prefix: str) -> None:
+    """Every value within the bounds and names of its field."""
+    for name, each in _fields_by_key(type(section)).items():
+        value, kind = getattr(section, each.name), each.metadata["kind"]
+        low, high, names = (each.metadata[what] for what in ("low", "high", "names"))
+        if value is None:
+            continue
+        if low is not None and value < low:
+            raise _KeyFault(prefix + name, value, f"is below {kind.write(low)}; give that or more")
+        if high is not None and value > high:
+            raise _KeyFault(prefix + name, value, f"is above {kind.write(high)}; give that or less")
+        if names is not None and value not in names():
+            raise _KeyFault(prefix + name, value, f"unknown; one of: {', '.join(names())}")
+
+
+def _require_given(section: Any, prefix: str, name: str) -> None:
+    each = _fields_by_key(type(section))[name]
+    if _missing(section, each.name):
+        names = each.metadata["names"]
+        what = f"one of: {', '.join(names())}" if names else each.metadata["kind"].example
+        raise _KeyFault(prefix + name, None, f"is missing; give {what}")
+
+
+def _missing(section: Any, name: str) -> bool:
+    """The loader gave no value to a field that must have one."""
+    return getattr(section, name) is None
+
+
+def _check_version(version: Any) -> None:
+    if type(version) is not int or version != SPEC_VERSION:
+        remedy = "upgrade dc-gym" if type(version) is int and version > SPEC_VERSION else f"write spec_version = {SPEC_VERSION}"
+        raise _KeyFault("spec_version", version, f"this version reads {SPEC_VERSION}; {remedy}")
+
+
+def _check_file(path: Path | None) -> None:
+    if path is not None and not path.is_file():
+        raise _KeyFault("workload.file", str(path), "no such file; paths are relative to the spec")
+
+
+def _check_network(spec: Spec) -> None:
+    """Topology and workload can be what they ask for, and fit each other."""
+    spec.flows(spec.graph())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The plain contents of a spec file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"{path}: cannot read the spec: {error.strerror}; give the path of a TOML file") from None
+    except UnicodeDecodeError:
+        raise SpecError(f"{path}: the spec is not UTF-8 text; give the path of a TOML file") from None
+    try:
+        data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:  # JSONDecodeError and TOMLDecodeError
+        raise SpecError(f"{path}: not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from None
+    if isinstance(data, dict) and "result_version" in data:
+        data = data.get("spec")
+    if not isinstance(data, dict):
+        raise SpecError(f"{path}: no spec in it; give a TOML file, or the manifest.json of a result")
+    return data
+
+
+def _override(text: str) -> tuple[str, Any]:
+    """Key and value of "key=value": a TOML scalar, else the bare text."""
+    key, equals, raw = text.partition("=")
+    key, raw = key.strip(), raw.strip()
+    if not equals or not key:
+        raise SpecError(f"{OVERRIDE} {text!r}: not key=value; write it like {OVERRIDE} controller.name=nv")
+    try:
+        parsed = tomllib.loads(f"value = {raw}")
+        value = parsed["value"] if len(parsed) == 1 else raw
+    except tomllib.TOMLDecodeError:
+        value = raw
+    if isinstance(value, dict | list):
+        raise SpecError(f"{OVERRIDE} {text!r}: the value is {_type_name(value)}; set one key at a time")
+    return key, value
+
+
+def _put(data: dict[str, Any], key: str, value: Any) -> None:
+    """Set a dotted key."""
+    if key not in keys():
+        raise SpecError(f"{OVERRIDE}: {key}: unknown key{_did_you_mean(key)}")
+    section, _, name = key.rpartition(".")
+    table = data.setdefault(section, {}) if section else data
+    if isinstance(table, dict):  # else the file's mistake: it is reported when the section is read
+        table[name] = value
+
+
+def _did_you_mean(key: str) -> str:
+    """The nearest known key in words: one of the same last name, else one spelled alike."""
+    known = keys()
+    same = [each for each in known if each.rpartition(".")[2] == key.rpartition(".")[2]]
+    near = same or get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else "; docs/spec.md lists the keys"
+
+
+def _fields_by_key(cls: type) -> dict[str, Any]:
+    """The fields of a section by the names they have in the file."""
+    return {each.metadata["name"] or each.name: each for each in fields(cls) if each.metadata}
+
+
+def _first_key(section: str) -> str:
+    name, each = next(iter(_fields_by_key(_SECTIONS[section]).items()))
+    return f"{name} ({each.metadata['kind'].example})"
+
+
+def _to_plain(section: Any, cls: type) -> dict[str, Any]:
+    given = {name: (each.metadata["kind"], getattr(section, each.name)) for name, each in _fields_by_key(cls).items()}
+    return {name: kind.write(value) for name, (kind, value) in given.items() if value is not None}
+
+
+def _written(data: Mapping[str, Any], fault: _KeyFault) -> Any:
+    """The value as the user wrote it, if he did."""
+    if fault.value is None:
+        return None
+    section, _, name = fault.key.rpartition(".")
+    table = data.get(section, {}) if section else data
+    return table.get(name, fault.value) if isinstance(table, Mapping) else fault.value
+
+
+def _quoted(value: object) -> str:
+    """A value as TOML writes it."""
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _type_name(value: object) -> str:
+    names: dict[type, str] = {bool: "a boolean", int: "a bare number", float: "a fraction"}
+    names |= {str: "a text", dict: "a table", list: "a list"}
+    return names.get(type(value), f"a {type(value).__name__}")
