@@ -99,7 +99,14 @@ def resolve(params: TopologyParams) -> TopologyParams:
     if marking == "auto":
         marking = "step" if full.ecn else "none"
     host_buffer = full.host_buffer_bytes or full.buffer_bytes
-    return replace(full, kind=kind, marking=marking, host_qdisc=full.host_qdisc or "bfifo", host_buffer_bytes=host_buffer)
+    return replace(
+        full,
+        kind=kind,
+        marking=marking,
+        k_bytes=full.k_bytes if marking == "step" else None,
+        host_qdisc=full.host_qdisc or "bfifo",
+        host_buffer_bytes=host_buffer,
+    )
 
 
 def iroko_thesis(rate_bps: int, limit_bytes: int) -> Marking:

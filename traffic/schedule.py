@@ -126,7 +126,7 @@ def _source_ports(requests: Sequence[FlowRequest], seed: int) -> list[int]:
     for number, request in enumerate(requests):
         used = taken[request.src]
         if len(used) >= most:
-            raise WorkloadError(f"flow {number}: host {request.src} has used all {most} source ports; spread the flows over hosts")
+            raise WorkloadError(f"flow {number}: host {request.src} has used all {most} source ports; use more hosts")
         attempt = 0
         while (port := FIRST_SOURCE_PORT + draw(seed, "source port", number, attempt) % most) in used:
             attempt += 1

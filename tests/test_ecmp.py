@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routing: every pair of every registered topology and preset is joined, by shortest paths, spread evenly, by seed."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections import Counter, deque
+from ipaddress import IPv4Address
+from itertools import permutations
+from math import sqrt
+
+import pytest
+
+from dc_gym.errors import TopologyError
+from dc_gym.topologies.ecmp import Match, Router, Rule, draw, path, route
+from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
+from dc_gym.topologies.presets import PRESETS, TOPOLOGIES, TopologyParams, build
+
+QUEUE = Queue(100_000)
+SMALL = {"hosts": 3, "pairs": 2, "k": 4}
+
+
+def registered(kind):
+    shape = {name: SMALL[name] for name in TOPOLOGIES[kind].required}
+    return build(TopologyParams(kind=kind, rate_bps=10**9, delay_ns=1000, buffer_bytes=10**6, **shape))
+
+
+def wire(hosts, links):
+    """A graph of host i on switch hosts[i], and links between switches."""
+    ports = Counter()
+
+    def port(node):
+        number = ports[node] + (node[0] == "s")
+        ports[node] += 1
+        return Port(node, f"{node}-eth{number}", QUEUE)
+
+    ends = [(f"h{number}", switch) for number, switch in enumerate(hosts, 1)] + links
+    switches = sorted({node for pair in ends for node in pair if node[0] == "s"}, key=lambda name: int(name[1:]))
+    return Graph(
+        tuple(Host(f"h{number}", f"10.0.0.{number}", f"02:00:00:00:00:{number:02x}") for number in range(1, len(hosts) + 1)),
+        tuple(Switch(name, "edge") for name in switches),
+        tuple(Cable(port(a), port(b), 10**9, 0) for a, b in ends),
+    )
+
+
+GRAPHS = {
+    **{f"preset {name}": build(TopologyParams(preset=name)) for name in PRESETS},
+    **{f"kind {name}": registered(name) for name in TOPOLOGIES},
+    "ring of 4": wire(["s1", "s2", "s3", "s4"], [("s1", "s2"), ("s2", "s3"), ("s3", "s4"), ("s4", "s1")]),
+    "3 parallel links": wire(["s1", "s1", "s2", "s2"], [("s1", "s2")] * 3),
+    "two different sets of next hops": wire(["s1", "s2", "s3", "s2"], [("s1", "s2")] * 2 + [("s1", "s3")] * 3),
+}
+
+
+def hops(graph, src, dst):
+    """Cables between two hosts, found anew."""
+    distance, todo = {src: 0}, deque([src])
+    while todo:
+        node = todo.popleft()
+        for neighbour in graph.neighbours(node):
+            if neighbour not in distance:
+                distance[neighbour] = distance[node] + 1
+                todo.append(neighbour)
+    return distance[dst]
+
+
+@pytest.mark.parametrize("proto", ["tcp", "udp", "icmp"])
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
+def test_every_pair_is_reached_on_a_shortest_path(graph, proto):
+    router, ports = route(graph, seed=1), random.Random(1)
+    for src, dst in permutations([host.name for host in graph.hosts], 2):
+        crossed = path(graph, router, src, dst, ports.randrange(65536), ports.randrange(65536), proto)
+        nodes = [graph.port(ifname).node for ifname in crossed]
+        assert nodes[0] == src and len(set(nodes)) == len(nodes)
+        assert [graph.peer(ifname).node for ifname in crossed] == [*nodes[1:], dst]
+        assert len(crossed) == hops(graph, src, dst)
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
+def test_rules_name_ports_that_exist_and_are_unambiguous(graph):
+    router = route(graph, seed=1)
+    assert all(graph.port(f"{rule.switch}-eth{rule.out_port}") for rule in router.rules)
+    flows = [(rule.switch, rule.flow().rpartition(",actions")[0]) for rule in router.rules]
+    assert len(set(flows)) == len(flows)
+
+
+def masked(text, wanted, value):
+    number, _, mask = wanted.partition("/")
+    read = (lambda word: int(IPv4Address(word))) if "." in number else (lambda word: int(word, 0))
+    return read(value) & (read(mask) if mask else -1) == read(number)
+
+
+def as_switch(lines, header):
+    """What a switch does with the text of its rules: the match of highest priority decides. Independent of Router."""
+    found = []
+    for line in lines:
+        words = dict(word.partition("=")[::2] for word in line.split(","))
+        fits = (words.keys() & {"tcp", "udp", "icmp"}) <= {header["proto"]}
+        fits = fits and all(masked(key, value, header[key]) for key, value in words.items() if key in header and key != "proto")
+        if fits:
+            found.append((int(words["priority"]), int(words["actions"].removeprefix("output:"))))
+    best = max(found)
+    assert [priority for priority, _ in found].count(best[0]) == 1
+    return best[1]
+
+
+@pytest.mark.parametrize("name", ["preset fattree-k4", "two different sets of next hops", "3 parallel links"])
+def test_the_text_of_the_rules_leads_where_path_says(name):
+    graph, ports = GRAPHS[name], random.Random(2)
+    router, names = route(graph, seed=3), [host.name for host in graph.hosts]
+    lines = {switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}
+    for _ in range(60):
+        src, dst = ports.sample(names, 2)
+        proto, tp_src, tp_dst = ports.choice(["tcp", "udp", "icmp"]), ports.randrange(65536), ports.randrange(65536)
+        header = {"proto": proto, "nw_src": graph.host(src).address, "nw_dst": graph.host(dst).address}
+        header |= {"tp_src": str(tp_src), "tp_dst": str(tp_dst)}
+        for ifname in path(graph, router, src, dst, tp_src, tp_dst, proto)[1:]:
+            port = graph.port(ifname)
+            assert as_switch(lines[port.node], header) == port.number
+
+
+@pytest.mark.parametrize(
+    ("match", "text"),
+    [
+        (Match("ip", "10.0.0.7"), "priority=9,ip,nw_dst=10.0.0.7,actions=output:2"),
+        (Match("tcp", None, 3, 5), "priority=9,tcp,tp_src=0x3/0xf,tp_dst=0x5/0xf,actions=output:2"),
+        (Match("udp", "10.0.0.7", 0, 15), "priority=9,udp,nw_dst=10.0.0.7,tp_src=0x0/0xf,tp_dst=0xf/0xf,actions=output:2"),
+        (Match("ip", None, 1, 2), "priority=9,ip,nw_src=0.0.0.1/0.0.0.3,nw_dst=0.0.0.2/0.0.0.3,actions=output:2"),
+        (Match("ip", "10.0.0.7", 1), "priority=9,ip,nw_dst=10.0.0.7,nw_src=0.0.0.1/0.0.0.3,actions=output:2"),
+    ],
+)
+def test_text_of_a_rule(match, text):
+    assert Rule("s1", 9, match, 2).flow() == text
+    assert re.fullmatch(r"[a-z0-9_=./,:]+", text)
+
+
+def test_number_of_rules_in_a_fattree():
+    counts = Counter(rule.switch for rule in route(GRAPHS["preset fattree-k4"], seed=1).rules)
+    buckets = 256 + 256 + 16
+    assert {counts[f"s{number}"] for number in range(1, 9)} == {2 + buckets}  # edge: its two hosts
+    assert {counts[f"s{number}"] for number in range(9, 17)} == {4 + buckets}  # aggregation: its pod
+    assert {counts[f"s{number}"] for number in range(17, 21)} == {16}  # core: all hosts
+
+
+def test_tables_are_balanced_in_every_row_and_column():
+    router = route(GRAPHS["preset fattree-k4"], seed=7)
+    for switch in (f"s{number}" for number in range(1, 17)):
+        rules = [rule for rule in router.rules if rule.switch == switch and rule.match.protocol == "tcp"]
+        for side in ("source_bits", "destination_bits"):
+            split = Counter((getattr(rule.match, side), rule.out_port) for rule in rules)
+            assert len(split) == 32 and set(split.values()) == {8}
+
+
+def chi_square(counts, cells):
+    mean = sum(counts.values()) / cells
+    return sum((counts[cell] - mean) ** 2 / mean for cell in counts) + (cells - len(counts)) * mean
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_random_flows_take_every_uplink_equally_often(seed):
+    """Of 2000 flows of an edge switch an uplink gets a binomial share with p = 1/2: four standard deviations bound it."""
+    graph, ports, flows = GRAPHS["preset fattree-k4"], random.Random(seed), 4000
+    router, uplinks, cores = route(graph, seed), Counter(), Counter()
+    for number in range(flows):
+        src = number % 4 + 1  # the first pod to the last
+        dst, tp_src, tp_dst = ports.randrange(13, 17), ports.randrange(1024, 65536), ports.randrange(1024, 65536)
+        crossed = path(graph, router, f"h{src}", f"h{dst}", tp_src, tp_dst)
+        uplinks[crossed[1]] += 1
+        cores[graph.port(crossed[3]).node] += 1
+    assert set(uplinks) == {"s1-eth3", "s1-eth4", "s2-eth3", "s2-eth4"} and set(cores) == {"s17", "s18", "s19", "s20"}
+    for count in uplinks.values():
+        assert abs(count - flows / 4) < 4 * sqrt(flows / 2 * 0.25)
+    assert chi_square(cores, 4) < 21.1  # 3 degrees of freedom, 1 in 10,000
+
+
+def test_seeds():
+    graph = GRAPHS["preset fattree-k4"]
+    assert route(graph, 1) == route(graph, 1) != route(graph, 2)
+
+
+def test_rules_never_change_between_versions():
+    """Pinned: a change of this digest changes the paths, and so the results, of every fat-tree run."""
+    text = "\n".join(f"{rule.switch} {rule.flow()}" for rule in route(GRAPHS["preset fattree-k4"], seed=1).rules)
+    assert hashlib.sha256(text.encode()).hexdigest() == "14a9277cf98728cbd01e0a36bef6ab2b918ad11f6fc9fe990d1b86afd6ecf877"
+
+
+def test_draw():
+    assert draw(1, "a", 2) == draw(1, "a", 2) < 2**64
+    assert len({draw(seed, label) for seed in range(10) for label in "abc"}) == 30
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda graph: path(graph, route(graph, 1), "h1", "h1", 1, 1), "both 'h1'"),
+        (lambda graph: path(graph, route(graph, 1), "h1", "h99", 1, 1), "'h99'"),
+        (lambda graph: path(graph, Router(()), "h1", "h2", 1, 1), "no rule for 10.0.0.2"),
+        (lambda graph: Router((Rule("s1", 1, Match("ip"), 1), Rule("s1", 1, Match("ip"), 2))), "different matches"),
+    ],
+)
+def test_refused(call, told):
+    with pytest.raises(TopologyError, match=told):
+        call(GRAPHS["preset fattree-k4"])
+
+
+def test_a_loop_is_an_error():
+    graph = GRAPHS["preset dumbbell-10m"]
+    to_middle = Router(tuple(Rule(switch, 50, Match("ip", "10.0.0.3"), 3) for switch in ("s1", "s2")))
+    with pytest.raises(TopologyError, match="loops"):
+        path(graph, to_middle, "h1", "h3", 1, 1)
+
+
+def test_too_many_next_hops():
+    with pytest.raises(TopologyError, match="above 16"):
+        route(wire(["s1", "s2"], [("s1", "s2")] * 17), 1)
