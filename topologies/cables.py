@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cables as netlink requests, and read back (the attributes are those of kernel/drivers/lab.h)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from dc_gym.errors import FabricError
+from dc_gym.topologies.graph import Cable
+from dc_gym.topologies.rtnl import (
+    IFINFOMSG,
+    NLA_F_NESTED,
+    NLM_F_CREATE,
+    NLM_F_EXCL,
+    RTM_GETLINK,
+    RTM_NEWLINK,
+    NetlinkSocket,
+    Request,
+    attr_text,
+    attr_u32,
+    attr_u64,
+    attribute,
+    attributes,
+    nested,
+)
+
+IFF_UP = 1
+IFF_LOWER_UP = 1 << 16
+IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_LINKINFO, IFLA_STATS64 = 1, 3, 4, 18, 23
+IFLA_NET_NS_FD, IFLA_GSO_MAX_SEGS = 28, 40
+IFLA_INFO_KIND, IFLA_INFO_DATA = 1, 2
+IFLA_CABLE_PEER, IFLA_CABLE_RATE, IFLA_CABLE_DELAY = 2, 3, 4
+IFLA_CABLE_FLIGHT_PACKETS, IFLA_CABLE_FLIGHT_BYTES = 5, 6
+IFLA_CABLE_LOST_PACKETS, IFLA_CABLE_LOST_BYTES = 7, 8
+STATS64 = struct.Struct("=10Q")  # rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped, ...
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a cable to be made: device name, MAC (None: the kernel's choice) and namespace (None: the socket's own)."""
+
+    ifname: str
+    mac: str | None = None
+    netns_fd: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What the kernel says of one end of a cable. Counters since its creation, in frames and frame bytes."""
+
+    ifindex: int
+    ifname: str
+    up: bool
+    rate_bps: int
+    delay_ns: int
+    gso_max_segs: int
+    mtu: int
+    rx_packets: int
+    tx_packets: int
+    rx_bytes: int
+    tx_bytes: int
+    rx_dropped: int
+    tx_dropped: int
+    flight_packets: int
+    flight_bytes: int
+    lost_packets: int
+    lost_bytes: int
+
+
+def create(a: End, b: End, rate_bps: int, delay_ns: int) -> Request:
+    """A cable between two new devices, both directions alike."""
+    peer = attribute(IFLA_CABLE_PEER | NLA_F_NESTED, IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(b))
+    data = nested(IFLA_INFO_DATA, peer, attr_u64(IFLA_CABLE_RATE, rate_bps), attr_u64(IFLA_CABLE_DELAY, delay_ns))
+    body = IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(a) + nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
+    what = f"create cable {a.ifname} to {b.ifname} of {rate_bps} bit/s and {delay_ns} ns"
+    return Request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
+
+
+def change(ifindex: int, ifname: str, rate_bps: int | None = None, delay_ns: int | None = None) -> Request:
+    """Another rate or delay for what this end sends."""
+    values = [attr_u64(IFLA_CABLE_RATE, rate_bps)] if rate_bps is not None else []
+    values += [attr_u64(IFLA_CABLE_DELAY, delay_ns)] if delay_ns is not None else []
+    info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), nested(IFLA_INFO_DATA, *values))
+    return Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: change the cable")
+
+
+def set_up(ifindex: int, ifname: str) -> Request:
+    return Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, IFF_UP, IFF_UP), f"{ifname}: set up")
+
+
+def devices(sock: NetlinkSocket) -> dict[str, Device]:
+    """All cable ends in the socket's namespace by name."""
+    found = {}
+    for payload in sock.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0)):
+        _family, _type, ifindex, flags, _change = IFINFOMSG.unpack_from(payload)
+        link = attributes(payload[IFINFOMSG.size :])
+        info = attributes(link.get(IFLA_LINKINFO, b""))
+        if info.get(IFLA_INFO_KIND, b"").rstrip(b"\0") == b"cable":
+            device = _device(ifindex, flags, link, attributes(info.get(IFLA_INFO_DATA, b"")))
+            found[device.ifname] = device
+    return found
+
+
+def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
+    """FabricError unless both ends are up, carry, and have the rate, the delay and the offloads that were asked for."""
+    for ifname in (cable.a.ifname, cable.b.ifname):
+        device = ends.get(ifname)
+        if device is None:
+            raise FabricError(f"{ifname}: asked for a cable, read back none")
+        pairs = (
+            ("rate", cable.rate_bps, device.rate_bps),
+            ("delay", cable.delay_ns, device.delay_ns),
+            ("frames a packet (gso_max_segs)", 1, device.gso_max_segs),
+            ("carrier", True, device.up),
+        )
+        for what, asked, read in pairs:
+            if asked != read:
+                raise FabricError(f"{ifname}: asked for {what} {asked}, read back {read}")
+
+
+def _end(end: End) -> bytes:
+    body = attr_text(IFLA_IFNAME, end.ifname)
+    if end.mac is not None:
+        body += attribute(IFLA_ADDRESS, bytes.fromhex(end.mac.replace(":", "")))
+    if end.netns_fd is not None:
+        body += attr_u32(IFLA_NET_NS_FD, end.netns_fd)
+    return body
+
+
+def _device(ifindex: int, flags: int, link: dict[int, bytes], data: dict[int, bytes]) -> Device:
+    rx_packets, tx_packets, rx_bytes, tx_bytes, _, _, rx_dropped, tx_dropped, _, _ = STATS64.unpack_from(link[IFLA_STATS64])
+
+    def u64(kind: int) -> int:
+        return int.from_bytes(data[kind], "little")
+
+    return Device(
+        ifindex=ifindex,
+        ifname=link[IFLA_IFNAME].rstrip(b"\0").decode(),
+        up=flags & (IFF_UP | IFF_LOWER_UP) == IFF_UP | IFF_LOWER_UP,
+        rate_bps=u64(IFLA_CABLE_RATE),
+        delay_ns=u64(IFLA_CABLE_DELAY),
+        gso_max_segs=int.from_bytes(link[IFLA_GSO_MAX_SEGS], "little"),
+        mtu=int.from_bytes(link[IFLA_MTU], "little"),
+        rx_packets=rx_packets,
+        tx_packets=tx_packets,
+        rx_bytes=rx_bytes,
+        tx_bytes=tx_bytes,
+        rx_dropped=rx_dropped,
+        tx_dropped=tx_dropped,
+        flight_packets=u64(IFLA_CABLE_FLIGHT_PACKETS),
+        flight_bytes=u64(IFLA_CABLE_FLIGHT_BYTES),
+        lost_packets=u64(IFLA_CABLE_LOST_PACKETS),
+        lost_bytes=u64(IFLA_CABLE_LOST_BYTES),
+    )

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queueing disciplines as netlink requests, and read back: bfifo, fq, and RED as a step or as tc(8) would set it.
+
+All sizes are bytes of the frame as Linux counts it in a qdisc: L2 header and payload, no FCS.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+from dc_gym.errors import FabricError
+from dc_gym.topologies.graph import Marking, Queue
+from dc_gym.topologies.rtnl import (
+    NLM_F_CREATE,
+    NLM_F_REPLACE,
+    RTM_GETQDISC,
+    RTM_NEWQDISC,
+    TCMSG,
+    NetlinkSocket,
+    Request,
+    attr_text,
+    attr_u32,
+    attribute,
+    attributes,
+    nested,
+)
+
+TC_H_ROOT = 0xFFFFFFFF
+HANDLE = 0x1 << 16  # 1:
+TCA_KIND, TCA_OPTIONS = 1, 2
+TCA_RED_PARMS, TCA_RED_STAB, TCA_RED_MAX_P, TCA_RED_FLAGS = 1, 2, 3, 4
+RED_PARMS = struct.Struct("=IIIBBBB")  # limit, qth_min, qth_max, Wlog, Plog, Scell_log, flags
+RED_ECN, RED_NODROP = 1, 8
+RED_FLAG_BITS = 7  # what the flags byte of RED_PARMS may hold; NODROP came later
+TCA_FQ_PLIMIT, TCA_FQ_FLOW_PLIMIT = 1, 2
+TICKS_PER_US = 15.625  # psched ticks of 64 ns, in which tc(8) computes RED's idle damping
+LONGEST_IDLE_US = 512
+
+
+@dataclass(frozen=True, slots=True)
+class RedSettings:
+    """What the kernel needs of RED beyond thresholds: logs of averaging weight, probability and idle cells."""
+
+    wlog: int
+    plog: int
+    scell_log: int
+    stab: bytes
+    max_p: int
+    flags: int
+
+
+def set_queue(ifindex: int, queue: Queue, name: str) -> Request:
+    """Makes `queue` the root qdisc of the device, in place of any other."""
+    kind, options = _options(queue)
+    body = TCMSG.pack(0, ifindex, HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, kind) + options
+    return Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue {kind} of {queue.limit_bytes} bytes")
+
+
+def check_queues(sock: NetlinkSocket, queues: dict[int, tuple[str, Queue]]) -> None:
+    """Reads all qdiscs of the socket's namespace back; FabricError where one is not what was asked for.
+
+    `queues`: by ifindex the port's name and queue.
+    """
+    found: dict[int, bytes] = {}
+    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+        _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
+        if parent == TC_H_ROOT:
+            found[ifindex] = payload[TCMSG.size :]
+    for ifindex, (name, queue) in queues.items():
+        if ifindex not in found:
+            raise FabricError(f"{name}: asked for queue {queue.kind}, read back none")
+        _check_queue(name, queue, attributes(found[ifindex]))
+
+
+def step(k_bytes: int) -> RedSettings:
+    """RED as DCTCP's step: the average is the queue itself, and every ECN-capable frame that finds K bytes or more is marked.
+
+    nodrop: a frame without ECN above K (SYN, ARP, pure ACK) passes unmarked; with RED's default it would be dropped.
+    """
+    return RedSettings(wlog=0, plog=0, scell_log=0, stab=bytes([31] * 256), max_p=0xFFFFFFFF, flags=RED_ECN | RED_NODROP)
+
+
+def slope(marking: Marking) -> RedSettings:
+    """RED's constants from the parameters of tc-red(8), as that program computes them."""
+    wlog = _ewma_log(marking.min_bytes, marking.burst_packets, marking.avpkt_bytes)
+    scell_log, stab = _idle_damping(wlog, marking.avpkt_bytes, marking.bandwidth_bps)
+    probability = marking.probability_ppm / 1e6
+    plog = _probability_log(marking.min_bytes, marking.max_bytes, probability)
+    return RedSettings(wlog, plog, scell_log, stab, max_p=round(probability * 2**32), flags=RED_ECN)
+
+
+def _options(queue: Queue) -> tuple[str, bytes]:
+    if queue.kind == "bfifo":
+        return "bfifo", attribute(TCA_OPTIONS, struct.pack("=I", queue.limit_bytes))
+    if queue.kind == "fq":
+        packets = max(1, queue.limit_bytes // 1514)  # fq limits packets, in all and of one flow
+        return "fq", nested(TCA_OPTIONS, attr_u32(TCA_FQ_PLIMIT, packets), attr_u32(TCA_FQ_FLOW_PLIMIT, packets))
+    red, low, high = _red(queue.marking)
+    parms = RED_PARMS.pack(queue.limit_bytes, low, high, red.wlog, red.plog, red.scell_log, red.flags & RED_FLAG_BITS)
+    flags = struct.pack("=II", red.flags, RED_ECN | RED_NODROP)  # value and selector of a bitfield32
+    return "red", nested(
+        TCA_OPTIONS,
+        attribute(TCA_RED_PARMS, parms),
+        attribute(TCA_RED_STAB, red.stab),
+        attr_u32(TCA_RED_MAX_P, red.max_p),
+        attribute(TCA_RED_FLAGS, flags),
+    )
+
+
+def _red(marking: Marking) -> tuple[RedSettings, int, int]:
+    if marking.kind == "step":
+        return step(marking.k_bytes), marking.k_bytes, marking.k_bytes
+    return slope(marking), marking.min_bytes, marking.max_bytes
+
+
+def _check_queue(name: str, queue: Queue, found: dict[int, bytes]) -> None:
+    kind = found.get(TCA_KIND, b"").rstrip(b"\0").decode()
+    if kind != queue.kind:
+        raise FabricError(f"{name}: asked for queue {queue.kind}, read back {kind or 'none'}")
+    options = found.get(TCA_OPTIONS, b"")
+    if kind == "bfifo":
+        _check_value(name, "limit", queue.limit_bytes, struct.unpack_from("=I", options)[0])
+    elif kind == "red":
+        inner = attributes(options)
+        red, low, high = _red(queue.marking)
+        values = RED_PARMS.unpack_from(inner[TCA_RED_PARMS])
+        flags = struct.unpack_from("=I", inner[TCA_RED_FLAGS])[0]
+        for what, asked, read in zip(("limit", "min", "max"), (queue.limit_bytes, low, high), values[:3], strict=True):
+            _check_value(name, what, asked, read)
+        _check_value(name, "flags", red.flags, flags)
+
+
+def _check_value(name: str, what: str, asked: int, read: int) -> None:
+    if asked != read:
+        raise FabricError(f"{name}: asked for {what} {asked}, read back {read}")
+
+
+def _ewma_log(min_bytes: int, burst_packets: int, avpkt_bytes: int) -> int:
+    """Smallest Wlog with which a burst from an empty queue stays below min (Floyd and Jacobson 1993, section 6, eq. 3)."""
+    allowed = burst_packets + 1 - min_bytes / avpkt_bytes
+    for wlog in range(1, 32):
+        weight = 0.5**wlog
+        if allowed <= (1 - (1 - weight) ** burst_packets) / weight:
+            return wlog
+    raise FabricError(f"RED: burst {burst_packets} is too small for min {min_bytes}; make it larger")
+
+
+def _probability_log(min_bytes: int, max_bytes: int, probability: float) -> int:
+    """Plog: the probability falls by 2^-Plog a byte above min."""
+    value = probability / (max_bytes - min_bytes)
+    for plog in range(32):
+        if value > 1:
+            return plog
+        value *= 2
+    raise FabricError(f"RED: probability {probability} is too small for max - min = {max_bytes - min_bytes} bytes")
+
+
+def _idle_damping(wlog: int, avpkt_bytes: int, bandwidth_bps: int) -> tuple[int, bytes]:
+    """Scell_log and the table of shifts by which the average decays over an idle period."""
+    ticks = avpkt_bytes * 8 * 1e6 / bandwidth_bps * TICKS_PER_US
+    decay = -math.log(1 - 0.5**wlog) / ticks
+    longest = 31 / decay
+    for scell_log in range(32):
+        if longest / 2**scell_log < LONGEST_IDLE_US:
+            cells = [0, *(min(31, int((cell << scell_log) * decay)) for cell in range(1, 255)), 31]
+            return scell_log, bytes(cells)
+    raise FabricError(f"RED: bandwidth {bandwidth_bps} bit/s is too low for packets of {avpkt_bytes} bytes")
