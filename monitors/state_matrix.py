@@ -170,7 +170,8 @@ class StateMatrix:
             raise ProtocolError(f"{what}: the offset is not a multiple of 8")
         room = os.fstat(fd).st_size - offset if length is None else length
         if room < HEADER.itemsize:
-            raise ProtocolError(f"{what}: {room} bytes are too short for a header of {HEADER.itemsize}; is it a state matrix?")
+            hint = "is it a state matrix? (a device needs `length`)"
+            raise ProtocolError(f"{what}: {room} bytes are too short for a header of {HEADER.itemsize}; {hint}")
         skip = offset % mmap.ALLOCATIONGRANULARITY
         self._what = what
         self._map: mmap.mmap | None = mmap.mmap(fd, skip + room, mmap.MAP_SHARED, mmap.PROT_READ, offset=offset - skip)

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python readers of state matrix and trace, against the C header and against damaged data."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym.errors import ProtocolError
+from dc_gym.monitors import state_matrix
+from dc_gym.monitors.state_matrix import HEADER, NAME_LEN, StateMatrix
+from dc_gym.monitors.trace import read_trace
+
+ROOT = Path(__file__).resolve().parent.parent
+ROWS = ("s1-eth1", "s1-eth2", "h1-eth0")
+COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
+
+
+def names(values) -> bytes:
+    return b"".join(value.encode().ljust(NAME_LEN, b"\0") for value in values)
+
+
+def header(**changes) -> np.ndarray:
+    """A header as qmon writes it, with changes."""
+    raw = np.zeros(1, HEADER)
+    end = 256 + (len(ROWS) + len(COLUMNS)) * NAME_LEN
+    cells_end = end + len(ROWS) * len(COLUMNS) * 8
+    values = dict(
+        magic=b"DCGYMSM1", version_major=1, header_len=256, rows=len(ROWS), cols=len(COLUMNS),
+        off_row_names=256, off_col_names=256 + len(ROWS) * NAME_LEN, off_cells=end, off_activity=cells_end,
+        total_len=cells_end + 8 * len(ROWS), interval_ns=1_000_000, t0_ns=5, t_ns=77, generation=3, seq=6, writer_pid=1,
+    )  # fmt: skip
+    for name, value in (values | changes).items():
+        raw[name] = value
+    return raw
+
+
+def region(**changes) -> bytes:
+    cells = np.arange(len(ROWS) * len(COLUMNS), dtype="<u8").tobytes()
+    return header(**changes).tobytes() + names(ROWS) + names(COLUMNS) + cells + bytes(8 * len(ROWS))
+
+
+def trace(sweeps: int, **changes) -> bytes:
+    end = 256 + (len(ROWS) + len(COLUMNS)) * NAME_LEN
+    head = header(**{"off_activity": 0, "total_len": end, "generation": 0, "seq": 0} | changes)
+    body = b"".join(np.uint64(100 * k).tobytes() + np.full(len(ROWS) * len(COLUMNS), k, "<u8").tobytes() for k in range(sweeps))
+    return head.tobytes() + names(ROWS) + names(COLUMNS) + body
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(data: bytes) -> Path:
+        path = tmp_path / "data"
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+def test_layout_is_that_of_c(tmp_path):
+    binary = tmp_path / "print_sm_layout"
+    source = ROOT / "tests/c/print_sm_layout.c"
+    subprocess.run(["cc", "-std=c11", f"-I{ROOT}/monitors", str(source), "-o", str(binary)], check=True)
+    layout = json.loads(subprocess.run([str(binary)], check=True, capture_output=True).stdout)
+    fields = HEADER.fields
+    assert fields is not None
+    assert {name: [offset, dtype.itemsize] for name, (dtype, offset) in fields.items()} == layout["fields"]
+    assert HEADER.itemsize == layout["size"]
+    assert state_matrix.MAGIC.decode() == layout["magic"]
+    assert layout["major"] == state_matrix.VERSION_MAJOR
+    assert layout["name_len"] == NAME_LEN
+    assert tuple(layout["columns"]) == COLUMNS
+
+
+def test_reads_a_sweep(write):
+    with StateMatrix.attach(write(region())) as matrix:
+        assert matrix.rows == ROWS
+        assert matrix.columns == COLUMNS
+        assert (matrix.interval_ns, matrix.t0_ns) == (1_000_000, 5)
+        sweep = matrix.read()
+        assert (sweep.t_ns, sweep.generation) == (77, 3)
+        assert sweep.cells.tolist() == np.arange(24).reshape(3, 8).tolist()
+
+
+def test_cells_are_live_and_read_only(write):
+    path = write(region())
+    with StateMatrix.attach(path) as matrix:
+        with path.open("r+b") as file:
+            file.seek(256 + (len(ROWS) + len(COLUMNS)) * NAME_LEN)
+            file.write(np.uint64(4711).tobytes())
+        assert matrix.cells[0, 0] == 4711
+        with pytest.raises(ValueError):
+            matrix.cells[0, 0] = 1
+
+
+def test_attaches_by_descriptor_and_offset(tmp_path):
+    path = tmp_path / "channel"
+    offset = 8192 + 64
+    path.write_bytes(bytes(offset) + region())
+    fd = os.open(path, os.O_RDONLY)
+    matrix = StateMatrix(fd, offset)
+    os.close(fd)
+    assert matrix.read().cells[2, 7] == 23
+    matrix.close()
+    matrix.close()
+    with pytest.raises(ProtocolError, match="read after close"):
+        matrix.read()
+
+
+def test_maps_only_the_length_it_is_given(tmp_path):
+    path = tmp_path / "channel"
+    path.write_bytes(region() + bytes(4096))
+    fd = os.open(path, os.O_RDONLY)
+    StateMatrix(fd, length=len(region())).close()
+    with pytest.raises(ProtocolError, match="total_len"):
+        StateMatrix(fd, length=len(region()) - 8)
+    with pytest.raises(ProtocolError, match="multiple of 8"):
+        StateMatrix(fd, 4)
+    os.close(fd)
+
+
+def test_cells_outlive_close(write):
+    with StateMatrix.attach(write(region())) as matrix:
+        cells = matrix.cells
+    assert cells[2, 7] == 23
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"magic": b"DCGYMXX1"}, "magic"),
+        ({"version_major": 2}, "version 2.0"),
+        ({"header_len": 128}, "header_len"),
+        ({"rows": 0}, "0 rows"),
+        ({"rows": 1 << 31}, "rows"),
+        ({"cols": 257}, "257 columns"),
+        ({"off_row_names": 8}, "off_row_names"),
+        ({"off_col_names": 1 << 60}, "off_col_names"),
+        ({"off_cells": 256 + 11 * 32 + 4}, "off_cells"),
+        ({"off_cells": 1 << 63}, "off_cells"),
+        ({"off_activity": 1 << 40}, "off_activity"),
+        ({"total_len": 1 << 40}, "total_len"),
+    ],
+)
+def test_refuses_damage(write, changes, words):
+    path = write(region(**changes))
+    with pytest.raises(ProtocolError, match=words) as caught:
+        StateMatrix.attach(path)
+    assert str(path) in str(caught.value)
+
+
+def test_refuses_what_is_too_short_or_absent(write, tmp_path):
+    for length in (0, 100, 255):
+        with pytest.raises(ProtocolError, match="too short"):
+            StateMatrix.attach(write(region()[:length]))
+    with pytest.raises(ProtocolError, match="total_len"):
+        StateMatrix.attach(write(region()[:-1]))
+    with pytest.raises(ProtocolError, match="No such file"):
+        StateMatrix.attach(tmp_path / "absent")
+
+
+def test_refuses_names_that_are_not_ascii(write):
+    data = bytearray(region())
+    data[256] = 0xFF
+    with pytest.raises(ProtocolError, match="not ASCII"):
+        StateMatrix.attach(write(bytes(data)))
+
+
+def test_gives_up_on_a_dead_writer(write, monkeypatch):
+    monkeypatch.setattr(state_matrix, "READ_TRIES", 20)
+    with StateMatrix.attach(write(region(seq=7))) as matrix, pytest.raises(ProtocolError, match=r"seq is 7.*pid 1"):
+        matrix.read()
+
+
+def test_waits_for_the_end_of_a_sweep(write):
+    path = write(region(seq=7))
+
+    def finish() -> None:
+        with path.open("r+b") as file:
+            fields = HEADER.fields
+            assert fields is not None
+            file.seek(fields["seq"][1])
+            file.write(np.uint64(8).tobytes())
+
+    with StateMatrix.attach(path) as matrix:
+        timer = threading.Timer(0.01, finish)
+        timer.start()
+        try:
+            assert matrix.read().generation == 3
+        finally:
+            timer.join()
+
+
+def test_reads_a_trace(write):
+    got = read_trace(write(trace(5)))
+    assert (got.rows, got.columns) == (ROWS, COLUMNS)
+    assert got.t_ns.tolist() == [0, 100, 200, 300, 400]
+    assert got.cells.shape == (5, 3, 8)
+    assert got.column("drops")[3].tolist() == [3, 3, 3]
+    assert not got.cells.flags.writeable
+    with pytest.raises(ProtocolError, match="no column 'nothing'"):
+        got.column("nothing")
+
+
+def test_reads_a_trace_without_sweeps(write):
+    assert read_trace(write(trace(0))).cells.shape == (0, 3, 8)
+
+
+def test_refuses_a_damaged_trace(write, tmp_path):
+    with pytest.raises(ProtocolError, match="cut off"):
+        read_trace(write(trace(5)[:-1]))
+    with pytest.raises(ProtocolError, match="empty"):
+        read_trace(write(b""))
+    with pytest.raises(ProtocolError, match="too short"):
+        read_trace(write(b"DCGYMSM1"))
+    with pytest.raises(ProtocolError, match="off_cells"):
+        read_trace(write(trace(5, off_cells=1 << 50)))
+    with pytest.raises(ProtocolError, match=r"absent\.partial"):
+        read_trace(tmp_path / "absent")
