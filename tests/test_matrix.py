@@ -25,7 +25,7 @@ def parse(text):
         ("h1,h3,80,0.0,0.0,1000000", FlowRequest("h1", "h3", 80, 0, 0, 1_000_000)),  # thesis, table 4.1
         ("h1,h4,80,15.0,30.0,inf", FlowRequest("h1", "h4", 80, 15_000_000_000, 30_000_000_000, 0)),
         ("h2,h1,65535,0.000000001,0,0", FlowRequest("h2", "h1", 65535, 1, 0, 0)),
-        ("h2,h1,1,0.1,0.30,9223372036854775807", FlowRequest("h2", "h1", 1, 100_000_000, 300_000_000, 2**63 - 1)),
+        ("h2,h1,1,0.1,0.30,1152921504606846976", FlowRequest("h2", "h1", 1, 100_000_000, 300_000_000, 2**60)),
     ],
 )
 def test_rows(row, flow):
@@ -52,7 +52,7 @@ BAD = [
     ("h1,h2,80,5,5,0", "column 'stop': value '5' is not after the start '5'"),
     ("h1,h2,80,0,0,1.5", "column 'size': value '1.5'"),
     ("h1,h2,80,0,0,-1", "column 'size': value '-1'"),
-    ("h1,h2,80,0,0,9223372036854775808", "column 'size': value '9223372036854775808'"),
+    ("h1,h2,80,0,0,1152921504606846977", "column 'size': value '1152921504606846977'"),
     ("h1,h2,80,0,0", "m.csv:3: it has 5 columns, not 6"),
     ("h1,h2,80,0,0,0,UDP", "m.csv:3: it has 7 columns, not 6"),
     ("", "m.csv:3: it has 0 columns"),
@@ -90,7 +90,7 @@ def test_unreadable_files(tmp_path):
         {"dst_port": 0},
         {"dst_port": 65536},
         {"start_ns": -1},
-        {"size_bytes": 2**63},
+        {"size_bytes": 2**60 + 1},
         {"rate_bps": -1},
         {"start_ns": 5, "stop_ns": 5},
     ],

@@ -14,10 +14,10 @@ from pathlib import Path
 from re import fullmatch
 
 from dc_gym.errors import WorkloadError
-from dc_gym.units import LARGEST
 
 COLUMNS = ("source", "destination", "port", "start", "stop", "size")
 LARGEST_PORT = 65535
+LARGEST = 2**60  # ns, bytes and bit/s that tgen takes
 
 
 @dataclass(frozen=True, slots=True)
