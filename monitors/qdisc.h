@@ -13,8 +13,8 @@
  *       over the tree would have it once a layer.
  *   marks   the sum over all qdiscs of the port: parents do not count what a child marks.
  *
- * ingress and clsact hold no queue and are not counted. Queues of noqueue, and of a device that is
- * down, do not exist: their counters stay 0.
+ * ingress and clsact hold no queue and are not counted. noqueue is passed by: its counters stay 0.
+ * A netem with a delay has what is under way in its queue, as tc shows it.
  */
 #ifndef QDISC_H
 #define QDISC_H

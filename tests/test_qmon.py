@@ -96,6 +96,19 @@ def test_refuses_ports_files(tmp_path, text, words):
     assert words in done.stderr
 
 
+def test_needs_no_root_in_its_own_namespace(tmp_path):
+    """Reading qdiscs is open to all; only entering another namespace is not."""
+    t0 = soon(100)
+    ports = write_ports(tmp_path / "ports.csv", ("loop", "-", "lo"))
+    done = qmon("--ports", ports, "--interval", MS, "--t0", t0, "--count", 20, "--trace", tmp_path / "trace")
+    if "has no root qdisc" in done.stderr:
+        pytest.skip("lo is down here")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ready\n", "")
+    trace = read_trace(tmp_path / "trace")
+    assert trace.rows == ("loop",)
+    assert trace.t_ns.tolist() == [t0 + k * MS for k in range(20)]
+
+
 # ---- numbers ----
 
 
