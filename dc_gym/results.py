@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that a run leaves behind (docs/results.md): written under DIR.partial, synced, renamed to DIR; read back, checked.
+
+    partial = start(out)                              # DIR.partial, or an error if DIR is taken
+    write_result(partial, tables, manifest, summary)  # the manifest goes last
+    finish(partial)                                   # now it is called DIR
+
+Parquet files have the documented columns and types (`schema`); strings are dictionaries. Nothing here knows how a run is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dc_gym.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
+from dc_gym.errors import ResultError, TestbedError, UsageError
+from dc_gym.topologies.graph import Graph
+
+__all__ = [
+    "FILES",
+    "MATRIX_NAME",
+    "PARTIAL",
+    "RESULT_VERSION",
+    "Result",
+    "finish",
+    "load_result",
+    "port_rows",
+    "queue_records",
+    "replacing",
+    "schema",
+    "start",
+    "write_result",
+]
+
+RESULT_VERSION = 1
+PARTIAL = ".partial"
+ASIDE = ".replaced"
+MATRIX_NAME = "matrix.csv"
+FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in TABLES))
+"""What a whole result has at the least."""
+ROW_GROUP = 1 << 18
+PORT_KEYS = ("name", "owner", "rate_bps", "delay_ns", "buffer_bytes", "qdisc", "marking", "k_bytes")
+_ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.uint32(), "<u8": pa.uint64()}
+
+
+class Result:
+    """A whole result: its manifest, summary and ports at once, its tables when they are asked for."""
+
+    def __init__(self, path: Path, manifest: dict[str, Any], summary: dict[str, Any], ports: tuple[dict[str, Any], ...]) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.summary = summary
+        self.ports = ports
+        self.names = Names.of(ports)
+        self._records: dict[str, Records] = {}
+
+    @property
+    def digest(self) -> str:
+        """The digest that the manifest states."""
+        return str(self.manifest["digest"])
+
+    @property
+    def fit(self) -> bool:
+        """Nothing happened that the numbers do not show (docs/results.md, "Fit or unfit")."""
+        return bool(self.manifest.get("fit", True))
+
+    @property
+    def tables(self) -> Tables:
+        """All tables as canonical records."""
+        return Tables(ports=self.ports, **{name: self.records(name) for name in TABLES})
+
+    def arrow(self, name: str) -> pa.Table:
+        """A table as pyarrow reads it."""
+        path = self.path / f"{name}.parquet"
+        try:
+            with path.open("rb") as file:
+                return pq.read_table(file, columns=[column for column, _ in TABLES[name].columns])
+        except (OSError, pa.ArrowException) as error:
+            raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
+
+    def records(self, name: str) -> Records:
+        """A table as canonical records; a string column holds row numbers of `names`."""
+        if name not in self._records:
+            self._records[name] = _from_arrow(self.path, TABLES[name], self.arrow(name), self.names)
+        return self._records[name]
+
+    def column(self, name: str, column: str) -> npt.NDArray[Any]:
+        """One column: integers, or the strings themselves."""
+        values = self.records(name)[column]
+        kind = TABLES[name].strings.get(column)
+        return values if kind is None else np.array(self.names.of_kind(kind), dtype=object)[values]
+
+    def to_pandas(self, name: str) -> Any:
+        """A table as a pandas DataFrame; pandas is not among our dependencies."""
+        try:
+            return self.arrow(name).to_pandas()
+        except ImportError:
+            raise UsageError("pandas is not installed; use Result.records(name), or: pip install pandas") from None
+
+    def check_digest(self) -> None:
+        """Compute the digest from the tables and compare it with the manifest's."""
+        found = digest_of(self.tables)
+        if found != self.digest:
+            raise ResultError(f"{self.path}: the tables have digest {found}, the manifest says {self.digest}: they were changed")
+
+
+def start(out: Path) -> Path:
+    """Make DIR.partial for a result to be called DIR."""
+    partial = _partial_of(out)
+    _require_free(out)
+    if os.path.lexists(partial):
+        raise UsageError(f"{partial} exists: a run is under way or was interrupted; --force removes it, or give another --out")
+    with _words("make", partial):
+        partial.mkdir(parents=True)
+    return partial
+
+
+def write_result(
+    partial: Path, tables: Tables, manifest: Mapping[str, Any], summary: Mapping[str, Any], matrix: Path | None = None
+) -> dict[str, Any]:
+    """Write everything but plot and log; answers the manifest with `result_version`, `digest_version` and `digest` filled in.
+
+    `matrix`: the flow matrix of the run, which is copied to matrix.csv (Spec.to_dict(MATRIX_NAME) names it so).
+    """
+    full = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION, **manifest, "digest": digest_of(tables)}
+    for name in TABLES:
+        _write_table(partial / f"{name}.parquet", TABLES[name], tables.table(name), tables.names)
+    if matrix is not None:
+        with _words("write", partial / MATRIX_NAME):
+            shutil.copyfile(matrix, partial / MATRIX_NAME)
+    _write_json(partial / "ports.json", list(tables.ports))
+    _write_json(partial / "summary.json", summary)
+    _write_json(partial / "manifest.json", full)
+    return full
+
+
+def finish(partial: Path) -> Path:
+    """Sync everything in DIR.partial to disk and rename it to DIR, which must not exist."""
+    if partial.suffix != PARTIAL:
+        raise ValueError(f"{partial} does not end in {PARTIAL}")
+    out = partial.with_suffix("")
+    _require_free(out)
+    for name in FILES:
+        if not (partial / name).is_file():
+            raise ResultError(f"{partial}: {name} is missing; the run did not get as far as its results")
+    with _words("finish", out):
+        for folder, _, files in os.walk(partial, topdown=False):
+            for name in files:
+                _sync(Path(folder, name))
+            _sync(Path(folder))
+        partial.rename(out)
+        _sync(out.parent)
+    return out
+
+
+@contextlib.contextmanager
+def replacing(out: Path, force: bool) -> Iterator[None]:
+    """Around a run: without `force`, DIR must be free; with it, an older result steps aside and goes when the new one is there.
+
+    If the run fails the older one gets its name back, so nothing is lost. Anything but a result is never touched.
+    """
+    aside = out.with_name(out.name + ASIDE)
+    if not force:
+        _require_free(out)
+    else:
+        _remove_result(_partial_of(out))
+        if os.path.lexists(out):
+            _require_result(out)
+            _remove_result(aside)
+            with _words("rename", out):
+                out.rename(aside)
+    try:
+        yield
+    finally:
+        if os.path.lexists(aside):
+            _settle(out, aside)
+
+
+def load_result(path: str | Path, check_digest: bool = False) -> Result:
+    """The result in a folder; one line of ResultError if it is none, not whole, of a later major version, or changed."""
+    path = Path(path)
+    if not path.is_dir():
+        raise ResultError(f"{path}: no such folder; give the folder of a result")
+    if path.name.endswith(PARTIAL):
+        raise ResultError(f"{path}: the run is under way or was interrupted; only a folder without {PARTIAL} is a result")
+    missing = [name for name in FILES if not (path / name).is_file()]
+    if missing:
+        raise ResultError(f"{path}: not a result: {', '.join(missing)} missing; give the folder that `dcgym run` wrote")
+    manifest = _read_json(path / "manifest.json", dict)
+    _check_version(path, manifest)
+    summary = _read_json(path / "summary.json", dict)
+    result = Result(path, manifest, summary, tuple(_read_ports(path / "ports.json")))
+    for table in TABLES.values():
+        _check_schema(path / f"{table.name}.parquet", table)
+    if check_digest:
+        result.check_digest()
+    return result
+
+
+def schema(table: Table) -> pa.Schema:
+    """The columns of a table's Parquet file."""
+    text = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([pa.field(name, _ARROW.get(kind, text), nullable=False) for name, kind in table.columns])
+
+
+def port_rows(graph: Graph) -> list[dict[str, Any]]:
+    """The rows of ports.json as they were asked for, in the order of the state matrix."""
+    rows = []
+    for port in graph.ports():
+        cable, queue = graph.cable_of(port), port.queue
+        values = (port.ifname, port.node, cable.rate_bps, cable.delay_ns, queue.limit_bytes, queue.kind, queue.marking.kind)
+        rows.append(dict(zip(PORT_KEYS, (*values, queue.marking.k_bytes or None), strict=True)))
+    return rows
+
+
+def queue_records(t_ns: npt.NDArray[np.int64], columns: Mapping[str, npt.NDArray[np.uint64]]) -> Records:
+    """The queue trace from sweeps: times relative to t0 [sweeps] and state matrix columns by name [sweeps, ports].
+
+    Counters become those since the first sweep, which happens at t0; levels stay as they are.
+    """
+    sweeps, ports = next(iter(columns.values())).shape
+    records = np.zeros(sweeps * ports, TABLES["queues"].dtype)
+    records["t_ns"] = np.repeat(t_ns, ports)
+    records["port"] = np.tile(np.arange(ports, dtype="<u4"), sweeps)
+    levels = ("backlog_bytes", "backlog_packets", "active_flows")
+    for name, values in columns.items():
+        records[name] = (values if name in levels or not sweeps else values - values[0]).reshape(-1)
+    return records
+
+
+def _write_table(path: Path, table: Table, records: Records, names: Names) -> None:
+    """One Parquet file, in row groups so that memory stays flat."""
+    kind = schema(table)
+    with _words("write", path), path.open("wb") as file, pq.ParquetWriter(file, kind, compression="zstd") as writer:
+        for begin in range(0, max(1, len(records)), ROW_GROUP):
+            part = records[begin : begin + ROW_GROUP]
+            writer.write_table(pa.Table.from_arrays([_to_arrow(table, part, field, names) for field in kind], schema=kind))
+
+
+def _to_arrow(table: Table, records: Records, field: pa.Field, names: Names) -> pa.Array:
+    column = np.ascontiguousarray(records[field.name])
+    kind = table.strings.get(field.name)
+    if kind is None:
+        return pa.array(column, type=field.type)
+    return pa.DictionaryArray.from_arrays(pa.array(column.astype(np.int32)), pa.array(list(names.of_kind(kind)), pa.string()))
+
+
+def _from_arrow(path: Path, table: Table, read: pa.Table, names: Names) -> Records:
+    records = np.empty(read.num_rows, table.dtype)
+    for name, _ in table.columns:
+        kind = table.strings.get(name)
+        column = read.column(name)
+        records[name] = column.to_numpy() if kind is None else _row_numbers(path, name, column, names.of_kind(kind))
+    return records
+
+
+def _row_numbers(path: Path, name: str, column: pa.ChunkedArray, known: tuple[str, ...]) -> npt.NDArray[Any]:
+    """Row numbers of a dictionary column; a chunk has a dictionary of its own."""
+    rows = {text: row for row, text in enumerate(known)}
+    parts = [np.empty(0, "<u4")]
+    for chunk in column.chunks:
+        texts = chunk.dictionary.to_pylist()
+        used = chunk.indices.to_numpy(zero_copy_only=False)
+        unknown = [texts[index] for index in np.unique(used) if texts[index] not in rows]
+        if unknown:
+            raise ResultError(f"{path}: column {name} has {unknown[0]!r}, which is not one of: {', '.join(known)}")
+        parts.append(np.array([rows.get(text, 0) for text in texts], "<u4")[used] if len(used) else parts[0])
+    return np.concatenate(parts)
+
+
+def _check_schema(path: Path, table: Table) -> None:
+    """The documented columns with their types; more columns are a later minor version's."""
+    try:
+        found = pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
+    for field in schema(table):
+        if field.name not in found.names:
+            raise ResultError(f"{path}: column {field.name} is missing; the file was not written by `dcgym run`")
+        if found.field(field.name).type != field.type:
+            raise ResultError(f"{path}: column {field.name} is {found.field(field.name).type}, not {field.type}")
+
+
+def _check_version(path: Path, manifest: Mapping[str, Any]) -> None:
+    version = manifest.get("result_version")
+    if type(version) is not int or version < 1:
+        raise ResultError(f"{path / 'manifest.json'}: result_version = {version!r} is no version; the file was changed")
+    if version > RESULT_VERSION:
+        raise ResultError(f"{path}: result_version {version} is later than {RESULT_VERSION}, the last known here; upgrade dc-gym")
+    if not isinstance(manifest.get("digest"), str):
+        raise ResultError(f"{path / 'manifest.json'}: digest is missing; the file was changed")
+
+
+def _read_ports(path: Path) -> list[dict[str, Any]]:
+    ports: list[dict[str, Any]] = _read_json(path, list)
+    for row, port in enumerate(ports):
+        missing = [key for key in ("name", "owner", "rate_bps") if not isinstance(port, dict) or key not in port]
+        if missing:
+            raise ResultError(f"{path}: port {row} has no {missing[0]}; the file was changed")
+    return ports
+
+
+def _read_json(path: Path, kind: type) -> Any:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ResultError(f"{path}: cannot read it: {error.strerror}") from None
+    except ValueError as error:
+        raise ResultError(f"{path}: not valid JSON: {_first_line(error)}") from None
+    if not isinstance(value, kind):
+        raise ResultError(f"{path}: not a JSON {'object' if kind is dict else 'list'}; the file was changed")
+    return value
+
+
+def _write_json(path: Path, value: Any) -> None:
+    text = json.dumps(value, indent=1, allow_nan=False) + "\n"
+    with _words("write", path):
+        path.write_text(text, encoding="utf-8")
+
+
+def _require_free(out: Path) -> None:
+    if os.path.lexists(out):
+        raise UsageError(f"{out} exists; replace it with --force, or give another --out")
+
+
+def _require_result(path: Path) -> None:
+    """So that --force never takes a folder that no run made."""
+    ours = {*FILES, MATRIX_NAME, "plot.png", "lab.log"}
+    empty = path.is_dir() and not any(path.iterdir())
+    if path.is_symlink() or not path.is_dir() or not (empty or any((path / name).is_file() for name in ours)):
+        raise UsageError(f"{path} is not a result; --force replaces results only, give another --out")
+
+
+def _remove_result(path: Path) -> None:
+    if os.path.lexists(path):
+        if path.name.endswith(ASIDE) or path.name.endswith(PARTIAL):
+            with _words("remove", path):
+                shutil.rmtree(path)
+        else:
+            raise ValueError(f"{path} is nobody's to remove")
+
+
+def _settle(out: Path, aside: Path) -> None:
+    """After a run: the older result goes if there is a new one, else it gets its name back."""
+    if os.path.lexists(out):
+        _remove_result(aside)
+    else:
+        with _words("rename", aside):
+            aside.rename(out)
+
+
+def _partial_of(out: Path) -> Path:
+    if not out.name or out.name == "..":
+        raise UsageError(f"--out {str(out)!r} is not the name of a folder to be made; give one such as results/first")
+    return out.with_name(out.name + PARTIAL)
+
+
+def _sync(path: Path) -> None:
+    """Data and names of a file or folder are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _words(doing: str, path: Path) -> Iterator[None]:
+    """An OSError inside becomes one line that names what was tried."""
+    try:
+        yield
+    except OSError as error:
+        remedy = "free some room, or give another --out" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "give another --out"
+        raise TestbedError(f"cannot {doing} {path}: {error.strerror or error}; {remedy}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
