@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment spec: what is read, what is refused, and in which words."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from dc_gym import controllers, spec
+from dc_gym.errors import SpecError
+
+DOCS = Path(__file__).parent.parent / "docs" / "spec.md"
+MINIMAL = """
+[topology]
+preset = "dumbbell-10m"
+[controller]
+name = "dctcp"
+[workload]
+kind = "pairs"
+[time]
+duration = "30s"
+warmup = "5s"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "exp.toml"
+    file.write_text(MINIMAL)
+    return file
+
+
+def fault(path: Path, *overrides: str) -> str:
+    """The one line that refuses."""
+    with pytest.raises(SpecError) as caught:
+        spec.load(path, overrides)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_defaults_and_units(path: Path) -> None:
+    read = spec.load(path)
+    assert (read.name, read.seed, read.ground, read.clock, read.spec_version) == ("exp", 1, "lab", "virtual", 1)
+    assert (read.time.duration_ns, read.time.warmup_ns) == (30 * 10**9, 5 * 10**9)
+    assert (read.monitor.interval_ns, read.monitor.tcp_interval_ns) == (10**7, 10**7)
+    assert (read.lab.memory_bytes, read.lab.clock_read_ns, read.lab.watchdog_ns, read.lab.t0_ns) == (2**29, 25, 60 * 10**9, 20 * 10**9)
+    assert read.topology.rate_bps is None and read.topology.preset == "dumbbell-10m"
+    assert read.controller.ecn and read.controller.kernel_name == "dctcp"
+
+
+def test_the_documents_example_is_valid(tmp_path: Path) -> None:
+    example = re.search(r"```toml\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    assert example is not None
+    (tmp_path / "doc.toml").write_text(example[1])
+    assert spec.load(tmp_path / "doc.toml").name == "dctcp on the dumbbell"
+
+
+def test_the_document_lists_exactly_the_keys() -> None:
+    rows = re.findall(r"^\| `([a-z_0-9.]+)` \|", DOCS.read_text().partition("## The flow matrix")[0], re.MULTILINE)
+    assert sorted(rows) == sorted(spec.keys())
+
+
+def test_tcp_interval_follows_interval(path: Path) -> None:
+    assert spec.load(path, ["monitor.interval=1ms"]).monitor.tcp_interval_ns == 10**6
+    assert spec.load(path, ["monitor.interval=1ms", "monitor.tcp_interval=2ms"]).monitor.tcp_interval_ns == 2 * 10**6
+
+
+def test_overrides_and_seed(path: Path) -> None:
+    read = spec.load(path, ["controller.name=nv", "seed=5", 'name="a b"', "topology.rate=20Mbit/s", "seed = 6"], seed=7)
+    assert (read.controller.name, read.seed, read.name, read.topology.rate_bps) == ("nv", 7, "a b", 20 * 10**6)
+    assert spec.load(path, ["seed=5", "seed=6"]).seed == 6
+    assert spec.load(path, ["name=nan1"]).name == "nan1"
+
+
+@pytest.mark.parametrize("overrides", [(), ("topology.rate=12.5Mbit/s", "topology.k_bytes=3028", "workload.jitter=1500ns", "workload.size=1MB")])
+def test_round_trip(path: Path, overrides: tuple[str, ...]) -> None:
+    read = spec.load(path, overrides, seed=3)
+    assert spec.from_dict(read.to_dict(), path.parent) == read
+    (path.parent / "again.json").write_text(read.to_json())
+    assert spec.load(path.parent / "again.json") == read
+    (path.parent / "manifest.json").write_text(json.dumps({"result_version": 1, "spec": read.to_dict()}))
+    assert spec.load(path.parent / "manifest.json") == read
+    assert read.to_json() == spec.from_dict(read.to_dict(), path.parent).to_json()
+
+
+def test_every_registered_controller_loads(path: Path) -> None:
+    for name in controllers.names():
+        read = spec.load(path, [f"controller.name={name}"])
+        assert read.controller.ecn == (name == "dctcp")
+        assert {port.queue.kind for port in read.graph().switch_ports()} == ({"red"} if name == "dctcp" else {"bfifo"})
+
+
+def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:
+    (path.parent / "flows.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,1000\n")
+    read = spec.load(path, ["workload.kind=matrix", "workload.file=flows.csv"])
+    assert read.workload.file == path.parent / "flows.csv"
+    assert [flow.size_bytes for flow in read.flows(read.graph())] == [1000]
+    assert read.to_dict("matrix.csv")["workload"]["file"] == "matrix.csv"
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("topology.rat=3", "--set: topology.rat: unknown key; did you mean topology.rate?"),
+        ("duration=3s", "did you mean time.duration?"),
+        ("zzzzzzz=3", "unknown key; docs/spec.md lists the keys"),
+        ("topology.rate=10", '--set: topology.rate = 10: is a bare number; write a rate with its unit such as "10Mbit/s"'),
+        ("topology.rate=-5Mbit/s", "topology.rate"),
+        ("topology.rate=0Mbit/s", "is below 1bit/s"),
+        ("topology.rate=10Mbps", '"10Mbps": is not understood'),
+        ("topology.preset=dumbell", "one of: dumbbell-10m, dumbbell-1g, dctcp-10g, fattree-k4"),
+        ("topology.hosts=4", "topology.hosts"),
+        ("controller.name=dctp", "one of: dctcp, nv, cubic, bbr, vegas, reno"),
+        ("workload.kind=hotspot", "16"),
+        ("workload.kind=matrix", "workload.file: is missing"),
+        ("workload.file=nowhere.csv", "workload.file"),
+        ("workload.start=30s", "workload.start"),
+        ("workload.stop=0s", "workload.stop"),
+        ("time.duration=0s", "time.duration"),
+        ("time.warmup=30s", "is not below time.duration"),
+        ("monitor.interval=9999ns", "is below 10us"),
+        ("monitor.tcp_interval=1us", "is below 10us"),
+        ("monitor.interval=31s", "is above time.duration"),
+        ("seed=-1", "is below 0"),
+        ("seed=9223372036854775808", "is above 9223372036854775807"),
+        ("seed=1.5", "is a fraction"),
+        ("seed=true", "is a boolean"),
+        ("name=7", "is a bare number"),
+        ("lab.t0=1s", "is below 11s"),
+        ("lab.clock_read=0ns", "is below 1ns"),
+        ("ground=host", "not built yet"),
+        ("clock=real", "not built yet"),
+        ("spec_version=2", "this version reads 1; upgrade dc-gym"),
+        ("spec_version=0", "write spec_version = 1"),
+        ("lab={memory=1}", "is a table"),
+        ("seed", "not key=value"),
+        ("=3", "not key=value"),
+    ],
+)
+def test_refusals(path: Path, override: str, words: str) -> None:
+    assert words in fault(path, override)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (MINIMAL + "topology = 3", "unknown key"),  # lands in [time]
+        ("topology = 3", "[topology]"),
+        ("seed = ", "not valid TOML"),
+        (MINIMAL.replace("[controller]\nname", "[controller]\nnam"), "exp.toml: controller.nam: unknown key; did you mean controller.name?"),
+        (MINIMAL.replace('name = "dctcp"', ""), "exp.toml: controller.name: is missing; give one of: dctcp"),
+        (MINIMAL.replace('duration = "30s"', ""), "time.duration: is missing"),
+        (MINIMAL.replace('preset = "dumbbell-10m"', ""), "topology.kind is missing"),
+        (MINIMAL.replace('preset = "dumbbell-10m"', 'kind = "single"\nhosts = 4'), "missing"),
+        ("spec_version = 9\nfrobnicate = 1\n" + MINIMAL, "spec_version = 9"),
+    ],
+)
+def test_bad_files(path: Path, text: str, words: str) -> None:
+    path.write_text(text)
+    assert words in fault(path)
+    assert str(path) in fault(path)
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    assert "No such file" in fault(tmp_path / "none.toml")
+    assert "directory" in fault(tmp_path)
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    assert "UTF-8" in fault(tmp_path / "binary.toml")
+    (tmp_path / "list.json").write_text("[1]")
+    assert "no spec in it" in fault(tmp_path / "list.json")
+    (tmp_path / "manifest.json").write_text('{"result_version": 1}')
+    assert "no spec in it" in fault(tmp_path / "manifest.json")
+
+
+def test_a_spec_is_frozen_and_checked_however_it_is_made(path: Path) -> None:
+    read = spec.load(path)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        read.seed = 2  # type: ignore[misc]
+    with pytest.raises(SpecError, match="seed"):
+        dataclasses.replace(read, seed=-1)
+    with pytest.raises(SpecError, match="warmup"):
+        dataclasses.replace(read.time, warmup_ns=read.time.duration_ns)
