@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import json
 import os
 import shutil
@@ -105,9 +106,10 @@ class Result:
     def to_pandas(self, name: str) -> Any:
         """A table as a pandas DataFrame; pandas is not among our dependencies."""
         try:
-            return self.arrow(name).to_pandas()
+            importlib.import_module("pandas")
         except ImportError:
             raise UsageError("pandas is not installed; use Result.records(name), or: pip install pandas") from None
+        return self.arrow(name).to_pandas()
 
     def check_digest(self) -> None:
         """Compute the digest from the tables and compare it with the manifest's."""
@@ -171,11 +173,12 @@ def replacing(out: Path, force: bool) -> Iterator[None]:
 
     If the run fails the older one gets its name back, so nothing is lost. Anything but a result is never touched.
     """
+    partial = _partial_of(out)
     aside = out.with_name(out.name + ASIDE)
     if not force:
         _require_free(out)
     else:
-        _remove_result(_partial_of(out))
+        _remove_result(partial)
         if os.path.lexists(out):
             _require_result(out)
             _remove_result(aside)

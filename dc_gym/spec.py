@@ -46,7 +46,6 @@ US, MS, S = 10**3, 10**6, 10**9
 MIB = 2**20
 
 
-
 class _KeyFault(SpecError):
     """A key whose value is wrong; the loader adds where it was written, and how."""
 

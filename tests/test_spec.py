@@ -47,7 +47,12 @@ def test_defaults_and_units(path: Path) -> None:
     assert (read.name, read.seed, read.ground, read.clock, read.spec_version) == ("exp", 1, "lab", "virtual", 1)
     assert (read.time.duration_ns, read.time.warmup_ns) == (30 * 10**9, 5 * 10**9)
     assert (read.monitor.interval_ns, read.monitor.tcp_interval_ns) == (10**7, 10**7)
-    assert (read.lab.memory_bytes, read.lab.clock_read_ns, read.lab.watchdog_ns, read.lab.t0_ns) == (2**29, 25, 60 * 10**9, 20 * 10**9)
+    assert (read.lab.memory_bytes, read.lab.clock_read_ns, read.lab.watchdog_ns, read.lab.t0_ns) == (
+        2**29,
+        25,
+        60 * 10**9,
+        20 * 10**9,
+    )
     assert read.topology.rate_bps is None and read.topology.preset == "dumbbell-10m"
     assert read.controller.ecn and read.controller.kernel_name == "dctcp"
 
@@ -76,7 +81,9 @@ def test_overrides_and_seed(path: Path) -> None:
     assert spec.load(path, ["name=nan1"]).name == "nan1"
 
 
-@pytest.mark.parametrize("overrides", [(), ("topology.rate=12.5Mbit/s", "topology.k_bytes=3028", "workload.jitter=1500ns", "workload.size=1MB")])
+@pytest.mark.parametrize(
+    "overrides", [(), ("topology.rate=12.5Mbit/s", "topology.k_bytes=3028", "workload.jitter=1500ns", "workload.size=1MB")]
+)
 def test_round_trip(path: Path, overrides: tuple[str, ...]) -> None:
     read = spec.load(path, overrides, seed=3)
     assert spec.from_dict(read.to_dict(), path.parent) == read
@@ -151,7 +158,10 @@ def test_refusals(path: Path, override: str, words: str) -> None:
         (MINIMAL + "topology = 3", "unknown key"),  # lands in [time]
         ("topology = 3", "[topology]"),
         ("seed = ", "not valid TOML"),
-        (MINIMAL.replace("[controller]\nname", "[controller]\nnam"), "exp.toml: controller.nam: unknown key; did you mean controller.name?"),
+        (
+            MINIMAL.replace("[controller]\nname", "[controller]\nnam"),
+            "exp.toml: controller.nam: unknown key; did you mean controller.n",
+        ),
         (MINIMAL.replace('name = "dctcp"', ""), "exp.toml: controller.name: is missing; give one of: dctcp"),
         (MINIMAL.replace('duration = "30s"', ""), "time.duration: is missing"),
         (MINIMAL.replace('preset = "dumbbell-10m"', ""), "topology.kind is missing"),

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The digest, byte for byte as docs/results.md says, and the finder of the first difference."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import synthetic
+
+from dc_gym import controllers
+from dc_gym.digest import STATUSES, TABLES, Digest, Tables, digest_of, first_difference
+from dc_gym.errors import ProtocolError
+
+DOCS = Path(__file__).parent.parent / "docs" / "results.md"
+FLOW = synthetic.flow_row(0, src="h2", dst="h1", controller="cubic", status="stopped", end_ns=9, received_bytes=7, sent_bytes=8)
+SWEEP = [{"t_ns": 5, "port": name, "backlog_bytes": row} for row, name in enumerate(("s1-eth3", "h1-eth0", "h2-eth0"))]
+SAMPLE = {"t_ns": 6, "flow": 0, "srtt_us": 80, "bytes_received": 11, "retransmits": 2}
+
+
+def small(**changes: Any) -> Tables:
+    return synthetic.tables(**({"flows": [FLOW], "queues": SWEEP, "tcp": [SAMPLE]} | changes))
+
+
+def test_bytes_are_those_of_the_document() -> None:
+    """Written out with struct, independently of numpy's records: owners are s1, h1, h2; cubic is the third controller."""
+    expected = b"dcgym-digest 1\n"
+    expected += b"flows\n" + struct.pack("<IIIHHIqqqQQQQqIi", 0, 2, 1, 40000, 5001, 2, 0, 0, 9, 0, 8, 7, 0, -1, 1, 0)
+    expected += b"queues\n" + b"".join(struct.pack("<qI8Q", 5, row, row, 0, 0, 0, 0, 0, 0, 0) for row in range(3))
+    expected += b"tcp\n" + struct.pack("<qIIIIQIQQI", 6, 0, 80, 0, 0, 0, 0, 0, 11, 2)
+    assert digest_of(small()) == hashlib.sha256(expected).hexdigest()
+
+
+def test_columns_are_those_of_the_document() -> None:
+    text = DOCS.read_text()
+    for name, table in TABLES.items():
+        section = text.partition(f"## {name}.parquet")[2].partition("\n## ")[0]
+        rows = [re.findall(r"`([a-z_]+)`", row.split("|")[1]) for row in section.splitlines() if row.startswith("| `")]
+        assert [column for row in rows for column in row] == [column for column, _ in table.columns], name
+
+
+def test_declared_orders_do_not_move() -> None:
+    assert controllers.names()[:6] == ("dctcp", "nv", "cubic", "bbr", "vegas", "reno")
+    assert STATUSES == ("done", "stopped", "running", "failed")
+
+
+def test_pieces_do_not_matter() -> None:
+    tables = synthetic.run()
+    whole, pieces = Digest(), Digest()
+    for name in TABLES:
+        whole.begin(name)
+        whole.update(tables.table(name))
+        pieces.begin(name)
+        for part in np.array_split(tables.table(name), 7):
+            pieces.update(part)
+    assert whole.hexdigest() == pieces.hexdigest() == digest_of(tables)
+
+
+def test_order_of_rows_and_strings_or_row_numbers_do_not_matter() -> None:
+    numbered = small()
+    again = Tables.build(flows=numbered.flows, queues=numbered.queues[::-1], tcp=numbered.tcp, ports=numbered.ports)
+    assert digest_of(again) == digest_of(numbered)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_column_counts(name: str) -> None:
+    tables = small()
+    for column, _ in TABLES[name].columns:
+        changed = tables.table(name).copy()
+        changed[column][0] ^= 1
+        assert digest_of(dataclasses.replace(tables, **{name: changed})) != digest_of(tables), column
+
+
+def test_misuse_is_refused() -> None:
+    digest = Digest()
+    with pytest.raises(ProtocolError, match="order"):
+        digest.begin("tcp")
+    digest.begin("flows")
+    with pytest.raises(ProtocolError, match="canonical"):
+        digest.update(np.zeros(1, TABLES["tcp"].dtype))
+    with pytest.raises(ProtocolError, match="missing"):
+        digest.hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "words"),
+    [
+        ("flows", synthetic.flow_row(0, status="lost"), "'lost'"),
+        ("flows", synthetic.flow_row(0, src="h9"), "'h9'"),
+        ("queues", {"port": "s9-eth1"}, "'s9-eth1'"),
+    ],
+)
+def test_unknown_names_are_refused(table: str, row: dict[str, Any], words: str) -> None:
+    with pytest.raises(ProtocolError, match=words):
+        small(**{table: [row]})
+
+
+def test_values_that_would_wrap_are_refused() -> None:
+    wide = np.zeros(1, np.dtype([(name, "<i8") for name, _ in TABLES["tcp"].columns]))
+    wide["srtt_us"] = 2**32
+    with pytest.raises(ProtocolError, match="srtt_us"):
+        Tables.build(flows=small().flows, queues=small().queues, tcp=wide, ports=synthetic.ports())
+    with pytest.raises(ProtocolError, match="missing"):
+        Tables.build(flows=small().flows, queues=small().queues, tcp=np.zeros(1, "<i8,<i8"), ports=synthetic.ports())
+
+
+def changed(tables: Tables, name: str, row: int, column: str, add: int) -> Tables:
+    records = tables.table(name).copy()
+    records[column][row] = int(records[column][row]) + add
+    return dataclasses.replace(tables, **{name: records})
+
+
+def test_equal_results_do_not_differ() -> None:
+    assert first_difference(synthetic.run(), synthetic.run()) is None
+
+
+def test_first_difference_is_the_earliest_in_time() -> None:
+    a = synthetic.run()
+    b = changed(changed(changed(a, "queues", 900, "marks", 3), "tcp", 500, "srtt_us", 1), "flows", 0, "received_bytes", 1)
+    found = first_difference(a, b)
+    assert found is not None
+    assert (found.table, found.record, found.column, found.t_ns) == ("tcp", 500, "srtt_us", int(a.tcp["t_ns"][500]))
+    assert (found.a, found.b) == (int(a.tcp["srtt_us"][500]), int(a.tcp["srtt_us"][500]) + 1)
+    assert "tcp.srtt_us, record 500 at t = " in str(found)
+
+
+def test_flow_log_is_looked_at_last_and_in_words() -> None:
+    a = synthetic.run()
+    found = first_difference(a, changed(a, "flows", 1, "status", -1))
+    assert found is not None
+    assert (found.table, found.record, found.column, found.a, found.b) == ("flows", 1, "status", "running", "stopped")
+
+
+def test_missing_records_and_ports() -> None:
+    a = synthetic.run()
+    found = first_difference(a, dataclasses.replace(a, tcp=a.tcp[:-3]))
+    assert found is not None
+    assert (found.table, found.record, found.column, found.b) == ("tcp", len(a.tcp) - 3, "(record)", None)
+    found = first_difference(a, dataclasses.replace(a, ports=a.ports[:-1]))
+    assert found is not None
+    assert (found.table, found.record, found.column, found.a, found.b) == ("ports", 2, "name", "h2-eth0", None)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a result: types, round trip, refusals, and that nothing half-done looks whole."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import synthetic
+
+from dc_gym import results
+from dc_gym.digest import TABLES, digest_of
+from dc_gym.errors import ResultError, TestbedError, UsageError
+from dc_gym.topologies.presets import TopologyParams, build
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> results.Result:
+    return synthetic.result(tmp_path / "run")
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def refusal(path: Path, check_digest: bool = False) -> str:
+    with pytest.raises(ResultError) as caught:
+        results.load_result(path, check_digest)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_round_trip(good: results.Result) -> None:
+    written = synthetic.run()
+    for name in TABLES:
+        np.testing.assert_array_equal(good.records(name), written.table(name))
+    assert good.digest == digest_of(written)
+    good.check_digest()
+    assert good.manifest["result_version"] == 1 and good.fit
+    assert set(good.column("queues", "port")) == {"s1-eth3", "h1-eth0", "h2-eth0"}
+    assert list(good.column("flows", "status")) == ["running", "running"]
+    assert names_in(good.path) == sorted(results.FILES)
+
+
+def test_empty_tables_round_trip(tmp_path: Path) -> None:
+    empty = synthetic.result(tmp_path / "empty", synthetic.tables())
+    assert [len(empty.records(name)) for name in TABLES] == [0, 0, 0]
+    empty.check_digest()
+
+
+def test_several_row_groups_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "ROW_GROUP", 100)
+    many = synthetic.result(tmp_path / "many")
+    assert pq.ParquetFile(many.path / "queues.parquet").num_row_groups == 30
+    many.check_digest()
+
+
+def test_parquet_types_are_the_documents(good: results.Result) -> None:
+    found = pq.read_schema(good.path / "flows.parquet")
+    expected = {
+        "flow": pa.uint32(),
+        "src_port": pa.uint16(),
+        "start_ns": pa.int64(),
+        "size_bytes": pa.uint64(),
+        "error": pa.int32(),
+    }
+    assert {name: found.field(name).type for name in expected} == expected
+    assert found.field("status").type == pa.dictionary(pa.int32(), pa.string())
+    assert pq.read_schema(good.path / "tcp.parquet").field("srtt_us").type == pa.uint32()
+    assert good.arrow("queues").column("port").slice(0, 2).to_pylist() == ["s1-eth3", "h1-eth0"]
+
+
+def test_the_same_tables_give_the_same_digest_from_other_files(good: results.Result) -> None:
+    """The digest is over records: rewriting a Parquet file with other options changes nothing."""
+    path = good.path / "tcp.parquet"
+    pq.write_table(pq.read_table(path), path, compression="none", row_group_size=7)
+    results.load_result(good.path, check_digest=True)
+
+
+def test_a_changed_number_is_found(good: results.Result) -> None:
+    path = good.path / "tcp.parquet"
+    table = pq.read_table(path)
+    values = table.column("srtt_us").to_numpy().copy()
+    values[7] += 1
+    field = results.schema(TABLES["tcp"]).field("srtt_us")
+    pq.write_table(table.set_column(table.schema.get_field_index("srtt_us"), field, pa.array(values, pa.uint32())), path)
+    results.load_result(good.path)
+    assert "they were changed" in refusal(good.path, check_digest=True)
+
+
+@pytest.mark.parametrize("name", results.FILES)
+def test_every_file_is_needed(good: results.Result, name: str) -> None:
+    (good.path / name).unlink()
+    assert f"{name} missing" in refusal(good.path)
+
+
+def edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_versions(good: results.Result) -> None:
+    manifest = good.path / "manifest.json"
+    edit(manifest, result_version=2)
+    assert "result_version 2 is later than 1" in refusal(good.path)
+    for version in (None, "1", True, 0):
+        edit(manifest, result_version=version)
+        assert "result_version" in refusal(good.path)
+    edit(manifest, result_version=1, digest=None)
+    assert "digest" in refusal(good.path)
+
+
+@pytest.mark.parametrize("name", results.FILES)
+@pytest.mark.parametrize("content", [b"", b"[3]", b"\xff\xfe", b"PAR1PAR1"])
+def test_damaged_files(good: results.Result, name: str, content: bytes) -> None:
+    (good.path / name).write_bytes(content)
+    assert name in refusal(good.path)
+
+
+def test_wrong_columns(good: results.Result) -> None:
+    path = good.path / "tcp.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["srtt_us"]), path)
+    assert "column srtt_us is missing" in refusal(good.path)
+    pq.write_table(table.set_column(2, "srtt_us", table.column("srtt_us").cast(pa.float64())), path)
+    assert "column srtt_us is double, not uint32" in refusal(good.path)
+    pq.write_table(table.append_column("later", table.column("flow")), path)
+    results.load_result(good.path, check_digest=True)
+
+
+def test_what_is_no_result(tmp_path: Path) -> None:
+    assert "no such folder" in refusal(tmp_path / "none")
+    assert "not a result" in refusal(tmp_path)
+    (tmp_path / "x.partial").mkdir()
+    assert "under way or was interrupted" in refusal(tmp_path / "x.partial")
+
+
+def write(partial: Path) -> None:
+    results.write_result(partial, synthetic.run(duration_ns=synthetic.S), {}, {})
+
+
+def test_taken_names_are_refused(good: results.Result, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--force"):
+        results.start(good.path)
+    partial = results.start(tmp_path / "deep" / "er" / "v0.5")
+    assert partial.name == "v0.5.partial"
+    with pytest.raises(UsageError, match="under way or was interrupted"):
+        results.start(tmp_path / "deep" / "er" / "v0.5")
+    write(partial)
+    partial.with_suffix("").mkdir()
+    with pytest.raises(UsageError, match="--force"):
+        results.finish(partial)
+    partial.with_suffix("").rmdir()
+    assert results.finish(partial).name == "v0.5"
+
+
+def test_an_unfinished_folder_is_not_renamed(tmp_path: Path) -> None:
+    partial = results.start(tmp_path / "run")
+    with pytest.raises(ResultError, match=r"manifest\.json is missing"):
+        results.finish(partial)
+    with pytest.raises(ValueError, match="does not end"):
+        results.finish(tmp_path)
+
+
+def test_everything_is_synced_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    partial = results.start(tmp_path / "run")
+    write(partial)
+    seen: list[str] = []
+    monkeypatch.setattr(results, "_sync", lambda path: seen.append(f"{path}"))
+    rename = Path.rename
+    monkeypatch.setattr(Path, "rename", lambda self, to: (seen.append("rename"), rename(self, to))[1])
+    results.finish(partial)
+    before, after = seen[: seen.index("rename")], seen[seen.index("rename") + 1 :]
+    assert sorted(before) == sorted([*(f"{partial / name}" for name in names_in(tmp_path / "run")), f"{partial}"])
+    assert before[-1] == f"{partial}"
+    assert after == [f"{tmp_path}"]
+
+
+@pytest.mark.parametrize("name", results.FILES)
+def test_a_full_disk_leaves_nothing_that_looks_whole(tmp_path: Path, name: str) -> None:
+    partial = results.start(tmp_path / "run")
+    (partial / name).symlink_to("/dev/full")
+    with pytest.raises(TestbedError, match=f"cannot write {partial / name}: No space left on device; free some room") as caught:
+        write(partial)
+    assert caught.value.exit_code == 1 and "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    if name != "manifest.json":
+        assert not (partial / "manifest.json").exists()
+
+
+def test_no_permission_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(TestbedError, match=r"cannot make .*run\.partial: Permission denied; give another --out"):
+        results.start(tmp_path / "run")
+
+
+def test_replacing_keeps_the_older_result_until_there_is_a_new_one(good: results.Result) -> None:
+    with pytest.raises(RuntimeError), results.replacing(good.path, force=True):
+        results.start(good.path)
+        raise RuntimeError
+    assert results.load_result(good.path).digest == good.digest
+    with results.replacing(good.path, force=True):  # the partial folder of the failed run goes too
+        synthetic.result(good.path, synthetic.run(seed=2))
+    assert results.load_result(good.path).digest != good.digest
+    assert names_in(good.path.parent) == ["run"]
+
+
+def test_replacing_refuses(good: results.Result, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--force"), results.replacing(good.path, force=False):
+        pytest.fail("entered")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").touch()
+    with pytest.raises(UsageError, match="not a result"), results.replacing(tmp_path / "home", force=True):
+        pytest.fail("entered")
+    assert (tmp_path / "home" / "thesis.tex").exists()
+    for name in (".", "/"):
+        with pytest.raises(UsageError), results.replacing(Path(name), force=True):
+            pytest.fail("entered")
+
+
+def test_matrix_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text("source,destination\n")
+    partial = results.start(tmp_path / "run")
+    results.write_result(partial, synthetic.tables(), {}, {}, matrix=tmp_path / "flows.csv")
+    assert (results.finish(partial) / "matrix.csv").read_text() == "source,destination\n"
+
+
+def test_pandas_is_optional(good: results.Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(UsageError, match="pandas is not installed"):
+        good.to_pandas("flows")
+
+
+def test_port_rows_are_the_graphs() -> None:
+    rows = results.port_rows(build(TopologyParams(preset="dumbbell-10m", ecn=True)))
+    assert len(rows) == 10 and list(rows[0]) == list(results.PORT_KEYS)
+    assert rows[0] | {"name": "", "owner": ""} == {
+        "name": "",
+        "owner": "",
+        "rate_bps": 10**7,
+        "delay_ns": 10_000,
+        "buffer_bytes": 400_000,
+        "qdisc": "red",
+        "marking": "step",
+        "k_bytes": 3028,
+    }
+    assert rows[-1]["marking"] == "none" and rows[-1]["k_bytes"] is None
+
+
+def test_queue_records_count_from_the_first_sweep() -> None:
+    backlog = np.array([[5, 6], [7, 8]], np.uint64)
+    sent = np.array([[100, 200], [150, 290]], np.uint64)
+    records = results.queue_records(np.array([0, 10]), {"backlog_bytes": backlog, "tx_bytes": sent})
+    assert records["backlog_bytes"].tolist() == [5, 6, 7, 8]
+    assert records["tx_bytes"].tolist() == [0, 0, 50, 90]
+    assert records[["t_ns", "port"]].tolist() == [(0, 0), (0, 1), (10, 0), (10, 1)]
+    assert len(results.queue_records(np.zeros(0, np.int64), {"drops": np.zeros((0, 2), np.uint64)})) == 0
+
+
+def test_shutil_is_never_asked_for_a_folder_of_the_users(good: results.Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: list[Path] = []
+    monkeypatch.setattr(shutil, "rmtree", gone.append)
+    with results.replacing(good.path, force=True):
+        synthetic.result(good.path)
+    assert [path.name for path in gone] == ["run.replaced"]
