@@ -60,20 +60,22 @@ static int make_dir(const char *path)
 
 static int open_lab(void)
 {
+	int null = open("/dev/null", O_RDWR);
 	int fd = open("/dev/lab", O_RDWR);
 
-	if (fd < 0)
+	if (fd < 0 || null < 0)
 		return fail("open", "/dev/lab");
-	if (dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+	/* No descriptor of the three may be free: a program would take it for something else. */
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (fd < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
 		return fail("redirect output to", "/dev/lab");
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	return fd;
 }
 
 static int mount_all(const char *run_folder)
 {
-	static const char *const dirs[] = { "/dev/pts",	      "/dev/shm",      "/run/netns", "/run/tmp",
-					    "/run/openvswitch" };
+	static const char *const dirs[] = { "/dev/pts",	      "/dev/shm",      "/run/netns", "/run/tmp-upper",
+					    "/run/tmp-work", "/run/openvswitch" };
 	size_t i;
 
 	if (mount_one("tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=755"))
@@ -84,6 +86,9 @@ static int mount_all(const char *run_folder)
 	if (mount_one("proc", "/proc", 0, NULL) || mount_one("sysfs", "/sys", 0, NULL) ||
 	    mount_one("devpts", "/dev/pts", 0, "mode=620,ptmxmode=666") ||
 	    mount_one("tmpfs", "/dev/shm", 0, "mode=1777"))
+		return -1;
+	/* The host's files in /tmp stay visible; what is written there stays in the lab's memory. */
+	if (mount_one("overlay", "/tmp", 0, "lowerdir=/tmp,upperdir=/run/tmp-upper,workdir=/run/tmp-work"))
 		return -1;
 	return mount_one("hostfs", run_folder, 0, run_folder);
 }
@@ -100,10 +105,13 @@ static int write_sysctl(const char *path, const char *value)
 	return written < 0 ? fail("write", path) : 0;
 }
 
-/* A lab that runs out of memory, descriptors or process numbers must say so, not limp. */
+/*
+ * A lab that runs out of memory, descriptors or process numbers must say so, not limp. Not more
+ * descriptors than that: programs that close all that they might have (mnexec) pay for each.
+ */
 static int set_limits(void)
 {
-	const struct rlimit files = { .rlim_cur = 1048576, .rlim_max = 1048576 };
+	const struct rlimit files = { .rlim_cur = 65536, .rlim_max = 65536 };
 
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		return fail("raise the limit of", "open files");

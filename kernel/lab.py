@@ -265,7 +265,7 @@ def _kernel_args(config: LabConfig, channel_fd: int) -> list[str]:
         f"mem={config.memory_bytes}",
         "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         f"init={config.programs / 'lab-init'}",
-        "console=lab", "con=null", "con0=null", "loglevel=4",
+        "console=lab", "con=null", "con0=null", "loglevel=3",
         "time-travel=inf-cpu", f"time-travel-start={EPOCH_NS}", f"time-travel-clock-read={config.clock_read_ns}",
         "seccomp=on", "norandmaps", "random.trust_bootloader=1",
         f"lab_channel={channel_fd}", f"lab_seed={config.seed}",

@@ -29,7 +29,10 @@ from dc_gym.topologies.rtnl import (
 
 TC_H_ROOT = 0xFFFFFFFF
 HANDLE = 0x1 << 16  # 1:
-TCA_KIND, TCA_OPTIONS = 1, 2
+TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
+TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_PKT64 = 1, 3, 8
+STATS_BASIC = struct.Struct("=QI")  # bytes, packets (the low 32 bits)
+STATS_QUEUE = struct.Struct("=5I")  # qlen, backlog, drops, requeues, overlimits
 TCA_RED_PARMS, TCA_RED_STAB, TCA_RED_MAX_P, TCA_RED_FLAGS = 1, 2, 3, 4
 RED_PARMS = struct.Struct("=IIIBBBB")  # limit, qth_min, qth_max, Wlog, Plog, Scell_log, flags
 RED_ECN, RED_NODROP = 1, 8
@@ -72,6 +75,32 @@ def check_queues(sock: NetlinkSocket, queues: dict[int, tuple[str, Queue]]) -> N
         if ifindex not in found:
             raise FabricError(f"{name}: asked for queue {queue.kind}, read back none")
         _check_queue(name, queue, attributes(found[ifindex]))
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCounters:
+    """A port's root qdisc at one moment: totals since its creation, and what it holds now."""
+
+    tx_bytes: int
+    tx_packets: int
+    backlog_bytes: int
+    backlog_packets: int
+    drops: int
+
+
+def queue_counters(sock: NetlinkSocket) -> dict[int, QueueCounters]:
+    """Counters of the root qdisc of every device in the socket's namespace, by ifindex."""
+    found = {}
+    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+        _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
+        stats = attributes(attributes(payload[TCMSG.size :]).get(TCA_STATS2, b""))
+        if parent == TC_H_ROOT and TCA_STATS_BASIC in stats:
+            tx_bytes, tx_packets = STATS_BASIC.unpack_from(stats[TCA_STATS_BASIC])
+            if TCA_STATS_PKT64 in stats:
+                tx_packets = int.from_bytes(stats[TCA_STATS_PKT64], "little")
+            qlen, backlog, drops, _requeues, _overlimits = STATS_QUEUE.unpack_from(stats[TCA_STATS_QUEUE])
+            found[ifindex] = QueueCounters(tx_bytes, tx_packets, backlog, qlen, drops)
+    return found
 
 
 def step(k_bytes: int) -> RedSettings:

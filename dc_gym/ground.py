@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs inside a ground: builds the network of a plan, runs the traffic and the monitor, and counts what was lost.
+
+    python -m dc_gym.ground RUN_FOLDER
+
+The plan is RUN_FOLDER/.lab/plan.json, written by the runner on the host; tgen's flows and qmon's ports lie beside it. The ground
+leaves flows.bin, samples.bin, queues.trace and ground.json there. A line '::phase NAME' on standard output marks each phase.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym.errors import FabricError, LabError, TestbedError
+from dc_gym.topologies import tc
+from dc_gym.topologies.fabric import Fabric
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.ovs import OpenVSwitch, Programs
+
+PLAN_VERSION = 1
+LAB_DEVICE = "/dev/lab"
+LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64) of kernel/drivers/lab.h
+TGEN_PRIORITY, QMON_PRIORITY = 10, 20  # SCHED_FIFO: what measures goes first, and nothing else delays either
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a ground needs to know of a run. Times are ns of CLOCK_MONOTONIC, or durations."""
+
+    graph: Graph
+    rules: dict[str, list[str]]
+    ecn: bool
+    seed: int
+    t0_ns: int
+    duration_ns: int
+    interval_ns: int
+    tcp_interval_ns: int
+    programs: str
+    ovs_root: str
+    ovs_libraries: str
+    disturb: str
+    """A command run during set-up; a test of what set-up leaks into results. Empty: none."""
+
+    def write(self, path: Path) -> None:
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
+        path.write_text(json.dumps({"plan_version": PLAN_VERSION, "graph": self.graph.to_json(), **plain}))
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        plain: dict[str, Any] = json.loads(path.read_text())
+        if plain.pop("plan_version") != PLAN_VERSION:
+            raise LabError(f"{path}: not a plan of version {PLAN_VERSION}")
+        return cls(graph=Graph.from_json(plain.pop("graph")), **plain)
+
+
+def main(argv: Sequence[str] = sys.argv) -> int:
+    try:
+        run(Path(argv[1]) / ".lab")
+    except TestbedError as error:
+        print(f"ground: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0
+
+
+def run(folder: Path) -> None:
+    plan = Plan.read(folder / "plan.json")
+    programs = Programs(Path(plan.ovs_root), plan.ovs_libraries)
+    os.environ.update(programs.environment())
+    with ExitStack() as stack:
+        _phase("switches")
+        ovs = stack.enter_context(OpenVSwitch(programs))
+        _phase("fabric")
+        fabric = stack.enter_context(Fabric(plan.graph, plan.rules, ovs, plan.ecn))
+        _phase("programs")
+        qmon = stack.enter_context(Program(_qmon(plan, folder), QMON_PRIORITY))
+        tgen = stack.enter_context(Program(_tgen(plan, folder), TGEN_PRIORITY))
+        if plan.disturb:
+            subprocess.run(plan.disturb, shell=True, check=True)
+        qmon.expect_ready()
+        tgen.expect_ready()
+        before = count(fabric)
+        ovs.freeze()
+        _arm_t0(plan.t0_ns)
+        _phase("traffic")
+        tgen.tell("go\n")
+        tgen.expect_end()
+        qmon.expect_end()
+        after = count(fabric)
+        _phase("counting")
+        ovs.thaw()
+        counts = {"before": before, "after": after, "losses": asdict(fabric.losses())}
+        (folder / "ground.json").write_text(json.dumps(counts))
+
+
+def count(fabric: Fabric) -> dict[str, dict[str, int]]:
+    """Every counter of every port at one instant of virtual time, by port name: the cable's and its queue's."""
+    queues = {}
+    for node in ("", *(host.name for host in fabric.graph.hosts)):
+        queues[node] = tc.queue_counters(fabric.socket_of(node))
+    hosts = {host.name for host in fabric.graph.hosts}
+    ports = {}
+    devices = fabric.devices()
+    for port in fabric.graph.ports():
+        device = devices[port.ifname]
+        queue = queues[port.node if port.node in hosts else ""][device.ifindex]
+        ports[port.ifname] = {
+            **{name: getattr(device, name) for name in device.__slots__ if isinstance(getattr(device, name), int)},
+            **{f"queue_{name}": value for name, value in asdict(queue).items()},
+        }
+    return ports
+
+
+class Program:
+    """tgen or qmon: started, watched for its words, and never left behind."""
+
+    def __init__(self, argv: Sequence[str], priority: int) -> None:
+        self._name = Path(argv[0]).name
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(priority))
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    def expect_ready(self) -> None:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if line != b"ready\n":
+            self.expect_end()
+            raise FabricError(f"{self._name} said {line!r} where 'ready' was expected")
+
+    def tell(self, text: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(text.encode())
+        self._process.stdin.flush()
+
+    def expect_end(self) -> None:
+        """Waits for the end; its own line on standard error says why a status is not 0."""
+        status = self._process.wait()
+        if status:
+            raise FabricError(f"{self._name} ended with status {status}")
+
+
+def _tgen(plan: Plan, folder: Path) -> list[str]:
+    return [
+        f"{plan.programs}/tgen", "--flows", str(folder / "flows.csv"), "--out", str(folder),
+        "--t0", str(plan.t0_ns), "--duration", str(plan.duration_ns), "--sample", str(plan.tcp_interval_ns),
+        "--seed", str(plan.seed), "--matrix", LAB_DEVICE, "--warm",
+    ]  # fmt: skip
+
+
+def _qmon(plan: Plan, folder: Path) -> list[str]:
+    sweeps = plan.duration_ns // plan.interval_ns + 1
+    return [
+        f"{plan.programs}/qmon", "--ports", str(folder / "ports.csv"), "--interval", str(plan.interval_ns),
+        "--t0", str(plan.t0_ns), "--count", str(sweeps), "--matrix", LAB_DEVICE, "--trace", str(folder / "queues.trace"),
+    ]  # fmt: skip
+
+
+def _arm_t0(t0_ns: int) -> None:
+    """At t0 the driver makes the kernel's randomness a function of the seed alone; an error if t0 is past."""
+    with open(LAB_DEVICE, "wb", buffering=0) as device:
+        try:
+            fcntl.ioctl(device, LAB_IOC_AT_T0, struct.pack("<Q", t0_ns))
+        except OSError as error:
+            raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({error.strerror}); raise lab.t0") from error
+
+
+def _phase(name: str) -> None:
+    print(f"::phase {name}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Realizes a Graph: Mininet's nodes, Open vSwitch's bridges, cables between them, queues on their ports, rules in the switches.
+
+Runs inside a ground, as root there. Everything goes in batches over netlink and is read back; nodes are named network namespaces
+without a shell until somebody asks for one (`node.cmd(...)` works as in Mininet). Neighbours are static, IPv6 is off, and there
+is no controller process. Mininet's camelCase stays in this module.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any, Self
+
+from mininet.link import Link
+from mininet.net import Mininet
+from mininet.node import Host as MininetHost
+from mininet.node import OVSSwitch
+from mininet.topo import Topo
+
+from dc_gym.errors import FabricError
+from dc_gym.topologies import cables, tc
+from dc_gym.topologies.graph import PREFIX_BITS, Graph, Host
+from dc_gym.topologies.ovs import OpenVSwitch
+from dc_gym.topologies.rtnl import (
+    IFADDRMSG,
+    NDMSG,
+    NLM_F_CREATE,
+    NLM_F_EXCL,
+    NLM_F_REPLACE,
+    RTM_NEWADDR,
+    RTM_NEWNEIGH,
+    NetlinkSocket,
+    Request,
+    add_namespaces,
+    attribute,
+    entered,
+)
+
+NETNS_DIR = Path("/run/netns")
+LOOPBACK = 1
+IFA_LOCAL, IFA_ADDRESS = 2, 1
+NDA_DST, NDA_LLADDR = 1, 2
+NUD_PERMANENT = 0x80
+
+# Of the first namespace, set before others are made: TCP's buffers are inherited.
+GROUND_SYSCTLS = {
+    "net/ipv6/conf/all/disable_ipv6": "1",
+    "net/ipv4/tcp_rmem": "4096 131072 67108864",
+    "net/ipv4/tcp_wmem": "4096 65536 67108864",
+    "net/core/rmem_max": "67108864",
+    "net/core/wmem_max": "67108864",
+    "net/core/netdev_max_backlog": "1000000",
+    "net/ipv4/neigh/default/gc_thresh1": "65536",
+    "net/ipv4/neigh/default/gc_thresh2": "65536",
+    "net/ipv4/neigh/default/gc_thresh3": "65536",
+}
+
+
+def host_sysctls(ecn: bool) -> dict[str, str]:
+    """Of every host: no IPv6, ECN as the controller wants it, and no memory of earlier connections."""
+    return {
+        "net/ipv6/conf/all/disable_ipv6": "1",
+        "net/ipv4/tcp_ecn": "1" if ecn else "0",
+        "net/ipv4/tcp_no_metrics_save": "1",
+    }
+
+
+class GraphTopo(Topo):  # type: ignore[misc]
+    """A Graph as Mininet's Topo."""
+
+    def build(self, graph: Graph) -> None:
+        for host in graph.hosts:
+            self.addHost(host.name, ip=f"{host.address}/{PREFIX_BITS}", mac=host.mac)
+        for number, switch in enumerate(graph.switches, 1):
+            self.addSwitch(switch.name, dpid=f"{number:016x}")
+        for cable in graph.cables:
+            self.addLink(cable.a.node, cable.b.node, port1=cable.a.number, port2=cable.b.number)
+
+
+class LazyShell:
+    """Mixin for Mininet's nodes: the shell starts when a command is sent for the first time.
+
+    While `building`, what Mininet would do by commands in every node's shell is the fabric's work: they are not run.
+    """
+
+    building = False
+    name: str
+    shell: Any
+    _netns: str | None = None
+
+    def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802
+        self.shell = None
+
+    def ensure_shell(self) -> None:
+        if self.shell is None:
+            in_namespace, self.inNamespace = self.inNamespace, False
+            try:
+                with entered(self._netns):
+                    super().startShell()  # type: ignore[misc]
+            finally:
+                self.inNamespace = in_namespace
+
+    def cmd(self, *args: Any, **kwargs: Any) -> Any:
+        if LazyShell.building:
+            return ""
+        self.ensure_shell()
+        return super().cmd(*args, **kwargs)  # type: ignore[misc]
+
+    def sendCmd(self, *args: Any, **kwargs: Any) -> Any:  # noqa: N802
+        self.ensure_shell()
+        return super().sendCmd(*args, **kwargs)  # type: ignore[misc]
+
+    def popen(self, *args: Any, **kwargs: Any) -> Any:
+        self.ensure_shell()
+        return super().popen(*args, **kwargs)  # type: ignore[misc]
+
+
+class FabricHost(LazyShell, MininetHost):  # type: ignore[misc]
+    """A host in the named network namespace /run/netns/NAME."""
+
+    def __init__(self, name: str, **params: Any) -> None:
+        self._netns = netns_path(name)
+        super().__init__(name, **params)
+
+    def config(self, **params: Any) -> dict[str, Any]:
+        """The fabric has configured the host already."""
+        self.defaultIntf().ip, self.defaultIntf().prefixLen = params["ip"].split("/")
+        return {}
+
+
+class FabricSwitch(LazyShell, OVSSwitch):  # type: ignore[misc]
+    """A bridge of the ground's Open vSwitch; all of them start in one batch."""
+
+    OVSVersion = "3.1"
+    ovs: OpenVSwitch
+
+    @classmethod
+    def setup(cls) -> None:
+        """Nothing to probe: the fabric has started Open vSwitch itself."""
+
+    @classmethod
+    def batchStartup(cls, switches: Sequence[FabricSwitch], run: Any = None) -> Sequence[FabricSwitch]:  # noqa: N802
+        words: list[str] = []
+        for switch in switches:
+            for command in switch.commands:
+                words += [*command.split()]
+            switch.commands = []
+        cls.ovs.vsctl(*words)
+        return switches
+
+
+class FabricLink(Link):  # type: ignore[misc]
+    """Mininet's record of a cable; the device pair is made by the fabric, with all others."""
+
+    @classmethod
+    def makeIntfPair(cls, *args: Any, **kwargs: Any) -> None:  # noqa: N802
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Packets lost outside the queues, since boot; all zero in a fit run."""
+
+    softnet: int
+    memory: int
+    cable_packets: int
+    datapath_misses: int
+
+
+class Fabric:
+    """The network of a graph while the context is open; `net` is Mininet's view of it."""
+
+    def __init__(self, graph: Graph, rules: dict[str, list[str]], ovs: OpenVSwitch, ecn: bool) -> None:
+        """`rules`: for each switch, its flows as ovs-ofctl writes them. `ovs` must be running."""
+        self.graph = graph
+        self._rules = rules
+        self._ovs = ovs
+        self._ecn = ecn
+        self._stack = ExitStack()
+        self._root = self._stack.enter_context(NetlinkSocket())
+        self._sockets: dict[str, NetlinkSocket] = {}
+        self.net: Mininet | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._build()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def socket_of(self, node: str) -> NetlinkSocket:
+        """The fabric's netlink socket in a node's namespace."""
+        return self._sockets.get(node, self._root)
+
+    def devices(self) -> dict[str, cables.Device]:
+        """Every cable end of the network, as the kernel has it now."""
+        found = cables.devices(self._root)
+        for sock in self._sockets.values():
+            found.update(cables.devices(sock))
+        return found
+
+    def verify(self) -> None:
+        """FabricError unless every cable and every queue is what the graph asks for."""
+        ends = self.devices()
+        for cable in self.graph.cables:
+            cables.check_cable(cable, ends)
+        by_node: dict[str, dict[int, tuple[str, Any]]] = {}
+        for port in self.graph.ports():
+            node = port.node if port.node in self._sockets else ""
+            by_node.setdefault(node, {})[ends[port.ifname].ifindex] = (port.ifname, port.queue)
+        for node, queues in by_node.items():
+            tc.check_queues(self.socket_of(node), queues)
+
+    def losses(self) -> Losses:
+        softnet = sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())
+        return Losses(
+            softnet=softnet,
+            memory=sum(self._memory_drops(host) for host in self.graph.hosts),
+            cable_packets=sum(device.lost_packets for device in self.devices().values()),
+            datapath_misses=self._ovs.misses()[1],
+        )
+
+    def _build(self) -> None:
+        _write_sysctls(GROUND_SYSCTLS)
+        self._make_namespaces()
+        self._make_cables()
+        self._configure_hosts()
+        self.net = self._make_mininet()
+        self._configure_switch_ports()  # after Open vSwitch, which removes the qdisc of each port that it adopts
+        for switch in self.graph.switches:
+            self._ovs.add_flows(switch.name, self._rules[switch.name])
+        self.verify()
+
+    def _make_namespaces(self) -> None:
+        NETNS_DIR.mkdir(exist_ok=True)
+        add_namespaces([netns_path(host.name) for host in self.graph.hosts])
+        for host in self.graph.hosts:
+            self._sockets[host.name] = self._stack.enter_context(NetlinkSocket(netns_path(host.name)))
+
+    def _make_cables(self) -> None:
+        with ExitStack() as stack:
+            fds = {host.name: os.open(netns_path(host.name), os.O_RDONLY) for host in self.graph.hosts}
+            for fd in fds.values():
+                stack.callback(os.close, fd)
+            macs = {host.name: host.mac for host in self.graph.hosts}
+
+            def end(node: str, ifname: str) -> cables.End:
+                return cables.End(ifname, macs.get(node), fds.get(node))
+
+            self._root.batch(
+                [
+                    cables.create(end(c.a.node, c.a.ifname), end(c.b.node, c.b.ifname), c.rate_bps, c.delay_ns)
+                    for c in self.graph.cables
+                ]
+            )
+
+    def _configure_hosts(self) -> None:
+        sysctls = host_sysctls(self._ecn)
+        for host in self.graph.hosts:
+            with entered(netns_path(host.name)):
+                _write_sysctls(sysctls)
+            sock = self._sockets[host.name]
+            port = self.graph.ports_of(host.name)[0]
+            ifindex = cables.devices(sock)[port.ifname].ifindex
+            others = [other for other in self.graph.hosts if other is not host]
+            sock.batch(
+                [
+                    cables.set_up(LOOPBACK, "lo"),
+                    _add_address(ifindex, host),
+                    tc.set_queue(ifindex, port.queue, port.ifname),
+                    cables.set_up(ifindex, port.ifname),
+                    *(_add_neighbour(ifindex, other) for other in others),
+                ]
+            )
+
+    def _configure_switch_ports(self) -> None:
+        ends = cables.devices(self._root)
+        requests = []
+        for port in self.graph.switch_ports():
+            ifindex = ends[port.ifname].ifindex
+            requests += [tc.set_queue(ifindex, port.queue, port.ifname), cables.set_up(ifindex, port.ifname)]
+        self._root.batch(requests)
+
+    def _make_mininet(self) -> Mininet:
+        FabricSwitch.ovs = self._ovs
+        Mininet.inited = True  # the limits that Mininet raises are lab-init's business
+        LazyShell.building = True
+        try:
+            topo = GraphTopo(graph=self.graph)
+            net = Mininet(topo, FabricSwitch, FabricHost, controller=None, link=FabricLink, waitConnected=False)
+            net.start()
+        finally:
+            LazyShell.building = False
+        return net
+
+    def _memory_drops(self, host: Host) -> int:
+        """TCP segments dropped or collapsed for want of memory, and UDP's receive and send buffer errors, of a host."""
+        with entered(netns_path(host.name)):
+            netstat = _counters("/proc/thread-self/net/netstat") | _counters("/proc/thread-self/net/snmp")
+        names = ("TcpExt.TCPMemoryPressures", "TcpExt.TCPBacklogDrop", "TcpExt.PFMemallocDrop", "TcpExt.TCPRcvQDrop")
+        return sum(netstat.get(name, 0) for name in (*names, "TcpExt.PruneCalled", "Udp.RcvbufErrors", "Udp.SndbufErrors"))
+
+
+def netns_path(host: str) -> str:
+    return str(NETNS_DIR / host)
+
+
+def _add_address(ifindex: int, host: Host) -> Request:
+    address = IPv4Address(host.address).packed
+    body = IFADDRMSG.pack(socket.AF_INET, PREFIX_BITS, 0, 0, ifindex)
+    body += attribute(IFA_LOCAL, address) + attribute(IFA_ADDRESS, address)
+    return Request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, body, f"{host.name}: add address {host.address}/{PREFIX_BITS}")
+
+
+def _add_neighbour(ifindex: int, other: Host) -> Request:
+    body = NDMSG.pack(socket.AF_INET, ifindex, NUD_PERMANENT, 0, 0)
+    body += attribute(NDA_DST, IPv4Address(other.address).packed)
+    body += attribute(NDA_LLADDR, bytes.fromhex(other.mac.replace(":", "")))
+    return Request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, body, f"add neighbour {other.address} at {other.mac}")
+
+
+def _write_sysctls(values: dict[str, str]) -> None:
+    for name, value in values.items():
+        try:
+            Path("/proc/sys", name).write_text(value)
+        except OSError as error:
+            raise FabricError(f"set {name.replace('/', '.')} to '{value}': {error.strerror}") from error
+
+
+def _counters(path: str) -> dict[str, int]:
+    """/proc/net/netstat and snmp: pairs of lines, names and values, as 'Prefix.Name'."""
+    lines = Path(path).read_text().splitlines()
+    found = {}
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        prefix = names.split(":")[0]
+        for name, value in zip(names.split()[1:], values.split()[1:], strict=True):
+            found[f"{prefix}.{name}"] = int(value)
+    return found
+
+

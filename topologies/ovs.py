@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open vSwitch inside a ground: its two daemons, bridges in one batch, rules in one bundle a bridge.
+
+The daemons do not take part in forwarding once the datapath has its flows: `freeze()` stops them for the time of the traffic,
+so that nothing of theirs can fall into a measurement. A packet that then finds no flow is lost and counted as a miss.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from dc_gym.errors import FabricError
+
+RUN_DIR = Path("/run/openvswitch")
+CPU_COUNT_AFTER_S = 11.0  # vswitchd starts no handler threads while the monotonic clock is below 10 s
+LONG_MS = 10**9  # flows do not expire
+START_DEADLINE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Where Open vSwitch is unpacked: the root of its files, as /usr would hold them."""
+
+    root: Path
+    library_path: str
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "LD_LIBRARY_PATH": self.library_path,
+            "PATH": f"{self.root}/usr/bin:{self.root}/usr/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "OVS_RUNDIR": str(RUN_DIR),
+            "OVS_DBDIR": str(RUN_DIR),
+            "OVS_LOGDIR": str(RUN_DIR),
+            "OVS_SYSCONFDIR": str(RUN_DIR),
+            "OVS_PKGDATADIR": f"{self.root}/usr/share/openvswitch",
+        }
+
+    def program(self, name: str) -> str:
+        places = ("usr/bin", "usr/sbin", "usr/lib/openvswitch-switch")
+        for place in places:
+            if (self.root / place / name).is_file():
+                return str(self.root / place / name)
+        raise FabricError(f"{name} is not below {self.root}; run `dcgym clean --cache` and `make setup` again")
+
+
+class OpenVSwitch:
+    """The daemons, running while the context is open."""
+
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+        self._daemons: list[subprocess.Popen[bytes]] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def vsctl(self, *words: str) -> str:
+        return self.run("ovs-vsctl", *words)
+
+    def add_flows(self, bridge: str, flows: Sequence[str]) -> None:
+        """All rules of a bridge in one bundle: either all of them hold, or FabricError."""
+        self.run("ovs-ofctl", "-O", "OpenFlow14", "--bundle", "add-flows", bridge, "-", text="".join(f"{flow}\n" for flow in flows))
+
+    def misses(self) -> tuple[int, int]:
+        """Packets that found no flow in the datapath, and packets lost for it, since the start."""
+        found = re.search(r"lookups: hit:\d+ missed:(\d+) lost:(\d+)", self.run("ovs-dpctl", "show"))
+        if found is None:
+            raise FabricError("ovs-dpctl show: no line 'lookups: hit:... missed:... lost:...' in its output")
+        return int(found[1]), int(found[2])
+
+    def freeze(self) -> None:
+        """Stops both daemons where they are."""
+        for daemon in self._daemons:
+            daemon.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for daemon in self._daemons:
+            daemon.send_signal(signal.SIGCONT)
+
+    def run(self, program: str, *words: str, text: str | None = None) -> str:
+        argv = [self._programs.program(program), *words]
+        done = subprocess.run(
+            argv, input=text, capture_output=True, text=True, env=self._programs.environment(), timeout=START_DEADLINE_S
+        )
+        if done.returncode:
+            raise FabricError(f"{program} {' '.join(words)[:200]}: exit status {done.returncode}: {done.stderr.strip()[-500:]}")
+        return done.stdout
+
+    def _start(self) -> None:
+        RUN_DIR.mkdir(parents=True, exist_ok=True)
+        time.sleep(max(0.0, CPU_COUNT_AFTER_S - time.monotonic()))
+        schema = self._programs.root / "usr/share/openvswitch/vswitch.ovsschema"
+        database, socket = RUN_DIR / "conf.db", RUN_DIR / "db.sock"
+        self.run("ovsdb-tool", "create", str(database), str(schema))
+        self._spawn("ovsdb-server", str(database), f"--remote=punix:{socket}", f"--unixctl={RUN_DIR}/ovsdb-server.ctl", "-vconsole:err")
+        _wait_for(socket)
+        self.vsctl(
+            "--no-wait", "init", "--", "set", "Open_vSwitch", ".", f"other_config:max-idle={LONG_MS}",
+            "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
+            "other_config:max-revalidator=10000", "other_config:flow-limit=1000000",
+        )  # fmt: skip
+        self._spawn("ovs-vswitchd", f"unix:{socket}", f"--unixctl={RUN_DIR}/ovs-vswitchd.ctl", "-vconsole:err", "-vnetlink_socket:off", "--disable-system-route")
+
+    def _spawn(self, name: str, *words: str) -> None:
+        argv = [self._programs.program(name), *words]
+        daemon = subprocess.Popen(argv, env=self._programs.environment(), stdin=subprocess.DEVNULL)
+        self._daemons.append(daemon)
+        self._stack.callback(_end, daemon)
+
+
+def _end(daemon: subprocess.Popen[bytes]) -> None:
+    if daemon.poll() is None:
+        daemon.send_signal(signal.SIGCONT)
+        daemon.kill()
+        daemon.wait()
+
+
+def _wait_for(path: Path) -> None:
+    deadline = time.monotonic() + START_DEADLINE_S
+    while not path.exists():
+        if time.monotonic() > deadline:
+            raise FabricError(f"{path} has not appeared within {START_DEADLINE_S:g} s: ovsdb-server did not start")
+        time.sleep(0.01)
+
+
+def environment_of(programs: Programs, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """`base` with what Mininet's own calls of ovs-vsctl need."""
+    return {**base, **programs.environment()}
