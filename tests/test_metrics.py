@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import synthetic
+from synthetic import MS, S, flow_row
+
+from dc_gym import metrics
+from dc_gym.digest import Tables
+from dc_gym.metrics import Window, jain, series, summarize
+
+DOCS = Path(__file__).parent.parent / "docs" / "results.md"
+PORTS = ("s1-eth3", "h1-eth0", "h2-eth0")
+
+
+def samples(flow: int, received: dict[int, int], srtt_us: int = 100) -> list[dict[str, Any]]:
+    """TCP samples of a flow: payload bytes received at each time."""
+    return [{"t_ns": t_ns, "flow": flow, "srtt_us": srtt_us, "bytes_received": count} for t_ns, count in received.items()]
+
+
+def sweeps(backlog: dict[int, tuple[int, int, int]], **counters: dict[int, tuple[int, int, int]]) -> list[dict[str, Any]]:
+    """Queue rows: a value for each of the three ports at each time."""
+    return [
+        {"t_ns": t_ns, "port": name, "backlog_bytes": values[row]} | {key: of[t_ns][row] for key, of in counters.items()}
+        for t_ns, values in backlog.items()
+        for row, name in enumerate(PORTS)
+    ]
+
+
+def test_goodput_is_payload_received_in_the_window() -> None:
+    flows = [flow_row(0, received_bytes=4000), flow_row(1, received_bytes=1000, end_ns=2 * S, status="stopped")]
+    tcp = samples(0, {0: 0, 1 * S: 1000, 2 * S: 1500, 3 * S: 2000}) + samples(1, {0: 0, 1 * S: 600})
+    of = synthetic.tables(flows=flows, tcp=tcp)
+    got = metrics.flow_goodput_bps(of, Window(1 * S, 4 * S))
+    assert got.tolist() == [(4000 - 1000) * 8 / 3, (1000 - 600) * 8 / 3]
+    assert summarize(of, Window(1 * S, 4 * S))["goodput_bps"] == pytest.approx(3400 * 8 / 3)
+
+
+def test_goodput_between_samples_is_a_straight_line() -> None:
+    of = synthetic.tables(flows=[flow_row(0, received_bytes=3000)], tcp=samples(0, {0: 0, 1 * S: 1000, 2 * S: 3000}))
+    assert metrics.flow_goodput_bps(of, Window(S // 2, 2 * S)).tolist() == [(3000 - 500) * 8 / 1.5]
+
+
+def test_goodput_without_samples_and_of_flows_that_never_were() -> None:
+    done = flow_row(0, start_ns=S, end_ns=2 * S, received_bytes=1000, size_bytes=1000, fct_ns=S, status="done")
+    failed = flow_row(1, start_ns=-1, status="failed", error=111)
+    of = synthetic.tables(flows=[done, failed])
+    assert metrics.flow_goodput_bps(of, Window(0, 4 * S)).tolist() == [2000.0, 0.0]
+
+
+def test_utilization_is_of_frame_bytes_and_of_the_busiest_port() -> None:
+    """10 Mbit/s for 2 s are 2.5 MB; the host has half the rate, so its 1.25 MB are as much: the switch is first."""
+    times = {0: (0, 0, 0), 1 * S: (0, 0, 0), 2 * S: (0, 0, 0), 3 * S: (0, 0, 0)}
+    tx = {0: (9, 9, 9), 1 * S: (100, 0, 0), 2 * S: (100, 0, 0), 3 * S: (2_000_100, 999_000, 0)}
+    ports = synthetic.ports()
+    ports[1]["rate_bps"] //= 2
+    of = synthetic.tables(queues=sweeps(times, tx_bytes=tx), of_ports=ports)
+    found = summarize(of, Window(1 * S, 3 * S))  # the sweep at the end counts: a counter can be read there
+    assert (found["utilization"], found["busiest_port"]) == (0.8, "s1-eth3")
+    tx[3 * S] = (2_000_100, 1_125_000, 0)
+    found = summarize(synthetic.tables(queues=sweeps(times, tx_bytes=tx), of_ports=ports), Window(1 * S, 3 * S))
+    assert (found["utilization"], found["busiest_port"]) == (0.9, "h1-eth0")
+
+
+def test_queues_are_of_the_port_with_the_largest_mean_backlog_in_the_window() -> None:
+    backlog = {0: (0, 10**6, 0), 1 * S: (1000, 4000, 0), 2 * S: (9000, 2000, 0), 3 * S: (0, 10**6, 0)}
+    found = summarize(synthetic.tables(queues=sweeps(backlog)), Window(1 * S, 3 * S))
+    assert found["bottleneck_port"] == "s1-eth3"
+    assert (found["mean_queue_bytes"], found["max_queue_bytes"]) == (5000, 9000)
+    assert found["p99_queue_bytes"] == pytest.approx(1000 + 0.99 * 8000)
+    assert found["queueing_delay_s"] == pytest.approx(5000 * 8 / 10**7)
+
+
+def test_drops_and_marks_grow_in_the_window_over_all_ports() -> None:
+    times = {t_ns: (0, 0, 0) for t_ns in (0, S, 2 * S)}
+    counts = {0: (0, 0, 0), S: (5, 1, 0), 2 * S: (7, 1, 4)}
+    found = summarize(synthetic.tables(queues=sweeps(times, drops=counts, marks=counts)), Window(S, 3 * S))
+    assert (found["drops"], found["marks"]) == (6, 6)
+
+
+def test_srtt_is_over_samples_in_the_window_that_have_one() -> None:
+    tcp = samples(0, {0: 0}, 900) + samples(0, {S: 0}, 100) + samples(0, {2 * S: 0}, 200) + samples(1, {S: 0}, 0)
+    of = synthetic.tables(flows=[flow_row(0), flow_row(1)], tcp=tcp + samples(0, {3 * S: 0}, 900))
+    assert summarize(of, Window(S, 3 * S))["mean_srtt_us"] == 150
+
+
+@pytest.mark.parametrize(
+    ("rates", "index"),
+    [([5, 5], 1.0), ([1, 0], 0.5), ([3, 1], 0.8), ([7], 1.0), ([], None), ([0, 0], None), ([1, 1, 1, 0], 0.75)],
+)
+def test_jain(rates: list[float], index: float | None) -> None:
+    assert jain(np.array(rates, float)) == (None if index is None else pytest.approx(index))
+
+
+def test_jain_is_over_flows_active_in_the_whole_window() -> None:
+    flows = [
+        flow_row(0, start_ns=1000, received_bytes=3000),
+        flow_row(1, received_bytes=1000, end_ns=4 * S - 1, status="stopped"),  # to the end but for a nanosecond
+        flow_row(2, start_ns=2 * S, received_bytes=9000),
+        flow_row(3, received_bytes=9000, end_ns=3 * S, status="stopped"),
+        flow_row(4, status="failed", start_ns=0),
+    ]
+    assert summarize(synthetic.tables(flows=flows), Window(0, 4 * S))["jain"] == pytest.approx(0.8, rel=1e-6)
+
+
+def test_flows_are_counted_and_unfinished_ones_shown() -> None:
+    done = [
+        flow_row(i, status="done", size_bytes=9, fct_ns=fct * S, end_ns=fct * S, retransmits=i) for i, fct in enumerate((1, 2, 4))
+    ]
+    rest = [flow_row(3), flow_row(4, status="failed"), flow_row(5, status="stopped", end_ns=S)]
+    found = summarize(synthetic.tables(flows=done + rest), Window(0, 9 * S))
+    assert [found[f"flows{name}"] for name in ("", "_done", "_stopped", "_running", "_failed")] == [6, 3, 1, 1, 1]
+    assert (found["fct_mean_s"], found["fct_p50_s"], found["fct_p99_s"]) == (
+        pytest.approx(7 / 3),
+        2.0,
+        pytest.approx(2 + 0.98 * 2),
+    )
+    assert found["retransmits"] == 3
+
+
+def test_nothing_measured_is_none_and_valid_json() -> None:
+    found = summarize(synthetic.tables(), Window(0, S))
+    assert found["goodput_bps"] == 0 and found["flow_goodput_bps"] == [] and found["flows"] == 0
+    nothing = {key for key, value in found.items() if value is None}
+    assert nothing == set(found) - {"goodput_bps", "flow_goodput_bps", "retransmits"} - {
+        key for key in found if key.startswith("flows")
+    }
+
+
+def test_the_document_lists_exactly_the_metrics() -> None:
+    section = DOCS.read_text().partition("## summary.json")[2].partition("\n## ")[0]
+    rows = [re.findall(r"`([a-z_0-9]+)`", line.split("|")[1]) for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(name for row in rows for name in row) == sorted(summarize(synthetic.run(), Window(0, S)))
+
+
+def test_series_means_and_gaps() -> None:
+    flows = [flow_row(0, received_bytes=4000), flow_row(1, start_ns=2 * S, received_bytes=1000)]
+    tcp = samples(0, {0: 0, S: 1000, 2 * S: 2000, 3 * S: 3000}) + samples(1, {2 * S: 0, 3 * S: 500}, srtt_us=300)
+    backlog = {S // 4: (10, 0, 0), S // 2: (30, 0, 0), S: (50, 0, 0), 3 * S: (70, 0, 0)}
+    got = series(synthetic.tables(flows=flows, tcp=tcp, queues=sweeps(backlog)), 4 * S, Window(0, 4 * S), intervals=4)
+    assert got.t_s.tolist() == [0.5, 1.5, 2.5, 3.5]
+    np.testing.assert_array_equal(got.queue_bytes, [20, 50, np.nan, 70])
+    np.testing.assert_array_equal(got.goodput_bps, [[8000] * 4, [0, 0, 4000, 4000]])
+    np.testing.assert_array_equal(got.srtt_us, [[100] * 4, [np.nan, np.nan, 300, 300]])
+    np.testing.assert_allclose(got.jain, [1, 1, 0.9, 0.9])
+    assert (got.queue_port, got.k_bytes) == ("s1-eth3", 3028)
+
+
+def test_series_of_nothing() -> None:
+    got = series(synthetic.tables(), S, Window(0, S), intervals=5)
+    assert got.goodput_bps.shape == got.srtt_us.shape == (0, 5) and got.queue_port is None and got.k_bytes is None
+    assert np.isnan(got.queue_bytes).all() and np.isnan(got.jain).all()
+
+
+def test_series_and_summary_agree() -> None:
+    of: Tables = synthetic.run(interval_ns=MS, duration_ns=S)
+    window = Window(0, S)
+    mean = series(of, S, window, intervals=50).goodput_bps.mean(axis=1)
+    np.testing.assert_allclose(mean, metrics.flow_goodput_bps(of, window))
