@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conservation check: every frame is accounted for, and none was lost outside a queue.
+
+Over a run, from counters at two instants (docs/results.md, "Fit or unfit"):
+- cable: what an end has sent is what its peer has received, plus what is on its way, plus what was lost;
+- port: what a queue has let go is what the cable has sent;
+- switch: what came in through all its ports is what its queues let go, dropped, or hold. Bytes are exact where nothing was
+  dropped; a queue counts its drops in packets, so with drops the missing bytes must fit that many frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dc_gym.topologies.graph import Graph
+
+Counters = Mapping[str, int]
+SMALLEST_FRAME_BYTES, LARGEST_FRAME_BYTES = 60, 1514
+
+
+def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> list[str]:
+    """What is not conserved, in words; empty for a fit run. Counters by port are those of dc_gym.ground.count()."""
+    delta = {port: {name: after[port][name] - before[port].get(name, 0) for name in after[port]} for port in after}
+    found = []
+    for port in graph.ports():
+        found += _cable(port.ifname, delta[port.ifname], delta[graph.peer(port).ifname])
+    for switch in graph.switches:
+        found += _switch(switch.name, [delta[port.ifname] for port in graph.ports_of(switch.name)])
+    found += [f"{count} packets lost: {_WORDS[name]}" for name, count in losses.items() if count]
+    return found
+
+
+_WORDS = {
+    "softnet": "softnet backlog full (net.core.netdev_max_backlog)",
+    "memory": "socket buffers or TCP memory full",
+    "cable_packets": "frames found their cable's other end down",
+    "datapath_misses": "no flow in Open vSwitch's datapath",
+}
+
+
+def _cable(name: str, end: Counters, peer: Counters) -> list[str]:
+    found = []
+    for unit in ("packets", "bytes"):
+        arrived = peer[f"rx_{unit}"] + end[f"flight_{unit}"] + end[f"lost_{unit}"]
+        if end[f"tx_{unit}"] != arrived:
+            found.append(f"{name}: sent {end[f'tx_{unit}']} {unit}, but {arrived} arrived, are on their way or were lost")
+    if end["queue_tx_packets"] != end["tx_packets"]:
+        found.append(f"{name}: its queue let {end['queue_tx_packets']} packets go and the cable sent {end['tx_packets']}")
+    return found
+
+
+def _switch(name: str, ports: list[Counters]) -> list[str]:
+    def total(counter: str) -> int:
+        return sum(port[counter] for port in ports)
+
+    received, dropped = total("rx_packets"), total("queue_drops")
+    out = total("queue_tx_packets") + dropped + total("queue_backlog_packets")
+    if received != out:
+        return [f"{name}: received {received} packets and sent, dropped or holds {out}"]
+    missing = total("rx_bytes") - total("queue_tx_bytes") - total("queue_backlog_bytes")
+    if not dropped * SMALLEST_FRAME_BYTES <= missing <= dropped * LARGEST_FRAME_BYTES:
+        return [f"{name}: {missing} bytes are missing for {dropped} dropped packets"]
+    return []

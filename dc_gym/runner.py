@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs an experiment: spec -> plan -> lab -> tables -> result folder.
+
+All of it happens in DIR.partial; the folder gets its name when it is whole. Whatever ends the run early (an error, Ctrl-C,
+kill -9) leaves neither processes nor files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym import __version__, fingerprint, janitor, metrics, results
+from dc_gym.conservation import violations
+from dc_gym.digest import Tables
+from dc_gym.errors import ResultError, TestbedError
+from dc_gym.ground import Plan
+from dc_gym.kernel import build, openvswitch
+from dc_gym.kernel.lab import Lab, LabConfig, LabExit
+from dc_gym.monitors.trace import read_trace
+from dc_gym.progress import Progress
+from dc_gym.results import Result
+from dc_gym.spec import Spec
+from dc_gym.topologies.ecmp import Router, route
+from dc_gym.topologies.graph import Graph
+from dc_gym.traffic import tgen_log
+from dc_gym.traffic.schedule import Schedule, make_schedule
+
+PROGRAMS = Path(__file__).resolve().parent / "bin"
+NEEDED = ("lab-init", "lab-launch", "qmon", "tgen")
+KEPT_LOG_LINES = 100_000
+NS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Everything that follows from a spec before anything runs."""
+
+    spec: Spec
+    graph: Graph
+    router: Router
+    schedule: Schedule
+
+    @classmethod
+    def of(cls, spec: Spec) -> Experiment:
+        graph = spec.graph()
+        router = route(graph, spec.seed)
+        schedule = make_schedule(spec.flows(graph), graph, router, spec.controller.kernel_name, spec.seed)
+        return cls(spec, graph, router, schedule)
+
+
+@dataclass(slots=True)
+class Clock:
+    """Wall seconds by phase."""
+
+    wall_s: dict[str, float] = field(default_factory=dict)
+    _phase: str = ""
+    _since: float = 0.0
+
+    def phase(self, name: str) -> None:
+        now = time.perf_counter()
+        if self._phase:
+            self.wall_s[self._phase] = self.wall_s.get(self._phase, 0.0) + now - self._since
+        self._phase, self._since = name, now
+
+
+def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot: bool = True, disturb: str = "") -> Result:
+    """Runs `spec` and leaves its result in `out`; the result may be unfit, which is for the caller to say.
+
+    TestbedError when the run fails: then nothing is left. `disturb`: a shell command run during set-up, for tests of
+    determinism. The plot is left out with `plot=False`.
+    """
+    out = Path(os.path.abspath(out))
+    clock = Clock()
+    clock.phase("prepare")
+    progress.phase("prepare")
+    experiment = Experiment.of(spec)
+    check_programs()
+    kernel = build.ensure(progress)
+    ovs = openvswitch.ensure()
+    aside = out.with_name(out.name + results.ASIDE)
+    with results.replacing(out, force), _partial(out, aside) as partial:
+        private = partial / ".lab"
+        private.mkdir()
+        write_plan(experiment, ovs, private, disturb)
+        log = partial / "lab.log"
+        ended = _run_lab(spec, kernel.path, partial, log, clock, progress)
+        clock.phase("results")
+        progress.phase("results")
+        _check_end(ended, log)
+        tables, counts = read_back(experiment, private)
+        unfit = violations(experiment.graph, counts["before"], counts["after"], counts["losses"])
+        summary = metrics.summarize(tables, spec.time.duration_ns, spec.time.warmup_ns)
+        parts = fingerprint.environment(kernel, ovs)
+        manifest = _manifest(spec, parts, ended, clock, unfit)
+        shutil.rmtree(private)
+        matrix = spec.workload.file if spec.workload.kind == "matrix" else None
+        results.write_result(partial, tables, manifest, summary, matrix)
+        if plot:
+            from dc_gym import plots  # matplotlib takes a second to import
+
+            plots.save_run(partial)
+        clock.phase("")
+        _rewrite_times(partial, clock)
+        results.finish(partial)
+    progress.phase("done")
+    return results.load_result(out)
+
+
+def check_programs() -> None:
+    """TestbedError unless the C programs are built."""
+    missing = [name for name in NEEDED if not (PROGRAMS / name).is_file()]
+    if missing:
+        raise TestbedError(f"{PROGRAMS}: {', '.join(missing)} not built; run `make programs`")
+
+
+def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Path, disturb: str = "") -> None:
+    """The files that the ground reads: plan.json, flows.csv, ports.csv."""
+    spec, graph = experiment.spec, experiment.graph
+    rules: dict[str, list[str]] = {switch.name: [] for switch in graph.switches}
+    for rule in experiment.router.rules:
+        rules[rule.switch].append(rule.flow())
+    plan = Plan(
+        graph=graph,
+        rules=rules,
+        ecn=spec.controller.ecn,
+        seed=spec.seed,
+        t0_ns=spec.lab.t0_ns,
+        duration_ns=spec.time.duration_ns,
+        interval_ns=spec.monitor.interval_ns,
+        tcp_interval_ns=spec.monitor.tcp_interval_ns,
+        programs=str(PROGRAMS),
+        ovs_root=str(ovs.root),
+        ovs_libraries=ovs.library_path,
+        disturb=disturb,
+    )
+    plan.write(folder / "plan.json")
+    (folder / "flows.csv").write_text(experiment.schedule.csv())
+    hosts = {host.name for host in graph.hosts}
+    rows = [
+        f"{row},{port.ifname},{f'/run/netns/{port.node}' if port.node in hosts else '-'},{port.ifname}"
+        for row, port in enumerate(graph.ports())
+    ]
+    (folder / "ports.csv").write_text("\n".join(["row,name,netns,ifname", *rows]) + "\n")
+
+
+def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, dict[str, Any]]:
+    """The tables of a run, and the counters before and after it."""
+    trace = read_trace(folder / "queues.trace")
+    columns = {name: trace.column(name) for name in trace.columns}
+    queues = results.queue_records(trace.t_ns.astype(np.int64) - experiment.spec.lab.t0_ns, columns)
+    flows, samples = tgen_log.read_flows(folder / "flows.bin"), tgen_log.read_samples(folder / "samples.bin")
+    tables = Tables.build(
+        flows=_flow_table(experiment, flows), queues=queues, tcp=samples, ports=results.port_rows(experiment.graph)
+    )
+    return tables, json.loads((folder / "ground.json").read_text())
+
+
+def _flow_table(experiment: Experiment, log: Any) -> Any:
+    """tgen's log with the columns that follow from the schedule."""
+    scheduled = experiment.schedule.flows
+    if len(log) != len(scheduled):
+        raise ResultError(f"tgen logged {len(log)} flows of {len(scheduled)}")
+    extra = {
+        "src": np.array([flow.src for flow in scheduled], dtype=object),
+        "dst": np.array([flow.dst for flow in scheduled], dtype=object),
+        "controller": np.array([experiment.spec.controller.name] * len(scheduled), dtype=object),
+    }
+    columns = {name: log[name] for name in log.dtype.names if name not in extra} | extra
+    table = np.empty(len(log), [(name, column.dtype) for name, column in columns.items()])
+    for name, column in columns.items():
+        table[name] = column
+    return table
+
+
+@contextmanager
+def _partial(out: Path, aside: Path) -> Iterator[Path]:
+    """DIR.partial; gone at the end unless it was renamed, whatever happens."""
+    partial = out.with_name(out.name + results.PARTIAL)
+    results.start(out)
+    try:
+        with janitor.watching(partial, out, aside):
+            try:
+                yield partial
+            finally:
+                if partial.exists():
+                    shutil.rmtree(partial, ignore_errors=True)
+    finally:
+        pass
+
+
+def _run_lab(spec: Spec, kernel: Path, partial: Path, log_path: Path, clock: Clock, progress: Progress) -> LabExit:
+    config = LabConfig(
+        kernel=kernel,
+        programs=PROGRAMS,
+        run_dir=partial,
+        argv=[sys.executable, "-m", "dc_gym.ground", str(partial)],
+        env={
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "PYTHONPATH": str(PROGRAMS.parent.parent),
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LC_ALL": "C.UTF-8",
+            "HOME": "/run",
+            "TMPDIR": "/tmp",
+        },
+        seed=spec.seed,
+        memory_bytes=spec.lab.memory_bytes,
+        clock_read_ns=spec.lab.clock_read_ns,
+        watchdog_s=spec.lab.watchdog_ns * NS,
+    )
+    with ExitStack() as stack:
+        log = stack.enter_context(log_path.open("w"))
+        kept = 0
+
+        def on_log(line: str) -> None:
+            nonlocal kept
+            if line.startswith("::phase "):
+                name = line.removeprefix("::phase ")
+                clock.phase(name)
+                progress.phase(name)
+            elif kept < KEPT_LOG_LINES:
+                kept += 1
+                log.write(line + "\n")
+
+        clock.phase("boot")
+        progress.phase("boot")
+        lab = stack.enter_context(Lab(config, on_log))
+        return lab.wait(lambda state: progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns))
+
+
+def _check_end(ended: LabExit, log: Path) -> None:
+    if ended.status == 0:
+        return
+    lines = log.read_text(errors="replace").splitlines()
+    reasons = [line.removeprefix("ground: ") for line in lines if line.startswith("ground: ")]
+    shown = [line for line in lines if not line.startswith("ground: ")][-15:]
+    what = reasons[-1] if reasons else f"what ran in the lab ended with status {ended.status}"
+    raise TestbedError("\n".join([what, *(f"  lab: {line}" for line in shown)]))
+
+
+def _manifest(spec: Spec, parts: dict[str, str], ended: LabExit, clock: Clock, unfit: list[str]) -> dict[str, Any]:
+    return {
+        "spec": spec.to_dict(results.MATRIX_NAME if spec.workload.kind == "matrix" else None),
+        "seed": spec.seed,
+        "ground": spec.ground,
+        "clock": spec.clock,
+        "dcgym": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": parts,
+        "fingerprint": fingerprint.fingerprint(parts),
+        "t0_ns": spec.lab.t0_ns,
+        "virtual_s": spec.time.duration_ns * NS,
+        "wall_s": dict(clock.wall_s),
+        "lab_virtual_s": ended.virtual_ns * NS,
+        "fit": not unfit,
+        "unfit_reasons": unfit,
+    }
+
+
+def _rewrite_times(partial: Path, clock: Clock) -> None:
+    """The manifest is written before the plot, which is part of the time that a run takes."""
+    path = partial / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["wall_s"] = {name: round(seconds, 4) for name, seconds in clock.wall_s.items()}
+    path.write_text(json.dumps(manifest, indent=1) + "\n")
+
+
