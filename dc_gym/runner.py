@@ -101,18 +101,17 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
         _check_end(ended, log)
         tables, counts = read_back(experiment, private)
         unfit = violations(experiment.graph, counts["before"], counts["after"], counts["losses"])
-        summary = metrics.summarize(tables, spec.time.duration_ns, spec.time.warmup_ns)
+        summary = metrics.summarize(tables, metrics.Window.of(spec))
         parts = fingerprint.environment(kernel, ovs)
-        manifest = _manifest(spec, parts, ended, clock, unfit)
         shutil.rmtree(private)
         matrix = spec.workload.file if spec.workload.kind == "matrix" else None
-        results.write_result(partial, tables, manifest, summary, matrix)
+        manifest = results.write_result(partial, tables, _manifest(spec, parts, ended, clock, unfit), summary, matrix)
         if plot:
             from dc_gym import plots  # matplotlib takes a second to import
 
-            plots.save_run(partial)
+            plots.plot_result(Result(partial, manifest, summary, tables.ports), partial / "plot.png")
         clock.phase("")
-        _rewrite_times(partial, clock)
+        _set_times(partial / "manifest.json", clock)
         results.finish(partial)
     progress.phase("done")
     return results.load_result(out)
@@ -269,11 +268,8 @@ def _manifest(spec: Spec, parts: dict[str, str], ended: LabExit, clock: Clock, u
     }
 
 
-def _rewrite_times(partial: Path, clock: Clock) -> None:
+def _set_times(path: Path, clock: Clock) -> None:
     """The manifest is written before the plot, which is part of the time that a run takes."""
-    path = partial / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["wall_s"] = {name: round(seconds, 4) for name, seconds in clock.wall_s.items()}
     path.write_text(json.dumps(manifest, indent=1) + "\n")
-
-

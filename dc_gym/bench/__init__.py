@@ -1,1 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The bars of the project: `dcgym bench NAME` measures one group and says asked, measured, good or short.
+
+A bench is a module here with `bars() -> Iterable[Bar]`, and its name in BENCHES.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from importlib import import_module
+from pathlib import Path
+
+from dc_gym.bench import report
+
+BENCHES = {
+    "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
+    "links": "cables and queues against a FIFO oracle, frame by frame",
+    "dctcp": "DCTCP's queue against its paper, TCP NV at two rates",
+    "speed": "wall time of whole runs, by phase",
+    "clean": "nothing is left after kill -9 of any process",
+}
+
+
+def main(args: Namespace) -> int:
+    """`args.name`, `args.json`; 0 when every bar is met, else 1."""
+    bars = report.show(args.name, import_module(f"dc_gym.bench.{args.name}").bars())
+    if args.json:
+        report.save(Path(args.json), args.name, bars)
+    return 0 if report.all_good(bars) else 1

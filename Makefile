@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# make demo    the main job, with its plot          make test      the tests
+# make setup   everything into ./.venv              make test-all  the long ones too
+# All of them install what they need, may be run again at any time, and build the lab kernel once.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+DCGYM := $(VENV)/bin/dcgym
+BIN := dc_gym/bin
+CC := cc
+CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
+
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon tgen linkprobe)
+C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] dc_gym/bench/*.[ch] tests/c/*.[ch])
+
+.PHONY: setup demo test test-all lint format programs packages kernel clean
+
+setup: packages $(VENV)/.installed programs kernel
+
+demo: setup
+	$(DCGYM) demo --out results/demo
+
+test: setup lint
+	$(PYTHON) -m pytest -m "not long"
+
+test-all: setup lint
+	$(PYTHON) -m pytest
+
+lint: $(VENV)/.installed
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	clang-format --dry-run --Werror $(C_FILES)
+
+format: $(VENV)/.installed
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	clang-format -i $(C_FILES)
+
+packages:
+	@scripts/packages.sh
+
+kernel: $(VENV)/.installed
+	@$(DCGYM) kernel build
+
+$(VENV)/.installed: pyproject.toml setup.py
+	@scripts/venv.sh $(VENV)
+	@touch $@
+
+programs: $(PROGRAMS)
+
+$(BIN):
+	mkdir -p $@
+
+$(BIN)/lab-init: kernel/init.c kernel/drivers/lab.h | $(BIN)
+	$(CC) $(CFLAGS) -static -o $@ kernel/init.c
+
+$(BIN)/lab-launch: kernel/launch.c | $(BIN)
+	$(CC) $(CFLAGS) -o $@ kernel/launch.c
+
+QMON := $(addprefix monitors/,qmon.c nl.c qdisc.c matrix.c ports_csv.c)
+$(BIN)/qmon: $(QMON) $(wildcard monitors/*.h) | $(BIN)
+	$(CC) $(CFLAGS) -Imonitors -o $@ $(QMON)
+
+TGEN := $(wildcard traffic/*.c)
+$(BIN)/tgen: $(TGEN) $(wildcard traffic/*.h) monitors/state_matrix.h | $(BIN)
+	$(CC) $(CFLAGS) -Imonitors -Itraffic -o $@ $(TGEN)
+
+$(BIN)/linkprobe: dc_gym/bench/linkprobe.c monitors/nl.c monitors/qdisc.c $(wildcard monitors/*.h) | $(BIN)
+	$(CC) $(CFLAGS) -Imonitors -o $@ dc_gym/bench/linkprobe.c
+
+clean:
+	rm -rf build $(BIN) $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache

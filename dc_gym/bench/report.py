@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bench says: bars, each with what was asked and what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar. A bar that could not be tried here is `skipped`: shown, and neither good nor bad."""
+
+    name: str
+    asked: str
+    measured: str
+    ok: bool
+    skipped: bool = False
+
+
+def show(title: str, bars: Iterable[Bar]) -> list[Bar]:
+    """Prints bars as a table; answers them as a list."""
+    shown = list(bars)
+    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    for column in ("bar", "asked", "measured", ""):
+        table.add_column(column, overflow="fold")
+    for bar in shown:
+        verdict = "[yellow]skipped[/]" if bar.skipped else "[green]good[/]" if bar.ok else "[red]SHORT[/]"
+        table.add_row(bar.name, bar.asked, bar.measured, verdict)
+    Console(width=160 if not Console().is_terminal else None).print(table)
+    return shown
+
+
+def save(path: Path, name: str, bars: Sequence[Bar], extra: dict[str, Any] | None = None) -> None:
+    """The same as JSON."""
+    path.write_text(json.dumps({"bench": name, "bars": [asdict(bar) for bar in bars], **(extra or {})}, indent=1) + "\n")
+
+
+def all_good(bars: Iterable[Bar]) -> bool:
+    return all(bar.ok or bar.skipped for bar in bars)
