@@ -191,12 +191,15 @@ def replacing(out: Path, force: bool) -> Iterator[None]:
             _settle(out, aside)
 
 
-def load_result(path: str | Path, check_digest: bool = False) -> Result:
-    """The result in a folder; one line of ResultError if it is none, not whole, of a later major version, or changed."""
+def load_result(path: str | Path, check_digest: bool = False, partial: bool = False) -> Result:
+    """The result in a folder; one line of ResultError if it is none, not whole, of a later version, or changed.
+
+    `partial`: DIR.partial will do, for whoever makes it whole.
+    """
     path = Path(path)
     if not path.is_dir():
         raise ResultError(f"{path}: no such folder; give the folder of a result")
-    if path.name.endswith(PARTIAL):
+    if path.name.endswith(PARTIAL) and not partial:
         raise ResultError(f"{path}: the run is under way or was interrupted; only a folder without {PARTIAL} is a result")
     missing = [name for name in FILES if not (path / name).is_file()]
     if missing:

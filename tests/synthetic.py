@@ -10,7 +10,7 @@ import numpy as np
 
 from dc_gym import results
 from dc_gym.digest import STATUSES, TABLES, Names, Tables
-from dc_gym.metrics import Window, summarize
+from dc_gym.metrics import summarize
 
 MS, S = 10**6, 10**9
 RATE_BPS = 10 * 10**6
@@ -70,19 +70,18 @@ def run(
     rng = np.random.default_rng(seed)
     t_ns = np.arange(0, duration_ns, interval_ns, dtype=np.int64)
     backlog = np.abs(queue_bytes * (1 + noise * rng.standard_normal(len(t_ns)))) * np.minimum(1, t_ns / (0.05 * duration_ns))
+    tcp = _run_tcp(rng, t_ns, backlog, flows, rate_bps, noise)
     return Tables.build(
-        flows=_run_flows(flows, controller, duration_ns, rate_bps),
+        flows=_run_flows(flows, controller, duration_ns / (duration_ns - interval_ns) * tcp["bytes_received"][-flows:]),
         queues=_run_queues(t_ns, backlog, rate_bps),
-        tcp=_run_tcp(rng, t_ns, backlog, flows, rate_bps, noise),
+        tcp=tcp,
         ports=ports(rate_bps),
     )
 
 
-def _run_flows(flows: int, controller: str, duration_ns: int, rate_bps: int) -> Any:
-    total = int(rate_bps * duration_ns / 8 / S / flows * 0.95)
-    return array(
-        "flows", [flow_row(flow, controller=controller, received_bytes=total, sent_bytes=total) for flow in range(flows)]
-    )
+def _run_flows(flows: int, controller: str, totals: Any) -> Any:
+    rows = [flow_row(flow, controller=controller, received_bytes=int(total)) for flow, total in enumerate(totals)]
+    return array("flows", rows)
 
 
 def _run_queues(t_ns: Any, backlog: Any, rate_bps: int) -> Any:
@@ -98,10 +97,11 @@ def _run_tcp(rng: Any, t_ns: Any, backlog: Any, flows: int, rate_bps: int, noise
     samples["t_ns"] = np.repeat(t_ns, flows)
     samples["flow"] = np.tile(np.arange(flows), len(t_ns))
     unfair = np.exp(-t_ns / (t_ns[-1] / 6))[:, None] * np.linspace(0.8, -0.8, flows)[None, :]
+    busy = 1 - 0.2 * noise * np.abs(rng.standard_normal((len(t_ns), 1)))
     swing = 1 + unfair + 0.5 * noise * np.cumsum(rng.standard_normal((len(t_ns), flows)), axis=0) / np.sqrt(len(t_ns))
-    rates = np.maximum(swing, 0) / np.maximum(swing, 0).sum(axis=1, keepdims=True) * rate_bps * 0.95
+    rates = np.maximum(swing, 0) / np.maximum(swing, 0).sum(axis=1, keepdims=True) * rate_bps * 0.95 * busy
     step_s = (t_ns[1] - t_ns[0]) / S
-    samples["bytes_received"] = (np.cumsum(rates, axis=0) * step_s / 8).astype(np.uint64).reshape(-1)
+    samples["bytes_received"] = ((np.cumsum(rates, axis=0) - rates) * step_s / 8).astype(np.uint64).reshape(-1)
     samples["srtt_us"] = np.repeat(80 + backlog * 8 / rate_bps * 1e6, flows)
     return samples
 
@@ -109,7 +109,7 @@ def _run_tcp(rng: Any, t_ns: Any, backlog: Any, flows: int, rate_bps: int, noise
 def result(folder: Path, of: Tables | None = None, duration_ns: int = 10 * S, **manifest: Any) -> results.Result:
     """A run on disk, finished."""
     of = run() if of is None else of
-    window = Window(duration_ns // 5, duration_ns)
+    summary = summarize(of, duration_ns, duration_ns // 5)
     spec = {
         "name": folder.name,
         "seed": 1,
@@ -119,7 +119,7 @@ def result(folder: Path, of: Tables | None = None, duration_ns: int = 10 * S, **
         "time": {"duration": f"{duration_ns}ns", "warmup": f"{duration_ns // 5}ns"},
     }
     partial = results.start(folder)
-    results.write_result(partial, of, {"spec": spec, "fit": True, "fingerprint": "f00d"} | manifest, summarize(of, window))
+    results.write_result(partial, of, {"spec": spec, "fit": True, "fingerprint": "f00d"} | manifest, summary)
     return results.load_result(results.finish(partial))
 
 
