@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run tells its user while it is under way: the phase, and how far virtual time is, how fast, and how long it will take.
+
+On a terminal a bar that is redrawn; elsewhere a line for each phase and each tenth of the run; with --quiet nothing.
+All of it goes to standard error: standard output is for results.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as RichBar
+
+__all__ = ["Bar", "Lines", "Pace", "Progress", "Quiet", "choose"]
+
+
+class Progress(Protocol):
+    """The seam: the runner calls it, from one thread; entering and leaving it are the caller's."""
+
+    def phase(self, name: str) -> None:
+        """A new phase begins, such as "boot"."""
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        """Virtual time of traffic is at now_ns of total_ns; below 0 it has not begun."""
+
+    def note(self, text: str) -> None:
+        """One line that the user should see now."""
+
+    def __enter__(self) -> Progress: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+class Pace:
+    """Virtual time against wall time, from the first report that traffic runs."""
+
+    def __init__(self, wall_s: Callable[[], float] = time.monotonic) -> None:
+        self._wall_s = wall_s
+        self._start: tuple[float, int] | None = None
+        self.factor: float | None = None
+        """Virtual seconds a wall second; None: not known yet."""
+        self.eta_s: float | None = None
+        """Wall seconds to go."""
+
+    def report(self, now_ns: int, total_ns: int) -> None:
+        """Virtual time is at now_ns."""
+        if self._start is None or now_ns < self._start[1]:
+            self._start = (self._wall_s(), max(0, now_ns))
+        passed_s = self._wall_s() - self._start[0]
+        moved_s = (now_ns - self._start[1]) / 1e9
+        if passed_s > 0 and moved_s > 0:
+            self.factor = moved_s / passed_s
+            self.eta_s = max(0.0, (total_ns - now_ns) / 1e9 / self.factor)
+
+    def __str__(self) -> str:
+        if self.factor is None or self.eta_s is None:
+            return ""
+        return f"{self.factor:.3g}x real time, {_short(self.eta_s)} to go"
+
+
+class Quiet:
+    """Says nothing."""
+
+    def phase(self, name: str) -> None:
+        pass
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+    def __enter__(self) -> Quiet:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        pass
+
+
+class Lines(Quiet):
+    """Plain lines, for logs and pipes."""
+
+    def __init__(self, stream: TextIO, wall_s: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._pace = Pace(wall_s)
+        self._tenths = 0
+
+    def phase(self, name: str) -> None:
+        self.note(name)
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        if now_ns <= 0 or total_ns <= 0:
+            return
+        self._pace.report(now_ns, total_ns)
+        tenths = min(10, 10 * now_ns // total_ns)
+        if tenths > self._tenths:
+            self._tenths = tenths
+            pace = f" ({self._pace})" if str(self._pace) else ""
+            self.note(f"{now_ns / 1e9:.3g} s of {total_ns / 1e9:.3g} s{pace}")
+
+    def note(self, text: str) -> None:
+        print(f"dcgym: {text}", file=self._stream, flush=True)
+
+    def __enter__(self) -> Lines:
+        return self
+
+
+class Bar(Quiet):
+    """One line that is redrawn, on a terminal."""
+
+    def __init__(self, console: Console, wall_s: Callable[[], float] = time.monotonic) -> None:
+        self._pace = Pace(wall_s)
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=32), TextColumn("{task.fields[state]}"))
+        self._bar = RichBar(*columns, console=console, transient=True)
+        self._task: TaskID = self._bar.add_task("", total=None, state="")
+
+    def phase(self, name: str) -> None:
+        self._bar.update(self._task, description=name)
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        if now_ns <= 0 or total_ns <= 0:
+            return
+        self._pace.report(now_ns, total_ns)
+        state = f"{now_ns / 1e9:.3g} of {total_ns / 1e9:.3g} s  {self._pace}"
+        self._bar.update(self._task, total=total_ns, completed=min(now_ns, total_ns), state=state)
+
+    def note(self, text: str) -> None:
+        self._bar.console.print(text, markup=False, highlight=False)
+
+    def __enter__(self) -> Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+
+def choose(quiet: bool, stream: TextIO | None = None) -> Progress:
+    """Nothing, a bar, or lines: as asked for, and as the stream (standard error) allows."""
+    stream = sys.stderr if stream is None else stream
+    if quiet:
+        return Quiet()
+    console = Console(file=stream)
+    return Bar(console) if console.is_terminal and not console.is_dumb_terminal else Lines(stream)
+
+
+def _short(seconds: float) -> str:
+    """3.2 s, 4 min 10 s, 2 h 5 min."""
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
