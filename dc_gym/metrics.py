@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.digest import STATUSES, Records, Tables
+from dc_gym.spec import Spec
 
 __all__ = ["Series", "Window", "bottleneck_port", "flow_goodput_bps", "jain", "series", "summarize"]
 
@@ -31,6 +32,11 @@ class Window:
     start_ns: int
     stop_ns: int
 
+    @classmethod
+    def of(cls, spec: Spec) -> Window:
+        """What is left of the duration after the warm-up."""
+        return cls(spec.time.warmup_ns, spec.time.duration_ns)
+
     @property
     def length_ns(self) -> int:
         return self.stop_ns - self.start_ns
@@ -40,9 +46,8 @@ class Window:
         return (t_ns >= self.start_ns) & (t_ns < self.stop_ns)
 
 
-def summarize(tables: Tables, duration_ns: int, warmup_ns: int = 0) -> dict[str, Any]:
-    """summary.json; the window is what is left of the duration after the warm-up."""
-    window = Window(warmup_ns, duration_ns)
+def summarize(tables: Tables, window: Window) -> dict[str, Any]:
+    """summary.json."""
     goodput = flow_goodput_bps(tables, window)
     fair = goodput[_active_throughout(tables.flows, window)]
     head = {"goodput_bps": float(goodput.sum()), "flow_goodput_bps": [float(each) for each in goodput]}
@@ -206,10 +211,10 @@ class Series:
     """The step that marks at that port; None: it has none."""
 
 
-def series(tables: Tables, duration_ns: int, warmup_ns: int = 0, intervals: int = 200) -> Series:
-    """The run in equal intervals from 0 to its duration; the port is the bottleneck after the warm-up."""
+def series(tables: Tables, duration_ns: int, window: Window, intervals: int = 200) -> Series:
+    """The run in equal intervals from 0 to its duration; the port is the window's bottleneck."""
     edges = np.linspace(0, duration_ns, intervals + 1)
-    row = bottleneck_port(tables, Window(warmup_ns, duration_ns))
+    row = bottleneck_port(tables, window)
     goodput = np.array([_rates(curve, edges) for curve in _received_curves(tables, duration_ns)]).reshape(-1, intervals)
     port = {} if row is None else tables.ports[row]
     return Series(

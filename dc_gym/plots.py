@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from dc_gym import controllers, spec
 from dc_gym.errors import TestbedError
-from dc_gym.metrics import Series, series
-from dc_gym.results import Result, load_result
+from dc_gym.metrics import Series, Window, series
+from dc_gym.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Case", "band", "demo_figure", "load_series", "run_figure", "save", "save_run"]
+__all__ = ["Case", "band", "demo_figure", "load_series", "plot_result", "run_figure", "save"]
 
 Floats = npt.NDArray[np.float64]
 INTERVALS = 200
@@ -81,12 +81,11 @@ class Case:
 def load_series(result: Result, intervals: int = INTERVALS) -> Series:
     """The series of a result on disk."""
     run_spec = _spec_of(result)
-    return series(result.tables, run_spec.time.duration_ns, run_spec.time.warmup_ns, intervals)
+    return series(result.tables, run_spec.time.duration_ns, Window.of(run_spec), intervals)
 
 
-def save_run(folder: Path, path: Path | None = None) -> Path:
-    """Draw the run in a folder, which may still be DIR.partial; the figure is its plot.png unless `path` says otherwise."""
-    result = load_result(folder, partial=True)
+def plot_result(result: Result, path: Path | None = None) -> Path:
+    """Draw one run; the figure is plot.png in its folder unless `path` says otherwise."""
     path = result.path / "plot.png" if path is None else path
     run_spec = _spec_of(result)
     flows = result.records("flows")

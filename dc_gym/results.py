@@ -16,7 +16,7 @@ import importlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +59,13 @@ _ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.ui
 class Result:
     """A whole result: its manifest, summary and ports at once, its tables when they are asked for."""
 
-    def __init__(self, path: Path, manifest: dict[str, Any], summary: dict[str, Any], ports: tuple[dict[str, Any], ...]) -> None:
+    def __init__(
+        self, path: Path, manifest: Mapping[str, Any], summary: Mapping[str, Any], ports: Sequence[Mapping[str, Any]]
+    ) -> None:
         self.path = path
         self.manifest = manifest
         self.summary = summary
-        self.ports = ports
+        self.ports = tuple(ports)
         self.names = Names.of(ports)
         self._records: dict[str, Records] = {}
 
@@ -191,15 +193,12 @@ def replacing(out: Path, force: bool) -> Iterator[None]:
             _settle(out, aside)
 
 
-def load_result(path: str | Path, check_digest: bool = False, partial: bool = False) -> Result:
-    """The result in a folder; one line of ResultError if it is none, not whole, of a later version, or changed.
-
-    `partial`: DIR.partial will do, for whoever makes it whole.
-    """
+def load_result(path: str | Path, check_digest: bool = False) -> Result:
+    """The result in a folder; one line of ResultError if it is none, not whole, of a later version, or changed."""
     path = Path(path)
     if not path.is_dir():
         raise ResultError(f"{path}: no such folder; give the folder of a result")
-    if path.name.endswith(PARTIAL) and not partial:
+    if path.name.endswith(PARTIAL):
         raise ResultError(f"{path}: the run is under way or was interrupted; only a folder without {PARTIAL} is a result")
     missing = [name for name in FILES if not (path / name).is_file()]
     if missing:
@@ -207,7 +206,7 @@ def load_result(path: str | Path, check_digest: bool = False, partial: bool = Fa
     manifest = _read_json(path / "manifest.json", dict)
     _check_version(path, manifest)
     summary = _read_json(path / "summary.json", dict)
-    result = Result(path, manifest, summary, tuple(_read_ports(path / "ports.json")))
+    result = Result(path, manifest, summary, _read_ports(path / "ports.json"))
     for table in TABLES.values():
         _check_schema(path / f"{table.name}.parquet", table)
     if check_digest:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dc_gym import results
 from dc_gym.digest import STATUSES, TABLES, Names, Tables
-from dc_gym.metrics import summarize
+from dc_gym.metrics import Window, summarize
 
 MS, S = 10**6, 10**9
 RATE_BPS = 10 * 10**6
@@ -109,7 +109,7 @@ def _run_tcp(rng: Any, t_ns: Any, backlog: Any, flows: int, rate_bps: int, noise
 def result(folder: Path, of: Tables | None = None, duration_ns: int = 10 * S, **manifest: Any) -> results.Result:
     """A run on disk, finished."""
     of = run() if of is None else of
-    summary = summarize(of, duration_ns, duration_ns // 5)
+    summary = summarize(of, Window(duration_ns // 5, duration_ns))
     spec = {
         "name": folder.name,
         "seed": 1,

@@ -40,7 +40,7 @@ def test_goodput_is_payload_received_in_the_window() -> None:
     of = synthetic.tables(flows=flows, tcp=tcp)
     got = metrics.flow_goodput_bps(of, Window(1 * S, 4 * S))
     assert got.tolist() == [(4000 - 1000) * 8 / 3, (1000 - 600) * 8 / 3]
-    assert summarize(of, 4 * S, 1 * S)["goodput_bps"] == pytest.approx(3400 * 8 / 3)
+    assert summarize(of, Window(1 * S, 4 * S))["goodput_bps"] == pytest.approx(3400 * 8 / 3)
 
 
 def test_goodput_between_samples_is_a_straight_line() -> None:
@@ -62,16 +62,16 @@ def test_utilization_is_of_frame_bytes_and_of_the_busiest_port() -> None:
     ports = synthetic.ports()
     ports[1]["rate_bps"] //= 2
     of = synthetic.tables(queues=sweeps(times, tx_bytes=tx), of_ports=ports)
-    found = summarize(of, 3 * S, 1 * S)  # the sweep at the end counts: a counter can be read there
+    found = summarize(of, Window(1 * S, 3 * S))  # the sweep at the end counts: a counter can be read there
     assert (found["utilization"], found["busiest_port"]) == (0.8, "s1-eth3")
     tx[3 * S] = (2_000_100, 1_125_000, 0)
-    found = summarize(synthetic.tables(queues=sweeps(times, tx_bytes=tx), of_ports=ports), 3 * S, 1 * S)
+    found = summarize(synthetic.tables(queues=sweeps(times, tx_bytes=tx), of_ports=ports), Window(1 * S, 3 * S))
     assert (found["utilization"], found["busiest_port"]) == (0.9, "h1-eth0")
 
 
 def test_queues_are_of_the_port_with_the_largest_mean_backlog_in_the_window() -> None:
     backlog = {0: (0, 10**6, 0), 1 * S: (1000, 4000, 0), 2 * S: (9000, 2000, 0), 3 * S: (0, 10**6, 0)}
-    found = summarize(synthetic.tables(queues=sweeps(backlog)), 3 * S, 1 * S)
+    found = summarize(synthetic.tables(queues=sweeps(backlog)), Window(1 * S, 3 * S))
     assert found["bottleneck_port"] == "s1-eth3"
     assert (found["mean_queue_bytes"], found["max_queue_bytes"]) == (5000, 9000)
     assert found["p99_queue_bytes"] == pytest.approx(1000 + 0.99 * 8000)
@@ -81,14 +81,14 @@ def test_queues_are_of_the_port_with_the_largest_mean_backlog_in_the_window() ->
 def test_drops_and_marks_grow_in_the_window_over_all_ports() -> None:
     times = {t_ns: (0, 0, 0) for t_ns in (0, S, 2 * S)}
     counts = {0: (0, 0, 0), S: (5, 1, 0), 2 * S: (7, 1, 4)}
-    found = summarize(synthetic.tables(queues=sweeps(times, drops=counts, marks=counts)), 3 * S, S)
+    found = summarize(synthetic.tables(queues=sweeps(times, drops=counts, marks=counts)), Window(S, 3 * S))
     assert (found["drops"], found["marks"]) == (6, 6)
 
 
 def test_srtt_is_over_samples_in_the_window_that_have_one() -> None:
     tcp = samples(0, {0: 0}, 900) + samples(0, {S: 0}, 100) + samples(0, {2 * S: 0}, 200) + samples(1, {S: 0}, 0)
     of = synthetic.tables(flows=[flow_row(0), flow_row(1)], tcp=tcp + samples(0, {3 * S: 0}, 900))
-    assert summarize(of, 3 * S, S)["mean_srtt_us"] == 150
+    assert summarize(of, Window(S, 3 * S))["mean_srtt_us"] == 150
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_jain_is_over_flows_active_in_the_whole_window() -> None:
         flow_row(3, received_bytes=9000, end_ns=3 * S, status="stopped"),
         flow_row(4, status="failed", start_ns=0),
     ]
-    assert summarize(synthetic.tables(flows=flows), 4 * S, 0)["jain"] == pytest.approx(0.8, rel=1e-6)
+    assert summarize(synthetic.tables(flows=flows), Window(0, 4 * S))["jain"] == pytest.approx(0.8, rel=1e-6)
 
 
 def test_flows_are_counted_and_unfinished_ones_shown() -> None:
@@ -115,7 +115,7 @@ def test_flows_are_counted_and_unfinished_ones_shown() -> None:
         flow_row(i, status="done", size_bytes=9, fct_ns=fct * S, end_ns=fct * S, retransmits=i) for i, fct in enumerate((1, 2, 4))
     ]
     rest = [flow_row(3), flow_row(4, status="failed"), flow_row(5, status="stopped", end_ns=S)]
-    found = summarize(synthetic.tables(flows=done + rest), 9 * S, 0)
+    found = summarize(synthetic.tables(flows=done + rest), Window(0, 9 * S))
     assert [found[f"flows{name}"] for name in ("", "_done", "_stopped", "_running", "_failed")] == [6, 3, 1, 1, 1]
     assert (found["fct_mean_s"], found["fct_p50_s"], found["fct_p99_s"]) == (
         pytest.approx(7 / 3),
@@ -126,7 +126,7 @@ def test_flows_are_counted_and_unfinished_ones_shown() -> None:
 
 
 def test_nothing_measured_is_none_and_valid_json() -> None:
-    found = summarize(synthetic.tables(), S, 0)
+    found = summarize(synthetic.tables(), Window(0, S))
     assert found["goodput_bps"] == 0 and found["flow_goodput_bps"] == [] and found["flows"] == 0
     nothing = {key for key, value in found.items() if value is None}
     assert nothing == set(found) - {"goodput_bps", "flow_goodput_bps", "retransmits"} - {
@@ -137,14 +137,14 @@ def test_nothing_measured_is_none_and_valid_json() -> None:
 def test_the_document_lists_exactly_the_metrics() -> None:
     section = DOCS.read_text().partition("## summary.json")[2].partition("\n## ")[0]
     rows = [re.findall(r"`([a-z_0-9]+)`", line.split("|")[1]) for line in section.splitlines() if line.startswith("| `")]
-    assert sorted(name for row in rows for name in row) == sorted(summarize(synthetic.run(), S, 0))
+    assert sorted(name for row in rows for name in row) == sorted(summarize(synthetic.run(), Window(0, S)))
 
 
 def test_series_means_and_gaps() -> None:
     flows = [flow_row(0, received_bytes=4000), flow_row(1, start_ns=2 * S, received_bytes=1000)]
     tcp = samples(0, {0: 0, S: 1000, 2 * S: 2000, 3 * S: 3000}) + samples(1, {2 * S: 0, 3 * S: 500}, srtt_us=300)
     backlog = {S // 4: (10, 0, 0), S // 2: (30, 0, 0), S: (50, 0, 0), 3 * S: (70, 0, 0)}
-    got = series(synthetic.tables(flows=flows, tcp=tcp, queues=sweeps(backlog)), 4 * S, intervals=4)
+    got = series(synthetic.tables(flows=flows, tcp=tcp, queues=sweeps(backlog)), 4 * S, Window(0, 4 * S), intervals=4)
     assert got.t_s.tolist() == [0.5, 1.5, 2.5, 3.5]
     np.testing.assert_array_equal(got.queue_bytes, [20, 50, np.nan, 70])
     np.testing.assert_array_equal(got.goodput_bps, [[8000] * 4, [0, 0, 4000, 4000]])
@@ -154,7 +154,7 @@ def test_series_means_and_gaps() -> None:
 
 
 def test_series_of_nothing() -> None:
-    got = series(synthetic.tables(), S, intervals=5)
+    got = series(synthetic.tables(), S, Window(0, S), intervals=5)
     assert got.goodput_bps.shape == got.srtt_us.shape == (0, 5) and got.queue_port is None and got.k_bytes is None
     assert np.isnan(got.queue_bytes).all() and np.isnan(got.jain).all()
 
@@ -162,5 +162,5 @@ def test_series_of_nothing() -> None:
 def test_series_and_summary_agree() -> None:
     of: Tables = synthetic.run(interval_ns=MS, duration_ns=S)
     window = Window(0, S)
-    mean = series(of, S, intervals=50).goodput_bps.mean(axis=1)
+    mean = series(of, S, window, intervals=50).goodput_bps.mean(axis=1)
     np.testing.assert_allclose(mean, metrics.flow_goodput_bps(of, window))
