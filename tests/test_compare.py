@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two results side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from pathlib import Path
+
+import pytest
+import synthetic
+from rich.console import Console
+
+from dc_gym import compare
+from dc_gym.errors import ResultError
+from dc_gym.results import Result
+
+
+@pytest.fixture
+def a(tmp_path: Path) -> Result:
+    return synthetic.result(tmp_path / "a")
+
+
+def again(a: Result, name: str, change: int = 0, **manifest: object) -> Result:
+    """The same run under another name, with its 100th srtt changed."""
+    tables = synthetic.run()
+    tcp = tables.tcp.copy()
+    tcp["srtt_us"][100] += change
+    spec = a.manifest["spec"]
+    return synthetic.result(a.path.parent / name, dataclasses.replace(tables, tcp=tcp), **({"spec": spec} | manifest))
+
+
+def shown(found: compare.Comparison) -> str:
+    stream = io.StringIO()
+    compare._show(found, Console(file=stream, width=120))
+    return stream.getvalue()
+
+
+def test_the_same_run(a: Result) -> None:
+    found = compare.compare(a, again(a, "b"))
+    assert found.same_spec and found.same_digest and found.same_fingerprint and found.first_difference is None
+    assert all(row.difference in (0, None) and row.ratio in (1, None) for row in found.rows)
+    assert "spec equal, fingerprint equal, digest equal" in shown(found)
+
+
+def test_the_same_experiment_with_another_outcome_names_the_record(a: Result) -> None:
+    found = compare.compare(a, again(a, "b", change=800, fingerprint="beef"))
+    assert found.same_spec and not found.same_digest and not found.same_fingerprint
+    assert found.first_difference is not None and found.first_difference.record == 100
+    assert "first difference, A and B: tcp.srtt_us, record 100" in shown(found)
+    row = next(row for row in found.rows if row.name == "mean_srtt_us")
+    assert row.unit == "us" and row.difference == 0 and row.ratio == 1  # record 100 lies in the warm-up
+
+
+def test_other_experiments_are_compared_without_a_search(a: Result) -> None:
+    b = synthetic.result(a.path.parent / "b", synthetic.run(queue_bytes=12000))
+    found = compare.compare(a, b)
+    assert not found.same_spec and found.first_difference is None
+    row = next(row for row in found.rows if row.name == "mean_queue_bytes")
+    assert row.ratio == pytest.approx(2, rel=0.01) and row.difference == pytest.approx(row.b - row.a)
+    assert "spec different" in shown(found)
+
+
+def test_metrics_that_one_lacks(a: Result) -> None:
+    rows = {
+        row.name: row for row in compare._rows({"x": 1, "n": None, "z": 0}, {"y_s": 2.5, "n": 3, "z": 4, "flow_goodput_bps": [1]})
+    }
+    assert set(rows) == {"x", "y_s", "n", "z"}
+    assert (rows["x"].b, rows["y_s"].a, rows["n"].difference, rows["z"].ratio, rows["z"].difference) == (
+        None,
+        None,
+        None,
+        None,
+        4,
+    )
+    assert rows["y_s"].unit == "s"
+
+
+def test_versions_that_do_not_fit(a: Result) -> None:
+    path = again(a, "b").path / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"digest_version": 2}))
+    with pytest.raises(ResultError, match="digest of version 1"):
+        compare.main(a.path, path.parent)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"result_version": 2}))
+    with pytest.raises(ResultError, match="later than 1"):
+        compare.main(a.path, path.parent)
+
+
+def test_json(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare.main(a.path, again(a, "b", change=1).path, as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["same_digest"] is False and found["first_difference"]["column"] == "srtt_us"
+    assert {"name", "unit", "a", "b", "difference", "ratio"} == set(found["rows"][0])
