@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tgen: sends and sinks all TCP traffic of a ground (docs/protocols.md).
+ *
+ * Exit codes: 0 done; 1 could not do it; 2 bad input. One line on standard error says what, where and the
+ * remedy.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "flow_csv.h"
+#include "tgen_run.h"
+
+#define USAGE                                                                                                \
+	"usage: tgen --flows FILE --out DIR --t0 NS --duration NS --sample NS [--matrix FILE] [--seed N] "   \
+	"[--warm]"
+#define FILE_MAX ((off_t)1 << 30)
+
+enum { EXIT_FAULT = 1, EXIT_INPUT = 2 };
+
+struct options {
+	const char *flows, *out;
+	struct run_config run;
+};
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int signal)
+{
+	stop_signal = signal;
+}
+
+/* --- options ----------------------------------------------------------------------------------------- */
+
+static int bad_input(const char *what, const char *value, const char *remedy)
+{
+	fprintf(stderr, "tgen: %s: '%s': %s\n", what, value, remedy);
+	return EXIT_INPUT;
+}
+
+static int parse_number(const char *text, uint64_t max, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return text[0] >= '0' && text[0] <= '9' && !*end && !errno && *value <= max ? 0 : -EINVAL;
+}
+
+static int parse_time(const char *option, const char *text, int64_t *ns)
+{
+	uint64_t v;
+
+	if (parse_number(text, FLOW_TIME_MAX, &v) || v == 0)
+		return bad_input(option, text,
+				 "not a positive number of nanoseconds; write plain decimal digits");
+	*ns = (int64_t)v;
+	return 0;
+}
+
+static int parse_option(struct options *o, int option)
+{
+	switch (option) {
+	case 'f':
+		o->flows = optarg;
+		return 0;
+	case 'o':
+		o->out = optarg;
+		return 0;
+	case 'm':
+		o->run.matrix = optarg;
+		return 0;
+	case 'w':
+		o->run.warm = true;
+		return 0;
+	case '0':
+		return parse_time("--t0", optarg, &o->run.t0_ns);
+	case 'd':
+		return parse_time("--duration", optarg, &o->run.duration_ns);
+	case 's':
+		return parse_time("--sample", optarg, &o->run.sample_ns);
+	case 'r':
+		if (parse_number(optarg, UINT64_MAX, &o->run.seed) == 0)
+			return 0;
+		return bad_input("--seed", optarg, "not an integer from 0 to 18446744073709551615");
+	default:
+		fprintf(stderr, "tgen: an unknown option or one without its value; " USAGE "\n");
+		return EXIT_INPUT;
+	}
+}
+
+static int parse_options(struct options *o, int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "flows", required_argument, NULL, 'f' },
+		{ "out", required_argument, NULL, 'o' },
+		{ "t0", required_argument, NULL, '0' },
+		{ "duration", required_argument, NULL, 'd' },
+		{ "sample", required_argument, NULL, 's' },
+		{ "matrix", required_argument, NULL, 'm' },
+		{ "seed", required_argument, NULL, 'r' },
+		{ "warm", no_argument, NULL, 'w' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option, rc;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		rc = parse_option(o, option);
+		if (rc)
+			return rc;
+	}
+	if (optind < argc)
+		return bad_input("argument", argv[optind], "not expected; " USAGE);
+	if (!o->flows || !o->out || !o->run.t0_ns || !o->run.duration_ns || !o->run.sample_ns) {
+		fprintf(stderr,
+			"tgen: --flows, --out, --t0, --duration and --sample are needed; " USAGE "\n");
+		return EXIT_INPUT;
+	}
+	return 0;
+}
+
+/* --- the list of flows ------------------------------------------------------------------------------- */
+
+static int read_open_file(int fd, char **text, size_t *len)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOTSUP;
+	if (st.st_size > FILE_MAX)
+		return -EFBIG;
+	*text = malloc((size_t)st.st_size + 1);
+	if (!*text)
+		return -ENOMEM;
+	for (*len = 0; *len < (size_t)st.st_size;) {
+		ssize_t n = read(fd, *text + *len, (size_t)st.st_size - *len);
+
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		*len += (size_t)n;
+	}
+	return 0;
+}
+
+static int read_file(const char *file, char **text, size_t *len)
+{
+	int fd, rc;
+
+	*text = NULL;
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	rc = read_open_file(fd, text, len);
+	close(fd);
+	return rc;
+}
+
+static void print_csv_error(const char *file, const struct flow_csv_error *e)
+{
+	fprintf(stderr, "tgen: %s:%zu: ", file, e->line);
+	if (e->column[0])
+		fprintf(stderr, "column '%s': ", e->column);
+	fprintf(stderr, "'%s': %s; %s\n", e->value, e->why, e->remedy);
+}
+
+static int check_starts(const struct options *o, const struct flow_table *table)
+{
+	for (uint32_t i = 0; i < table->flows; i++) {
+		const struct flow_spec *spec = &table->flow[i];
+
+		if (spec->start_ns < o->run.duration_ns)
+			continue;
+		fprintf(stderr,
+			"tgen: %s:%" PRIu32 ": column 'start_ns': '%" PRId64
+			"': not before the end of the run (%" PRId64 "); "
+			"start it earlier or raise --duration\n",
+			o->flows, spec->line, spec->start_ns, o->run.duration_ns);
+		return EXIT_INPUT;
+	}
+	return 0;
+}
+
+static int load_flows(const struct options *o, struct flow_table *table)
+{
+	struct flow_csv_error error;
+	size_t len = 0;
+	char *text;
+	int rc;
+
+	rc = read_file(o->flows, &text, &len);
+	if (rc) {
+		free(text);
+		return bad_input("--flows", o->flows, strerror(-rc));
+	}
+	rc = flow_csv_parse(text, len, table, &error);
+	free(text);
+	if (rc == -EINVAL)
+		print_csv_error(o->flows, &error);
+	else if (rc)
+		fprintf(stderr, "tgen: read %s: %s\n", o->flows, strerror(-rc));
+	if (rc)
+		return rc == -EINVAL ? EXIT_INPUT : EXIT_FAULT;
+	return check_starts(o, table);
+}
+
+/* --- the process ------------------------------------------------------------------------------------- */
+
+/* Signals stay blocked but where the process waits, so that none is missed between a test and a wait. */
+static int prepare_process(void)
+{
+	struct sigaction stop = { .sa_handler = on_signal }, ignore = { .sa_handler = SIG_IGN };
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0 ||
+	    sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGPIPE, &ignore, NULL) < 0)
+		return -errno;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_TIMERSLACK, 1) < 0)
+		return -errno;
+	return 0;
+}
+
+static int say_ready(void)
+{
+	static const char ready[] = "ready\n";
+
+	return write(STDOUT_FILENO, ready, sizeof(ready) - 1) == (ssize_t)sizeof(ready) - 1 ? 0 : -EPIPE;
+}
+
+/* Reads one line, "go". It may take for ever; a signal ends it. */
+static int wait_for_go(void)
+{
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+	char line[3];
+	sigset_t none;
+
+	sigemptyset(&none);
+	for (size_t have = 0; have < sizeof(line);) {
+		ssize_t n;
+
+		if (ppoll(&in, 1, NULL, &none) < 0)
+			return -errno;
+		n = read(STDIN_FILENO, line + have, sizeof(line) - have);
+		if (n <= 0)
+			return n < 0 ? -errno : -EPIPE;
+		have += (size_t)n;
+	}
+	return memcmp(line, "go\n", sizeof(line)) == 0 ? 0 : -EPROTO;
+}
+
+static int fault(const char *what, int rc)
+{
+	if (stop_signal)
+		fprintf(stderr, "tgen: stopped by signal %d before the run was over\n", (int)stop_signal);
+	else
+		fprintf(stderr, "tgen: %s: %s\n", what, strerror(-rc));
+	return EXIT_FAULT;
+}
+
+static int start(const struct run_config *config)
+{
+	int64_t now;
+	int rc;
+
+	rc = say_ready();
+	if (rc)
+		return fault("say ready on standard output", rc);
+	rc = wait_for_go();
+	if (rc)
+		return fault("wait for the line 'go' on standard input", rc);
+	now = clock_now();
+	if (now <= config->t0_ns)
+		return 0;
+	fprintf(stderr,
+		"tgen: --t0: '%" PRId64 "': already past when 'go' came at %" PRId64 "; choose a later t0\n",
+		config->t0_ns, now);
+	return EXIT_FAULT;
+}
+
+static int run_flows(const struct run_config *config, const struct flow_table *table)
+{
+	struct run run;
+	int rc, code;
+
+	rc = run_open(&run, config, table);
+	code = rc ? fault(run.fault, rc) : start(config);
+	if (rc && run.bad_input)
+		code = EXIT_INPUT;
+	if (!code) {
+		rc = run_loop(&run);
+		if (!rc)
+			rc = run_finish(&run);
+		if (rc)
+			code = fault(run.fault, rc);
+	}
+	run_close(&run);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { .run.out = -1 };
+	struct flow_table table = { 0 };
+	int rc;
+
+	rc = parse_options(&options, argc, argv);
+	if (!rc)
+		rc = load_flows(&options, &table);
+	if (rc)
+		goto out;
+	options.run.out = open(options.out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (options.run.out < 0) {
+		rc = bad_input("--out", options.out, strerror(errno));
+		goto out;
+	}
+	rc = prepare_process();
+	rc = rc ? fault("prepare the process", rc) : run_flows(&options.run, &table);
+out:
+	if (options.run.out >= 0)
+		close(options.run.out);
+	flow_table_free(&table);
+	return rc;
+}

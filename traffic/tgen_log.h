@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tgen leaves behind: DIR/flows.bin and DIR/samples.bin. Each is a header and `count` records of
+ * `record_size` bytes; little-endian, no padding. Times are nanoseconds after t0. A file is called
+ * NAME.partial until it is whole and on the disk. traffic/tgen_log.py reads them.
+ */
+#ifndef TGEN_LOG_H
+#define TGEN_LOG_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are written as they lie in memory");
+
+#define TGEN_FLOWS_MAGIC   "DCGYMFL1" /* 8 bytes, no NUL */
+#define TGEN_SAMPLES_MAGIC "DCGYMSA1"
+#define TGEN_LOG_VERSION   1
+
+enum tgen_status { TGEN_DONE, TGEN_STOPPED, TGEN_RUNNING, TGEN_FAILED };
+
+struct tgen_log_header {
+	char magic[8];
+	uint32_t version, record_size;
+	uint64_t count;
+	int64_t t0_ns; /* CLOCK_MONOTONIC */
+	int64_t duration_ns, sample_ns;
+	uint64_t seed; /* as given; tgen itself draws nothing at random */
+	uint64_t reserved;
+};
+
+struct tgen_flow_record {
+	uint32_t flow;
+	uint16_t src_port, dst_port;
+	uint32_t status;                          /* enum tgen_status */
+	int32_t error;                            /* errno of a failed flow, else 0 */
+	int64_t start_ns, established_ns, end_ns; /* -1: never */
+	uint64_t size_bytes, sent_bytes, received_bytes, retransmits;
+	int64_t fct_ns; /* -1 unless done */
+};
+
+struct tgen_sample_record {
+	int64_t t_ns;
+	uint64_t delivery_rate_bps, bytes_acked, bytes_received;
+	uint32_t flow, srtt_us, min_rtt_us, cwnd_packets, notsent_bytes, retransmits;
+};
+
+static_assert(sizeof(struct tgen_log_header) == 64, "log header");
+static_assert(offsetof(struct tgen_log_header, count) == 16, "log header");
+static_assert(offsetof(struct tgen_log_header, seed) == 48, "log header");
+static_assert(sizeof(struct tgen_flow_record) == 80, "flow record");
+static_assert(offsetof(struct tgen_flow_record, status) == 8, "flow record");
+static_assert(offsetof(struct tgen_flow_record, start_ns) == 16, "flow record");
+static_assert(offsetof(struct tgen_flow_record, size_bytes) == 40, "flow record");
+static_assert(offsetof(struct tgen_flow_record, fct_ns) == 72, "flow record");
+static_assert(sizeof(struct tgen_sample_record) == 56, "sample record");
+static_assert(offsetof(struct tgen_sample_record, bytes_received) == 24, "sample record");
+static_assert(offsetof(struct tgen_sample_record, flow) == 32, "sample record");
+
+/* A file being written, in blocks of TGEN_LOG_BLOCK bytes. A zeroed one with fd -1 is closed. */
+#define TGEN_LOG_BLOCK (1u << 18)
+struct tgen_log {
+	int dir, fd;
+	char name[32];
+	struct tgen_log_header header;
+	char *block;
+	size_t used;
+};
+
+/* All answer 0 or -errno. open() creates NAME.partial; finish() writes the count, syncs and renames. */
+int tgen_log_open(struct tgen_log *log, int dir, const char *name, const struct tgen_log_header *header);
+int tgen_log_add(struct tgen_log *log, const void *record);
+int tgen_log_finish(struct tgen_log *log);
+void tgen_log_close(struct tgen_log *log); /* leaves NAME.partial where it is; fine after finish() */
+
+#endif

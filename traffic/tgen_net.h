@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sockets of tgen. Everything answers a descriptor, 0 or -errno; *step then names the call that failed.
+ */
+#ifndef TGEN_NET_H
+#define TGEN_NET_H
+
+#include <linux/tcp.h>
+#include <stdint.h>
+
+/* One end of a connection: addr in network byte order, port in host byte order. */
+struct net_end {
+	uint32_t addr;
+	uint16_t port;
+};
+
+/*
+ * Buffers. Autotuning would let a socket's buffers grow up to the last number of tcp_wmem and tcp_rmem; a
+ * socket of ours has that much from its first byte, so that a flow is limited by its congestion window, by
+ * nothing that depends on how often its application is woken. What really lies in the buffers is bounded by
+ * TCP_NOTSENT_LOWAT at the sender (`ahead` bytes not yet sent) and SO_RCVLOWAT at the receiver (`batch` bytes
+ * not yet read).
+ */
+struct net_limits {
+	int sndbuf, rcvbuf; /* of the namespace that the process is in */
+};
+
+int net_limits_read(struct net_limits *limits);
+long net_tcp_memory(void); /* bytes that all sockets may hold before the kernel feels pressure; -errno */
+
+int net_listen(struct net_end at, const char *cc, const struct net_limits *limits, int batch,
+	       const char **step);
+int net_sender(struct net_end from, const char *cc, const struct net_limits *limits, int ahead,
+	       const char **step);
+int net_connect(int fd, struct net_end to); /* 0 also when it is under way */
+int net_accept(int listener, struct net_end *peer);
+
+int net_set_ahead(int fd, int ahead);
+int net_set_batch(int fd, int batch);
+int net_error(int fd); /* what SO_ERROR holds, as -errno */
+int net_tcp_info(int fd, struct tcp_info *info);
+
+#endif

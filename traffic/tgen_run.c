@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tgen_run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS       256
+#define PAYLOAD_FILE (16 << 20) /* at least what one sendfile() offers; a hole */
+#define NS_PER_S     1000000000
+
+int run_fault(struct run *run, int rc, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(run->fault, sizeof(run->fault), format, args);
+	va_end(args);
+	return rc;
+}
+
+int64_t clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+int64_t run_now(struct run *run)
+{
+	if (!run->now)
+		run->now = clock_now();
+	return run->now;
+}
+
+int run_watch(struct run *run, int fd, uint32_t events, enum watch kind, uint32_t number)
+{
+	struct epoll_event e = { .events = events, .data.u64 = (uint64_t)kind << 32 | number };
+
+	if (epoll_ctl(run->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
+		return run_fault(run, -errno, "epoll_ctl");
+	return 0;
+}
+
+/* --- opening ----------------------------------------------------------------------------------------- */
+
+static int *no_descriptors(uint32_t count)
+{
+	int *fds = malloc((count + 1) * sizeof(*fds));
+
+	if (fds)
+		memset(fds, 0xff, (count + 1) * sizeof(*fds));
+	return fds;
+}
+
+static int allocate(struct run *run)
+{
+	const struct flow_table *t = run->table;
+
+	run->flows = calloc(t->flows + 1, sizeof(*run->flows));
+	run->namespaces = no_descriptors(t->namespaces);
+	run->listeners = no_descriptors(t->flows);
+	if (!run->flows || !run->namespaces || !run->listeners)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->flows; i++)
+		run->flows[i] = (struct flow){ .spec = &t->flow[i],
+					       .sender = -1,
+					       .receiver = -1,
+					       .start_ns = -1,
+					       .established_ns = -1,
+					       .end_ns = -1 };
+	return flow_index_peers(run);
+}
+
+/* A start and a stop a flow, an offer a flow with a rate, the next sample and the end. */
+static int plan(struct run *run)
+{
+	const struct run_config *c = run->config;
+	int rc = timers_init(&run->timers, 3 * run->table->flows + 2);
+
+	if (!rc)
+		rc = timers_add(&run->timers,
+				(struct timer){ .at = c->t0_ns + c->duration_ns, .kind = TIMER_END });
+	if (!rc)
+		rc = timers_add(&run->timers, (struct timer){ .at = c->t0_ns, .kind = TIMER_SAMPLE });
+	for (uint32_t i = 0; !rc && i < run->table->flows; i++) {
+		const struct flow_spec *spec = &run->table->flow[i];
+
+		rc = timers_add(&run->timers, (struct timer){ c->t0_ns + spec->start_ns, TIMER_START, i });
+		if (!rc && spec->stop_ns)
+			rc = timers_add(&run->timers,
+					(struct timer){ c->t0_ns + spec->stop_ns, TIMER_STOP, i });
+	}
+	return rc;
+}
+
+static int open_machinery(struct run *run)
+{
+	run->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (run->epoll < 0)
+		return run_fault(run, -errno, "epoll_create1");
+	run->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (run->timer < 0)
+		return run_fault(run, -errno, "timerfd_create");
+	run->payload = memfd_create("payload", MFD_CLOEXEC);
+	if (run->payload < 0 || ftruncate(run->payload, PAYLOAD_FILE) < 0)
+		return run_fault(run, -errno, "memfd_create (the kernel needs CONFIG_TMPFS)");
+	return run_watch(run, run->timer, EPOLLIN | EPOLLET, WATCH_TIMER, 0); /* edges: it need not be read */
+}
+
+static int open_log(struct run *run, struct tgen_log *log, const char *name, const char *magic,
+		    uint32_t record_size)
+{
+	const struct run_config *c = run->config;
+	struct tgen_log_header header = {
+		.version = TGEN_LOG_VERSION,
+		.record_size = record_size,
+		.t0_ns = c->t0_ns,
+		.duration_ns = c->duration_ns,
+		.sample_ns = c->sample_ns,
+		.seed = c->seed,
+	};
+	int rc;
+
+	memcpy(header.magic, magic, sizeof(header.magic));
+	rc = tgen_log_open(log, c->out, name, &header);
+	return rc ? run_fault(run, rc, "create %s in --out", name) : 0;
+}
+
+static int open_matrix(struct run *run)
+{
+	const char *why;
+	int rc;
+
+	if (!run->config->matrix)
+		return 0;
+	rc = activity_open(&run->activity, run->config->matrix, &why);
+	if (rc)
+		return run_fault(run, rc, "--matrix %s%s%s", run->config->matrix, why ? ": " : "",
+				 why ? why : "");
+	for (uint32_t i = 0; i < run->table->nrows; i++)
+		if (run->table->rows[i] >= run->activity.rows)
+			return run_fault(run, -EINVAL,
+					 "--matrix %s: it has %u rows, a flow's path names row %u",
+					 run->config->matrix, run->activity.rows, run->table->rows[i]);
+	return 0;
+}
+
+int run_open(struct run *run, const struct run_config *config, const struct flow_table *table)
+{
+	int rc;
+
+	*run = (struct run){ .config = config, .table = table, .epoll = -1, .timer = -1, .payload = -1 };
+	run->samples.fd = -1;
+	run->log.fd = -1;
+	rc = allocate(run);
+	if (!rc)
+		rc = plan(run);
+	if (rc)
+		return run_fault(run, rc, "allocate %u flows", table->flows);
+	rc = open_machinery(run);
+	if (!rc) {
+		rc = open_matrix(run);
+		run->bad_input = rc != 0;
+	}
+	if (!rc)
+		rc = open_log(run, &run->samples, "samples.bin", TGEN_SAMPLES_MAGIC,
+			      sizeof(struct tgen_sample_record));
+	if (!rc)
+		rc = open_log(run, &run->log, "flows.bin", TGEN_FLOWS_MAGIC, sizeof(struct tgen_flow_record));
+	if (!rc)
+		rc = setup_sockets(run);
+	if (!rc && config->warm)
+		rc = setup_warm(run);
+	return rc;
+}
+
+/* --- the loop ---------------------------------------------------------------------------------------- */
+
+static int sample(struct run *run, int64_t at)
+{
+	const struct run_config *c = run->config;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
+		rc = flow_sample(run, i, at);
+	if (!rc && at + c->sample_ns < c->t0_ns + c->duration_ns)
+		rc = timers_add(&run->timers,
+				(struct timer){ .at = at + c->sample_ns, .kind = TIMER_SAMPLE });
+	return rc;
+}
+
+static int act(struct run *run, struct timer timer)
+{
+	switch ((enum timer_kind)timer.kind) {
+	case TIMER_END:
+		run->over = true;
+		return 0;
+	case TIMER_SAMPLE:
+		return sample(run, timer.at);
+	case TIMER_STOP:
+		return flow_stop(run, timer.flow, timer.at);
+	case TIMER_START:
+		return flow_start(run, timer.flow);
+	case TIMER_OFFER:
+		return flow_offer(run, timer.flow, timer.at);
+	}
+	return 0;
+}
+
+static bool is_stale(const struct run *run, struct timer timer)
+{
+	return (timer.kind == TIMER_STOP || timer.kind == TIMER_OFFER) &&
+	       run->flows[timer.flow].phase == PHASE_ENDED;
+}
+
+/* The timer is armed for one instant; when it fires, everything planned for then is due, and no clock need be
+ * read. */
+static int on_timer(struct run *run)
+{
+	int64_t due = run->armed;
+	int rc = 0;
+
+	run->armed = 0;
+	while (!rc && !run->over && run->timers.count && run->timers.heap[0].at <= due) {
+		struct timer first = run->timers.heap[0];
+
+		timers_drop_first(&run->timers);
+		rc = act(run, first);
+	}
+	return rc;
+}
+
+static int arm(struct run *run)
+{
+	struct itimerspec when = { 0 };
+	int64_t at;
+
+	while (run->timers.count && is_stale(run, run->timers.heap[0]))
+		timers_drop_first(&run->timers);
+	at = run->timers.heap[0].at; /* there always is the end */
+	if (at == run->armed)
+		return 0;
+	when.it_value.tv_sec = at / NS_PER_S;
+	when.it_value.tv_nsec = at % NS_PER_S;
+	if (timerfd_settime(run->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0)
+		return run_fault(run, -errno, "timerfd_settime");
+	run->armed = at;
+	return 0;
+}
+
+static int dispatch(struct run *run, const struct epoll_event *e)
+{
+	uint32_t number = (uint32_t)e->data.u64;
+
+	switch ((enum watch)(e->data.u64 >> 32)) {
+	case WATCH_TIMER:
+		return on_timer(run);
+	case WATCH_LISTENER:
+		return flow_accept(run, number);
+	case WATCH_SENDER:
+		return flow_on_sender(run, number, e->events);
+	case WATCH_RECEIVER:
+		return flow_on_receiver(run, number, e->events);
+	}
+	return 0;
+}
+
+int run_loop(struct run *run)
+{
+	struct epoll_event events[EVENTS];
+	sigset_t none;
+	int rc;
+
+	sigemptyset(&none); /* signals are let in here and nowhere else */
+	rc = arm(run);
+	while (!rc && !run->over) {
+		int n = epoll_pwait(run->epoll, events, EVENTS, -1, &none);
+
+		if (n < 0)
+			return run_fault(run, -errno, "epoll_pwait");
+		run->now = 0;
+		for (int i = 0; !rc && !run->over && i < n; i++)
+			rc = dispatch(run, &events[i]);
+		if (!rc && !run->over)
+			rc = arm(run);
+	}
+	return rc;
+}
+
+/* --- the end ----------------------------------------------------------------------------------------- */
+
+static int64_t after_t0(const struct run *run, int64_t at)
+{
+	return at < 0 ? -1 : at - run->config->t0_ns;
+}
+
+static struct tgen_flow_record record_of(const struct run *run, uint32_t number)
+{
+	const struct flow *flow = &run->flows[number];
+	const struct flow_spec *spec = flow->spec;
+
+	return (struct tgen_flow_record){
+		.flow = number,
+		.src_port = spec->src_port,
+		.dst_port = spec->dst_port,
+		.status = flow->status,
+		.error = flow->error,
+		.start_ns = after_t0(run, flow->start_ns),
+		.established_ns = after_t0(run, flow->established_ns),
+		.end_ns = after_t0(run, flow->end_ns),
+		.size_bytes = spec->size_bytes,
+		.sent_bytes = flow->sent,
+		.received_bytes = flow->received,
+		.retransmits = flow->retransmits,
+		.fct_ns = flow->status == TGEN_DONE ? flow->end_ns - flow->start_ns : -1,
+	};
+}
+
+int run_finish(struct run *run)
+{
+	int rc = 0;
+
+	/* All counts first: they belong to one instant. */
+	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
+		rc = flow_settle(run, i);
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; !rc && i < run->table->flows; i++) {
+		struct tgen_flow_record record = record_of(run, i);
+
+		rc = tgen_log_add(&run->log, &record);
+	}
+	if (!rc)
+		rc = tgen_log_finish(&run->samples);
+	if (!rc)
+		rc = tgen_log_finish(&run->log);
+	return rc ? run_fault(run, rc, "write the logs in --out") : 0;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void close_all(int *fds, uint32_t count)
+{
+	for (uint32_t i = 0; fds && i < count; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	free(fds);
+}
+
+static void close_flows(struct run *run)
+{
+	for (uint32_t i = 0; run->flows && i < run->table->flows; i++) {
+		struct flow *flow = &run->flows[i];
+
+		if (flow->phase == PHASE_CONNECTING || flow->phase == PHASE_SENDING)
+			activity_add(&run->activity, run->table->rows + flow->spec->path_start,
+				     flow->spec->path_len, -1);
+		if (flow->sender >= 0)
+			close(flow->sender);
+		if (flow->receiver >= 0)
+			close(flow->receiver);
+	}
+	free(run->flows);
+	run->flows = NULL;
+}
+
+void run_close(struct run *run)
+{
+	close_flows(run);
+	close_all(run->listeners, run->table->flows);
+	close_all(run->namespaces, run->table->namespaces);
+	run->listeners = run->namespaces = NULL;
+	slots_free(&run->peers);
+	tgen_log_close(&run->log);
+	tgen_log_close(&run->samples);
+	activity_close(&run->activity);
+	timers_free(&run->timers);
+	close_fd(&run->payload);
+	close_fd(&run->timer);
+	close_fd(&run->epoll);
+}
