@@ -19,12 +19,14 @@ from rich.progress import Progress as RichBar
 
 __all__ = ["Bar", "Lines", "Pace", "Progress", "Quiet", "choose"]
 
+DONE = "done"
+
 
 class Progress(Protocol):
     """The seam: the runner calls it, from one thread; entering and leaving it are the caller's."""
 
     def phase(self, name: str) -> None:
-        """A new phase begins, such as "boot"."""
+        """A new phase begins, such as "boot"; "done" ends a run, and another may follow."""
 
     def virtual(self, now_ns: int, total_ns: int) -> None:
         """Virtual time of traffic is at now_ns of total_ns; below 0 it has not begun."""
@@ -47,6 +49,10 @@ class Pace:
         """Virtual seconds a wall second; None: not known yet."""
         self.eta_s: float | None = None
         """Wall seconds to go."""
+
+    def restart(self) -> None:
+        """Forget what was measured."""
+        self._start = self.factor = self.eta_s = None
 
     def report(self, now_ns: int, total_ns: int) -> None:
         """Virtual time is at now_ns."""
@@ -92,7 +98,10 @@ class Lines(Quiet):
         self._tenths = 0
 
     def phase(self, name: str) -> None:
-        self.note(name)
+        self._pace.restart()
+        self._tenths = 0
+        if name != DONE:
+            self.note(name)
 
     def virtual(self, now_ns: int, total_ns: int) -> None:
         if now_ns <= 0 or total_ns <= 0:
@@ -117,11 +126,16 @@ class Bar(Quiet):
     def __init__(self, console: Console, wall_s: Callable[[], float] = time.monotonic) -> None:
         self._pace = Pace(wall_s)
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=32), TextColumn("{task.fields[state]}"))
-        self._bar = RichBar(*columns, console=console, transient=True)
+        self._bar = RichBar(*columns, console=console, transient=True, redirect_stdout=False)
         self._task: TaskID = self._bar.add_task("", total=None, state="")
 
     def phase(self, name: str) -> None:
-        self._bar.update(self._task, description=name)
+        self._pace.restart()
+        if name == DONE:
+            self._bar.stop()
+            return
+        self._bar.update(self._task, description=name, total=None, completed=0, state="")
+        self._bar.start()
 
     def virtual(self, now_ns: int, total_ns: int) -> None:
         if now_ns <= 0 or total_ns <= 0:
@@ -134,7 +148,6 @@ class Bar(Quiet):
         self._bar.console.print(text, markup=False, highlight=False)
 
     def __enter__(self) -> Bar:
-        self._bar.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `dcgym` command: arguments, exit codes, and errors as one line. What a command does is elsewhere and imported when it runs.
+
+Exit codes: 0 good; 1 the run or a bar failed; 2 the user's mistake; 130 interrupted.
+DCGYM_TRACEBACK=1 shows where an error came from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import os
+import re
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dc_gym import __version__
+from dc_gym.errors import TestbedError
+
+if TYPE_CHECKING:
+    from dc_gym.results import Result
+    from dc_gym.spec import Spec
+
+__all__ = ["main"]
+
+INTERRUPTED = 130
+EXPECTED_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+TRACEBACK = "DCGYM_TRACEBACK"
+MOST_SEEDS = 10_000
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; answers the exit code. argparse's own exits (--help, 2 for bad arguments) are SystemExit."""
+    args = _parser().parse_args(argv)
+    try:
+        code = _dispatch(args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush is silent
+        return 1
+    except TestbedError as error:
+        _reraise_if_asked()
+        return _fail(str(error), error.exit_code)
+    except OSError as error:
+        _reraise_if_asked()
+        if error.errno not in EXPECTED_ERRNOS:
+            raise
+        return _fail(f"{error.filename or 'writing'}: {error.strerror}", 1)
+    return code
+
+
+def _dispatch(args: Namespace) -> int:
+    command: Callable[[Namespace], int] = args.command
+    return command(args)
+
+
+def _fail(text: str, code: int) -> int:
+    print(f"dcgym: {text}", file=sys.stderr)
+    return code
+
+
+def _reraise_if_asked() -> None:
+    if os.environ.get(TRACEBACK) == "1":
+        raise
+
+
+def _parser() -> ArgumentParser:
+    """All commands; each has an example in its help."""
+    parser = ArgumentParser(
+        prog="dcgym",
+        description="A testbed for datacenter congestion control: real Linux TCP on virtual time, without root.",
+        epilog="Start with `dcgym doctor`, then `dcgym run SPEC`. Exit codes: 0 good, 1 failed, 2 usage, 130 interrupted.",
+    )
+    parser.add_argument("--version", action="version", version=f"dcgym {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add in (
+        _add_run,
+        _add_verify,
+        _add_compare,
+        _add_sweep,
+        _add_plot,
+        _add_list,
+        _add_bench,
+        _add_doctor,
+        _add_kernel,
+        _add_clean,
+    ):
+        add(commands)
+    return parser
+
+
+def _add(commands: Any, name: str, summary: str, example: str, command: Callable[[Namespace], int]) -> ArgumentParser:
+    """A subcommand with its one-line summary and an example."""
+    parser: ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _add_spec(parser: ArgumentParser) -> None:
+    """What commands that take a spec have in common."""
+    parser.add_argument("spec", type=Path, metavar="SPEC", help="TOML file, or the manifest.json of a result")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="replace one key of the spec (may be repeated)",
+    )
+
+
+def _add_quiet(parser: ArgumentParser) -> None:
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+
+
+def _add_run(commands: Any) -> None:
+    example = "dcgym run experiments/dumbbell.toml --set controller.name=nv --seed 2 --out results/nv-2"
+    parser = _add(commands, "run", "run one experiment and write a result folder", example, _run)
+    _add_spec(parser)
+    parser.add_argument("--seed", type=int, metavar="N", help="short for --set seed=N")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the result folder (default: results/NAME-CONTROLLER-sSEED)")
+    parser.add_argument("--force", action="store_true", help="replace the result that is in DIR, once the new one is whole")
+    parser.add_argument("--no-plot", action="store_true", help="do not draw plot.png")
+    _add_quiet(parser)
+
+
+def _add_verify(commands: Any) -> None:
+    summary = "run a result's spec again and compare the digests"
+    parser = _add(commands, "verify", summary, "dcgym verify results/nv-2", _delegate("dc_gym.verify"))
+    parser.add_argument("dir", type=Path, metavar="DIR", help="a result folder")
+    _add_quiet(parser)
+
+
+def _add_compare(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "compare",
+        "show the metrics of two results side by side",
+        "dcgym compare results/nv-2 results/dctcp-2",
+        _compare,
+    )
+    parser.add_argument("a", type=Path, metavar="A", help="a result folder")
+    parser.add_argument("b", type=Path, metavar="B", help="another")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+def _add_sweep(commands: Any) -> None:
+    example = "dcgym sweep experiments/dumbbell.toml --seeds 1..3 --controllers dctcp,nv --jobs 2 --out results/sweep"
+    parser = _add(commands, "sweep", "run a spec with several seeds and controllers", example, _delegate("dc_gym.sweep"))
+    _add_spec(parser)
+    parser.add_argument("--seeds", type=_seeds, metavar="LIST", help="such as 1..5 or 1,2,3 (default: the spec's)")
+    parser.add_argument("--controllers", type=_controllers, metavar="LIST", help="such as dctcp,nv (default: the spec's)")
+    parser.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="labs at a time (default: 1)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (default: results/NAME-sweep)")
+    parser.add_argument("--force", action="store_true", help="replace results that are there")
+    _add_quiet(parser)
+
+
+def _add_plot(commands: Any) -> None:
+    parser = _add(commands, "plot", "draw a result's plot.png again", "dcgym plot results/nv-2", _plot)
+    parser.add_argument("dir", type=Path, metavar="DIR", help="a result folder")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="another file than DIR/plot.png")
+
+
+def _add_list(commands: Any) -> None:
+    parser = _add(commands, "list", "list what a spec can name", "dcgym list controllers", _list)
+    parser.add_argument("what", nargs="?", choices=("topologies", "workloads", "controllers"), help="only these (default: all)")
+
+
+def _add_bench(commands: Any) -> None:
+    parser = _add(
+        commands, "bench", "run a benchmark and check its bar", "dcgym bench links --json links.json", _delegate("dc_gym.bench")
+    )
+    parser.add_argument("name", metavar="NAME", help="which one; a wrong name lists them")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured here, too")
+    _add_quiet(parser)
+
+
+def _add_doctor(commands: Any) -> None:
+    summary = "check that this machine can run a lab, and say what to do if not"
+    _add_quiet(_add(commands, "doctor", summary, "dcgym doctor", _delegate("dc_gym.doctor")))
+
+
+def _add_kernel(commands: Any) -> None:
+    parser = _add(
+        commands, "kernel", "build the lab kernel, or show the one in use", "dcgym kernel build", _delegate("dc_gym.kernel.cli")
+    )
+    parser.add_argument("action", choices=("build", "info"), help="build it if it is not there; show version, source and place")
+    _add_quiet(parser)
+
+
+def _add_clean(commands: Any) -> None:
+    summary = "remove unfinished results, and with --cache what was downloaded and built"
+    parser = _add(commands, "clean", summary, "dcgym clean results", _delegate("dc_gym.clean", progress=False))
+    parser.add_argument(
+        "folders", nargs="*", type=Path, default=[Path("results")], metavar="DIR", help="where to look (default: results)"
+    )
+    parser.add_argument("--cache", action="store_true", help="remove the lab kernel and Open vSwitch, too")
+
+
+def _delegate(module: str, progress: bool = True) -> Callable[[Namespace], int]:
+    """A command that is `main(args, progress) -> int` of a module (`main(args)` without progress), imported when it is called."""
+
+    def command(args: Namespace) -> int:
+        body = importlib.import_module(module).main
+        if not progress:
+            return int(body(args))
+        from dc_gym.progress import choose
+
+        with choose(args.quiet) as shown:
+            return int(body(args, shown))
+
+    return command
+
+
+def _run(args: Namespace) -> int:
+    """Run, tell, and say whether it is fit."""
+    from dc_gym.progress import choose
+    from dc_gym.spec import load
+
+    spec = load(args.spec, args.overrides, args.seed)
+    out = args.out or _default_out(spec)
+    runner = importlib.import_module("dc_gym.runner")
+    with choose(args.quiet) as progress:
+        result: Result = runner.run(spec, out, progress, force=args.force, plot=not args.no_plot)
+    _show_result(result)
+    for reason in result.manifest.get("unfit_reasons", ()):
+        _fail(f"unfit: {reason}", 1)
+    return 0 if result.fit else 1
+
+
+def _default_out(spec: Spec) -> Path:
+    """results/NAME-CONTROLLER-sSEED, in letters that every file system takes."""
+    name = re.sub(r"[^a-z0-9.]+", "-", spec.name.lower()).strip("-.") or "run"
+    return Path("results") / f"{name}-{spec.controller.name}-s{spec.seed}"
+
+
+def _show_result(result: Result) -> None:
+    """A few numbers, the digest and the place; null is '-'."""
+    summary = result.summary
+    port = summary.get("bottleneck_port") or "-"
+    rows = [
+        ("goodput", _scaled(summary.get("goodput_bps"), 1e-6, "Mbit/s")),
+        ("utilization", _scaled(summary.get("utilization"), 100, "%")),
+        ("mean queue", f"{_scaled(summary.get('mean_queue_bytes'), 1e-3, 'kB')} at {port}"),
+        ("mean srtt", _scaled(summary.get("mean_srtt_us"), 1, "us")),
+        ("fairness", _scaled(summary.get("jain"), 1, "(Jain)")),
+        ("drops", f"{_scaled(summary.get('drops'), 1, '')}, marks {_scaled(summary.get('marks'), 1, '')}"),
+        ("digest", result.digest),
+        ("result", str(result.path)),
+    ]
+    for name, text in rows:
+        print(f"{name:12} {text}")
+
+
+def _scaled(value: float | None, factor: float, unit: str) -> str:
+    if value is None:
+        return "-"
+    return f"{value * factor:.4g} {unit}".rstrip() if isinstance(value, float) else f"{value:,} {unit}".rstrip()
+
+
+def _compare(args: Namespace) -> int:
+    from dc_gym import compare
+
+    return compare.main(args.a, args.b, args.json)
+
+
+def _plot(args: Namespace) -> int:
+    from dc_gym import plots
+    from dc_gym.results import load_result
+
+    print(plots.plot_result(load_result(args.dir), args.out))
+    return 0
+
+
+def _list(args: Namespace) -> int:
+    """Names that a spec can take, one a line."""
+    for what in (args.what,) if args.what else ("topologies", "workloads", "controllers"):
+        lines = {"topologies": _topology_lines, "workloads": _workload_lines, "controllers": _controller_lines}[what]()
+        print("\n".join([f"{what}:", *(f"  {line}" for line in lines)]))
+    return 0
+
+
+def _topology_lines() -> list[str]:
+    from dc_gym.topologies import presets
+    from dc_gym.units import format_rate, format_size, format_time
+
+    lines = []
+    for name, params in presets.PRESETS.items():
+        graph = presets.build(presets.resolve(params))
+        texts = (format_rate(params.rate_bps or 0), format_time(params.delay_ns or 0), format_size(params.buffer_bytes or 0))
+        lines.append(f"{name:14} {params.kind:9} {len(graph.hosts):3} hosts, {texts[0]}, {texts[1]} a link, {texts[2]} a port")
+    kinds = [f"{name:14} (kind) needs {', '.join(kind.required)}" for name, kind in presets.TOPOLOGIES.items()]
+    return lines + kinds
+
+
+def _workload_lines() -> list[str]:
+    from dc_gym.traffic.workloads import KINDS
+
+    return [f"{name:14} {(kind.pattern.__doc__ or '').strip().splitlines()[0]}" for name, kind in KINDS.items()]
+
+
+def _controller_lines() -> list[str]:
+    from dc_gym import controllers
+
+    known = [controllers.find(name) for name in controllers.names()]
+    return [f"{each.name:14} {each.label}{', reads ECN' if each.ecn else ''}" for each in known if each]
+
+
+def _seeds(text: str) -> list[int]:
+    """1..5 or 1,2,3: distinct, not negative."""
+    first, dots, last = text.partition("..")
+    if dots and first.isdecimal() and last.isdecimal() and int(last) - int(first) < MOST_SEEDS:
+        seeds = list(range(int(first), int(last) + 1))
+    else:
+        parts = [part.strip() for part in text.split(",")]
+        seeds = [int(part) for part in parts] if all(part.isdecimal() for part in parts) else []
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of different seeds; write it like 1..5 or 1,2,3")
+    return seeds
+
+
+def _controllers(text: str) -> list[str]:
+    """dctcp,nv: registered names, each once."""
+    from dc_gym import controllers
+
+    names = [part.strip() for part in text.split(",")]
+    unknown = [name for name in names if controllers.find(name) is None]
+    if unknown or len(set(names)) != len(names):
+        what = f"{unknown[0]!r} is unknown" if unknown else f"{text!r} names one twice"
+        raise argparse.ArgumentTypeError(f"{what}; choose from: {', '.join(controllers.names())}")
+    return names
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of labs; give 1 or more")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command: exit codes, one-line errors, what it hands to the runner, and progress. No lab is booted."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+from rich.console import Console
+
+from dc_gym import __version__, cli, progress, results
+from dc_gym.errors import LabError, UsageError
+
+SPEC = """
+name = "My Run"
+[topology]
+preset = "dumbbell-10m"
+[controller]
+name = "dctcp"
+[workload]
+kind = "pairs"
+[time]
+duration = "10s"
+"""
+COMMANDS = ("run", "verify", "compare", "sweep", "plot", "list", "bench", "doctor", "kernel", "clean")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(cli.TRACEBACK, raising=False)
+    (tmp_path / "exp.toml").write_text(SPEC)
+    return tmp_path
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Stand in for a module that runs labs."""
+
+    def put(name: str, **members: Any) -> None:
+        fake = types.ModuleType(name)
+        vars(fake).update(members)
+        monkeypatch.setitem(sys.modules, name, fake)
+
+    return put
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def body(*args: Any, **options: Any) -> Any:
+        raise error
+
+    return body
+
+
+def usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What argparse says before it exits with 2."""
+    with pytest.raises(SystemExit) as caught:
+        cli.main(argv)
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_run_hands_over_what_was_asked_for(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[Any] = []
+
+    def run(spec: Any, out: Path, shown: Any, *, force: bool, plot: bool) -> results.Result:
+        seen.extend([spec.controller.name, spec.seed, out, type(shown), force, plot])
+        return synthetic.result(folder / out)
+
+    module("dc_gym.runner", run=run)
+    assert cli.main(["run", "exp.toml", "--set", "controller.name=nv", "--seed", "7", "--quiet", "--no-plot"]) == 0
+    assert seen == ["nv", 7, Path("results/my-run-nv-s7"), progress.Quiet, False, False]
+    shown = capsys.readouterr()
+    assert "Mbit/s" in shown.out and f"digest       {results.load_result('results/my-run-nv-s7').digest}" in shown.out
+    assert shown.err == ""
+    seen.clear()
+    assert cli.main(["run", "exp.toml", "--out", "x", "--force"]) == 0
+    assert seen == ["dctcp", 1, Path("x"), progress.Lines, True, True]
+
+
+def test_an_unfit_run_is_1(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    reasons = ["softnet lost 3 packets", "set-up was late"]
+    module("dc_gym.runner", run=lambda spec, out, shown, **_: synthetic.result(out, fit=False, unfit_reasons=reasons))
+    assert cli.main(["run", "exp.toml", "--quiet"]) == 1
+    assert capsys.readouterr().err == "dcgym: unfit: softnet lost 3 packets\ndcgym: unfit: set-up was late\n"
+
+
+def test_a_run_without_any_sample_can_be_shown(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    module("dc_gym.runner", run=lambda spec, out, shown, **_: synthetic.result(out, synthetic.tables()))
+    assert cli.main(["run", "exp.toml", "--quiet"]) == 0
+    assert "mean queue   - at -" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (LabError("the lab died"), 1, "dcgym: the lab died\n"),
+        (UsageError("x exists"), 2, "dcgym: x exists\n"),
+        (KeyboardInterrupt(), 130, "dcgym: interrupted\n"),
+        (OSError(errno.ENOSPC, "No space left on device", "/x/y"), 1, "dcgym: /x/y: No space left on device\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x/y"), 1, "dcgym: /x/y: Permission denied\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), 1, "dcgym: writing: No space left on device\n"),
+    ],
+)
+def test_failures_are_one_line(
+    folder: Path, module: Any, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, words: str
+) -> None:
+    module("dc_gym.runner", run=raising(error))
+    assert cli.main(["run", "exp.toml", "--quiet"]) == code
+    assert capsys.readouterr() == ("", words)
+
+
+def test_bugs_keep_their_traceback(folder: Path, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    module("dc_gym.runner", run=raising(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["run", "exp.toml", "--quiet"])
+    module("dc_gym.runner", run=raising(OSError(errno.EBADF, "Bad file descriptor")))
+    with pytest.raises(OSError, match="Bad file"):
+        cli.main(["run", "exp.toml", "--quiet"])
+    monkeypatch.setenv(cli.TRACEBACK, "1")
+    module("dc_gym.runner", run=raising(LabError("x")))
+    with pytest.raises(LabError):
+        cli.main(["run", "exp.toml", "--quiet"])
+
+
+def test_spec_mistakes_are_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "none.toml"]) == 2
+    assert cli.main(["run", "exp.toml", "--set", "topology.rat=1Mbit/s"]) == 2
+    assert cli.main(["run", "exp.toml", "--seed", "-1"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("dcgym: none.toml: ")
+    assert lines[1] == "dcgym: --set: topology.rat: unknown key; did you mean topology.rate?"
+    assert lines[2] == "dcgym: --seed: seed = -1: is below 0; give that or more"
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([], "COMMAND"),
+        (["fly"], "fly"),
+        (["run"], "SPEC"),
+        (["run", "exp.toml", "--seed", "x"], "--seed"),
+        (["run", "exp.toml", "--what"], "--what"),
+        (["sweep", "exp.toml", "--seeds", "1..x"], "write it like 1..5 or 1,2,3"),
+        (["sweep", "exp.toml", "--seeds", "5..1"], "write it like"),
+        (["sweep", "exp.toml", "--seeds", "1,1"], "different seeds"),
+        (["sweep", "exp.toml", "--seeds", "0..99999999999"], "write it like"),
+        (["sweep", "exp.toml", "--controllers", "dctcp,nvv"], "'nvv' is unknown; choose from: dctcp, nv, cubic"),
+        (["sweep", "exp.toml", "--controllers", "nv,nv"], "twice"),
+        (["sweep", "exp.toml", "--jobs", "0"], "give 1 or more"),
+        (["kernel", "eat"], "eat"),
+        (["list", "pets"], "pets"),
+    ],
+)
+def test_bad_arguments_are_2(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert words in usage(argv, capsys)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_an_example_that_parses(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main([command, "--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    example = text.split("example:\n  dcgym ")[1].splitlines()[0]
+    assert cli._parser().parse_args(example.split()).command
+
+
+def test_commands_are_all_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"\n    {command} " in text for command in COMMANDS)
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"dcgym {__version__}\n"
+
+
+def test_delegated_commands(folder: Path, module: Any) -> None:
+    seen: dict[str, Any] = {}
+
+    def body(name: str) -> Callable[..., int]:
+        def main(args: Any, *rest: Any) -> int:
+            seen[name] = (args, rest)
+            return 1
+
+        return main
+
+    for name in ("verify", "sweep", "bench", "doctor", "kernel.cli", "clean"):
+        module(f"dc_gym.{name}", main=body(name))
+    sweep = ["sweep", "exp.toml", "--seeds", "2..4", "--controllers", "nv,bbr", "--jobs", "2"]
+    for argv in (["verify", "r"], sweep, ["bench", "links"], ["doctor"], ["kernel", "info"], ["clean", "a", "b", "--cache"]):
+        assert cli.main(argv) == 1
+    assert seen["verify"][0].dir == Path("r") and isinstance(seen["verify"][1][0], progress.Lines)
+    args = seen["sweep"][0]
+    assert (args.seeds, args.controllers, args.jobs, args.overrides, args.force) == ([2, 3, 4], ["nv", "bbr"], 2, [], False)
+    assert (seen["bench"][0].name, seen["bench"][0].json) == ("links", None)
+    assert seen["kernel.cli"][0].action == "info"
+    assert (seen["clean"][0].folders, seen["clean"][0].cache, seen["clean"][1]) == ([Path("a"), Path("b")], True, ())
+
+
+def test_compare_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    synthetic.result(folder / "a")
+    synthetic.result(folder / "b", synthetic.run(seed=2))
+    assert cli.main(["compare", "a", "b"]) == 0
+    assert "mean_queue_bytes" in capsys.readouterr().out
+    assert cli.main(["compare", "a", "c"]) == 2
+    assert capsys.readouterr().err == "dcgym: c: no such folder; give the folder of a result\n"
+    assert cli.main(["plot", "a"]) == 0
+    assert (folder / "a" / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert cli.main(["plot", "a", "--out", "none/x.png"]) == 1
+    assert "cannot write none/x.png" in capsys.readouterr().err
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list"]) == 0
+    text = capsys.readouterr().out
+    for word in ("dumbbell-10m", "10Mbit/s", "16 hosts", "hotspot", "dctcp          DCTCP, reads ECN", "bbr"):
+        assert word in text
+    assert cli.main(["list", "controllers"]) == 0
+    assert "hotspot" not in capsys.readouterr().out
+
+
+def test_help_is_quick() -> None:
+    """Nothing heavy is imported before a command runs."""
+    heavy = "{'numpy', 'pyarrow', 'matplotlib', 'rich', 'mininet', 'dc_gym.spec'}"
+    script = f"import sys; from dc_gym import cli; cli._parser(); print({heavy} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_a_closed_pipe_is_silent() -> None:
+    script = "import sys; from dc_gym import cli; sys.exit(cli.main(['list']))"
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run([sys.executable, "-c", script], stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+class Wall:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_lines_tell_phase_speed_and_rest() -> None:
+    stream, wall = io.StringIO(), Wall()
+    with progress.Lines(stream, wall) as shown:
+        shown.phase("boot")
+        shown.virtual(-5, 10**9)
+        shown.phase("traffic")
+        for tick in range(101):
+            shown.virtual(tick * 10**8, 10 * 10**9)
+            wall.now_s += 0.05
+        shown.note("hello")
+        shown.phase("done")
+    lines = stream.getvalue().splitlines()
+    assert lines[:2] == ["dcgym: boot", "dcgym: traffic"]
+    assert lines[2] == "dcgym: 1 s of 10 s (2x real time, 4.5 s to go)"
+    assert lines[-2:] == ["dcgym: 10 s of 10 s (2x real time, 0 s to go)", "dcgym: hello"]
+    assert len(lines) == 13
+
+
+def test_a_second_run_starts_afresh() -> None:
+    stream, wall = io.StringIO(), Wall()
+    shown = progress.Lines(stream, wall)
+    for _ in range(2):
+        shown.phase("traffic")
+        shown.virtual(10**9, 2 * 10**9)
+        wall.now_s += 1
+        shown.virtual(2 * 10**9, 2 * 10**9)
+        shown.phase("done")
+    lines = stream.getvalue().splitlines()
+    assert lines[:3] == lines[3:] and len(lines) == 6
+
+
+def test_a_bar_is_drawn_and_wiped_on_a_terminal() -> None:
+    stream = io.StringIO()
+    wall = Wall()
+    console = Console(file=stream, force_terminal=True, width=100, color_system=None)
+    with progress.Bar(console, wall) as shown:
+        shown.phase("traffic")
+        shown.virtual(10**9, 4 * 10**9)
+        wall.now_s += 2
+        shown.virtual(2 * 10**9, 4 * 10**9)
+        shown.note("[bold] is not markup")
+        shown.phase("done")
+        after = len(stream.getvalue())
+        shown.virtual(3 * 10**9, 4 * 10**9)
+    text = stream.getvalue()
+    assert "traffic" in text and "2 of 4 s" in text and "0.5x real time, 4 s to go" in text and "[bold] is not markup" in text
+    assert "3 of 4 s" not in text[after:]
+
+
+def test_choice_of_progress() -> None:
+    assert isinstance(progress.choose(True), progress.Quiet)
+    assert type(progress.choose(False, io.StringIO())) is progress.Lines
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(3.21, "3.2 s"), (42.3, "42 s"), (250, "4 min 10 s"), (7500, "2 h 5 min")])
+def test_durations_in_words(seconds: float, text: str) -> None:
+    assert progress._short(seconds) == text
