@@ -39,6 +39,7 @@ from dc_gym.traffic.schedule import Schedule, make_schedule
 
 PROGRAMS = Path(__file__).resolve().parent / "bin"
 NEEDED = ("lab-init", "lab-launch", "qmon", "tgen")
+GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 KEPT_LOG_LINES = 100_000
 NS = 1e-9
 
@@ -218,6 +219,7 @@ def _run_lab(spec: Spec, kernel: Path, partial: Path, log_path: Path, clock: Clo
         memory_bytes=spec.lab.memory_bytes,
         clock_read_ns=spec.lab.clock_read_ns,
         watchdog_s=spec.lab.watchdog_ns * NS,
+        virtual_limit_ns=spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS,
     )
     with ExitStack() as stack:
         log = stack.enter_context(log_path.open("w"))

@@ -6,7 +6,7 @@
  *
  * Mounts what a user program expects, over a root that is read-only, and the run's folder writable in
  * its place. Then it runs the program that RUN_FOLDER/.lab/boot names, waits for it, says BYE through
- * the lab channel and powers the lab off. The boot file has one entry a line:
+ * the lab channel and powers the lab off. The boot file has these entries, each ended by a zero byte:
  *
  *     env NAME=VALUE
  *     arg WORD
@@ -122,7 +122,8 @@ static int set_limits(void)
 	return 0;
 }
 
-static char *read_file(const char *path)
+/* The whole file, followed by a zero byte; NULL with errno set. */
+static char *read_file(const char *path, size_t *length)
 {
 	char *text = NULL;
 	struct stat st;
@@ -135,28 +136,29 @@ static char *read_file(const char *path)
 		free(text);
 		text = NULL;
 	}
+	*length = text ? (size_t)st.st_size : 0;
 	close(fd);
 	return text;
 }
 
 static int read_boot(struct boot *boot, const char *run_folder)
 {
-	size_t args = 0, env = 0;
+	size_t args = 0, env = 0, length;
 	char path[4096];
-	char *line, *rest = NULL;
+	char *entry;
 
 	snprintf(path, sizeof(path), "%s/.lab/boot", run_folder);
-	boot->text = read_file(path);
+	boot->text = read_file(path, &length);
 	if (!boot->text)
 		return fail("read", path);
-	for (line = strtok_r(boot->text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		if (strncmp(line, "env ", 4) == 0 && env < MAX_WORDS)
-			boot->env[env++] = line + 4;
-		else if (strncmp(line, "arg ", 4) == 0 && args < MAX_WORDS)
-			boot->args[args++] = line + 4;
+	for (entry = boot->text; entry < boot->text + length; entry += strlen(entry) + 1) {
+		if (strncmp(entry, "env ", 4) == 0 && env < MAX_WORDS)
+			boot->env[env++] = entry + 4;
+		else if (strncmp(entry, "arg ", 4) == 0 && args < MAX_WORDS)
+			boot->args[args++] = entry + 4;
 		else {
 			errno = EINVAL;
-			return fail("understand in .lab/boot the line", line);
+			return fail("understand in .lab/boot the entry", entry);
 		}
 	}
 	if (args == 0) {

@@ -8,6 +8,7 @@ the lab may depend on is an argument here: memory, seed, what a clock read costs
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import subprocess
@@ -26,6 +27,7 @@ from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, MessageTyp
 EPOCH_NS = 1_577_836_800_000_000_000  # what the lab's wall clock shows at boot: 2020-01-01 00:00 UTC
 UNPRIVILEGED = 65534  # nobody, where root did not come by sudo
 LAST_LINES = 15
+_TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel's call trace: lab.log has it
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own
 
 
@@ -46,6 +48,8 @@ class LabConfig:
     """Virtual time that a process pays for a clock read."""
     watchdog_s: float = 60.0
     """Wall time without progress of virtual time after which the lab counts as hung."""
+    virtual_limit_ns: int = 1 << 62
+    """A lab that is still alive at this virtual time counts as asleep for ever."""
     kernel_args: Sequence[str] = ()
 
 
@@ -118,6 +122,8 @@ class Lab:
                 seen_ns, seen_at = state.virtual_ns, now
             elif now - seen_at > self.config.watchdog_s:
                 raise LabError(self._story(_hang(state, self.config.watchdog_s)))
+            if state.virtual_ns > self.config.virtual_limit_ns:
+                raise LabError(self._story(_SLEEPS))
             on_progress(state)
 
     def close(self) -> None:
@@ -133,7 +139,7 @@ class Lab:
         memory_dir = memory_folder(config.memory_bytes)
         private = config.run_dir / ".lab"
         private.mkdir(exist_ok=True)
-        (private / "boot").write_text(_boot_text(config.argv, config.env))
+        (private / "boot").write_bytes(_boot_entries(config.argv, config.env))
         uid, gid = lab_user()
         if os.geteuid() == 0:
             for path in (config.run_dir, private):
@@ -191,6 +197,8 @@ class Lab:
         *whole, self._partial = (self._partial + text).split("\n")
         for line in whole:
             line = line.rstrip("\r")
+            if line.endswith("reboot: Power down"):  # the kernel's last word in every lab
+                continue
             self._lines.append(line)
             self._on_log(line)
 
@@ -211,7 +219,7 @@ class Lab:
         where = f"{what} (at {state.virtual_ns / 1e9:.6f} s of virtual time)"
         stderr = self.config.run_dir / ".lab" / "stderr"
         early = stderr.read_text(errors="replace").splitlines()[-LAST_LINES:] if stderr.exists() else []
-        lines = [*early, *self._lines][-LAST_LINES:]
+        lines = [line for line in (*early, *self._lines) if not _TRACE.search(line)][-LAST_LINES:]
         return "\n".join([where, *(f"  lab: {line}" for line in lines)])
 
 
@@ -252,12 +260,10 @@ def _check_run_dir(path: Path) -> None:
         raise UsageError(f"'{path}': a run's folder may have no white space or comma in its path: choose another")
 
 
-def _boot_text(argv: Sequence[str], env: Mapping[str, str]) -> str:
-    lines = [*(f"env {name}={value}" for name, value in env.items()), *(f"arg {word}" for word in argv)]
-    for line in lines:
-        if "\n" in line:
-            raise ValueError(f"a line break in {line!r}")
-    return "".join(f"{line}\n" for line in lines)
+def _boot_entries(argv: Sequence[str], env: Mapping[str, str]) -> bytes:
+    """What lab-init reads: entries ended by a zero byte."""
+    entries = [*(f"env {name}={value}" for name, value in env.items()), *(f"arg {word}" for word in argv)]
+    return b"".join(os.fsencode(entry) + b"\0" for entry in entries)
 
 
 def _kernel_args(config: LabConfig, channel_fd: int) -> list[str]:
@@ -265,13 +271,16 @@ def _kernel_args(config: LabConfig, channel_fd: int) -> list[str]:
         f"mem={config.memory_bytes}",
         "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         f"init={config.programs / 'lab-init'}",
-        "console=lab", "con=null", "con0=null", "loglevel=3",
+        "quiet", "console=lab", "con=null", "con0=null", "loglevel=3",
         "time-travel=inf-cpu", f"time-travel-start={EPOCH_NS}", f"time-travel-clock-read={config.clock_read_ns}",
         "seccomp=on", "norandmaps", "random.trust_bootloader=1",
         f"lab_channel={channel_fd}", f"lab_seed={config.seed}",
         f"uml_dir={config.run_dir / '.lab'}/", "umid=uml",
         *config.kernel_args,
     ]  # fmt: skip
+
+
+_SLEEPS = "the lab sleeps forever: its time has run past the end of the experiment, so a program in it waits without a deadline"
 
 
 def _hang(state: LabState, watchdog_s: float) -> str:
@@ -285,7 +294,7 @@ def _cause(death: str | None, code: int, memory_bytes: int) -> str:
     if death is not None and "ut of memory" in death:
         return f"the lab ran out of its {memory_bytes >> 20} MiB of memory: raise lab.memory ({death.strip()})"
     if death is not None and "sleep forever" in death:
-        return "the lab sleeps forever: nothing in it waits for a time any more (a program that blocks without a deadline)"
+        return _SLEEPS
     if death is not None:
         return f"the lab kernel panicked: {death.strip()}"
     if code == -7:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures: the lab kernel (built or from the cache), and a lab that runs one program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dc_gym.kernel.lab import Lab, LabConfig, LabExit
+
+PROGRAMS = Path(__file__).resolve().parent.parent / "dc_gym" / "bin"
+
+
+@dataclass
+class Ran:
+    """What a program in a lab came to."""
+
+    exit: LabExit
+    lines: list[str]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+@pytest.fixture(scope="session")
+def lab_kernel() -> Path:
+    """The lab kernel; $DCGYM_TEST_KERNEL names another binary, for work on the kernel itself."""
+    named = os.environ.get("DCGYM_TEST_KERNEL")
+    if named:
+        return Path(named)
+    from dc_gym.kernel import build
+    from dc_gym.progress import Quiet
+
+    return build.ensure(Quiet()).path
+
+
+@pytest.fixture
+def lab_config(lab_kernel: Path, tmp_path: Path) -> Callable[..., LabConfig]:
+    """A LabConfig for a program, with a run folder of its own."""
+    tmp_path.chmod(0o755)
+
+    def make(argv: list[str], **changes: Any) -> LabConfig:
+        run_dir = changes.pop("run_dir", tmp_path / "run")
+        run_dir.mkdir(exist_ok=True)
+        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/run", "PYTHONPATH": str(PROGRAMS.parent.parent)}
+        return LabConfig(lab_kernel, PROGRAMS, run_dir, argv, env, **{"watchdog_s": 30.0, "memory_bytes": 256 << 20} | changes)
+
+    return make
+
+
+@pytest.fixture
+def in_lab(lab_config: Callable[..., LabConfig]) -> Callable[..., Ran]:
+    """Runs argv (or, given a text, that Python program) in a lab to its end."""
+
+    def run(program: str | list[str], **changes: Any) -> Ran:
+        argv = [sys.executable, "-c", program] if isinstance(program, str) else program
+        lines: list[str] = []
+        with Lab(lab_config(argv, **changes), lines.append) as lab:
+            return Ran(lab.wait(), lines)
+
+    return run

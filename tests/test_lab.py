@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boot, the read-only root, the channel, and every way for a lab to die."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dc_gym.errors import LabError, ProtocolError, UsageError
+from dc_gym.kernel import channel
+from dc_gym.kernel.channel import HEADER, HELLO, MESSAGE_MAX_BYTES, MessageType, parse
+from dc_gym.kernel.lab import Lab, memory_folder
+
+pytestmark = pytest.mark.lab
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def sh(command):
+    return ["/bin/sh", "-c", command]
+
+
+def test_exit_status_and_output_come_back(in_lab):
+    ran = in_lab(sh("echo one; echo two >&2; exit 3"))
+    assert (ran.exit.status, ran.lines) == (3, ["one", "two"])
+
+
+def test_program_killed_by_a_signal_says_so(in_lab):
+    assert in_lab(sh("kill -9 $$")).exit.status == 128 + 9
+
+
+def test_program_that_is_not_there_names_itself(in_lab):
+    ran = in_lab(["/no/such/program"])
+    assert ran.exit.status == 125
+    assert "/no/such/program: No such file or directory" in ran.text
+
+
+def test_sleeping_takes_virtual_time_alone(in_lab):
+    ran = in_lab("import time; a = time.monotonic_ns(); time.sleep(3600); print(time.monotonic_ns() - a)")
+    slept = int(ran.text)
+    assert 3600 * 10**9 <= slept < 3600 * 10**9 + 100_000  # timer slack, 50 us
+
+
+def test_a_clock_read_costs_what_the_lab_was_told(in_lab):
+    program = "import time; r = [time.monotonic_ns() for _ in range(5)]; print(*(b - a for a, b in zip(r, r[1:])))"
+    assert in_lab(program, clock_read_ns=25).text == "25 25 25 25"
+    assert in_lab(program, clock_read_ns=1000).text == "1000 1000 1000 1000"
+
+
+def test_absolute_sleep_of_a_real_time_process_is_exact_to_the_nanosecond(in_lab):
+    """A real-time process has no timer slack; others have at least 1 ns (PR_SET_TIMERSLACK)."""
+    program = """
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+class T(ctypes.Structure): _fields_ = [("s", ctypes.c_long), ("n", ctypes.c_long)]
+for target in (5_000_000_001, 5_000_000_002, 5_123_456_789):
+    libc.clock_nanosleep(1, 1, ctypes.byref(T(*divmod(target, 10**9))), None)
+    print(time.monotonic_ns() - 25 - target)
+"""
+    # The second is one nanosecond after the first, which the first's clock read has passed by 25.
+    assert in_lab(program).lines == ["0", "24", "0"]
+
+
+def test_root_is_read_only_and_the_run_folder_is_not(in_lab, tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    script = f"""
+    touch {tmp_path}/new; echo x > {outside}; rm {outside}; mkdir /etc/new; touch /root/new /var/new /usr/new
+    echo yes > {tmp_path}/run/inside; echo scratch > /tmp/dcgym-scratch; cat /tmp/dcgym-scratch; ls {outside}
+    """
+    ran = in_lab(sh(script))
+    assert (tmp_path / "run" / "inside").read_text() == "yes\n"
+    assert "scratch" in ran.lines
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["outside", "run"]
+    assert outside.read_text() == "mine"
+    assert not Path("/tmp/dcgym-scratch").exists()
+    for path in ("/etc/new", "/root/new", "/var/new", "/usr/new"):
+        assert not os.path.lexists(path)
+
+
+def test_lab_root_is_no_root_outside(in_lab, tmp_path):
+    """Files of the run's folder belong to the caller, or to an unprivileged user where the caller is root."""
+    in_lab(sh(f"id -u > {tmp_path}/run/uid"))
+    assert (tmp_path / "run" / "uid").read_text() == "0\n"
+    owner = (tmp_path / "run" / "uid").stat().st_uid
+    assert owner != 0
+    assert os.geteuid() in (0, owner)
+
+
+def test_one_seed_gives_all_randomness(in_lab):
+    program = "import os, ctypes; print(os.urandom(8).hex(), open('/proc/sys/kernel/random/uuid').read(), id(object()))"
+    first = in_lab(program, seed=1).text
+    assert in_lab(program, seed=1).text == first
+    assert in_lab(program, seed=2).text.split()[0] != first.split()[0]
+
+
+def test_what_is_asked_before_t0_does_not_change_what_comes_after(in_lab):
+    program = """
+import fcntl, os, struct, sys, time
+os.urandom({before})
+for _ in range({reads}): time.monotonic()
+with open("/dev/lab", "wb", buffering=0) as lab:
+    fcntl.ioctl(lab, 0x40084C02, struct.pack("<Q", 2 * 10**9))
+time.sleep(3 - time.monotonic())
+print(os.urandom(16).hex())
+"""
+    plain = in_lab(program.format(before=1, reads=1)).text
+    assert in_lab(program.format(before=1000, reads=777)).text == plain
+    assert in_lab(program.format(before=1, reads=1), seed=2).text != plain
+
+
+def test_t0_in_the_past_is_refused(in_lab):
+    program = """
+import fcntl, struct, time
+time.sleep(2)
+with open("/dev/lab", "wb", buffering=0) as lab:
+    try: fcntl.ioctl(lab, 0x40084C02, struct.pack("<Q", 10**9))
+    except OSError as error: print(error.strerror)
+"""
+    assert in_lab(program).text == "Timer expired"
+
+
+def test_step_stops_the_lab_and_its_clock(lab_config):
+    """At each step the lab stands still; the host's answer is what its call returns, and memory is shared both ways."""
+    program = """
+import fcntl, mmap, os, struct, time
+lab = os.open("/dev/lab", os.O_RDWR)
+region = mmap.mmap(lab, 1 << 20)
+for step in range(1, 6):
+    time.sleep(0.001)
+    region[:8] = struct.pack("<Q", step * 10)
+    before = time.monotonic_ns()
+    code = fcntl.ioctl(lab, 0x40084C01, bytearray(struct.pack("<Q", step)), True)
+    after = time.monotonic_ns()
+    print(code, after - before, struct.unpack_from("<Q", region, 8)[0])
+"""
+    lines, seen = [], []
+
+    def on_step(step, virtual_ns):
+        value = int.from_bytes(lab.channel.region[:8], "little")
+        seen.append((step, value))
+        lab.channel.region[8:16] = (value + 1).to_bytes(8, "little")
+        time.sleep(0.02)  # wall time that costs no virtual time
+        assert lab.state().virtual_ns == virtual_ns
+        return step * 2
+
+    with Lab(lab_config([sys.executable, "-c", program]), lines.append, on_step) as lab:
+        assert lab.wait().status == 0
+    assert seen == [(step, step * 10) for step in range(1, 6)]
+    assert lines == [f"{step * 2} 25 {step * 10 + 1}" for step in range(1, 6)]
+
+
+def test_busy_loop_is_a_hang_with_the_program_named(lab_config):
+    with pytest.raises(LabError, match=r"hangs: virtual time has stood still for 1 s .* \(sh\) ran"):
+        with Lab(lab_config(sh("while :; do :; done"), watchdog_s=1.0)) as lab:
+            lab.wait()
+
+
+def test_waiting_without_a_deadline_is_sleeping_forever(lab_config):
+    config = lab_config([sys.executable, "-c", "import select; select.select([], [], [])"], virtual_limit_ns=10**12)
+    with pytest.raises(LabError, match="sleeps forever"), Lab(config) as lab:
+        lab.wait()
+
+
+def test_out_of_memory_says_how_much_there_was(lab_config):
+    program = "x = [bytearray(10 << 20) for _ in range(100)]"
+    with pytest.raises(LabError, match=r"ran out of its 128 MiB of memory: raise lab.memory"):
+        with Lab(lab_config([sys.executable, "-c", program], memory_bytes=128 << 20)) as lab:
+            lab.wait()
+
+
+def test_panic_carries_the_reason(lab_config):
+    with pytest.raises(LabError, match="lab kernel panicked: Requested init .* failed"):
+        with Lab(lab_config(sh("true"), kernel_args=["rootfstype=none"])) as lab:
+            lab.wait()
+
+
+def test_a_death_comes_with_the_last_lines(lab_config):
+    with pytest.raises(LabError, match="hangs.*\\n  lab: the last words$"):
+        with Lab(lab_config(sh("echo the last words; while :; do :; done"), watchdog_s=1.0)) as lab:
+            lab.wait()
+
+
+def test_a_killed_lab_is_told_from_one_that_ended(lab_config):
+    with pytest.raises(LabError, match="killed by signal 9"), Lab(lab_config(sh("sleep 5; while :; do :; done"))) as lab:
+        os.kill(lab.pid, signal.SIGKILL)
+        lab.wait()
+
+
+def children_of(pid):
+    found = [pid]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(stat[1]) == pid and stat[0] != "Z":
+                found += children_of(int(entry.name))
+    return found
+
+
+def gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("loop", ["while :; do :; done", "sleep 1000000"], ids=["busy", "asleep"])
+def test_lab_dies_with_its_parent(lab_config, loop):
+    """kill -9 of the process that started it takes the lab and all its processes, however it is occupied."""
+    config = lab_config(sh(loop))
+    program = (
+        "import sys; from pathlib import Path; from dc_gym.kernel.lab import *\n"
+        f"c = LabConfig(Path({str(config.kernel)!r}), Path({str(config.programs)!r}), Path({str(config.run_dir)!r}),"
+        f" {list(config.argv)!r}, {dict(config.env)!r}, watchdog_s=1000.0)\n"
+        "with Lab(c) as lab:\n    print(lab.pid, flush=True)\n    lab.wait()\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    lab_pid = int(parent.stdout.readline())
+    time.sleep(0.3)
+    family = children_of(lab_pid)
+    assert len(family) > 1
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 20
+    while not all(gone(pid) for pid in family):
+        assert time.monotonic() < deadline, "the lab outlived its parent"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("path", ["/dev/shm/x", "/proc/x", "/run/x"])
+def test_run_folder_must_not_be_hidden(lab_config, path, monkeypatch):
+    config = lab_config(sh("true"))
+    object.__setattr__(config, "run_dir", Path(path))
+    with pytest.raises(UsageError, match="a run's folder may not be below"), Lab(config):
+        pass
+
+
+def test_no_room_for_memory_names_what_was_tried():
+    with pytest.raises(LabError, match=r"no room for the lab's memory of \d+ MiB: .*; set TMPDIR"):
+        memory_folder(1 << 60)
+
+
+def test_layout_of_messages_is_that_of_the_header(tmp_path):
+    """Sizes and offsets printed by C from kernel/drivers/lab.h are those that the host unpacks."""
+    source = tmp_path / "sizes.c"
+    source.write_text(
+        '#include <stdio.h>\n#include "lab.h"\n'
+        'int main(void) { printf("%zu %zu %zu %zu %zu %zu %zu %d %d\\n", sizeof(struct lab_msg), sizeof(struct lab_hello),'
+        " sizeof(struct lab_step), sizeof(struct lab_step_reply), sizeof(struct lab_seed), sizeof(struct lab_bye),"
+        " sizeof(struct lab_page), LAB_MSG_MAX, LAB_PROTOCOL_VERSION); return 0; }\n"
+    )
+    subprocess.run(["cc", "-I", str(ROOT / "kernel" / "drivers"), "-o", str(tmp_path / "sizes"), str(source)], check=True)
+    printed = [int(word) for word in subprocess.run([str(tmp_path / "sizes")], capture_output=True, check=True).stdout.split()]
+    structs = (channel.HEADER, channel.HELLO, channel.STEP, channel.STEP_REPLY, channel.SEED, channel.BYE, channel.PAGE)
+    assert printed == [*(struct.size for struct in structs), MESSAGE_MAX_BYTES, channel.PROTOCOL_VERSION]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "shorter than its header"),
+        (b"\1\0\0", "shorter than its header"),
+        (HEADER.pack(2, 5) + b"four", "claims 5 bytes and carries 4"),
+        (HEADER.pack(2, MESSAGE_MAX_BYTES + 1) + bytes(MESSAGE_MAX_BYTES + 1), "claims"),
+        (HEADER.pack(99, 0), "unknown message type 99"),
+        (HEADER.pack(MessageType.STEP, 3) + b"abc", "STEP carries 3 bytes, not 16"),
+    ],
+)
+def test_bad_messages_are_refused(data, words):
+    with pytest.raises(ProtocolError, match=words):
+        parse(data)
+
+
+def test_random_messages_are_parsed_or_refused():
+    import random
+
+    draw = random.Random(1)
+    for _ in range(20_000):
+        data = draw.randbytes(draw.randrange(64))
+        if draw.random() < 0.7:
+            payload = draw.randbytes(draw.randrange(48))
+            data = HEADER.pack(draw.randrange(8), len(payload) if draw.random() < 0.9 else draw.randrange(100)) + payload
+        try:
+            message = parse(data)
+        except ProtocolError:
+            continue
+        assert HEADER.pack(message.type, len(message.payload)) + message.payload == data
+
+
+@pytest.mark.parametrize("hello", [(1, 4096, 1 << 40, 0, 4096), (1, 4096, 0, 4096, 1 << 40), (1, 0, 0, 0, 4096), (1, 4096, 1, 0, 4096)])
+def test_hello_that_points_outside_the_memory_is_refused(tmp_path, hello):
+    memory = tmp_path / "memory"
+    memory.write_bytes(bytes(1 << 16))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    payload = HELLO.pack(*hello)
+    with memory.open("rb+") as file, theirs, channel.Channel(ours) as link:
+        socket.send_fds(theirs, [HEADER.pack(MessageType.HELLO, len(payload)) + payload], [file.fileno()])
+        with pytest.raises(ProtocolError, match="HELLO names"):
+            link.receive()
