@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures from synthetic runs: what is drawn, in which units, with which numbers; never how it looks."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import synthetic
+from matplotlib.image import imread
+from synthetic import S
+
+from dc_gym import controllers, plots
+from dc_gym.errors import TestbedError
+from dc_gym.metrics import Series, Window, series
+
+pytestmark = pytest.mark.filterwarnings("error")
+WINDOW = Window(2 * S, 10 * S)
+
+
+def a_series(intervals: int = 50, **options: object) -> Series:
+    return series(synthetic.run(**options), 10 * S, WINDOW, intervals)  # type: ignore[arg-type]
+
+
+def a_case(title: str = "dumbbell-10m", **queues: float) -> plots.Case:
+    queues = queues or {"dctcp": 6000, "cubic": 150_000}
+    runs = {name: [a_series(seed=seed, controller=name, queue_bytes=size) for seed in (1, 2, 3)] for name, size in queues.items()}
+    return plots.Case(title, runs, "10 Mbit/s")
+
+
+def labels(axes: list) -> list[str]:
+    return [ax.get_ylabel() for ax in axes]
+
+
+def test_run_figure() -> None:
+    run = a_series()
+    figure = plots.run_figure(run, "a title", ["h1 to h3", "h2 to h4"], warmup_s=2)
+    axes = figure.axes
+    assert labels(axes) == ["Queue (kB)", "Goodput (Mbit/s)", "RTT (ms)", "Jain's index"]
+    assert axes[0].get_title(loc="left") == "Queue of s1-eth3, marking from K = 3,028 B"
+    np.testing.assert_allclose(axes[0].lines[0].get_ydata(), run.queue_bytes / 1e3)
+    np.testing.assert_allclose(axes[0].lines[1].get_ydata(), 3.028)
+    np.testing.assert_allclose([line.get_ydata() for line in axes[1].lines], run.goodput_bps / 1e6)
+    np.testing.assert_allclose(axes[2].lines[1].get_ydata(), run.srtt_us[1] / 1e3)
+    assert [text.get_text() for text in axes[1].get_legend().get_texts()] == ["h1 to h3", "h2 to h4"]
+    assert axes[3].get_xlim() == (0, 10)
+    for ax in axes[:3]:
+        assert ax.get_ylim()[0] == 0
+
+
+def test_run_without_marking_has_no_k() -> None:
+    figure = plots.run_figure(dataclasses.replace(a_series(), k_bytes=None), "t", [])
+    assert len(figure.axes[0].lines) == 1 and figure.axes[0].get_title(loc="left") == "Queue of s1-eth3"
+
+
+def test_many_flows_are_thin_with_their_mean() -> None:
+    run = a_series(flows=16)
+    figure = plots.run_figure(run, "t", ["x"] * 16)
+    assert len(figure.axes[1].lines) == 17
+    np.testing.assert_allclose(figure.axes[1].lines[-1].get_ydata(), run.goodput_bps.mean(axis=0) / 1e6)
+    assert [text.get_text() for text in figure.axes[1].get_legend().get_texts()] == ["each of 16 flows", "their mean"]
+
+
+def test_units_follow_the_values() -> None:
+    fast = a_series(rate_bps=10**10)
+    assert labels(plots.run_figure(fast, "t", []).axes)[1:3] == ["Goodput (Gbit/s)", "RTT (us)"]
+
+
+def test_a_run_without_data_is_drawn_empty(tmp_path: Path) -> None:
+    empty = series(synthetic.tables(), S, Window(0, S), 10)
+    plots.save(plots.run_figure(empty, "nothing", []), tmp_path / "x.png")
+    plots.save(plots.demo_figure([plots.Case("nothing", {"dctcp": [empty]})]), tmp_path / "y.png")
+
+
+def test_demo_figure() -> None:
+    cases = [a_case(), a_case("dumbbell-1g", nv=6000)]
+    figure = plots.demo_figure(cases, "digest 1234")
+    grid = np.array(figure.axes).reshape(2, 5)
+    assert [ax.get_title(loc="left") for ax in grid[0][1:]] == [
+        "Bottleneck queue",
+        "Goodput, all flows",
+        "Smoothed RTT",
+        "Fairness",
+    ]
+    assert [text.get_text() for text in grid[1][0].texts] == ["dumbbell-1g", "10 Mbit/s"]
+    assert labels(list(grid[0][1:])) == ["Queue (kB)", "Goodput (Mbit/s)", "RTT (ms)", "Jain's index"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["DCTCP", "CUBIC", "TCP NV"]
+    assert len(figure.legends) == 1 and figure.get_supxlabel() == "digest 1234"
+    dctcp, cubic = grid[0][2].lines
+    assert (dctcp.get_color(), cubic.get_color()) == (controllers.find("dctcp").color, controllers.find("cubic").color)
+    totals = np.array([run.goodput_bps.sum(axis=0) for run in cases[0].runs["cubic"]]) / 1e6
+    np.testing.assert_allclose(cubic.get_ydata(), totals.mean(axis=0))
+
+
+def test_panels_whose_lines_lie_far_apart_are_logarithmic() -> None:
+    far, near = (plots.demo_figure([case]).axes[1] for case in (a_case(), a_case(dctcp=6000, nv=12000)))
+    assert (far.get_yscale(), near.get_yscale()) == ("symlog", "linear")
+    assert far.get_ylim()[0] == 0, "an empty queue is on the axis"
+
+
+def test_a_case_without_runs_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="no runs"):
+        plots.demo_figure([plots.Case("x", {})])
+
+
+def test_band_is_students() -> None:
+    """1, 2, 3: standard deviation 1, so 4.303 / sqrt(3); with a value missing 12.706 x 0.7071 / sqrt(2); one value: none."""
+    values = np.array([[1.0, 1.0, 1.0, np.nan], [2.0, 2.0, np.nan, np.nan], [3.0, np.nan, np.nan, np.nan]])
+    mean, half = plots.band(values)
+    np.testing.assert_allclose(mean, [2, 1.5, 1, np.nan])
+    np.testing.assert_allclose(half[:3], [4.303 / np.sqrt(3), 12.706 * np.sqrt(0.5) / np.sqrt(2), 0])
+    many = np.vstack([np.arange(100.0), np.arange(100.0)]).T
+    np.testing.assert_allclose(plots.band(many)[1], 1.96 * np.std(np.arange(100.0), ddof=1) / 10)
+
+
+def test_plot_of_a_result_on_disk(tmp_path: Path) -> None:
+    result = synthetic.result(tmp_path / "run")
+    path = plots.plot_result(result)
+    assert path == result.path / "plot.png"
+    image = imread(path)
+    assert image.shape[0] > 800 and image.shape[1] > 800 and image.std() > 0.02
+    first = path.read_bytes()
+    assert plots.plot_result(result, tmp_path / "again.png").read_bytes() == first, "the same result, the same picture"
+
+
+def test_a_result_without_a_spec_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="no spec"):
+        plots.plot_result(synthetic.result(tmp_path / "run", spec=None))
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    figure = plots.run_figure(a_series(), "t", [])
+    (tmp_path / "x.png.partial").symlink_to("/dev/full")
+    with pytest.raises(TestbedError, match=r"cannot write .*x\.png: No space left"):
+        plots.save(figure, tmp_path / "x.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_state_is_left_in_matplotlib() -> None:
+    """No pyplot, no settings."""
+    script = """
+import sys; sys.path.insert(0, sys.argv[1])
+import matplotlib, synthetic, io
+from dc_gym import plots
+from dc_gym.metrics import Window, series
+assert "matplotlib.figure" not in sys.modules, "imported before anything is drawn"
+settings = lambda: {key: dict.__getitem__(matplotlib.rcParams, key) for key in matplotlib.rcParams}  # without choosing a backend
+before = settings()
+plots.demo_figure([plots.Case("x", {"nv": [series(synthetic.run(), 10**10, Window(0, 10**10))]})]).savefig(io.BytesIO())
+assert settings() == before
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script, str(Path(__file__).parent)], check=True)
+
+
+def test_registered_controllers_have_colours_of_their_own() -> None:
+    known = [controllers.find(name) for name in controllers.names()]
+    assert len({each.color for each in known if each}) == len(known)
