@@ -180,25 +180,30 @@ def _add_list(commands: Any) -> None:
 
 
 def _add_bench(commands: Any) -> None:
-    parser = _add(
-        commands, "bench", "run a benchmark and check its bar", "dcgym bench links --json links.json", _delegate("dc_gym.bench")
-    )
+    body = _delegate("dc_gym.bench", progress=False)
+    parser = _add(commands, "bench", "run a benchmark and check its bar", "dcgym bench links --json links.json", body)
     parser.add_argument("name", metavar="NAME", help="which one; a wrong name lists them")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured here, too")
-    _add_quiet(parser)
 
 
 def _add_doctor(commands: Any) -> None:
     summary = "check that this machine can run a lab, and say what to do if not"
-    _add_quiet(_add(commands, "doctor", summary, "dcgym doctor", _delegate("dc_gym.doctor")))
+    _add(commands, "doctor", summary, "dcgym doctor", _delegate("dc_gym.doctor", progress=False))
 
 
 def _add_kernel(commands: Any) -> None:
-    parser = _add(
-        commands, "kernel", "build the lab kernel, or show the one in use", "dcgym kernel build", _delegate("dc_gym.kernel.cli")
-    )
-    parser.add_argument("action", choices=("build", "info"), help="build it if it is not there; show version, source and place")
-    _add_quiet(parser)
+    body = _delegate("dc_gym.kernel.cli", progress=False)
+    parser = _add(commands, "kernel", "build the lab kernel, or show the one in use", "dcgym kernel build --jobs 2", body)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    build = _add(actions, "build", "build the lab kernel if it is not in the cache", "dcgym kernel build --jobs 2", body)
+    source = build.add_mutually_exclusive_group()
+    source.add_argument("--source", type=Path, metavar="PATH", help="a kernel tree or tarball of yours")
+    source.add_argument("--version", metavar="VERSION", help="one of the tested versions (default: the newest of them)")
+    source.add_argument("--untested-version", metavar="VERSION", help="a version that nobody tested")
+    build.add_argument("--jobs", type=_jobs, metavar="N", help="compilers at a time (default: one a CPU)")
+    build.add_argument("--keep-source", action="store_true", help="leave the patched source beside the kernel")
+    build.add_argument("--force", action="store_true", help="build although the kernel is in the cache")
+    _add(actions, "info", "show version, source and place of the lab kernel in use", "dcgym kernel info", body)
 
 
 def _add_clean(commands: Any) -> None:

@@ -79,9 +79,11 @@ class Case:
 
 
 def load_series(result: Result, intervals: int = INTERVALS) -> Series:
-    """The series of a result on disk."""
+    """The series of a result on disk; fewer intervals if it was sampled more rarely than that, so that none is empty."""
     run_spec = _spec_of(result)
-    return series(result.tables, run_spec.time.duration_ns, Window.of(run_spec), intervals)
+    sampled_ns = max(run_spec.monitor.interval_ns, run_spec.monitor.tcp_interval_ns)
+    most = max(1, run_spec.time.duration_ns // sampled_ns)
+    return series(result.tables, run_spec.time.duration_ns, Window.of(run_spec), min(intervals, most))
 
 
 def plot_result(result: Result, path: Path | None = None) -> Path:

@@ -20,6 +20,7 @@ from rich.progress import Progress as RichBar
 __all__ = ["Bar", "Lines", "Pace", "Progress", "Quiet", "choose"]
 
 DONE = "done"
+LINE_EVERY_S = 10.0
 
 
 class Progress(Protocol):
@@ -31,7 +32,10 @@ class Progress(Protocol):
     def virtual(self, now_ns: int, total_ns: int) -> None:
         """Virtual time of traffic is at now_ns of total_ns; below 0 it has not begun."""
 
-    def note(self, text: str) -> None:
+    def advance(self, done: int, total: int) -> None:
+        """How far a phase without virtual time is, such as a build; `total` may be an estimate."""
+
+    def note(self, line: str) -> None:
         """One line that the user should see now."""
 
     def __enter__(self) -> Progress: ...
@@ -79,7 +83,10 @@ class Quiet:
     def virtual(self, now_ns: int, total_ns: int) -> None:
         pass
 
-    def note(self, text: str) -> None:
+    def advance(self, done: int, total: int) -> None:
+        pass
+
+    def note(self, line: str) -> None:
         pass
 
     def __enter__(self) -> Quiet:
@@ -95,6 +102,8 @@ class Lines(Quiet):
     def __init__(self, stream: TextIO, wall_s: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
         self._pace = Pace(wall_s)
+        self._wall_s = wall_s
+        self._said_s = wall_s()
         self._tenths = 0
 
     def phase(self, name: str) -> None:
@@ -113,8 +122,13 @@ class Lines(Quiet):
             pace = f" ({self._pace})" if str(self._pace) else ""
             self.note(f"{now_ns / 1e9:.3g} s of {total_ns / 1e9:.3g} s{pace}")
 
-    def note(self, text: str) -> None:
-        print(f"dcgym: {text}", file=self._stream, flush=True)
+    def advance(self, done: int, total: int) -> None:
+        if self._wall_s() - self._said_s >= LINE_EVERY_S:
+            self.note(f"{done} of about {total}")
+
+    def note(self, line: str) -> None:
+        self._said_s = self._wall_s()
+        print(f"dcgym: {line}", file=self._stream, flush=True)
 
     def __enter__(self) -> Lines:
         return self
@@ -144,8 +158,11 @@ class Bar(Quiet):
         state = f"{now_ns / 1e9:.3g} of {total_ns / 1e9:.3g} s  {self._pace}"
         self._bar.update(self._task, total=total_ns, completed=min(now_ns, total_ns), state=state)
 
-    def note(self, text: str) -> None:
-        self._bar.console.print(text, markup=False, highlight=False)
+    def advance(self, done: int, total: int) -> None:
+        self._bar.update(self._task, total=total, completed=min(done, total), state=f"{done} of about {total}")
+
+    def note(self, line: str) -> None:
+        self._bar.console.print(line, markup=False, highlight=False)
 
     def __enter__(self) -> Bar:
         return self

@@ -159,6 +159,8 @@ def test_spec_mistakes_are_2(folder: Path, capsys: pytest.CaptureFixture[str]) -
         (["sweep", "exp.toml", "--controllers", "nv,nv"], "twice"),
         (["sweep", "exp.toml", "--jobs", "0"], "give 1 or more"),
         (["kernel", "eat"], "eat"),
+        (["kernel"], "ACTION"),
+        (["kernel", "build", "--source", "x", "--version", "6"], "not allowed with"),
         (["list", "pets"], "pets"),
     ],
 )
@@ -205,7 +207,10 @@ def test_delegated_commands(folder: Path, module: Any) -> None:
     args = seen["sweep"][0]
     assert (args.seeds, args.controllers, args.jobs, args.overrides, args.force) == ([2, 3, 4], ["nv", "bbr"], 2, [], False)
     assert (seen["bench"][0].name, seen["bench"][0].json) == ("links", None)
-    assert seen["kernel.cli"][0].action == "info"
+    assert seen["kernel.cli"][0].action == "info" and seen["kernel.cli"][1] == ()
+    assert cli.main(["kernel", "build", "--jobs", "2", "--source", "linux.tar.xz"]) == 1
+    args = seen["kernel.cli"][0]
+    assert (args.action, args.jobs, args.source, args.version, args.force) == ("build", 2, Path("linux.tar.xz"), None, False)
     assert (seen["clean"][0].folders, seen["clean"][0].cache, seen["clean"][1]) == ([Path("a"), Path("b")], True, ())
 
 
@@ -273,6 +278,16 @@ def test_lines_tell_phase_speed_and_rest() -> None:
     assert lines[2] == "dcgym: 1 s of 10 s (2x real time, 4.5 s to go)"
     assert lines[-2:] == ["dcgym: 10 s of 10 s (2x real time, 0 s to go)", "dcgym: hello"]
     assert len(lines) == 13
+
+
+def test_long_work_gets_a_line_now_and_then() -> None:
+    stream, wall = io.StringIO(), Wall()
+    shown = progress.Lines(stream, wall)
+    shown.phase("compile")
+    for done in range(100):
+        wall.now_s += 0.3
+        shown.advance(done, 100)
+    assert stream.getvalue().splitlines()[1:] == ["dcgym: 33 of about 100", "dcgym: 67 of about 100"]
 
 
 def test_a_second_run_starts_afresh() -> None:

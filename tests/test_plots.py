@@ -127,6 +127,13 @@ def test_plot_of_a_result_on_disk(tmp_path: Path) -> None:
     assert plots.plot_result(result, tmp_path / "again.png").read_bytes() == first, "the same result, the same picture"
 
 
+def test_rare_samples_leave_no_gaps(tmp_path: Path) -> None:
+    rare = synthetic.run(interval_ns=S)
+    spec = synthetic.result(tmp_path / "run", rare).manifest["spec"] | {"monitor": {"interval": "1s"}}
+    found = plots.load_series(synthetic.result(tmp_path / "again", rare, spec=spec))
+    assert len(found.t_s) == 10 and np.isfinite(found.queue_bytes).all() and np.isfinite(found.srtt_us).all()
+
+
 def test_a_result_without_a_spec_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="no spec"):
         plots.plot_result(synthetic.result(tmp_path / "run", spec=None))
