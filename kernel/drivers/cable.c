@@ -25,7 +25,6 @@
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <net/rtnetlink.h>
-#include <net/sch_generic.h>
 
 #define DRV_NAME "cable"
 #define CABLE_RATE_DEFAULT (10ull * 1000 * 1000 * 1000)
@@ -135,16 +134,11 @@ static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct cable *cable = netdev_priv(dev);
 	u64 now_ps = ktime_get_ns() * PSEC_PER_NSEC;
-	struct Qdisc *qdisc;
 	bool first;
 
 	/* A frame that waited is handed over at the first whole nanosecond after the transmitter became
 	 * free: less than a nanosecond late is not late, or fractions would add up.
 	 */
-	if (unlikely(now_ps < cable->free_at_ps)) {
-		cable_stop_until_free(cable);
-		return NETDEV_TX_BUSY;
-	}
 	if (eth_skb_pad(skb))
 		return NETDEV_TX_OK;
 	if (now_ps - cable->free_at_ps >= (u64)PSEC_PER_NSEC)
@@ -161,13 +155,7 @@ static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 		hrtimer_start(&cable->arrival_timer, ns_to_ktime(cable_cb(skb)->arrival_ns),
 			      HRTIMER_MODE_ABS_SOFT);
 
-	/* Where nothing waits the queue may stay open, which saves the timer: a frame that comes too
-	 * early is sent back above, stops the queue then, and counts in the backlog meanwhile. Only plain
-	 * FIFOs may: RED and others decide by the backlog of an inner queue, which would miss that frame.
-	 */
-	qdisc = rcu_dereference_bh(netdev_get_tx_queue(dev, 0)->qdisc);
-	if (qdisc_qlen(qdisc) || !(qdisc->flags & TCQ_F_CAN_BYPASS))
-		cable_stop_until_free(cable);
+	cable_stop_until_free(cable);
 	return NETDEV_TX_OK;
 }
 
