@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of tgen that need no network: timers, logs, frames, offered load, the activity cells. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "state_matrix.h"
+#include "tgen_activity.h"
+#include "tgen_log.h"
+#include "tgen_run.h"
+#include "tgen_timers.h"
+#include "tgen_warm.h"
+
+/* What tgen_flow.c asks of the loop, which is not under test here. */
+int run_watch(struct run *run, int fd, uint32_t events, enum watch kind, uint32_t number)
+{
+	(void)run, (void)fd, (void)events, (void)kind, (void)number;
+	return 0;
+}
+
+int run_fault(struct run *run, int rc, const char *format, ...)
+{
+	(void)run, (void)format;
+	return rc;
+}
+
+int64_t run_now(struct run *run)
+{
+	(void)run;
+	return 0;
+}
+
+/* --- timers ------------------------------------------------------------------------------------------ */
+
+static void timers_come_in_order(void **state)
+{
+	enum { COUNT = 5000 };
+	struct timer last = { .at = -1 };
+	struct timers t;
+	uint64_t random = 1;
+
+	(void)state;
+	assert_int_equal(timers_init(&t, COUNT), 0);
+	for (unsigned i = 0; i < COUNT; i++) {
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		assert_int_equal(timers_add(&t, (struct timer){ (int64_t)(random >> 33) % 100,
+								(random >> 40) % 5, i }),
+				 0);
+	}
+	assert_int_equal(timers_add(&t, last), -ENOSPC);
+	for (unsigned i = 0; i < COUNT; i++) {
+		struct timer first = t.heap[0];
+
+		assert_true(first.at > last.at || (first.at == last.at && first.kind > last.kind) ||
+			    (first.at == last.at && first.kind == last.kind && first.flow > last.flow));
+		last = first;
+		timers_drop_first(&t);
+	}
+	assert_int_equal(t.count, 0);
+	timers_free(&t);
+}
+
+/* --- an application with a rate ---------------------------------------------------------------------- */
+
+static void offers_no_more_than_its_rate(void **state)
+{
+	static const uint64_t rates[] = { 1, 1000, 7777777, 10000000, 100000000, 1000000000, 40000000000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		const struct flow_spec spec = { .rate_bps = rates[i], .size_bytes = 10000000 };
+		uint64_t queued = 0;
+
+		assert_int_equal(offered_bytes(&spec, 0), 0);
+		while (queued < spec.size_bytes) {
+			int64_t next = offered_next(&spec, queued);
+			uint64_t more = offered_bytes(&spec, next);
+
+			assert_true(more >
+				    queued); /* each timer brings something, or the loop would never end */
+			assert_true((unsigned __int128)more * 8 * 1000000000 <=
+				    (unsigned __int128)rates[i] * (uint64_t)next);
+			assert_true(offered_bytes(&spec, next - 1) <= queued);
+			queued = more;
+		}
+		assert_int_equal(queued, spec.size_bytes);
+	}
+}
+
+static void offers_everything_without_a_rate(void **state)
+{
+	const struct flow_spec sized = { .size_bytes = 7 }, endless = { 0 };
+
+	(void)state;
+	assert_int_equal(offered_bytes(&sized, 0), 7);
+	assert_true(offered_bytes(&endless, 0) == UINT64_MAX);
+}
+
+/* --- logs -------------------------------------------------------------------------------------------- */
+
+static void log_is_renamed_when_whole(void **state)
+{
+	char dir[] = "/tmp/tgen_log_XXXXXX", block[sizeof(struct tgen_sample_record)];
+	struct tgen_log_header header = { .magic = { 'D' }, .version = 1, .record_size = sizeof(block) };
+	struct tgen_log log;
+	int fd, file;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	fd = open(dir, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(tgen_log_open(&log, fd, "x.bin", &header), 0);
+	for (int i = 0; i < 10000; i++) {
+		memset(block, i, sizeof(block));
+		assert_int_equal(tgen_log_add(&log, block), 0);
+	}
+	assert_int_equal(faccessat(fd, "x.bin", F_OK, 0), -1);
+	assert_int_equal(tgen_log_finish(&log), 0);
+	tgen_log_close(&log);
+	tgen_log_close(&log);
+	assert_int_equal(faccessat(fd, "x.bin.partial", F_OK, 0), -1);
+	file = openat(fd, "x.bin", O_RDONLY);
+	assert_int_equal(read(file, &header, sizeof(header)), sizeof(header));
+	assert_int_equal(header.count, 10000);
+	assert_int_equal(lseek(file, 0, SEEK_END), sizeof(header) + 10000 * sizeof(block));
+	assert_int_equal(pread(file, block, sizeof(block), (off_t)(sizeof(header) + 9999 * sizeof(block))),
+			 sizeof(block));
+	assert_int_equal((unsigned char)block[0], 9999 & 0xff);
+	close(file);
+	assert_int_equal(unlinkat(fd, "x.bin", 0), 0);
+	close(fd);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* --- frames ------------------------------------------------------------------------------------------ */
+
+static uint32_t ones_sum(const uint8_t *bytes, size_t len, uint32_t sum)
+{
+	for (size_t i = 0; i < len; i += 2)
+		sum += (uint32_t)bytes[i] << 8 | bytes[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+static void frame_has_a_right_ip_and_a_wrong_tcp_checksum(void **state)
+{
+	static const uint8_t src_mac[6] = { 2, 0, 0, 0, 0, 1 }, dst_mac[6] = { 2, 0, 0, 0, 0, 2 };
+	uint8_t f[WARM_FRAME_LEN];
+
+	(void)state;
+	for (unsigned port = 1; port < 65536; port += 7) {
+		struct net_end src = { inet_addr("10.0.0.1"), (uint16_t)port },
+			       dst = { inet_addr("10.0.255.254"), 5001 };
+
+		warm_frame(f, src_mac, dst_mac, src, dst);
+		assert_memory_equal(f, dst_mac, 6);
+		assert_memory_equal(f + 6, src_mac, 6);
+		assert_int_equal(f[34] << 8 | f[35], port);
+		assert_int_equal(f[47], 0x10);
+		assert_int_equal(ones_sum(f + 14, 20, 0), 0xffff);
+		assert_int_not_equal(ones_sum(f + 34, 20, ones_sum(f + 26, 8, 6 + 20)), 0xffff);
+	}
+}
+
+static void neighbours_are_read(void **state)
+{
+	struct warm_neighbour n;
+
+	(void)state;
+	assert_int_equal(
+		warm_parse_neighbour(
+			"IP address       HW type     Flags       HW address            Mask     Device\n",
+			&n),
+		-ENOENT);
+	assert_int_equal(warm_parse_neighbour("10.0.0.2  0x1  0x0  00:00:00:00:00:00  *  h1-eth0\n", &n),
+			 -ENOENT);
+	assert_int_equal(warm_parse_neighbour("10.0.0.2  0x1  0x6  02:00:00:00:00:0f  *  h1-eth0\n", &n), 0);
+	assert_int_equal(n.addr, inet_addr("10.0.0.2"));
+	assert_int_equal(n.mac[5], 15);
+	assert_string_equal(n.ifname, "h1-eth0");
+}
+
+/* --- activity ---------------------------------------------------------------------------------------- */
+
+#define ROWS 3
+struct region {
+	struct sm_header header;
+	uint64_t activity[ROWS];
+};
+
+static struct region good_region(void)
+{
+	struct region r = { .header = { .version_major = SM_VERSION_MAJOR,
+					.header_len = sizeof(struct sm_header),
+					.rows = ROWS,
+					.off_activity = sizeof(struct sm_header),
+					.total_len = sizeof(struct region) } };
+
+	memcpy(r.header.magic, SM_MAGIC, sizeof(r.header.magic));
+	return r;
+}
+
+static int open_region(const struct region *region, size_t len, struct activity *a, struct region *after)
+{
+	static const uint32_t rows[] = { 0, 2 };
+	char file[] = "/tmp/tgen_matrix_XXXXXX";
+	const char *why;
+	int fd = mkstemp(file), rc;
+
+	assert_int_equal(write(fd, region, len), len);
+	rc = activity_open(a, file, &why);
+	if (rc == 0) {
+		activity_add(a, rows, 2, 1);
+		activity_add(a, rows, 2, 1);
+		activity_add(a, rows + 1, 1, -1);
+		assert_int_equal(pread(fd, after, sizeof(*after), 0), sizeof(*after));
+	} else {
+		assert_non_null(why);
+	}
+	activity_close(a);
+	activity_close(a);
+	close(fd);
+	unlink(file);
+	return rc;
+}
+
+static void activity_counts(void **state)
+{
+	struct region region = good_region(), after;
+	struct activity a;
+
+	(void)state;
+	assert_int_equal(open_region(&region, sizeof(region), &a, &after), 0);
+	assert_int_equal(after.activity[0], 2);
+	assert_int_equal(after.activity[1], 0);
+	assert_int_equal(after.activity[2], 1);
+	activity_add(&a, NULL, 0, 1); /* closed: nothing happens */
+}
+
+static void activity_refuses_what_is_no_matrix(void **state)
+{
+	struct region bad[7], after;
+	struct activity a;
+
+	(void)state;
+	for (size_t i = 0; i < 7; i++)
+		bad[i] = good_region();
+	bad[0].header.magic[0] = 'x';
+	bad[1].header.version_major = 2;
+	bad[2].header.header_len = 8;
+	bad[3].header.rows = SM_MAX_ROWS + 1;
+	bad[4].header.off_activity = UINT64_MAX - 7;
+	bad[5].header.rows = ROWS + 1;
+	bad[6].header.total_len = sizeof(struct region) + 1;
+	for (size_t i = 0; i < 7; i++)
+		assert_int_equal(open_region(&bad[i], sizeof(bad[i]), &a, &after), -EINVAL);
+	assert_int_equal(open_region(&bad[0], 100, &a, &after), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(timers_come_in_order),
+		cmocka_unit_test(offers_no_more_than_its_rate),
+		cmocka_unit_test(offers_everything_without_a_rate),
+		cmocka_unit_test(log_is_renamed_when_whole),
+		cmocka_unit_test(frame_has_a_right_ip_and_a_wrong_tcp_checksum),
+		cmocka_unit_test(neighbours_are_read),
+		cmocka_unit_test(activity_counts),
+		cmocka_unit_test(activity_refuses_what_is_no_matrix),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
