@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * linkprobe: frames at exact times, and what became of each.
+ *
+ *     linkprobe ADDRESS RECEIVER SENDERS PORTS
+ *
+ *     ADDRESS   IPv4 address of the receiver, the same for all senders
+ *     RECEIVER  its network namespace: a path
+ *     SENDERS   namespaces of the senders, joined by ','
+ *     PORTS     where to sample the backlog: NAMESPACE:DEVICE, joined by ','
+ *
+ * Standard input has one schedule after the other, rows in order of time, each ended by a line `run`:
+ *
+ *     t_ns,sender,length,ect,seq
+ *
+ * At t_ns after the start sender (0, 1, ...) sends a frame of `length` bytes, header and payload, ECN-capable
+ * or not. With length 0 the row is a sample of all ports' backlogs. When the last row is done, the answer:
+ *
+ *     start,T                 CLOCK_MONOTONIC of t_ns = 0
+ *     d,SEQ,T                 departure: the frame was handed to the transmitter
+ *     a,SEQ,T,ECN,LENGTH      arrival at the receiver, and the two ECN bits that it came with
+ *     b,T,BYTES,...           backlog of each port
+ *     end
+ *
+ * Times are ns after the start. On virtual time nothing here takes time: there is no clock read and no
+ * failing system call between the first row and the last. Frames are UDP, and not of a packet socket, because
+ * a packet socket's send fails when the queue drops, which costs time; for departures and arrivals the
+ * kernel's own timestamps are read after the run, so both sockets' buffers must hold them all.
+ *
+ * Built from this file, monitors/nl.c and monitors/qdisc.c.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/errqueue.h>
+#include <linux/net_tstamp.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nl.h"
+#include "qdisc.h"
+
+#define NSEC_PER_SEC 1000000000ll
+#define LEAD_NS      1000000ll /* from reading a schedule to its start */
+#define MAX_SENDERS  64
+#define MAX_PORTS    64
+#define MAX_ROWS     262144
+#define HEADERS_LEN  42 /* Ethernet, IPv4, UDP */
+#define FRAME_MIN    60
+#define FRAME_MAX    1514
+#define UDP_PORT     7000
+#define BUFFER_BYTES (256 << 20)
+#define BATCH        64
+#define CONTROL_LEN  256
+
+struct row {
+	int64_t t_ns;
+	unsigned int sender, length, ect, seq;
+};
+
+/* What every frame carries. */
+struct tag {
+	uint32_t run, seq;
+};
+
+struct sender {
+	int fd;
+	uint32_t sent;      /* since the socket was made: the kernel numbers its timestamps so */
+	uint32_t run_first; /* value of `sent` when the run began */
+	uint32_t *seqs;     /* of the run's frames */
+};
+
+struct port {
+	char netns[108], ifname[16];
+	int sock; /* index into socks */
+	int ifindex;
+};
+
+struct sock {
+	struct nl_sock nl;
+	const char *netns;
+};
+
+struct probe {
+	struct sockaddr_in to;
+	int receiver;
+	struct sender senders[MAX_SENDERS];
+	struct port ports[MAX_PORTS];
+	struct sock socks[MAX_PORTS];
+	int nr_senders, nr_ports, nr_socks;
+	struct row *rows;
+	uint32_t *backlogs; /* nr_ports for each sample of the run */
+	size_t nr_rows, nr_samples;
+	uint32_t run;
+	int64_t start_ns, real_minus_mono;
+};
+
+struct batch {
+	struct mmsghdr msgs[BATCH];
+	struct iovec iov[BATCH];
+	union {
+		struct cmsghdr align;
+		unsigned char data[CONTROL_LEN];
+	} control[BATCH];
+	struct tag tags[BATCH];
+};
+
+static int fail(const char *what, const char *which)
+{
+	fprintf(stderr, "linkprobe: %s %s: %s\n", what, which, strerror(errno));
+	return -1;
+}
+
+static int bad(const char *what, const char *which)
+{
+	fprintf(stderr, "linkprobe: %s: '%s'\n", what, which);
+	return -1;
+}
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* A clock read takes time: the wall clock's falls in the middle of two others. */
+static int64_t real_minus_mono(void)
+{
+	int64_t before = clock_ns(CLOCK_MONOTONIC), real = clock_ns(CLOCK_REALTIME);
+
+	return real - (before + clock_ns(CLOCK_MONOTONIC)) / 2;
+}
+
+static void sleep_until(int64_t t_ns)
+{
+	struct timespec ts = { .tv_sec = t_ns / NSEC_PER_SEC, .tv_nsec = t_ns % NSEC_PER_SEC };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+static int set_option(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+static int enter(const char *netns)
+{
+	int rc, fd = open(netns, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return fail("open namespace", netns);
+	rc = setns(fd, CLONE_NEWNET);
+	close(fd);
+	return rc ? fail("enter namespace", netns) : 0;
+}
+
+static int udp_socket(const char *netns, int timestamps)
+{
+	int fd;
+
+	if (enter(netns))
+		return -1;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail("make a socket in", netns);
+	if (set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES) ||
+	    set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES) ||
+	    set_option(fd, SOL_SOCKET, SO_TIMESTAMPING, timestamps | SOF_TIMESTAMPING_SOFTWARE)) {
+		close(fd);
+		return fail("set options of a socket in", netns);
+	}
+	return fd;
+}
+
+static int open_receiver(struct probe *p, const char *netns)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(UDP_PORT) };
+
+	p->receiver = udp_socket(netns, SOF_TIMESTAMPING_RX_SOFTWARE);
+	if (p->receiver < 0)
+		return -1;
+	if (set_option(p->receiver, IPPROTO_IP, IP_RECVTOS, 1) ||
+	    bind(p->receiver, (struct sockaddr *)&any, sizeof(any)))
+		return fail("bind in", netns);
+	return 0;
+}
+
+static int open_senders(struct probe *p, char *list)
+{
+	const int timestamps =
+		SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;
+	char *netns, *rest = NULL;
+
+	for (netns = strtok_r(list, ",", &rest); netns; netns = strtok_r(NULL, ",", &rest)) {
+		struct sender *s = &p->senders[p->nr_senders];
+
+		if (p->nr_senders == MAX_SENDERS)
+			return bad("too many senders", netns);
+		s->fd = udp_socket(netns, timestamps);
+		s->seqs = calloc(MAX_ROWS, sizeof(*s->seqs));
+		if (s->fd < 0 || !s->seqs)
+			return -1;
+		p->nr_senders++;
+	}
+	return 0;
+}
+
+/* One netlink socket a namespace, whatever the number of ports in it. */
+static int sock_of(struct probe *p, const char *netns)
+{
+	int rc, i;
+
+	for (i = 0; i < p->nr_socks; i++)
+		if (!strcmp(p->socks[i].netns, netns))
+			return i;
+	rc = nl_open(&p->socks[i].nl, netns);
+	if (rc) {
+		errno = -rc;
+		return fail("open netlink in", netns);
+	}
+	p->socks[i].netns = netns;
+	return p->nr_socks++;
+}
+
+static int open_ports(struct probe *p, char *list)
+{
+	char *word, *rest = NULL;
+
+	for (word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		struct port *port = &p->ports[p->nr_ports];
+
+		if (p->nr_ports == MAX_PORTS)
+			return bad("too many ports", word);
+		if (sscanf(word, "%107[^:]:%15[^:]", port->netns, port->ifname) != 2)
+			return bad("not NAMESPACE:DEVICE", word);
+		port->sock = sock_of(p, port->netns);
+		if (port->sock < 0)
+			return -1;
+		port->ifindex = nl_ifindex(&p->socks[port->sock].nl, port->ifname);
+		if (port->ifindex < 0)
+			return bad("no such device", word);
+		p->nr_ports++;
+	}
+	return 0;
+}
+
+static bool row_ok(const struct probe *p, const struct row *row, const char *line)
+{
+	if (p->nr_rows && row->t_ns < row[-1].t_ns)
+		return bad("not in order of time", line), false;
+	if (row->length && (row->length < FRAME_MIN || row->length > FRAME_MAX))
+		return bad("length is not in 60 .. 1514", line), false;
+	if ((int)row->sender >= p->nr_senders)
+		return bad("no such sender", line), false;
+	return true;
+}
+
+/* 1: a schedule was read; 0: there are no more. */
+static int read_schedule(struct probe *p)
+{
+	char line[128];
+
+	p->nr_rows = 0;
+	while (fgets(line, sizeof(line), stdin)) {
+		struct row *row = &p->rows[p->nr_rows];
+
+		line[strcspn(line, "\n")] = '\0';
+		if (!strcmp(line, "run"))
+			return 1;
+		if (p->nr_rows == MAX_ROWS)
+			return bad("too many rows", line);
+		if (sscanf(line, "%" SCNd64 ",%u,%u,%u,%u", &row->t_ns, &row->sender, &row->length, &row->ect,
+			   &row->seq) != 5)
+			return bad("not t_ns,sender,length,ect,seq", line);
+		if (!row_ok(p, row, line))
+			return -1;
+		p->nr_rows++;
+	}
+	return p->nr_rows ? bad("a schedule without its", "run") : 0;
+}
+
+static int send_frame(struct probe *p, const struct row *row)
+{
+	static unsigned char payload[FRAME_MAX];
+	struct sender *s = &p->senders[row->sender];
+	struct tag tag = { .run = p->run, .seq = row->seq };
+	struct iovec iov = { payload, row->length - HEADERS_LEN };
+	unsigned char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct cmsghdr *c = (struct cmsghdr *)control;
+	struct msghdr msg = {
+		.msg_name = &p->to,
+		.msg_namelen = sizeof(p->to),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int tos = row->ect ? IPTOS_ECN_ECT0 : IPTOS_ECN_NOT_ECT;
+
+	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+			       .cmsg_level = IPPROTO_IP,
+			       .cmsg_type = IP_TOS };
+	memcpy(CMSG_DATA(c), &tos, sizeof(tos));
+	memcpy(payload, &tag, sizeof(tag));
+	if (sendmsg(s->fd, &msg, 0) < 0)
+		return fail("send", "a frame");
+	s->seqs[s->sent++ - s->run_first] = row->seq;
+	return 0;
+}
+
+struct visit {
+	const struct probe *p;
+	int sock;
+	uint32_t *backlogs;
+};
+
+static int visit_qdisc(const unsigned char *payload, size_t len, void *arg)
+{
+	const struct visit *v = arg;
+	struct qdisc q;
+	int rc = qdisc_parse(payload, len, &q);
+
+	if (rc)
+		return rc;
+	for (int i = 0; i < v->p->nr_ports; i++)
+		if (v->p->ports[i].sock == v->sock && v->p->ports[i].ifindex == q.ifindex &&
+		    q.place == QDISC_ROOT)
+			v->backlogs[i] = q.backlog_bytes;
+	return 0;
+}
+
+static int sample(struct probe *p)
+{
+	struct visit v = { .p = p, .backlogs = p->backlogs + p->nr_samples * (size_t)p->nr_ports };
+
+	for (v.sock = 0; v.sock < p->nr_socks; v.sock++) {
+		int rc = nl_dump_qdiscs(&p->socks[v.sock].nl, visit_qdisc, &v);
+
+		if (rc) {
+			errno = -rc;
+			return fail("read the queues of", p->socks[v.sock].netns);
+		}
+	}
+	p->nr_samples++;
+	return 0;
+}
+
+static int play(struct probe *p)
+{
+	int64_t now_ns = -1;
+
+	p->run++;
+	p->nr_samples = 0;
+	for (int i = 0; i < p->nr_senders; i++)
+		p->senders[i].run_first = p->senders[i].sent;
+	p->start_ns = (clock_ns(CLOCK_MONOTONIC) / LEAD_NS + 2) * LEAD_NS;
+	for (size_t i = 0; i < p->nr_rows; i++) {
+		const struct row *row = &p->rows[i];
+
+		if (row->t_ns != now_ns)
+			sleep_until(p->start_ns + row->t_ns);
+		now_ns = row->t_ns;
+		if (row->length ? send_frame(p, row) : sample(p))
+			return -1;
+	}
+	return 0;
+}
+
+static int receive_batch(int fd, int flags, struct batch *b)
+{
+	for (int i = 0; i < BATCH; i++) {
+		b->iov[i] = (struct iovec){ &b->tags[i], sizeof(b->tags[i]) };
+		b->msgs[i].msg_hdr = (struct msghdr){
+			.msg_iov = &b->iov[i],
+			.msg_iovlen = 1,
+			.msg_control = &b->control[i],
+			.msg_controllen = CONTROL_LEN,
+		};
+	}
+	return recvmmsg(fd, b->msgs, BATCH, flags | MSG_DONTWAIT | MSG_TRUNC, NULL);
+}
+
+static const void *control_data(struct msghdr *msg, int level, int type)
+{
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
+		if (c->cmsg_level == level && c->cmsg_type == type)
+			return CMSG_DATA(c);
+	return NULL;
+}
+
+static int64_t stamp_of(const struct probe *p, struct msghdr *msg)
+{
+	const void *data = control_data(msg, SOL_SOCKET, SCM_TIMESTAMPING);
+	struct scm_timestamping stamps;
+
+	if (!data)
+		return -1;
+	memcpy(&stamps, data, sizeof(stamps));
+	return stamps.ts[0].tv_sec * NSEC_PER_SEC + stamps.ts[0].tv_nsec - p->real_minus_mono - p->start_ns;
+}
+
+static void print_departure(const struct probe *p, const struct sender *s, struct msghdr *msg)
+{
+	const void *data = control_data(msg, IPPROTO_IP, IP_RECVERR);
+	struct sock_extended_err err;
+	uint32_t nr;
+
+	if (!data)
+		return;
+	memcpy(&err, data, sizeof(err));
+	nr = err.ee_data - s->run_first;
+	if (err.ee_origin == SO_EE_ORIGIN_TIMESTAMPING && nr < s->sent - s->run_first)
+		printf("d,%u,%" PRId64 "\n", s->seqs[nr], stamp_of(p, msg));
+}
+
+static void print_arrival(const struct probe *p, const struct tag *tag, struct msghdr *msg, unsigned int len)
+{
+	const unsigned char *tos = control_data(msg, IPPROTO_IP, IP_TOS);
+
+	if (tag->run == p->run)
+		printf("a,%u,%" PRId64 ",%d,%u\n", tag->seq, stamp_of(p, msg),
+		       tos ? *tos & IPTOS_ECN_MASK : -1, len + HEADERS_LEN);
+}
+
+static int print_departures(const struct probe *p, const struct sender *s)
+{
+	static struct batch b;
+	int n;
+
+	do {
+		n = receive_batch(s->fd, MSG_ERRQUEUE, &b);
+		for (int i = 0; i < n; i++)
+			print_departure(p, s, &b.msgs[i].msg_hdr);
+	} while (n == BATCH);
+	return n < 0 && errno != EAGAIN ? fail("read", "departures") : 0;
+}
+
+static int print_arrivals(const struct probe *p)
+{
+	static struct batch b;
+	int n;
+
+	do {
+		n = receive_batch(p->receiver, 0, &b);
+		for (int i = 0; i < n; i++)
+			print_arrival(p, &b.tags[i], &b.msgs[i].msg_hdr, b.msgs[i].msg_len);
+	} while (n == BATCH);
+	return n < 0 && errno != EAGAIN ? fail("read", "arrivals") : 0;
+}
+
+static void print_backlogs(const struct probe *p)
+{
+	const uint32_t *bytes = p->backlogs;
+
+	for (size_t i = 0; i < p->nr_rows; i++) {
+		if (p->rows[i].length)
+			continue;
+		printf("b,%" PRId64, p->rows[i].t_ns);
+		for (int port = 0; port < p->nr_ports; port++)
+			printf(",%u", *bytes++);
+		putchar('\n');
+	}
+}
+
+static int answer(const struct probe *p)
+{
+	printf("start,%" PRId64 "\n", p->start_ns);
+	for (int i = 0; i < p->nr_senders; i++)
+		if (print_departures(p, &p->senders[i]))
+			return -1;
+	if (print_arrivals(p))
+		return -1;
+	print_backlogs(p);
+	printf("end\n");
+	return fflush(stdout);
+}
+
+static int open_all(struct probe *p, char **argv)
+{
+	/* For its exact timers: others are late by their slack, which is 1 ns at least. */
+	const struct sched_param priority = { .sched_priority = 1 };
+
+	p->to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(UDP_PORT) };
+	if (inet_pton(AF_INET, argv[1], &p->to.sin_addr) != 1)
+		return bad("not an IPv4 address", argv[1]);
+	if (open_receiver(p, argv[2]) || open_senders(p, argv[3]) || open_ports(p, argv[4]))
+		return -1;
+	p->rows = calloc(MAX_ROWS, sizeof(*p->rows));
+	p->backlogs = calloc(MAX_ROWS, sizeof(*p->backlogs) * (size_t)(p->nr_ports ? p->nr_ports : 1));
+	if (!p->rows || !p->backlogs)
+		return fail("allocate", "the schedule");
+	if (sched_setscheduler(0, SCHED_FIFO, &priority))
+		return fail("become", "SCHED_FIFO");
+	p->real_minus_mono = real_minus_mono();
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct probe probe;
+	int rc;
+
+	if (argc != 5) {
+		fprintf(stderr, "usage: linkprobe ADDRESS RECEIVER SENDERS PORTS\n");
+		return 2;
+	}
+	if (open_all(&probe, argv))
+		return 1;
+	while ((rc = read_schedule(&probe)) > 0)
+		if (play(&probe) || answer(&probe))
+			return 1;
+	return rc < 0 ? 2 : 0;
+}
