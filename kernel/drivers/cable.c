@@ -8,8 +8,8 @@
  * delay; there is no loss, no reordering and no other queue.
  *
  * Lengths are frame bytes as skb->len has them at an Ethernet device: header and payload, at least
- * 60, without FCS, preamble and gap. Time is kept in picoseconds, so that rates with a serialization
- * time that is no whole number of nanoseconds do not drift; timers round up to the next nanosecond.
+ * 60, without FCS, preamble and gap. Time is kept in picoseconds and what they miss is carried on, so
+ * that a train of frames does not drift at any rate; timers round up to the next nanosecond.
  *
  * A frame belongs to its sender's socket until its transmission starts (skb_orphan), as with a NIC
  * that completes at once: TCP small queues and SO_SNDBUF see the host's queue, and nothing beyond.
@@ -36,7 +36,8 @@ struct cable {
 	struct net_device __rcu *peer;
 	u64 rate_bps;
 	u64 delay_ns;
-	u64 free_at_ps;		      /* when the last bit of the last frame leaves */
+	u64 free_at_ps;		      /* when the last bit of the last frame leaves, rounded up, */
+	u64 ahead;		      /* and how much sooner that really is, in ps / rate_bps */
 	struct sk_buff_head flight;   /* frames on their way, in order of arrival */
 	u64 flight_bytes;
 	u64 lost_packets, lost_bytes; /* frames that found no peer, or one that was down */
@@ -130,6 +131,16 @@ static void cable_scrub(struct sk_buff *skb)
 	skb->priority = 0;
 }
 
+/* The transmitter serializes a frame from free_at_ps on. */
+static void cable_occupy(struct cable *cable, unsigned int len)
+{
+	u64 length = len * 8ull * PSEC_PER_SEC - cable->ahead;
+	u64 ps = div64_u64(length + cable->rate_bps - 1, cable->rate_bps);
+
+	cable->ahead = ps * cable->rate_bps - length;
+	cable->free_at_ps += ps;
+}
+
 static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct cable *cable = netdev_priv(dev);
@@ -141,9 +152,11 @@ static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 	 */
 	if (eth_skb_pad(skb))
 		return NETDEV_TX_OK;
-	if (now_ps - cable->free_at_ps >= (u64)PSEC_PER_NSEC)
+	if (now_ps - cable->free_at_ps >= (u64)PSEC_PER_NSEC) {
 		cable->free_at_ps = now_ps;
-	cable->free_at_ps += div64_u64(skb->len * 8ull * PSEC_PER_SEC, cable->rate_bps);
+		cable->ahead = 0;
+	}
+	cable_occupy(cable, skb->len);
 
 	dev_sw_netstats_tx_add(dev, 1, skb->len);
 	cable_scrub(skb);
@@ -311,8 +324,10 @@ static int cable_configure(struct cable *cable, struct nlattr *data[], struct ne
 		}
 		cable->delay_ns = delay_ns;
 	}
-	if (data[IFLA_CABLE_RATE])
+	if (data[IFLA_CABLE_RATE]) {
 		cable->rate_bps = nla_get_u64(data[IFLA_CABLE_RATE]);
+		cable->ahead = 0;
+	}
 	return 0;
 }
 
