@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A private apt: packages of any suite of the configured mirror, fetched and verified without root, installed nowhere.
+
+The machine's own apt configuration (proxies, certificates, mirrors) is read first and then overridden where apt keeps
+its state: its lists, its cache and, if asked, its sources. Nothing of the system is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from dc_gym.errors import KernelError, TestbedError
+from dc_gym.kernel.cache import locked, make_folder
+
+KEYRINGS = ("/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp")
+NETWORK_TROUBLE = re.compile(
+    r"could not resolve|temporary failure resolving|could not connect|unable to connect|network is unreachable"
+    r"|connection (timed out|failed|refused)|cannot initiate the connection|no route to host",
+    re.IGNORECASE,
+)
+HOOKS = ("APT::Update::Pre-Invoke", "APT::Update::Post-Invoke", "APT::Update::Post-Invoke-Success", "DPkg::Post-Invoke")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A version of a package that some suite has."""
+
+    package: str
+    version: str
+    sha256: str
+    """Of the .deb, from the signed index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Where the machine gets its packages from."""
+
+    main: str
+    security: str | None
+
+
+def run(
+    argv: Sequence[str], error: type[TestbedError] = TestbedError, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> str:
+    """Output of a command; `error` with its last words when it fails."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", env=env, cwd=cwd, stdin=subprocess.DEVNULL)
+    except OSError as failed:
+        raise error(f"{argv[0]}: {failed.strerror}") from failed
+    if done.returncode != 0:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no message"]
+        raise error(f"{' '.join(map(str, argv[:4]))} failed ({done.returncode}): {last[0]}")
+    return done.stdout
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Apt:
+    """apt on a state of its own in `folder`. `sources` are its source lines; None means those of the machine."""
+
+    def __init__(self, folder: Path, sources: str | None, remedy: str) -> None:
+        self._folder = folder
+        self._sources = sources
+        self._remedy = remedy
+        self._trouble = ""
+        if shutil.which("apt-get") is None:
+            raise KernelError(f"this machine has no apt-get, which fetches packages of the distribution: {remedy}")
+
+    def update(self) -> None:
+        """Fetches the lists. A suite that does not exist (any more) is no error: what counts is what is on offer after it."""
+        with locked(self._folder / "lock"):
+            self._write_config()
+            done = self._apt("apt-get", "update")
+        lines = (done.stdout + done.stderr).splitlines()
+        said = [line for line in lines if line.startswith(("E:", "W:", "Err:"))]
+        if done.returncode != 0 or said:
+            self._trouble = next(
+                (line for line in lines if NETWORK_TROUBLE.search(line)), said[0] if said else "apt-get update failed"
+            )
+
+    def offers(self, package: str) -> list[Offer]:
+        """All versions of a package on offer; KernelError if that is because the archive cannot be reached."""
+        text = self._apt("apt-cache", "show", "--all-versions", package).stdout
+        found = []
+        for record in text.split("\n\n"):
+            fields = {match[1]: match[2] for match in re.finditer(r"^(Version|SHA256|Filename): (.+)$", record, re.MULTILINE)}
+            if "Filename" in fields and "SHA256" in fields:
+                found.append(Offer(package, fields["Version"], fields["SHA256"]))
+        if not found and NETWORK_TROUBLE.search(self._trouble):
+            raise KernelError(
+                f"the package archive cannot be reached ({self._trouble.strip()}): check the network, or {self._remedy}"
+            )
+        return found
+
+    def candidate(self, package: str) -> Offer:
+        """The version that apt would install."""
+        policy = self._apt("apt-cache", "policy", package).stdout
+        match = re.search(r"^\s*Candidate: (\S+)$", policy, re.MULTILINE)
+        offers = self.offers(package)
+        for offer in offers:
+            if match is not None and offer.version == match[1]:
+                return offer
+        if match is None or match[1] == "(none)" or not offers:
+            raise KernelError(f"package {package} is not on offer here ({self._trouble or 'no suite has it'}): {self._remedy}")
+        return offers[0]  # an installed version that no suite has any more
+
+    def depends(self, package: str, version: str) -> list[str]:
+        """Names of the packages that a package depends on, alternatives included."""
+        text = self._apt("apt-cache", "show", "--no-all-versions", f"{package}={version}").stdout
+        match = re.search(r"^Depends: (.+)$", text, re.MULTILINE)
+        return re.findall(r"(?:^|[,|]\s*)([a-z0-9][a-z0-9+.-]*)", match[1]) if match else []
+
+    def download(self, offer: Offer, folder: Path) -> Path:
+        """Fetches one .deb into `folder`; apt verifies it, and so do we."""
+        before = set(folder.glob("*.deb"))
+        done = self._apt("apt-get", "download", f"{offer.package}={offer.version}", cwd=folder)
+        new = sorted(set(folder.glob("*.deb")) - before)
+        if done.returncode != 0 or len(new) != 1:
+            said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(("E:", "Err:"))]
+            why = next((line for line in said if NETWORK_TROUBLE.search(line)), said[0] if said else "apt-get download failed")
+            raise KernelError(f"{offer.package} {offer.version} could not be downloaded ({why}): try again, or {self._remedy}")
+        found = sha256_of(new[0])
+        if found != offer.sha256:
+            raise KernelError(
+                f"{offer.package} {offer.version} has SHA-256 {found}, expected {offer.sha256}: the archive changed or the"
+                f" download is damaged; try again, or {self._remedy}"
+            )
+        return new[0]
+
+    def _apt(self, program: str, *args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        argv = [program, "-q", "-c", str(self._folder / "apt.conf"), *args]
+        return subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", env=_plain_env(), cwd=cwd, stdin=subprocess.DEVNULL
+        )
+
+    def _write_config(self) -> None:
+        for name in ("lists/partial", "cache/archives/partial"):
+            make_folder(self._folder / name)
+        status = run(["apt-config", "shell", "STATUS", "Dir::State::status/f"], KernelError, _plain_env())
+        match = re.search(r"STATUS='([^']*)'", status)
+        lines = [f"#clear {hook};" for hook in HOOKS]
+        lines += [
+            f'Dir::State::lists "{self._folder / "lists"}/";',
+            f'Dir::State::status "{match[1] if match else "/var/lib/dpkg/status"}";',
+            f'Dir::Cache "{self._folder / "cache"}/";',
+            'Dir::Cache::archives "archives/";',
+            'Acquire::Languages "none";',
+            'Acquire::PDiffs "false";',
+            # Else apt downloads as the user _apt, who may have no way into this cache. Signatures are verified all the same.
+            'APT::Sandbox::User "root";',
+            *(f'Acquire::IndexTargets::deb::{name}::DefaultEnabled "false";' for name in _other_indexes()),
+        ]
+        if self._sources is not None:
+            (self._folder / "sources.list").write_text(self._sources)
+            lines += [f'Dir::Etc::sourcelist "{self._folder / "sources.list"}";', 'Dir::Etc::sourceparts "-";']
+            lines += ['Dir::Etc::preferences "/dev/null";', 'Dir::Etc::preferencesparts "-";']
+        (self._folder / "apt.conf").write_text("".join(f"{line}\n" for line in lines))
+
+
+def debian_archive(folder: Path, remedy: str) -> Archive:
+    """The Debian archive that the machine's own apt uses, as a base for other suites of it."""
+    if shutil.which("apt-get") is None:
+        raise KernelError(f"this machine has no apt-get, which fetches packages of the distribution: {remedy}")
+    known = _by_origin() or _by_path(folder)
+    main = next((uri for uri, security in known if not security), None)
+    if main is None:
+        raise KernelError(f"apt has no Debian archive among its sources: {remedy}")
+    return Archive(main, next((uri for uri, security in known if security), None))
+
+
+def source_lines(archive: Archive, suites: Sequence[str], security_suites: Sequence[str]) -> str:
+    keyring = next((path for path in KEYRINGS if Path(path).exists()), None)
+    options = f"[target=Packages{f' signed-by={keyring}' if keyring else ''}]"
+    lines = [f"deb {options} {archive.main} {suite} main\n" for suite in suites]
+    if archive.security is not None:
+        lines += [f"deb {options} {archive.security} {suite} main\n" for suite in security_suites]
+    return "".join(lines)
+
+
+def _by_origin() -> list[tuple[str, bool]]:
+    """Archives whose lists the machine has, known by the origin that their signed Release files state."""
+    form = "$(ORIGIN)|$(LABEL)|$(REPO_URI)"
+    text = run(["apt-get", "indextargets", "--format", form, "Created-By: Packages"], KernelError, _plain_env())
+    rows = [line.split("|") for line in text.splitlines()]
+    return [(row[2], "security" in row[1].lower()) for row in rows if len(row) == 3 and row[0] == "Debian"]
+
+
+def _by_path(folder: Path) -> list[tuple[str, bool]]:
+    """On a machine without lists: archives by the usual names of their folders. Signatures decide whether that was right."""
+    make_folder(folder / "none" / "partial")
+    argv = ["apt-get", "-o", f"Dir::State::lists={folder / 'none'}/", "update", "--print-uris"]
+    text = run(argv, KernelError, _plain_env())
+    found = []
+    for match in re.finditer(r"^'([^' ]+/)dists/[^' ]+/InRelease'", text, re.MULTILINE):
+        name = urlsplit(match[1]).path.rstrip("/").rpartition("/")[2]
+        if name in ("debian", "debian-security"):
+            found.append((match[1], name == "debian-security"))
+    return found
+
+
+def _other_indexes() -> list[str]:
+    """Kinds of index, other than of packages, that the machine's apt would fetch as well."""
+    text = run(["apt-config", "dump", "Acquire::IndexTargets"], KernelError, _plain_env())
+    names = set(re.findall(r"^Acquire::IndexTargets::deb::([^:\s]+)::", text, re.MULTILINE))
+    return sorted(names - {"Packages", "Translations"})
+
+
+def _plain_env() -> dict[str, str]:
+    names = [name for name in os.environ if name.lower().endswith("_proxy") or name in ("PATH", "HOME", "TMPDIR")]
+    return {**{name: os.environ[name] for name in names}, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}

@@ -1,0 +1,470 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab kernel: built once from source, patches, drivers and configuration, and cached under the hash of all four.
+
+`ensure()` is what a run calls. <cache>/kernel/<key>/ holds the kernel (linux), its configuration (config) and
+manifest.json; the name appears when all of it is there. Only the log of a build that failed stays beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym.errors import KernelError, UsageError
+from dc_gym.kernel import source as sources
+from dc_gym.kernel.apt import run, sha256_of
+from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, locked, make_folder, partial, publish
+from dc_gym.kernel.progress import Progress, console
+from dc_gym.kernel.source import NotOnOffer, Source
+
+HERE = Path(__file__).parent
+RECIPE = 1  # raised when this file changes what comes out
+NEED_BYTES = 4_000_000_000  # the package, its 1.8 GB tree, the objects
+COMPILE_STEPS = 1250  # lines `CC` and `AR` of a build: an estimate for the progress bar
+LAST_LINES = 15
+TOOLS = {
+    "gcc": "gcc", "make": "make", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc",
+    "xz": "xz-utils", "patch": "patch", "tar": "tar",
+}  # fmt: skip
+PLACES = {  # where our files go in the kernel's tree; other drivers go to drivers/lab
+    "lab.h": "include/uapi/linux/lab.h",
+    "lab_page.h": "arch/um/include/shared/lab_page.h",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelBuild:
+    path: Path
+    """The kernel: what a lab executes."""
+    key: str
+    version: str
+    fingerprint: str
+    """Names this kernel in results: equal for equal source, configuration, patches and drivers."""
+    manifest: Mapping[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What of this project goes into the kernel."""
+
+    config: Path = HERE / "lab.config"
+    patches: Path = HERE / "patches"
+    drivers: Path = HERE / "drivers"
+
+    def patch_files(self) -> list[Path]:
+        return sorted(self.patches.glob("*.patch"))
+
+    def driver_files(self) -> list[Path]:
+        names = ("Kconfig", "Makefile")
+        return sorted(path for path in self.drivers.iterdir() if path.name in names or path.suffix in (".c", ".h"))
+
+    def digests(self) -> dict[str, str]:
+        return {
+            "config": sha256_of(self.config),
+            "patches": _digest_files(self.patch_files()),
+            "drivers": _digest_files(self.driver_files()),
+        }
+
+    def key(self, source: Source) -> str:
+        rows = [f"recipe {RECIPE}", f"source {source.identity}", *(f"{name} {value}" for name, value in self.digests().items())]
+        return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:32]
+
+    def copy_to(self, folder: Path) -> Parts:
+        """A copy that nobody edits while it is being built."""
+        copy = Parts(folder / self.config.name, folder / "patches", folder / "drivers")
+        for path in (folder, copy.patches, copy.drivers):
+            path.mkdir()
+        for path, place in (
+            (self.config, folder),
+            *((patch, copy.patches) for patch in self.patch_files()),
+            *((driver, copy.drivers) for driver in self.driver_files()),
+        ):
+            shutil.copyfile(path, place / path.name)
+        return copy
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    jobs: int | None = None
+    keep_source: bool = False
+    """Leaves the patched tree at <key>.source."""
+    force: bool = False
+    """Builds although the kernel is in the cache."""
+
+
+def ensure(
+    progress: Progress | None = None,
+    source: Path | None = None,
+    version: str | None = None,
+    untested_version: str | None = None,
+    options: Options = Options(),
+    parts: Parts = Parts(),
+) -> KernelBuild:
+    """The lab kernel, built if it is not in the cache. Without arguments: the default version."""
+    if progress is None:
+        with console("lab kernel") as shown:
+            return ensure(shown, source, version, untested_version, options, parts)
+    cache = make_folder(cache_dir())
+    chosen = choose(progress, source, version, untested_version)
+    if not options.force:
+        built = lookup(chosen, parts)
+        if built is not None:
+            _warn(progress, str(built.manifest.get("warning", "")))
+            return built
+    try:
+        return _build_once(cache, chosen, parts, options, progress)
+    except NotOnOffer as refused:
+        if version is not None or source is not None or untested_version is not None:
+            raise
+        other = sources.stand_in(refused, chosen)
+        built = _build_once(cache, other, parts, options, progress)
+        _stand_in_file(cache, chosen).write_text(json.dumps(asdict(other), default=str))
+        return built
+
+
+def lookup(source: Source, parts: Parts = Parts()) -> KernelBuild | None:
+    """The kernel in the cache that runs of `source` use, or that stood in for it; None if there is none, or a damaged one."""
+    return _cached(source, parts) or _cached_stand_in(source, parts)
+
+
+def build_throwaway(
+    parts: Parts,
+    progress: Progress,
+    source: Path | None = None,
+    version: str | None = None,
+    untested_version: str | None = None,
+    jobs: int | None = None,
+) -> Mapping[str, Any]:
+    """Builds a kernel only to see what it takes, and keeps nothing of it: its manifest."""
+    chosen = choose(progress, source, version, untested_version)
+    target = make_folder(cache_dir() / "kernel") / f"{parts.key(chosen)}-throwaway"
+    with locked(target.with_name(f"{target.name}.lock")) as held, partial(target) as work:
+        out = _build(work, chosen, parts.copy_to(work / "parts"), Options(jobs=jobs), progress, held, target)
+        manifest: Mapping[str, Any] = json.loads((out / "manifest.json").read_text())
+        return manifest
+
+
+def choose(progress: Progress, path: Path | None = None, version: str | None = None, untested: str | None = None) -> Source:
+    """The source that the user means."""
+    if sum(choice is not None for choice in (path, version, untested)) > 1:
+        raise UsageError("--source, --version and --untested-version exclude each other: give one")
+    if path is not None:
+        return sources.named(path, progress)
+    if untested is not None:
+        return sources.offered(untested, sources.open_apt(make_folder(cache_dir())))
+    return sources.tested(version)
+
+
+def _build_once(cache: Path, source: Source, parts: Parts, options: Options, progress: Progress) -> KernelBuild:
+    key = parts.key(source)
+    target = make_folder(cache / "kernel") / key
+    started = time.time()
+
+    def say_waiting() -> None:
+        progress.note("another process is building this kernel: waiting for it")
+
+    with locked(target.with_name(f"{key}.lock"), say_waiting) as held:
+        built = _load(target, key)
+        if built is not None and (not options.force or (target / "linux").stat().st_mtime >= started):
+            return built
+        _warn(progress, source.warning)
+        with partial(target) as work:
+            own = parts.copy_to(work / "parts")
+            if own.key(source) != key:
+                raise KernelError("the lab kernel's configuration, patches or drivers changed just now: build again")
+            out = _build(work, source, own, options, progress, held, target)
+            publish(out, target, work)
+            progress.phase("remove the source")
+    built = _load(target, key)
+    if built is None:
+        raise KernelError(f"{target} was built and is not whole: the file system lost data, or somebody removed it; build again")
+    blocked = blocked_folder(target) if os.geteuid() == 0 else None
+    if blocked is not None:
+        progress.note(
+            f"WARNING: {blocked} is closed to other users, as one of whom labs started by root run: open it or set DCGYM_CACHE"
+        )
+    return built
+
+
+def _build(work: Path, source: Source, parts: Parts, options: Options, progress: Progress, held: int, target: Path) -> Path:
+    """Builds in the folder `work`; the folder with the results."""
+    _check_machine()
+    check_room(work, NEED_BYTES, "building the lab kernel")
+    tree, out = work / "tree", work / "out"
+    make_folder(out)
+    started = time.monotonic()
+    digest = _bring_source(work, tree, source, progress)
+    progress.phase("patch")
+    place_drivers(tree, parts)
+    apply_patches(tree, parts.patch_files(), source.version)
+    make = _Make(tree, target.with_name(f"{target.name}.log"), held)
+    progress.phase("configure")
+    configure(make, parts.config, source.version)
+    cpu_s, wall_s = make.compile(options.jobs or len(os.sched_getaffinity(0)), progress)
+    shutil.copyfile(tree / "linux", out / "linux")
+    shutil.copyfile(tree / ".config", out / "config")
+    for name, mode in (("linux", 0o755), ("config", 0o644)):
+        (out / name).chmod(mode)
+    manifest = {
+        "key": parts.key(source),
+        "version": source.version,
+        "fingerprint": fingerprint(source.version, parts.key(source)),
+        "release": (tree / "include/config/kernel.release").read_text().strip(),
+        "tested": source.tested,
+        "warning": source.warning,
+        "source": {"identity": source.identity, "sha256": digest},
+        **{f"{name}_sha256": value for name, value in parts.digests().items()},
+        "linux_sha256": sha256_of(out / "linux"),
+        "compiler": run(["gcc", "--version"], KernelError).splitlines()[0],
+        "compile_cpu_s": round(cpu_s, 1),
+        "compile_wall_s": round(wall_s, 1),
+        "build_s": round(time.monotonic() - started, 1),
+    }
+    (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    (out / "manifest.json").chmod(0o644)
+    make.log.unlink(missing_ok=True)
+    if options.keep_source:
+        kept = target.with_name(f"{target.name}.source")
+        shutil.rmtree(kept, ignore_errors=True)
+        tree.rename(kept)
+        progress.note(f"the patched source stays in {kept}")
+    return out
+
+
+def fingerprint(version: str, key: str) -> str:
+    return f"{version}-lab-{key[:16]}"
+
+
+def place_drivers(tree: Path, parts: Parts) -> None:
+    """Copies our drivers and headers to their places in the tree."""
+    (tree / "drivers/lab").mkdir()
+    for path in parts.driver_files():
+        place = tree / PLACES.get(path.name, f"drivers/lab/{path.name}")
+        if place.exists() or not place.parent.is_dir():
+            where = place.relative_to(tree)
+            raise KernelError(f"driver {path.name} has no place in this kernel: {where} exists, or its folder does not")
+        shutil.copyfile(path, place)
+
+
+def apply_patches(tree: Path, patches: Sequence[Path], version: str) -> None:
+    """Applies the patches in order, without fuzz; KernelError names the first that does not fit."""
+    for path in patches:
+        argv = ["patch", "-p1", "--forward", "--fuzz=0", "--batch", "--no-backup-if-mismatch", "-i", str(path.absolute())]
+        done = subprocess.run(argv, cwd=tree, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_environment())
+        if done.returncode != 0:
+            raise KernelError(f"patch {path.name} does not fit Linux {version}: {_misfit(done.stdout + done.stderr)}")
+
+
+def configure(make: _Make, fragment: Path, version: str) -> None:
+    """Lays the fragment over UML's defaults, and verifies that every line of it came out as asked."""
+    merge = ["scripts/kconfig/merge_config.sh", "-m", "arch/um/configs/x86_64_defconfig", str(fragment.absolute())]
+    make.step(merge)
+    make.step(["make", "ARCH=um", "olddefconfig"])
+    wrong = config_differences(fragment.read_text(), (make.tree / ".config").read_text())
+    if wrong:
+        raise KernelError(f"Linux {version} does not take {len(wrong)} lines of {fragment.name}: {'; '.join(wrong[:5])}")
+
+
+def config_differences(asked: str, got: str) -> list[str]:
+    """Lines of a fragment that a configuration does not honour. An option that does not exist is not set."""
+    have = _options(got)
+    wrong = []
+    for name, value in _options(asked).items():
+        found = have.get(name, "n")
+        if found != value:
+            wrong.append(f"{name} should be {value}, is {found}")
+    return wrong
+
+
+class _Make:
+    """Runs build steps in a tree, logged to one file. The children hold the cache's lock while they live, and die with us."""
+
+    def __init__(self, tree: Path, log: Path, held: int) -> None:
+        self.tree = tree
+        self.log = log
+        self._held = held
+        self.log.unlink(missing_ok=True)
+
+    def step(self, argv: Sequence[str], on_line: Callable[[str], None] = lambda line: None) -> None:
+        with self.log.open("a") as log:
+            log.write(f"+ {' '.join(argv)}\n")
+            with self._process(argv) as process:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    log.write(line)
+                    on_line(line)
+                code = process.wait()
+        if code != 0:
+            lines = self.log.read_text(errors="replace").splitlines()
+            raise KernelError("\n".join([f"`{' '.join(argv)}` failed ({code}), its log is {self.log}:", *_tail(lines)]))
+
+    def compile(self, jobs: int, progress: Progress) -> tuple[float, float]:
+        """CPU and wall seconds that it took."""
+        done = 0
+
+        def count(line: str) -> None:
+            nonlocal done
+            if line.startswith(("  CC ", "  AR ")):
+                done += 1
+                progress.advance(done, max(COMPILE_STEPS, done))
+
+        progress.phase(f"compile ({jobs} {'job' if jobs == 1 else 'jobs'})")
+        began, used = time.monotonic(), _children_cpu_s()
+        self.step(["make", "ARCH=um", f"-j{jobs}", "linux"], count)
+        return _children_cpu_s() - used, time.monotonic() - began
+
+    @contextmanager
+    def _process(self, argv: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+        bound = ["setpriv", "--pdeathsig", "TERM", *argv] if shutil.which("setpriv") else argv
+        process = subprocess.Popen(
+            bound, cwd=self.tree, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", start_new_session=True, pass_fds=(self._held,),
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            _end(process)
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Ends what is left of a build step: its own session, so nothing but it."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _bring_source(work: Path, tree: Path, source: Source, progress: Progress) -> str:
+    """Makes the tree; SHA-256 of the package or file that it came from ('' for a tree of the user's)."""
+    path = source.path
+    if path is None:
+        progress.phase(f"download {source.name} {source.version}")
+        apt = sources.open_apt(work.parent.parent)
+        path = apt.download(sources.find(source, apt), work)
+    progress.phase("unpack")
+    sources.unpack(path, tree)
+    digest = sha256_of(path) if path.is_file() else ""
+    if source.path is None:
+        path.unlink()
+    return digest
+
+
+def _check_machine() -> None:
+    if platform.machine() != "x86_64":
+        raise KernelError(f"this machine is {platform.machine()}: the lab kernel (User Mode Linux) runs on x86_64 only")
+    missing = {tool: package for tool, package in TOOLS.items() if shutil.which(tool) is None}
+    if missing:
+        raise KernelError(
+            f"building the lab kernel needs {', '.join(missing)}: apt install {' '.join(sorted(set(missing.values())))}"
+        )
+
+
+def _load(folder: Path, key: str) -> KernelBuild | None:
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        if manifest["key"] != key or sha256_of(folder / "linux") != manifest["linux_sha256"]:
+            return None
+        return KernelBuild(folder / "linux", key, manifest["version"], manifest["fingerprint"], manifest)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _cached(source: Source, parts: Parts) -> KernelBuild | None:
+    key = parts.key(source)
+    return _load(cache_dir() / "kernel" / key, key)
+
+
+def _cached_stand_in(source: Source, parts: Parts) -> KernelBuild | None:
+    """The kernel that was built in the place of `source`, when that was on offer nowhere."""
+    try:
+        row = json.loads(_stand_in_file(cache_dir(), source).read_text())
+        return _cached(Source(row["identity"], row["version"], False), parts)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _stand_in_file(cache: Path, source: Source) -> Path:
+    return cache / "kernel" / f"stand-in-for-{source.version}.json"
+
+
+def _warn(progress: Progress, warning: str) -> None:
+    if warning:
+        progress.note(warning)
+
+
+def _environment() -> dict[str, str]:
+    """What a build may see: nothing of the caller's flags, and no clock, user or host."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.environ.get("HOME", "/"),
+        "LC_ALL": "C",
+        "KBUILD_BUILD_TIMESTAMP": "Wed Jan  1 00:00:00 UTC 2020",
+        "KBUILD_BUILD_USER": "dcgym",
+        "KBUILD_BUILD_HOST": "lab",
+        "KBUILD_BUILD_VERSION": "1",
+    }
+
+
+def _misfit(output: str) -> str:
+    """The file and the hunk that a patch stumbled over, from patch's own words."""
+    file = "a file that does not exist"
+    for line in output.splitlines():
+        if match := re.match(r"(?:patching|checking) file (\S+)", line):
+            file = match[1]
+        elif re.search(r"FAILED|previously applied|malformed|garbage|can't find file", line):
+            match = re.search(r"^Hunk #\d+ FAILED at \d+", line)
+            return f"{match[0] if match else line.strip()} in {file}" if "find file" not in line else _lost(output)
+    return output.strip().splitlines()[-1] if output.strip() else "no message"
+
+
+def _lost(output: str) -> str:
+    match = re.search(r"^\|\+\+\+ (?:b/)?(\S+)", output, re.MULTILINE)
+    return f"{match[1] if match else 'a file of it'} does not exist"
+
+
+def _options(text: str) -> dict[str, str]:
+    found = {}
+    for line in text.splitlines():
+        if match := re.fullmatch(r"(CONFIG_\w+)=(.*)", line.strip()):
+            found[match[1]] = match[2]
+        elif match := re.fullmatch(r"# (CONFIG_\w+) is not set", line.strip()):
+            found[match[1]] = "n"
+    return found
+
+
+def _digest_files(paths: Sequence[Path]) -> str:
+    rows = "".join(f"{path.name} {sha256_of(path)}\n" for path in sorted(paths, key=lambda path: path.name))
+    return hashlib.sha256(rows.encode()).hexdigest()
+
+
+def _tail(lines: Sequence[str]) -> list[str]:
+    """The errors of a log, or else its last lines."""
+    errors = [line for line in lines if "error:" in line or "Error " in line or "undefined reference" in line]
+    return [f"  {line}" for line in (errors or lines)[-LAST_LINES:]]
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

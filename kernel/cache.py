@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cache folder, and how processes share it: a lock a name, work in NAME.partial-PID, one rename at the end.
+
+What carries its final name is whole. A partial folder belongs to whoever holds the lock; without a holder it is litter.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dc_gym.errors import TestbedError, UsageError
+
+PARTIAL = ".partial-"
+
+
+def cache_dir() -> Path:
+    """$DCGYM_CACHE; else /var/cache/dcgym for root (its labs run as another user, who must read it), else the user's cache."""
+    named = os.environ.get("DCGYM_CACHE")
+    if named:
+        path = Path(named).expanduser()
+        if not path.is_absolute():
+            raise UsageError(f"DCGYM_CACHE={named}: not an absolute path: give one that starts with /")
+    elif os.geteuid() == 0:
+        path = Path("/var/cache/dcgym")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        path = (Path(base) if base.startswith("/") else Path.home() / ".cache") / "dcgym"
+    if any(character.isspace() or character in ",:" for character in str(path)):
+        raise UsageError(f"cache folder '{path}': make and the lab take no white space, comma or colon in it: set DCGYM_CACHE")
+    return path
+
+
+def make_folder(path: Path) -> Path:
+    """The folder, made if need be; readable by all whatever the umask, as far as it is new."""
+    try:
+        for folder in (*reversed(path.parents), path):
+            if not folder.is_dir():
+                folder.mkdir(exist_ok=True)
+                folder.chmod(0o755)
+        return path
+    except OSError as error:
+        raise UsageError(f"cache folder {path}: {error.strerror}: set DCGYM_CACHE to a folder that you may write to") from error
+
+
+def blocked_folder(path: Path) -> Path | None:
+    """The first folder on the way to `path` that other users may not pass; None when they may."""
+    for folder in (*reversed(path.parents), path):
+        if folder.exists() and not folder.stat().st_mode & stat.S_IXOTH:
+            return folder
+    return None
+
+
+def check_room(path: Path, need_bytes: int, what: str) -> None:
+    room = os.statvfs(path)
+    free = room.f_bavail * room.f_frsize
+    if free < need_bytes:
+        raise TestbedError(
+            f"{what} needs {need_bytes / 1e9:.1f} GB in {path}, which has {free / 1e9:.1f} GB:"
+            " set DCGYM_CACHE to a folder with room"
+        )
+
+
+@contextmanager
+def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[int]:
+    """Holds the lock file `path`; yields its descriptor. A child that inherits it keeps the lock for as long as it lives."""
+    make_folder(path.parent)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}: set DCGYM_CACHE to a folder that you may write to") from error
+    try:
+        if not _try_lock(fd):
+            on_wait()
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def partial(target: Path) -> Iterator[Path]:
+    """A folder to work in, beside `target`, gone on exit whatever happens. The caller holds `target`'s lock."""
+    remove_partials(target.parent, own=target.name)
+    folder = target.with_name(f"{target.name}{PARTIAL}{os.getpid()}")
+    make_folder(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def publish(made: Path, target: Path, work: Path) -> None:
+    """Gives the finished folder `made` its final name; what had that name goes the way of the folder `work`."""
+    for path in made.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    if target.exists():
+        target.rename(work / "replaced")
+    made.rename(target)
+
+
+def remove_partials(folder: Path, own: str = "") -> list[Path]:
+    """Removes what dead processes left: partial folders whose lock nobody holds, and those of `own`, whose lock we hold."""
+    removed = []
+    for path in sorted(folder.glob(f"*{PARTIAL}*")):
+        name = path.name.partition(PARTIAL)[0]
+        if name == own:
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(path)
+        elif _remove_if_free(path, folder / f"{name}.lock"):
+            removed.append(path)
+    return removed
+
+
+def _remove_if_free(path: Path, lock: Path) -> bool:
+    try:
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError:
+        return False
+    try:
+        if not _try_lock(fd):
+            return False
+        shutil.rmtree(path, ignore_errors=True)
+        return True
+    finally:
+        os.close(fd)
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

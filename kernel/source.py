@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the kernel's source comes from: a tested version of the distribution, or what the user names.
+
+1. A version listed in sources.toml, as a package of any suite of the Debian mirror that the machine's apt uses.
+2. `--source PATH`: a .deb of a linux-source package, a tarball, or an unpacked tree.
+3. None of the listed packages is on offer any more: the newest point release of a tested series, with a warning.
+4. `--untested-version V`: that version, with a warning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from dc_gym.errors import KernelError, UsageError
+from dc_gym.kernel.apt import Apt, Offer, debian_archive, run, sha256_of, source_lines
+from dc_gym.kernel.progress import Progress
+
+CATALOGUE = Path(__file__).parent / "sources.toml"
+REMEDY = "name a kernel tree, tarball or linux-source .deb with `dcgym kernel build --source PATH`"
+OWN_FINGERPRINT = "its results have a fingerprint of their own"
+DEB_MAGIC = b"!<arch>\n"
+_VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?[0-9A-Za-z.~+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package of a kernel source."""
+
+    version: str
+    suite: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """sources.toml."""
+
+    default: str
+    series: tuple[str, ...]
+    suites: tuple[str, ...]
+    security_suites: tuple[str, ...]
+    tested: dict[str, tuple[Package, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    identity: str
+    """What of the source enters the kernel's key."""
+    version: str
+    """Of the kernel: 7.2.12."""
+    tested: bool
+    name: str = ""
+    """The package it comes as: linux-source-7.2."""
+    packages: tuple[Package, ...] = ()
+    """Any of these will do."""
+    path: Path | None = None
+    """The user's file or folder."""
+    warning: str = ""
+    """To be said loudly whenever a kernel of this source is used."""
+
+
+class NotOnOffer(KernelError):
+    """No suite has any of a source's packages. Carries what there is instead."""
+
+    def __init__(self, message: str, newest: Offer | None) -> None:
+        super().__init__(message)
+        self.newest = newest
+
+
+@cache
+def catalogue(path: Path = CATALOGUE) -> Catalogue:
+    data = tomllib.loads(path.read_text())
+    tested = {row["version"]: tuple(Package(**package) for package in row["packages"]) for row in data["tested"]}
+    return Catalogue(data["default"], tuple(data["series"]), tuple(data["suites"]), tuple(data["security_suites"]), tested)
+
+
+def tested(version: str | None = None) -> Source:
+    """A version of sources.toml, by default its default."""
+    known = catalogue()
+    version = version or known.default
+    if version not in known.tested:
+        raise UsageError(
+            f"kernel version {version} is not among the tested ones ({', '.join(known.tested)}): choose one of these,"
+            f" or take the risk with --untested-version {version}"
+        )
+    return Source(f"debian {version}", version, True, package_name(version), known.tested[version])
+
+
+def named(path: Path, progress: Progress) -> Source:
+    """The user's own source, identified by its content."""
+    path = path.expanduser().absolute()
+    if path.is_dir():
+        return _tree(path, progress)
+    if not path.is_file():
+        raise UsageError(f"--source {path}: no such file or folder")
+    progress.phase(f"read {path.name}")
+    digest = sha256_of(path)
+    for version, packages in catalogue().tested.items():
+        if any(package.sha256 == digest for package in packages):
+            return Source(f"debian {version}", version, True, path=path)
+    makefile = _deb_makefile(path) if _is_deb(path) else _tar_makefile(path)
+    return _untested(f"file {digest}", makefile_version(makefile, path), path)
+
+
+def stand_in(refused: NotOnOffer, wanted: Source) -> Source:
+    """The newest point release of a tested series in the place of the tested one, or the error itself."""
+    if refused.newest is None:
+        raise refused
+    found = refused.newest
+    warning = (
+        f"WARNING: kernel {wanted.version} is on offer nowhere any more; {upstream_version(found.version)} stands in for it,"
+        f" untested: {OWN_FINGERPRINT}"
+    )
+    return _of_offer(found, warning)
+
+
+def offered(version: str, apt: Apt) -> Source:
+    """Any version that some suite has: 7.3.1, 7.3.1-1, or 7.3 for the newest of that series."""
+    if not _VERSION.fullmatch(version):
+        raise UsageError(f"--untested-version {version}: not a kernel version like 7.3.1")
+    name = package_name(version)
+    offers = apt.offers(name)
+    fitting = [offer for offer in offers if version in (offer.version, upstream_version(offer.version), name.rpartition("-")[2])]
+    if not fitting:
+        on_offer = ", ".join(offer.version for offer in offers) or "no version"
+        raise KernelError(f"{name} {version} is not on offer: looked in {_where()}, found {on_offer}; {REMEDY}")
+    newest = max(fitting, key=_order)
+    return _of_offer(newest, f"WARNING: kernel {upstream_version(newest.version)} is untested: {OWN_FINGERPRINT}")
+
+
+def find(source: Source, apt: Apt) -> Offer:
+    """The package of `source` that is on offer; NotOnOffer, with the newest stand-in, when there is none."""
+    offers = apt.offers(source.name)
+    wanted = {package.version: package for package in source.packages}
+    for offer in offers:
+        if offer.version in wanted:
+            return Offer(offer.package, offer.version, wanted[offer.version].sha256)
+    others = [offer for series in catalogue().series for offer in apt.offers(f"linux-source-{series}")]
+    listed = ", ".join(sorted({offer.version for offer in (*offers, *others)})) or "nothing"
+    raise NotOnOffer(
+        f"{source.name} {' or '.join(wanted)} is not on offer: looked in {_where()}, found {listed}; {REMEDY}",
+        max(others, key=_order, default=None),
+    )
+
+
+def open_apt(cache: Path) -> Apt:
+    """The private apt of the kernel's suites, its lists fetched."""
+    folder = cache / "apt" / "kernel"
+    known = catalogue()
+    apt = Apt(folder, source_lines(debian_archive(folder, REMEDY), known.suites, known.security_suites), REMEDY)
+    apt.update()
+    return apt
+
+
+def unpack(path: Path, tree: Path) -> None:
+    """Makes the folder `tree` from a .deb, a tarball or a tree."""
+    tree.mkdir()
+    extract = ["tar", "-x", "--no-same-owner", "-C", str(tree)]
+    if path.is_dir():
+        _pipe(path, ["tar", "-c", "--exclude-vcs", "-C", str(path), "."], extract)
+    elif _is_deb(path):
+        inner = ["tar", "-xO", "--wildcards", "./usr/src/linux-source-*.tar.xz"]
+        _pipe(path, ["dpkg-deb", "--fsys-tarfile", str(path)], inner, ["xz", "-dc", "-T0"], [*extract, "--strip-components=1"])
+    else:
+        _pipe(path, [*extract, "--strip-components=1", "-f", str(path)])
+    makefile_version(_read(tree / "Makefile"), path)
+
+
+def package_name(version: str) -> str:
+    return f"linux-source-{'.'.join(version.split('~')[0].split('-')[0].split('.')[:2])}"
+
+
+def upstream_version(version: str) -> str:
+    """The kernel's part of a package's version: 7.2.12-1~bpo13+1 -> 7.2.12."""
+    return version.rpartition("-")[0] or version
+
+
+def makefile_version(text: str, path: Path) -> str:
+    """The version that a kernel's top Makefile states."""
+    found = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=[ \t]*(\S*)$", text, re.MULTILINE))
+    if "VERSION" not in found or "PATCHLEVEL" not in found:
+        raise UsageError(f"{path} is not a kernel source: no Makefile in its top folder that states a VERSION")
+    sublevel = found.get("SUBLEVEL") or "0"
+    return f"{found['VERSION']}.{found['PATCHLEVEL']}.{sublevel}{found.get('EXTRAVERSION', '')}"
+
+
+def tree_digest(path: Path) -> str:
+    """SHA-256 over names, links, modes and contents of a tree, version control aside. One value wherever the tree lies."""
+    total = hashlib.sha256()
+    for folder, folders, files in os.walk(path):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        for name in sorted([*files, *(link for link in folders if Path(folder, link).is_symlink())]):
+            file = Path(folder, name)
+            if file.is_symlink():
+                kind, content = "link", hashlib.sha256(str(file.readlink()).encode()).hexdigest()
+            else:
+                kind, content = "program" if file.stat().st_mode & 0o100 else "file", sha256_of(file)
+            total.update(f"{file.relative_to(path)}\0{kind}\0{content}\n".encode(errors="surrogateescape"))
+    return total.hexdigest()
+
+
+def _tree(path: Path, progress: Progress) -> Source:
+    version = makefile_version(_read(path / "Makefile"), path)
+    if (path / ".config").exists() or (path / "include/config").exists():
+        raise UsageError(f"--source {path}: something was built in this tree: clean it with `make -C {path} ARCH=um mrproper`")
+    progress.phase(f"read {path}")
+    return _untested(f"tree {tree_digest(path)}", version, path)
+
+
+def _untested(identity: str, version: str, path: Path) -> Source:
+    known = version in catalogue().tested
+    warning = "" if known else f"WARNING: kernel {version} from {path} is untested: {OWN_FINGERPRINT}"
+    return Source(identity, version, known, path=path, warning=warning)
+
+
+def _of_offer(offer: Offer, warning: str) -> Source:
+    package = Package(offer.version, "", offer.sha256)
+    return Source(f"package {offer.sha256}", upstream_version(offer.version), False, offer.package, (package,), warning=warning)
+
+
+def _order(offer: Offer) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"[0-9]+", offer.version.replace("~bpo", "+")))
+
+
+def _where() -> str:
+    known = catalogue()
+    return ", ".join((*known.suites, *known.security_suites))
+
+
+def _is_deb(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(DEB_MAGIC)) == DEB_MAGIC
+
+
+def _deb_makefile(path: Path) -> str:
+    listing = run(["dpkg-deb", "--contents", str(path)], UsageError)
+    match = re.search(r"\./usr/src/(linux-source-[0-9.]+)\.tar\.xz$", listing, re.MULTILINE)
+    if match is None:
+        raise UsageError(f"{path} is not a package of a kernel source: it has no usr/src/linux-source-*.tar.xz")
+    inner = ["tar", "-xO", f"./usr/src/{match[1]}.tar.xz"]
+    return _pipe(path, ["dpkg-deb", "--fsys-tarfile", str(path)], inner, ["tar", "-xJO", f"{match[1]}/Makefile"]).decode()
+
+
+def _tar_makefile(path: Path) -> str:
+    pattern = ["--wildcards", "--no-wildcards-match-slash", "*/Makefile"]
+    try:
+        return run(["tar", "-xOf", str(path), *pattern], UsageError)
+    except UsageError as error:
+        raise UsageError(f"{path} is not a tarball of a kernel source: {error}") from error
+
+
+def _read(path: Path) -> str:
+    return path.read_text(errors="replace") if path.is_file() else ""
+
+
+def _pipe(path: Path, *commands: Sequence[str]) -> bytes:
+    """Runs commands as a pipeline on `path`; what the last one writes."""
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        for argv in commands:
+            upstream = running[-1].stdout if running else subprocess.DEVNULL
+            running.append(subprocess.Popen(argv, stdin=upstream, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            if running[:-1]:
+                assert running[-2].stdout is not None
+                running[-2].stdout.close()
+                running[-2].stdout = None
+        output, errors = running[-1].communicate()
+        messages = [_errors(process) for process in running[:-1]] + [errors]
+        codes = [process.wait() for process in running]
+    except OSError as error:
+        raise KernelError(f"{path} could not be unpacked: {error.filename}: {error.strerror}") from error
+    finally:
+        for process in running:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    if any(codes):
+        last = b" ".join(messages).decode(errors="replace").strip().splitlines()[-1:] or [f"status {codes}"]
+        raise KernelError(f"{path} could not be unpacked: {last[0]}")
+    return output
+
+
+def _errors(process: subprocess.Popen[bytes]) -> bytes:
+    assert process.stderr is not None
+    return process.stderr.read()
