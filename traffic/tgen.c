@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,13 +33,6 @@ struct options {
 	const char *flows, *out;
 	struct run_config run;
 };
-
-static volatile sig_atomic_t stop_signal;
-
-static void on_signal(int signal)
-{
-	stop_signal = signal;
-}
 
 /* --- options ----------------------------------------------------------------------------------------- */
 
@@ -220,17 +214,18 @@ static int load_flows(const struct options *o, struct flow_table *table)
 
 /* --- the process ------------------------------------------------------------------------------------- */
 
-/* Signals stay blocked but where the process waits, so that none is missed between a test and a wait. */
-static int prepare_process(void)
+/* Signals arrive at a descriptor: a busy loop sees them too, and none is missed between a test and a wait. */
+static int prepare_process(int *signals)
 {
-	struct sigaction stop = { .sa_handler = on_signal }, ignore = { .sa_handler = SIG_IGN };
-	sigset_t signals;
+	sigset_t mask;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0 ||
-	    sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGPIPE, &ignore, NULL) < 0)
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return -errno;
+	*signals = signalfd(-1, &mask, SFD_CLOEXEC);
+	if (*signals < 0)
 		return -errno;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_TIMERSLACK, 1) < 0)
 		return -errno;
@@ -245,18 +240,19 @@ static int say_ready(void)
 }
 
 /* Reads one line, "go". It may take for ever; a signal ends it. */
-static int wait_for_go(void)
+static int wait_for_go(int signals)
 {
-	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+				{ .fd = signals, .events = POLLIN } };
 	char line[3];
-	sigset_t none;
 
-	sigemptyset(&none);
 	for (size_t have = 0; have < sizeof(line);) {
 		ssize_t n;
 
-		if (ppoll(&in, 1, NULL, &none) < 0)
+		if (poll(fds, 2, -1) < 0)
 			return -errno;
+		if (fds[1].revents)
+			return -EINTR;
 		n = read(STDIN_FILENO, line + have, sizeof(line) - have);
 		if (n <= 0)
 			return n < 0 ? -errno : -EPIPE;
@@ -267,8 +263,8 @@ static int wait_for_go(void)
 
 static int fault(const char *what, int rc)
 {
-	if (stop_signal)
-		fprintf(stderr, "tgen: stopped by signal %d before the run was over\n", (int)stop_signal);
+	if (rc == -EINTR)
+		fprintf(stderr, "tgen: %s: stopped by SIGTERM or SIGINT\n", what);
 	else
 		fprintf(stderr, "tgen: %s: %s\n", what, strerror(-rc));
 	return EXIT_FAULT;
@@ -282,7 +278,7 @@ static int start(const struct run_config *config)
 	rc = say_ready();
 	if (rc)
 		return fault("say ready on standard output", rc);
-	rc = wait_for_go();
+	rc = wait_for_go(config->signals);
 	if (rc)
 		return fault("wait for the line 'go' on standard input", rc);
 	now = clock_now();
@@ -316,7 +312,7 @@ static int run_flows(const struct run_config *config, const struct flow_table *t
 
 int main(int argc, char **argv)
 {
-	struct options options = { .run.out = -1 };
+	struct options options = { .run = { .out = -1, .signals = -1 } };
 	struct flow_table table = { 0 };
 	int rc;
 
@@ -330,9 +326,11 @@ int main(int argc, char **argv)
 		rc = bad_input("--out", options.out, strerror(errno));
 		goto out;
 	}
-	rc = prepare_process();
+	rc = prepare_process(&options.run.signals);
 	rc = rc ? fault("prepare the process", rc) : run_flows(&options.run, &table);
 out:
+	if (options.run.signals >= 0)
+		close(options.run.signals);
 	if (options.run.out >= 0)
 		close(options.run.out);
 	flow_table_free(&table);

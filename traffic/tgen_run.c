@@ -2,7 +2,6 @@
 #include "tgen_run.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +104,8 @@ static int plan(struct run *run)
 
 static int open_machinery(struct run *run)
 {
+	int rc;
+
 	run->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (run->epoll < 0)
 		return run_fault(run, -errno, "epoll_create1");
@@ -114,7 +115,11 @@ static int open_machinery(struct run *run)
 	run->payload = memfd_create("payload", MFD_CLOEXEC);
 	if (run->payload < 0 || ftruncate(run->payload, PAYLOAD_FILE) < 0)
 		return run_fault(run, -errno, "memfd_create (the kernel needs CONFIG_TMPFS)");
-	return run_watch(run, run->timer, EPOLLIN | EPOLLET, WATCH_TIMER, 0); /* edges: it need not be read */
+	/* Edges: the timer need not be read. */
+	rc = run_watch(run, run->timer, EPOLLIN | EPOLLET, WATCH_TIMER, 0);
+	if (rc)
+		return rc;
+	return run_watch(run, run->config->signals, EPOLLIN, WATCH_SIGNAL, 0);
 }
 
 static int open_log(struct run *run, struct tgen_log *log, const char *name, const char *magic,
@@ -265,6 +270,8 @@ static int dispatch(struct run *run, const struct epoll_event *e)
 	switch ((enum watch)(e->data.u64 >> 32)) {
 	case WATCH_TIMER:
 		return on_timer(run);
+	case WATCH_SIGNAL:
+		return run_fault(run, -EINTR, "run the flows");
 	case WATCH_LISTENER:
 		return flow_accept(run, number);
 	case WATCH_SENDER:
@@ -278,16 +285,14 @@ static int dispatch(struct run *run, const struct epoll_event *e)
 int run_loop(struct run *run)
 {
 	struct epoll_event events[EVENTS];
-	sigset_t none;
 	int rc;
 
-	sigemptyset(&none); /* signals are let in here and nowhere else */
 	rc = arm(run);
 	while (!rc && !run->over) {
-		int n = epoll_pwait(run->epoll, events, EVENTS, -1, &none);
+		int n = epoll_wait(run->epoll, events, EVENTS, -1);
 
 		if (n < 0)
-			return run_fault(run, -errno, "epoll_pwait");
+			return run_fault(run, -errno, "epoll_wait");
 		run->now = 0;
 		for (int i = 0; !rc && !run->over && i < n; i++)
 			rc = dispatch(run, &events[i]);

@@ -52,6 +52,7 @@ struct run_config {
 	uint64_t seed;
 	const char *matrix; /* NULL: none */
 	int out;            /* directory */
+	int signals;        /* a signalfd: when it is readable, the run is given up */
 	bool warm;
 };
 
@@ -72,14 +73,14 @@ struct run {
 };
 
 /* What an epoll event is about: kind << 32 | number. */
-enum watch { WATCH_TIMER, WATCH_LISTENER, WATCH_SENDER, WATCH_RECEIVER };
+enum watch { WATCH_TIMER, WATCH_SIGNAL, WATCH_LISTENER, WATCH_SENDER, WATCH_RECEIVER };
 int run_watch(struct run *run, int fd, uint32_t events, enum watch kind, uint32_t number);
 int run_fault(struct run *run, int rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int64_t run_now(struct run *run); /* read once a wake-up */
 int64_t clock_now(void);
 
 int run_open(struct run *run, const struct run_config *config, const struct flow_table *table);
-int run_loop(struct run *run); /* from now to t0 + duration; -EINTR: a signal */
+int run_loop(struct run *run); /* from now to t0 + duration; -EINTR: a signal came */
 int run_finish(struct run *run);
 void run_close(struct run *run); /* fine after a failed open, and twice */
 

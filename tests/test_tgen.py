@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tgen end to end: bad input as any user, flows over a veth pair as root. No test looks at the wall clock's speed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym.errors import ProtocolError
+from dc_gym.traffic import tgen_log
+
+ROOT = Path(__file__).parent.parent
+TGEN = ROOT / "dc_gym" / "bin" / "tgen"
+HEADER = "flow,src_ns,dst_ns,src_addr,dst_addr,src_port,dst_port,cc,start_ns,stop_ns,size_bytes,rate_bps,path\n"
+MS = 1_000_000
+pytestmark = pytest.mark.skipif(not TGEN.exists(), reason="dc_gym/bin/tgen is not built")
+
+
+def run_tgen(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(TGEN), *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+
+
+def arguments(flows: Path, out: Path, t0_ns: int = 1, duration_ns: int = 1000, sample_ns: int = 100) -> list[str]:
+    pairs = {"flows": flows, "out": out, "t0": t0_ns, "duration": duration_ns, "sample": sample_ns}
+    return [word for name, value in pairs.items() for word in (f"--{name}", str(value))]
+
+
+# --- bad input: exit code 2 and one line, without any rights
+
+
+def refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith("tgen: ") and result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    for word in words:
+        assert word in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", (":1:", "empty")),
+        ("flow\n", (":1:", "not the header")),
+        (HEADER.replace("\n", "\r\n"), (":1:", "CR LF")),
+        (HEADER + "0,1\n", (":2:", "2 cells")),
+        (HEADER + "0,/n/a,/n/b,1.1.1.1,1.1.1.2,0,5001,cubic,0,0,0,0,\n", (":2:", "column 'src_port': '0'", "1 to 65535")),
+        (HEADER + "0,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,9,3,0,0,\n", (":2:", "column 'stop_ns': '3'", "after start_ns")),
+        (HEADER + "0,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,1000,0,0,0,\n", (":2:", "column 'start_ns': '1000'", "--duration")),
+    ],
+)
+def test_bad_flows(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(text, newline="")
+    refused(run_tgen(*arguments(flows, tmp_path)), str(flows), *words)
+
+
+def test_bad_options(tmp_path: Path) -> None:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER)
+    good = arguments(flows, tmp_path)
+    refused(run_tgen(), "usage:")
+    refused(run_tgen(*good, "--nonsense"), "usage:")
+    refused(run_tgen(*good, "more"), "'more'")
+    refused(run_tgen(*good, "--t0", "-5"), "--t0", "'-5'")
+    refused(run_tgen(*good, "--sample", "0"), "--sample", "'0'")
+    refused(run_tgen(*good, "--seed", "x"), "--seed", "'x'")
+    refused(run_tgen(*good, "--flows", "/nonexistent"), "/nonexistent", "No such file")
+    refused(run_tgen(*good, "--out", "/nonexistent"), "/nonexistent", "No such file")
+
+
+def test_a_matrix_that_is_none(tmp_path: Path) -> None:
+    flows, matrix = tmp_path / "flows.csv", tmp_path / "matrix"
+    flows.write_text(HEADER)
+    matrix.write_bytes(b"x" * 256)
+    refused(run_tgen(*arguments(flows, tmp_path), "--matrix", str(matrix)), str(matrix), "qmon")
+
+
+def test_a_namespace_that_is_none(tmp_path: Path) -> None:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER + "0,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,0,0,0,0,\n")
+    result = run_tgen(*arguments(flows, tmp_path))
+    assert result.returncode == 1
+    assert "/n/a" in result.stderr
+
+
+# --- without flows: the protocol with whoever starts it
+
+
+def start_tgen(*args: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([str(TGEN), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_no_flows(tmp_path: Path) -> None:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER)
+    t0_ns = time.monotonic_ns() + 20_000 * MS
+    process = start_tgen(*arguments(flows, tmp_path, t0_ns), "--seed", "42")
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert b"SIGTERM" in stderr
+    assert (tmp_path / "flows.bin.partial").exists() and not (tmp_path / "flows.bin").exists()
+
+
+def test_go_after_t0(tmp_path: Path) -> None:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER)
+    process = start_tgen(*arguments(flows, tmp_path, t0_ns=1))
+    _, stderr = process.communicate(b"go\n", timeout=60)
+    assert process.returncode == 1
+    assert b"--t0: '1': already past" in stderr
+
+
+@pytest.mark.parametrize("said", [b"", b"no\n"])
+def test_no_go(tmp_path: Path, said: bytes) -> None:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER)
+    process = start_tgen(*arguments(flows, tmp_path))
+    _, stderr = process.communicate(said, timeout=60)
+    assert process.returncode == 1
+    assert b"'go'" in stderr
+
+
+# --- the logs
+
+
+def c_layout(record: str, directory: Path) -> dict[str, tuple[int, int]]:
+    """Offset and size of each field, as the compiler sees them."""
+    source = (ROOT / "traffic" / "tgen_log.h").read_text()
+    body = re.search(rf"struct {record} {{(.*?)\n}};", source, re.DOTALL)
+    assert body is not None
+    text = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
+    names = re.findall(r"(\w+)(?:\[\d+\])?\s*[,;]", text)
+    prints = "".join(
+        f'printf("{n} %zu %zu\\n", offsetof(struct {record}, {n}), sizeof(((struct {record} *)0)->{n}));' for n in names
+    )
+    program = f'#include <stdio.h>\n#include "tgen_log.h"\nint main(void) {{ {prints} return 0; }}\n'
+    binary = directory / record
+    subprocess.run(
+        ["cc", "-std=c11", f"-I{ROOT / 'traffic'}", "-x", "c", "-", "-o", str(binary)], input=program, text=True, check=True
+    )
+    lines = subprocess.run([str(binary)], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {name: (int(offset), int(size)) for name, offset, size in (line.split() for line in lines)}
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize(
+    ("record", "dtype"),
+    [
+        ("tgen_log_header", tgen_log.HEADER_DTYPE),
+        ("tgen_flow_record", tgen_log.FLOW_DTYPE),
+        ("tgen_sample_record", tgen_log.SAMPLE_DTYPE),
+    ],
+)
+def test_layouts_of_c_and_python_agree(tmp_path: Path, record: str, dtype: np.dtype[np.void]) -> None:
+    assert dtype.fields is not None
+    assert {name: (field[1], field[0].itemsize) for name, field in dtype.fields.items()} == c_layout(record, tmp_path)
+
+
+def sample_file(
+    path: Path, magic: bytes = b"DCGYMSA1", version: int = 1, size: int = 56, count: int = 1, tail: bytes = b""
+) -> Path:
+    header = struct.pack("<8sIIQqqqQQ", magic, version, size, count, 0, 1000, 100, 0, 0)
+    path.write_bytes(header + struct.pack("<qQQQIIIIII", 100, 0, 0, 0, 0, 0, 0, 0, 0, 0) + tail)
+    return path
+
+
+def test_reader_is_strict(tmp_path: Path) -> None:
+    path = tmp_path / "samples.bin"
+    assert len(tgen_log.read_samples(sample_file(path)).records) == 1
+    for broken in ({"magic": b"DCGYMFL1"}, {"version": 2}, {"size": 57}, {"count": 2}, {"tail": b"x"}):
+        with pytest.raises(ProtocolError, match=re.escape(str(path))):
+            tgen_log.read_samples(sample_file(path, **broken))  # type: ignore[arg-type]
+    path.write_bytes(b"")
+    with pytest.raises(ProtocolError, match="too few"):
+        tgen_log.read_samples(path)
+
+
+# --- flows over a veth pair
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two namespaces, 10.77.0.1 and 10.77.0.2, joined by a veth pair with static neighbours."""
+
+    a: str
+    b: str
+
+    def row(
+        self, flow: int, cc: str = "cubic", start: int = 0, stop: int = 0, size: int = 0, rate: int = 0, port: int = 5001
+    ) -> str:
+        ends = f"/run/netns/{self.a},/run/netns/{self.b},10.77.0.1,10.77.0.2,{20000 + flow},{port}"
+        return f"{flow},{ends},{cc},{start},{stop},{size},{rate},"
+
+
+def ip(*args: str) -> str:
+    return subprocess.run(["ip", *args], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("needs root and ip(8) for network namespaces")
+    names = [f"tgt{os.getpid()}{end}" for end in "ab"]
+    try:
+        try:
+            for name in names:
+                ip("netns", "add", name)
+            ip("link", "add", "e0", "netns", names[0], "type", "veth", "peer", "name", "e0", "netns", names[1])
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
+        for number, name in enumerate(names):
+            ip("-n", name, "addr", "add", f"10.77.0.{number + 1}/24", "dev", "e0")
+            ip("-n", name, "link", "set", "e0", "address", f"02:00:00:00:00:0{number + 1}", "up")
+            ip("-n", name, "neigh", "add", f"10.77.0.{2 - number}", "lladdr", f"02:00:00:00:00:0{2 - number}",
+               "dev", "e0", "nud", "permanent")  # fmt: skip
+        yield Pair(*names)
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=60, check=False)
+
+
+def run_flows(
+    tmp_path: Path, rows: list[str], *more: str, duration_ns: int = 400 * MS, sample_ns: int = 20 * MS
+) -> tuple[tgen_log.TgenLog, tgen_log.TgenLog]:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER + "".join(row + "\n" for row in rows))
+    t0_ns = time.monotonic_ns() + 1500 * MS
+    process = start_tgen(*arguments(flows, tmp_path, t0_ns, duration_ns, sample_ns), *more)
+    _, stderr = process.communicate(b"go\n", timeout=120)
+    assert (process.returncode, stderr) == (0, b"")
+    assert time.monotonic_ns() >= t0_ns + duration_ns
+    assert not list(tmp_path.glob("*.partial"))
+    log = tgen_log.read_flows(tmp_path / "flows.bin")
+    assert log.header == tgen_log.TgenHeader(t0_ns, duration_ns, sample_ns, 0)
+    return log, tgen_log.read_samples(tmp_path / "samples.bin")
+
+
+def statuses(log: tgen_log.TgenLog) -> list[str]:
+    return [tgen_log.STATUS_NAMES[status] for status in log.records["status"]]
+
+
+def test_sized_flows_are_counted_to_the_byte(tmp_path: Path, pair: Pair) -> None:
+    sizes = [1, 1447, 1448, 1449, 65536, 262143, 262144, 262145, 5_000_001]
+    rows = [pair.row(i, cc=("cubic", "reno")[i % 2], size=size, port=5001 + i % 2) for i, size in enumerate(sizes)]
+    log, _ = run_flows(tmp_path, rows, duration_ns=3000 * MS)
+    records = log.records
+    assert statuses(log) == ["done"] * len(sizes)
+    assert records["size_bytes"].tolist() == sizes
+    assert records["sent_bytes"].tolist() == sizes
+    assert records["received_bytes"].tolist() == sizes
+    assert records["src_port"].tolist() == [20000 + i for i in range(len(sizes))]
+    assert np.all(records["start_ns"] >= 0)
+    assert np.all(records["established_ns"] >= records["start_ns"])
+    assert np.all(records["end_ns"] > records["established_ns"])
+    assert np.array_equal(records["fct_ns"], records["end_ns"] - records["start_ns"])
+
+
+def test_flows_by_time_and_by_rate(tmp_path: Path, pair: Pair) -> None:
+    rows = [
+        pair.row(0, start=100 * MS, stop=200 * MS),
+        pair.row(1),
+        pair.row(2, rate=80_000_000),
+        pair.row(3, rate=8_000_000, size=10_000),
+        pair.row(4, rate=80_000_000, stop=100 * MS, size=1 << 40),
+    ]
+    log, samples = run_flows(tmp_path, rows, sample_ns=10 * MS)
+    records = log.records
+    assert statuses(log) == ["stopped", "running", "running", "done", "stopped"]
+    assert records["start_ns"][0] >= 100 * MS
+    assert records["end_ns"].tolist()[:3] == [200 * MS, -1, -1]
+    assert np.all(records["fct_ns"][[0, 1, 2, 4]] == -1)
+    assert records["received_bytes"][0] == records["sent_bytes"][0] > 0  # what was on its way at the stop arrived
+    assert 0 < records["received_bytes"][2] <= 400 * MS * 80_000_000 // 8 // 1_000_000_000
+    assert records["received_bytes"][4] <= 100 * MS * 80_000_000 // 8 // 1_000_000_000
+    assert records["fct_ns"][3] >= 10_000 * 8 * 1_000_000_000 // 8_000_000
+    first = samples.records[samples.records["flow"] == 0]
+    assert first["t_ns"].min() > 100 * MS and first["t_ns"].max() <= 200 * MS
+    running = samples.records[samples.records["flow"] == 1]
+    assert np.all(np.diff(running["bytes_received"].astype(np.int64)) >= 0)
+    assert running["bytes_received"][-1] <= records["received_bytes"][1]
+    assert np.all(samples.records["cwnd_packets"] > 0)
+
+
+def test_a_flow_that_cannot_connect_fails_alone(tmp_path: Path, pair: Pair) -> None:
+    ip("-n", pair.b, "route", "add", "blackhole", "10.77.0.1/32")  # SYN-ACKs find no way back
+    ip("-n", pair.a, "route", "add", "prohibit", "10.77.0.3/32")
+    ip("-n", pair.b, "addr", "add", "10.77.0.3/24", "dev", "e0")
+    lost = pair.row(0, size=1)
+    refused_flow = pair.row(1, size=1).replace("10.77.0.2", "10.77.0.3")
+    stopped = pair.row(2, stop=100 * MS)
+    log, samples = run_flows(tmp_path, [lost, refused_flow, stopped])
+    assert statuses(log) == ["running", "failed", "stopped"]
+    assert log.records["error"].tolist() == [0, errno.EACCES, 0]
+    assert log.records["established_ns"].tolist() == [-1, -1, -1]
+    assert log.records["received_bytes"].tolist() == [0, 0, 0]
+    assert len(samples.records) == 0
+
+
+def test_many_flows(tmp_path: Path, pair: Pair) -> None:
+    rows = [pair.row(i, size=20_000, start=i * 10_000) for i in range(2000)]
+    log, _ = run_flows(tmp_path, rows, duration_ns=8000 * MS, sample_ns=1000 * MS)
+    assert statuses(log) == ["done"] * 2000
+    assert set(log.records["received_bytes"].tolist()) == {20_000}
+
+
+def test_warm_frames_reach_both_hosts_and_are_dropped_there(tmp_path: Path, pair: Pair) -> None:
+    run_flows(tmp_path, [pair.row(i, size=1) for i in range(40)], "--warm")
+    for name in (pair.a, pair.b):
+        snmp = subprocess.run(["ip", "netns", "exec", name, "cat", "/proc/net/snmp"], capture_output=True, text=True, check=True)
+        names, values = (line.split() for line in snmp.stdout.splitlines() if line.startswith("Tcp:"))
+        assert dict(zip(names, values, strict=True))["InCsumErrors"] == "40"
+
+
+def test_warm_without_a_neighbour(tmp_path: Path, pair: Pair) -> None:
+    ip("-n", pair.a, "neigh", "del", "10.77.0.2", "dev", "e0")
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER + pair.row(0) + "\n")
+    result = run_tgen(*arguments(flows, tmp_path), "--warm")
+    assert result.returncode == 1
+    assert "flow 0: --warm forward" in result.stderr and "ip neigh add" in result.stderr
+
+
+def test_unknown_congestion_control(tmp_path: Path, pair: Pair) -> None:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER + pair.row(0, cc="nonsense") + "\n")
+    result = run_tgen(*arguments(flows, tmp_path))
+    assert result.returncode == 1
+    assert "flow 0: congestion control 'nonsense' is not available" in result.stderr
+
+
+def test_address_of_nobody(tmp_path: Path, pair: Pair) -> None:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER + pair.row(0).replace("10.77.0.1", "10.77.0.9") + "\n")
+    result = run_tgen(*arguments(flows, tmp_path))
+    assert result.returncode == 1
+    assert "flow 0: sender: bind: Cannot assign requested address" in result.stderr
+
+
+def matrix_file(path: Path, rows: int) -> Path:
+    header = struct.pack("<8sHHIIIQQQQQ", b"DCGYMSM1", 1, 0, 256, rows, 8, 256, 256, 256, 256, 256 + 8 * rows)
+    path.write_bytes(header.ljust(256, b"\0") + bytes(8 * rows))
+    return path
+
+
+def activity(path: Path) -> list[int]:
+    return np.frombuffer(path.read_bytes()[256:], "<u8").tolist()
+
+
+def test_activity_cells(tmp_path: Path, pair: Pair) -> None:
+    matrix = matrix_file(tmp_path / "matrix", 3)
+    rows = [pair.row(0) + "0;2", pair.row(1) + "2", pair.row(2, size=1) + "1"]
+    (tmp_path / "flows.csv").write_text(HEADER + "".join(row + "\n" for row in rows))
+    t0_ns = time.monotonic_ns() + 1000 * MS
+    command = arguments(tmp_path / "flows.csv", tmp_path, t0_ns, 20_000 * MS, 100 * MS)
+    process = start_tgen(*command, "--matrix", str(matrix))
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert activity(matrix) == [0, 0, 0]
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        while activity(matrix) != [1, 0, 2]:
+            assert process.poll() is None, activity(matrix)
+            time.sleep(0.01)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert activity(matrix) == [0, 0, 0]
+
+
+def test_a_path_past_the_matrix(tmp_path: Path, pair: Pair) -> None:
+    matrix = matrix_file(tmp_path / "matrix", 3)
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER + pair.row(0) + "3\n")
+    refused(run_tgen(*arguments(flows, tmp_path), "--matrix", str(matrix)), "3 rows", "row 3")

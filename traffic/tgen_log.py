@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what tgen leaves behind: ``flows.bin`` and ``samples.bin`` (layouts: traffic/tgen_log.h).
+
+Records come back as numpy structured arrays whose fields are named as the columns of docs/results.md. Times are
+nanoseconds after t0. A file that is not exactly what tgen writes is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.errors import ProtocolError
+
+STATUS_NAMES = ("done", "stopped", "running", "failed")
+VERSION = 1
+
+HEADER_DTYPE = np.dtype(
+    [
+        ("magic", "V8"),
+        ("version", "<u4"),
+        ("record_size", "<u4"),
+        ("count", "<u8"),
+        ("t0_ns", "<i8"),
+        ("duration_ns", "<i8"),
+        ("sample_ns", "<i8"),
+        ("seed", "<u8"),
+        ("reserved", "<u8"),
+    ]
+)
+FLOW_DTYPE = np.dtype(
+    [
+        ("flow", "<u4"),
+        ("src_port", "<u2"),
+        ("dst_port", "<u2"),
+        ("status", "<u4"),
+        ("error", "<i4"),
+        ("start_ns", "<i8"),
+        ("established_ns", "<i8"),
+        ("end_ns", "<i8"),
+        ("size_bytes", "<u8"),
+        ("sent_bytes", "<u8"),
+        ("received_bytes", "<u8"),
+        ("retransmits", "<u8"),
+        ("fct_ns", "<i8"),
+    ]
+)
+SAMPLE_DTYPE = np.dtype(
+    [
+        ("t_ns", "<i8"),
+        ("delivery_rate_bps", "<u8"),
+        ("bytes_acked", "<u8"),
+        ("bytes_received", "<u8"),
+        ("flow", "<u4"),
+        ("srtt_us", "<u4"),
+        ("min_rtt_us", "<u4"),
+        ("cwnd_packets", "<u4"),
+        ("notsent_bytes", "<u4"),
+        ("retransmits", "<u4"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TgenHeader:
+    """What was asked of the run that wrote a file."""
+
+    t0_ns: int  # CLOCK_MONOTONIC
+    duration_ns: int
+    sample_ns: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class TgenLog:
+    """One file: its header and its records."""
+
+    header: TgenHeader
+    records: npt.NDArray[np.void]
+
+
+def read_flows(path: Path) -> TgenLog:
+    """One record a flow, in order of ``flow``; ``status`` is an index into STATUS_NAMES."""
+    log = _read(path, b"DCGYMFL1", FLOW_DTYPE)
+    records = log.records
+    _require(path, bool(np.array_equal(records["flow"], np.arange(len(records)))), "flows are not numbered 0, 1, 2, ...")
+    _require(path, bool(np.all(records["status"] < len(STATUS_NAMES))), "a status that is not known")
+    return log
+
+
+def read_samples(path: Path) -> TgenLog:
+    """One record a flow under way and sample instant, ordered by ``t_ns``, then ``flow``."""
+    log = _read(path, b"DCGYMSA1", SAMPLE_DTYPE)
+    t, flow = log.records["t_ns"], log.records["flow"].astype(np.int64)
+    ordered = (np.diff(t) > 0) | ((np.diff(t) == 0) & (np.diff(flow) > 0))
+    _require(path, bool(np.all(ordered)), "samples are out of order")
+    _require(path, bool(np.all(t % log.header.sample_ns == 0)), "a sample that is not at a multiple of the interval")
+    _require(path, bool(np.all((t >= 0) & (t < log.header.duration_ns))), "a sample outside the run")
+    return log
+
+
+def _require(path: Path, holds: bool, what: str) -> None:
+    if not holds:
+        raise ProtocolError(f"{path}: {what}; run tgen again (a file called *.partial is of a run that did not end)")
+
+
+def _read(path: Path, magic: bytes, dtype: np.dtype[Any]) -> TgenLog:
+    data = path.read_bytes()
+    _require(path, len(data) >= HEADER_DTYPE.itemsize, f"{len(data)} bytes are too few for a header")
+    head = np.frombuffer(data, HEADER_DTYPE, count=1)[0]
+    _require(path, head["magic"].tobytes() == magic, f"magic {head['magic'].tobytes()!r} instead of {magic!r}")
+    _require(path, head["version"] == VERSION, f"version {head['version']}, this reader knows {VERSION}")
+    _require(path, head["record_size"] == dtype.itemsize, f"records of {head['record_size']} B instead of {dtype.itemsize}")
+    body = len(data) - HEADER_DTYPE.itemsize
+    _require(path, body == int(head["count"]) * dtype.itemsize, f"{body} bytes are not {head['count']} records")
+    _require(path, head["duration_ns"] > 0 and head["sample_ns"] > 0, "a duration or an interval that is not positive")
+    header = TgenHeader(*(int(head[name]) for name in ("t0_ns", "duration_ns", "sample_ns", "seed")))
+    return TgenLog(header, np.frombuffer(data, dtype, offset=HEADER_DTYPE.itemsize))
