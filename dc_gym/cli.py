@@ -80,6 +80,7 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dcgym {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for add in (
+        _add_demo,
         _add_run,
         _add_verify,
         _add_compare,
@@ -125,6 +126,14 @@ def _add_quiet(parser: ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
 
+def _add_demo(commands: Any) -> None:
+    summary = "run DCTCP, TCP NV, CUBIC and BBR on three networks and draw them side by side"
+    parser = _add(commands, "demo", summary, "dcgym demo --out results/demo", _delegate("dc_gym.demo"))
+    parser.add_argument("--out", type=Path, default=Path("results/demo"), metavar="DIR", help="folder of the results (default: %(default)s)")
+    parser.add_argument("--jobs", type=_jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    _add_quiet(parser)
+
+
 def _add_run(commands: Any) -> None:
     example = "dcgym run experiments/dumbbell.toml --set controller.name=nv --seed 2 --out results/nv-2"
     parser = _add(commands, "run", "run one experiment and write a result folder", example, _run)
@@ -162,7 +171,7 @@ def _add_sweep(commands: Any) -> None:
     _add_spec(parser)
     parser.add_argument("--seeds", type=_seeds, metavar="LIST", help="such as 1..5 or 1,2,3 (default: the spec's)")
     parser.add_argument("--controllers", type=_controllers, metavar="LIST", help="such as dctcp,nv (default: the spec's)")
-    parser.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="labs at a time (default: 1)")
+    parser.add_argument("--jobs", type=_jobs, metavar="N", help="labs at a time (default: one a CPU)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (default: results/NAME-sweep)")
     parser.add_argument("--force", action="store_true", help="replace results that are there")
     _add_quiet(parser)

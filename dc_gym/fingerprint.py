@@ -22,7 +22,7 @@ def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
     """By name: identities of all that runs in the lab."""
     return {
         "kernel": kernel.fingerprint,
-        "openvswitch": ovs.version,
+        "openvswitch": ovs.fingerprint,
         "libc": " ".join(platform.libc_ver()),
         "python": platform.python_version(),
         "programs": programs(),

@@ -141,8 +141,8 @@ def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Pat
         interval_ns=spec.monitor.interval_ns,
         tcp_interval_ns=spec.monitor.tcp_interval_ns,
         programs=str(PROGRAMS),
-        ovs_root=str(ovs.root),
-        ovs_libraries=ovs.library_path,
+        ovs_root=str(ovs.folder),
+        ovs_libraries=":".join(map(str, ovs.library_dirs)),
         disturb=disturb,
     )
     plan.write(folder / "plan.json")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym demo`: DCTCP, TCP NV, CUBIC and BBR on two dumbbells and a fat-tree, three seeds each, in one figure.
+
+After F. Ruffy Varga, "Data-Driven Datacenter Traffic Control" (2019), figures 5.2 to 5.5: the same networks, with propagation
+delays, a step at K for DCTCP, and Iroko's hotspot matrix over TCP on the fat-tree at 100 Mbit/s.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym import plots, sweep
+from dc_gym.errors import UsageError
+from dc_gym.progress import Progress
+from dc_gym.results import PARTIAL, Result, load_result
+
+CONTROLLERS = ("dctcp", "nv", "cubic", "bbr")
+SEEDS = (1, 2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of the figure."""
+
+    name: str
+    note: str
+    spec: str
+    """The experiment as TOML; the demo sets controller and seed."""
+
+
+CASES = (
+    Case(
+        "dumbbell-10m",
+        "10 Mbit/s, 2 pairs",
+        """
+spec_version = 1
+name = "dumbbell-10m"
+topology.preset = "dumbbell-10m"
+controller.name = "dctcp"
+workload = { kind = "pairs", jitter = "100ms" }
+time = { duration = "30s", warmup = "5s" }
+""",
+    ),
+    Case(
+        "dumbbell-1g",
+        "1 Gbit/s, 2 pairs",
+        """
+spec_version = 1
+name = "dumbbell-1g"
+topology.preset = "dumbbell-1g"
+controller.name = "dctcp"
+workload = { kind = "pairs", jitter = "10ms" }
+time = { duration = "2s", warmup = "500ms" }
+""",
+    ),
+    Case(
+        "fattree-k4",
+        "100 Mbit/s, hotspot",
+        """
+spec_version = 1
+name = "fattree-k4"
+topology = { preset = "fattree-k4", rate = "100Mbit/s" }
+controller.name = "dctcp"
+workload = { kind = "hotspot", jitter = "50ms" }
+time = { duration = "5s", warmup = "1s" }
+""",
+    ),
+)
+
+
+def main(args: Namespace, progress: Progress) -> int:
+    """`args.out`: folder of the results and the figure; `args.jobs`: labs at a time."""
+    out: Path = args.out
+    out.mkdir(parents=True, exist_ok=True)
+    cells = [cell for case in CASES for cell in case_cells(case, out)]
+    sweep.require_all(sweep.run_cells(cells, args.jobs or sweep.cpus(), progress))
+    progress.phase("figure")
+    figure = draw(out)
+    progress.phase("done")
+    print(table(out))
+    print(f"figure       {figure}")
+    return 0
+
+
+def case_cells(case: Case, out: Path, seeds: tuple[int, ...] = SEEDS) -> list[sweep.Cell]:
+    """The runs of one case; its spec is written beside them."""
+    spec = out / f"{case.name}.toml"
+    spec.write_text(case.spec.lstrip())
+    return [
+        sweep.Cell(
+            name := f"{case.name}-{controller}-s{seed}",
+            spec,
+            out / name,
+            (f'controller.name="{controller}"', f"seed={seed}"),
+            ("--no-plot", "--force"),
+        )
+        for controller in CONTROLLERS
+        for seed in seeds
+    ]
+
+
+def draw(out: Path) -> Path:
+    """demo.png from the results in `out`."""
+    rows = []
+    for case in CASES:
+        runs = {name: [plots.load_series(_result(out, case, name, seed)) for seed in SEEDS] for name in CONTROLLERS}
+        rows.append(plots.Case(case.name, runs, case.note))
+    sample = _result(out, CASES[0], CONTROLLERS[0], SEEDS[0])
+    caption = f"{CASES[0].name}, DCTCP, seed 1: digest {sample.digest[:16]}, fingerprint {sample.manifest['fingerprint']}"
+    path = out / "demo.png"
+    plots.save(plots.demo_figure(rows, caption), path)
+    return path
+
+
+def table(out: Path) -> str:
+    """Means over the seeds, one line a case and controller."""
+    lines = [f"{'case':14}{'controller':12}{'goodput Mbit/s':>15}{'mean queue kB':>15}{'srtt ms':>10}{'Jain':>8}{'drops':>8}{'marks':>9}"]
+    for case in CASES:
+        for name in CONTROLLERS:
+            found = [_result(out, case, name, seed).summary for seed in SEEDS]
+
+            def mean(key: str, found: list[dict[str, float]] = found) -> float:
+                return sum(summary[key] or 0.0 for summary in found) / len(found)
+
+            lines.append(
+                f"{case.name:14}{name:12}{mean('goodput_bps') / 1e6:15.3f}{mean('mean_queue_bytes') / 1e3:15.2f}"
+                f"{mean('mean_srtt_us') / 1e3:10.3f}{mean('jain'):8.4f}{mean('drops'):8.0f}{mean('marks'):9.0f}"
+            )
+    return "\n".join(lines)
+
+
+def _result(out: Path, case: Case, controller: str, seed: int) -> Result:
+    path = out / f"{case.name}-{controller}-s{seed}"
+    if not path.is_dir():
+        raise UsageError(f"{path}: no such result; was the demo interrupted ({path.name}{PARTIAL})? run `dcgym demo` again")
+    return load_result(path)
