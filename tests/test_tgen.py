@@ -180,7 +180,7 @@ def sample_file(
 
 def test_reader_is_strict(tmp_path: Path) -> None:
     path = tmp_path / "samples.bin"
-    assert len(tgen_log.read_samples(sample_file(path)).records) == 1
+    assert len(tgen_log.read_samples(sample_file(path))) == 1
     for broken in ({"magic": b"DCGYMFL1"}, {"version": 2}, {"size": 57}, {"count": 2}, {"tail": b"x"}):
         with pytest.raises(ProtocolError, match=re.escape(str(path))):
             tgen_log.read_samples(sample_file(path, **broken))  # type: ignore[arg-type]
@@ -235,7 +235,7 @@ def pair() -> Iterator[Pair]:
 
 def run_flows(
     tmp_path: Path, rows: list[str], *more: str, duration_ns: int = 400 * MS, sample_ns: int = 20 * MS
-) -> tuple[tgen_log.TgenLog, tgen_log.TgenLog]:
+) -> tuple[tgen_log.Records, tgen_log.Records]:
     flows = tmp_path / "flows.csv"
     flows.write_text(HEADER + "".join(row + "\n" for row in rows))
     t0_ns = time.monotonic_ns() + 1500 * MS
@@ -244,21 +244,20 @@ def run_flows(
     assert (process.returncode, stderr) == (0, b"")
     assert time.monotonic_ns() >= t0_ns + duration_ns
     assert not list(tmp_path.glob("*.partial"))
-    log = tgen_log.read_flows(tmp_path / "flows.bin")
-    assert log.header == tgen_log.TgenHeader(t0_ns, duration_ns, sample_ns, 0)
-    return log, tgen_log.read_samples(tmp_path / "samples.bin")
+    for name in ("flows.bin", "samples.bin"):
+        assert tgen_log.read_header(tmp_path / name) == tgen_log.TgenHeader(t0_ns, duration_ns, sample_ns, 0)
+    return tgen_log.read_flows(tmp_path / "flows.bin"), tgen_log.read_samples(tmp_path / "samples.bin")
 
 
-def statuses(log: tgen_log.TgenLog) -> list[str]:
-    return [tgen_log.STATUS_NAMES[status] for status in log.records["status"]]
+def statuses(log: tgen_log.Records) -> list[str]:
+    return [tgen_log.STATUS_NAMES[status] for status in log["status"]]
 
 
 def test_sized_flows_are_counted_to_the_byte(tmp_path: Path, pair: Pair) -> None:
     sizes = [1, 1447, 1448, 1449, 65536, 262143, 262144, 262145, 5_000_001]
     rows = [pair.row(i, cc=("cubic", "reno")[i % 2], size=size, port=5001 + i % 2) for i, size in enumerate(sizes)]
-    log, _ = run_flows(tmp_path, rows, duration_ns=3000 * MS)
-    records = log.records
-    assert statuses(log) == ["done"] * len(sizes)
+    records, _ = run_flows(tmp_path, rows, duration_ns=3000 * MS)
+    assert statuses(records) == ["done"] * len(sizes)
     assert records["size_bytes"].tolist() == sizes
     assert records["sent_bytes"].tolist() == sizes
     assert records["received_bytes"].tolist() == sizes
@@ -277,9 +276,8 @@ def test_flows_by_time_and_by_rate(tmp_path: Path, pair: Pair) -> None:
         pair.row(3, rate=8_000_000, size=10_000),
         pair.row(4, rate=80_000_000, stop=100 * MS, size=1 << 40),
     ]
-    log, samples = run_flows(tmp_path, rows, sample_ns=10 * MS)
-    records = log.records
-    assert statuses(log) == ["stopped", "running", "running", "done", "stopped"]
+    records, samples = run_flows(tmp_path, rows, sample_ns=10 * MS)
+    assert statuses(records) == ["stopped", "running", "running", "done", "stopped"]
     assert records["start_ns"][0] >= 100 * MS
     assert records["end_ns"].tolist()[:3] == [200 * MS, -1, -1]
     assert np.all(records["fct_ns"][[0, 1, 2, 4]] == -1)
@@ -287,12 +285,12 @@ def test_flows_by_time_and_by_rate(tmp_path: Path, pair: Pair) -> None:
     assert 0 < records["received_bytes"][2] <= 400 * MS * 80_000_000 // 8 // 1_000_000_000
     assert records["received_bytes"][4] <= 100 * MS * 80_000_000 // 8 // 1_000_000_000
     assert records["fct_ns"][3] >= 10_000 * 8 * 1_000_000_000 // 8_000_000
-    first = samples.records[samples.records["flow"] == 0]
+    first = samples[samples["flow"] == 0]
     assert first["t_ns"].min() > 100 * MS and first["t_ns"].max() <= 200 * MS
-    running = samples.records[samples.records["flow"] == 1]
+    running = samples[samples["flow"] == 1]
     assert np.all(np.diff(running["bytes_received"].astype(np.int64)) >= 0)
     assert running["bytes_received"][-1] <= records["received_bytes"][1]
-    assert np.all(samples.records["cwnd_packets"] > 0)
+    assert np.all(samples["cwnd_packets"] > 0)
 
 
 def test_a_flow_that_cannot_connect_fails_alone(tmp_path: Path, pair: Pair) -> None:
@@ -304,17 +302,17 @@ def test_a_flow_that_cannot_connect_fails_alone(tmp_path: Path, pair: Pair) -> N
     stopped = pair.row(2, stop=100 * MS)
     log, samples = run_flows(tmp_path, [lost, refused_flow, stopped])
     assert statuses(log) == ["running", "failed", "stopped"]
-    assert log.records["error"].tolist() == [0, errno.EACCES, 0]
-    assert log.records["established_ns"].tolist() == [-1, -1, -1]
-    assert log.records["received_bytes"].tolist() == [0, 0, 0]
-    assert len(samples.records) == 0
+    assert log["error"].tolist() == [0, errno.EACCES, 0]
+    assert log["established_ns"].tolist() == [-1, -1, -1]
+    assert log["received_bytes"].tolist() == [0, 0, 0]
+    assert len(samples) == 0
 
 
 def test_many_flows(tmp_path: Path, pair: Pair) -> None:
     rows = [pair.row(i, size=20_000, start=i * 10_000) for i in range(2000)]
     log, _ = run_flows(tmp_path, rows, duration_ns=8000 * MS, sample_ns=1000 * MS)
     assert statuses(log) == ["done"] * 2000
-    assert set(log.records["received_bytes"].tolist()) == {20_000}
+    assert set(log["received_bytes"].tolist()) == {20_000}
 
 
 def test_warm_frames_reach_both_hosts_and_are_dropped_there(tmp_path: Path, pair: Pair) -> None:

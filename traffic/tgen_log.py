@@ -75,32 +75,32 @@ class TgenHeader:
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
-class TgenLog:
-    """One file: its header and its records."""
-
-    header: TgenHeader
-    records: npt.NDArray[np.void]
+Records = npt.NDArray[np.void]
 
 
-def read_flows(path: Path) -> TgenLog:
+def read_header(path: Path) -> TgenHeader:
+    """The header of either file."""
+    with path.open("rb") as file:
+        return _header(path, file.read(HEADER_DTYPE.itemsize))[0]
+
+
+def read_flows(path: Path) -> Records:
     """One record a flow, in order of ``flow``; ``status`` is an index into STATUS_NAMES."""
-    log = _read(path, b"DCGYMFL1", FLOW_DTYPE)
-    records = log.records
+    _, records = _read(path, b"DCGYMFL1", FLOW_DTYPE)
     _require(path, bool(np.array_equal(records["flow"], np.arange(len(records)))), "flows are not numbered 0, 1, 2, ...")
     _require(path, bool(np.all(records["status"] < len(STATUS_NAMES))), "a status that is not known")
-    return log
+    return records
 
 
-def read_samples(path: Path) -> TgenLog:
+def read_samples(path: Path) -> Records:
     """One record a flow under way and sample instant, ordered by ``t_ns``, then ``flow``."""
-    log = _read(path, b"DCGYMSA1", SAMPLE_DTYPE)
-    t, flow = log.records["t_ns"], log.records["flow"].astype(np.int64)
+    header, records = _read(path, b"DCGYMSA1", SAMPLE_DTYPE)
+    t, flow = records["t_ns"], records["flow"].astype(np.int64)
     ordered = (np.diff(t) > 0) | ((np.diff(t) == 0) & (np.diff(flow) > 0))
     _require(path, bool(np.all(ordered)), "samples are out of order")
-    _require(path, bool(np.all(t % log.header.sample_ns == 0)), "a sample that is not at a multiple of the interval")
-    _require(path, bool(np.all((t >= 0) & (t < log.header.duration_ns))), "a sample outside the run")
-    return log
+    _require(path, bool(np.all(t % header.sample_ns == 0)), "a sample that is not at a multiple of the interval")
+    _require(path, bool(np.all((t >= 0) & (t < header.duration_ns))), "a sample outside the run")
+    return records
 
 
 def _require(path: Path, holds: bool, what: str) -> None:
@@ -108,15 +108,19 @@ def _require(path: Path, holds: bool, what: str) -> None:
         raise ProtocolError(f"{path}: {what}; run tgen again (a file called *.partial is of a run that did not end)")
 
 
-def _read(path: Path, magic: bytes, dtype: np.dtype[Any]) -> TgenLog:
-    data = path.read_bytes()
+def _header(path: Path, data: bytes) -> tuple[TgenHeader, np.void]:
     _require(path, len(data) >= HEADER_DTYPE.itemsize, f"{len(data)} bytes are too few for a header")
-    head = np.frombuffer(data, HEADER_DTYPE, count=1)[0]
-    _require(path, head["magic"].tobytes() == magic, f"magic {head['magic'].tobytes()!r} instead of {magic!r}")
-    _require(path, head["version"] == VERSION, f"version {head['version']}, this reader knows {VERSION}")
-    _require(path, head["record_size"] == dtype.itemsize, f"records of {head['record_size']} B instead of {dtype.itemsize}")
+    raw = np.frombuffer(data, HEADER_DTYPE, count=1)[0]
+    _require(path, raw["version"] == VERSION, f"version {raw['version']}, this reader knows {VERSION}")
+    _require(path, raw["duration_ns"] > 0 and raw["sample_ns"] > 0, "a duration or an interval that is not positive")
+    return TgenHeader(*(int(raw[name]) for name in ("t0_ns", "duration_ns", "sample_ns", "seed"))), raw
+
+
+def _read(path: Path, magic: bytes, dtype: np.dtype[Any]) -> tuple[TgenHeader, Records]:
+    data = path.read_bytes()
+    header, raw = _header(path, data)
+    _require(path, raw["magic"].tobytes() == magic, f"magic {raw['magic'].tobytes()!r} instead of {magic!r}")
+    _require(path, raw["record_size"] == dtype.itemsize, f"records of {raw['record_size']} B instead of {dtype.itemsize}")
     body = len(data) - HEADER_DTYPE.itemsize
-    _require(path, body == int(head["count"]) * dtype.itemsize, f"{body} bytes are not {head['count']} records")
-    _require(path, head["duration_ns"] > 0 and head["sample_ns"] > 0, "a duration or an interval that is not positive")
-    header = TgenHeader(*(int(head[name]) for name in ("t0_ns", "duration_ns", "sample_ns", "seed")))
-    return TgenLog(header, np.frombuffer(data, dtype, offset=HEADER_DTYPE.itemsize))
+    _require(path, body == int(raw["count"]) * dtype.itemsize, f"{body} bytes are not {raw['count']} records")
+    return header, np.frombuffer(data, dtype, offset=HEADER_DTYPE.itemsize)
