@@ -6,6 +6,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+
 from dc_gym.bench.oracle import Frame, Port, arrivals, run_chain, run_port
 
 GBIT = 10**9

@@ -139,19 +139,16 @@ class Network:
 
     def _wire(self, left: str, right: str, index: int) -> tuple[End, End]:
         names = (f"p{index}", f"q{index}")
-        ends = []
-        for node, ifname in zip((left, right), names, strict=True):
-            fd = os.open(_path(node), os.O_RDONLY | os.O_CLOEXEC)
-            ends.append(cables.End(ifname, _mac(node, ifname), fd))
+        fds = [os.open(_path(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
+        halves = [cables.End(ifname, _mac(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)]
         with NetlinkSocket() as sock:
-            sock.batch([cables.create(ends[0], ends[1], 10**10, 0)])
-        for end in ends:
-            assert end.netns_fd is not None
-            os.close(end.netns_fd)
-        left_end, right_end = (self._find(node, ifname) for node, ifname in zip((left, right), names, strict=True))
-        for end in (left_end, right_end):
+            sock.batch([cables.create(halves[0], halves[1], 10**10, 0)])
+        for fd in fds:
+            os.close(fd)
+        wire = (self._find(left, names[0]), self._find(right, names[1]))
+        for end in wire:
             self._sockets[end.node].batch([cables.set_up(end.ifindex, end.ifname)])
-        return left_end, right_end
+        return wire
 
     def _find(self, node: str, ifname: str) -> End:
         return End(node, ifname, cables.devices(self._sockets[node])[ifname].ifindex)
@@ -196,7 +193,7 @@ class Network:
         assert self._probe.stdin is not None and self._probe.stdout is not None
         self._probe.stdin.write(schedule + "run\n")
         self._probe.stdin.flush()
-        lines = []
+        lines: list[str] = []
         for line in self._probe.stdout:
             if line == "end\n":
                 return "".join(lines)
@@ -205,12 +202,13 @@ class Network:
 
     def counters(self) -> list[Counters]:
         """Of all ports; RuntimeError if anything moved while they were read."""
-        first, second = self._read(), self._read()
+        first, second = self.read(), self.read()
         if first != second:
             raise RuntimeError(f"{self.name}: the counters moved while they were read: {first} {second}")
         return first
 
-    def _read(self) -> list[Counters]:
+    def read(self) -> list[Counters]:
+        """Counters of all ports since they were made; those of queues since they were set."""
         devices = {node: cables.devices(sock) for node, sock in self._sockets.items()}
         queues = {node: _queues(sock) for node, sock in self._sockets.items()}
         return [_counters(devices, queues, *wire) for wire in self.wires]
@@ -363,7 +361,9 @@ def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
         flow = stack.enter_context(network.lone_flow(job["tcp"])) if "tcp" in job else None
         answer["probe"] = network.play(job["schedule"])
         if flow is not None:
-            return {**answer, "tcp": _tcp_state(flow), "drops": [queues.drops for queues in network._read()]}
+            answer["tcp"] = _tcp_state(flow)
+            answer["counters"] = [asdict(now) for now in network.read()]
+            return answer
     answer["counters"] = [asdict(now.since(then)) for now, then in zip(network.counters(), before, strict=True)]
     if "drain_ns" in job:
         if job.get("cut"):
