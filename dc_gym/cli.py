@@ -30,6 +30,8 @@ __all__ = ["main"]
 INTERRUPTED = 130
 EXPECTED_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 TRACEBACK = "DCGYM_TRACEBACK"
+DISTURB = "DCGYM_DISTURB"
+"""A shell command that every run carries out in its lab before traffic starts; how determinism is tested."""
 MOST_SEEDS = 10_000
 
 
@@ -201,18 +203,10 @@ def _add_doctor(commands: Any) -> None:
 
 
 def _add_kernel(commands: Any) -> None:
+    from dc_gym.kernel import cli as kernel
+
     body = _delegate("dc_gym.kernel.cli", progress=False)
-    parser = _add(commands, "kernel", "build the lab kernel, or show the one in use", "dcgym kernel build --jobs 2", body)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    build = _add(actions, "build", "build the lab kernel if it is not in the cache", "dcgym kernel build --jobs 2", body)
-    source = build.add_mutually_exclusive_group()
-    source.add_argument("--source", type=Path, metavar="PATH", help="a kernel tree or tarball of yours")
-    source.add_argument("--version", metavar="VERSION", help="one of the tested versions (default: the newest of them)")
-    source.add_argument("--untested-version", metavar="VERSION", help="a version that nobody tested")
-    build.add_argument("--jobs", type=_jobs, metavar="N", help="compilers at a time (default: one a CPU)")
-    build.add_argument("--keep-source", action="store_true", help="leave the patched source beside the kernel")
-    build.add_argument("--force", action="store_true", help="build although the kernel is in the cache")
-    _add(actions, "info", "show version, source and place of the lab kernel in use", "dcgym kernel info", body)
+    kernel.add_arguments(_add(commands, "kernel", "build the lab kernel, or show the one in use", "dcgym kernel build --jobs 2", body))
 
 
 def _add_clean(commands: Any) -> None:
@@ -248,7 +242,7 @@ def _run(args: Namespace) -> int:
     out = args.out or _default_out(spec)
     runner = importlib.import_module("dc_gym.runner")
     with choose(args.quiet) as progress:
-        result: Result = runner.run(spec, out, progress, force=args.force, plot=not args.no_plot)
+        result: Result = runner.run(spec, out, progress, force=args.force, plot=not args.no_plot, disturb=os.environ.get(DISTURB, ""))
     _show_result(result)
     for reason in result.manifest.get("unfit_reasons", ()):
         _fail(f"unfit: {reason}", 1)

@@ -37,6 +37,10 @@ class Cell:
     """`KEY=VALUE`, as for --set."""
     options: Sequence[str] = ("--no-plot",)
     env: Mapping[str, str] = field(default_factory=dict)
+    """Added to the environment."""
+    umask: int = -1
+    user: int | None = None
+    """Runs as this uid and gid; only root can."""
 
     def argv(self) -> list[str]:
         words = ["run", str(self.spec), "--out", str(self.out), "--quiet", *self.options]
@@ -127,7 +131,8 @@ async def _run_one(cell: Cell) -> Outcome:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _MAIN, str(os.getpid()), *cell.argv(),
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **cell.env},
+        env={**os.environ, **cell.env}, umask=cell.umask, user=cell.user, group=cell.user,
+        extra_groups=None if cell.user is None else [],
     )  # fmt: skip
     try:
         _, errors = await process.communicate()

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bar of cleanliness: kill -9 of any process of a run, at any moment, leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from dc_gym.bench import runs
+from dc_gym.bench.report import Bar
+
+KILLS = 10
+LONGEST_S = 3.0
+DEADLINE_S = 30.0
+SPEC = """
+spec_version = 1
+name = "clean"
+topology.preset = "dumbbell-1g"
+controller.name = "cubic"
+workload = { kind = "pairs" }
+time = { duration = "5s" }
+"""
+
+Process = tuple[int, str]
+"""Process id and start time: together they name a process for good."""
+
+
+def bars(kills: int = KILLS, seed: int = 1) -> Iterable[Bar]:
+    draw = random.Random(seed)
+    with runs.scratch("clean") as folder:
+        spec = runs.write_spec(folder, "clean", SPEC)
+        for number in range(kills):
+            victim, left = kill_once(spec, folder / f"killed{number}", draw)
+            yield Bar(f"kill -9 of {victim}", "nothing left", "; ".join(left) or "nothing left", not left)
+
+
+def kill_once(spec: Path, out: Path, draw: random.Random) -> tuple[str, list[str]]:
+    """Starts a run, kills one of its processes at a random moment; answers which, and what was left when all was quiet."""
+    before = _surroundings()
+    argv = [sys.executable, "-m", "dc_gym.cli", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
+    run = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(draw.uniform(0.05, LONGEST_S))
+    family = descendants(run.pid)
+    victim = draw.choice(family) if family else (run.pid, "")
+    name = f"{_name(victim)} (one of {len(family)} processes)"
+    if family:
+        os.kill(victim[0], signal.SIGKILL)
+    left = _wait_for_quiet(run, family, out)
+    status = run.wait()
+    if out.exists() and status != 0:
+        left.append(f"{out.name}, though the run failed")
+    return name, left + [f"{what} appeared" for what in sorted(_surroundings() - before)]
+
+
+def descendants(pid: int) -> list[Process]:
+    """The process and everything below it, zombies left out."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (stat := _stat(int(entry.name))):
+            children.setdefault(int(stat[1]), []).append(int(entry.name))
+    found, todo = [], [pid]
+    while todo:
+        each = todo.pop()
+        todo += children.get(each, [])
+        if (stat := _stat(each)) and stat[0] != "Z":
+            found.append((each, stat[19]))
+    return found
+
+
+def _wait_for_quiet(run: subprocess.Popen[bytes], family: list[Process], out: Path) -> list[str]:
+    """Until the run has ended and nothing of it is left, or what is left at the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        left = [f"process {process[0]} ({_name(process)})" for process in family if _alive(process)]
+        left += [f"process {pid} names the run" for pid in _mentioning(str(out))]
+        left += [str(path.name) for path in out.parent.glob(f"{out.name}.*")]
+        if (run.poll() is not None and not left) or time.monotonic() > deadline:
+            return left
+        time.sleep(0.05)
+
+
+def _alive(process: Process) -> bool:
+    stat = _stat(process[0])
+    return stat is not None and stat[0] != "Z" and stat[19] == process[1]
+
+
+def _mentioning(text: str) -> list[int]:
+    """Processes with `text` in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if text.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def _surroundings() -> set[str]:
+    """Shared memory, named network namespaces and UML's own folders, as they are now."""
+    folders = [Path("/dev/shm"), Path("/run/netns"), Path.home() / ".uml"]
+    return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat after the name."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _name(process: Process) -> str:
+    try:
+        return Path(f"/proc/{process[0]}/comm").read_text().strip()
+    except OSError:
+        return "a process that had ended"

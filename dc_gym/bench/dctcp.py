@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bars of DCTCP and TCP NV.
+
+DCTCP against the closed form of M. Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.3, for N synchronized
+flows on one link of C packets/s, round trip RTT, threshold K packets:
+
+    W* = (C RTT + K) / N            window at which the queue reaches K
+    alpha from alpha^2 (1 - alpha/4) = (2 W* + 1) / (W* + 1)^2      (equation 6)
+    D = (W* + 1) alpha / 2          a flow's oscillation            (equation 7)
+    A = N D                         amplitude of the queue          (equation 8)
+    Q_max = K + N                   largest queue                   (equation 10)
+
+so the mean of the sawtooth is Q_max - A/2. The paper counts all packets of a window in flight or queued; RTT is the round
+trip without queueing. TCP NV: F. Ruffy Varga's thesis says that it does badly at 10 Mbit/s and well at 1 Gbit/s (section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.bench import runs
+from dc_gym.bench.report import Bar
+from dc_gym.results import Result
+from dc_gym.sweep import Cell
+
+FRAME_BYTES = 1514
+ACK_BYTES = 66
+RATE_BPS = 10 * 10**9
+DELAY_NS = 2_500
+K_PACKETS = 60
+SENDERS = (1, 2, 4)
+TOLERANCE = 0.15
+UTILIZATION = 0.98
+MEAN_QUEUE = (0.8, 1.05)
+
+DCTCP_SPEC = """
+spec_version = 1
+name = "dctcp-10g"
+topology.preset = "dctcp-10g"
+controller.name = "dctcp"
+workload = { kind = "many_to_one", senders = 1 }
+time = { duration = "60ms", warmup = "20ms" }
+monitor.interval = "10us"
+monitor.tcp_interval = "100us"
+"""
+
+NV_SPEC = """
+spec_version = 1
+name = "nv"
+topology.preset = "dumbbell-10m"
+controller.name = "nv"
+workload = { kind = "pairs" }
+time = { duration = "30s", warmup = "5s" }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sawtooth:
+    """The queue of N synchronized DCTCP flows, in packets (equations above)."""
+
+    window: float
+    alpha: float
+    amplitude: float
+    largest: float
+
+    @property
+    def mean(self) -> float:
+        return self.largest - self.amplitude / 2
+
+
+def closed_form(flows: int, capacity_pps: float, rtt_s: float, k_packets: float) -> Sawtooth:
+    """The sawtooth of `flows` DCTCP flows; alpha is the exact root of equation 6, by bisection."""
+    window = (capacity_pps * rtt_s + k_packets) / flows
+    target = (2 * window + 1) / (window + 1) ** 2
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        alpha = (low + high) / 2
+        low, high = (alpha, high) if alpha**2 * (1 - alpha / 4) < target else (low, alpha)
+    amplitude = flows * (window + 1) * alpha / 2
+    return Sawtooth(window, alpha, amplitude, k_packets + flows)
+
+
+def round_trip_s(frame_bytes: int = FRAME_BYTES) -> float:
+    """dctcp-10g without queueing: four propagation delays, the frame's and the ACK's serialization on two links each."""
+    return 4 * DELAY_NS * 1e-9 + 2 * (frame_bytes + ACK_BYTES) * 8 / RATE_BPS
+
+
+def bars() -> Iterable[Bar]:
+    with runs.scratch("dctcp") as folder:
+        yield from _dctcp_bars(folder)
+        yield from _nv_bars(folder)
+
+
+def _dctcp_bars(folder: Path) -> Iterator[Bar]:
+    spec = runs.write_spec(folder, "dctcp-10g", DCTCP_SPEC)
+    cells = [Cell(f"n{n}", spec, folder / f"n{n}", (f"workload.senders={n}",)) for n in SENDERS]
+    for n, result in zip(SENDERS, runs.run_all(cells).values(), strict=True):
+        yield from _one_dctcp(n, result)
+
+
+def _one_dctcp(flows: int, result: Result) -> Iterator[Bar]:
+    summary = result.summary
+    name = f"dctcp-10g, {flows} flow{'s' if flows > 1 else ''}"
+    utilization, drops = summary["utilization"], summary["drops"]
+    yield Bar(f"{name}: utilization", f"> {UTILIZATION}", f"{utilization:.4f}", utilization > UTILIZATION)
+    yield Bar(f"{name}: drops", "0", str(drops), drops == 0)
+    queue = queue_packets(result)
+    ratio = float(queue.mean()) / K_PACKETS
+    low, high = MEAN_QUEUE
+    yield Bar(f"{name}: mean queue / K", f"{low} .. {high}", f"{ratio:.3f}", low <= ratio <= high)
+    theory = closed_form(flows, RATE_BPS / (8 * FRAME_BYTES), round_trip_s(), K_PACKETS)
+    amplitude = measured_amplitude(queue)
+    for what, asked, found in (("mean", theory.mean, float(queue.mean())), ("amplitude", theory.amplitude, amplitude)):
+        off = found / asked - 1
+        words = f"{found:.2f} packets ({off:+.1%})"
+        yield Bar(f"{name}: sawtooth's {what}", f"{asked:.2f} packets +- 15 %", words, abs(off) <= TOLERANCE)
+
+
+def queue_packets(result: Result) -> npt.NDArray[np.float64]:
+    """Full frames in the receiver's switch port, one value a sweep after the warm-up."""
+    records = result.records("queues")
+    row = result.names.port.index(result.summary["bottleneck_port"])
+    warmup_ns = 20_000_000
+    mine = records[(records["port"] == row) & (records["t_ns"] >= warmup_ns)]
+    return mine["backlog_bytes"].astype(np.float64) / FRAME_BYTES
+
+
+def measured_amplitude(queue: npt.NDArray[np.float64]) -> float:
+    """Mean height of the sawtooth: from each peak to the trough that follows it.
+
+    A cycle ends where the queue has fallen by more than half of its whole range (between the 1st and 99th percentile), which
+    tells teeth from the packets' own noise.
+    """
+    bottom, top = np.percentile(queue, [1, 99])
+    high, low = bottom + 0.7 * (top - bottom), bottom + 0.3 * (top - bottom)
+    heights, peak, trough, falling = [], queue[0], queue[0], False
+    for value in queue:
+        if falling:
+            trough = min(trough, value)
+            if value > high:
+                heights.append(peak - trough)
+                falling, peak = False, value
+        else:
+            peak = max(peak, value)
+            if value < low:
+                falling, trough = True, value
+    return float(np.mean(heights)) if heights else float(top - bottom)
+
+
+def _nv_bars(folder: Path) -> Iterator[Bar]:
+    """NV beside CUBIC, at both rates: numbers, and whether the thesis' claim holds."""
+    slow = runs.write_spec(folder, "nv", NV_SPEC)
+    fast = ("topology.preset=dumbbell-1g", "time.duration=2s", "time.warmup=500ms")
+    cells = [
+        Cell(f"{name}-{rate}", slow, folder / f"{name}-{rate}", (f"controller.name={name}", *settings))
+        for rate, settings in (("10m", ()), ("1g", fast))
+        for name in ("nv", "cubic", "dctcp")
+    ]
+    results = runs.run_all(cells)
+    for rate in ("10m", "1g"):
+        for name in ("nv", "cubic", "dctcp"):
+            yield _words(f"{name} at {rate}", results[f"{name}-{rate}"])
+    good = {rate: _does_well(results[f"nv-{rate}"], results[f"dctcp-{rate}"]) for rate in ("10m", "1g")}
+    claim = not good["10m"] and good["1g"]
+    found = f"{'reproduced' if claim else 'NOT reproduced'}: {', '.join(f'{rate} {_verdict(ok)}' for rate, ok in good.items())}"
+    yield Bar("thesis' claim on TCP NV", "bad at 10 Mbit/s, good at 1 Gbit/s (a finding either way)", found, ok=True)
+
+
+def _words(name: str, result: Result) -> Bar:
+    summary = result.summary
+    cwnd = result.records("tcp")["cwnd_packets"]
+    words = (
+        f"goodput {summary['goodput_bps'] / 1e6:.2f} Mbit/s, mean queue {summary['mean_queue_bytes'] / 1e3:.1f} kB,"
+        f" srtt {summary['mean_srtt_us'] / 1e3:.2f} ms, cwnd {np.percentile(cwnd, 5):.0f}..{np.percentile(cwnd, 95):.0f},"
+        f" Jain {summary['jain']:.3f}, drops {summary['drops']}"
+    )
+    return Bar(name, "recorded", words, ok=True)
+
+
+def _does_well(result: Result, dctcp: Result) -> bool:
+    """Near DCTCP in goodput (90 %) and a queueing delay below a tenth of what the buffer allows, as the thesis judges by eye."""
+    summary = result.summary
+    port = next(port for port in result.ports if port["name"] == summary["bottleneck_port"])
+    short = summary["mean_queue_bytes"] < 0.1 * port["buffer_bytes"]
+    return bool(short and summary["goodput_bps"] > 0.9 * dctcp.summary["goodput_bps"])
+
+
+def _verdict(good: bool) -> str:
+    return "good" if good else "bad"

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bar of determinism: one digest for one spec, whatever goes on around the run; another seed, another digest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from dc_gym import demo, sweep
+from dc_gym.bench import runs
+from dc_gym.bench.report import Bar
+from dc_gym.cli import DISTURB
+from dc_gym.digest import first_difference
+from dc_gym.kernel.cache import cache_dir
+from dc_gym.kernel.lab import UNPRIVILEGED
+from dc_gym.progress import Quiet
+from dc_gym.results import Result, load_result
+
+# Random bytes, clock reads, processes and time before t0: nothing of it may reach the traffic.
+DISTURBANCE = (
+    "head -c 1000 /dev/urandom > /dev/null; for i in 1 2 3 4 5; do /bin/true; date > /dev/null; done;"
+    " cat /proc/sys/kernel/random/uuid > /dev/null; sleep 0.0123"
+)
+REPEATS = 3
+
+
+def bars(shorten: dict[str, str] | None = None, controllers: tuple[str, ...] = demo.CONTROLLERS) -> Iterable[Bar]:
+    """One bar for each way to disturb a run, over all demo cases. `shorten`: by case another time.duration, for tests."""
+    with runs.scratch("determinism") as folder:
+        cells = _base_cells(folder, shorten or {}, controllers)
+        base = runs.run_all(cells)
+        for number in range(2, REPEATS + 1):
+            yield _compare(f"run {number} of {REPEATS}", base, runs.run_all(_variant(cells, folder / f"again{number}")))
+        with _load():
+            yield _compare("all CPUs busy", base, runs.run_all(_variant(cells, folder / "load")))
+        there = folder / "another" / "much longer name of a folder".replace(" ", "-") / "deeper"
+        yield _compare("another folder", base, runs.run_all(_variant(cells, there)))
+        changed = _variant(cells, folder / "environment", env={"DCGYM_PADDING": "x" * 20_000}, umask=0o077)
+        yield _compare("larger environment, umask 077", base, runs.run_all(changed))
+        disturbed = _variant(cells, folder / "disturbed", env={DISTURB: DISTURBANCE})
+        yield _compare("disturbed set-up", base, runs.run_all(disturbed))
+        yield _as_another_user(base, cells, folder)
+        yield _other_seed(base, cells, folder)
+
+
+def _base_cells(folder: Path, shorten: dict[str, str], controllers: tuple[str, ...]) -> list[sweep.Cell]:
+    cells = []
+    for case in demo.CASES:
+        for cell in demo.case_cells(case, folder, seeds=(1,)):
+            if cell.name.removeprefix(f"{case.name}-").removesuffix("-s1") in controllers:
+                extra = (f"time.duration={shorten[case.name]}", "time.warmup=0s") if case.name in shorten else ()
+                cells.append(replace(cell, settings=(*cell.settings, *extra)))
+    return cells
+
+
+def _variant(cells: list[sweep.Cell], folder: Path, **changes: object) -> list[sweep.Cell]:
+    folder.mkdir(parents=True, exist_ok=True)
+    return [replace(cell, out=folder / cell.name, **changes) for cell in cells]
+
+
+def _compare(name: str, base: dict[str, Result], other: dict[str, Result]) -> Bar:
+    different = [cell for cell in base if base[cell].digest != other[cell].digest]
+    asked = f"{len(base)} digests as before"
+    if not different:
+        return Bar(name, asked, f"all {len(base)} equal", ok=True)
+    first = different[0]
+    where = first_difference(base[first].tables, other[first].tables)
+    return Bar(name, asked, f"{len(different)} differ, first {first}: {where}", ok=False)
+
+
+def _other_seed(base: dict[str, Result], cells: list[sweep.Cell], folder: Path) -> Bar:
+    changed = [replace(cell, settings=(*cell.settings, "seed=77")) for cell in _variant(cells, folder / "seed")]
+    other = runs.run_all(changed)
+    same = [cell for cell in base if base[cell].digest == other[cell].digest]
+    return Bar("another seed", "no digest as before", f"{len(same)} of {len(base)} equal {' '.join(same)}".strip(), not same)
+
+
+def _as_another_user(base: dict[str, Result], cells: list[sweep.Cell], folder: Path) -> Bar:
+    name, asked = "another user", f"{len(base)} digests as before"
+    if os.geteuid() != 0:
+        return Bar(name, asked, "SKIPPED: only root can become another user", ok=False, skipped=True)
+    there = folder / "user"
+    there.mkdir()
+    os.chown(there, UNPRIVILEGED, UNPRIVILEGED)
+    if not _readable_by_all(Path(sys.executable)) or not _readable_by_all(Path(__file__)):
+        return Bar(name, asked, f"SKIPPED: uid {UNPRIVILEGED} cannot read {sys.executable} or this checkout", ok=False, skipped=True)
+    env = {"HOME": str(there), "DCGYM_CACHE": str(cache_dir()), "MPLCONFIGDIR": str(there)}
+    outcomes = sweep.run_cells(_variant(cells, there, env=env, user=UNPRIVILEGED), sweep.cpus(), Quiet())
+    sweep.require_all(outcomes)
+    return _compare(name, base, {cell.name: load_result(there / cell.name) for cell in cells})
+
+
+def _readable_by_all(path: Path) -> bool:
+    path = path.resolve()
+    return all(folder.stat().st_mode & 0o001 for folder in path.parents) and bool(path.stat().st_mode & 0o004)
+
+
+@contextmanager
+def _load() -> Iterator[None]:
+    """Two busy processes a CPU."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * sweep.cpus())]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What benches share: experiments as TOML texts, run as cells in a scratch folder, read back."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from dc_gym import sweep
+from dc_gym.progress import Progress, choose
+from dc_gym.results import Result, load_result
+
+
+@contextmanager
+def scratch(name: str) -> Iterator[Path]:
+    """A folder below results/, gone afterwards; readable for the unprivileged user that a lab of root's runs as."""
+    base = Path("results").resolve()
+    base.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".bench-{name}-", dir=base) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def write_spec(folder: Path, name: str, text: str) -> Path:
+    path = folder / f"{name}.toml"
+    path.write_text(text.lstrip())
+    return path
+
+
+def run_all(cells: Sequence[sweep.Cell], jobs: int | None = None, progress: Progress | None = None) -> dict[str, Result]:
+    """All cells' results by name; TestbedError where one failed or is unfit."""
+    if progress is not None:
+        sweep.require_all(sweep.run_cells(cells, jobs or sweep.cpus(), progress))
+    else:
+        with choose(quiet=False) as shown:
+            sweep.require_all(sweep.run_cells(cells, jobs or sweep.cpus(), shown))
+    return {cell.name: load_result(cell.out) for cell in cells}
