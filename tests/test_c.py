@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C code by itself: its unit tests under ASan and UBSan, and its parsers fuzzed."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Imonitors", "-Itraffic", "-Ikernel/drivers"]
+UNIT_TESTS = {
+    "test_nl": ("monitors/nl.c", "monitors/qdisc.c"),
+    "test_matrix": ("monitors/matrix.c",),
+    "test_ports_csv": ("monitors/ports_csv.c",),
+    "test_flow_csv": ("traffic/flow_csv.c",),
+    "test_tgen_parts": (
+        "traffic/flow_csv.c", "traffic/tgen_flow.c", "traffic/tgen_log.c", "traffic/tgen_timers.c", "traffic/tgen_warm.c",
+        "traffic/tgen_activity.c", "traffic/tgen_net.c",
+    ),
+}  # fmt: skip
+FUZZERS = {
+    "fuzz_nl": ("monitors/nl.c", "monitors/qdisc.c"),
+    "fuzz_ports_csv": ("monitors/ports_csv.c",),
+    "fuzz_flow_csv": ("traffic/flow_csv.c",),
+}
+SHORT_S, LONG_S = 3, 60
+
+
+def compiled(compiler, name, sources, sanitizers, tmp_path, *libraries):
+    out = tmp_path / name
+    argv = [compiler, *FLAGS, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-o", str(out)]
+    argv += [f"tests/c/{name}.c", *sources, *libraries]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.mark.parametrize("name", UNIT_TESTS)
+def test_unit(name, tmp_path):
+    program = compiled("cc", name, UNIT_TESTS[name], "address,undefined", tmp_path, "-lcmocka", "-pthread")
+    done = subprocess.run([str(program)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def fuzz(name, seconds, tmp_path):
+    if shutil.which("clang") is None:
+        pytest.skip("clang is not installed: apt-get install clang")
+    program = compiled("clang", name, FUZZERS[name], "fuzzer,address,undefined", tmp_path)
+    argv = [str(program), f"-max_total_time={seconds}", "-print_final_stats=1", "-seed=1"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    runs = [int(line.split()[-1]) for line in done.stderr.splitlines() if line.startswith("stat::number_of_executed_units")]
+    assert runs and runs[0] > 1000, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("name", FUZZERS)
+def test_fuzz_briefly(name, tmp_path):
+    fuzz(name, SHORT_S, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FUZZERS)
+def test_fuzz_for_a_minute(name, tmp_path):
+    fuzz(name, LONG_S, tmp_path)
+
+
+def test_every_c_test_is_run():
+    """A file in tests/c that no table names would be a test that cannot fail."""
+    found = {path.stem for path in (ROOT / "tests" / "c").glob("*.c")}
+    assert found - {"print_sm_layout"} == set(UNIT_TESTS) | set(FUZZERS)
