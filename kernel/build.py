@@ -27,8 +27,9 @@ from dc_gym.errors import KernelError, UsageError
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import run, sha256_of
 from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, locked, make_folder, partial, publish
-from dc_gym.kernel.progress import Progress, console
 from dc_gym.kernel.source import NotOnOffer, Source
+from dc_gym.progress import Progress
+from dc_gym.progress import choose as choose_progress
 
 HERE = Path(__file__).parent
 RECIPE = 1  # raised when this file changes what comes out
@@ -119,7 +120,7 @@ def ensure(
 ) -> KernelBuild:
     """The lab kernel, built if it is not in the cache. Without arguments: the default version."""
     if progress is None:
-        with console("lab kernel") as shown:
+        with choose_progress(quiet=False) as shown:
             return ensure(shown, source, version, untested_version, options, parts)
     cache = make_folder(cache_dir())
     chosen = choose(progress, source, version, untested_version)
@@ -168,7 +169,7 @@ def choose(progress: Progress, path: Path | None = None, version: str | None = N
     if path is not None:
         return sources.named(path, progress)
     if untested is not None:
-        return sources.offered(untested, sources.open_apt(make_folder(cache_dir())))
+        return sources.offered(untested, sources.open_apt(cache_dir()))
     return sources.tested(version)
 
 
@@ -191,7 +192,7 @@ def _build_once(cache: Path, source: Source, parts: Parts, options: Options, pro
                 raise KernelError("the lab kernel's configuration, patches or drivers changed just now: build again")
             out = _build(work, source, own, options, progress, held, target)
             publish(out, target, work)
-            progress.phase("remove the source")
+            progress.phase("lab kernel: remove the source")
     built = _load(target, key)
     if built is None:
         raise KernelError(f"{target} was built and is not whole: the file system lost data, or somebody removed it; build again")
@@ -211,11 +212,11 @@ def _build(work: Path, source: Source, parts: Parts, options: Options, progress:
     make_folder(out)
     started = time.monotonic()
     digest = _bring_source(work, tree, source, progress)
-    progress.phase("patch")
+    progress.phase("lab kernel: patch")
     place_drivers(tree, parts)
     apply_patches(tree, parts.patch_files(), source.version)
     make = _Make(tree, target.with_name(f"{target.name}.log"), held)
-    progress.phase("configure")
+    progress.phase("lab kernel: configure")
     configure(make, parts.config, source.version)
     cpu_s, wall_s = make.compile(options.jobs or len(os.sched_getaffinity(0)), progress)
     shutil.copyfile(tree / "linux", out / "linux")
@@ -325,7 +326,7 @@ class _Make:
                 done += 1
                 progress.advance(done, max(COMPILE_STEPS, done))
 
-        progress.phase(f"compile ({jobs} {'job' if jobs == 1 else 'jobs'})")
+        progress.phase(f"lab kernel: compile ({jobs} {'job' if jobs == 1 else 'jobs'})")
         began, used = time.monotonic(), _children_cpu_s()
         self.step(["make", "ARCH=um", f"-j{jobs}", "linux"], count)
         return _children_cpu_s() - used, time.monotonic() - began
@@ -360,10 +361,10 @@ def _bring_source(work: Path, tree: Path, source: Source, progress: Progress) ->
     """Makes the tree; SHA-256 of the package or file that it came from ('' for a tree of the user's)."""
     path = source.path
     if path is None:
-        progress.phase(f"download {source.name} {source.version}")
-        apt = sources.open_apt(work.parent.parent)
+        progress.phase(f"lab kernel: download {source.name} {source.version}")
+        apt = sources.open_apt(cache_dir())
         path = apt.download(sources.find(source, apt), work)
-    progress.phase("unpack")
+    progress.phase("lab kernel: unpack")
     sources.unpack(path, tree)
     digest = sha256_of(path) if path.is_file() else ""
     if source.path is None:

@@ -11,11 +11,14 @@ from typing import Any
 from dc_gym.errors import UsageError
 from dc_gym.kernel import build, source
 from dc_gym.kernel.cache import cache_dir
-from dc_gym.kernel.progress import console
+from dc_gym.progress import choose
+
+DEFAULTS = {"source": None, "version": None, "untested_version": None, "jobs": None, "keep_source": False, "force": False}
+DEFAULTS |= {"config": None, "no_cache": False, "json": False}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="kernel_command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
     make = commands.add_parser("build", help="build the lab kernel and keep it in the cache")
     which = make.add_mutually_exclusive_group()
     _add_source(which)
@@ -32,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    return _build(args) if args.kernel_command == "build" else _info(args)
+    args = argparse.Namespace(**{**DEFAULTS, **vars(args)})
+    return _build(args) if args.action == "build" else _info(args)
 
 
 def _add_source(group: Any) -> None:
@@ -50,7 +54,7 @@ def _build(args: argparse.Namespace) -> int:
     if args.config is not None and not args.no_cache:
         raise UsageError("--config goes with --no-cache: runs always use kernel/lab.config")
     chosen = {"source": args.source, "version": args.version, "untested_version": args.untested_version}
-    with console("lab kernel") as progress:
+    with choose(quiet=False) as progress:
         if args.no_cache:
             manifest = build.build_throwaway(parts, progress, jobs=args.jobs, **chosen)
         else:
@@ -79,7 +83,7 @@ def _info(args: argparse.Namespace) -> int:
 
 def describe(path: Path | None = None, version: str | None = None, untested_version: str | None = None) -> dict[str, Any]:
     """What there is to know about the lab kernel without building it."""
-    with console("lab kernel") as progress:
+    with choose(quiet=False) as progress:
         chosen = build.choose(progress, path, version, untested_version)
         built = build.lookup(chosen)
     key = built.key if built is not None else build.Parts().key(chosen)

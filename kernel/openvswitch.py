@@ -22,7 +22,7 @@ from pathlib import Path
 from dc_gym.errors import KernelError
 from dc_gym.kernel.apt import Apt, Offer, run
 from dc_gym.kernel.cache import cache_dir, check_room, locked, make_folder, partial, publish
-from dc_gym.kernel.progress import Progress, console
+from dc_gym.progress import Progress, choose
 
 PACKAGES = ("openvswitch-switch", "openvswitch-common", "mininet")
 PROGRAMS = ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "mnexec")
@@ -59,7 +59,7 @@ class OpenVSwitch:
 def ensure(progress: Progress | None = None, renew: bool = False) -> OpenVSwitch:
     """Open vSwitch from the cache, fetched first if it is not there. `renew` takes what the distribution has today."""
     if progress is None:
-        with console("Open vSwitch") as shown:
+        with choose(quiet=False) as shown:
             return ensure(shown, renew)
     base = cache_dir() / "ovs"
     current = base / f"current-{_distribution()}"
@@ -69,7 +69,7 @@ def ensure(progress: Progress | None = None, renew: bool = False) -> OpenVSwitch
     shown = progress
 
     def say_waiting() -> None:
-        shown.note("another process is fetching it: waiting for it")
+        shown.note("another process is fetching Open vSwitch: waiting for it")
 
     with locked(make_folder(base) / "ovs.lock", say_waiting) as _, partial(base / "ovs") as work:
         found = None if renew else load(current)
@@ -98,7 +98,7 @@ def missing_libraries(folder: Path) -> list[str]:
 def _fetch(work: Path, current: Path, progress: Progress) -> OpenVSwitch:
     _check_machine()
     check_room(work, NEED_BYTES, "unpacking Open vSwitch")
-    progress.phase("read the package lists")
+    progress.phase("Open vSwitch: read the package lists")
     apt = Apt(cache_dir() / "apt" / "system", None, REMEDY)
     apt.update()
     out, debs = work / "out", work / "debs"
@@ -128,7 +128,7 @@ def _fetch(work: Path, current: Path, progress: Progress) -> OpenVSwitch:
 
 
 def _unpack(apt: Apt, offer: Offer, debs: Path, out: Path, progress: Progress) -> None:
-    progress.phase(f"download {offer.package} {offer.version}")
+    progress.phase(f"Open vSwitch: download {offer.package} {offer.version}")
     deb = apt.download(offer, debs)
     run(["dpkg-deb", "-x", str(deb), str(out)], KernelError)
     out.chmod(0o755)

@@ -14,14 +14,14 @@ import os
 import re
 import subprocess
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from dc_gym.errors import KernelError, UsageError
 from dc_gym.kernel.apt import Apt, Offer, debian_archive, run, sha256_of, source_lines
-from dc_gym.kernel.progress import Progress
+from dc_gym.progress import Progress
 
 CATALOGUE = Path(__file__).parent / "sources.toml"
 REMEDY = "name a kernel tree, tarball or linux-source .deb with `dcgym kernel build --source PATH`"
@@ -101,7 +101,7 @@ def named(path: Path, progress: Progress) -> Source:
         return _tree(path, progress)
     if not path.is_file():
         raise UsageError(f"--source {path}: no such file or folder")
-    progress.phase(f"read {path.name}")
+    progress.phase(f"lab kernel: read {path.name}")
     digest = sha256_of(path)
     for version, packages in catalogue().tested.items():
         if any(package.sha256 == digest for package in packages):
@@ -129,10 +129,10 @@ def offered(version: str, apt: Apt) -> Source:
     name = package_name(version)
     offers = apt.offers(name)
     fitting = [offer for offer in offers if version in (offer.version, upstream_version(offer.version), name.rpartition("-")[2])]
-    if not fitting:
+    newest = _newest(fitting)
+    if newest is None:
         on_offer = ", ".join(offer.version for offer in offers) or "no version"
         raise KernelError(f"{name} {version} is not on offer: looked in {_where()}, found {on_offer}; {REMEDY}")
-    newest = max(fitting, key=_order)
     return _of_offer(newest, f"WARNING: kernel {upstream_version(newest.version)} is untested: {OWN_FINGERPRINT}")
 
 
@@ -147,7 +147,7 @@ def find(source: Source, apt: Apt) -> Offer:
     listed = ", ".join(sorted({offer.version for offer in (*offers, *others)})) or "nothing"
     raise NotOnOffer(
         f"{source.name} {' or '.join(wanted)} is not on offer: looked in {_where()}, found {listed}; {REMEDY}",
-        max(others, key=_order, default=None),
+        _newest(others),
     )
 
 
@@ -211,7 +211,7 @@ def _tree(path: Path, progress: Progress) -> Source:
     version = makefile_version(_read(path / "Makefile"), path)
     if (path / ".config").exists() or (path / "include/config").exists():
         raise UsageError(f"--source {path}: something was built in this tree: clean it with `make -C {path} ARCH=um mrproper`")
-    progress.phase(f"read {path}")
+    progress.phase(f"lab kernel: read {path}")
     return _untested(f"tree {tree_digest(path)}", version, path)
 
 
@@ -226,8 +226,14 @@ def _of_offer(offer: Offer, warning: str) -> Source:
     return Source(f"package {offer.sha256}", upstream_version(offer.version), False, offer.package, (package,), warning=warning)
 
 
-def _order(offer: Offer) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"[0-9]+", offer.version.replace("~bpo", "+")))
+def _newest(offers: Iterable[Offer]) -> Offer | None:
+    """The highest version in dpkg's order, where 7.3~rc4 comes before 7.3 and a backport before what it was made from."""
+    newest: Offer | None = None
+    for offer in offers:
+        argv = ["dpkg", "--compare-versions", offer.version, "gt", newest.version if newest is not None else "0"]
+        if subprocess.run(argv, check=False).returncode == 0:
+            newest = offer
+    return newest
 
 
 def _where() -> str:
