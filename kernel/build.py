@@ -40,6 +40,8 @@ TOOLS = {
     "gcc": "gcc", "make": "make", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc",
     "xz": "xz-utils", "patch": "patch", "tar": "tar",
 }  # fmt: skip
+# Programs that Kconfig looks for and the lab kernel does not need: whether they are there must not show in it.
+MAKE = ("make", "ARCH=um", "RUSTC=false", "BINDGEN=false", "PAHOLE=false")
 PLACES = {  # where our files go in the kernel's tree; other drivers go to drivers/lab
     "lab.h": "include/uapi/linux/lab.h",
     "lab_page.h": "arch/um/include/shared/lab_page.h",
@@ -277,7 +279,7 @@ def configure(make: _Make, fragment: Path, version: str) -> None:
     """Lays the fragment over UML's defaults, and verifies that every line of it came out as asked."""
     merge = ["scripts/kconfig/merge_config.sh", "-m", "arch/um/configs/x86_64_defconfig", str(fragment.absolute())]
     make.step(merge)
-    make.step(["make", "ARCH=um", "olddefconfig"])
+    make.step([*MAKE, "olddefconfig"])
     wrong = config_differences(fragment.read_text(), (make.tree / ".config").read_text())
     if wrong:
         raise KernelError(f"Linux {version} does not take {len(wrong)} lines of {fragment.name}: {'; '.join(wrong[:5])}")
@@ -314,7 +316,8 @@ class _Make:
                 code = process.wait()
         if code != 0:
             lines = self.log.read_text(errors="replace").splitlines()
-            raise KernelError("\n".join([f"`{' '.join(argv)}` failed ({code}), its log is {self.log}:", *_tail(lines)]))
+            what = f"{argv[0]} {argv[-1]}"
+            raise KernelError("\n".join([f"`{what}` of the lab kernel failed ({code}), its log is {self.log}:", *_tail(lines)]))
 
     def compile(self, jobs: int, progress: Progress) -> tuple[float, float]:
         """CPU and wall seconds that it took."""
@@ -328,7 +331,7 @@ class _Make:
 
         progress.phase(f"lab kernel: compile ({jobs} {'job' if jobs == 1 else 'jobs'})")
         began, used = time.monotonic(), _children_cpu_s()
-        self.step(["make", "ARCH=um", f"-j{jobs}", "linux"], count)
+        self.step([*MAKE, f"-j{jobs}", "linux"], count)
         return _children_cpu_s() - used, time.monotonic() - began
 
     @contextmanager

@@ -13,9 +13,6 @@ from dc_gym.kernel import build, source
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.progress import choose
 
-DEFAULTS = {"source": None, "version": None, "untested_version": None, "jobs": None, "keep_source": False, "force": False}
-DEFAULTS |= {"config": None, "no_cache": False, "json": False}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
@@ -35,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    args = argparse.Namespace(**{**DEFAULTS, **vars(args)})
     return _build(args) if args.action == "build" else _info(args)
 
 

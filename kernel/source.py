@@ -260,7 +260,7 @@ def _tar_makefile(path: Path) -> str:
     try:
         return run(["tar", "-xOf", str(path), *pattern], UsageError)
     except UsageError as error:
-        raise UsageError(f"{path} is not a tarball of a kernel source: {error}") from error
+        raise UsageError(f"{path} is not a tarball of a kernel source: no tar reads a Makefile in its top folder") from error
 
 
 def _read(path: Path) -> str:
