@@ -98,7 +98,7 @@ def run(folder: Path) -> None:
         after = count(fabric)
         _phase("counting")
         ovs.thaw()
-        counts = {"before": before, "after": after, "losses": asdict(fabric.losses())}
+        counts = {"before": before, "after": after, "losses": fabric.losses()}
         (folder / "ground.json").write_text(json.dumps(counts))
 
 

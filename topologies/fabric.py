@@ -12,7 +12,6 @@ import os
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Self
@@ -53,6 +52,7 @@ GROUND_SYSCTLS = {
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv4/tcp_rmem": "4096 131072 67108864",
     "net/ipv4/tcp_wmem": "4096 65536 67108864",
+    "net/ipv4/tcp_mem": "1048576 1048576 1048576",  # pages: no silent pressure; a lab that is too small says so and dies
     "net/core/rmem_max": "67108864",
     "net/core/wmem_max": "67108864",
     "net/core/netdev_max_backlog": "1000000",
@@ -60,6 +60,22 @@ GROUND_SYSCTLS = {
     "net/ipv4/neigh/default/gc_thresh2": "65536",
     "net/ipv4/neigh/default/gc_thresh3": "65536",
 }
+
+
+# Of /proc/net/netstat and snmp: packets that a host dropped, or a window that it shrank, for want of buffers or memory.
+LOSS_COUNTERS = (
+    "TcpExt.TCPMemoryPressures",
+    "TcpExt.PruneCalled",
+    "TcpExt.RcvPruned",
+    "TcpExt.OfoPruned",
+    "TcpExt.TCPBacklogDrop",
+    "TcpExt.PFMemallocDrop",
+    "TcpExt.TCPRcvQDrop",
+    "TcpExt.TCPZeroWindowDrop",
+    "TcpExt.ListenOverflows",
+    "Udp.RcvbufErrors",
+    "Udp.SndbufErrors",
+)
 
 
 def host_sysctls(ecn: bool) -> dict[str, str]:
@@ -94,7 +110,7 @@ class LazyShell:
     shell: Any
     _netns: str | None = None
 
-    def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802
+    def startShell(self, mnopts: str | None = None) -> None:
         self.shell = None
 
     def ensure_shell(self) -> None:
@@ -112,7 +128,7 @@ class LazyShell:
         self.ensure_shell()
         return super().cmd(*args, **kwargs)  # type: ignore[misc]
 
-    def sendCmd(self, *args: Any, **kwargs: Any) -> Any:  # noqa: N802
+    def sendCmd(self, *args: Any, **kwargs: Any) -> Any:
         self.ensure_shell()
         return super().sendCmd(*args, **kwargs)  # type: ignore[misc]
 
@@ -145,7 +161,7 @@ class FabricSwitch(LazyShell, OVSSwitch):  # type: ignore[misc]
         """Nothing to probe: the fabric has started Open vSwitch itself."""
 
     @classmethod
-    def batchStartup(cls, switches: Sequence[FabricSwitch], run: Any = None) -> Sequence[FabricSwitch]:  # noqa: N802
+    def batchStartup(cls, switches: Sequence[FabricSwitch], run: Any = None) -> Sequence[FabricSwitch]:
         words: list[str] = []
         for switch in switches:
             for command in switch.commands:
@@ -159,18 +175,8 @@ class FabricLink(Link):  # type: ignore[misc]
     """Mininet's record of a cable; the device pair is made by the fabric, with all others."""
 
     @classmethod
-    def makeIntfPair(cls, *args: Any, **kwargs: Any) -> None:  # noqa: N802
+    def makeIntfPair(cls, *args: Any, **kwargs: Any) -> None:
         pass
-
-
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """Packets lost outside the queues, since boot; all zero in a fit run."""
-
-    softnet: int
-    memory: int
-    cable_packets: int
-    datapath_misses: int
 
 
 class Fabric:
@@ -221,14 +227,22 @@ class Fabric:
         for node, queues in by_node.items():
             tc.check_queues(self.socket_of(node), queues)
 
-    def losses(self) -> Losses:
-        softnet = sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())
-        return Losses(
-            softnet=softnet,
-            memory=sum(self._memory_drops(host) for host in self.graph.hosts),
-            cable_packets=sum(device.lost_packets for device in self.devices().values()),
-            datapath_misses=self._ovs.misses()[1],
-        )
+    def losses(self) -> dict[str, int]:
+        """Packets lost outside the queues since boot, by the name of the counter that says so; empty in a fit run.
+
+        SNMP counters are summed over the hosts.
+        """
+        found = {
+            "softnet": sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines()),
+            "cable": sum(device.lost_packets for device in self.devices().values()),
+            "datapath": self._ovs.misses()[1],
+        }
+        for host in self.graph.hosts:
+            with entered(netns_path(host.name)):
+                counters = _counters("/proc/thread-self/net/netstat") | _counters("/proc/thread-self/net/snmp")
+            for name in LOSS_COUNTERS:
+                found[name] = found.get(name, 0) + counters.get(name, 0)
+        return {name: count for name, count in found.items() if count}
 
     def _build(self) -> None:
         _write_sysctls(GROUND_SYSCTLS)
@@ -302,13 +316,6 @@ class Fabric:
         finally:
             LazyShell.building = False
         return net
-
-    def _memory_drops(self, host: Host) -> int:
-        """TCP segments dropped or collapsed for want of memory, and UDP's receive and send buffer errors, of a host."""
-        with entered(netns_path(host.name)):
-            netstat = _counters("/proc/thread-self/net/netstat") | _counters("/proc/thread-self/net/snmp")
-        names = ("TcpExt.TCPMemoryPressures", "TcpExt.TCPBacklogDrop", "TcpExt.PFMemallocDrop", "TcpExt.TCPRcvQDrop")
-        return sum(netstat.get(name, 0) for name in (*names, "TcpExt.PruneCalled", "Udp.RcvbufErrors", "Udp.SndbufErrors"))
 
 
 def netns_path(host: str) -> str:

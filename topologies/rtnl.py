@@ -177,7 +177,7 @@ def _check(request: Request, payload: bytes) -> None:
     raise FabricError(f"{request.what}: {os.strerror(error)}{message}")
 
 
-class entered:  # noqa: N801 - reads as a statement: with entered(netns)
+class entered:
     """The calling thread is in network namespace `netns` meanwhile (None: nothing changes)."""
 
     def __init__(self, netns: str | None) -> None:

@@ -36,7 +36,6 @@ STATS_QUEUE = struct.Struct("=5I")  # qlen, backlog, drops, requeues, overlimits
 TCA_RED_PARMS, TCA_RED_STAB, TCA_RED_MAX_P, TCA_RED_FLAGS = 1, 2, 3, 4
 RED_PARMS = struct.Struct("=IIIBBBB")  # limit, qth_min, qth_max, Wlog, Plog, Scell_log, flags
 RED_ECN, RED_NODROP = 1, 8
-RED_FLAG_BITS = 7  # what the flags byte of RED_PARMS may hold; NODROP came later
 TCA_FQ_PLIMIT, TCA_FQ_FLOW_PLIMIT = 1, 2
 TICKS_PER_US = 15.625  # psched ticks of 64 ns, in which tc(8) computes RED's idle damping
 LONGEST_IDLE_US = 512
@@ -127,7 +126,7 @@ def _options(queue: Queue) -> tuple[str, bytes]:
         packets = max(1, queue.limit_bytes // 1514)  # fq limits packets, in all and of one flow
         return "fq", nested(TCA_OPTIONS, attr_u32(TCA_FQ_PLIMIT, packets), attr_u32(TCA_FQ_FLOW_PLIMIT, packets))
     red, low, high = _red(queue.marking)
-    parms = RED_PARMS.pack(queue.limit_bytes, low, high, red.wlog, red.plog, red.scell_log, red.flags & RED_FLAG_BITS)
+    parms = RED_PARMS.pack(queue.limit_bytes, low, high, red.wlog, red.plog, red.scell_log, 0)  # flags: the attribute below
     flags = struct.pack("=II", red.flags, RED_ECN | RED_NODROP)  # value and selector of a bitfield32
     return "red", nested(
         TCA_OPTIONS,
