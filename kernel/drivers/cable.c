@@ -25,6 +25,7 @@
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <net/rtnetlink.h>
+#include <net/sch_generic.h>
 
 #define DRV_NAME "cable"
 #define CABLE_RATE_DEFAULT (10ull * 1000 * 1000 * 1000)
@@ -141,6 +142,17 @@ static void cable_occupy(struct cable *cable, unsigned int len)
 	cable->free_at_ps += ps;
 }
 
+/* A frame that may bypass an empty qdisc is counted as sent before it is seen that the transmitter is
+ * busy, and then again as waiting. Without the bypass the qdisc's counters are those of the cable.
+ */
+static void cable_no_bypass(struct net_device *dev)
+{
+	struct Qdisc *qdisc = rcu_dereference_bh(netdev_get_tx_queue(dev, 0)->qdisc);
+
+	if (unlikely(qdisc->flags & TCQ_F_CAN_BYPASS))
+		qdisc->flags &= ~TCQ_F_CAN_BYPASS;
+}
+
 static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct cable *cable = netdev_priv(dev);
@@ -168,6 +180,7 @@ static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 		hrtimer_start(&cable->arrival_timer, ns_to_ktime(cable_cb(skb)->arrival_ns),
 			      HRTIMER_MODE_ABS_SOFT);
 
+	cable_no_bypass(dev);
 	cable_stop_until_free(cable);
 	return NETDEV_TX_OK;
 }

@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cable driver from user space: attributes, namespaces, carrier, counters, and deletion at bad moments.
+
+Each test is a program in a lab of its own whose kernel panics at its first warning. PROLOGUE has the words that
+the programs are made of; a program that fails an assertion prints it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.lab
+
+PROLOGUE = """
+import os, socket, struct, time
+from pathlib import Path
+from dc_gym.errors import FabricError
+from dc_gym.topologies import cables, tc
+from dc_gym.topologies.cables import End
+from dc_gym.topologies.graph import Queue
+from dc_gym.topologies.rtnl import *
+
+HERE = NetlinkSocket()
+RTM_DELLINK = 17
+
+def open_ns(*names):
+    add_namespaces([f"/run/netns/{name}" for name in names])
+    return [NetlinkSocket(f"/run/netns/{name}") for name in names]
+
+def fd_of(name):
+    return os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+
+def delete_ns(name):
+    import ctypes
+    assert ctypes.CDLL(None).umount2(f"/run/netns/{name}".encode(), 2) == 0
+    os.unlink(f"/run/netns/{name}")
+
+def pair(rate_bps=10**9, delay_ns=1000, a=None, b=None):
+    fds = [None if name is None else fd_of(name) for name in (a, b)]
+    HERE.batch([cables.create(End("a", "02:00:00:00:00:0a", fds[0]), End("b", "02:00:00:00:00:0b", fds[1]), rate_bps, delay_ns)])
+    for fd in fds:
+        if fd is not None:
+            os.close(fd)
+
+def device(name, sock=HERE):
+    return cables.devices(sock)[name]
+
+def change(name, sock=HERE, **values):
+    sock.batch([cables.change(device(name, sock).ifindex, name, **values)])
+
+def flags(name, up, sock=HERE):
+    body = IFINFOMSG.pack(0, 0, device(name, sock).ifindex, int(up), 1)
+    sock.batch([Request(RTM_NEWLINK, 0, body, f"{name} up {up}")])
+
+def connect(left=HERE, right=HERE):
+    "Both ends up; the queues of a device work a little after its carrier is there (linkwatch)."
+    flags("a", True, left)
+    flags("b", True, right)
+    time.sleep(2)
+    assert device("a", left).up and device("b", right).up
+
+def delete(name, sock=HERE):
+    sock.batch([Request(RTM_DELLINK, 0, IFINFOMSG.pack(0, 0, device(name, sock).ifindex, 0, 0), f"delete {name}")])
+
+def queue(name, limit_bytes, sock=HERE):
+    sock.batch([tc.set_queue(device(name, sock).ifindex, Queue(limit_bytes=limit_bytes), name)])
+
+def send(name, *lengths, netns=None):
+    "Frames to the other end, so many as are not dropped: that number."
+    with entered(netns and f"/run/netns/{netns}"):
+        sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sender.bind((name, 0x88B5))
+    sender.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)
+    sent = 0
+    for length in lengths:
+        try:
+            sender.send((bytes.fromhex("02000000000b" "02000000000a" "88b5") + bytes(length))[:length])
+            sent += 1
+        except OSError as error:
+            assert error.errno == 105, error  # ENOBUFS: the queue is full
+    return sent
+
+def refused(words, function, *args, **kwargs):
+    try:
+        function(*args, **kwargs)
+    except FabricError as error:
+        assert words in str(error), str(error)
+    else:
+        raise AssertionError(f"not refused, where '{words}' was expected")
+
+def eventually(condition, seconds=30):
+    for _ in range(seconds * 100):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come about")
+"""
+
+
+@pytest.fixture
+def cable(in_lab):
+    """Runs a program after the PROLOGUE in a lab without IPv6; it must end well and leave no word of the kernel."""
+
+    def run(program):
+        ran = in_lab(PROLOGUE + textwrap.dedent(program), kernel_args=("ipv6.disable=1", "panic_on_warn=1", "loglevel=5"))
+        assert ran.exit.status == 0, ran.text
+        for bad in ("waiting for", "WARNING", "BUG", "Call Trace", "refcount", "asks to queue"):
+            assert bad not in ran.text, ran.text
+
+    return run
+
+
+def test_attributes_are_set_at_creation_for_both_directions(cable):
+    cable("""
+        pair(25 * 10**9, 12_345)
+        for name in "ab":
+            found = device(name)
+            assert (found.rate_bps, found.delay_ns) == (25 * 10**9, 12_345), found
+            assert (found.gso_max_segs, found.mtu, found.flight_packets, found.lost_packets) == (1, 1500, 0, 0), found
+    """)
+
+
+def test_attributes_change_for_one_direction(cable):
+    cable("""
+        pair(10**9, 1000)
+        change("a", rate_bps=10**7)
+        change("b", delay_ns=5)
+        a, b = device("a"), device("b")
+        assert (a.rate_bps, a.delay_ns, b.rate_bps, b.delay_ns) == (10**7, 1000, 10**9, 5), (a, b)
+    """)
+
+
+def test_without_attributes_a_cable_has_defaults_and_names_of_the_kernel(cable):
+    cable("""
+        info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "cable"))
+        HERE.batch([Request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, IFINFOMSG.pack(0, 0, 0, 0, 0) + info, "create a bare cable")])
+        found = cables.devices(HERE)
+        assert sorted(found) == ["cable0", "cable1"], found
+        assert {(each.rate_bps, each.delay_ns) for each in found.values()} == {(10**10, 0)}, found
+    """)
+
+
+def test_the_widest_values_are_taken(cable):
+    cable("""
+        pair(1, 10**10)
+        change("b", rate_bps=10**13, delay_ns=0)
+        a, b = device("a"), device("b")
+        assert (a.rate_bps, a.delay_ns, b.rate_bps, b.delay_ns) == (1, 10**10, 10**13, 0), (a, b)
+    """)
+
+
+@pytest.mark.parametrize(
+    ("rate_bps", "delay_ns", "words"),
+    [
+        (0, 0, "rate is not in 1 .. 10^13 bit/s"),
+        (10**13 + 1, 0, "rate is not in 1 .. 10^13 bit/s"),
+        (2**64 - 1, 0, "rate is not in 1 .. 10^13 bit/s"),
+        (1, 10**10 + 1, "delay is not in 0 .. 10^10 ns"),
+        (1, 2**64 - 1, "delay is not in 0 .. 10^10 ns"),
+    ],
+)
+def test_values_out_of_range_are_refused_and_change_nothing(cable, rate_bps, delay_ns, words):
+    cable(f"""
+        refused("{words}", pair, {rate_bps}, {delay_ns})
+        assert cables.devices(HERE) == {{}}
+        pair()
+        before = cables.devices(HERE)
+        refused("{words}", change, "a", rate_bps={rate_bps}, delay_ns={delay_ns})
+        assert cables.devices(HERE) == before
+    """)
+
+
+def test_what_cannot_be_set_is_refused(cable):
+    cable("""
+        pair()
+        def set_data(*data):
+            info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "cable"), nested(cables.IFLA_INFO_DATA, *data))
+            HERE.batch([Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, device("a").ifindex, 0, 0) + info, "change a")])
+
+        before = cables.devices(HERE)
+        peer = attribute(cables.IFLA_CABLE_PEER | NLA_F_NESTED, IFINFOMSG.pack(0, 0, 0, 0, 0))
+        refused("peer cannot be changed", set_data, peer)
+        for kind in (cables.IFLA_CABLE_FLIGHT_PACKETS, cables.IFLA_CABLE_FLIGHT_BYTES, cables.IFLA_CABLE_LOST_PACKETS, 8):
+            refused("", set_data, attr_u64(kind, 0))
+        for short in (b"", b"1234"):
+            refused("", set_data, attribute(cables.IFLA_CABLE_RATE, short))
+        assert cables.devices(HERE) == before
+    """)
+
+
+def test_a_cable_that_cannot_be_made_leaves_no_half(cable):
+    cable("""
+        pair()
+        before = cables.devices(HERE)
+        for a, b in (("a", "new"), ("new", "b"), ("twice", "twice")):
+            refused("File exists", HERE.batch, [cables.create(End(a), End(b), 10**9, 0)])
+        for mac in ("01:00:00:00:00:01", "00:00:00:00:00:00"):
+            refused("not an Ethernet address", HERE.batch, [cables.create(End("x", mac), End("y"), 10**9, 0)])
+            refused("not an Ethernet address", HERE.batch, [cables.create(End("x"), End("y", mac), 10**9, 0)])
+        assert cables.devices(HERE) == before
+    """)
+
+
+def test_a_shorter_delay_waits_until_no_frame_is_under_way(cable):
+    cable("""
+        pair(10**9, 10**9)
+        connect()
+        assert send("a", 1514) == 1
+        refused("would reorder the frames on their way", change, "a", rate_bps=10**8, delay_ns=10**9 - 1)
+        assert (device("a").rate_bps, device("a").delay_ns) == (10**9, 10**9)
+        change("b", delay_ns=0)
+        change("a", delay_ns=2 * 10**9)
+        time.sleep(1)
+        assert (device("a").flight_packets, device("b").rx_packets) == (0, 1)  # its own delay was the old one
+        change("a", delay_ns=0)
+    """)
+
+
+def test_frames_bytes_and_where_they_are_count_exactly(cable):
+    """At 10 Mbit/s a frame of 1250 bytes takes 1 ms; the delay is 2.5 ms, the limit 4 frames."""
+    cable("""
+        open_ns("left", "right")
+        left, right = NetlinkSocket("/run/netns/left"), NetlinkSocket("/run/netns/right")
+        pair(10**7, 2_500_000, "left", "right")
+        connect(left, right)
+        queue("a", 5000, left)
+        assert send("a", *[1250] * 8, netns="left") == 5
+        time.sleep(0.0035)  # four have started, and one has arrived
+        a, b, q = device("a", left), device("b", right), tc.queue_counters(left)[device("a", left).ifindex]
+        assert (a.tx_packets, a.tx_bytes) == (4, 5000), a
+        assert (b.rx_packets, a.flight_packets, a.flight_bytes) == (1, 3, 3750), (a, b)
+        assert (q.backlog_packets, q.backlog_bytes, q.drops, q.tx_packets, q.tx_bytes) == (1, 1250, 3, 4, 5000), q
+        time.sleep(0.1)
+        a, b = device("a", left), device("b", right)
+        assert (a.tx_packets, a.tx_bytes, a.flight_packets, a.flight_bytes) == (5, 6250, 0, 0), a
+        assert (b.rx_packets, b.rx_bytes) == (5, 6250), b
+        assert (a.lost_packets, a.tx_dropped, a.rx_packets, b.tx_packets) == (0, 0, 0, 0), (a, b)
+    """)
+
+
+@pytest.mark.parametrize("kind", ["bfifo", "pfifo", "pfifo_fast", "fq", "fq_codel"])
+def test_a_frame_that_waits_is_not_counted_as_sent(cable, kind):
+    """A qdisc that may be bypassed would count the second frame at once, as sent and as waiting."""
+    cable(f"""
+        import subprocess
+        pair(10**7, 1000)
+        connect()
+        if "{kind}" != "pfifo_fast":  # that one is there already
+            subprocess.run(["tc", "qdisc", "replace", "dev", "a", "root", "{kind}"], check=True)
+        for frames in (1, 2, 3):
+            before = device("a").tx_packets
+            assert send("a", *[1250] * frames) == frames
+            for _ in range(2 * frames + 1):
+                queued = tc.queue_counters(HERE)[device("a").ifindex]
+                assert device("a").tx_packets == queued.tx_packets, (device("a"), queued)
+                assert queued.tx_packets + queued.backlog_packets == before + frames, queued
+                time.sleep(0.0005)
+            time.sleep(0.1)
+    """)
+
+
+def test_a_short_frame_is_padded_to_60_bytes(cable):
+    cable("""
+        pair()
+        connect()
+        assert send("a", 14, 59, 60, 61) == 4
+        time.sleep(0.01)
+        assert device("a").tx_bytes == device("b").rx_bytes == 3 * 60 + 61
+    """)
+
+
+def test_carrier_needs_both_ends_up(cable):
+    cable("""
+        pair(40 * 10**9)
+        def carrier():
+            return tuple(Path(f"/sys/class/net/{name}/operstate").read_text().strip() for name in "ab")
+
+        flags("a", True)
+        eventually(lambda: carrier() == ("down", "down") or carrier() == ("lowerlayerdown", "down"))
+        assert not device("a").up
+        flags("b", True)
+        eventually(lambda: carrier() == ("up", "up"))
+        flags("a", False)
+        eventually(lambda: carrier()[0] == "down" and carrier()[1] != "up")
+        assert not device("b").up
+        flags("a", True)
+        eventually(lambda: carrier() == ("up", "up"))
+        assert send("a", 100) == 1
+        time.sleep(0.01)
+        assert device("b").rx_packets == 1
+    """)
+
+
+@pytest.mark.parametrize(("rate_bps", "mbit"), [(10**10, 10_000), (25 * 10**9, 25_000), (10**7, 10), (1, 1), (10**13, 10**7)])
+def test_speed_and_duplex_are_those_of_the_cable(cable, rate_bps, mbit):
+    cable(f"""
+        pair({rate_bps})
+        connect()
+        assert int(Path("/sys/class/net/a/speed").read_text()) == {mbit}
+        assert Path("/sys/class/net/a/duplex").read_text() == "full\\n"
+    """)
+
+
+def test_segmentation_cannot_be_switched_on(cable):
+    cable("""
+        import ctypes, fcntl
+        pair()
+        def ethtool(command, value=0):
+            data = ctypes.create_string_buffer(struct.pack("=II", command, value))
+            request = struct.pack("16sP", b"a", ctypes.addressof(data))
+            with socket.socket() as sock:
+                fcntl.ioctl(sock, 0x8946, request)  # SIOCETHTOOL
+            return struct.unpack("=II", data[:8])[1]
+
+        for get, set_to in ((0x1E, 0x1F), (0x23, 0x24), (0x2B, 0x2C)):  # TSO, GSO, GRO
+            assert ethtool(get) == 0
+            try:
+                ethtool(set_to, 1)
+            except OSError:
+                pass
+            assert ethtool(get) == 0, hex(get)
+    """)
+
+
+@pytest.mark.parametrize("end", ["receiver", "sender"])
+def test_an_end_that_goes_down_loses_what_is_under_way_and_says_so(cable, end):
+    cable(f"""
+        open_ns("left", "right")
+        left, right = NetlinkSocket("/run/netns/left"), NetlinkSocket("/run/netns/right")
+        pair(10**9, 10**9, "left", "right")
+        connect(left, right)
+        assert send("a", 1514, 60, 590, netns="left") == 3
+        time.sleep(0.1)
+        assert device("a", left).flight_packets == 3
+        if "{end}" == "sender":
+            flags("a", False, left)
+        else:
+            flags("b", False, right)
+            time.sleep(1)
+        a, b = device("a", left), device("b", right)
+        assert (a.tx_packets, a.tx_bytes, a.flight_packets, a.flight_bytes) == (3, 2164, 0, 0), a
+        assert (a.lost_packets, a.lost_bytes, a.tx_dropped, b.rx_packets) == (3, 2164, 3, 0), (a, b)
+        connect(left, right)
+        assert send("a", 100, netns="left") == 1
+        time.sleep(2)
+        a, b = device("a", left), device("b", right)
+        assert (a.tx_packets, a.flight_packets, a.lost_packets, b.rx_packets, b.rx_bytes) == (4, 0, 3, 1, 100), (a, b)
+    """)
+
+
+def test_ends_may_live_in_two_namespaces_and_move(cable):
+    cable("""
+        left, right, other = open_ns("left", "right", "other")
+        pair(10**9, 1000, "left", "right")
+        assert sorted(cables.devices(left)) == ["a"] and sorted(cables.devices(right)) == ["b"] and not cables.devices(HERE)
+        fd = fd_of("other")
+        body = IFINFOMSG.pack(0, 0, device("b", right).ifindex, 0, 0) + attr_u32(cables.IFLA_NET_NS_FD, fd)
+        right.batch([Request(RTM_NEWLINK, 0, body, "move b")])
+        os.close(fd)
+        assert not cables.devices(right) and sorted(cables.devices(other)) == ["b"]
+        connect(left, other)
+        assert send("a", 100, netns="left") == 1
+        time.sleep(0.01)
+        assert device("b", other).rx_packets == 1
+        delete("b", other)
+        assert not cables.devices(left) and not cables.devices(other)
+    """)
+
+
+GONE = {
+    "the sender's device": 'delete("a", left)',
+    "the receiver's device": 'delete("b", right)',
+    "the sender's namespace": 'left.close(); delete_ns("left")',
+    "the receiver's namespace": 'right.close(); delete_ns("right")',
+    "both namespaces": 'left.close(); right.close(); delete_ns("left"); delete_ns("right")',
+}
+
+WHEN = {"idle": (10**9, 0), "under way": (10**9, 20), "full queue": (10**6, 50)}  # bit/s, frames
+
+
+@pytest.mark.parametrize("what", GONE)
+@pytest.mark.parametrize("when", WHEN)
+def test_deletion_takes_both_ends_at_any_moment(cable, what, when):
+    """Twenty times each, so that a device that leaks would keep its name or its namespace."""
+    cable(f"""
+        before = os.listdir("/sys/class/net")
+        rate_bps, frames = {WHEN[when]}
+        gone = {GONE[what]!r}
+        for round in range(20):
+            left, right = open_ns("left", "right")
+            pair(rate_bps, 10**7, "left", "right")
+            connect(left, right)
+            queue("a", 30_000, left)
+            if frames:
+                send("a", *[1514] * frames, netns="left")
+                time.sleep(0.0005)
+                assert device("a", left).flight_packets > 0
+                if "{when}" == "full queue":
+                    assert tc.queue_counters(left)[device("a", left).ifindex].drops > 0
+            exec(gone)
+            for name in ("left", "right"):
+                path = Path(f"/run/netns/{{name}}")
+                if path.exists():
+                    with NetlinkSocket(str(path)) as sock:
+                        eventually(lambda: not cables.devices(sock))
+                    delete_ns(name)
+            left.close(); right.close()
+        time.sleep(5)
+        assert not cables.devices(HERE)
+        assert os.listdir("/sys/class/net") == before
+    """)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A part of the links bench in a lab, and what its comparison catches."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+
+from dc_gym.bench import link_cases, links
+from dc_gym.bench.link_cases import Case, grid_case
+from dc_gym.bench.oracle import Frame, Port
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture(scope="module")
+def answered(lab_kernel):
+    """Cases and the lab's answers, by name of the case."""
+    cases = [
+        grid_case(10**7, 50 * 10**6, "1514", "burst", 1),
+        grid_case(10**9, 1_000, "mixed", "marks", 1),
+        grid_case(10**11, 100, "60", "overflow", 1),
+        grid_case(25 * 10**9, 10_000, "mixed", "overflow", 2),
+        grid_case(4 * 10**10, 100, "590", "spaced", 2),
+        grid_case(10**10, 1_000, "mixed", "marks", 4),
+        grid_case(10**11, 100, "60", "marks", 4),
+        *list(link_cases.incast())[-2:],
+        list(link_cases.conservation())[4],
+        list(link_cases.conservation())[-1],
+    ]
+    return {case.name: (case, reply) for case, reply in zip(cases, links.play(lab_kernel, [c.job() for c in cases]), strict=True)}
+
+
+def test_the_lab_is_what_the_oracle_says(answered):
+    faults = {name: links.compare(*pair).faults for name, pair in answered.items()}
+    assert {name: each for name, each in faults.items() if each} == {}
+
+
+def test_the_cases_are_worth_it(answered):
+    verdicts = [links.compare(*pair) for pair in answered.values()]
+    assert sum(verdict.drops for verdict in verdicts) > 100
+    assert sum(verdict.marks for verdict in verdicts) > 100
+    assert sum(verdict.samples for verdict in verdicts) > 100
+
+
+@pytest.mark.parametrize("hop", [1, 3])
+@pytest.mark.parametrize(
+    "change", [{"rate_bps": 4_990_000_000}, {"delay_ns": 1_003}, {"limit_bytes": 8_900}, {"mark_bytes": 4_400}], ids=str
+)
+def test_another_port_would_be_noticed(answered, change, hop):
+    case, reply = answered["4 hops, 10000 Mbit/s, 1000 ns, mixed B, marks"]
+    ports = tuple(replace(port, **change) if index == hop else port for index, port in enumerate(case.ports))
+    assert links.compare(replace(case, ports=ports), reply).faults
+
+
+def test_a_byte_that_vanishes_is_noticed(answered):
+    name = next(name for name in answered if name.startswith("counted midway"))
+    case, reply = answered[name]
+    for counter in ("tx_bytes", "rx_bytes", "flight_bytes", "lost_bytes", "backlog_bytes", "drops", "rx_packets"):
+        tampered = copy.deepcopy(reply)
+        tampered["drained"][0][counter] += 1
+        assert links.compare(case, tampered).faults, counter
+
+
+def test_frames_under_way_to_a_receiver_that_goes_down_are_counted_as_lost(answered):
+    case, reply = answered["the receiver goes down"]
+    assert case.cut
+    assert reply["counters"][0]["flight_packets"] == reply["drained"][0]["lost_packets"] == len(case.frames)
+    assert reply["drained"][0]["lost_bytes"] == sum(frame.length for _, frame in case.frames)
+
+
+def test_no_drift_over_ten_thousand_frames(lab_kernel):
+    """60 bytes at 100 Gbit/s are 4.8 ns; at 7 Gbit/s they are no whole number of picoseconds."""
+    for rate in (10**11, 7 * 10**9):
+        frames = tuple((0, Frame(0, 60, False, seq)) for seq in range(10_000))
+        case = Case("drift", "chain1", (Port(rate, 100, 1 << 26),), frames)
+        answer = links.parse(links.play(lab_kernel, [case.job()])[0]["probe"])
+        assert [answer.departures[seq] for seq in range(10_000)] == [-(-seq * 480 * 10**9 // rate) for seq in range(10_000)]
+
+
+def test_a_lone_cubic_flow_fills_a_switch_but_not_its_host(lab_kernel):
+    switch, host = links.play(lab_kernel, [link_cases.SWITCH_FLOW.job(), link_cases.HOST_FLOW.job()])
+    assert links.switch_bar(switch).ok, links.switch_bar(switch).measured
+    assert links.host_bar(host).ok, links.host_bar(host).measured
