@@ -126,15 +126,16 @@ def ensure(
             return ensure(shown, source, version, untested_version, options, parts)
     cache = make_folder(cache_dir())
     chosen = choose(progress, source, version, untested_version)
+    explicit = version is not None or source is not None or untested_version is not None
     if not options.force:
-        built = lookup(chosen, parts)
-        if built is not None:
-            _warn(progress, str(built.manifest.get("warning", "")))
+        built, warning = _find(chosen, parts)
+        if built is not None and (built.version == chosen.version or not explicit):
+            _warn(progress, warning)
             return built
     try:
         return _build_once(cache, chosen, parts, options, progress)
     except NotOnOffer as refused:
-        if version is not None or source is not None or untested_version is not None:
+        if explicit:
             raise
         other = sources.stand_in(refused, chosen)
         built = _build_once(cache, other, parts, options, progress)
@@ -144,7 +145,7 @@ def ensure(
 
 def lookup(source: Source, parts: Parts = Parts()) -> KernelBuild | None:
     """The kernel in the cache that runs of `source` use, or that stood in for it; None if there is none, or a damaged one."""
-    return _cached(source, parts) or _cached_stand_in(source, parts)
+    return _find(source, parts)[0]
 
 
 def build_throwaway(
@@ -177,6 +178,7 @@ def choose(progress: Progress, path: Path | None = None, version: str | None = N
 
 def _build_once(cache: Path, source: Source, parts: Parts, options: Options, progress: Progress) -> KernelBuild:
     key = parts.key(source)
+    _warn(progress, source.warning)
     target = make_folder(cache / "kernel") / key
     started = time.time()
 
@@ -187,7 +189,6 @@ def _build_once(cache: Path, source: Source, parts: Parts, options: Options, pro
         built = _load(target, key)
         if built is not None and (not options.force or (target / "linux").stat().st_mtime >= started):
             return built
-        _warn(progress, source.warning)
         with partial(target) as work:
             own = parts.copy_to(work / "parts")
             if own.key(source) != key:
@@ -231,7 +232,6 @@ def _build(work: Path, source: Source, parts: Parts, options: Options, progress:
         "fingerprint": fingerprint(source.version, parts.key(source)),
         "release": (tree / "include/config/kernel.release").read_text().strip(),
         "tested": source.tested,
-        "warning": source.warning,
         "source": {"identity": source.identity, "sha256": digest},
         **{f"{name}_sha256": value for name, value in parts.digests().items()},
         "linux_sha256": sha256_of(out / "linux"),
@@ -395,18 +395,18 @@ def _load(folder: Path, key: str) -> KernelBuild | None:
         return None
 
 
-def _cached(source: Source, parts: Parts) -> KernelBuild | None:
+def _find(source: Source, parts: Parts) -> tuple[KernelBuild | None, str]:
+    """The cached kernel of `source`, or the one that stood in for it when it was on offer nowhere; and what to say about it."""
     key = parts.key(source)
-    return _load(cache_dir() / "kernel" / key, key)
-
-
-def _cached_stand_in(source: Source, parts: Parts) -> KernelBuild | None:
-    """The kernel that was built in the place of `source`, when that was on offer nowhere."""
+    built = _load(cache_dir() / "kernel" / key, key)
+    if built is not None:
+        return built, source.warning
     try:
         row = json.loads(_stand_in_file(cache_dir(), source).read_text())
-        return _cached(Source(row["identity"], row["version"], False), parts)
+        key = parts.key(Source(row["identity"], row["version"], row["tested"]))
+        return _load(cache_dir() / "kernel" / key, key), str(row["warning"])
     except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return None, ""
 
 
 def _stand_in_file(cache: Path, source: Source) -> Path:

@@ -3,7 +3,7 @@
 
 1. A version listed in sources.toml, as a package of any suite of the Debian mirror that the machine's apt uses.
 2. `--source PATH`: a .deb of a linux-source package, a tarball, or an unpacked tree.
-3. None of the listed packages is on offer any more: the newest point release of a tested series, with a warning.
+3. The default is on offer nowhere any more: another listed version, else the newest of a tested series, with a warning.
 4. `--untested-version V`: that version, with a warning.
 """
 
@@ -15,7 +15,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -68,11 +68,11 @@ class Source:
 
 
 class NotOnOffer(KernelError):
-    """No suite has any of a source's packages. Carries what there is instead."""
+    """No suite has any of a source's packages. Carries what there is of the tested series."""
 
-    def __init__(self, message: str, newest: Offer | None) -> None:
+    def __init__(self, message: str, offers: Sequence[Offer]) -> None:
         super().__init__(message)
-        self.newest = newest
+        self.offers = tuple(offers)
 
 
 @cache
@@ -111,15 +111,16 @@ def named(path: Path, progress: Progress) -> Source:
 
 
 def stand_in(refused: NotOnOffer, wanted: Source) -> Source:
-    """The newest point release of a tested series in the place of the tested one, or the error itself."""
-    if refused.newest is None:
+    """What takes the place of a version that is gone: another tested one, or else the newest of a tested series, or the error."""
+    gone = f"WARNING: kernel {wanted.version} is on offer nowhere any more;"
+    on_offer = {offer.version for offer in refused.offers}
+    for version, packages in reversed(catalogue().tested.items()):
+        if any(package.version in on_offer for package in packages):
+            return replace(tested(version), warning=f"{gone} {version}, tested too, stands in for it: {OWN_FINGERPRINT}")
+    newest = _newest(refused.offers)
+    if newest is None:
         raise refused
-    found = refused.newest
-    warning = (
-        f"WARNING: kernel {wanted.version} is on offer nowhere any more; {upstream_version(found.version)} stands in for it,"
-        f" untested: {OWN_FINGERPRINT}"
-    )
-    return _of_offer(found, warning)
+    return _of_offer(newest, f"{gone} {upstream_version(newest.version)} stands in for it, untested: {OWN_FINGERPRINT}")
 
 
 def offered(version: str, apt: Apt) -> Source:
@@ -147,7 +148,7 @@ def find(source: Source, apt: Apt) -> Offer:
     listed = ", ".join(sorted({offer.version for offer in (*offers, *others)})) or "nothing"
     raise NotOnOffer(
         f"{source.name} {' or '.join(wanted)} is not on offer: looked in {_where()}, found {listed}; {REMEDY}",
-        _newest(others),
+        others,
     )
 
 

@@ -330,7 +330,7 @@ def test_a_stand_in_is_remembered(root: Path, monkeypatch: pytest.MonkeyPatch) -
     def find(wanted: source.Source, apt: object) -> object:
         asked.append(wanted.version)
         if wanted.tested:
-            raise source.NotOnOffer("gone", Offer("linux-source-7.2", "7.2.99-1", "1" * 64))
+            raise source.NotOnOffer("gone", [Offer("linux-source-7.2", "7.2.99-1", "1" * 64)])
         return "offer"
 
     class FakeApt:
@@ -354,7 +354,7 @@ def test_a_stand_in_is_remembered(root: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(notes) == 2 and notes[0] == notes[1]
     assert "7.2.99 stands in for it, untested" in notes[0]
     with pytest.raises(source.NotOnOffer):
-        build.ensure(Notes(), version="7.2.12", options=Options(force=True), parts=parts_of(root))
+        build.ensure(Notes(), version="7.2.12", parts=parts_of(root))
 
 
 def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,16 +124,27 @@ def test_any_listed_package_will_do(fake: Path) -> None:
 
 
 def test_the_newest_point_release_stands_in(fake: Path) -> None:
-    offer(fake, "7.2.9-1", "7.2.13-1~bpo13+1", "7.2.13-1", "7.2.11-1")
+    offer(fake, "7.2.9-1", "7.2.103-1~bpo13+1", "7.2.103-1", "7.2.11-1")
     wanted = source.Source("debian 7.2.0", "7.2.0", True, "linux-source-7.2", (Package("7.2.0-1", "sid", "0" * 64),))
     private = source.open_apt(fake.parent / "cache")
-    with pytest.raises(NotOnOffer, match=r"7\.2\.0-1 is not on offer: looked in sid, .*found 7\.2\.11-1") as refused:
+    with pytest.raises(NotOnOffer, match=r"7\.2\.0-1 is not on offer: looked in sid, .*found 7\.2\.103-1") as refused:
         source.find(wanted, private)
     found = source.stand_in(refused.value, wanted)
-    assert found.version == "7.2.13" and not found.tested
-    assert found.warning.startswith("WARNING: kernel 7.2.0 is on offer nowhere any more; 7.2.13 stands in")
+    assert found.version == "7.2.103" and not found.tested
+    assert found.warning.startswith("WARNING: kernel 7.2.0 is on offer nowhere any more; 7.2.103 stands in")
     assert found.identity == f"package {SHA}"
-    assert source.find(found, private).version == "7.2.13-1"
+    assert source.find(found, private).version == "7.2.103-1"
+
+
+def test_another_tested_version_stands_in_first(fake: Path) -> None:
+    version, packages = next(reversed(source.catalogue().tested.items()))
+    offer(fake, "7.2.103-1", packages[0].version)
+    wanted = source.Source("debian 7.2.0", "7.2.0", True, "linux-source-7.2", (Package("7.2.0-1", "sid", "0" * 64),))
+    with pytest.raises(NotOnOffer) as refused:
+        source.find(wanted, source.open_apt(fake.parent / "cache"))
+    found = source.stand_in(refused.value, wanted)
+    assert (found.version, found.tested, found.identity) == (version, True, source.tested(version).identity)
+    assert f"{version}, tested too, stands in for it" in found.warning
 
 
 def test_nothing_on_offer_says_what_was_looked_for(fake: Path) -> None:
