@@ -97,11 +97,16 @@ class Apt:
             fields = {match[1]: match[2] for match in re.finditer(r"^(Version|SHA256|Filename): (.+)$", record, re.MULTILINE)}
             if "Filename" in fields and "SHA256" in fields:
                 found.append(Offer(package, fields["Version"], fields["SHA256"]))
-        if not found and NETWORK_TROUBLE.search(self._trouble):
+        if not found:
+            self.check_reached()
+        return found
+
+    def check_reached(self) -> None:
+        """KernelError if a list could not be fetched for want of a connection: what is missing may be on offer all the same."""
+        if NETWORK_TROUBLE.search(self._trouble):
             raise KernelError(
                 f"the package archive cannot be reached ({self._trouble.strip()}): check the network, or {self._remedy}"
             )
-        return found
 
     def candidate(self, package: str) -> Offer:
         """The version that apt would install."""

@@ -144,6 +144,7 @@ def find(source: Source, apt: Apt) -> Offer:
     for offer in offers:
         if offer.version in wanted:
             return Offer(offer.package, offer.version, wanted[offer.version].sha256)
+    apt.check_reached()
     others = [offer for series in catalogue().series for offer in apt.offers(f"linux-source-{series}")]
     listed = ", ".join(sorted({offer.version for offer in (*offers, *others)})) or "nothing"
     raise NotOnOffer(
