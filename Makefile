@@ -67,7 +67,7 @@ $(BIN)/tgen: $(TGEN) $(wildcard traffic/*.h) monitors/state_matrix.h | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -Itraffic -o $@ $(TGEN)
 
 $(BIN)/linkprobe: dc_gym/bench/linkprobe.c monitors/nl.c monitors/qdisc.c $(wildcard monitors/*.h) | $(BIN)
-	$(CC) $(CFLAGS) -Imonitors -o $@ dc_gym/bench/linkprobe.c
+	$(CC) $(CFLAGS) -Imonitors -o $@ dc_gym/bench/linkprobe.c monitors/nl.c monitors/qdisc.c
 
 clean:
 	rm -rf build $(BIN) $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -131,7 +131,9 @@ def _add_quiet(parser: ArgumentParser) -> None:
 def _add_demo(commands: Any) -> None:
     summary = "run DCTCP, TCP NV, CUBIC and BBR on three networks and draw them side by side"
     parser = _add(commands, "demo", summary, "dcgym demo --out results/demo", _delegate("dc_gym.demo"))
-    parser.add_argument("--out", type=Path, default=Path("results/demo"), metavar="DIR", help="folder of the results (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results/demo"), metavar="DIR", help="folder of the results (default: %(default)s)"
+    )
     parser.add_argument("--jobs", type=_jobs, metavar="N", help="labs at a time (default: one a CPU)")
     _add_quiet(parser)
 
@@ -206,7 +208,9 @@ def _add_kernel(commands: Any) -> None:
     from dc_gym.kernel import cli as kernel
 
     body = _delegate("dc_gym.kernel.cli", progress=False)
-    kernel.add_arguments(_add(commands, "kernel", "build the lab kernel, or show the one in use", "dcgym kernel build --jobs 2", body))
+    kernel.add_arguments(
+        _add(commands, "kernel", "build the lab kernel, or show the one in use", "dcgym kernel build --jobs 2", body)
+    )
 
 
 def _add_clean(commands: Any) -> None:
@@ -242,7 +246,9 @@ def _run(args: Namespace) -> int:
     out = args.out or _default_out(spec)
     runner = importlib.import_module("dc_gym.runner")
     with choose(args.quiet) as progress:
-        result: Result = runner.run(spec, out, progress, force=args.force, plot=not args.no_plot, disturb=os.environ.get(DISTURB, ""))
+        result: Result = runner.run(
+            spec, out, progress, force=args.force, plot=not args.no_plot, disturb=os.environ.get(DISTURB, "")
+        )
     _show_result(result)
     for reason in result.manifest.get("unfit_reasons", ()):
         _fail(f"unfit: {reason}", 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dc_gym import plots, sweep
 from dc_gym.errors import UsageError
@@ -105,7 +106,10 @@ def draw(out: Path) -> Path:
     """demo.png from the results in `out`."""
     rows = []
     for case in CASES:
-        runs = {name: [plots.load_series(_result(out, case, name, seed)) for seed in SEEDS] for name in CONTROLLERS}
+        runs = {
+            name: [plots.load_series(_result(out, case, name, seed), plots.DEMO_INTERVALS) for seed in SEEDS]
+            for name in CONTROLLERS
+        }
         rows.append(plots.Case(case.name, runs, case.note))
     sample = _result(out, CASES[0], CONTROLLERS[0], SEEDS[0])
     caption = f"{CASES[0].name}, DCTCP, seed 1: digest {sample.digest[:16]}, fingerprint {sample.manifest['fingerprint']}"
@@ -116,12 +120,15 @@ def draw(out: Path) -> Path:
 
 def table(out: Path) -> str:
     """Means over the seeds, one line a case and controller."""
-    lines = [f"{'case':14}{'controller':12}{'goodput Mbit/s':>15}{'mean queue kB':>15}{'srtt ms':>10}{'Jain':>8}{'drops':>8}{'marks':>9}"]
+    lines = [
+        f"{'case':14}{'controller':12}{'goodput Mbit/s':>15}{'mean queue kB':>15}{'srtt ms':>10}"
+        f"{'Jain':>8}{'drops':>8}{'marks':>9}"
+    ]
     for case in CASES:
         for name in CONTROLLERS:
-            found = [_result(out, case, name, seed).summary for seed in SEEDS]
+            found = [dict(_result(out, case, name, seed).summary) for seed in SEEDS]
 
-            def mean(key: str, found: list[dict[str, float]] = found) -> float:
+            def mean(key: str, found: list[dict[str, Any]] = found) -> float:
                 return sum(summary[key] or 0.0 for summary in found) / len(found)
 
             lines.append(

@@ -87,7 +87,11 @@ def _map_count() -> Iterator[Finding]:
 def _limits() -> Iterator[Finding]:
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     good = soft == resource.RLIM_INFINITY or soft >= PROCESSES
-    words = "no limit on processes" if soft == resource.RLIM_INFINITY else f"{soft} processes; a lab has one of ours for each of its own"
+    words = (
+        "no limit on processes"
+        if soft == resource.RLIM_INFINITY
+        else f"{soft} processes; a lab has one of ours for each of its own"
+    )
     yield Finding("processes", good, words, "" if good else f"ulimit -u {PROCESSES}", fatal=False)
 
 
@@ -95,7 +99,9 @@ def _cache() -> Iterator[Finding]:
     folder = cache_dir()
     room = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     good = room >= CACHE_BYTES
-    yield Finding("cache", good, f"{folder}, {room >> 30} GiB free", "" if good else "set DCGYM_CACHE to a folder with 5 GiB", fatal=False)
+    yield Finding(
+        "cache", good, f"{folder}, {room >> 30} GiB free", "" if good else "set DCGYM_CACHE to a folder with 5 GiB", fatal=False
+    )
 
 
 def _programs() -> Iterator[Finding]:

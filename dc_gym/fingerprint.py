@@ -14,8 +14,10 @@ from dc_gym.kernel.openvswitch import OpenVSwitch
 
 PACKAGE = Path(__file__).resolve().parent
 # What runs in the lab, and what decides its input. Results, plots and the command line are not among it.
-GUEST = ("kernel/*.c", "kernel/drivers/*.h", "traffic/*.c", "traffic/*.h", "traffic/*.py", "traffic/matrices/*.csv")
-GUEST += ("monitors/*.c", "monitors/*.h", "topologies/*.py", "ground.py")
+GUEST = (
+    *("kernel/*.c", "kernel/drivers/*.h", "traffic/*.c", "traffic/*.h", "traffic/*.py", "traffic/matrices/*.csv"),
+    *("monitors/*.c", "monitors/*.h", "topologies/*.py", "ground.py"),
+)
 
 
 def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:

@@ -173,7 +173,7 @@ def _qmon(plan: Plan, folder: Path) -> list[str]:
 
 def _arm_t0(t0_ns: int) -> None:
     """At t0 the driver makes the kernel's randomness a function of the seed alone; an error if t0 is past."""
-    with open(LAB_DEVICE, "wb", buffering=0) as device:
+    with Path(LAB_DEVICE).open("wb", buffering=0) as device:
         try:
             fcntl.ioctl(device, LAB_IOC_AT_T0, struct.pack("<Q", t0_ns))
         except OSError as error:

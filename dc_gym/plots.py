@@ -30,7 +30,7 @@ __all__ = ["Case", "band", "demo_figure", "load_series", "plot_result", "run_fig
 
 Floats = npt.NDArray[np.float64]
 INTERVALS = 200
-DEMO_INTERVALS = 100
+DEMO_INTERVALS = 40  # long enough that a hole in the sequence, and its filling, fall into one
 WIDE = 15  # a panel whose lines differ by more than this factor gets a logarithmic axis
 FRAME_KB = 1.514
 FLOW_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#666666")

@@ -8,7 +8,6 @@ kill -9) leaves neither processes nor files.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import time
@@ -82,7 +81,7 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
     TestbedError when the run fails: then nothing is left. `disturb`: a shell command run during set-up, for tests of
     determinism. The plot is left out with `plot=False`.
     """
-    out = Path(os.path.abspath(out))
+    out = out.absolute()
     clock = Clock()
     clock.phase("prepare")
     progress.phase("prepare")

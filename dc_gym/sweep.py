@@ -159,8 +159,8 @@ def _report(outcomes: list[Outcome], out: Path) -> int:
 def _line(outcome: Outcome, summary: dict[str, float] | None) -> str:
     if summary is None:
         return f"{outcome.cell.name:16} exit {outcome.status}: {outcome.message.strip()}"
-    jain = summary.get("jain")
+    jain, queue_kb = summary.get("jain"), (summary["mean_queue_bytes"] or 0) / 1e3
     return (
-        f"{outcome.cell.name:16} goodput {summary['goodput_bps'] / 1e6:10.3f} Mbit/s  mean queue"
-        f" {(summary['mean_queue_bytes'] or 0) / 1e3:9.2f} kB  drops {summary['drops']:6}  Jain {'-' if jain is None else f'{jain:.4f}'}"
+        f"{outcome.cell.name:16} goodput {summary['goodput_bps'] / 1e6:10.3f} Mbit/s  mean queue {queue_kb:9.2f} kB"
+        f"  drops {summary['drops']:6}  Jain {'-' if jain is None else f'{jain:.4f}'}"
     )

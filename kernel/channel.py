@@ -152,7 +152,9 @@ class Channel:
     def _map(self, payload: bytes, fds: list[int]) -> None:
         version, page_size, page_offset, region_offset, region_length = HELLO.unpack(payload)
         if version != PROTOCOL_VERSION:
-            raise ProtocolError(f"lab channel: the lab speaks version {version}, this program {PROTOCOL_VERSION}: build the kernel anew")
+            raise ProtocolError(
+                f"lab channel: the lab speaks version {version}, this program {PROTOCOL_VERSION}: build the kernel anew"
+            )
         if len(fds) != 1 or self._memory_fd >= 0:
             raise ProtocolError(f"lab channel: HELLO carries {len(fds)} descriptors, or came twice")
         self._memory_fd = fds[0]

@@ -29,7 +29,7 @@
 
 #include "drivers/lab.h"
 
-#define MAX_WORDS 256
+#define MAX_WORDS           256
 #define STATUS_CANNOT_START 125
 
 struct boot {
@@ -67,15 +67,16 @@ static int open_lab(void)
 		return fail("open", "/dev/lab");
 	/* No descriptor of the three may be free: a program would take it for something else. */
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (fd < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+	if (fd < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 ||
+	    dup2(fd, STDERR_FILENO) < 0)
 		return fail("redirect output to", "/dev/lab");
 	return fd;
 }
 
 static int mount_all(const char *run_folder)
 {
-	static const char *const dirs[] = { "/dev/pts",	      "/dev/shm",      "/run/netns", "/run/tmp-upper",
-					    "/run/tmp-work", "/run/openvswitch" };
+	static const char *const dirs[] = { "/dev/pts",       "/dev/shm",      "/run/netns",
+					    "/run/tmp-upper", "/run/tmp-work", "/run/openvswitch" };
 	size_t i;
 
 	if (mount_one("tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=755"))

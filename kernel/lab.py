@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Self
 
 from dc_gym.errors import LabError, UsageError
-from dc_gym.kernel.cpu import claimed_cpu
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, MessageType
+from dc_gym.kernel.cpu import claimed_cpu
 
 EPOCH_NS = 1_577_836_800_000_000_000  # what the lab's wall clock shows at boot: 2020-01-01 00:00 UTC
 UNPRIVILEGED = 65534  # nobody, where root did not come by sudo
@@ -255,7 +255,9 @@ def _check_run_dir(path: Path) -> None:
     if not path.is_absolute():
         raise ValueError(f"run_dir {path} is not absolute")
     if any(path.is_relative_to(hidden) for hidden in HIDDEN):
-        raise UsageError(f"{path}: a run's folder may not be below {', '.join(HIDDEN)}, where a lab has its own files: choose another")
+        raise UsageError(
+            f"{path}: a run's folder may not be below {', '.join(HIDDEN)}, where a lab has its own files: choose another"
+        )
     if any(character.isspace() or character == "," for character in str(path)):
         raise UsageError(f"'{path}': a run's folder may have no white space or comma in its path: choose another")
 
@@ -285,8 +287,8 @@ _SLEEPS = "the lab sleeps forever: its time has run past the end of the experime
 
 def _hang(state: LabState, watchdog_s: float) -> str:
     return (
-        f"the lab hangs: virtual time has stood still for {watchdog_s:g} s of wall time while process {state.pid} ({state.comm}) ran;"
-        " a program that polls without blocking stops virtual time (docs/limitations.md)"
+        f"the lab hangs: virtual time has stood still for {watchdog_s:g} s of wall time while"
+        f" process {state.pid} ({state.comm}) ran; a program that polls without blocking stops virtual time (docs/limitations.md)"
     )
 
 

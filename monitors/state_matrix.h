@@ -23,12 +23,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SM_MAGIC "DCGYMSM1" /* 8 bytes, no NUL */
+#define SM_MAGIC         "DCGYMSM1" /* 8 bytes, no NUL */
 #define SM_VERSION_MAJOR 1
 #define SM_VERSION_MINOR 0
-#define SM_NAME_LEN 32
-#define SM_MAX_ROWS 65536
-#define SM_MAX_COLS 256
+#define SM_NAME_LEN      32
+#define SM_MAX_ROWS      65536
+#define SM_MAX_COLS      256
 
 struct sm_header {
 	char magic[8];
@@ -54,14 +54,14 @@ static_assert(offsetof(struct sm_header, interval_ns) == 64, "state matrix heade
 static_assert(offsetof(struct sm_header, seq) == 96, "state matrix header");
 
 /* Columns of version 1, in this order. Counters are 64 bits wide and start at the row's creation. */
-#define SM_COLUMNS(X)                                                                              \
-	X(BACKLOG_BYTES, "backlog_bytes")     /* queued now: L2 frame bytes without FCS */         \
-	X(BACKLOG_PACKETS, "backlog_packets") /* queued now */                                     \
-	X(TX_BYTES, "tx_bytes")               /* left the queue, total */                          \
-	X(TX_PACKETS, "tx_packets")                                                                \
-	X(DROPS, "drops") /* refused or dropped by the queue, total packets */                     \
-	X(MARKS, "marks") /* CE marks, total packets */                                            \
-	X(REQUEUES, "requeues")                                                                    \
+#define SM_COLUMNS(X)                                                                                        \
+	X(BACKLOG_BYTES, "backlog_bytes")     /* queued now: L2 frame bytes without FCS */                   \
+	X(BACKLOG_PACKETS, "backlog_packets") /* queued now */                                               \
+	X(TX_BYTES, "tx_bytes")               /* left the queue, total */                                    \
+	X(TX_PACKETS, "tx_packets")                                                                          \
+	X(DROPS, "drops") /* refused or dropped by the queue, total packets */                               \
+	X(MARKS, "marks") /* CE marks, total packets */                                                      \
+	X(REQUEUES, "requeues")                                                                              \
 	X(ACTIVE_FLOWS, "active_flows") /* flows under way that cross the port */
 
 enum sm_column {

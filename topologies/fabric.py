@@ -107,6 +107,7 @@ class LazyShell:
 
     building = False
     name: str
+    inNamespace: bool
     shell: Any
     _netns: str | None = None
 
@@ -353,5 +354,3 @@ def _counters(path: str) -> dict[str, int]:
         for name, value in zip(names.split()[1:], values.split()[1:], strict=True):
             found[f"{prefix}.{name}"] = int(value)
     return found
-
-

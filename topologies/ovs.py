@@ -76,7 +76,9 @@ class OpenVSwitch:
 
     def add_flows(self, bridge: str, flows: Sequence[str]) -> None:
         """All rules of a bridge in one bundle: either all of them hold, or FabricError."""
-        self.run("ovs-ofctl", "-O", "OpenFlow14", "--bundle", "add-flows", bridge, "-", text="".join(f"{flow}\n" for flow in flows))
+        self.run(
+            "ovs-ofctl", "-O", "OpenFlow14", "--bundle", "add-flows", bridge, "-", text="".join(f"{flow}\n" for flow in flows)
+        )
 
     def misses(self) -> tuple[int, int]:
         """Packets that found no flow in the datapath, and packets lost for it, since the start."""
@@ -109,14 +111,23 @@ class OpenVSwitch:
         schema = self._programs.root / "usr/share/openvswitch/vswitch.ovsschema"
         database, socket = RUN_DIR / "conf.db", RUN_DIR / "db.sock"
         self.run("ovsdb-tool", "create", str(database), str(schema))
-        self._spawn("ovsdb-server", str(database), f"--remote=punix:{socket}", f"--unixctl={RUN_DIR}/ovsdb-server.ctl", "-vconsole:err")
+        self._spawn(
+            "ovsdb-server", str(database), f"--remote=punix:{socket}", f"--unixctl={RUN_DIR}/ovsdb-server.ctl", "-vconsole:err"
+        )
         _wait_for(socket)
         self.vsctl(
             "--no-wait", "init", "--", "set", "Open_vSwitch", ".", f"other_config:max-idle={LONG_MS}",
             "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
             "other_config:max-revalidator=10000", "other_config:flow-limit=1000000",
         )  # fmt: skip
-        self._spawn("ovs-vswitchd", f"unix:{socket}", f"--unixctl={RUN_DIR}/ovs-vswitchd.ctl", "-vconsole:err", "-vnetlink_socket:off", "--disable-system-route")
+        self._spawn(
+            "ovs-vswitchd",
+            f"unix:{socket}",
+            f"--unixctl={RUN_DIR}/ovs-vswitchd.ctl",
+            "-vconsole:err",
+            "-vnetlink_socket:off",
+            "--disable-system-route",
+        )
 
     def _spawn(self, name: str, *words: str) -> None:
         argv = [self._programs.program(name), *words]

@@ -31,7 +31,7 @@ class TopologyParams:
     pairs: int | None = None  # dumbbell, a side
     k: int | None = None  # fattree, ports a switch
     rate_bps: int | None = None
-    bottleneck_rate_bps: int | None = None  # dumbbell; None: rate_bps
+    bottleneck_rate_bps: int | None = None  # dumbbell: middle link; single: last host's; None: rate_bps
     delay_ns: int | None = None
     buffer_bytes: int | None = None
     host_buffer_bytes: int | None = None  # None: buffer_bytes
@@ -183,7 +183,7 @@ def _known(key: str, value: str | None, names: Iterable[str]) -> None:
         raise TopologyError(f"{key} {value!r} is unknown; one of: {', '.join(names)}")
 
 
-register("single", single.build, ("hosts",))
+register("single", single.build, ("hosts",), ("bottleneck_rate_bps",))
 register("dumbbell", dumbbell.build, ("pairs",), ("bottleneck_rate_bps",))
 register("fattree", fattree.build, ("k",))
 

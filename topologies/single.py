@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One switch, n hosts: h1..hn on s1-eth1..s1-ethn."""
+"""One switch, n hosts: h1..hn on s1-eth1..s1-ethn; the last host's link may have a rate of its own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dc_gym.errors import TopologyError
 from dc_gym.topologies.graph import Builder, Graph, Wiring
 
 
-def build(wiring: Wiring, *, hosts: int) -> Graph:
-    """All hosts on one switch; every link has the same rate and delay."""
+def build(wiring: Wiring, *, hosts: int, bottleneck_rate_bps: int | None = None) -> Graph:
+    """All hosts on one switch; the link of the last one, the receiver, has the rate of the others unless it is given."""
     if hosts < 2:
         raise TopologyError(f"topology.hosts: value {hosts} is below 2; give at least a sender and a receiver")
     builder = Builder(wiring)
     switch = builder.switch("edge")
-    for _ in range(hosts):
-        builder.connect(builder.host(), switch)
+    for number in range(1, hosts + 1):
+        builder.connect(builder.host(), switch, bottleneck_rate_bps if number == hosts else None)
     return builder.graph()

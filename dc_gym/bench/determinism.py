@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dc_gym import demo, sweep
 from dc_gym.bench import runs
@@ -58,7 +59,7 @@ def _base_cells(folder: Path, shorten: dict[str, str], controllers: tuple[str, .
     return cells
 
 
-def _variant(cells: list[sweep.Cell], folder: Path, **changes: object) -> list[sweep.Cell]:
+def _variant(cells: list[sweep.Cell], folder: Path, **changes: Any) -> list[sweep.Cell]:
     folder.mkdir(parents=True, exist_ok=True)
     return [replace(cell, out=folder / cell.name, **changes) for cell in cells]
 
@@ -88,7 +89,9 @@ def _as_another_user(base: dict[str, Result], cells: list[sweep.Cell], folder: P
     there.mkdir()
     os.chown(there, UNPRIVILEGED, UNPRIVILEGED)
     if not _readable_by_all(Path(sys.executable)) or not _readable_by_all(Path(__file__)):
-        return Bar(name, asked, f"SKIPPED: uid {UNPRIVILEGED} cannot read {sys.executable} or this checkout", ok=False, skipped=True)
+        return Bar(
+            name, asked, f"SKIPPED: uid {UNPRIVILEGED} cannot read {sys.executable} or this checkout", ok=False, skipped=True
+        )
     env = {"HOME": str(there), "DCGYM_CACHE": str(cache_dir()), "MPLCONFIGDIR": str(there)}
     outcomes = sweep.run_cells(_variant(cells, there, env=env, user=UNPRIVILEGED), sweep.cpus(), Quiet())
     sweep.require_all(outcomes)

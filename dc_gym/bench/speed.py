@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bars of speed, of whole `dcgym run` processes, with queues sampled every 10 ms.
 
-Wall time is this machine's, so each bar is a ratio to the virtual time of the same run. A packet-hop is a frame sent over a cable.
+Wall time is this machine's, so each bar is a ratio to the virtual time of the same run.
+A packet-hop is a frame sent over a cable.
 """
 
 from __future__ import annotations

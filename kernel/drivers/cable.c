@@ -27,19 +27,19 @@
 #include <net/rtnetlink.h>
 #include <net/sch_generic.h>
 
-#define DRV_NAME "cable"
+#define DRV_NAME           "cable"
 #define CABLE_RATE_DEFAULT (10ull * 1000 * 1000 * 1000)
-#define CABLE_RATE_MAX (10ull * 1000 * 1000 * 1000 * 1000)
-#define CABLE_DELAY_MAX (10ull * NSEC_PER_SEC)
+#define CABLE_RATE_MAX     (10ull * 1000 * 1000 * 1000 * 1000)
+#define CABLE_DELAY_MAX    (10ull * NSEC_PER_SEC)
 
 struct cable {
 	struct net_device *dev;
 	struct net_device __rcu *peer;
 	u64 rate_bps;
 	u64 delay_ns;
-	u64 free_at_ps;		      /* when the last bit of the last frame leaves, rounded up, */
-	u64 ahead;		      /* and how much sooner that really is, in ps / rate_bps */
-	struct sk_buff_head flight;   /* frames on their way, in order of arrival */
+	u64 free_at_ps;             /* when the last bit of the last frame leaves, rounded up, */
+	u64 ahead;                  /* and how much sooner that really is, in ps / rate_bps */
+	struct sk_buff_head flight; /* frames on their way, in order of arrival */
 	u64 flight_bytes;
 	u64 lost_packets, lost_bytes; /* frames that found no peer, or one that was down */
 	struct hrtimer free_timer;    /* the transmitter is free again */
@@ -301,7 +301,8 @@ static int cable_validate(struct nlattr *tb[], struct nlattr *data[], struct net
 	u64 value;
 
 	if (tb[IFLA_ADDRESS]) {
-		if (nla_len(tb[IFLA_ADDRESS]) != ETH_ALEN || !is_valid_ether_addr(nla_data(tb[IFLA_ADDRESS]))) {
+		if (nla_len(tb[IFLA_ADDRESS]) != ETH_ALEN ||
+		    !is_valid_ether_addr(nla_data(tb[IFLA_ADDRESS]))) {
 			NL_SET_ERR_MSG(extack, "not an Ethernet address");
 			return -EADDRNOTAVAIL;
 		}
@@ -456,7 +457,8 @@ static int cable_fill_info(struct sk_buff *skb, const struct net_device *dev)
 
 	if (nla_put_u64_64bit(skb, IFLA_CABLE_RATE, cable->rate_bps, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_DELAY, cable->delay_ns, IFLA_CABLE_PAD) ||
-	    nla_put_u64_64bit(skb, IFLA_CABLE_FLIGHT_PACKETS, skb_queue_len(&cable->flight), IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_FLIGHT_PACKETS, skb_queue_len(&cable->flight),
+			      IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_FLIGHT_BYTES, cable->flight_bytes, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_PACKETS, cable->lost_packets, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_BYTES, cable->lost_bytes, IFLA_CABLE_PAD))

@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 #define LAB_PROTOCOL_VERSION 1
-#define LAB_MSG_MAX 4096 /* payload of the longest message */
+#define LAB_MSG_MAX          4096 /* payload of the longest message */
 
 enum lab_msg_type {
 	LAB_MSG_HELLO = 1, /* lab to host: struct lab_hello, and the descriptor of the lab's memory */
@@ -69,22 +69,22 @@ struct lab_page {
 };
 
 /* /dev/lab: mmap() gives the shared region, write() sends LAB_MSG_LOG, and: */
-#define LAB_IOC_STEP _IOW('L', 1, __u64)   /* argument: step number; returns the host's code */
-#define LAB_IOC_AT_T0 _IOW('L', 2, __u64)  /* argument: t0, ns of CLOCK_MONOTONIC; reseed there */
-#define LAB_IOC_BYE _IOW('L', 3, __s32)	   /* argument: exit status */
+#define LAB_IOC_STEP   _IOW('L', 1, __u64) /* argument: step number; returns the host's code */
+#define LAB_IOC_AT_T0  _IOW('L', 2, __u64) /* argument: t0, ns of CLOCK_MONOTONIC; reseed there */
+#define LAB_IOC_BYE    _IOW('L', 3, __s32) /* argument: exit status */
 #define LAB_IOC_LENGTH _IOR('L', 4, __u64) /* length of the region */
 
 /* The cable's attributes below IFLA_INFO_DATA. */
 enum {
 	IFLA_CABLE_UNSPEC,
 	IFLA_CABLE_PAD,
-	IFLA_CABLE_PEER,	   /* nested: struct ifinfomsg and attributes of the other end; at creation only */
-	IFLA_CABLE_RATE,	   /* u64, bit/s of frame bytes (no FCS, preamble or gap); 1 .. 10^13 */
-	IFLA_CABLE_DELAY,	   /* u64, ns of propagation; 0 .. 10^10 */
+	IFLA_CABLE_PEER,  /* nested: struct ifinfomsg and attributes of the other end; at creation only */
+	IFLA_CABLE_RATE,  /* u64, bit/s of frame bytes (no FCS, preamble or gap); 1 .. 10^13 */
+	IFLA_CABLE_DELAY, /* u64, ns of propagation; 0 .. 10^10 */
 	IFLA_CABLE_FLIGHT_PACKETS, /* u64, read-only: frames sent and not yet arrived at the peer */
 	IFLA_CABLE_FLIGHT_BYTES,   /* u64, read-only */
 	IFLA_CABLE_LOST_PACKETS,   /* u64, read-only: frames that found no peer, or a peer that was down */
-	IFLA_CABLE_LOST_BYTES,	   /* u64, read-only */
+	IFLA_CABLE_LOST_BYTES,     /* u64, read-only */
 	__IFLA_CABLE_MAX
 };
 #define IFLA_CABLE_MAX (__IFLA_CABLE_MAX - 1)

@@ -9,6 +9,7 @@
  * There is no interrupt for the socket: the host speaks only when it is asked, so nothing that the
  * host does at a time of its own can change a run. The lab learns of its parent's death by signal.
  */
+#include <lab_page.h>
 #include <linux/console.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
@@ -21,7 +22,6 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <lab_page.h>
 #include <mem.h>
 #include <os.h>
 
@@ -125,7 +125,8 @@ static int lab_at_t0(u64 when)
 	return 0;
 }
 
-/* Stops the lab until the host has answered. Nothing in the lab can run meanwhile, and no virtual time passes. */
+/* Stops the lab until the host has answered. Nothing in the lab can run meanwhile, and no virtual time
+ * passes. */
 static int lab_step(u64 number)
 {
 	struct lab_step step = { .step = number, .virtual_ns = lab_now() };
