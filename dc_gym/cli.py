@@ -139,7 +139,7 @@ def _add_demo(commands: Any) -> None:
 
 
 def _add_run(commands: Any) -> None:
-    example = "dcgym run experiments/dumbbell.toml --set controller.name=nv --seed 2 --out results/nv-2"
+    example = "dcgym run examples/dumbbell.toml --set controller.name=nv --seed 2 --out results/nv-2"
     parser = _add(commands, "run", "run one experiment and write a result folder", example, _run)
     _add_spec(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="short for --set seed=N")
@@ -170,7 +170,7 @@ def _add_compare(commands: Any) -> None:
 
 
 def _add_sweep(commands: Any) -> None:
-    example = "dcgym sweep experiments/dumbbell.toml --seeds 1..3 --controllers dctcp,nv --jobs 2 --out results/sweep"
+    example = "dcgym sweep examples/dumbbell.toml --seeds 1..3 --controllers dctcp,nv --jobs 2 --out results/sweep"
     parser = _add(commands, "sweep", "run a spec with several seeds and controllers", example, _delegate("dc_gym.sweep"))
     _add_spec(parser)
     parser.add_argument("--seeds", type=_seeds, metavar="LIST", help="such as 1..5 or 1,2,3 (default: the spec's)")

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from dc_gym.bench import report
+from dc_gym.errors import UsageError
 
 BENCHES = {
     "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
@@ -23,6 +24,8 @@ BENCHES = {
 
 def main(args: Namespace) -> int:
     """`args.name`, `args.json`; 0 when every bar is met, else 1."""
+    if args.name not in BENCHES:
+        raise UsageError(f"bench {args.name!r} is unknown; one of: {', '.join(BENCHES)}")
     bars = report.show(args.name, import_module(f"dc_gym.bench.{args.name}").bars())
     if args.json:
         report.save(Path(args.json), args.name, bars)

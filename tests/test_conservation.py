@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conservation check against hand-made counters: balanced ones pass, and every kind of imbalance is named."""
+
+import copy
+
+import pytest
+
+from dc_gym.conservation import violations
+from dc_gym.topologies.presets import TopologyParams, build
+
+GRAPH = build(TopologyParams(kind="single", hosts=2, rate_bps=10**9, delay_ns=1000, buffer_bytes=100_000))
+NAMES = (
+    *("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "flight_packets", "flight_bytes", "lost_packets", "lost_bytes"),
+    *("queue_tx_packets", "queue_tx_bytes", "queue_backlog_packets", "queue_backlog_bytes", "queue_drops"),
+)
+ZERO = {name: 0 for name in NAMES}
+
+
+def counters(**changes):
+    return ZERO | changes
+
+
+def balanced():
+    """h1 sent 10 frames of 1000 B to h2: the switch dropped 2, holds 1, sent 7, of which one is on its way."""
+    before = {port.ifname: dict(ZERO) for port in GRAPH.ports()}
+    after = {
+        "h1-eth0": counters(tx_packets=10, tx_bytes=10_000, queue_tx_packets=10, queue_tx_bytes=10_000),
+        "s1-eth1": counters(rx_packets=10, rx_bytes=10_000),
+        "s1-eth2": counters(
+            tx_packets=7,
+            tx_bytes=7000,
+            queue_tx_packets=7,
+            queue_tx_bytes=7000,
+            queue_backlog_packets=1,
+            queue_backlog_bytes=1000,
+            queue_drops=2,
+            flight_packets=1,
+            flight_bytes=1000,
+        ),
+        "h2-eth0": counters(rx_packets=6, rx_bytes=6000),
+    }
+    return before, after
+
+
+def test_balanced_counters_pass():
+    before, after = balanced()
+    assert violations(GRAPH, before, after, {}) == []
+
+
+def test_counts_before_the_run_do_not_matter():
+    before, after = balanced()
+    for port in before:
+        for name in ("rx_packets", "rx_bytes"):
+            before[port][name] += 5
+            after[port][name] += 5
+    assert violations(GRAPH, before, after, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("port", "name", "words"),
+    [
+        ("h2-eth0", "rx_packets", "s1-eth2: sent 7 packets, but"),
+        ("s1-eth1", "rx_bytes", "h1-eth0: sent 10000 bytes, but"),
+        ("h1-eth0", "queue_tx_packets", "h1-eth0: its queue let 11 packets go"),
+        ("s1-eth2", "queue_drops", "s1: received 10 packets and sent, dropped or holds 11"),
+        ("s1-eth2", "lost_packets", "s1-eth2: sent 7 packets, but 8 arrived"),
+    ],
+)
+def test_one_frame_too_many_is_named(port, name, words):
+    before, after = balanced()
+    after = copy.deepcopy(after)
+    after[port][name] += 1
+    assert any(words in line for line in violations(GRAPH, before, after, {}))
+
+
+def test_missing_bytes_must_fit_the_dropped_frames():
+    before, after = balanced()
+    after["s1-eth2"]["queue_backlog_bytes"] += 2000 - 2 * 60 + 1
+    assert any("bytes are missing for 2 dropped packets" in line for line in violations(GRAPH, before, after, {}))
+
+
+def test_losses_outside_queues_are_unfit():
+    before, after = balanced()
+    assert violations(GRAPH, before, after, {"softnet": 3}) == [
+        "3 packets lost: softnet backlog full (net.core.netdev_max_backlog)"
+    ]

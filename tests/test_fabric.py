@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fabric in a lab: every pair is reached over the path that routing says, nodes have shells, mistakes are read back."""
+
+import json
+
+import pytest
+
+from dc_gym.errors import FabricError
+from dc_gym.topologies import cables, tc
+from dc_gym.topologies.graph import NO_MARKING, Marking, Queue
+from dc_gym.topologies.presets import iroko_thesis
+from dc_gym.topologies.rtnl import attribute, attributes
+
+BUILD = """
+import json, os, socket, sys, time
+from pathlib import Path
+from dc_gym.topologies.ecmp import path, route
+from dc_gym.topologies.fabric import Fabric, netns_path
+from dc_gym.topologies.ovs import OpenVSwitch, Programs
+from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.topologies.rtnl import entered
+graph = build(TopologyParams(**{params}))
+router = route(graph, 1)
+rules = {{switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}}
+programs = Programs(Path({root!r}), {libraries!r})
+os.environ.update(programs.environment())
+with OpenVSwitch(programs) as ovs, Fabric(graph, rules, ovs, ecn={ecn}) as fabric:
+    time.sleep(2)
+"""
+
+
+@pytest.fixture
+def in_fabric(in_lab, request):
+    """Runs a program with `graph`, `router`, `fabric`, `ovs` in a lab; its output."""
+    from dc_gym.kernel import openvswitch
+
+    found = openvswitch.ensure()
+
+    def run(params, body, ecn=False):
+        head = BUILD.format(params=params, root=str(found.folder), libraries=":".join(map(str, found.library_dirs)), ecn=ecn)
+        ran = in_lab(head + "".join(f"    {line}\n" for line in body.strip().splitlines()), memory_bytes=512 << 20)
+        assert ran.exit.status == 0, ran.text
+        return ran.text
+
+    return run
+
+
+REACH = """
+sockets = {}
+for host in graph.hosts:
+    with entered(netns_path(host.name)):
+        sockets[host.name] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sockets[host.name].bind((host.address, 9000))
+        sockets[host.name].settimeout(1)
+for a in graph.hosts:
+    for b in graph.hosts:
+        if a is not b:
+            sockets[a.name].sendto(a.name.encode(), (b.address, 9000))
+            text, (address, port) = sockets[b.name].recvfrom(100)
+            assert (text.decode(), address) == (a.name, a.address), (a, b, text)
+print(json.dumps({name: device.tx_packets for name, device in fabric.devices().items()}))
+"""
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    "params", [{"preset": "dumbbell-10m"}, {"preset": "dctcp-10g"}, {"preset": "fattree-k4"}], ids=lambda p: p["preset"]
+)
+def test_every_pair_is_reached_over_the_path_that_routing_says(in_fabric, params):
+    from dc_gym.topologies.ecmp import path, route
+    from dc_gym.topologies.presets import TopologyParams, build
+
+    counted = json.loads(in_fabric(params, REACH))
+    graph = build(TopologyParams(**params))
+    router = route(graph, 1)
+    expected = dict.fromkeys(counted, 0)
+    for a in graph.hosts:
+        for b in graph.hosts:
+            if a is not b:
+                for port in path(graph, router, a.name, b.name, 9000, 9000, "udp"):
+                    expected[port] += 1
+    assert counted == expected
+
+
+@pytest.mark.lab
+def test_mininet_nodes_have_a_shell_when_asked(in_fabric):
+    body = """
+assert all(node.shell is None for node in fabric.net.hosts + fabric.net.switches)
+print(fabric.net["h1"].cmd("ip -br addr show h1-eth0").split())
+print(fabric.net["h2"].IP(), fabric.net["h2"].popen("hostname", "-I").communicate()[0].decode().strip())
+print([node.name for node in fabric.net.hosts if node.shell])
+print(ovs.vsctl("list-ports", "s1").split())
+"""
+    text = in_fabric({"preset": "dumbbell-10m"}, body)
+    assert "10.0.0.1/8" in text and "10.0.0.2 10.0.0.2" in text and "['h1', 'h2']" in text
+    assert "['s1-eth1', 's1-eth2', 's1-eth3']" in text
+
+
+@pytest.mark.lab
+def test_the_fabric_is_read_back_and_a_difference_is_an_error(in_fabric):
+    body = """
+from dc_gym.errors import FabricError
+from dc_gym.topologies import cables, tc
+from dc_gym.topologies.graph import Queue
+sock = fabric.socket_of("s1")
+index = fabric.devices()["s1-eth3"].ifindex
+fabric.verify()
+for request in (cables.change(index, "s1-eth3", rate_bps=123), tc.set_queue(index, Queue(5000), "s1-eth3")):
+    sock.batch([request])
+    try: fabric.verify()
+    except FabricError as error: print(error)
+    sock.batch([cables.change(index, "s1-eth3", rate_bps=10**7)])
+try: sock.batch([cables.change(index, "s1-eth3", rate_bps=0)])
+except FabricError as error: print(error)
+print(sorted(fabric.losses()))
+"""
+    lines = in_fabric({"preset": "dumbbell-10m"}, body).splitlines()
+    assert lines[0] == "s1-eth3: asked for rate 10000000, read back 123"
+    assert lines[1] == "s1-eth3: asked for limit 400000, read back 5000"
+    assert lines[2].startswith("s1-eth3: change the cable: Numerical result out of range: rate is not in")
+    assert lines[3] == "[]"
+
+
+@pytest.mark.lab
+def test_both_kinds_of_marking_are_set_and_read_back(in_fabric):
+    body = "fabric.verify(); print('verified', {port.queue.marking.kind for port in graph.switch_ports()})"
+    assert "verified {'step'}" in in_fabric({"preset": "dumbbell-10m", "ecn": True}, body, ecn=True)
+    assert "verified {'iroko-thesis'}" in in_fabric({"preset": "dumbbell-1g", "marking": "iroko-thesis"}, body, ecn=True)
+
+
+def test_iroko_red_is_what_tc_computes():
+    """At 10 Mbit/s: what tc (iproute2 6.1) shows for `red limit 400000 min 3000 max 100000 avpkt 1500 burst 23 bandwidth 10Mbit
+    probability 0.1 ecn`. At 1 Gbit/s tc asks for ewma 12, which Linux refuses for max 1000000: one less stands in."""
+    slow = tc.slope(iroko_thesis(10**7, 400_000))
+    assert (slow.wlog, slow.scell_log, slow.flags) == (8, 19, tc.RED_ECN)
+    assert slow.stab[0] == 0 and slow.stab[255] == 31 and list(slow.stab) == sorted(slow.stab)
+    assert tc.slope(iroko_thesis(10**9, 4_000_000)).wlog == 11
+
+
+def test_step_never_averages():
+    red = tc.step(3028)
+    assert (red.wlog, set(red.stab), red.flags) == (0, {31}, tc.RED_ECN | tc.RED_NODROP)
+
+
+def test_a_missing_cable_is_named():
+    from dc_gym.topologies.presets import TopologyParams, build
+
+    graph = build(TopologyParams(preset="dumbbell-10m"))
+    with pytest.raises(FabricError, match="h1-eth0: asked for a cable, read back none"):
+        cables.check_cable(graph.cables[0], {})
+
+
+def test_attributes_are_read_or_refused():
+    import random
+
+    draw = random.Random(3)
+    assert attributes(attribute(1, b"abc") + attribute(2, b"")) == {1: b"abc", 2: b""}
+    for _ in range(20_000):
+        data = draw.randbytes(draw.randrange(40))
+        try:
+            found = attributes(data)
+        except FabricError:
+            continue
+        assert sum(4 + len(value) for value in found.values()) <= len(data) + 3
+
+
+def test_queue_kinds_that_do_not_fit_are_refused():
+    from dc_gym.errors import TopologyError
+
+    with pytest.raises(TopologyError):
+        Queue(100_000, "red", NO_MARKING)
+    with pytest.raises(TopologyError):
+        Queue(100_000, "bfifo", Marking("step", k_bytes=3000))

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole runs through the `dcgym` command: results, digests, bad input, interruption, nothing left behind."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dc_gym.bench import clean, determinism
+from dc_gym.bench.report import all_good
+from dc_gym.results import FILES, load_result
+
+pytestmark = pytest.mark.lab
+
+SPEC = """
+spec_version = 1
+name = "test"
+seed = 1
+[topology]
+preset = "dumbbell-10m"
+[controller]
+name = "dctcp"
+[workload]
+kind = "pairs"
+[time]
+duration = "2s"
+warmup = "500ms"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, lab_kernel):
+    """A folder with spec.toml that a lab of root's can reach."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "spec.toml").write_text(SPEC)
+    return tmp_path
+
+
+def dcgym(*words, cwd=None, **options):
+    argv = [sys.executable, "-m", "dc_gym.cli", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, cwd=cwd, timeout=300, **options)
+
+
+def run(folder, out="out", *settings, options=()):
+    words = [word for setting in settings for word in ("--set", setting)]
+    done = dcgym("run", folder / "spec.toml", "--out", folder / out, "--quiet", "--no-plot", *options, *words)
+    assert done.returncode == 0, done.stderr
+    return load_result(folder / out, check_digest=True)
+
+
+def test_a_run_leaves_a_whole_fit_result(folder):
+    done = dcgym("run", folder / "spec.toml", "--out", folder / "out")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["out", "spec.toml"]
+    assert {path.name for path in (folder / "out").iterdir()} == {*FILES, "plot.png", "lab.log"}
+    assert (folder / "out" / "plot.png").read_bytes().startswith(b"\x89PNG")
+    result = load_result(folder / "out", check_digest=True)
+    manifest = result.manifest
+    assert manifest["fit"] and manifest["unfit_reasons"] == []
+    assert set(manifest["environment"]) == {"kernel", "openvswitch", "libc", "python", "programs"}
+    assert {"boot", "fabric", "traffic", "results"} <= set(manifest["wall_s"])
+    assert f"digest       {result.digest}" in done.stdout
+
+
+def test_numbers_are_those_of_the_wire(folder):
+    """DCTCP on 10 Mbit/s: the line is full, payload is 1448 of 1514 bytes, nothing is lost, sweeps are where they should be."""
+    result = run(folder)
+    summary = result.summary
+    assert summary["utilization"] > 0.99
+    assert summary["goodput_bps"] == pytest.approx(10e6 * 1448 / 1514, rel=0.01)
+    assert summary["drops"] == 0 and summary["marks"] > 0
+    assert summary["jain"] > 0.99
+    assert summary["bottleneck_port"] == "s1-eth3"
+    sweeps = np.unique(result.records("queues")["t_ns"])
+    assert np.array_equal(sweeps, np.arange(201) * 10_000_000)
+    flows = result.records("flows")
+    assert list(result.column("flows", "status")) == ["running", "running"] or set(result.column("flows", "status")) <= {
+        "stopped",
+        "running",
+    }
+    assert (flows["received_bytes"] <= flows["sent_bytes"] + 400_000).all()
+
+
+def test_queue_of_a_lone_cubic_flow_reaches_the_buffer(folder):
+    settings = ("controller.name=cubic", "topology.pairs=1", "time.duration=20s", "topology.buffer=100kB")
+    summary = run(folder, "out", *settings, "topology.rate=100Mbit/s", "topology.bottleneck_rate=10Mbit/s").summary
+    assert 100_000 - 1514 < summary["max_queue_bytes"] <= 100_000
+    assert summary["drops"] > 0
+
+
+def test_flows_with_a_size_finish_and_are_timed(folder):
+    result = run(folder, "out", "workload.size=100kB", "topology.pairs=1")
+    flow = result.records("flows")[0]
+    assert result.column("flows", "status")[0] == "done"
+    assert flow["received_bytes"] == flow["size_bytes"] == 100_000
+    frames = -(-100_000 // 1448)
+    line_ns = (100_000 + frames * 66) * 8 * 100  # at 10 Mbit/s a bit takes 100 ns
+    assert line_ns < flow["fct_ns"] < 3 * line_ns
+    assert result.summary["flows_done"] == 1
+    assert result.summary["fct_mean_s"] == pytest.approx(flow["fct_ns"] / 1e9)
+
+
+def test_fat_tree_with_the_hotspot_matrix(folder):
+    settings = (
+        "topology.preset=fattree-k4",
+        "topology.rate=100Mbit/s",
+        "workload.kind=hotspot",
+        "time.duration=200ms",
+        "time.warmup=0s",
+    )
+    result = run(folder, "out", *settings)
+    assert len(result.ports) == 96 and result.summary["flows"] == 16
+    assert result.fit
+    assert result.summary["goodput_bps"] > 3e8
+
+
+def test_a_matrix_file_is_run_and_kept(folder):
+    (folder / "flows.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0.1,0,50000\nh2,h3,81,0.2,0.5,inf\n")
+    result = run(folder, "out", "workload.kind=matrix", "workload.file=flows.csv")
+    assert [str(status) for status in result.column("flows", "status")] == ["done", "stopped"]
+    assert (folder / "out" / "matrix.csv").read_text() == (folder / "flows.csv").read_text()
+    starts = result.records("flows")["start_ns"]
+    assert starts[0] == pytest.approx(100_000_000, abs=100) and starts[1] == pytest.approx(200_000_000, abs=100)
+
+
+def test_verify_repeats_a_run_and_names_what_was_changed(folder):
+    run(folder)
+    done = dcgym("verify", folder / "out", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert "repeats, digest" in done.stdout
+    table = pq.read_table(folder / "out" / "queues.parquet")
+    values = table.column("tx_packets").to_numpy().copy()
+    values[1234] += 1
+    changed = table.set_column(table.schema.get_field_index("tx_packets"), table.schema.field("tx_packets"), pa.array(values))
+    pq.write_table(changed, folder / "out" / "queues.parquet")
+    done = dcgym("verify", folder / "out", "--quiet")
+    assert done.returncode == 2
+    assert "they were changed" in done.stderr
+    manifest = json.loads((folder / "out" / "manifest.json").read_text())
+    manifest["digest"] = done.stderr.split("have digest ")[1].split(",")[0]
+    (folder / "out" / "manifest.json").write_text(json.dumps(manifest))
+    done = dcgym("verify", folder / "out", "--quiet")
+    assert done.returncode == 1
+    assert "queues.tx_packets, record 1234" in done.stdout
+
+
+def test_sweep_runs_every_cell_and_says_how_each_went(folder):
+    done = dcgym(
+        "sweep", folder / "spec.toml", "--seeds", "1,2", "--controllers", "dctcp,reno", "--out", folder / "sweep", "--quiet"
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((folder / "sweep" / "sweep.json").read_text())
+    assert [row["name"] for row in rows] == ["dctcp-s1", "dctcp-s2", "reno-s1", "reno-s2"]
+    assert all(load_result(folder / "sweep" / row["name"]).fit for row in rows)
+
+
+BAD = {
+    "unknown key": (["--set", "topology.rat=1"], r"topology.rat"),
+    "unknown topology": (["--set", "topology.preset=torus"], r"topology.preset .*torus.*dumbbell-10m"),
+    "unknown TCP": (["--set", "controller.name=vegass"], r"controller.name .*vegass.*vegas"),
+    "negative rate": (["--set", "topology.rate=-1Mbit/s"], r"topology.rate .*-1Mbit/s"),
+    "rate without unit": (["--set", "topology.rate=10"], r"topology.rate"),
+    "zero duration": (["--set", "time.duration=0s"], r"time.duration"),
+    "interval too short": (["--set", "monitor.interval=1us"], r"monitor.interval .*10us"),
+    "missing matrix": (["--set", "workload.kind=matrix"], r"workload.file"),
+    "bad seed": (["--seed", "-1"], r"seed"),
+    "bad override": (["--set", "seed"], r"seed"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_and_exit_2(folder, name):
+    words, pattern = BAD[name]
+    done = dcgym("run", folder / "spec.toml", "--out", folder / "out", *words)
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    import re
+
+    assert re.search(pattern, done.stderr), done.stderr
+    assert not (folder / "out").exists() and not (folder / "out.partial").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "pattern"),
+    [
+        ("h1,h3,70000,0,0,inf", "flows.csv:2: column 'port': .*70000"),
+        ("h1,h9,80,0,0,inf", "flows.csv:2: column 'destination': .*h9"),
+        ("h1,h3,80,x,0,inf", "flows.csv:2: column 'start': .*x"),
+        ("h1,h3,80", "flows.csv:2"),
+    ],
+)
+def test_a_malformed_row_is_named(folder, row, pattern):
+    (folder / "flows.csv").write_text(f"source,destination,port,start,stop,size\n{row}\n")
+    done = dcgym(
+        "run", folder / "spec.toml", "--out", folder / "out", "--set", "workload.kind=matrix", "--set", "workload.file=flows.csv"
+    )
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    import re
+
+    assert re.search(pattern, done.stderr), done.stderr
+
+
+def test_an_existing_folder_is_not_overwritten(folder):
+    run(folder, "out", "time.duration=600ms")
+    before = load_result(folder / "out").digest
+    done = dcgym("run", folder / "spec.toml", "--out", folder / "out", "--quiet")
+    assert done.returncode == 2 and "--force" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert load_result(folder / "out", check_digest=True).digest == before
+    assert run(folder, options=["--force"]).digest != before
+
+
+def test_a_folder_of_somebody_else_is_never_replaced(folder):
+    (folder / "out").mkdir()
+    (folder / "out" / "thesis.tex").write_text("mine")
+    done = dcgym("run", folder / "spec.toml", "--out", folder / "out", "--force", "--quiet")
+    assert done.returncode == 2 and (folder / "out" / "thesis.tex").read_text() == "mine"
+
+
+def test_set_up_that_is_late_for_t0_fails(folder):
+    done = dcgym("run", folder / "spec.toml", "--out", folder / "out", "--quiet", "--set", "lab.t0=11s")
+    assert done.returncode == 1
+    assert "set-up was late" in done.stderr or "in the past" in done.stderr or "past" in done.stderr
+    assert not (folder / "out").exists() and not (folder / "out.partial").exists()
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(folder):
+    small = folder / "small"
+    small.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k,mode=755", "tmpfs", small]).returncode:
+        pytest.skip("mounting a small file system takes root")
+    try:
+        done = dcgym("run", folder / "spec.toml", "--out", small / "out", "--quiet", "--set", "time.duration=30s")
+        assert done.returncode == 1
+        assert "No space left" in done.stderr or "full" in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_no_permission_is_one_line(folder):
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    locked = folder / "locked"
+    locked.mkdir(mode=0o555)
+    done = dcgym("run", folder / "spec.toml", "--out", locked / "out", "--quiet")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "locked" in done.stderr
+
+
+def test_ctrl_c_ends_the_run_and_leaves_nothing(folder):
+    argv = [
+        sys.executable,
+        "-m",
+        "dc_gym.cli",
+        "run",
+        str(folder / "spec.toml"),
+        "--out",
+        str(folder / "out"),
+        "--set",
+        "time.duration=3600s",
+    ]
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    for line in process.stderr:
+        if "traffic" in line:
+            break
+    family = clean.descendants(process.pid)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole foreground group
+    rest = process.stderr.read()
+    assert process.wait(timeout=60) == 130
+    assert "interrupted" in rest and "Traceback" not in rest
+    deadline = time.monotonic() + 20
+    while any(clean._alive(each) for each in family):
+        assert time.monotonic() < deadline, "a process outlived Ctrl-C"
+        time.sleep(0.05)
+    assert sorted(path.name for path in folder.iterdir()) == ["spec.toml"]
+
+
+def test_kill_9_of_any_process_leaves_nothing(folder):
+    draw = random.Random(7)
+    spec = folder / "clean.toml"
+    spec.write_text(clean.SPEC)
+    for number in range(10):
+        victim, left = clean.kill_once(spec, folder / f"killed{number}", draw)
+        assert not left, f"kill -9 of {victim}: {left}"
+
+
+def test_a_killed_run_with_force_gives_the_older_result_back(folder):
+    before = run(folder, "out", "time.duration=600ms").digest
+    argv = [
+        sys.executable,
+        "-m",
+        "dc_gym.cli",
+        "run",
+        str(folder / "spec.toml"),
+        "--out",
+        str(folder / "out"),
+        "--force",
+        "--set",
+        "time.duration=3600s",
+    ]
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    for line in process.stderr:
+        if "traffic" in line:
+            break
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while sorted(path.name for path in folder.iterdir()) != ["out", "spec.toml"]:
+        assert time.monotonic() < deadline, list(folder.iterdir())
+        time.sleep(0.05)
+    assert load_result(folder / "out", check_digest=True).digest == before
+
+
+def test_digests_are_equal_whatever_goes_on_around(folder, monkeypatch):
+    """The bench of determinism over all three networks, shortened, with the two controllers that draw the most randomness."""
+    monkeypatch.chdir(folder)
+    shorten = {"dumbbell-10m": "3s", "dumbbell-1g": "300ms", "fattree-k4": "300ms"}
+    bars = list(determinism.bars(shorten, controllers=("dctcp", "bbr")))
+    assert len(bars) == 8
+    assert all_good(bars), [bar for bar in bars if not bar.ok]
+
+
+def test_doctor_finds_this_machine_good(lab_kernel, tmp_path):
+    if "DCGYM_TEST_KERNEL" in os.environ:
+        pytest.skip("doctor looks at the cache, not at DCGYM_TEST_KERNEL")
+    tmp_path.chmod(0o755)
+    done = dcgym("doctor", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "slept a virtual second" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_clean_removes_unfinished_results_only(tmp_path):
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "half.partial").mkdir()
+    done = dcgym("clean", tmp_path)
+    assert done.returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_wrong_bench_name_lists_them():
+    done = dcgym("bench", "nothing")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    for name in ("determinism", "links", "dctcp", "speed", "clean"):
+        assert name in done.stderr
