@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,8 +21,7 @@ from dc_gym.cli import DISTURB
 from dc_gym.digest import first_difference
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.lab import UNPRIVILEGED
-from dc_gym.progress import Quiet
-from dc_gym.results import Result, load_result
+from dc_gym.results import Result
 
 # Random bytes, clock reads, processes and time before t0: nothing of it may reach the traffic.
 DISTURBANCE = (
@@ -45,7 +46,7 @@ def bars(shorten: dict[str, str] | None = None, controllers: tuple[str, ...] = d
         yield _compare("larger environment, umask 077", base, runs.run_all(changed))
         disturbed = _variant(cells, folder / "disturbed", env={DISTURB: DISTURBANCE})
         yield _compare("disturbed set-up", base, runs.run_all(disturbed))
-        yield _as_another_user(base, cells, folder)
+        yield _as_another_user(base, cells)
         yield _other_seed(base, cells, folder)
 
 
@@ -81,21 +82,22 @@ def _other_seed(base: dict[str, Result], cells: list[sweep.Cell], folder: Path) 
     return Bar("another seed", "no digest as before", f"{len(same)} of {len(base)} equal {' '.join(same)}".strip(), not same)
 
 
-def _as_another_user(base: dict[str, Result], cells: list[sweep.Cell], folder: Path) -> Bar:
+def _as_another_user(base: dict[str, Result], cells: list[sweep.Cell]) -> Bar:
     name, asked = "another user", f"{len(base)} digests as before"
     if os.geteuid() != 0:
         return Bar(name, asked, "SKIPPED: only root can become another user", ok=False, skipped=True)
-    there = folder / "user"
-    there.mkdir()
-    os.chown(there, UNPRIVILEGED, UNPRIVILEGED)
     if not _readable_by_all(Path(sys.executable)) or not _readable_by_all(Path(__file__)):
-        return Bar(
-            name, asked, f"SKIPPED: uid {UNPRIVILEGED} cannot read {sys.executable} or this checkout", ok=False, skipped=True
-        )
-    env = {"HOME": str(there), "DCGYM_CACHE": str(cache_dir()), "MPLCONFIGDIR": str(there)}
-    outcomes = sweep.run_cells(_variant(cells, there, env=env, user=UNPRIVILEGED), sweep.cpus(), Quiet())
-    sweep.require_all(outcomes)
-    return _compare(name, base, {cell.name: load_result(there / cell.name) for cell in cells})
+        words = f"SKIPPED: uid {UNPRIVILEGED} cannot read {sys.executable} or this checkout"
+        return Bar(name, asked, words, ok=False, skipped=True)
+    with tempfile.TemporaryDirectory(prefix="dcgym-user-", dir="/tmp") as place:
+        there = Path(place)
+        os.chown(there, UNPRIVILEGED, UNPRIVILEGED)
+        there.chmod(0o755)
+        for spec in {cell.spec for cell in cells}:
+            shutil.copy(spec, there)
+        env = {"HOME": place, "DCGYM_CACHE": str(cache_dir()), "MPLCONFIGDIR": place}
+        mine = [replace(cell, spec=there / cell.spec.name, out=there / cell.name, env=env, user=UNPRIVILEGED) for cell in cells]
+        return _compare(name, base, runs.run_all(mine))
 
 
 def _readable_by_all(path: Path) -> bool:
