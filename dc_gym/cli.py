@@ -87,6 +87,7 @@ def _parser() -> ArgumentParser:
         _add_verify,
         _add_compare,
         _add_sweep,
+        _add_watch,
         _add_plot,
         _add_list,
         _add_bench,
@@ -179,6 +180,13 @@ def _add_sweep(commands: Any) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (default: results/NAME-sweep)")
     parser.add_argument("--force", action="store_true", help="replace results that are there")
     _add_quiet(parser)
+
+
+def _add_watch(commands: Any) -> None:
+    body = _delegate("dc_gym.watch", progress=False)
+    parser = _add(commands, "watch", "show the queues of a run that is under way", "dcgym watch results/nv-2", body)
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the --out of that run")
+    parser.add_argument("--once", action="store_true", help="print one table and end")
 
 
 def _add_plot(commands: Any) -> None:

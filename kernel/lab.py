@@ -23,6 +23,7 @@ from typing import Self
 from dc_gym.errors import LabError, UsageError
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, MessageType
 from dc_gym.kernel.cpu import claimed_cpu
+from dc_gym.kernel.share import RegionServer
 
 EPOCH_NS = 1_577_836_800_000_000_000  # what the lab's wall clock shows at boot: 2020-01-01 00:00 UTC
 UNPRIVILEGED = 65534  # nobody, where root did not come by sudo
@@ -84,6 +85,7 @@ class Lab:
         self._stack = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
+        self._share: RegionServer
 
     def __enter__(self) -> Self:
         try:
@@ -112,10 +114,13 @@ class Lab:
     def wait(self, on_progress: Callable[[LabState], None] = lambda state: None, poll_s: float = 0.1) -> LabExit:
         """Serves the channel until the lab ends; LabError when it dies, or when virtual time stands still."""
         seen_ns, seen_at = -1, time.monotonic()
+        sources: list[Channel | RegionServer] = [self.channel, self._share]
         while True:
-            ready, _, _ = select.select([self.channel], [], [], poll_s)
-            if ready and not self._serve_one():
+            ready, _, _ = select.select(sources, [], [], poll_s)
+            if self.channel in ready and not self._serve_one():
                 return self._end()
+            if self._share in ready and self.channel.region is not None:
+                self._share.serve_one(self.channel.memory_fd, self.channel.region_offset, len(self.channel.region))
             state = self.state()
             now = time.monotonic()
             if state.virtual_ns != seen_ns:
@@ -139,6 +144,7 @@ class Lab:
         memory_dir = memory_folder(config.memory_bytes)
         private = config.run_dir / ".lab"
         private.mkdir(exist_ok=True)
+        self._share = self._stack.enter_context(RegionServer(private))
         (private / "boot").write_bytes(_boot_entries(config.argv, config.env))
         uid, gid = lab_user()
         if os.geteuid() == 0:

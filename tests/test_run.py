@@ -351,3 +351,31 @@ def test_wrong_bench_name_lists_them():
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     for name in ("determinism", "links", "dctcp", "speed", "clean"):
         assert name in done.stderr
+
+
+def test_watch_attaches_to_a_run_that_is_under_way(folder):
+    out = folder / ("a folder whose name is longer than a socket's path may be".replace(" ", "-") * 2)
+    argv = [
+        sys.executable,
+        "-m",
+        "dc_gym.cli",
+        "run",
+        str(folder / "spec.toml"),
+        "--out",
+        str(out),
+        "--set",
+        "time.duration=3600s",
+    ]
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        for line in process.stderr:
+            if "of 3.6e+03 s" in line or "traffic" in line:
+                break
+        done = dcgym("watch", out, "--once")
+        assert done.returncode == 0, done.stderr
+        assert "s1-eth3" in done.stdout and "backlog_bytes" in done.stdout
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+    done = dcgym("watch", out)
+    assert done.returncode == 2 and "no run is under way" in done.stderr

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other processes' way to a lab's shared region: a UNIX socket in the run's folder that hands out a read-only descriptor."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from pathlib import Path
+from typing import Self
+
+from dc_gym.errors import UsageError
+
+PLACE = struct.Struct("<QQ")  # offset and length of the region in the file behind the descriptor
+NAME = "share"
+
+
+class RegionServer:
+    """Listens at `folder`/share; whoever connects gets the descriptor and the region's place, and the connection is closed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        with _short(folder) as short:
+            self._socket.bind(short)
+        self._socket.listen(8)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def serve_one(self, memory_fd: int, offset: int, length: int) -> None:
+        """Answers one connection; somebody who has gone away again is nobody's problem."""
+        try:
+            peer, _ = self._socket.accept()
+        except BlockingIOError:
+            return
+        reader = os.open(f"/proc/self/fd/{memory_fd}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with peer:
+                socket.send_fds(peer, [PLACE.pack(offset, length)], [reader])
+        except OSError:
+            pass
+        finally:
+            os.close(reader)
+
+
+def attach(folder: Path) -> tuple[int, int, int]:
+    """Descriptor, offset and length of the region of the lab that runs in `folder`; UsageError when none does."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        try:
+            with _short(folder) as short:
+                client.connect(short)
+            data, fds, _, _ = socket.recv_fds(client, PLACE.size, 1)
+        except OSError as error:
+            raise UsageError(
+                f"{folder}: no lab runs here ({error.strerror}); give the folder of a run that is under way"
+            ) from None
+    if len(data) != PLACE.size or len(fds) != 1:
+        raise UsageError(f"{folder}: the lab has just ended")
+    offset, length = PLACE.unpack(data)
+    return fds[0], offset, length
+
+
+class _short:
+    """A path of a socket in `folder` that fits into the 108 bytes of sockaddr_un, however long the folder's own is."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> str:
+        self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        return f"/proc/self/fd/{self._fd}/{NAME}"
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
