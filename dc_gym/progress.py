@@ -11,11 +11,11 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
-from rich.progress import Progress as RichBar
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
 
 __all__ = ["Bar", "Lines", "Pace", "Progress", "Quiet", "choose"]
 
@@ -139,6 +139,9 @@ class Bar(Quiet):
 
     def __init__(self, console: Console, wall_s: Callable[[], float] = time.monotonic) -> None:
         self._pace = Pace(wall_s)
+        from rich.progress import BarColumn, TextColumn  # rich takes time to import, and help needs none of it
+        from rich.progress import Progress as RichBar
+
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=32), TextColumn("{task.fields[state]}"))
         self._bar = RichBar(*columns, console=console, transient=True, redirect_stdout=False)
         self._task: TaskID = self._bar.add_task("", total=None, state="")
@@ -176,6 +179,8 @@ def choose(quiet: bool, stream: TextIO | None = None) -> Progress:
     stream = sys.stderr if stream is None else stream
     if quiet:
         return Quiet()
+    from rich.console import Console
+
     console = Console(file=stream)
     return Bar(console) if console.is_terminal and not console.is_dumb_terminal else Lines(stream)
 

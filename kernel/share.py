@@ -20,6 +20,8 @@ class RegionServer:
 
     def __init__(self, folder: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        self._path = folder / NAME
+        self._path.unlink(missing_ok=True)  # an earlier lab's
         with _short(folder) as short:
             self._socket.bind(short)
         self._socket.listen(8)
@@ -29,6 +31,7 @@ class RegionServer:
 
     def __exit__(self, *_: object) -> None:
         self._socket.close()
+        self._path.unlink(missing_ok=True)
 
     def fileno(self) -> int:
         return self._socket.fileno()

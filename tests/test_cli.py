@@ -72,7 +72,7 @@ def usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 def test_run_hands_over_what_was_asked_for(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
     seen: list[Any] = []
 
-    def run(spec: Any, out: Path, shown: Any, *, force: bool, plot: bool) -> results.Result:
+    def run(spec: Any, out: Path, shown: Any, *, force: bool, plot: bool, disturb: str) -> results.Result:
         seen.extend([spec.controller.name, spec.seed, out, type(shown), force, plot])
         return synthetic.result(folder / out)
 
@@ -159,7 +159,7 @@ def test_spec_mistakes_are_2(folder: Path, capsys: pytest.CaptureFixture[str]) -
         (["sweep", "exp.toml", "--controllers", "nv,nv"], "twice"),
         (["sweep", "exp.toml", "--jobs", "0"], "give 1 or more"),
         (["kernel", "eat"], "eat"),
-        (["kernel"], "ACTION"),
+        (["kernel"], "COMMAND"),
         (["kernel", "build", "--source", "x", "--version", "6"], "not allowed with"),
         (["list", "pets"], "pets"),
     ],
