@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the demo's plot, digest and environment into README.md and docs/demo.png: python scripts/readme.py results/demo"""
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CASE = "dumbbell-10m-dctcp-s1"
+
+
+def main() -> None:
+    demo = Path(sys.argv[1])
+    manifest = json.loads((demo / CASE / "manifest.json").read_text())
+    shutil.copy(demo / "demo.png", ROOT / "docs" / "demo.png")
+    environment = "\n".join(f"    {name}: {value}" for name, value in manifest["environment"].items())
+    text = (ROOT / "README.md").read_text()
+    text = re.sub(r"(has the digest\n\n)    \S+", rf"\g<1>    {manifest['digest']}", text)
+    pattern = r"(lists the same environment:\n\n)(    .*\n)+"
+    text = re.sub(pattern, lambda found: f"{found[1]}    fingerprint: {manifest['fingerprint']}\n{environment}\n", text)
+    (ROOT / "README.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()
