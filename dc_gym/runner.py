@@ -188,15 +188,12 @@ def _partial(out: Path, aside: Path) -> Iterator[Path]:
     """DIR.partial; gone at the end unless it was renamed, whatever happens."""
     partial = out.with_name(out.name + results.PARTIAL)
     results.start(out)
-    try:
-        with janitor.watching(partial, out, aside):
-            try:
-                yield partial
-            finally:
-                if partial.exists():
-                    shutil.rmtree(partial, ignore_errors=True)
-    finally:
-        pass
+    with janitor.watching(partial, out, aside):
+        try:
+            yield partial
+        finally:
+            if partial.exists():
+                shutil.rmtree(partial, ignore_errors=True)
 
 
 def _run_lab(spec: Spec, kernel: Path, partial: Path, log_path: Path, clock: Clock, progress: Progress) -> LabExit:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ from typing import Any
 import pytest
 
 from dc_gym.kernel.lab import Lab, LabConfig, LabExit
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background by a shell that ignores Ctrl-C, which children inherit: tests of interruption need it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "dc_gym" / "bin"
 
