@@ -7,5 +7,10 @@ PARTS = ["kernel", "topologies", "traffic", "monitors"]
 
 setup(
     packages=["dc_gym", "dc_gym.bench", *[f"dc_gym.{part}" for part in PARTS]],
-    include_package_data=True,
+    package_data={
+        "dc_gym": ["bin/*"],
+        "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "*.c"],
+        "dc_gym.traffic": ["*.c", "*.h", "matrices/*"],
+        "dc_gym.monitors": ["*.c", "*.h"],
+    },
 )
