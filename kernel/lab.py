@@ -148,8 +148,10 @@ class Lab:
         (private / "boot").write_bytes(_boot_entries(config.argv, config.env))
         uid, gid = lab_user()
         if os.geteuid() == 0:
-            for path in (config.run_dir, private):
-                os.chown(path, uid, gid)
+            owner = config.run_dir.stat()
+            os.chown(private, uid, gid)
+            os.chown(config.run_dir, uid, gid)
+            self._stack.callback(_give_back, config.run_dir, owner.st_uid, owner.st_gid)
 
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel = self._stack.enter_context(Channel(ours))
@@ -227,6 +229,12 @@ class Lab:
         early = stderr.read_text(errors="replace").splitlines()[-LAST_LINES:] if stderr.exists() else []
         lines = [line for line in (*early, *self._lines) if not _TRACE.search(line)][-LAST_LINES:]
         return "\n".join([where, *(f"  lab: {line}" for line in lines)])
+
+
+def _give_back(folder: Path, uid: int, gid: int) -> None:
+    """The run's folder belongs to whom it belonged before the lab."""
+    if folder.exists():
+        os.chown(folder, uid, gid)
 
 
 def lab_user() -> tuple[int, int]:

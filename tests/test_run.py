@@ -68,6 +68,7 @@ def test_a_run_leaves_a_whole_fit_result(folder):
     assert set(manifest["environment"]) == {"kernel", "openvswitch", "libc", "python", "programs"}
     assert {"boot", "fabric", "traffic", "results"} <= set(manifest["wall_s"])
     assert f"digest       {result.digest}" in done.stdout
+    assert {path.stat().st_uid for path in [folder / "out", *(folder / "out").iterdir()]} == {os.geteuid()}
 
 
 def test_numbers_are_those_of_the_wire(folder):
