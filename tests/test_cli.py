@@ -303,7 +303,8 @@ def test_a_second_run_starts_afresh() -> None:
     assert lines[:3] == lines[3:] and len(lines) == 6
 
 
-def test_a_bar_is_drawn_and_wiped_on_a_terminal() -> None:
+def test_a_bar_is_drawn_and_wiped_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     stream = io.StringIO()
     wall = Wall()
     console = Console(file=stream, force_terminal=True, width=100, color_system=None)

@@ -220,6 +220,7 @@ def pair() -> Iterator[Pair]:
             for name in names:
                 ip("netns", "add", name)
             ip("link", "add", "e0", "netns", names[0], "type", "veth", "peer", "name", "e0", "netns", names[1])
+            ip("-n", names[0], "link", "show", "e0")  # entering one needs more than making one: a chroot is not enough
         except subprocess.CalledProcessError as error:
             pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
         for number, name in enumerate(names):

@@ -158,10 +158,6 @@ class FabricSwitch(LazyShell, OVSSwitch):  # type: ignore[misc]
     ovs: OpenVSwitch
 
     @classmethod
-    def setup(cls) -> None:
-        """Nothing to probe: the fabric has started Open vSwitch itself."""
-
-    @classmethod
     def batchStartup(cls, switches: Sequence[FabricSwitch], run: Any = None) -> Sequence[FabricSwitch]:
         words: list[str] = []
         for switch in switches:
