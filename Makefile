@@ -54,20 +54,25 @@ $(BIN):
 
 $(BIN)/lab-init: kernel/init.c kernel/drivers/lab.h | $(BIN)
 	$(CC) $(CFLAGS) -static -o $@ kernel/init.c
+	chmod 755 $@
 
 $(BIN)/lab-launch: kernel/launch.c | $(BIN)
 	$(CC) $(CFLAGS) -o $@ kernel/launch.c
+	chmod 755 $@
 
 QMON := $(addprefix monitors/,qmon.c nl.c qdisc.c matrix.c ports_csv.c)
 $(BIN)/qmon: $(QMON) $(wildcard monitors/*.h) | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -o $@ $(QMON)
+	chmod 755 $@
 
 TGEN := $(wildcard traffic/*.c)
 $(BIN)/tgen: $(TGEN) $(wildcard traffic/*.h) monitors/state_matrix.h | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -Itraffic -o $@ $(TGEN)
+	chmod 755 $@
 
 $(BIN)/linkprobe: dc_gym/bench/linkprobe.c monitors/nl.c monitors/qdisc.c $(wildcard monitors/*.h) | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -o $@ dc_gym/bench/linkprobe.c monitors/nl.c monitors/qdisc.c
+	chmod 755 $@
 
 clean:
 	rm -rf build $(BIN) $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -13,14 +13,17 @@ from pathlib import Path
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.results import PARTIAL
 
+CACHE_PARTS = ("kernel", "ovs", "apt")
+
 
 def main(args: Namespace) -> int:
     """`args.folders`: where to look for unfinished results; `args.cache`: remove kernels and Open vSwitch too."""
     for folder in args.folders:
-        for partial in sorted(Path(folder).glob(f"*{PARTIAL}")):
+        for partial in sorted(path for path in Path(folder).glob(f"*{PARTIAL}") if path.is_dir() and not path.is_symlink()):
             shutil.rmtree(partial)
             print(f"removed {partial}")
-    if args.cache and cache_dir().exists():
-        shutil.rmtree(cache_dir())
-        print(f"removed {cache_dir()}")
+    for part in CACHE_PARTS if args.cache else ():  # the folder itself may be the user's own (DCGYM_CACHE)
+        if (cache_dir() / part).is_dir():
+            shutil.rmtree(cache_dir() / part)
+            print(f"removed {cache_dir() / part}")
     return 0
