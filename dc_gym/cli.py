@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dc_gym import __version__
-from dc_gym.errors import TestbedError
+from dc_gym.errors import TestbedError, UsageError
 
 if TYPE_CHECKING:
     from dc_gym.results import Result
@@ -190,9 +190,13 @@ def _add_watch(commands: Any) -> None:
 
 
 def _add_plot(commands: Any) -> None:
-    parser = _add(commands, "plot", "draw a result's plot.png again", "dcgym plot results/nv-2", _plot)
-    parser.add_argument("dir", type=Path, metavar="DIR", help="a result folder")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="another file than DIR/plot.png")
+    example = "dcgym plot results/nv-2\n  dcgym plot results/sweep --x topology.buffer --y mean_srtt_us --y utilization"
+    parser = _add(commands, "plot", "draw a result's plot.png again, or what many results say of one key", example, _plot)
+    parser.add_argument("dir", type=Path, metavar="DIR", help="a result folder; with --x, one that holds many")
+    parser.add_argument("--x", metavar="KEY", help="a key of the spec, such as topology.buffer: one point a value")
+    parser.add_argument("--y", metavar="METRIC", action="append", help="a number of summary.json (may be repeated)")
+    parser.add_argument("--by", metavar="KEY", default="controller.name", help="one line a value of it (default: %(default)s)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="another file than DIR/plot.png or DIR/METRIC.png")
 
 
 def _add_list(commands: Any) -> None:
@@ -300,6 +304,12 @@ def _compare(args: Namespace) -> int:
 
 
 def _plot(args: Namespace) -> int:
+    if (args.x is None) != (args.y is None):
+        raise UsageError("--x and --y belong together: a key of the spec and a metric; give both, or none for one result")
+    if args.x is not None:
+        from dc_gym import curves
+
+        return curves.main(args.dir, args.x, args.y, args.by, args.out)
     from dc_gym import plots
     from dc_gym.results import load_result
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Case", "band", "demo_figure", "load_series", "plot_result", "run_figure", "save"]
+__all__ = ["Case", "band", "demo_figure", "load_series", "new_figure", "plot_result", "run_figure", "save", "style"]
 
 Floats = npt.NDArray[np.float64]
 INTERVALS = 200
@@ -101,8 +101,8 @@ def plot_result(result: Result, path: Path | None = None) -> Path:
 
 def run_figure(run: Series, title: str, flow_labels: Sequence[str], warmup_s: float = 0, caption: str = "") -> Figure:
     """Queue, goodput, srtt and fairness of one run, one above the other; the warm-up is shaded."""
-    with _style():
-        figure = _figure(8.2, 7.6)
+    with style():
+        figure = new_figure(8.2, 7.6)
         axes = figure.subplots(4, 1, sharex=True)
         _run_queue(axes[0], run)
         _run_flows(axes[1], run.t_s, run.goodput_bps, *_rate_unit(run.goodput_bps), "Goodput")
@@ -122,8 +122,8 @@ def run_figure(run: Series, title: str, flow_labels: Sequence[str], warmup_s: fl
 
 def demo_figure(cases: Sequence[Case], caption: str = "") -> Figure:
     """Rows are cases, columns queue, goodput, srtt and fairness; a line is the mean over seeds, a band its 95 % interval."""
-    with _style():
-        figure = _figure(13.2, 0.9 + 2.5 * len(cases))
+    with style():
+        figure = new_figure(13.2, 0.9 + 2.5 * len(cases))
         grid = figure.subplots(len(cases), 5, squeeze=False, width_ratios=[0.09, 1, 1, 1, 1])
         for (label, *row), case in zip(grid, cases, strict=True):
             _case_label(label, case)
@@ -142,7 +142,7 @@ def save(figure: Figure, path: Path) -> None:
     """Write a PNG: whole or not at all, and the same bytes for the same figure."""
     partial = path.with_name(path.name + ".partial")
     try:
-        with _style(), partial.open("wb") as file:
+        with style(), partial.open("wb") as file:
             figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
         partial.replace(path)
     except OSError as error:
@@ -354,7 +354,7 @@ def _end_s(run: Series) -> float:
     return float(run.t_s[-1] + run.t_s[0])
 
 
-def _figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
     """A figure of that many inches that needs no display."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -365,7 +365,7 @@ def _figure(width: float, height: float) -> Figure:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def style() -> Iterator[None]:
     """Our settings, for as long as it takes."""
     import matplotlib
 

@@ -37,6 +37,7 @@ __all__ = [
     "from_dict",
     "keys",
     "load",
+    "unit_of",
 ]
 
 SPEC_VERSION = 1
@@ -283,6 +284,13 @@ _SECTIONS: dict[str, type] = {
 def keys() -> tuple[str, ...]:
     """Every key, dotted, in the order of declaration."""
     return tuple(f"{section}.{name}" if section else name for section, cls in _SECTIONS.items() for name in _fields_by_key(cls))
+
+
+def unit_of(key: str) -> str:
+    """The ending of what a key's quantity is called inside: '_bps', '_ns', '_bytes'; '' for what has no unit."""
+    section, _, name = key.rpartition(".")
+    each = _fields_by_key(_SECTIONS[section]).get(name) if section in _SECTIONS else None
+    return next((suffix for suffix in ("_bps", "_ns", "_bytes") if each is not None and each.name.endswith(suffix)), "")
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Spec:

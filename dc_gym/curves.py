@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym plot DIR --x KEY --y METRIC`: what many results say of one key of their specs: a line a controller, a point a value.
+
+A point is the mean over the results that agree in key and line (their seeds); its bar is the 95 % interval of that mean
+(Student's t), and there is none for a single result. A key is a dotted one of docs/spec.md, a metric a number of summary.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dc_gym import controllers, plots, spec, units
+from dc_gym.errors import SpecError, UsageError
+from dc_gym.results import PARTIAL, Result, load_result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Curve", "Point", "curves", "find_results", "main"]
+
+DEPTH = 3
+WIDE = 15  # values of a key that differ by more than this factor get a logarithmic axis
+SCALES: dict[str, tuple[tuple[float, str], ...]] = {
+    "_bps": ((1e-9, "Gbit/s"), (1e-6, "Mbit/s"), (1e-3, "kbit/s"), (1, "bit/s")),
+    "_bytes": ((1e-6, "MB"), (1e-3, "kB"), (1, "B")),
+    "_us": ((1e-6, "s"), (1e-3, "ms"), (1, "us")),
+    "_ns": ((1e-9, "s"), (1e-6, "ms"), (1e-3, "us"), (1, "ns")),
+    "_s": ((1, "s"), (1e3, "ms"), (1e6, "us"), (1e9, "ns")),
+}
+"""By the last part of a name: factors to the units that a reader likes, from the largest on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One value of the key."""
+
+    x: float | str
+    mean: float
+    half_width: float | None
+    """Of the 95 % interval; None: one result."""
+    results: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The points of one line, by x."""
+
+    name: str
+    points: tuple[Point, ...]
+
+
+def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Path | None) -> int:
+    """Draws, prints the points as a table, and says where the figure is."""
+    results = find_results(folder)
+    panels = {metric: curves(results, x_key, metric, by_key) for metric in metrics}
+    path = draw(panels, x_key, out or folder / f"{'-'.join(metrics)}.png")
+    for metric, lines in panels.items():
+        print(f"{metric} by {x_key}, a line for each {by_key}")
+        for line in lines:
+            for point in line.points:
+                spread = f" +- {point.half_width:.3g}" if point.half_width is not None else ""
+                print(f"  {line.name:16} {_text(x_key, point.x):>12} {point.mean:12.6g}{spread}  (n = {point.results})")
+    print(path)
+    return 0
+
+
+def find_results(folder: Path) -> list[Result]:
+    """Every whole result below a folder, in the order of their paths."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder; give one that holds results, such as that of a sweep")
+    paths = {path.parent for depth in range(DEPTH) for path in folder.glob("*/" * depth + "manifest.json")}
+    found = [load_result(path) for path in sorted(paths) if not path.name.endswith(PARTIAL)]
+    if not found:
+        raise UsageError(f"{folder}: it holds no result; give the folder of a sweep, or one with several results")
+    return found
+
+
+def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> list[Curve]:
+    """Lines in the order in which their names first occur; points by x. A result without the metric (null) is left out."""
+    groups: dict[str, dict[float | str, list[float]]] = {}
+    for result in results:
+        x, line, value = _key(result, x_key), str(_written(result, by_key)), _metric(result, metric)
+        group = groups.setdefault(line, {})
+        if value is not None:
+            group.setdefault(x, []).append(value)
+    lines = [Curve(name, tuple(_point(x, group[x]) for x in _ordered(group))) for name, group in groups.items()]
+    if not any(line.points for line in lines):
+        raise UsageError(f"{metric} is null in every result; choose a metric that these workloads have")
+    return [line for line in lines if line.points]
+
+
+def draw(panels: Mapping[str, Sequence[Curve]], x_key: str, path: Path) -> Path:
+    """One panel a metric, one below the other."""
+    with plots.style():
+        figure = plots.new_figure(5.6, 0.6 + 2.5 * len(panels))
+        axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0]
+        for ax, (metric, lines) in zip(axes, panels.items(), strict=True):
+            _panel(ax, metric, lines, x_key)
+        axes[-1].set_xlabel(_x_label(x_key, [point.x for lines in panels.values() for line in lines for point in line.points]))
+        if len(next(iter(panels.values()))) > 1:
+            axes[0].legend(loc="best", fontsize=8)
+        plots.save(figure, path)
+    return path
+
+
+def _panel(ax: Axes, metric: str, lines: Sequence[Curve], x_key: str) -> None:
+    xs = [point.x for line in lines for point in line.points]
+    numbers = [x for x in xs if isinstance(x, float)]
+    numeric = len(numbers) == len(xs)
+    places = {} if numeric else {x: float(place) for place, x in enumerate(dict.fromkeys(xs))}
+    x_scale = _scale(_family(x_key, xs), numbers)[0]
+    y_scale, y_unit = _scale(_suffix(metric), [point.mean for line in lines for point in line.points])
+    for number, line in enumerate(lines):
+        at = [places[point.x] if places else float(point.x) * x_scale for point in line.points]
+        means = np.array([point.mean for point in line.points]) * y_scale
+        halves = np.array([point.half_width or 0.0 for point in line.points]) * y_scale
+        known = controllers.find(line.name)
+        color = known.color if known else plots.FLOW_COLORS[number % len(plots.FLOW_COLORS)]
+        label, marker = (known.label, known.marker) if known else (line.name, "o")
+        ax.errorbar(at, means, yerr=halves if halves.any() else None, color=color, marker=marker, ms=4, capsize=2, label=label)
+    if not numeric:
+        ax.set_xticks(list(places.values()), [str(x) for x in places])
+    elif min(numbers) > 0 and max(numbers) / min(numbers) > WIDE:
+        ax.set_xscale("log")
+    ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+    ax.set_ylabel(f"{metric.removesuffix(_suffix(metric)).replace('_', ' ')}{f' ({y_unit})' if y_unit else ''}")
+
+
+def _written(result: Result, key: str) -> Any:
+    """What the result's spec says of a key; '-' where it says nothing."""
+    value: Any = result.manifest.get("spec", {})
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if value is None:
+        if key not in frozenset(spec.keys()):
+            raise UsageError(f"{key!r} is no key of a spec; take one of docs/spec.md, such as topology.buffer or seed")
+        return "-"
+    return value
+
+
+def _key(result: Result, key: str) -> float | str:
+    """A number in base units where the value is a number or a quantity; else its text."""
+    value = _written(result, key)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    for parse in (units.parse_rate_bps, units.parse_time_ns, units.parse_size_bytes):
+        try:
+            return float(parse(value))
+        except SpecError:
+            continue
+    return str(value)
+
+
+def _metric(result: Result, metric: str) -> float | None:
+    known = result.summary
+    if metric not in known:
+        numbers = [name for name, value in known.items() if isinstance(value, int | float)]
+        raise UsageError(f"{metric!r} is no metric of {result.path}; one of: {', '.join(numbers)}")
+    value = known[metric]
+    if value is not None and not isinstance(value, int | float):
+        raise UsageError(f"{metric!r} of {result.path} is not one number; choose another metric")
+    return None if value is None else float(value)
+
+
+def _ordered(group: Mapping[float | str, Any]) -> list[float | str]:
+    """Numbers by size; texts as they came, behind them."""
+    return [*sorted(x for x in group if isinstance(x, float)), *(x for x in group if isinstance(x, str))]
+
+
+def _point(x: float | str, values: Sequence[float]) -> Point:
+    mean, count = float(np.mean(values)), len(values)
+    if count < 2:
+        return Point(x, mean, None, count)
+    t = plots.T_975[min(count - 1, len(plots.T_975)) - 1]
+    return Point(x, mean, t * float(np.std(values, ddof=1)) / count**0.5, count)
+
+
+def _suffix(name: str) -> str:
+    """The part of a metric's name that says its unit; '' without."""
+    return next((suffix for suffix in SCALES if name.endswith(suffix)), "")
+
+
+def _family(key: str, values: Sequence[float | str]) -> str:
+    """The unit of a key's numbers, from what its spec field is called inside; '' where they are plain."""
+    return spec.unit_of(key) if all(isinstance(value, float) for value in values) else ""
+
+
+def _scale(family: str, values: Sequence[float]) -> tuple[float, str]:
+    """Factor and unit for values in base units: the largest unit in which the largest value is at least 1."""
+    top = max((abs(value) for value in values), default=0.0)
+    scales = SCALES.get(family, ((1.0, ""),))
+    return next(((factor, unit) for factor, unit in scales if top * factor >= 1), scales[-1])
+
+
+def _x_label(key: str, values: Sequence[float | str]) -> str:
+    unit = _scale(_family(key, values), [value for value in values if isinstance(value, float)])[1]
+    return f"{key} ({unit})" if unit else key
+
+
+def _text(key: str, x: float | str) -> str:
+    if isinstance(x, str):
+        return x
+    factor, unit = _scale(_family(key, [x]), [x])
+    return f"{x * factor:.4g} {unit}".rstrip()

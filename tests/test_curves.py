@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Curves over many results: the values, the intervals, and what is refused. The results are synthetic."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic import result
+
+from dc_gym import cli, curves
+from dc_gym.errors import UsageError
+
+
+def edit(path: Path, **values: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    """Two controllers, two buffers, two seeds; the metric is 1, 2, ... in this order."""
+    number = 0
+    for controller in ("dctcp", "cubic"):
+        for buffer in ("1MB", "50kB"):
+            for seed in (1, 2):
+                number += 1
+                folder = tmp_path / f"{controller}-{buffer}-{seed}"
+                made = result(folder)
+                spec = dict(made.manifest["spec"])
+                spec |= {
+                    "seed": seed,
+                    "controller": {"name": controller},
+                    "topology": {"preset": "dumbbell-10m", "buffer": buffer},
+                }
+                edit(folder / "manifest.json", spec=spec)
+                edit(folder / "summary.json", mean_srtt_us=float(number))
+    return tmp_path
+
+
+def test_a_point_is_the_mean_over_seeds_with_its_interval(sweep: Path) -> None:
+    cubic, dctcp = curves.curves(curves.find_results(sweep), "topology.buffer", "mean_srtt_us", "controller.name")
+    assert (cubic.name, dctcp.name) == ("cubic", "dctcp")
+    assert [(point.x, point.mean, point.results) for point in dctcp.points] == [(50e3, 3.5, 2), (1e6, 1.5, 2)]
+    assert [point.mean for point in cubic.points] == [7.5, 5.5]
+    # two values that differ by 1: standard deviation 1/sqrt(2), of the mean 1/2, and t = 12.706 for one degree of freedom
+    assert dctcp.points[0].half_width == pytest.approx(12.706 / 2)
+
+
+def test_one_result_has_no_interval(sweep: Path) -> None:
+    lines = curves.curves(curves.find_results(sweep), "seed", "mean_srtt_us", "topology.buffer")
+    assert {line.name for line in lines} == {"1MB", "50kB"}
+    single = curves.curves(curves.find_results(sweep)[:1], "seed", "mean_srtt_us", "controller.name")
+    assert single[0].points[0].half_width is None
+
+
+def test_null_metrics_are_left_out_and_none_at_all_is_an_error(sweep: Path) -> None:
+    for folder in sweep.iterdir():
+        if folder.name.startswith("cubic"):
+            edit(folder / "summary.json", mean_srtt_us=None)
+    results = curves.find_results(sweep)
+    assert [line.name for line in curves.curves(results, "seed", "mean_srtt_us", "controller.name")] == ["dctcp"]
+    with pytest.raises(UsageError, match="null in every result"):
+        curves.curves(results, "seed", "fct_p99_s", "controller.name")
+
+
+def test_the_command_draws_and_prints(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us", "--y", "utilization"]
+    assert cli.main(words) == 0
+    said = capsys.readouterr().out
+    path = sweep / "mean_srtt_us-utilization.png"
+    assert said.splitlines()[-1] == str(path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert "50 kB          3.5 +- 6.35  (n = 2)" in said
+    assert cli.main(["plot", str(sweep), "--x", "topology.preset", "--y", "mean_srtt_us"]) == 0
+    assert "dumbbell-10m" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--x", "seed"], "--x and --y belong together"),
+        (["--x", "topology.bufer", "--y", "jain"], "no key of a spec"),
+        (["--x", "seed", "--y", "speed"], "is no metric of"),
+        (["--x", "seed", "--y", "flow_goodput_bps"], "is not one number"),
+    ],
+)
+def test_what_is_refused(sweep: Path, words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plot", str(sweep), *words]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no result"):
+        curves.find_results(tmp_path)
+    with pytest.raises(UsageError, match="no such folder"):
+        curves.find_results(tmp_path / "none")
