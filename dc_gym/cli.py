@@ -151,9 +151,13 @@ def _add_run(commands: Any) -> None:
 
 
 def _add_verify(commands: Any) -> None:
-    summary = "run a result's spec again and compare the digests"
-    parser = _add(commands, "verify", summary, "dcgym verify results/nv-2", _delegate("dc_gym.verify"))
-    parser.add_argument("dir", type=Path, metavar="DIR", help="a result folder")
+    summary = "run a result's spec again, or take another result, and name the first record that differs"
+    example = "dcgym verify results/nv-2\n  dcgym verify results/nv-2 --against results/nv-2-elsewhere"
+    parser = _add(commands, "verify", summary, example, _delegate("dc_gym.verify"))
+    parser.add_argument("dir", nargs="?", type=Path, metavar="DIR", help="a result folder")
+    against = "compare with this result instead of running anything; alone: run its spec again"
+    parser.add_argument("--against", type=Path, metavar="OTHER", help=against)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     _add_quiet(parser)
 
 

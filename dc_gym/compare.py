@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from dc_gym.digest import Difference, first_difference
+from dc_gym.divergence import Difference, first_difference
 from dc_gym.errors import ResultError
 from dc_gym.results import Result, load_result
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a result as canonical records, their digest, and where two results part (docs/results.md, "The digest").
+"""The tables of a result as canonical records, and their digest (docs/results.md, "The digest").
 
 A canonical record is packed, little-endian and all integers: a string is its row number in `Names`. In memory, tables are
 numpy arrays of these records; only files and messages have the strings.
@@ -22,7 +22,6 @@ __all__ = [
     "DIGEST_VERSION",
     "STATUSES",
     "TABLES",
-    "Difference",
     "Digest",
     "Names",
     "Records",
@@ -30,7 +29,6 @@ __all__ = [
     "Tables",
     "digest_of",
     "encode",
-    "first_difference",
 ]
 
 DIGEST_VERSION = 1
@@ -262,76 +260,3 @@ def _sorted(table: Table, records: Records) -> Records:
     keys = [records[name] for name in table.order]
     order = np.lexsort(keys[::-1])
     return records if np.array_equal(order, np.arange(len(records))) else records[order]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The first place where two results part."""
-
-    table: str
-    record: int
-    """Row number in the table."""
-    t_ns: int | None
-    """When, relative to t0; None: the tables differ in something that has no time."""
-    column: str
-    a: int | str | None
-    """The value in the first result; None: it has no such record."""
-    b: int | str | None
-
-    def __str__(self) -> str:
-        when = "" if self.t_ns is None else f" at t = {self.t_ns} ns"
-        a, b = ("no such record" if value is None else repr(value) for value in (self.a, self.b))
-        return f"{self.table}.{self.column}, record {self.record}{when}: {a} and {b}"
-
-
-def first_difference(a: Tables, b: Tables) -> Difference | None:
-    """Where two results part first, or None.
-
-    The ports come first: without equal names records cannot be compared. Then the earliest record in virtual time of the
-    queue trace and the TCP samples. Flow records are sums over a run, so they are looked at last.
-    """
-    if (ports := _ports_difference(a.ports, b.ports)) is not None:
-        return ports
-    names = a.names
-    timed = [found for name in ("queues", "tcp") if (found := _table_difference(TABLES[name], a, b, names)) is not None]
-    if timed:
-        return min(timed, key=lambda found: found.t_ns or 0)
-    return _table_difference(TABLES["flows"], a, b, names)
-
-
-def _ports_difference(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> Difference | None:
-    for row in range(max(len(a), len(b))):
-        for column in ("name", "owner"):
-            one, other = (str(ports[row].get(column)) if row < len(ports) else None for ports in (a, b))
-            if one != other:
-                return Difference("ports", row, None, column, one, other)
-    return None
-
-
-def _table_difference(table: Table, a: Tables, b: Tables, names: Names) -> Difference | None:
-    """The first record of one table that differs."""
-    one, other = a.table(table.name), b.table(table.name)
-    common = min(len(one), len(other))
-    for start in range(0, common, CHUNK_RECORDS):
-        stop = min(start + CHUNK_RECORDS, common)
-        unequal = np.flatnonzero(one[start:stop] != other[start:stop])
-        if len(unequal):
-            return _record_difference(table, start + int(unequal[0]), one, other, names)
-    if len(one) == len(other):
-        return None
-    longer = one if len(one) > common else other
-    t_ns = int(longer[common][table.time])
-    ends = [table.name if records is longer else None for records in (one, other)]
-    return Difference(table.name, common, t_ns, "(record)", *(end and "a record" for end in ends))
-
-
-def _record_difference(table: Table, row: int, one: Records, other: Records, names: Names) -> Difference:
-    """What differs first in a record that differs. Its time is the earlier of the two."""
-    column = next(name for name, _ in table.columns if one[row][name] != other[row][name])
-    t_ns = min(int(one[row][table.time]), int(other[row][table.time]))
-
-    def shown(value: Any) -> int | str:
-        kind = table.strings.get(column)
-        return names.of_kind(kind)[int(value)] if kind else int(value)
-
-    return Difference(table.name, row, t_ns, column, shown(one[row][column]), shown(other[row][column]))

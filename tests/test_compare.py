@@ -47,8 +47,8 @@ def test_the_same_run(a: Result) -> None:
 def test_the_same_experiment_with_another_outcome_names_the_record(a: Result) -> None:
     found = compare.compare(a, again(a, "b", change=800, fingerprint="beef"))
     assert found.same_spec and not found.same_digest and not found.same_fingerprint
-    assert found.first_difference is not None and found.first_difference.record == 100
-    assert "first difference, A and B: tcp.srtt_us, record 100" in shown(found)
+    assert found.first_difference is not None and found.first_difference.row == 100
+    assert "first difference, A and B: tcp, flow 0 (h1 to h2) at t = 500000000 ns: srtt_us " in shown(found)
     row = next(row for row in found.rows if row.name == "mean_srtt_us")
     assert row.unit == "us" and row.difference == 0 and row.ratio == 1  # record 100 lies in the warm-up
 
@@ -90,5 +90,5 @@ def test_versions_that_do_not_fit(a: Result) -> None:
 def test_json(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare.main(a.path, again(a, "b", change=1).path, as_json=True) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["same_digest"] is False and found["first_difference"]["column"] == "srtt_us"
+    assert found["same_digest"] is False and found["first_difference"]["columns"][0]["column"] == "srtt_us"
     assert {"name", "unit", "a", "b", "difference", "ratio"} == set(found["rows"][0])

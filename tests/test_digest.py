@@ -15,7 +15,7 @@ import pytest
 import synthetic
 
 from dc_gym import controllers
-from dc_gym.digest import STATUSES, TABLES, Digest, Tables, digest_of, first_difference
+from dc_gym.digest import STATUSES, TABLES, Digest, Tables, digest_of
 from dc_gym.errors import ProtocolError
 
 DOCS = Path(__file__).parent.parent / "docs" / "results.md"
@@ -108,40 +108,3 @@ def test_values_that_would_wrap_are_refused() -> None:
         Tables.build(flows=small().flows, queues=small().queues, tcp=wide, ports=synthetic.ports())
     with pytest.raises(ProtocolError, match="missing"):
         Tables.build(flows=small().flows, queues=small().queues, tcp=np.zeros(1, "<i8,<i8"), ports=synthetic.ports())
-
-
-def changed(tables: Tables, name: str, row: int, column: str, add: int) -> Tables:
-    records = tables.table(name).copy()
-    records[column][row] = int(records[column][row]) + add
-    return dataclasses.replace(tables, **{name: records})
-
-
-def test_equal_results_do_not_differ() -> None:
-    assert first_difference(synthetic.run(), synthetic.run()) is None
-
-
-def test_first_difference_is_the_earliest_in_time() -> None:
-    a = synthetic.run()
-    b = changed(changed(changed(a, "queues", 900, "marks", 3), "tcp", 500, "srtt_us", 1), "flows", 0, "received_bytes", 1)
-    found = first_difference(a, b)
-    assert found is not None
-    assert (found.table, found.record, found.column, found.t_ns) == ("tcp", 500, "srtt_us", int(a.tcp["t_ns"][500]))
-    assert (found.a, found.b) == (int(a.tcp["srtt_us"][500]), int(a.tcp["srtt_us"][500]) + 1)
-    assert "tcp.srtt_us, record 500 at t = " in str(found)
-
-
-def test_flow_log_is_looked_at_last_and_in_words() -> None:
-    a = synthetic.run()
-    found = first_difference(a, changed(a, "flows", 1, "status", -1))
-    assert found is not None
-    assert (found.table, found.record, found.column, found.a, found.b) == ("flows", 1, "status", "running", "stopped")
-
-
-def test_missing_records_and_ports() -> None:
-    a = synthetic.run()
-    found = first_difference(a, dataclasses.replace(a, tcp=a.tcp[:-3]))
-    assert found is not None
-    assert (found.table, found.record, found.column, found.b) == ("tcp", len(a.tcp) - 3, "(record)", None)
-    found = first_difference(a, dataclasses.replace(a, ports=a.ports[:-1]))
-    assert found is not None
-    assert (found.table, found.record, found.column, found.a, found.b) == ("ports", 2, "name", "h2-eth0", None)
