@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym import runner
+from dc_gym import grounds
 from dc_gym.errors import TestbedError
 from dc_gym.kernel import build, openvswitch
 from dc_gym.kernel import source as sources
@@ -105,8 +105,8 @@ def _cache() -> Iterator[Finding]:
 
 
 def _programs() -> Iterator[Finding]:
-    runner.check_programs()
-    yield Finding("programs", True, f"{runner.PROGRAMS}")
+    grounds.check_programs()
+    yield Finding("programs", True, f"{grounds.PROGRAMS}")
 
 
 def _kernel() -> Iterator[Finding]:
@@ -131,7 +131,7 @@ def _lab() -> Iterator[Finding]:
         Path(folder).chmod(0o755)
         config = LabConfig(
             kernel=kernel.path,
-            programs=runner.PROGRAMS,
+            programs=grounds.PROGRAMS,
             run_dir=Path(folder).resolve(),
             argv=["/bin/sleep", "1"],
             env={"PATH": "/usr/bin:/bin"},

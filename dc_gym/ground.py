@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dc_gym.errors import FabricError, LabError, TestbedError
 from dc_gym.topologies import tc
@@ -45,6 +45,8 @@ class Plan:
     duration_ns: int
     interval_ns: int
     tcp_interval_ns: int
+    ground: str
+    """Which one this is: "lab" or "host"."""
     programs: str
     ovs_root: str
     ovs_libraries: str
@@ -63,6 +65,36 @@ class Plan:
         return cls(graph=Graph.from_json(plain.pop("graph")), **plain)
 
 
+class Site(Protocol):
+    """What a ground brings of its own; all else here is the same in each."""
+
+    matrix: str
+    """The file or device that holds the state matrix."""
+
+    def agree_t0(self, plan: Plan) -> int:
+        """When traffic starts; programs are told next."""
+
+    def arm(self, t0_ns: int) -> None:
+        """The last call before traffic; an error if t0 is past."""
+
+
+class LabSite:
+    """A lab kernel: t0 is fixed, and time stands still while programs start."""
+
+    matrix = LAB_DEVICE
+
+    def agree_t0(self, plan: Plan) -> int:
+        return plan.t0_ns
+
+    def arm(self, t0_ns: int) -> None:
+        """At t0 the driver makes the kernel's randomness a function of the seed alone."""
+        with Path(LAB_DEVICE).open("wb", buffering=0) as device:
+            try:
+                fcntl.ioctl(device, LAB_IOC_AT_T0, struct.pack("<Q", t0_ns))
+            except OSError as error:
+                raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({error.strerror}); raise lab.t0") from error
+
+
 def main(argv: Sequence[str] = sys.argv) -> int:
     try:
         run(Path(argv[1]) / ".lab")
@@ -74,6 +106,7 @@ def main(argv: Sequence[str] = sys.argv) -> int:
 
 def run(folder: Path) -> None:
     plan = Plan.read(folder / "plan.json")
+    site: Site = LabSite()
     programs = Programs(Path(plan.ovs_root), plan.ovs_libraries)
     os.environ.update(programs.environment())
     with ExitStack() as stack:
@@ -82,15 +115,16 @@ def run(folder: Path) -> None:
         _phase("fabric")
         fabric = stack.enter_context(Fabric(plan.graph, plan.rules, ovs, plan.ecn))
         _phase("programs")
-        qmon = stack.enter_context(Program(_qmon(plan, folder), QMON_PRIORITY))
-        tgen = stack.enter_context(Program(_tgen(plan, folder), TGEN_PRIORITY))
+        t0_ns = site.agree_t0(plan)
+        qmon = stack.enter_context(Program(_qmon(plan, folder, site.matrix, t0_ns), QMON_PRIORITY))
+        tgen = stack.enter_context(Program(_tgen(plan, folder, site.matrix, t0_ns), TGEN_PRIORITY))
         if plan.disturb:
             subprocess.run(plan.disturb, shell=True, check=True)
         qmon.expect_ready()
         tgen.expect_ready()
         before = count(fabric)
         ovs.freeze()
-        _arm_t0(plan.t0_ns)
+        site.arm(t0_ns)
         _phase("traffic")
         tgen.tell("go\n")
         tgen.expect_end()
@@ -98,7 +132,7 @@ def run(folder: Path) -> None:
         after = count(fabric)
         _phase("counting")
         ovs.thaw()
-        counts = {"before": before, "after": after, "losses": fabric.losses()}
+        counts = {"t0_ns": t0_ns, "before": before, "after": after, "losses": fabric.losses()}
         (folder / "ground.json").write_text(json.dumps(counts))
 
 
@@ -155,29 +189,20 @@ class Program:
             raise FabricError(f"{self._name} ended with status {status}")
 
 
-def _tgen(plan: Plan, folder: Path) -> list[str]:
+def _tgen(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
     return [
         f"{plan.programs}/tgen", "--flows", str(folder / "flows.csv"), "--out", str(folder),
-        "--t0", str(plan.t0_ns), "--duration", str(plan.duration_ns), "--sample", str(plan.tcp_interval_ns),
-        "--seed", str(plan.seed), "--matrix", LAB_DEVICE, "--warm",
+        "--t0", str(t0_ns), "--duration", str(plan.duration_ns), "--sample", str(plan.tcp_interval_ns),
+        "--seed", str(plan.seed), "--matrix", matrix, "--warm",
     ]  # fmt: skip
 
 
-def _qmon(plan: Plan, folder: Path) -> list[str]:
+def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
     sweeps = plan.duration_ns // plan.interval_ns + 1
     return [
         f"{plan.programs}/qmon", "--ports", str(folder / "ports.csv"), "--interval", str(plan.interval_ns),
-        "--t0", str(plan.t0_ns), "--count", str(sweeps), "--matrix", LAB_DEVICE, "--trace", str(folder / "queues.trace"),
+        "--t0", str(t0_ns), "--count", str(sweeps), "--matrix", matrix, "--trace", str(folder / "queues.trace"),
     ]  # fmt: skip
-
-
-def _arm_t0(t0_ns: int) -> None:
-    """At t0 the driver makes the kernel's randomness a function of the seed alone; an error if t0 is past."""
-    with Path(LAB_DEVICE).open("wb", buffering=0) as device:
-        try:
-            fcntl.ioctl(device, LAB_IOC_AT_T0, struct.pack("<Q", t0_ns))
-        except OSError as error:
-            raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({error.strerror}); raise lab.t0") from error
 
 
 def _phase(name: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an experiment: spec -> plan -> lab -> tables -> result folder.
+"""Runs an experiment: spec -> plan -> ground -> tables -> result folder.
 
 All of it happens in DIR.partial; the folder gets its name when it is whole. Whatever ends the run early (an error, Ctrl-C,
 kill -9) leaves neither processes nor files.
@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
-from dc_gym import __version__, fingerprint, janitor, metrics, results
+from dc_gym import __version__, fingerprint, grounds, janitor, metrics, results
 from dc_gym.conservation import violations
 from dc_gym.digest import Tables
 from dc_gym.errors import ResultError, TestbedError
 from dc_gym.ground import Plan
-from dc_gym.kernel import build, openvswitch
-from dc_gym.kernel.lab import Lab, LabConfig, LabExit
+from dc_gym.grounds import PROGRAMS, check_programs
+from dc_gym.kernel import openvswitch
 from dc_gym.monitors.trace import read_trace
 from dc_gym.progress import Progress
 from dc_gym.results import Result
@@ -36,9 +35,6 @@ from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import tgen_log
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
-PROGRAMS = Path(__file__).resolve().parent / "bin"
-NEEDED = ("lab-init", "lab-launch", "qmon", "tgen")
-GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 KEPT_LOG_LINES = 100_000
 NS = 1e-9
 
@@ -87,25 +83,31 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
     progress.phase("prepare")
     experiment = Experiment.of(spec)
     check_programs()
-    kernel = build.ensure(progress)
+    ground = grounds.of(spec)
+    ground.prepare(progress)
     ovs = openvswitch.ensure()
     aside = out.with_name(out.name + results.ASIDE)
     with results.replacing(out, force), _partial(out, aside) as partial:
         private = partial / ".lab"
         private.mkdir()
         write_plan(experiment, ovs, private, disturb)
-        log = partial / "lab.log"
-        ended = _run_lab(spec, kernel.path, partial, log, clock, progress)
+        log = partial / f"{spec.ground}.log"
+        with log.open("w") as file:
+            clock.phase("boot")
+            progress.phase("boot")
+            status = ground.run(partial, _log_to(file, clock, progress), progress)
         clock.phase("results")
         progress.phase("results")
-        _check_end(ended, log)
+        _check_end(status, log, spec.ground)
         tables, counts = read_back(experiment, private)
         unfit = violations(experiment.graph, counts["before"], counts["after"], counts["losses"])
         summary = metrics.summarize(tables, metrics.Window.of(spec))
-        parts = fingerprint.environment(kernel, ovs)
+        parts = ground.environment(ovs)
         shutil.rmtree(private)
         matrix = spec.workload.file if spec.workload.kind == "matrix" else None
-        manifest = results.write_result(partial, tables, _manifest(spec, parts, ended, clock, unfit), summary, matrix)
+        manifest = results.write_result(
+            partial, tables, _manifest(spec, parts, counts["t0_ns"], clock, unfit) | ground.facts(), summary, matrix
+        )
         if plot:
             from dc_gym import plots  # matplotlib takes a second to import
 
@@ -115,13 +117,6 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
         results.finish(partial)
     progress.phase("done")
     return results.load_result(out)
-
-
-def check_programs() -> None:
-    """TestbedError unless the C programs are built."""
-    missing = [name for name in NEEDED if not (PROGRAMS / name).is_file()]
-    if missing:
-        raise TestbedError(f"{PROGRAMS}: {', '.join(missing)} not built; run `make programs`")
 
 
 def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Path, disturb: str = "") -> None:
@@ -139,6 +134,7 @@ def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Pat
         duration_ns=spec.time.duration_ns,
         interval_ns=spec.monitor.interval_ns,
         tcp_interval_ns=spec.monitor.tcp_interval_ns,
+        ground=spec.ground,
         programs=str(PROGRAMS),
         ovs_root=str(ovs.folder),
         ovs_libraries=":".join(map(str, ovs.library_dirs)),
@@ -156,14 +152,15 @@ def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Pat
 
 def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, dict[str, Any]]:
     """The tables of a run, and the counters before and after it."""
+    counts: dict[str, Any] = json.loads((folder / "ground.json").read_text())
     trace = read_trace(folder / "queues.trace")
     columns = {name: trace.column(name) for name in trace.columns}
-    queues = results.queue_records(trace.t_ns.astype(np.int64) - experiment.spec.lab.t0_ns, columns)
+    queues = results.queue_records(trace.t_ns.astype(np.int64) - counts["t0_ns"], columns)
     flows, samples = tgen_log.read_flows(folder / "flows.bin"), tgen_log.read_samples(folder / "samples.bin")
     tables = Tables.build(
         flows=_flow_table(experiment, flows), queues=queues, tcp=samples, ports=results.port_rows(experiment.graph)
     )
-    return tables, json.loads((folder / "ground.json").read_text())
+    return tables, counts
 
 
 def _flow_table(experiment: Experiment, log: Any) -> Any:
@@ -196,58 +193,34 @@ def _partial(out: Path, aside: Path) -> Iterator[Path]:
                 shutil.rmtree(partial, ignore_errors=True)
 
 
-def _run_lab(spec: Spec, kernel: Path, partial: Path, log_path: Path, clock: Clock, progress: Progress) -> LabExit:
-    config = LabConfig(
-        kernel=kernel,
-        programs=PROGRAMS,
-        run_dir=partial,
-        argv=[sys.executable, "-m", "dc_gym.ground", str(partial)],
-        env={
-            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-            "PYTHONPATH": str(PROGRAMS.parent.parent),
-            "PYTHONHASHSEED": "0",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "LC_ALL": "C.UTF-8",
-            "HOME": "/run",
-            "TMPDIR": "/tmp",
-        },
-        seed=spec.seed,
-        memory_bytes=spec.lab.memory_bytes,
-        clock_read_ns=spec.lab.clock_read_ns,
-        watchdog_s=spec.lab.watchdog_ns * NS,
-        virtual_limit_ns=spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS,
-    )
-    with ExitStack() as stack:
-        log = stack.enter_context(log_path.open("w"))
-        kept = 0
+def _log_to(log: TextIO, clock: Clock, progress: Progress) -> Callable[[str], None]:
+    """What takes the lines that a ground prints: phases for the clock and the user, all else for the log."""
+    kept = 0
 
-        def on_log(line: str) -> None:
-            nonlocal kept
-            if line.startswith("::phase "):
-                name = line.removeprefix("::phase ")
-                clock.phase(name)
-                progress.phase(name)
-            elif kept < KEPT_LOG_LINES:
-                kept += 1
-                log.write(line + "\n")
+    def on_line(line: str) -> None:
+        nonlocal kept
+        if line.startswith("::phase "):
+            name = line.removeprefix("::phase ")
+            clock.phase(name)
+            progress.phase(name)
+        elif kept < KEPT_LOG_LINES:
+            kept += 1
+            log.write(line + "\n")
 
-        clock.phase("boot")
-        progress.phase("boot")
-        lab = stack.enter_context(Lab(config, on_log))
-        return lab.wait(lambda state: progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns))
+    return on_line
 
 
-def _check_end(ended: LabExit, log: Path) -> None:
-    if ended.status == 0:
+def _check_end(status: int, log: Path, ground: str) -> None:
+    if status == 0:
         return
     lines = log.read_text(errors="replace").splitlines()
     reasons = [line.removeprefix("ground: ") for line in lines if line.startswith("ground: ")]
     shown = [line for line in lines if not line.startswith("ground: ")][-15:]
-    what = reasons[-1] if reasons else f"what ran in the lab ended with status {ended.status}"
-    raise TestbedError("\n".join([what, *(f"  lab: {line}" for line in shown)]))
+    what = reasons[-1] if reasons else f"what ran in the {ground} ended with status {status}"
+    raise TestbedError("\n".join([what, *(f"  {ground}: {line}" for line in shown)]))
 
 
-def _manifest(spec: Spec, parts: dict[str, str], ended: LabExit, clock: Clock, unfit: list[str]) -> dict[str, Any]:
+def _manifest(spec: Spec, parts: dict[str, str], t0_ns: int, clock: Clock, unfit: list[str]) -> dict[str, Any]:
     return {
         "spec": spec.to_dict(results.MATRIX_NAME if spec.workload.kind == "matrix" else None),
         "seed": spec.seed,
@@ -257,10 +230,9 @@ def _manifest(spec: Spec, parts: dict[str, str], ended: LabExit, clock: Clock, u
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": parts,
         "fingerprint": fingerprint.fingerprint(parts),
-        "t0_ns": spec.lab.t0_ns,
+        "t0_ns": t0_ns,
         "virtual_s": spec.time.duration_ns * NS,
         "wall_s": dict(clock.wall_s),
-        "lab_virtual_s": ended.virtual_ns * NS,
         "fit": not unfit,
         "unfit_reasons": unfit,
     }

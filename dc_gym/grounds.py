@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a network can live: what the runner asks of a ground, and which ones there are.
+
+`dc_gym.ground` is what runs inside of each; the two differ in how it gets there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dc_gym.errors import TestbedError
+from dc_gym.kernel.openvswitch import OpenVSwitch
+from dc_gym.progress import Progress
+
+if TYPE_CHECKING:
+    from dc_gym.spec import Spec
+
+PROGRAMS = Path(__file__).resolve().parent / "bin"
+NEEDED = ("lab-init", "lab-launch", "qmon", "tgen")
+
+
+class Ground(Protocol):
+    """One ground for one run."""
+
+    def prepare(self, progress: Progress) -> None:
+        """Gets what is needed, or TestbedError; the machine is not changed yet."""
+
+    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress) -> int:
+        """Runs the plan in `partial`/.lab to its end: its exit status. `on_line` gets each line that it prints."""
+
+    def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
+        """By name: identities of all that results may depend on besides the spec."""
+
+    def facts(self) -> dict[str, Any]:
+        """What else the manifest should say of this run."""
+
+
+def of(spec: Spec) -> Ground:
+    """The ground that the spec asks for."""
+    from dc_gym.lab_ground import LabGround
+
+    return LabGround(spec)
+
+
+def check_programs() -> None:
+    """TestbedError unless the C programs are built."""
+    missing = [name for name in NEEDED if not (PROGRAMS / name).is_file()]
+    if missing:
+        raise TestbedError(f"{PROGRAMS}: {', '.join(missing)} not built; run `make programs`")

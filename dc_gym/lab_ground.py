@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab as a ground: a lab kernel for one run, on virtual time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dc_gym import fingerprint
+from dc_gym.grounds import PROGRAMS
+from dc_gym.kernel import build
+from dc_gym.kernel.build import KernelBuild
+from dc_gym.kernel.lab import Lab, LabConfig, LabExit
+from dc_gym.kernel.openvswitch import OpenVSwitch
+from dc_gym.progress import Progress
+from dc_gym.spec import Spec
+
+GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
+NS = 1e-9
+
+
+class LabGround:
+    """A `grounds.Ground`."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._kernel: KernelBuild
+        self._ended: LabExit
+
+    def prepare(self, progress: Progress) -> None:
+        self._kernel = build.ensure(progress)
+
+    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress) -> int:
+        spec = self._spec
+        config = LabConfig(
+            kernel=self._kernel.path,
+            programs=PROGRAMS,
+            run_dir=partial,
+            argv=[sys.executable, "-m", "dc_gym.ground", str(partial)],
+            env={
+                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+                "PYTHONPATH": str(PROGRAMS.parent.parent),
+                "PYTHONHASHSEED": "0",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "LC_ALL": "C.UTF-8",
+                "HOME": "/run",
+                "TMPDIR": "/tmp",
+            },
+            seed=spec.seed,
+            memory_bytes=spec.lab.memory_bytes,
+            clock_read_ns=spec.lab.clock_read_ns,
+            watchdog_s=spec.lab.watchdog_ns * NS,
+            virtual_limit_ns=spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS,
+        )
+        with Lab(config, on_line) as lab:
+            self._ended = lab.wait(lambda state: progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns))
+        return self._ended.status
+
+    def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
+        return fingerprint.environment(self._kernel, ovs)
+
+    def facts(self) -> dict[str, Any]:
+        return {"lab_virtual_s": self._ended.virtual_ns * NS}
