@@ -39,6 +39,7 @@ class Plan:
 
     graph: Graph
     rules: dict[str, list[str]]
+    peers: dict[str, list[str]]
     ecn: bool
     seed: int
     t0_ns: int
@@ -113,7 +114,7 @@ def run(folder: Path) -> None:
         _phase("switches")
         ovs = stack.enter_context(OpenVSwitch(programs))
         _phase("fabric")
-        fabric = stack.enter_context(Fabric(plan.graph, plan.rules, ovs, plan.ecn))
+        fabric = stack.enter_context(Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers))
         _phase("programs")
         t0_ns = site.agree_t0(plan)
         qmon = stack.enter_context(Program(_qmon(plan, folder, site.matrix, t0_ns), QMON_PRIORITY))

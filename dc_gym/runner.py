@@ -128,6 +128,7 @@ def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Pat
     plan = Plan(
         graph=graph,
         rules=rules,
+        peers=experiment.schedule.peers(),
         ecn=spec.controller.ecn,
         seed=spec.seed,
         t0_ns=spec.lab.t0_ns,

@@ -25,7 +25,6 @@ rules = {{switch.name: [rule.flow() for rule in router.rules if rule.switch == s
 programs = Programs(Path({root!r}), {libraries!r})
 os.environ.update(programs.environment())
 with OpenVSwitch(programs) as ovs, Fabric(graph, rules, ovs, ecn={ecn}) as fabric:
-    time.sleep(2)
 """
 
 
@@ -171,3 +170,21 @@ def test_queue_kinds_that_do_not_fit_are_refused():
         Queue(100_000, "red", NO_MARKING)
     with pytest.raises(TopologyError):
         Queue(100_000, "bfifo", Marking("step", k_bytes=3000))
+
+
+@pytest.mark.lab
+def test_a_batch_names_the_request_that_is_refused(in_fabric):
+    body = """
+from dc_gym.errors import FabricError
+sock = fabric.socket_of("s1")
+index = fabric.devices()["s1-eth3"].ifindex
+good, bad = cables.change(index, "s1-eth3", rate_bps=10**7), cables.change(index, "s1-eth3", rate_bps=0)
+for batch in ([good, bad, good], [good, good, bad]):
+    try: sock.batch(batch)
+    except FabricError as error: print(error)
+    sock = rtnl.NetlinkSocket()
+sock.batch([good] * 2000)
+print("two thousand went")
+"""
+    text = in_fabric({"preset": "dumbbell-10m"}, "from dc_gym.topologies import cables, rtnl" + body)
+    assert text.count("s1-eth3: change the cable: Numerical result out of range") == 2 and "two thousand went" in text

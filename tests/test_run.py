@@ -124,6 +124,13 @@ def test_fat_tree_with_the_hotspot_matrix(folder):
     assert result.summary["goodput_bps"] > 3e8
 
 
+def test_hundreds_of_hosts_start_and_every_flow_gets_through(folder):
+    """More hosts than know everybody, more new carriers than Linux sees to at once, more first packets than an upcall queue."""
+    settings = ("topology.pairs=170", "controller.name=cubic", "time.duration=300ms", "time.warmup=0s", "lab.memory=1GiB")
+    result = run(folder, "out", *settings, "topology.bottleneck_rate=1Gbit/s", "workload.size=20kB")
+    assert result.fit and result.summary["flows_done"] == 170
+
+
 def test_a_matrix_file_is_run_and_kept(folder):
     (folder / "flows.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0.1,0,50000\nh2,h3,81,0.2,0.5,inf\n")
     result = run(folder, "out", "workload.kind=matrix", "workload.file=flows.csv")

@@ -147,6 +147,12 @@ def test_rows_follow_the_given_list():
     assert tuple(rows[row].ifname for row in flow.rows) == flow.ports == ("h1-eth0", "s1-eth3", "s2-eth1")
 
 
+def test_peers_are_both_ends_of_every_flow_once():
+    flows = [FlowRequest("h1", "h3", 5001), FlowRequest("h1", "h3", 5002), FlowRequest("h4", "h1", 5001)]
+    schedule = make_schedule(flows, DUMBBELL, route(DUMBBELL, 1), "cubic", 1)
+    assert schedule.peers() == {"h1": ["h3", "h4"], "h3": ["h1"], "h4": ["h1"]}
+
+
 @pytest.mark.parametrize(
     ("values", "told"),
     [

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dc_gym.errors import FabricError
@@ -28,7 +29,8 @@ from dc_gym.topologies.rtnl import (
 IFF_UP = 1
 IFF_LOWER_UP = 1 << 16
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_LINKINFO, IFLA_STATS64 = 1, 3, 4, 18, 23
-IFLA_NET_NS_FD, IFLA_GSO_MAX_SEGS = 28, 40
+IFLA_NET_NS_FD, IFLA_EXT_MASK, IFLA_GSO_MAX_SEGS = 28, 29, 40
+RTEXT_FILTER_SKIP_STATS = 8
 IFLA_INFO_KIND, IFLA_INFO_DATA = 1, 2
 IFLA_CABLE_PEER, IFLA_CABLE_RATE, IFLA_CABLE_DELAY = 2, 3, 4
 IFLA_CABLE_FLIGHT_PACKETS, IFLA_CABLE_FLIGHT_BYTES = 5, 6
@@ -87,6 +89,17 @@ def change(ifindex: int, ifname: str, rate_bps: int | None = None, delay_ns: int
 
 def set_up(ifindex: int, ifname: str) -> Request:
     return Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, IFF_UP, IFF_UP), f"{ifname}: set up")
+
+
+def settle(sock: NetlinkSocket, ifindexes: Iterable[int]) -> None:
+    """Returns when the carrier of each device holds and its queue lets frames through.
+
+    The kernel's own worker sees to two hundred new carriers at once and to a hundred in each second after that. A request for
+    one device, unlike a dump, makes it do that device's now (rtnl_getlink() in net/core/rtnetlink.c).
+    """
+    filters = attr_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS)
+    for ifindex in ifindexes:
+        sock.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + filters, flags=0)
 
 
 def devices(sock: NetlinkSocket) -> dict[str, Device]:

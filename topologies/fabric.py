@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -46,6 +46,7 @@ LOOPBACK = 1
 IFA_LOCAL, IFA_ADDRESS = 2, 1
 NDA_DST, NDA_LLADDR = 1, 2
 NUD_PERMANENT = 0x80
+EVERYBODY = 320  # in a network of at most this many hosts each knows all others; their square costs time and memory
 
 # Of the first namespace, set before others are made: TCP's buffers are inherited.
 GROUND_SYSCTLS = {
@@ -183,12 +184,23 @@ class FabricLink(Link):  # type: ignore[misc]
 class Fabric:
     """The network of a graph while the context is open; `net` is Mininet's view of it."""
 
-    def __init__(self, graph: Graph, rules: dict[str, list[str]], ovs: OpenVSwitch, ecn: bool) -> None:
-        """`rules`: for each switch, its flows as ovs-ofctl writes them. `ovs` must be running."""
+    def __init__(
+        self,
+        graph: Graph,
+        rules: dict[str, list[str]],
+        ovs: OpenVSwitch,
+        ecn: bool,
+        peers: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """`rules`: for each switch, its flows as ovs-ofctl writes them. `ovs` must be running.
+
+        `peers`: by host whom it talks to. In a network of more than EVERYBODY hosts it has no other neighbours.
+        """
         self.graph = graph
         self._rules = rules
         self._ovs = ovs
         self._ecn = ecn
+        self._peers = peers if len(graph.hosts) > EVERYBODY else None
         self._stack = ExitStack()
         self._root = self._stack.enter_context(NetlinkSocket())
         self._sockets: dict[str, NetlinkSocket] = {}
@@ -252,6 +264,8 @@ class Fabric:
         self._configure_hosts()
         self.net = self._make_mininet()
         self._configure_switch_ports()  # after Open vSwitch, which removes the qdisc of each port that it adopts
+        for sock in (self._root, *self._sockets.values()):
+            cables.settle(sock, [device.ifindex for device in cables.devices(sock).values()])
         for switch in self.graph.switches:
             self._ovs.add_flows(switch.name, self._rules[switch.name])
         self.verify()
@@ -287,16 +301,21 @@ class Fabric:
             sock = self._sockets[host.name]
             port = self.graph.ports_of(host.name)[0]
             ifindex = cables.devices(sock)[port.ifname].ifindex
-            others = [other for other in self.graph.hosts if other is not host]
             sock.batch(
                 [
                     cables.set_up(LOOPBACK, "lo"),
                     _add_address(ifindex, host),
                     tc.set_queue(ifindex, port.queue, port.ifname),
                     cables.set_up(ifindex, port.ifname),
-                    *(_add_neighbour(ifindex, other) for other in others),
+                    *(_add_neighbour(ifindex, other) for other in self._others(host)),
                 ]
             )
+
+    def _others(self, host: Host) -> list[Host]:
+        """Its neighbours."""
+        if self._peers is None:
+            return [other for other in self.graph.hosts if other is not host]
+        return [self.graph.host(name) for name in self._peers.get(host.name, ())]
 
     def _configure_switch_ports(self) -> None:
         ends = cables.devices(self._root)

@@ -108,17 +108,20 @@ class NetlinkSocket:
         self.close()
 
     def batch(self, requests: Sequence[Request]) -> None:
-        """Sends all requests, in order; FabricError at the first that the kernel refuses, naming it."""
+        """Sends all requests, in order; FabricError at the first that the kernel refuses, naming it.
+
+        Refusals are always answered; of a group that succeeds only the last request is acknowledged.
+        """
         for group in _groups(requests):
-            first = self._seq + 1
-            self._socket.send(b"".join(self._pack(request, NLM_F_ACK) for request in group))
-            waiting = len(group)
-            while waiting:
+            first, last = self._seq + 1, len(group) - 1
+            self._socket.send(b"".join(self._pack(each, NLM_F_ACK if at == last else 0) for at, each in enumerate(group)))
+            done = False
+            while not done:
                 for kind, _flags, seq, payload in self._receive():
-                    if kind != NLMSG_ERROR or not first <= seq < first + len(group):
+                    if kind != NLMSG_ERROR or not first <= seq <= first + last:
                         raise FabricError(f"netlink: message of type {kind} where an answer was expected")
                     _check(group[seq - first], payload)
-                    waiting -= 1
+                    done = seq == first + last
 
     def dump(self, kind: int, body: bytes, flags: int = NLM_F_DUMP) -> list[bytes]:
         """All payloads that the kernel lists for a dump request (or, with flags 0, the one answer)."""

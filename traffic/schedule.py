@@ -60,6 +60,14 @@ class Schedule:
         lines = [",".join(COLUMNS)] + [",".join(str(getattr(flow, column)) for column in COLUMNS) for flow in self.flows]
         return "\n".join(lines) + "\n"
 
+    def peers(self) -> dict[str, list[str]]:
+        """By host: whom it exchanges packets with, in the order of the flows."""
+        found: dict[str, dict[str, None]] = {}
+        for flow in self.flows:
+            found.setdefault(flow.src, {})[flow.dst] = None
+            found.setdefault(flow.dst, {})[flow.src] = None
+        return {host: list(others) for host, others in found.items()}
+
 
 def make_schedule(
     requests: Sequence[FlowRequest],

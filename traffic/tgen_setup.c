@@ -171,10 +171,10 @@ static int warm_one(struct run *run, const struct warm_host *host, uint32_t numb
 	return 0;
 }
 
-static int warm_from(struct run *run, uint32_t ns, struct warm_host *host)
+/* `sent` counts over all namespaces: this process is real-time, and the switches run only while it sleeps. */
+static int warm_from(struct run *run, uint32_t ns, struct warm_host *host, unsigned *sent)
 {
 	const struct flow_table *t = run->table;
-	unsigned sent = 0;
 	const char *step;
 	int rc;
 
@@ -186,10 +186,10 @@ static int warm_from(struct run *run, uint32_t ns, struct warm_host *host)
 			rc = warm_one(run, host, i, true);
 		if (!rc && t->flow[i].dst_ns == ns)
 			rc = warm_one(run, host, i, false);
-		sent += (t->flow[i].src_ns == ns) + (t->flow[i].dst_ns == ns);
-		if (sent >= WARM_BURST) {
+		*sent += (t->flow[i].src_ns == ns) + (t->flow[i].dst_ns == ns);
+		if (*sent >= WARM_BURST) {
 			pause_ns(1000000);
-			sent = 0;
+			*sent = 0;
 		}
 	}
 	return rc;
@@ -197,6 +197,7 @@ static int warm_from(struct run *run, uint32_t ns, struct warm_host *host)
 
 int setup_warm(struct run *run)
 {
+	unsigned sent = 0;
 	int rc = 0;
 
 	for (uint32_t ns = 0; !rc && ns < run->table->namespaces; ns++) {
@@ -204,7 +205,7 @@ int setup_warm(struct run *run)
 
 		rc = enter(run, ns);
 		if (!rc)
-			rc = warm_from(run, ns, &host);
+			rc = warm_from(run, ns, &host, &sent);
 		warm_close(&host);
 	}
 	if (!rc)

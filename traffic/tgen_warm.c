@@ -5,18 +5,18 @@
 #include <errno.h>
 #include <net/ethernet.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-#define NTF_COMPLETE 0x2 /* ATF_COM in the flags column of /proc/net/arp */
-#define TRIES        100 /* a full queue is waited for so many milliseconds */
+#define TRIES 100 /* a full queue is waited for so many milliseconds */
 
 static uint32_t sum16(uint32_t sum, const uint8_t *bytes, size_t len)
 {
@@ -63,58 +63,9 @@ void warm_frame(uint8_t frame[WARM_FRAME_LEN], const uint8_t src_mac[6], const u
 	put16(tcp + 16, fold(sum16(sum16(IPPROTO_TCP + 20, ip + 12, 8), tcp, 20)) ^ 0x0101);
 }
 
-int warm_parse_neighbour(const char *line, struct warm_neighbour *n)
-{
-	char addr[16], mac[18];
-	unsigned flags;
-	struct in_addr in;
-
-	if (sscanf(line, "%15s %*s %x %17s %*s %15s", addr, &flags, mac, n->ifname) != 4)
-		return -ENOENT;
-	if (!(flags & NTF_COMPLETE) || inet_pton(AF_INET, addr, &in) != 1)
-		return -ENOENT;
-	if (sscanf(mac, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx", &n->mac[0], &n->mac[1], &n->mac[2], &n->mac[3],
-		   &n->mac[4], &n->mac[5]) != 6)
-		return -ENOENT;
-	n->addr = in.s_addr;
-	return 0;
-}
-
-static int add_neighbour(struct warm_host *host, const struct warm_neighbour *n)
-{
-	struct warm_neighbour *all = host->neighbours;
-
-	if ((host->count & (host->count - 1)) == 0) { /* full at every power of two */
-		all = realloc(all, (host->count ? 2 * host->count : 1) * sizeof(*all));
-		if (!all)
-			return -ENOMEM;
-		host->neighbours = all;
-	}
-	all[host->count++] = *n;
-	return 0;
-}
-
-static int read_neighbours(struct warm_host *host)
-{
-	/* Of this thread, whose namespace changes; /proc/net would be that of the process's first thread. */
-	FILE *f = fopen("/proc/thread-self/net/arp", "re");
-	struct warm_neighbour n;
-	char line[256];
-	int rc = 0;
-
-	if (!f)
-		return -errno;
-	while (!rc && fgets(line, sizeof(line), f))
-		if (warm_parse_neighbour(line, &n) == 0)
-			rc = add_neighbour(host, &n);
-	fclose(f);
-	return rc;
-}
-
 int warm_open(struct warm_host *host, const char **step)
 {
 	struct timeval bound = { .tv_sec = 1 };
-	int rc;
 
 	*host = (struct warm_host){ .fd = -1 };
 	*step = "packet socket";
@@ -124,11 +75,7 @@ int warm_open(struct warm_host *host, const char **step)
 	if (setsockopt(host->fd, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof(bound)) < 0)
 		return -errno;
 	*step = "read the interfaces";
-	if (getifaddrs(&host->addrs) < 0)
-		return -errno;
-	*step = "read /proc/thread-self/net/arp";
-	rc = read_neighbours(host);
-	return rc;
+	return getifaddrs(&host->addrs) < 0 ? -errno : 0;
 }
 
 static const struct ifaddrs *owner_of(const struct warm_host *host, uint32_t addr)
@@ -148,13 +95,20 @@ static const struct sockaddr_ll *link_of(const struct warm_host *host, const cha
 	return NULL;
 }
 
-static const struct warm_neighbour *neighbour_of(const struct warm_host *host, uint32_t addr,
-						 const char *ifname)
+/* Asks for the one entry: the kernel keeps one table for all namespaces, so reading it costs their square. */
+static int neighbour_of(const struct warm_host *host, uint32_t addr, const char *ifname, uint8_t mac[6])
 {
-	for (unsigned i = 0; i < host->count; i++)
-		if (host->neighbours[i].addr == addr && strcmp(host->neighbours[i].ifname, ifname) == 0)
-			return &host->neighbours[i];
-	return NULL;
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = addr };
+	struct arpreq entry = { 0 };
+
+	memcpy(&entry.arp_pa, &in, sizeof(in));
+	snprintf(entry.arp_dev, sizeof(entry.arp_dev), "%s", ifname);
+	if (ioctl(host->fd, SIOCGARP, &entry) < 0)
+		return -errno;
+	if (!(entry.arp_flags & ATF_COM))
+		return -EHOSTUNREACH;
+	memcpy(mac, entry.arp_ha.sa_data, 6);
+	return 0;
 }
 
 static int send_frame(int fd, const uint8_t frame[WARM_FRAME_LEN], const struct sockaddr_ll *to)
@@ -173,10 +127,9 @@ static int send_frame(int fd, const uint8_t frame[WARM_FRAME_LEN], const struct 
 
 int warm_send(const struct warm_host *host, struct net_end src, struct net_end dst, const char **step)
 {
-	const struct warm_neighbour *neighbour;
 	const struct sockaddr_ll *link;
 	const struct ifaddrs *owner;
-	uint8_t frame[WARM_FRAME_LEN];
+	uint8_t frame[WARM_FRAME_LEN], peer[6];
 
 	*step = "no interface has the address; configure it before tgen starts";
 	owner = owner_of(host, src.addr);
@@ -187,11 +140,10 @@ int warm_send(const struct warm_host *host, struct net_end src, struct net_end d
 	if (!link || link->sll_halen != 6)
 		return -ENODEV;
 	*step = "the peer is no neighbour; add a static one (ip neigh add ... nud permanent)";
-	neighbour = neighbour_of(host, dst.addr, owner->ifa_name);
-	if (!neighbour)
+	if (neighbour_of(host, dst.addr, owner->ifa_name, peer))
 		return -EHOSTUNREACH;
 	*step = "send a frame";
-	warm_frame(frame, link->sll_addr, neighbour->mac, src, dst);
+	warm_frame(frame, link->sll_addr, peer, src, dst);
 	return send_frame(host->fd, frame, link);
 }
 
@@ -201,6 +153,5 @@ void warm_close(struct warm_host *host)
 		close(host->fd);
 	if (host->addrs)
 		freeifaddrs(host->addrs);
-	free(host->neighbours);
 	*host = (struct warm_host){ .fd = -1 };
 }

@@ -15,24 +15,13 @@
 
 #define WARM_FRAME_LEN 60 /* the shortest Ethernet frame, without its checksum */
 
-struct warm_neighbour {
-	uint32_t addr; /* network byte order */
-	uint8_t mac[6];
-	char ifname[16];
-};
-
 struct warm_host {
 	int fd;
 	struct ifaddrs *addrs;
-	struct warm_neighbour *neighbours;
-	unsigned count;
 };
 
 void warm_frame(uint8_t frame[WARM_FRAME_LEN], const uint8_t src_mac[6], const uint8_t dst_mac[6],
 		struct net_end src, struct net_end dst);
-/* One line of /proc/net/arp; 0, or -ENOENT if it holds no complete entry. */
-int warm_parse_neighbour(const char *line, struct warm_neighbour *neighbour);
-
 int warm_open(struct warm_host *host, const char **step);
 int warm_send(const struct warm_host *host, struct net_end src, struct net_end dst, const char **step);
 void warm_close(struct warm_host *host);

@@ -173,24 +173,6 @@ static void frame_has_a_right_ip_and_a_wrong_tcp_checksum(void **state)
 	}
 }
 
-static void neighbours_are_read(void **state)
-{
-	struct warm_neighbour n;
-
-	(void)state;
-	assert_int_equal(
-		warm_parse_neighbour(
-			"IP address       HW type     Flags       HW address            Mask     Device\n",
-			&n),
-		-ENOENT);
-	assert_int_equal(warm_parse_neighbour("10.0.0.2  0x1  0x0  00:00:00:00:00:00  *  h1-eth0\n", &n),
-			 -ENOENT);
-	assert_int_equal(warm_parse_neighbour("10.0.0.2  0x1  0x6  02:00:00:00:00:0f  *  h1-eth0\n", &n), 0);
-	assert_int_equal(n.addr, inet_addr("10.0.0.2"));
-	assert_int_equal(n.mac[5], 15);
-	assert_string_equal(n.ifname, "h1-eth0");
-}
-
 /* --- activity ---------------------------------------------------------------------------------------- */
 
 #define ROWS 3
@@ -276,7 +258,6 @@ int main(void)
 		cmocka_unit_test(offers_everything_without_a_rate),
 		cmocka_unit_test(log_is_renamed_when_whole),
 		cmocka_unit_test(frame_has_a_right_ip_and_a_wrong_tcp_checksum),
-		cmocka_unit_test(neighbours_are_read),
 		cmocka_unit_test(activity_counts),
 		cmocka_unit_test(activity_refuses_what_is_no_matrix),
 	};
