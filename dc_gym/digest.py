@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dc_gym import controllers
 from dc_gym.errors import ProtocolError
+from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 __all__ = [
     "DIGEST_VERSION",
@@ -31,8 +32,8 @@ __all__ = [
     "encode",
 ]
 
-DIGEST_VERSION = 1
-STATUSES = ("done", "stopped", "running", "failed")
+DIGEST_VERSION = 2
+STATUSES = ("done", "stopped", "running", "failed", "waiting")
 CHUNK_RECORDS = 1 << 16
 
 Records = npt.NDArray[np.void]
@@ -44,7 +45,7 @@ class Table:
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    """Name and numpy type of each column; 'port', 'node', 'controller' and 'status' are strings (u32 row numbers of Names)."""
+    """Name and numpy type of each column; those of STRING_KINDS are strings (u32 row numbers of Names)."""
     order: tuple[str, ...]
     """Rows are sorted by these columns."""
     time: str
@@ -61,7 +62,7 @@ class Table:
         return {name: kind for name, kind in self.columns if kind in STRING_KINDS}
 
 
-STRING_KINDS = ("port", "node", "controller", "status")
+STRING_KINDS = ("port", "node", "controller", "transport", "group", "status")
 
 TABLES = {
     table.name: table
@@ -74,7 +75,11 @@ TABLES = {
                 ("dst", "node"),
                 ("src_port", "<u2"),
                 ("dst_port", "<u2"),
+                ("transport", "transport"),
                 ("controller", "controller"),
+                ("group", "group"),
+                ("rep", "<u4"),
+                ("due_ns", "<i8"),
                 ("start_ns", "<i8"),
                 ("established_ns", "<i8"),
                 ("end_ns", "<i8"),
@@ -138,6 +143,8 @@ class Names:
     """Owners of the ports in the order of their first port: the switches, then the hosts."""
     controller: tuple[str, ...]
     """As registered (dc_gym/controllers.py)."""
+    transport: tuple[str, ...] = TRANSPORTS
+    group: tuple[str, ...] = GROUPS
     status: tuple[str, ...] = STATUSES
 
     @classmethod
@@ -147,7 +154,7 @@ class Names:
         return cls(tuple(str(port["name"]) for port in ports), tuple(owners), controllers.names())
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
-        """All strings of a kind ('port', 'node', 'controller', 'status') by row number."""
+        """All strings of a kind (one of STRING_KINDS) by row number."""
         names: tuple[str, ...] = getattr(self, kind)
         return names
 

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from dc_gym.errors import FabricError, LabError, TestbedError
 from dc_gym.topologies import tc
+from dc_gym.topologies.ecmp import PORT_MASK
 from dc_gym.topologies.fabric import Fabric
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.ovs import OpenVSwitch, Programs
@@ -194,7 +195,7 @@ def _tgen(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
     return [
         f"{plan.programs}/tgen", "--flows", str(folder / "flows.csv"), "--out", str(folder),
         "--t0", str(t0_ns), "--duration", str(plan.duration_ns), "--sample", str(plan.tcp_interval_ns),
-        "--seed", str(plan.seed), "--matrix", matrix, "--warm",
+        "--seed", str(plan.seed), "--matrix", matrix, "--warm", "--warm-mask", str(PORT_MASK),
     ]  # fmt: skip
 
 

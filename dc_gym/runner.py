@@ -173,12 +173,16 @@ def _flow_table(experiment: Experiment, log: Any) -> Any:
         "src": np.array([flow.src for flow in scheduled], dtype=object),
         "dst": np.array([flow.dst for flow in scheduled], dtype=object),
         "controller": np.array([experiment.spec.controller.name] * len(scheduled), dtype=object),
+        "transport": np.array([flow.request.transport for flow in scheduled], dtype=object),
+        "group": np.array([flow.request.group for flow in scheduled], dtype=object),
+        "rep": np.array([flow.request.rep for flow in scheduled], dtype=np.uint32),
     }
     columns = {name: log[name] for name in log.dtype.names if name not in extra} | extra
     table = np.empty(len(log), [(name, column.dtype) for name, column in columns.items()])
     for name, column in columns.items():
         table[name] = column
-    return table
+    spare = np.array([flow.request.spare for flow in scheduled], dtype=bool)
+    return table[~spare | (table["start_ns"] >= 0)]
 
 
 @contextmanager

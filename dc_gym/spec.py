@@ -22,7 +22,7 @@ from dc_gym.topologies import presets
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.presets import TopologyParams
 from dc_gym.traffic import workloads
-from dc_gym.traffic.matrix import FlowRequest
+from dc_gym.traffic.flows import GAPS, TRANSPORTS, FlowRequest
 from dc_gym.traffic.workloads import WorkloadParams
 
 __all__ = [
@@ -161,6 +161,8 @@ class WorkloadSpec:
     start_ns: int = _key(_TIME, 0, name="start", low=0)
     stop_ns: int | None = _key(_TIME, name="stop", low=1)
     jitter_ns: int = _key(_TIME, 0, name="jitter", low=0)
+    transport: str = _key(_TEXT, "tcp", names=lambda: TRANSPORTS)
+    gaps: str = _key(_TEXT, "exact", names=lambda: GAPS)
 
     def __post_init__(self) -> None:
         _require_given(self, "workload.", "kind")
@@ -169,6 +171,10 @@ class WorkloadSpec:
             raise _KeyFault("workload.file", None, 'is missing; kind "matrix" needs the path of a CSV file')
         if self.stop_ns is not None and self.stop_ns <= self.start_ns:
             raise _KeyFault("workload.stop", self.stop_ns, "is not after workload.start; give a later time")
+        if self.transport == "udp" and self.rate_bps is None:
+            raise _KeyFault("workload.rate", None, 'is missing; transport "udp" sends at a rate such as "10Mbit/s"')
+        if self.gaps != "exact" and self.rate_bps is None:
+            raise _KeyFault("workload.gaps", self.gaps, "means nothing without workload.rate; give one")
 
     def params(self) -> WorkloadParams:
         """What the workloads take."""

@@ -29,8 +29,11 @@ def ports(rate_bps: int = RATE_BPS, k_bytes: int | None = 3028) -> list[dict[str
 def flow_row(flow: int, **values: Any) -> dict[str, Any]:
     """A flow that runs to the end, unless told otherwise."""
     row = dict.fromkeys(name for name, _ in TABLES["flows"].columns)
-    row |= dict.fromkeys(("start_ns", "size_bytes", "sent_bytes", "received_bytes", "retransmits", "error", "established_ns"), 0)
+    row |= dict.fromkeys(
+        ("start_ns", "size_bytes", "sent_bytes", "received_bytes", "retransmits", "error", "established_ns", "rep", "due_ns"), 0
+    )
     row |= {"flow": flow, "src": "h1", "dst": "h2", "src_port": 40000 + flow, "dst_port": 5001, "controller": "dctcp"}
+    row |= {"transport": "tcp", "group": "flow"}
     return row | {"end_ns": -1, "fct_ns": -1, "status": "running"} | values
 
 
@@ -128,4 +131,4 @@ def names() -> Names:
     return Names.of(ports())
 
 
-assert STATUSES == ("done", "stopped", "running", "failed"), "the digest depends on this order"
+assert STATUSES == ("done", "stopped", "running", "failed", "waiting"), "the digest depends on this order"

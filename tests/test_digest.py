@@ -17,6 +17,7 @@ import synthetic
 from dc_gym import controllers
 from dc_gym.digest import STATUSES, TABLES, Digest, Tables, digest_of
 from dc_gym.errors import ProtocolError
+from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 DOCS = Path(__file__).parent.parent / "docs" / "results.md"
 FLOW = synthetic.flow_row(0, src="h2", dst="h1", controller="cubic", status="stopped", end_ns=9, received_bytes=7, sent_bytes=8)
@@ -30,8 +31,10 @@ def small(**changes: Any) -> Tables:
 
 def test_bytes_are_those_of_the_document() -> None:
     """Written out with struct, independently of numpy's records: owners are s1, h1, h2; cubic is the third controller."""
-    expected = b"dcgym-digest 1\n"
-    expected += b"flows\n" + struct.pack("<IIIHHIqqqQQQQqIi", 0, 2, 1, 40000, 5001, 2, 0, 0, 9, 0, 8, 7, 0, -1, 1, 0)
+    expected = b"dcgym-digest 2\n"
+    expected += b"flows\n" + struct.pack(
+        "<IIIHHIIIIqqqqQQQQqIi", 0, 2, 1, 40000, 5001, 0, 2, 0, 0, 0, 0, 0, 9, 0, 8, 7, 0, -1, 1, 0
+    )
     expected += b"queues\n" + b"".join(struct.pack("<qI8Q", 5, row, row, 0, 0, 0, 0, 0, 0, 0) for row in range(3))
     expected += b"tcp\n" + struct.pack("<qIIIIQIQQI", 6, 0, 80, 0, 0, 0, 0, 0, 11, 2)
     assert digest_of(small()) == hashlib.sha256(expected).hexdigest()
@@ -47,7 +50,11 @@ def test_columns_are_those_of_the_document() -> None:
 
 def test_declared_orders_do_not_move() -> None:
     assert controllers.names()[:6] == ("dctcp", "nv", "cubic", "bbr", "vegas", "reno")
-    assert STATUSES == ("done", "stopped", "running", "failed")
+    assert STATUSES == ("done", "stopped", "running", "failed", "waiting")
+    assert TRANSPORTS == ("tcp", "udp")
+    assert GROUPS[:12] == (
+        *("flow", "background", "query", "response", "short", "long", "read", "write", "replica", "push", "pull", "ring"),
+    )
 
 
 def test_pieces_do_not_matter() -> None:

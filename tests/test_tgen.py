@@ -23,7 +23,10 @@ from dc_gym.traffic import tgen_log
 
 ROOT = Path(__file__).parent.parent
 TGEN = ROOT / "dc_gym" / "bin" / "tgen"
-HEADER = "flow,src_ns,dst_ns,src_addr,dst_addr,src_port,dst_port,cc,start_ns,stop_ns,size_bytes,rate_bps,path\n"
+HEADER = (
+    "flow,transport,src_ns,dst_ns,src_addr,dst_addr,src_port,dst_port,cc,gate,opens,"
+    "start_ns,stop_ns,length_ns,size_bytes,rate_bps,gaps,path\n"
+)
 MS = 1_000_000
 pytestmark = pytest.mark.skipif(not TGEN.exists(), reason="dc_gym/bin/tgen is not built")
 
@@ -55,9 +58,18 @@ def refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
         ("flow\n", (":1:", "not the header")),
         (HEADER.replace("\n", "\r\n"), (":1:", "CR LF")),
         (HEADER + "0,1\n", (":2:", "2 cells")),
-        (HEADER + "0,/n/a,/n/b,1.1.1.1,1.1.1.2,0,5001,cubic,0,0,0,0,\n", (":2:", "column 'src_port': '0'", "1 to 65535")),
-        (HEADER + "0,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,9,3,0,0,\n", (":2:", "column 'stop_ns': '3'", "after start_ns")),
-        (HEADER + "0,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,1000,0,0,0,\n", (":2:", "column 'start_ns': '1000'", "--duration")),
+        (
+            HEADER + "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,0,5001,cubic,,,0,0,0,0,0,exact,\n",
+            (":2:", "column 'src_port': '0'", "1 to 65535"),
+        ),
+        (
+            HEADER + "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,,,9,3,0,0,0,exact,\n",
+            (":2:", "column 'stop_ns': '3'", "after start_ns"),
+        ),
+        (
+            HEADER + "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,,,1000,0,0,0,0,exact,\n",
+            (":2:", "column 'start_ns': '1000'", "--duration"),
+        ),
     ],
 )
 def test_bad_flows(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
@@ -89,7 +101,7 @@ def test_a_matrix_that_is_none(tmp_path: Path) -> None:
 
 def test_a_namespace_that_is_none(tmp_path: Path) -> None:
     flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER + "0,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,0,0,0,0,\n")
+    flows.write_text(HEADER + "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,,,0,0,0,0,0,exact,\n")
     result = run_tgen(*arguments(flows, tmp_path))
     assert result.returncode == 1
     assert "/n/a" in result.stderr
@@ -200,10 +212,23 @@ class Pair:
     b: str
 
     def row(
-        self, flow: int, cc: str = "cubic", start: int = 0, stop: int = 0, size: int = 0, rate: int = 0, port: int = 5001
+        self,
+        flow: int,
+        cc: str = "cubic",
+        start: int = 0,
+        stop: int = 0,
+        size: int = 0,
+        rate: int = 0,
+        port: int = 5001,
+        *,
+        transport: str = "tcp",
+        gate: str = "",
+        opens: str = "",
+        length: int = 0,
+        gaps: str = "exact",
     ) -> str:
-        ends = f"/run/netns/{self.a},/run/netns/{self.b},10.77.0.1,10.77.0.2,{20000 + flow},{port}"
-        return f"{flow},{ends},{cc},{start},{stop},{size},{rate},"
+        ends = f"/run/netns/{self.a},/run/netns/{self.b},10.77.0.1,10.77.0.2,{20000 + flow % 40000},{port}"
+        return f"{flow},{transport},{ends},{cc},{gate},{opens},{start},{stop},{length},{size},{rate},{gaps},"
 
 
 def ip(*args: str) -> str:
@@ -292,6 +317,53 @@ def test_flows_by_time_and_by_rate(tmp_path: Path, pair: Pair) -> None:
     assert np.all(np.diff(running["bytes_received"].astype(np.int64)) >= 0)
     assert running["bytes_received"][-1] <= records["received_bytes"][1]
     assert np.all(samples["cwnd_packets"] > 0)
+
+
+def test_datagrams(tmp_path: Path, pair: Pair) -> None:
+    """Full ones at a rate, from two flows to one port; a size ends a flow, and nobody times it."""
+    rows = [
+        pair.row(0, transport="udp", rate=11_776_000),  # 1472 bytes a millisecond
+        pair.row(1, transport="udp", rate=11_776_000, size=100_000, gaps="uniform"),
+        pair.row(2, transport="udp", rate=11_776_000, start=50 * MS, stop=150 * MS, port=5002, gaps="exponential"),
+        pair.row(3, size=1000),  # TCP has its own port 5001
+    ]
+    log, samples = run_flows(tmp_path, rows, "--warm", duration_ns=1000 * MS)
+    assert statuses(log) == ["running", "done", "stopped", "done"]
+    assert log["sent_bytes"].tolist() == log["received_bytes"].tolist()
+    assert log["sent_bytes"][0] % 1472 == 0 and 0 < log["sent_bytes"][0] <= 1_472_000
+    assert log["sent_bytes"][1] == 100_000
+    assert log["fct_ns"].tolist()[:3] == [-1, -1, -1] and log["end_ns"][1] > log["start_ns"][1]
+    assert np.array_equal(log["established_ns"][:3], log["start_ns"][:3])
+    sampled = samples[samples["flow"] == 0]
+    assert np.all(np.diff(sampled["bytes_received"].astype(np.int64)) >= 0) and np.all(sampled["cwnd_packets"] == 0)
+    assert np.all(sampled["bytes_received"] <= sampled["bytes_acked"]) and sampled["bytes_received"].max() > 0
+
+
+def test_gates(tmp_path: Path, pair: Pair) -> None:
+    """A flow starts a while after the last of those that it waits for has ended, whatever way."""
+    rows = [
+        pair.row(0, size=100_000, opens="0;1"),
+        pair.row(1, stop=100 * MS, opens="0"),
+        pair.row(2, size=1000, gate="0", start=20 * MS, opens="2"),
+        pair.row(3, size=1000, gate="1"),
+        pair.row(4, size=1000, gate="2", stop=50 * MS, opens="3"),  # its time is up before it is due
+        pair.row(5, size=1000, gate="3"),
+        pair.row(6, transport="udp", rate=10**7, size=50_000, opens="4", port=5003),
+        pair.row(7, gate="4", start=5 * MS, length=10 * MS),
+    ]
+    log, _ = run_flows(tmp_path, rows)
+    assert statuses(log) == ["done", "stopped", "done", "done", "waiting", "waiting", "done", "stopped"]
+    assert log["due_ns"][2] == 120 * MS and log["due_ns"][3] == log["end_ns"][0]
+    assert log["due_ns"][4] == log["end_ns"][2] and log["due_ns"][5] == -1
+    assert log["due_ns"][7] == log["end_ns"][6] + 5 * MS and log["end_ns"][7] == log["due_ns"][7] + 10 * MS
+    assert log["start_ns"].tolist()[4:6] == [-1, -1] and np.all(log["start_ns"][[2, 3, 7]] >= log["due_ns"][[2, 3, 7]])
+
+
+def test_one_source_port_to_two_ports(tmp_path: Path, pair: Pair) -> None:
+    """A source port is unique only together with where it goes; and a connection's rest in TIME_WAIT takes nothing away."""
+    rows = [pair.row(i, size=1000, port=5001 + i).replace(f",{20000 + i},", ",20000,") for i in range(50)]
+    log, _ = run_flows(tmp_path, rows, duration_ns=2000 * MS)
+    assert statuses(log) == ["done"] * 50 and set(log["src_port"].tolist()) == {20000}
 
 
 def test_a_flow_that_cannot_connect_fails_alone(tmp_path: Path, pair: Pair) -> None:

@@ -14,7 +14,7 @@ import pytest
 from dc_gym.errors import WorkloadError
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.presets import PRESETS, TopologyParams, build
-from dc_gym.traffic.matrix import FlowRequest
+from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.schedule import COLUMNS, make_schedule
 from dc_gym.traffic.workloads import KINDS, WorkloadParams, generate, register
 
@@ -44,6 +44,9 @@ def test_times_sizes_and_rates():
     values = {"start_ns": SECOND, "stop_ns": 5 * SECOND, "rate_bps": 10**6}
     assert run(DUMBBELL, "pairs", **values)[0] == FlowRequest("h1", "h3", 5001, SECOND, 5 * SECOND, 0, 10**6)
     assert run(DUMBBELL, "pairs", size_bytes=500)[0] == FlowRequest("h1", "h3", 5001, 0, 0, 500, 0)  # a size ends it
+    assert run(DUMBBELL, "pairs", size_bytes=500, stop_ns=9)[0].stop_ns == 9  # unless its time is up before
+    datagrams = run(DUMBBELL, "pairs", rate_bps=10**6, transport="udp", gaps="uniform")[0]
+    assert (datagrams.transport, datagrams.gaps) == ("udp", "uniform")
 
 
 def test_keys_stand_in_where_a_matrix_says_nothing(tmp_path):
@@ -53,7 +56,7 @@ def test_keys_stand_in_where_a_matrix_says_nothing(tmp_path):
     assert [(flow.start_ns, flow.stop_ns, flow.size_bytes, flow.rate_bps) for flow in flows] == [
         (2 * SECOND, 9 * SECOND, 0, 5),
         (2 * SECOND, 3 * SECOND, 0, 5),  # the whole pattern moves with workload.start
-        (SECOND, 0, 700, 5),
+        (SECOND, 9 * SECOND, 700, 5),
     ]
 
 
@@ -76,7 +79,6 @@ BAD = {
     "no file": (DUMBBELL, "matrix", {}, "workload.file is missing"),
     "negative size": (DUMBBELL, "pairs", {"size_bytes": -1}, "workload.size: value -1"),
     "stop before start": (DUMBBELL, "pairs", {"start_ns": 2, "stop_ns": 1}, "stop_ns 1"),
-    "stop at 0": (DUMBBELL, "pairs", {"stop_ns": 0}, "workload.stop: value 0"),
     "start after the end": (DUMBBELL, "pairs", {"start_ns": 30 * SECOND, "size_bytes": 1}, "not before time.duration"),
 }
 
@@ -117,9 +119,10 @@ def test_every_kind_on_every_preset(name, kind):
 def test_csv_byte_for_byte():
     text = schedule(DUMBBELL, run(DUMBBELL, "pairs", rate_bps=10**7)).csv()
     assert text == (
-        "flow,src_ns,dst_ns,src_addr,dst_addr,src_port,dst_port,cc,start_ns,stop_ns,size_bytes,rate_bps,path\n"
-        "0,/run/netns/h1,/run/netns/h3,10.0.0.1,10.0.0.3,26551,5001,dctcp,0,30000000000,0,10000000,6;2;3\n"
-        "1,/run/netns/h2,/run/netns/h4,10.0.0.2,10.0.0.4,46482,5001,dctcp,0,30000000000,0,10000000,7;2;4\n"
+        "flow,transport,src_ns,dst_ns,src_addr,dst_addr,src_port,dst_port,cc,gate,opens,"
+        "start_ns,stop_ns,length_ns,size_bytes,rate_bps,gaps,path\n"
+        "0,tcp,/run/netns/h1,/run/netns/h3,10.0.0.1,10.0.0.3,26551,5001,dctcp,,,0,30000000000,0,0,10000000,exact,6;2;3\n"
+        "1,tcp,/run/netns/h2,/run/netns/h4,10.0.0.2,10.0.0.4,46482,5001,dctcp,,,0,30000000000,0,0,10000000,exact,7;2;4\n"
     )
 
 
@@ -127,12 +130,20 @@ def test_header_is_the_documented_one():
     assert f"    {','.join(COLUMNS)}\n" in (Path(__file__).parents[1] / "docs" / "protocols.md").read_text(encoding="utf-8")
 
 
-def test_source_ports_are_seeded_and_unique_on_a_host():
+def test_source_ports_are_seeded_and_unique_to_a_destination():
     flows = [FlowRequest("h1", dst, 5001) for dst in ("h3", "h4") for _ in range(1500)]
     ports = [flow.src_port for flow in schedule(DUMBBELL, flows).flows]
-    assert len(set(ports)) == 3000 and min(ports) >= 20000 and max(ports) <= 59999
+    ends = {(flow.src_port, flow.dst) for flow in schedule(DUMBBELL, flows).flows}
+    assert len(ends) == 3000 and min(ports) >= 20000 and max(ports) <= 59999
     assert ports == [flow.src_port for flow in schedule(DUMBBELL, flows).flows]
     assert ports != [flow.src_port for flow in schedule(DUMBBELL, flows, seed=2).flows]
+
+
+def test_a_host_has_more_flows_than_source_ports():
+    flows = [FlowRequest("h1", ("h2", "h3")[row % 2], 5001) for row in range(60_000)]
+    assert len({(flow.src_port, flow.dst) for flow in schedule(DUMBBELL, flows).flows}) == 60_000
+    with pytest.raises(WorkloadError, match="all 40000 source ports are used"):
+        schedule(DUMBBELL, [FlowRequest("h1", "h2", 5001)] * 40_001)
 
 
 def test_a_source_port_is_never_one_that_the_host_listens_on():

@@ -75,8 +75,7 @@ LOSS_COUNTERS = (
     "TcpExt.TCPZeroWindowDrop",
     "TcpExt.ListenOverflows",
     "Udp.RcvbufErrors",
-    "Udp.SndbufErrors",
-)
+)  # not Udp.SndbufErrors: it counts what the host's own queue dropped, which the queue counts too, and a full socket's refusals
 
 
 def host_sysctls(ecn: bool) -> dict[str, str]:

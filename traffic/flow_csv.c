@@ -11,6 +11,7 @@
 
 enum {
 	COL_FLOW,
+	COL_TRANSPORT,
 	COL_SRC_NS,
 	COL_DST_NS,
 	COL_SRC_ADDR,
@@ -18,17 +19,24 @@ enum {
 	COL_SRC_PORT,
 	COL_DST_PORT,
 	COL_CC,
+	COL_GATE,
+	COL_OPENS,
 	COL_START_NS,
 	COL_STOP_NS,
+	COL_LENGTH_NS,
 	COL_SIZE_BYTES,
 	COL_RATE_BPS,
+	COL_GAPS,
 	COL_PATH,
 	NR_COLS
 };
 
-static const char *const column_names[NR_COLS] = { "flow",       "src_ns",   "dst_ns", "src_addr", "dst_addr",
-						   "src_port",   "dst_port", "cc",     "start_ns", "stop_ns",
-						   "size_bytes", "rate_bps", "path" };
+static const char *const column_names[NR_COLS] = {
+	"flow", "transport", "src_ns",   "dst_ns",  "src_addr",  "dst_addr",   "src_port", "dst_port", "cc",
+	"gate", "opens",     "start_ns", "stop_ns", "length_ns", "size_bytes", "rate_bps", "gaps",     "path"
+};
+static const char *const transport_names[NR_TRANSPORTS] = { "tcp", "udp" };
+static const char *const gaps_names[NR_GAPS] = { "exact", "uniform", "exponential" };
 
 struct cell {
 	const char *at;
@@ -40,7 +48,7 @@ struct parser {
 	struct flow_table *table;
 	struct flow_csv_error *error;
 	struct slots namespaces, listeners, senders, receivers;
-	uint32_t rows_room;
+	uint32_t rows_room, opens_room;
 	size_t line;
 };
 
@@ -208,52 +216,96 @@ static int namespace(struct parser *p, const struct cell *cells, int column, uin
 	return 0;
 }
 
-static int add_row(struct parser *p, uint32_t row)
+static int append(uint32_t **list, uint32_t *count, uint32_t *room, uint32_t value)
 {
-	struct flow_table *t = p->table;
+	if (*count == *room) {
+		uint32_t more = *room ? 2 * *room : 64;
+		uint32_t *moved = realloc(*list, more * sizeof(*moved));
 
-	if (t->nrows == p->rows_room) {
-		uint32_t room = p->rows_room ? 2 * p->rows_room : 64;
-		uint32_t *rows = realloc(t->rows, room * sizeof(*rows));
-
-		if (!rows)
+		if (!moved)
 			return -ENOMEM;
-		t->rows = rows;
-		p->rows_room = room;
+		*list = moved;
+		*room = more;
 	}
-	t->rows[t->nrows++] = row;
+	(*list)[(*count)++] = value;
+	return 0;
+}
+
+/* Numbers joined by ; that all differ, appended to a list of the table. */
+static int numbers(struct parser *p, int column, struct cell c, uint64_t max, uint32_t **list,
+		   uint32_t *count, uint32_t *room)
+{
+	const char *end = c.at + c.len;
+	uint32_t start = *count;
+
+	for (const char *at = c.at; c.len && at <= end;) {
+		const char *stop = memchr(at, ';', (size_t)(end - at));
+		struct cell item = { at, (size_t)((stop ? stop : end) - at) };
+		uint64_t value;
+		char why[64];
+		int rc;
+
+		if (!digits(item, max, &value)) {
+			snprintf(why, sizeof(why), "not a number from 0 to %" PRIu64, max);
+			return refuse(p, column, item, why, "join such numbers by ;");
+		}
+		for (uint32_t i = start; i < *count; i++)
+			if ((*list)[i] == value)
+				return refuse(p, column, item, "a number that occurs twice",
+					      "name each once");
+		if (*count - start == FLOW_LIST_MAX)
+			return refuse(p, column, item, "more than 256 numbers", "name fewer");
+		rc = append(list, count, room, (uint32_t)value);
+		if (rc)
+			return rc;
+		at = item.at + item.len + 1;
+	}
 	return 0;
 }
 
 static int path(struct parser *p, struct cell c, struct flow_spec *flow)
 {
 	struct flow_table *t = p->table;
-	const char *end = c.at + c.len;
+	int rc;
 
 	flow->path_start = t->nrows;
-	for (const char *at = c.at; c.len && at <= end;) {
-		const char *stop = memchr(at, ';', (size_t)(end - at));
-		struct cell item = { at, (size_t)((stop ? stop : end) - at) };
-		uint64_t row;
-		int rc;
-
-		if (!digits(item, UINT16_MAX, &row))
-			return refuse(p, COL_PATH, item, "not a row of the state matrix",
-				      "join numbers from 0 to 65535 by ;");
-		for (uint32_t i = flow->path_start; i < t->nrows; i++)
-			if (t->rows[i] == row)
-				return refuse(p, COL_PATH, item, "a row that occurs twice",
-					      "name each row once");
-		if (t->nrows - flow->path_start == FLOW_PATH_MAX)
-			return refuse(p, COL_PATH, item, "more than 256 rows",
-				      "name only the ports that the flow crosses");
-		rc = add_row(p, (uint32_t)row);
-		if (rc)
-			return rc;
-		at = item.at + item.len + 1;
-	}
+	rc = numbers(p, COL_PATH, c, UINT16_MAX, &t->rows, &t->nrows, &p->rows_room);
 	flow->path_len = t->nrows - flow->path_start;
-	return 0;
+	return rc;
+}
+
+static int name(const struct parser *p, const struct cell *cells, int column, const char *const *names,
+		int count, uint8_t *value)
+{
+	struct cell c = cells[column];
+
+	for (int i = 0; i < count; i++)
+		if (c.len == strlen(names[i]) && memcmp(c.at, names[i], c.len) == 0) {
+			*value = (uint8_t)i;
+			return 0;
+		}
+	return refuse(p, column, c, column == COL_GAPS ? "not a pattern of gaps" : "not a transport",
+		      column == COL_GAPS ? "write exact, uniform or exponential" : "write tcp or udp");
+}
+
+/* Where the flow waits, and what waits for it. */
+static int gates(struct parser *p, const struct cell *cells, struct flow_spec *flow)
+{
+	struct flow_table *t = p->table;
+	uint64_t v;
+	int rc;
+
+	flow->gate = FLOW_NO_GATE;
+	if (cells[COL_GATE].len) {
+		if (!digits(cells[COL_GATE], FLOW_MAX - 1, &v))
+			return refuse(p, COL_GATE, cells[COL_GATE], "not a number from 0 to 1048575",
+				      "leave it empty for a flow that waits for none");
+		flow->gate = (uint32_t)v;
+	}
+	flow->opens_start = t->nopens;
+	rc = numbers(p, COL_OPENS, cells[COL_OPENS], FLOW_MAX - 1, &t->opens, &t->nopens, &p->opens_room);
+	flow->opens_len = t->nopens - flow->opens_start;
+	return rc;
 }
 
 /* --- rows -------------------------------------------------------------------------------------------- */
@@ -262,15 +314,16 @@ static int same_listener(const void *context, uint32_t element, const void *key)
 {
 	const struct flow_spec *a = &((const struct flow_table *)context)->flow[element], *b = key;
 
-	return a->dst_ns == b->dst_ns && a->dst_addr == b->dst_addr && a->dst_port == b->dst_port;
+	return a->transport == b->transport && a->dst_ns == b->dst_ns && a->dst_addr == b->dst_addr &&
+	       a->dst_port == b->dst_port;
 }
 
 static int same_sender(const void *context, uint32_t element, const void *key)
 {
 	const struct flow_spec *a = &((const struct flow_table *)context)->flow[element], *b = key;
 
-	return a->src_ns == b->src_ns && a->src_port == b->src_port && a->dst_addr == b->dst_addr &&
-	       a->dst_port == b->dst_port;
+	return a->transport == b->transport && a->src_ns == b->src_ns && a->src_port == b->src_port &&
+	       a->dst_addr == b->dst_addr && a->dst_port == b->dst_port;
 }
 
 static int same_receiver(const void *context, uint32_t element, const void *key)
@@ -293,7 +346,7 @@ static int check_unique(const struct parser *p, const struct cell *cells, struct
 {
 	uint32_t number = p->table->flows, *slot;
 
-	slot = find(p, &p->listeners, same_listener, flow->dst_ns, flow->dst_addr, 0, flow);
+	slot = find(p, &p->listeners, same_listener, flow->dst_ns, flow->dst_addr, flow->transport, flow);
 	if (*slot == SLOT_EMPTY)
 		*slot = number;
 	flow->listener = *slot;
@@ -358,13 +411,21 @@ static int parse_amounts(const struct parser *p, const struct cell *cells, struc
 	if (rc)
 		return rc;
 	flow->stop_ns = (int64_t)v;
-	if (flow->stop_ns && flow->stop_ns <= flow->start_ns)
+	if (flow->gate == FLOW_NO_GATE && flow->stop_ns && flow->stop_ns <= flow->start_ns)
 		return refuse(p, COL_STOP_NS, cells[COL_STOP_NS], "not after start_ns",
 			      "write 0 for a flow without a stop");
+	rc = number(p, cells, COL_LENGTH_NS, 0, FLOW_TIME_MAX, &v);
+	if (rc)
+		return rc;
+	flow->length_ns = (int64_t)v;
 	rc = number(p, cells, COL_SIZE_BYTES, 0, FLOW_AMOUNT_MAX, &flow->size_bytes);
 	if (rc)
 		return rc;
-	return number(p, cells, COL_RATE_BPS, 0, FLOW_AMOUNT_MAX, &flow->rate_bps);
+	rc = number(p, cells, COL_RATE_BPS, 0, FLOW_AMOUNT_MAX, &flow->rate_bps);
+	if (!rc && flow->transport == FLOW_UDP && !flow->rate_bps)
+		return refuse(p, COL_RATE_BPS, cells[COL_RATE_BPS], "no rate, which udp needs",
+			      "write the payload's bit/s");
+	return rc;
 }
 
 static int parse_row(struct parser *p, struct cell line)
@@ -382,7 +443,9 @@ static int parse_row(struct parser *p, struct cell line)
 	if (!digits(cells[COL_FLOW], FLOW_MAX, &v) || v != t->flows)
 		return refuse(p, COL_FLOW, cells[COL_FLOW], "not the next number",
 			      "number the flows 0, 1, 2, ... in order");
-	rc = namespace(p, cells, COL_SRC_NS, &flow->src_ns);
+	rc = name(p, cells, COL_TRANSPORT, transport_names, NR_TRANSPORTS, &flow->transport);
+	if (!rc)
+		rc = namespace(p, cells, COL_SRC_NS, &flow->src_ns);
 	if (!rc)
 		rc = namespace(p, cells, COL_DST_NS, &flow->dst_ns);
 	if (!rc)
@@ -392,7 +455,11 @@ static int parse_row(struct parser *p, struct cell line)
 	if (!rc)
 		rc = controller(p, cells[COL_CC], flow->cc);
 	if (!rc)
+		rc = gates(p, cells, flow);
+	if (!rc)
 		rc = parse_amounts(p, cells, flow);
+	if (!rc)
+		rc = name(p, cells, COL_GAPS, gaps_names, NR_GAPS, &flow->gaps);
 	if (!rc)
 		rc = path(p, cells[COL_PATH], flow);
 	if (!rc)
@@ -440,6 +507,32 @@ static int parse_lines(struct parser *p, const char *text, size_t len)
 	return 0;
 }
 
+/* How many flows open each gate; one that nothing opens would keep its flows for ever. */
+static int count_gates(struct parser *p)
+{
+	struct flow_table *t = p->table;
+
+	for (uint32_t i = 0; i < t->nopens; i++)
+		t->gates = t->opens[i] >= t->gates ? t->opens[i] + 1 : t->gates;
+	t->needs = calloc(t->gates + 1, sizeof(*t->needs));
+	if (!t->needs)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->nopens; i++)
+		t->needs[t->opens[i]]++;
+	for (uint32_t i = 0; i < t->flows; i++) {
+		const struct flow_spec *flow = &t->flow[i];
+		char gate[16];
+
+		if (flow->gate == FLOW_NO_GATE || (flow->gate < t->gates && t->needs[flow->gate]))
+			continue;
+		p->line = flow->line;
+		snprintf(gate, sizeof(gate), "%" PRIu32, flow->gate);
+		return refuse(p, COL_GATE, (struct cell){ gate, strlen(gate) }, "a gate that no flow opens",
+			      "name it in the column opens of a flow");
+	}
+	return 0;
+}
+
 static int parser_init(struct parser *p, const char *text, size_t len)
 {
 	struct flow_table *t = p->table;
@@ -479,6 +572,8 @@ int flow_csv_parse(const char *text, size_t len, struct flow_table *table, struc
 	rc = parser_init(&p, text, len);
 	if (!rc)
 		rc = parse_lines(&p, text, len);
+	if (!rc)
+		rc = count_gates(&p);
 	slots_free(&p.namespaces);
 	slots_free(&p.listeners);
 	slots_free(&p.senders);
@@ -493,5 +588,7 @@ void flow_table_free(struct flow_table *table)
 	free(table->flow);
 	free(table->ns);
 	free(table->rows);
+	free(table->opens);
+	free(table->needs);
 	memset(table, 0, sizeof(*table));
 }

@@ -11,34 +11,44 @@
 #include <stdint.h>
 
 #define FLOW_CSV_HEADER                                                                                      \
-	"flow,src_ns,dst_ns,src_addr,dst_addr,src_port,dst_port,cc,start_ns,stop_ns,size_bytes,rate_bps,"    \
-	"path"
+	"flow,transport,src_ns,dst_ns,src_addr,dst_addr,src_port,dst_port,cc,gate,opens,start_ns,stop_ns,"   \
+	"length_ns,size_bytes,rate_bps,gaps,path"
 #define FLOW_MAX        (1u << 20) /* flows in one file */
 #define FLOW_LINE_MAX   8192       /* bytes in one line */
 #define FLOW_CC_MAX     16         /* TCP_CA_NAME_MAX: a name and its NUL */
 #define FLOW_NS_MAX     256        /* a namespace's path and its NUL */
-#define FLOW_PATH_MAX   256        /* rows that one flow may cross */
+#define FLOW_LIST_MAX   256        /* rows that one flow may cross; gates that it may open */
+#define FLOW_NO_GATE    UINT32_MAX
 #define FLOW_TIME_MAX   (INT64_C(1) << 60)
 #define FLOW_AMOUNT_MAX (UINT64_C(1) << 60) /* bytes, and bit/s */
+
+enum flow_transport { FLOW_TCP, FLOW_UDP, NR_TRANSPORTS };
+enum flow_gaps { GAPS_EXACT, GAPS_UNIFORM, GAPS_EXPONENTIAL, NR_GAPS };
 
 struct flow_spec {
 	uint32_t src_ns, dst_ns;     /* into flow_table.ns */
 	uint32_t src_addr, dst_addr; /* network byte order */
 	uint16_t src_port, dst_port; /* host byte order */
-	uint32_t listener; /* first flow with the same dst_ns, dst_addr and dst_port: it is listened for once
-			    */
-	int64_t start_ns, stop_ns; /* after t0; stop_ns 0: none */
+	uint32_t listener;           /* first flow with the same transport, dst_ns, dst_addr and dst_port */
+	uint32_t gate;               /* that it waits at; FLOW_NO_GATE: none */
+	uint32_t opens_start, opens_len; /* into flow_table.opens */
+	int64_t start_ns;                /* after t0, or after its gate opens */
+	int64_t stop_ns, length_ns;      /* after t0, after its start; 0: none */
 	uint64_t size_bytes, rate_bps;
 	uint32_t path_start, path_len; /* into flow_table.rows */
 	uint32_t line;
+	uint8_t transport, gaps;
 	char cc[FLOW_CC_MAX];
 };
 
+/* A gate opens when every flow that names it in `opens` has ended. */
 struct flow_table {
 	struct flow_spec *flow;
 	char (*ns)[FLOW_NS_MAX];
-	uint32_t *rows; /* of the state matrix */
-	uint32_t flows, namespaces, nrows;
+	uint32_t *rows;  /* of the state matrix */
+	uint32_t *opens; /* gates */
+	uint32_t *needs; /* by gate: how many flows open it */
+	uint32_t flows, namespaces, nrows, nopens, gates;
 };
 
 /* Texts are printable and NUL-terminated whatever the input was; column is empty if the line as a whole is

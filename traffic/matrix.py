@@ -8,41 +8,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from re import fullmatch
 
 from dc_gym.errors import WorkloadError
+from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, FlowRequest
 
 COLUMNS = ("source", "destination", "port", "start", "stop", "size")
-LARGEST_PORT = 65535
-LARGEST = 2**60  # ns, bytes and bit/s that tgen takes
-
-
-@dataclass(frozen=True, slots=True)
-class FlowRequest:
-    """A flow that is asked for. Times are relative to t0."""
-
-    src: str
-    dst: str
-    dst_port: int
-    start_ns: int = 0
-    stop_ns: int = 0  # 0: no time limit
-    size_bytes: int = 0  # payload; 0: no limit
-    rate_bps: int = 0  # payload offered by the application; 0: no limit
-
-    def __post_init__(self) -> None:
-        where = f"flow {self.src} to {self.dst}"
-        if self.src == self.dst:
-            raise WorkloadError(f"{where}: destination {self.dst!r} is the source; name two hosts")
-        if not 1 <= self.dst_port <= LARGEST_PORT:
-            raise WorkloadError(f"{where}: port {self.dst_port} is not in 1..{LARGEST_PORT}; choose one that is")
-        for name in ("start_ns", "stop_ns", "size_bytes", "rate_bps"):
-            if not 0 <= getattr(self, name) <= LARGEST:
-                raise WorkloadError(f"{where}: {name} {getattr(self, name)} is not in 0..{LARGEST}; give one that is")
-        if 0 < self.stop_ns <= self.start_ns:
-            raise WorkloadError(f"{where}: stop_ns {self.stop_ns} is not after start_ns {self.start_ns}; stop later")
 
 
 def read_matrix(path: Path, hosts: Collection[str]) -> list[FlowRequest]:

@@ -11,42 +11,56 @@ from dataclasses import dataclass
 from re import fullmatch
 
 from dc_gym.errors import WorkloadError
-from dc_gym.topologies.ecmp import Router, draw, path
+from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph, Port
-from dc_gym.traffic.matrix import FlowRequest
+from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
 
 FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 20000, 59999
 NETNS_FOLDER = "/run/netns"
 COLUMNS = (
-    *("flow", "src_ns", "dst_ns", "src_addr", "dst_addr", "src_port", "dst_port"),
-    *("cc", "start_ns", "stop_ns", "size_bytes", "rate_bps", "path"),
+    *("flow", "transport", "src_ns", "dst_ns", "src_addr", "dst_addr", "src_port", "dst_port", "cc", "gate", "opens"),
+    *("start_ns", "stop_ns", "length_ns", "size_bytes", "rate_bps", "gaps", "path"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A flow as it is run: the columns of tgen's CSV, and the names behind them."""
+    """A flow as it is run: what was asked for, its sockets and its path."""
 
     flow: int
-    src: str
-    dst: str
-    src_ns: str
-    dst_ns: str
+    request: FlowRequest
     src_addr: str
     dst_addr: str
     src_port: int
-    dst_port: int
     cc: str
-    start_ns: int
-    stop_ns: int
-    size_bytes: int
-    rate_bps: int
     ports: tuple[str, ...]  # egress ports that its data crosses
     rows: tuple[int, ...]  # their rows in the state matrix
 
     @property
-    def path(self) -> str:
-        return ";".join(str(row) for row in self.rows)
+    def src(self) -> str:
+        return self.request.src
+
+    @property
+    def dst(self) -> str:
+        return self.request.dst
+
+    @property
+    def dst_port(self) -> int:
+        return self.request.dst_port
+
+    def cells(self) -> tuple[object, ...]:
+        """Of tgen's CSV, in the order of COLUMNS."""
+        asked = self.request
+        gate = "" if asked.gate == NO_GATE else asked.gate
+        spaces = f"{NETNS_FOLDER}/{asked.src}", f"{NETNS_FOLDER}/{asked.dst}"
+        ends = (*spaces, self.src_addr, self.dst_addr, self.src_port, asked.dst_port)
+        times = asked.start_ns, asked.stop_ns, asked.length_ns
+        amounts = asked.size_bytes, asked.rate_bps, asked.gaps
+        return (self.flow, asked.transport, *ends, self.cc, gate, _joined(asked.opens), *times, *amounts, _joined(self.rows))
+
+
+def _joined(numbers: Sequence[int]) -> str:
+    return ";".join(map(str, numbers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +71,7 @@ class Schedule:
 
     def csv(self) -> str:
         """The text for `tgen --flows`."""
-        lines = [",".join(COLUMNS)] + [",".join(str(getattr(flow, column)) for column in COLUMNS) for flow in self.flows]
+        lines = [",".join(COLUMNS)] + [",".join(map(str, flow.cells())) for flow in self.flows]
         return "\n".join(lines) + "\n"
 
     def peers(self) -> dict[str, list[str]]:
@@ -80,64 +94,60 @@ def make_schedule(
     """Give every flow its sockets and its path. A row of the state matrix is an index into `ports`, by default graph.ports()."""
     if not fullmatch(r"[a-z0-9_]{1,15}", controller):
         raise WorkloadError(f"controller.name: value {controller!r} is no name of a TCP congestion control; one of docs/spec.md")
+    if len(requests) > MOST_FLOWS:
+        raise WorkloadError(f"the workload has {len(requests)} flows, a run takes {MOST_FLOWS}; run shorter or ask for fewer")
     rows = {port.ifname: row for row, port in enumerate(graph.ports() if ports is None else ports)}
-    source_ports = _source_ports(requests, seed)
+    addresses = {host.name: host.address for host in graph.hosts}
+    paths = _Paths(graph, router, rows)
     flows = []
-    for number, (request, src_port) in enumerate(zip(requests, source_ports, strict=True)):
-        crossed = path(graph, router, request.src, request.dst, src_port, request.dst_port)
-        if missing := [ifname for ifname in crossed if ifname not in rows]:
-            raise WorkloadError(f"flow {number}: port {missing[0]!r} is not among the rows; give all ports of the graph")
-        flows.append(_flow(number, request, graph, controller, src_port, tuple(crossed), rows))
+    for number, (request, src_port) in enumerate(zip(requests, _source_ports(requests, seed), strict=True)):
+        crossed, crossed_rows = paths.of(number, request, src_port)
+        ends = addresses[request.src], addresses[request.dst]
+        flows.append(Flow(number, request, *ends, src_port, controller, crossed, crossed_rows))
     return Schedule(tuple(flows))
 
 
-def _flow(
-    number: int,
-    request: FlowRequest,
-    graph: Graph,
-    controller: str,
-    src_port: int,
-    crossed: tuple[str, ...],
-    rows: dict[str, int],
-) -> Flow:
-    return Flow(
-        flow=number,
-        src=request.src,
-        dst=request.dst,
-        src_ns=f"{NETNS_FOLDER}/{request.src}",
-        dst_ns=f"{NETNS_FOLDER}/{request.dst}",
-        src_addr=graph.host(request.src).address,
-        dst_addr=graph.host(request.dst).address,
-        src_port=src_port,
-        dst_port=request.dst_port,
-        cc=controller,
-        start_ns=request.start_ns,
-        stop_ns=request.stop_ns,
-        size_bytes=request.size_bytes,
-        rate_bps=request.rate_bps,
-        ports=crossed,
-        rows=tuple(rows[ifname] for ifname in crossed),
-    )
+class _Paths:
+    """Paths, looked up once for all flows that no switch can tell apart."""
+
+    def __init__(self, graph: Graph, router: Router, rows: dict[str, int]) -> None:
+        self._graph, self._router, self._rows = graph, router, rows
+        self._known: dict[tuple[object, ...], tuple[tuple[str, ...], tuple[int, ...]]] = {}
+
+    def of(self, number: int, asked: FlowRequest, src_port: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """The ports that data of the flow crosses, and their rows."""
+        key = asked.transport, asked.src, asked.dst, src_port & PORT_MASK, asked.dst_port & PORT_MASK
+        if key not in self._known:
+            crossed = path(self._graph, self._router, asked.src, asked.dst, src_port, asked.dst_port, asked.transport)
+            if missing := [ifname for ifname in crossed if ifname not in self._rows]:
+                raise WorkloadError(f"flow {number}: port {missing[0]!r} is not among the rows; give all ports of the graph")
+            self._known[key] = tuple(crossed), tuple(self._rows[ifname] for ifname in crossed)
+        return self._known[key]
 
 
 def _source_ports(requests: Sequence[FlowRequest], seed: int) -> list[int]:
     """A seeded source port for each flow.
 
-    Unique on the sending host, and none that it listens on: then a bind never fails for a reason of our own making.
+    Unique among the flows of a host to one destination and port, and none that the host listens on: then a bind or a connect
+    never fails for a reason of our own making. TIME_WAIT does not matter, since no connection comes twice.
     """
-    taken: dict[str, set[int]] = {request.src: set() for request in requests}
-    most = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1
+    listened: dict[str, set[int]] = {}
     for request in requests:
-        if request.dst in taken and FIRST_SOURCE_PORT <= request.dst_port <= LAST_SOURCE_PORT:
-            taken[request.dst].add(request.dst_port)
+        listened.setdefault(request.dst, set()).add(request.dst_port)
+    most = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1
+    taken: dict[tuple[object, ...], set[int]] = {}
     chosen = []
     for number, request in enumerate(requests):
-        used = taken[request.src]
+        ends = request.transport, request.src, request.dst, request.dst_port
+        if ends not in taken:
+            taken[ends] = {port for port in listened.get(request.src, ()) if FIRST_SOURCE_PORT <= port <= LAST_SOURCE_PORT}
+        used = taken[ends]
         if len(used) >= most:
-            raise WorkloadError(f"flow {number}: host {request.src} has used all {most} source ports; use more hosts")
-        attempt = 0
-        while (port := FIRST_SOURCE_PORT + draw(seed, "source port", number, attempt) % most) in used:
-            attempt += 1
+            where = f"flow {number}: {request.src} to {request.dst}, port {request.dst_port}"
+            raise WorkloadError(f"{where}: all {most} source ports are used; use more ports, hosts, or a shorter run")
+        port = FIRST_SOURCE_PORT + draw(seed, "source port", number, 0) % most
+        while port in used:  # the next free one: a new draw each time would take ever longer
+            port = FIRST_SOURCE_PORT + (port - FIRST_SOURCE_PORT + 1) % most
         used.add(port)
         chosen.append(port)
     return chosen

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tgen: sends and sinks all TCP traffic of a ground (docs/protocols.md).
+ * tgen: sends and sinks all traffic of a ground (docs/protocols.md).
  *
  * Exit codes: 0 done; 1 could not do it; 2 bad input. One line on standard error says what, where and the
  * remedy.
@@ -24,7 +24,7 @@
 
 #define USAGE                                                                                                \
 	"usage: tgen --flows FILE --out DIR --t0 NS --duration NS --sample NS [--matrix FILE] [--seed N] "   \
-	"[--warm]"
+	"[--warm [--warm-mask BITS]]"
 #define FILE_MAX ((off_t)1 << 30)
 
 enum { EXIT_FAULT = 1, EXIT_INPUT = 2 };
@@ -62,6 +62,16 @@ static int parse_time(const char *option, const char *text, int64_t *ns)
 	return 0;
 }
 
+static int parse_mask(const char *text, uint16_t *mask)
+{
+	uint64_t v;
+
+	if (parse_number(text, UINT16_MAX, &v))
+		return bad_input("--warm-mask", text, "not an integer from 0 to 65535");
+	*mask = (uint16_t)v;
+	return 0;
+}
+
 static int parse_option(struct options *o, int option)
 {
 	switch (option) {
@@ -77,6 +87,8 @@ static int parse_option(struct options *o, int option)
 	case 'w':
 		o->run.warm = true;
 		return 0;
+	case 'k':
+		return parse_mask(optarg, &o->run.warm_mask);
 	case '0':
 		return parse_time("--t0", optarg, &o->run.t0_ns);
 	case 'd':
@@ -96,15 +108,11 @@ static int parse_option(struct options *o, int option)
 static int parse_options(struct options *o, int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{ "flows", required_argument, NULL, 'f' },
-		{ "out", required_argument, NULL, 'o' },
-		{ "t0", required_argument, NULL, '0' },
-		{ "duration", required_argument, NULL, 'd' },
-		{ "sample", required_argument, NULL, 's' },
-		{ "matrix", required_argument, NULL, 'm' },
-		{ "seed", required_argument, NULL, 'r' },
-		{ "warm", no_argument, NULL, 'w' },
-		{ NULL, 0, NULL, 0 },
+		{ "flows", required_argument, NULL, 'f' },     { "out", required_argument, NULL, 'o' },
+		{ "t0", required_argument, NULL, '0' },        { "duration", required_argument, NULL, 'd' },
+		{ "sample", required_argument, NULL, 's' },    { "matrix", required_argument, NULL, 'm' },
+		{ "seed", required_argument, NULL, 'r' },      { "warm", no_argument, NULL, 'w' },
+		{ "warm-mask", required_argument, NULL, 'k' }, { NULL, 0, NULL, 0 },
 	};
 	int option, rc;
 
@@ -177,7 +185,7 @@ static int check_starts(const struct options *o, const struct flow_table *table)
 	for (uint32_t i = 0; i < table->flows; i++) {
 		const struct flow_spec *spec = &table->flow[i];
 
-		if (spec->start_ns < o->run.duration_ns)
+		if (spec->start_ns < o->run.duration_ns || spec->gate != FLOW_NO_GATE)
 			continue;
 		fprintf(stderr,
 			"tgen: %s:%" PRIu32 ": column 'start_ns': '%" PRId64
@@ -312,7 +320,7 @@ static int run_flows(const struct run_config *config, const struct flow_table *t
 
 int main(int argc, char **argv)
 {
-	struct options options = { .run = { .out = -1, .signals = -1 } };
+	struct options options = { .run = { .out = -1, .signals = -1, .warm_mask = UINT16_MAX } };
 	struct flow_table table = { 0 };
 	int rc;
 

@@ -11,51 +11,7 @@
 
 #define PAYLOAD_CALL (16u << 20)       /* the most that one call offers */
 #define READ_CALL    ((size_t)1 << 30) /* more than any receive buffer holds */
-#define CHUNK_UNIT   1448u             /* payload of a full segment on Ethernet */
-#define CHUNK_UNITS  45u               /* at most 64 kB a write */
-#define CHUNK_PER_S  1000u             /* an application with a rate writes about once a millisecond */
 #define AHEAD_PER_S  250u              /* a greedy one keeps about 4 ms of its flow's rate ahead */
-#define NS_PER_S     1000000000u
-
-/* --- an application with a rate ---------------------------------------------------------------------- */
-
-static uint64_t chunk_of(const struct flow_spec *spec)
-{
-	uint64_t units = spec->rate_bps / 8 / CHUNK_PER_S / CHUNK_UNIT;
-
-	units = units < 1 ? 1 : units > CHUNK_UNITS ? CHUNK_UNITS : units;
-	return units * CHUNK_UNIT;
-}
-
-static uint64_t limit_of(const struct flow_spec *spec)
-{
-	return spec->size_bytes ? spec->size_bytes : UINT64_MAX;
-}
-
-uint64_t offered_bytes(const struct flow_spec *spec, int64_t elapsed)
-{
-	unsigned __int128 bits;
-	uint64_t bytes;
-
-	if (!spec->rate_bps)
-		return limit_of(spec);
-	bits = (unsigned __int128)spec->rate_bps * (uint64_t)elapsed / NS_PER_S;
-	bytes = bits / 8 > UINT64_MAX ? UINT64_MAX : (uint64_t)(bits / 8);
-	if (bytes >= limit_of(spec))
-		return limit_of(spec);
-	return bytes - bytes % chunk_of(spec);
-}
-
-int64_t offered_next(const struct flow_spec *spec, uint64_t queued)
-{
-	uint64_t chunk = chunk_of(spec), next = queued - queued % chunk + chunk;
-	unsigned __int128 ns;
-
-	if (next > limit_of(spec))
-		next = limit_of(spec);
-	ns = ((unsigned __int128)next * 8 * NS_PER_S + spec->rate_bps - 1) / spec->rate_bps;
-	return ns > FLOW_TIME_MAX ? FLOW_TIME_MAX : (int64_t)ns;
-}
 
 /* --- how a flow ends --------------------------------------------------------------------------------- */
 
@@ -103,43 +59,127 @@ static int close_sender(struct run *run, uint32_t number)
 	return rc;
 }
 
-static void end(struct run *run, struct flow *flow, enum tgen_status status, int64_t at)
+static int open_gate(struct run *run, uint32_t gate, int64_t at)
 {
-	activity_add(&run->activity, run->table->rows + flow->spec->path_start, flow->spec->path_len, -1);
-	flow->phase = PHASE_ENDED;
-	flow->status = status;
-	flow->end_ns = at;
+	int64_t over = run->config->t0_ns + run->config->duration_ns;
+	int rc = 0;
+
+	for (uint32_t i = run->gate_start[gate]; !rc && i < run->gate_start[gate + 1]; i++) {
+		uint32_t number = run->gate_flows[i];
+		struct flow *flow = &run->flows[number];
+
+		flow->due_ns = at + flow->spec->start_ns;
+		if (flow->due_ns < over)
+			rc = timers_add(&run->timers, (struct timer){ flow->due_ns, TIMER_START, number });
+	}
+	return rc;
 }
 
-static int fail(struct run *run, uint32_t number, int error)
+static void set_under_way(struct run *run, uint32_t number, bool is)
+{
+	const struct flow_spec *spec = run->flows[number].spec;
+	uint64_t bit = UINT64_C(1) << (number % 64);
+
+	activity_add(&run->activity, run->table->rows + spec->path_start, spec->path_len, is ? 1 : -1);
+	run->under_way[number / 64] ^= bit;
+	run->active += is ? 1u : -1u;
+}
+
+int flow_end(struct run *run, uint32_t number, enum tgen_status status, int64_t at)
+{
+	struct flow *flow = &run->flows[number];
+	int rc = 0;
+
+	set_under_way(run, number, false);
+	flow->phase = PHASE_ENDED;
+	flow->status = status;
+	flow->end_ns = status == TGEN_FAILED ? -1 : at;
+	if (flow->spec->transport == FLOW_UDP) {
+		udp_leave(run, number);
+		close_fd(&flow->sender);
+	}
+	for (uint32_t i = 0; !rc && i < flow->spec->opens_len; i++) {
+		uint32_t gate = run->table->opens[flow->spec->opens_start + i];
+
+		if (--run->gate_left[gate] == 0)
+			rc = open_gate(run, gate, at);
+	}
+	return rc ? run_fault(run, rc, "flow %u: open a gate", number) : 0;
+}
+
+int flow_fail(struct run *run, uint32_t number, int error)
 {
 	struct flow *flow = &run->flows[number];
 	int rc = close_sender(run, number);
 
 	close_fd(&flow->receiver);
-	if (flow->phase != PHASE_ENDED) {
-		end(run, flow, TGEN_FAILED, -1);
-		flow->error = -error;
-	}
-	return rc;
+	if (rc || flow->phase == PHASE_ENDED)
+		return rc;
+	flow->error = -error;
+	return flow_end(run, number, TGEN_FAILED, run_now(run));
 }
 
 /* --- the sending end --------------------------------------------------------------------------------- */
 
-int flow_start(struct run *run, uint32_t number)
+static int open_sender(struct run *run, uint32_t number)
 {
 	struct flow *flow = &run->flows[number];
 	const struct flow_spec *spec = flow->spec;
-	int rc;
+	const char *step;
+	int fd;
 
-	run->now = 0; /* the connect() before this one took its microsecond */
+	flow->ahead = run_share(run, AHEAD_FIRST);
+	fd = net_sender((struct net_end){ spec->src_addr, spec->src_port }, spec->cc,
+			&run->limits[spec->src_ns], flow->ahead, &step);
+	if (fd < 0)
+		return fd;
+	flow->sender = fd;
+	return 0;
+}
+
+static int connect_sender(struct run *run, uint32_t number)
+{
+	struct flow *flow = &run->flows[number];
+	int rc = open_sender(run, number);
+
 	flow->start_ns = run_now(run);
 	flow->phase = PHASE_CONNECTING;
-	activity_add(&run->activity, run->table->rows + spec->path_start, spec->path_len, 1);
-	rc = net_connect(flow->sender, (struct net_end){ spec->dst_addr, spec->dst_port });
+	if (!rc)
+		rc = net_connect(flow->sender,
+				 (struct net_end){ flow->spec->dst_addr, flow->spec->dst_port });
 	if (rc)
-		return fail(run, number, rc);
+		return flow_fail(run, number, rc);
 	return run_watch(run, flow->sender, EPOLLOUT | EPOLLRDHUP | EPOLLET, WATCH_SENDER, number);
+}
+
+static int64_t stop_of(const struct run *run, const struct flow *flow)
+{
+	const struct flow_spec *spec = flow->spec;
+	int64_t stop = spec->stop_ns ? run->config->t0_ns + spec->stop_ns : INT64_MAX;
+	int64_t end = spec->length_ns ? flow->due_ns + spec->length_ns : INT64_MAX;
+
+	return stop < end ? stop : end;
+}
+
+/* A flow whose time is up before it is due keeps waiting, and what waits for it does too. */
+int flow_start(struct run *run, uint32_t number, int64_t at)
+{
+	struct flow *flow = &run->flows[number];
+	int64_t stop;
+	int rc;
+
+	flow->due_ns = at;
+	stop = stop_of(run, flow);
+	if (stop <= at)
+		return 0;
+	rc = run_enter(run, flow->spec->src_ns);
+	if (!rc && stop != INT64_MAX)
+		rc = timers_add(&run->timers, (struct timer){ stop, TIMER_STOP, number });
+	if (rc)
+		return rc;
+	set_under_way(run, number, true);
+	run->now = 0; /* the connect() before this one took its microsecond */
+	return flow->spec->transport == FLOW_UDP ? udp_start(run, number) : connect_sender(run, number);
 }
 
 /* No more data: the FIN follows what the socket holds. */
@@ -149,7 +189,7 @@ static int finish_sending(struct run *run, uint32_t number)
 
 	flow->closed = true;
 	if (shutdown(flow->sender, SHUT_WR) < 0)
-		return fail(run, number, -errno);
+		return flow_fail(run, number, -errno);
 	return 0;
 }
 
@@ -177,29 +217,33 @@ int flow_offer(struct run *run, uint32_t number, int64_t at)
 	struct flow *flow = &run->flows[number];
 	int rc;
 
+	if (flow->spec->transport == FLOW_UDP)
+		return udp_offer(run, number, at);
 	if (flow->phase != PHASE_SENDING || flow->closed)
 		return 0;
-	rc = push(run, flow, offered_bytes(flow->spec, at - flow->established_ns));
+	rc = push(run, flow, pace_offered(run, flow, at - flow->established_ns));
 	if (rc)
-		return fail(run, number, rc);
-	if (flow->queued == limit_of(flow->spec))
+		return flow_fail(run, number, rc);
+	if (flow->spec->size_bytes && flow->queued == flow->spec->size_bytes)
 		return finish_sending(run, number);
 	if (flow->full || !flow->spec->rate_bps)
 		return 0;
-	return timers_add(&run->timers,
-			  (struct timer){ .at = flow->established_ns + offered_next(flow->spec, flow->queued),
-					  .kind = TIMER_OFFER,
-					  .flow = number });
+	return timers_add(&run->timers, (struct timer){ .at = flow->established_ns + pace_next(flow),
+							.kind = TIMER_OFFER,
+							.flow = number });
 }
 
 int flow_stop(struct run *run, uint32_t number, int64_t at)
 {
 	struct flow *flow = &run->flows[number];
 	enum phase phase = flow->phase;
+	int rc;
 
 	if (phase != PHASE_CONNECTING && phase != PHASE_SENDING)
 		return 0;
-	end(run, flow, TGEN_STOPPED, at);
+	rc = flow_end(run, number, TGEN_STOPPED, at);
+	if (rc || flow->spec->transport == FLOW_UDP)
+		return rc;
 	if (phase == PHASE_CONNECTING)
 		return close_sender(run, number);
 	return flow->closed ? 0 : finish_sending(run, number);
@@ -221,14 +265,16 @@ int flow_on_sender(struct run *run, uint32_t number, uint32_t events)
 
 	if (flow->sender < 0)
 		return 0;
+	if (flow->spec->transport == FLOW_UDP)
+		return udp_on_sender(run, number, events);
 	if (events & EPOLLERR) {
 		rc = net_error(flow->sender);
-		return fail(run, number, rc ? rc : -ECONNRESET);
+		return flow_fail(run, number, rc ? rc : -ECONNRESET);
 	}
 	if (events &
 	    (EPOLLRDHUP | EPOLLHUP)) /* the receiver closes when it has everything, else something is wrong */
 		return flow->phase == PHASE_ENDED ? close_sender(run, number)
-						  : fail(run, number, -ECONNRESET);
+						  : flow_fail(run, number, -ECONNRESET);
 	if (!(events & EPOLLOUT))
 		return 0;
 	if (flow->phase == PHASE_CONNECTING)
@@ -261,6 +307,11 @@ static uint32_t *find_peer(const struct run *run, struct peer peer)
 	return slots_find(&run->peers, hash_bytes(0, key, sizeof(key)), same_peer, run->table, &peer);
 }
 
+uint32_t flow_of_peer(const struct run *run, uint32_t listener, struct net_end peer)
+{
+	return *find_peer(run, (struct peer){ listener, peer.addr, peer.port });
+}
+
 int flow_index_peers(struct run *run)
 {
 	int rc = slots_init(&run->peers, run->table->flows);
@@ -278,7 +329,7 @@ static int shrink_batch(struct run *run, struct flow *flow)
 {
 	uint64_t left = flow->spec->size_bytes - flow->received;
 
-	if (!flow->spec->size_bytes || flow->final_batch || left >= (uint64_t)run->batch)
+	if (!flow->spec->size_bytes || flow->final_batch || left >= (uint64_t)run_share(run, BATCH_MAX))
 		return 0;
 	flow->final_batch = true;
 	return net_set_batch(flow->receiver, (int)left);
@@ -295,7 +346,7 @@ int flow_accept(struct run *run, uint32_t listener)
 		return 0;
 	if (fd < 0)
 		return run_fault(run, fd, "flow %u: accept", listener);
-	number = *find_peer(run, (struct peer){ listener, peer.addr, peer.port });
+	number = flow_of_peer(run, listener, peer);
 	if (number == SLOT_EMPTY || run->flows[number].receiver >= 0 ||
 	    run->flows[number].phase == PHASE_WAITING) {
 		close(fd); /* not one of ours */
@@ -315,10 +366,8 @@ static int received(struct run *run, uint32_t number, uint64_t bytes)
 
 	flow->received += bytes;
 	if (flow->spec->size_bytes && flow->received == flow->spec->size_bytes) {
-		if (flow->phase != PHASE_ENDED)
-			end(run, flow, TGEN_DONE, run_now(run));
 		close_fd(&flow->receiver);
-		return 0;
+		return flow->phase == PHASE_ENDED ? 0 : flow_end(run, number, TGEN_DONE, run_now(run));
 	}
 	rc = shrink_batch(run, flow);
 	return rc ? run_fault(run, rc, "flow %u: SO_RCVLOWAT", number) : 0;
@@ -334,7 +383,7 @@ int flow_on_receiver(struct run *run, uint32_t number, uint32_t events)
 		return 0;
 	n = recv(flow->receiver, NULL, READ_CALL, MSG_TRUNC); /* counts and drops, copies nothing */
 	if (n < 0)
-		return errno == EAGAIN ? 0 : fail(run, number, -errno);
+		return errno == EAGAIN ? 0 : flow_fail(run, number, -errno);
 	rc = received(run, number, (uint64_t)n);
 	/* After the FIN there is nothing left: all data before it was read by the one call. */
 	if (n == 0 || (events & EPOLLRDHUP))
@@ -348,12 +397,12 @@ int flow_on_receiver(struct run *run, uint32_t number, uint32_t events)
  */
 static int adapt_ahead(struct run *run, struct flow *flow, uint64_t bytes_per_s)
 {
-	int min = run->ahead_max < AHEAD_MIN ? run->ahead_max : AHEAD_MIN, want = min;
+	int max = run_share(run, AHEAD_MAX), want = max < AHEAD_MIN ? max : AHEAD_MIN;
 
-	while (want < run->ahead_max && (uint64_t)want < bytes_per_s / AHEAD_PER_S)
+	while (want < max && (uint64_t)want < bytes_per_s / AHEAD_PER_S)
 		want *= 2;
-	if (want > run->ahead_max)
-		want = run->ahead_max;
+	if (want > max)
+		want = max;
 	if (flow->spec->rate_bps || (want <= flow->ahead && want > flow->ahead / 4))
 		return 0;
 	flow->ahead = want;
@@ -374,38 +423,46 @@ static int arrived(const struct flow *flow, uint64_t *bytes)
 	return rc;
 }
 
-int flow_sample(struct run *run, uint32_t number, int64_t at)
+static int sample_tcp(struct run *run, uint32_t number, struct tgen_sample_record *record)
 {
 	struct flow *flow = &run->flows[number];
-	struct tgen_sample_record record;
 	struct tcp_info info;
 	uint64_t bytes;
 	int rc;
 
-	if (flow->phase != PHASE_SENDING)
-		return 0;
 	rc = net_tcp_info(flow->sender, &info);
 	if (!rc)
 		rc = arrived(flow, &bytes);
 	if (rc)
 		return run_fault(run, rc, "flow %u: TCP_INFO", number);
-	record = (struct tgen_sample_record){
-		.t_ns = at - run->config->t0_ns,
-		.delivery_rate_bps = 8 * info.tcpi_delivery_rate,
-		.bytes_acked = payload_acked(flow, &info),
-		.bytes_received = bytes,
-		.flow = number,
-		.srtt_us = info.tcpi_rtt,
-		.min_rtt_us = info.tcpi_min_rtt,
-		.cwnd_packets = info.tcpi_snd_cwnd,
-		.notsent_bytes = info.tcpi_notsent_bytes,
-		.retransmits = info.tcpi_total_retrans,
-	};
-	rc = tgen_log_add(&run->samples, &record);
-	if (rc)
-		return run_fault(run, rc, "write samples.bin");
+	record->delivery_rate_bps = 8 * info.tcpi_delivery_rate;
+	record->bytes_acked = payload_acked(flow, &info);
+	record->bytes_received = bytes;
+	record->srtt_us = info.tcpi_rtt;
+	record->min_rtt_us = info.tcpi_min_rtt;
+	record->cwnd_packets = info.tcpi_snd_cwnd;
+	record->notsent_bytes = info.tcpi_notsent_bytes;
+	record->retransmits = info.tcpi_total_retrans;
 	rc = info.tcpi_delivery_rate ? adapt_ahead(run, flow, info.tcpi_delivery_rate) : 0;
 	return rc ? run_fault(run, rc, "flow %u: TCP_NOTSENT_LOWAT", number) : 0;
+}
+
+int flow_sample(struct run *run, uint32_t number, int64_t at)
+{
+	const struct flow *flow = &run->flows[number];
+	struct tgen_sample_record record = { .t_ns = at - run->config->t0_ns, .flow = number };
+	int rc = 0;
+
+	if (flow->phase != PHASE_SENDING)
+		return 0;
+	if (flow->spec->transport == FLOW_TCP)
+		rc = sample_tcp(run, number, &record);
+	else
+		record.bytes_acked = flow->queued, record.bytes_received = flow->received;
+	if (rc)
+		return rc;
+	rc = tgen_log_add(&run->samples, &record);
+	return rc ? run_fault(run, rc, "write samples.bin") : 0;
 }
 
 /*
@@ -417,15 +474,20 @@ int flow_settle(struct run *run, uint32_t number)
 	struct flow *flow = &run->flows[number];
 	int rc = 0;
 
-	if (flow->sender >= 0 && flow->phase != PHASE_WAITING)
+	if (flow->spec->transport == FLOW_UDP)
+		flow->sent = flow->queued;
+	else if (flow->sender >= 0)
 		rc = take_sender_counts(run, number);
 	if (!rc)
 		rc = arrived(flow, &flow->received);
 	if (rc)
 		return run_fault(run, rc, "flow %u: TCP_INFO", number);
-	if (flow->phase == PHASE_CONNECTING || flow->phase == PHASE_SENDING)
-		end(run, flow, TGEN_RUNNING, -1);
-	else if (flow->phase == PHASE_WAITING)
+	if (flow->phase == PHASE_CONNECTING || flow->phase == PHASE_SENDING) {
+		set_under_way(run, number, false);
+		flow->phase = PHASE_ENDED;
 		flow->status = TGEN_RUNNING;
+	} else if (flow->phase == PHASE_WAITING) {
+		flow->status = TGEN_WAITING;
+	}
 	return 0;
 }

@@ -13,11 +13,11 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are written as they lie in memory");
 
-#define TGEN_FLOWS_MAGIC   "DCGYMFL1" /* 8 bytes, no NUL */
+#define TGEN_FLOWS_MAGIC   "DCGYMFL2" /* 8 bytes, no NUL */
 #define TGEN_SAMPLES_MAGIC "DCGYMSA1"
 #define TGEN_LOG_VERSION   1
 
-enum tgen_status { TGEN_DONE, TGEN_STOPPED, TGEN_RUNNING, TGEN_FAILED };
+enum tgen_status { TGEN_DONE, TGEN_STOPPED, TGEN_RUNNING, TGEN_FAILED, TGEN_WAITING };
 
 struct tgen_log_header {
 	char magic[8];
@@ -25,18 +25,19 @@ struct tgen_log_header {
 	uint64_t count;
 	int64_t t0_ns; /* CLOCK_MONOTONIC */
 	int64_t duration_ns, sample_ns;
-	uint64_t seed; /* as given; tgen itself draws nothing at random */
+	uint64_t seed; /* as given */
 	uint64_t reserved;
 };
 
 struct tgen_flow_record {
 	uint32_t flow;
 	uint16_t src_port, dst_port;
-	uint32_t status;                          /* enum tgen_status */
-	int32_t error;                            /* errno of a failed flow, else 0 */
+	uint32_t status; /* enum tgen_status */
+	int32_t error;   /* errno of a failed flow, else 0 */
+	int64_t due_ns;  /* when it should have started; -1: what it waits for has not ended */
 	int64_t start_ns, established_ns, end_ns; /* -1: never */
 	uint64_t size_bytes, sent_bytes, received_bytes, retransmits;
-	int64_t fct_ns; /* -1 unless done */
+	int64_t fct_ns; /* -1 unless a TCP flow that is done */
 };
 
 struct tgen_sample_record {
@@ -48,11 +49,11 @@ struct tgen_sample_record {
 static_assert(sizeof(struct tgen_log_header) == 64, "log header");
 static_assert(offsetof(struct tgen_log_header, count) == 16, "log header");
 static_assert(offsetof(struct tgen_log_header, seed) == 48, "log header");
-static_assert(sizeof(struct tgen_flow_record) == 80, "flow record");
+static_assert(sizeof(struct tgen_flow_record) == 88, "flow record");
 static_assert(offsetof(struct tgen_flow_record, status) == 8, "flow record");
-static_assert(offsetof(struct tgen_flow_record, start_ns) == 16, "flow record");
-static_assert(offsetof(struct tgen_flow_record, size_bytes) == 40, "flow record");
-static_assert(offsetof(struct tgen_flow_record, fct_ns) == 72, "flow record");
+static_assert(offsetof(struct tgen_flow_record, start_ns) == 24, "flow record");
+static_assert(offsetof(struct tgen_flow_record, size_bytes) == 48, "flow record");
+static_assert(offsetof(struct tgen_flow_record, fct_ns) == 80, "flow record");
 static_assert(sizeof(struct tgen_sample_record) == 56, "sample record");
 static_assert(offsetof(struct tgen_sample_record, bytes_received) == 24, "sample record");
 static_assert(offsetof(struct tgen_sample_record, flow) == 32, "sample record");

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dc_gym.errors import ProtocolError
 
-STATUS_NAMES = ("done", "stopped", "running", "failed")
+STATUS_NAMES = ("done", "stopped", "running", "failed", "waiting")
 VERSION = 1
 
 HEADER_DTYPE = np.dtype(
@@ -39,6 +39,7 @@ FLOW_DTYPE = np.dtype(
         ("dst_port", "<u2"),
         ("status", "<u4"),
         ("error", "<i4"),
+        ("due_ns", "<i8"),
         ("start_ns", "<i8"),
         ("established_ns", "<i8"),
         ("end_ns", "<i8"),
@@ -86,7 +87,7 @@ def read_header(path: Path) -> TgenHeader:
 
 def read_flows(path: Path) -> Records:
     """One record a flow, in order of ``flow``; ``status`` is an index into STATUS_NAMES."""
-    _, records = _read(path, b"DCGYMFL1", FLOW_DTYPE)
+    _, records = _read(path, b"DCGYMFL2", FLOW_DTYPE)
     _require(path, bool(np.array_equal(records["flow"], np.arange(len(records)))), "flows are not numbered 0, 1, 2, ...")
     _require(path, bool(np.all(records["status"] < len(STATUS_NAMES))), "a status that is not known")
     return records

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -176,6 +177,75 @@ int net_accept(int listener, struct net_end *peer)
 		return -errno;
 	*peer = (struct net_end){ addr.sin_addr.s_addr, ntohs(addr.sin_port) };
 	return fd;
+}
+
+static int udp_socket(const char **step)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	*step = "socket";
+	return fd < 0 ? -errno : fd;
+}
+
+int net_sink(struct net_end at, const struct net_limits *limits, const char **step)
+{
+	int fd, rc;
+
+	fd = udp_socket(step);
+	if (fd < 0)
+		return fd;
+	*step = "SO_RCVBUFFORCE";
+	rc = set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, limits->rcvbuf / 2);
+	if (!rc) {
+		*step = "bind";
+		rc = bind_to(fd, at);
+	}
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int net_datagrams(struct net_end from, struct net_end to, const char **step)
+{
+	int fd, rc;
+
+	fd = udp_socket(step);
+	if (fd < 0)
+		return fd;
+	*step = "bind";
+	rc = bind_to(fd, from);
+	if (!rc) {
+		*step = "connect";
+		rc = net_connect(fd, to);
+	}
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+/* A call that finds nothing would fail and so take virtual time: FIONREAD tells, and drops wrong checksums.
+ */
+int net_receive(int fd, struct net_datagram out[NET_BATCH])
+{
+	struct mmsghdr messages[NET_BATCH] = { 0 };
+	struct sockaddr_in from[NET_BATCH];
+	int waiting = 0, n;
+
+	if (ioctl(fd, FIONREAD, &waiting) < 0)
+		return -errno;
+	if (!waiting)
+		return 0;
+	for (int i = 0; i < NET_BATCH; i++)
+		messages[i].msg_hdr = (struct msghdr){ .msg_name = &from[i], .msg_namelen = sizeof(from[i]) };
+	n = recvmmsg(fd, messages, NET_BATCH, MSG_TRUNC, NULL);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	for (int i = 0; i < n; i++)
+		out[i] = (struct net_datagram){ { from[i].sin_addr.s_addr, ntohs(from[i].sin_port) },
+						messages[i].msg_len };
+	return n;
 }
 
 int net_set_ahead(int fd, int ahead)

@@ -34,6 +34,17 @@ int net_sender(struct net_end from, const char *cc, const struct net_limits *lim
 int net_connect(int fd, struct net_end to); /* 0 also when it is under way */
 int net_accept(int listener, struct net_end *peer);
 
+/* Datagrams: a receiver for all who send to it, and a connected sender. */
+#define NET_BATCH 64
+struct net_datagram {
+	struct net_end from;
+	uint32_t bytes;
+};
+int net_sink(struct net_end at, const struct net_limits *limits, const char **step);
+int net_datagrams(struct net_end from, struct net_end to, const char **step);
+int net_receive(int fd, struct net_datagram out[NET_BATCH]); /* how many; 0: none has arrived; fewer than
+							      * NET_BATCH: no more has */
+
 int net_set_ahead(int fd, int ahead);
 int net_set_batch(int fd, int batch);
 int net_error(int fd); /* what SO_ERROR holds, as -errno */

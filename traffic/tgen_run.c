@@ -66,39 +66,63 @@ static int allocate(struct run *run)
 	const struct flow_table *t = run->table;
 
 	run->flows = calloc(t->flows + 1, sizeof(*run->flows));
+	run->sinks = calloc(t->flows + 1, sizeof(*run->sinks));
+	run->under_way = calloc(t->flows / 64 + 1, sizeof(*run->under_way));
+	run->limits = calloc(t->namespaces + 1, sizeof(*run->limits));
 	run->namespaces = no_descriptors(t->namespaces);
 	run->listeners = no_descriptors(t->flows);
-	if (!run->flows || !run->namespaces || !run->listeners)
+	if (!run->flows || !run->sinks || !run->under_way || !run->limits || !run->namespaces ||
+	    !run->listeners)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->flows; i++)
 		run->flows[i] = (struct flow){ .spec = &t->flow[i],
 					       .sender = -1,
 					       .receiver = -1,
+					       .due_ns = -1,
 					       .start_ns = -1,
 					       .established_ns = -1,
 					       .end_ns = -1 };
 	return flow_index_peers(run);
 }
 
-/* A start and a stop a flow, an offer a flow with a rate, the next sample and the end. */
+/* The flows behind each gate, by a counting sort. */
+static int index_gates(struct run *run)
+{
+	const struct flow_table *t = run->table;
+	uint32_t *start;
+
+	start = run->gate_start = calloc(t->gates + 2, sizeof(*run->gate_start));
+	run->gate_flows = calloc(t->flows + 1, sizeof(*run->gate_flows));
+	run->gate_left = calloc(t->gates + 1, sizeof(*run->gate_left));
+	if (!run->gate_start || !run->gate_flows || !run->gate_left)
+		return -ENOMEM;
+	memcpy(run->gate_left, t->needs, t->gates * sizeof(*t->needs));
+	for (uint32_t i = 0; i < t->flows; i++)
+		if (t->flow[i].gate != FLOW_NO_GATE)
+			start[t->flow[i].gate + 2]++;
+	for (uint32_t g = 2; g < t->gates + 2; g++)
+		start[g] += start[g - 1];
+	for (uint32_t i = 0; i < t->flows; i++) /* start[g + 1] runs from where g starts to where it ends */
+		if (t->flow[i].gate != FLOW_NO_GATE)
+			run->gate_flows[start[t->flow[i].gate + 1]++] = i;
+	return 0;
+}
+
+/* A start, a stop and an offer a flow, a drain a sink, the next sample and the end. */
 static int plan(struct run *run)
 {
 	const struct run_config *c = run->config;
-	int rc = timers_init(&run->timers, 3 * run->table->flows + 2);
+	int rc = timers_init(&run->timers, 4 * run->table->flows + 2);
 
 	if (!rc)
 		rc = timers_add(&run->timers,
 				(struct timer){ .at = c->t0_ns + c->duration_ns, .kind = TIMER_END });
 	if (!rc)
 		rc = timers_add(&run->timers, (struct timer){ .at = c->t0_ns, .kind = TIMER_SAMPLE });
-	for (uint32_t i = 0; !rc && i < run->table->flows; i++) {
-		const struct flow_spec *spec = &run->table->flow[i];
-
-		rc = timers_add(&run->timers, (struct timer){ c->t0_ns + spec->start_ns, TIMER_START, i });
-		if (!rc && spec->stop_ns)
-			rc = timers_add(&run->timers,
-					(struct timer){ c->t0_ns + spec->stop_ns, TIMER_STOP, i });
-	}
+	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
+		if (run->table->flow[i].gate == FLOW_NO_GATE)
+			rc = timers_add(&run->timers, (struct timer){ c->t0_ns + run->table->flow[i].start_ns,
+								      TIMER_START, i });
 	return rc;
 }
 
@@ -164,10 +188,17 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 {
 	int rc;
 
-	*run = (struct run){ .config = config, .table = table, .epoll = -1, .timer = -1, .payload = -1 };
+	*run = (struct run){ .config = config,
+			     .table = table,
+			     .entered = UINT32_MAX,
+			     .epoll = -1,
+			     .timer = -1,
+			     .payload = -1 };
 	run->samples.fd = -1;
 	run->log.fd = -1;
 	rc = allocate(run);
+	if (!rc)
+		rc = index_gates(run);
 	if (!rc)
 		rc = plan(run);
 	if (rc)
@@ -191,13 +222,26 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 
 /* --- the loop ---------------------------------------------------------------------------------------- */
 
-static int sample(struct run *run, int64_t at)
+/* Of every sink. */
+static int take_datagrams(struct run *run)
 {
-	const struct run_config *c = run->config;
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
-		rc = flow_sample(run, i, at);
+		if (run->table->flow[i].transport == FLOW_UDP && run->listeners[i] >= 0)
+			rc = udp_take(run, i);
+	return rc;
+}
+
+static int sample(struct run *run, int64_t at)
+{
+	const struct run_config *c = run->config;
+	int rc;
+
+	rc = take_datagrams(run);
+	for (uint32_t word = 0; !rc && word <= run->table->flows / 64; word++)
+		for (uint64_t bits = run->under_way[word]; !rc && bits; bits &= bits - 1)
+			rc = flow_sample(run, 64 * word + (uint32_t)__builtin_ctzll(bits), at);
 	if (!rc && at + c->sample_ns < c->t0_ns + c->duration_ns)
 		rc = timers_add(&run->timers,
 				(struct timer){ .at = at + c->sample_ns, .kind = TIMER_SAMPLE });
@@ -215,9 +259,11 @@ static int act(struct run *run, struct timer timer)
 	case TIMER_STOP:
 		return flow_stop(run, timer.flow, timer.at);
 	case TIMER_START:
-		return flow_start(run, timer.flow);
+		return flow_start(run, timer.flow, timer.at);
 	case TIMER_OFFER:
 		return flow_offer(run, timer.flow, timer.at);
+	case TIMER_DRAIN:
+		return udp_drain(run, timer.flow, timer.at);
 	}
 	return 0;
 }
@@ -313,6 +359,7 @@ static struct tgen_flow_record record_of(const struct run *run, uint32_t number)
 {
 	const struct flow *flow = &run->flows[number];
 	const struct flow_spec *spec = flow->spec;
+	bool is_timed = flow->status == TGEN_DONE && spec->transport == FLOW_TCP;
 
 	return (struct tgen_flow_record){
 		.flow = number,
@@ -320,6 +367,7 @@ static struct tgen_flow_record record_of(const struct run *run, uint32_t number)
 		.dst_port = spec->dst_port,
 		.status = flow->status,
 		.error = flow->error,
+		.due_ns = after_t0(run, flow->due_ns),
 		.start_ns = after_t0(run, flow->start_ns),
 		.established_ns = after_t0(run, flow->established_ns),
 		.end_ns = after_t0(run, flow->end_ns),
@@ -327,15 +375,16 @@ static struct tgen_flow_record record_of(const struct run *run, uint32_t number)
 		.sent_bytes = flow->sent,
 		.received_bytes = flow->received,
 		.retransmits = flow->retransmits,
-		.fct_ns = flow->status == TGEN_DONE ? flow->end_ns - flow->start_ns : -1,
+		.fct_ns = is_timed ? flow->end_ns - flow->start_ns : -1,
 	};
 }
 
 int run_finish(struct run *run)
 {
-	int rc = 0;
+	int rc;
 
 	/* All counts first: they belong to one instant. */
+	rc = take_datagrams(run);
 	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
 		rc = flow_settle(run, i);
 	if (rc)
@@ -391,6 +440,16 @@ void run_close(struct run *run)
 	close_all(run->namespaces, run->table->namespaces);
 	run->listeners = run->namespaces = NULL;
 	slots_free(&run->peers);
+	free(run->limits);
+	free(run->sinks);
+	free(run->under_way);
+	free(run->gate_start);
+	free(run->gate_flows);
+	free(run->gate_left);
+	run->limits = NULL;
+	run->sinks = NULL;
+	run->under_way = NULL;
+	run->gate_start = run->gate_flows = run->gate_left = NULL;
 	tgen_log_close(&run->log);
 	tgen_log_close(&run->samples);
 	activity_close(&run->activity);

@@ -2,8 +2,10 @@
 /*
  * A run of tgen: one process that holds both ends of every flow, one epoll loop, one timer.
  *
- *   tgen_setup.c   namespaces, listeners and senders, all open before the traffic starts
- *   tgen_flow.c    what one flow does at a time or an event
+ *   tgen_setup.c   namespaces and listeners, open before the traffic starts
+ *   tgen_flow.c    what one TCP flow does at a time or an event, and how any flow begins and ends
+ *   tgen_udp.c     the same for datagrams
+ *   tgen_pace.c    when an application with a rate has more to send
  *   tgen_run.c     the loop, the samples and the logs
  *
  * What shapes it: in the lab computing takes no virtual time, but a system call takes microseconds of wall
@@ -22,6 +24,7 @@
 #include "flow_csv.h"
 #include "tgen_activity.h"
 #include "tgen_log.h"
+#include "tgen_net.h"
 #include "tgen_timers.h"
 
 #define AHEAD_MIN   (32 << 10)  /* bytes that a sender's socket holds unsent */
@@ -42,9 +45,21 @@ struct flow {
 	bool closed; /* the sender has sent its FIN */
 	bool final_batch; /* SO_RCVLOWAT is what is left of the flow */
 	int ahead;
-	int64_t start_ns, established_ns, end_ns; /* CLOCK_MONOTONIC; -1: not yet */
+	int64_t due_ns;                           /* CLOCK_MONOTONIC; -1: its gate has not opened */
+	int64_t start_ns, established_ns, end_ns; /* likewise; -1: not yet */
 	uint64_t queued;                          /* payload that the sender's socket took */
 	uint64_t sent, received, retransmits;
+	struct pace {
+		uint64_t bytes;  /* that the application has produced */
+		int64_t next_ps; /* when it has more, after its first */
+		uint32_t draws;
+	} pace; /* of a flow whose gaps are random */
+};
+
+/* One UDP socket receives for all flows that have a listener in common. */
+struct sink {
+	uint64_t rate_bps; /* of the flows under way */
+	bool timed;        /* a TIMER_DRAIN is planned */
 };
 
 struct run_config {
@@ -54,19 +69,27 @@ struct run_config {
 	int out;            /* directory */
 	int signals;        /* a signalfd: when it is readable, the run is given up */
 	bool warm;
+	uint16_t warm_mask; /* bits of the ports that switches look at */
 };
 
 struct run {
 	const struct run_config *config;
 	const struct flow_table *table;
 	struct flow *flows;
-	int *namespaces, *listeners; /* listeners by flow_spec.listener; -1: none */
-	struct slots peers;          /* flows by the connection that their receiver sees */
+	int *namespaces, *listeners;       /* listeners by flow_spec.listener; -1: none */
+	struct net_limits *limits;         /* by namespace */
+	uint32_t entered;                  /* the namespace that the process is in; UINT32_MAX: its own */
+	struct sink *sinks;                /* by flow_spec.listener */
+	struct slots peers;                /* flows by the connection that their receiver sees */
+	uint32_t *gate_start, *gate_flows; /* the flows that wait at gate g: gate_flows[gate_start[g] ...] */
+	uint32_t *gate_left;               /* flows that have yet to end */
+	uint64_t *under_way;               /* one bit a flow */
+	uint32_t active;                   /* bits set in it */
 	struct activity activity;
 	struct timers timers;
 	struct tgen_log samples, log;
 	int epoll, timer, payload; /* payload: a file of zeros that takes no memory */
-	int ahead_max, batch;
+	long memory; /* that all sockets may fill with what is not sent, and again with what is not read */
 	int64_t now, armed;   /* 0: not read since the wake-up; not armed */
 	bool over, bad_input; /* the fault is in what the user gave */
 	char fault[256];
@@ -75,6 +98,8 @@ struct run {
 /* What an epoll event is about: kind << 32 | number. */
 enum watch { WATCH_TIMER, WATCH_SIGNAL, WATCH_LISTENER, WATCH_SENDER, WATCH_RECEIVER };
 int run_watch(struct run *run, int fd, uint32_t events, enum watch kind, uint32_t number);
+int run_enter(struct run *run, uint32_t ns);
+int run_share(const struct run *run, int max); /* bytes of run.memory for one flow of those under way */
 int run_fault(struct run *run, int rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int64_t run_now(struct run *run); /* read once a wake-up */
 int64_t clock_now(void);
@@ -87,19 +112,34 @@ void run_close(struct run *run); /* fine after a failed open, and twice */
 int setup_sockets(struct run *run);
 int setup_warm(struct run *run);
 
-int flow_start(struct run *run, uint32_t number);
+int flow_start(struct run *run, uint32_t number, int64_t at);
 int flow_stop(struct run *run, uint32_t number, int64_t at);
 int flow_offer(struct run *run, uint32_t number, int64_t at);
 int flow_index_peers(struct run *run);
+uint32_t flow_of_peer(const struct run *run, uint32_t listener, struct net_end peer); /* or SLOT_EMPTY */
 int flow_accept(struct run *run, uint32_t listener);
 int flow_on_sender(struct run *run, uint32_t number, uint32_t events);
 int flow_on_receiver(struct run *run, uint32_t number, uint32_t events);
 int flow_sample(struct run *run, uint32_t number, int64_t at);
 int flow_settle(struct run *run, uint32_t number); /* the run is over: take the last counts */
+int flow_end(struct run *run, uint32_t number, enum tgen_status status, int64_t at);
+int flow_fail(struct run *run, uint32_t number, int error);
 
-/* Payload that an application with rate_bps has produced after `elapsed` ns, in whole chunks, and when it has
- * more. */
+int udp_start(struct run *run, uint32_t number);
+int udp_offer(struct run *run, uint32_t number, int64_t at);
+int udp_on_sender(struct run *run, uint32_t number, uint32_t events);
+void udp_leave(struct run *run, uint32_t number); /* the flow is over for its sink */
+int udp_drain(struct run *run, uint32_t listener, int64_t at);
+int udp_take(struct run *run, uint32_t listener); /* counts what has arrived */
+
+/*
+ * Payload that an application has produced `elapsed` ns after its first byte, in whole chunks (of a datagram
+ * each, or of full segments), and when it has more than what was `queued`.
+ */
+uint64_t pace_offered(const struct run *run, struct flow *flow, int64_t elapsed);
+int64_t pace_next(const struct flow *flow);
 uint64_t offered_bytes(const struct flow_spec *spec, int64_t elapsed);
 int64_t offered_next(const struct flow_spec *spec, uint64_t queued);
+int64_t gap_ps(const struct flow_spec *spec, uint64_t random);
 
 #endif

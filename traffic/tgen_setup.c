@@ -1,45 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "tgen_net.h"
 #include "tgen_run.h"
 #include "tgen_warm.h"
 
 #define MEMORY_FALLBACK (64 << 20) /* where tcp_mem cannot be read: not in the first network namespace */
 #define WARM_BURST      16         /* frames after which a switch gets a moment to take them */
 
-static int clamp(long value, int min, int max)
-{
-	return value < min ? min : value > max ? max : (int)value;
-}
-
-/* All sockets together stay below memory pressure: a quarter of the room for what is not sent, a quarter for
- * what is not read. */
+/*
+ * All sockets together stay below memory pressure: a quarter of the room for what is not sent, a quarter for
+ * what is not read, shared by the flows under way when one of them asks.
+ */
 static void share_memory(struct run *run)
 {
-	long memory = net_tcp_memory(), share;
+	long memory = net_tcp_memory();
 
-	if (memory <= 0)
-		memory = MEMORY_FALLBACK;
-	share = memory / 4 / (run->table->flows ? run->table->flows : 1);
-	run->ahead_max = clamp(share, ROOM_MIN, AHEAD_MAX);
-	run->batch = clamp(share, ROOM_MIN, BATCH_MAX);
+	run->memory = (memory > 0 ? memory : MEMORY_FALLBACK) / 4;
 }
 
+int run_share(const struct run *run, int max)
+{
+	long share = run->memory / (run->active ? run->active : 1);
+
+	return share < ROOM_MIN ? ROOM_MIN : share > max ? max : (int)share;
+}
+
+static rlim_t most_files(void)
+{
+	FILE *f = fopen("/proc/sys/fs/nr_open", "re");
+	unsigned long long most = 1 << 20; /* the kernel's default */
+
+	if (f) {
+		if (fscanf(f, "%llu", &most) != 1)
+			most = 1 << 20;
+		fclose(f);
+	}
+	return most;
+}
+
+/* Two a flow would be needed if all were under way at once; beyond what the kernel allows, they may not be.
+ */
 static int raise_files(struct run *run)
 {
-	rlim_t need = 2 * (rlim_t)run->table->flows + run->table->namespaces + 64;
+	rlim_t need = 2 * (rlim_t)run->table->flows + run->table->namespaces + 64, most = most_files();
 	struct rlimit limit;
 
 	for (uint32_t i = 0; i < run->table->flows; i++)
 		need += run->table->flow[i].listener == i;
+	need = need < most ? need : most;
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return run_fault(run, -errno, "getrlimit RLIMIT_NOFILE");
 	if (limit.rlim_cur >= need)
@@ -49,7 +67,7 @@ static int raise_files(struct run *run)
 		limit.rlim_max = need;
 	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return run_fault(run, -errno,
-				 "raise RLIMIT_NOFILE to %llu (raise fs.nr_open, or run fewer flows)",
+				 "raise RLIMIT_NOFILE to %llu (root's rights are needed, or fewer flows)",
 				 (unsigned long long)need);
 	return 0;
 }
@@ -64,11 +82,14 @@ static int open_namespaces(struct run *run)
 	return 0;
 }
 
-static int enter(struct run *run, uint32_t ns)
+int run_enter(struct run *run, uint32_t ns)
 {
+	if (run->entered == ns)
+		return 0;
 	if (setns(run->namespaces[ns], CLONE_NEWNET) < 0)
 		return run_fault(run, -errno, "enter network namespace %s (root's rights are needed)",
 				 run->table->ns[ns]);
+	run->entered = ns;
 	return 0;
 }
 
@@ -84,57 +105,70 @@ static int socket_fault(struct run *run, int rc, uint32_t number, const char *en
 	return run_fault(run, rc, "flow %u: %s: %s", number, end, step);
 }
 
-static int open_listener(struct run *run, uint32_t number, const struct net_limits *limits)
+static int open_listener(struct run *run, uint32_t number)
 {
 	const struct flow_spec *spec = &run->table->flow[number];
+	const struct net_limits *limits = &run->limits[spec->dst_ns];
+	struct net_end at = { spec->dst_addr, spec->dst_port };
 	const char *step;
 	int fd;
 
-	fd = net_listen((struct net_end){ spec->dst_addr, spec->dst_port }, spec->cc, limits, run->batch,
-			&step);
+	fd = spec->transport == FLOW_UDP ? net_sink(at, limits, &step)
+					 : net_listen(at, spec->cc, limits, run_share(run, BATCH_MAX), &step);
 	if (fd < 0)
 		return socket_fault(run, fd, number, "receiver", step);
 	run->listeners[number] = fd;
-	return run_watch(run, fd, EPOLLIN, WATCH_LISTENER, number);
+	return spec->transport == FLOW_UDP ? 0 : run_watch(run, fd, EPOLLIN, WATCH_LISTENER, number);
 }
 
-static int open_sender(struct run *run, uint32_t number, const struct net_limits *limits)
+/* Senders are opened when they start; what would go wrong then for all of a host shows now. */
+static int try_sender(struct run *run, uint32_t number)
 {
 	const struct flow_spec *spec = &run->table->flow[number];
-	struct flow *flow = &run->flows[number];
+	struct net_end from = { spec->src_addr, spec->src_port }, to = { spec->dst_addr, spec->dst_port };
 	const char *step;
 	int fd;
 
-	flow->ahead = run->ahead_max < AHEAD_FIRST ? run->ahead_max : AHEAD_FIRST;
-	fd = net_sender((struct net_end){ spec->src_addr, spec->src_port }, spec->cc, limits, flow->ahead,
-			&step);
+	fd = spec->transport == FLOW_UDP
+		     ? net_datagrams(from, to, &step)
+		     : net_sender(from, spec->cc, &run->limits[spec->src_ns], AHEAD_FIRST, &step);
 	if (fd < 0)
 		return socket_fault(run, fd, number, "sender", step);
-	flow->sender = fd;
+	close(fd);
 	return 0;
 }
 
-static int open_sockets_of(struct run *run, uint32_t ns)
+static int enter_and_learn(struct run *run, uint32_t ns)
+{
+	int rc = run_enter(run, ns);
+
+	if (rc || run->limits[ns].rcvbuf)
+		return rc;
+	rc = net_limits_read(&run->limits[ns]);
+	return rc ? run_fault(run, rc, "read tcp_wmem and tcp_rmem of %s", run->table->ns[ns]) : 0;
+}
+
+static int open_sockets(struct run *run)
 {
 	const struct flow_table *t = run->table;
-	struct net_limits limits;
-	int rc;
+	bool *tried = calloc(t->namespaces + 1, sizeof(*tried));
+	int rc = tried ? 0 : run_fault(run, -ENOMEM, "allocate");
 
-	rc = enter(run, ns);
-	if (rc)
-		return rc;
-	rc = net_limits_read(&limits);
-	if (rc)
-		return run_fault(run, rc, "read tcp_wmem and tcp_rmem of %s", t->ns[ns]);
-	for (uint32_t i = 0; i < t->flows; i++) {
-		if (t->flow[i].dst_ns == ns && t->flow[i].listener == i)
-			rc = open_listener(run, i, &limits);
-		if (!rc && t->flow[i].src_ns == ns)
-			rc = open_sender(run, i, &limits);
-		if (rc)
-			return rc;
+	for (uint32_t i = 0; !rc && i < t->flows; i++) {
+		if (t->flow[i].listener == i) {
+			rc = enter_and_learn(run, t->flow[i].dst_ns);
+			if (!rc)
+				rc = open_listener(run, i);
+		}
+		if (!rc && !tried[t->flow[i].src_ns]) {
+			tried[t->flow[i].src_ns] = true;
+			rc = enter_and_learn(run, t->flow[i].src_ns);
+			if (!rc)
+				rc = try_sender(run, i);
+		}
 	}
-	return 0;
+	free(tried);
+	return rc;
 }
 
 int setup_sockets(struct run *run)
@@ -145,10 +179,15 @@ int setup_sockets(struct run *run)
 	rc = raise_files(run);
 	if (!rc)
 		rc = open_namespaces(run);
-	for (uint32_t ns = 0; !rc && ns < run->table->namespaces; ns++)
-		rc = open_sockets_of(run, ns);
-	return rc;
+	return rc ? rc : open_sockets(run);
 }
+
+/* --- warming ----------------------------------------------------------------------------------------- */
+
+struct frame {
+	uint32_t ns, flow;
+	bool forward;
+};
 
 static void pause_ns(long ns)
 {
@@ -157,58 +196,137 @@ static void pause_ns(long ns)
 	nanosleep(&moment, NULL);
 }
 
-static int warm_one(struct run *run, const struct warm_host *host, uint32_t number, bool forward)
+static int compare_frames(const void *a, const void *b)
+{
+	const struct frame *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	if (x->flow != y->flow)
+		return x->flow < y->flow ? -1 : 1;
+	return y->forward - x->forward;
+}
+
+static int same_route(const void *context, uint32_t element, const void *key)
+{
+	const struct run *run = context;
+	const struct flow_spec *a = &run->table->flow[element], *b = key;
+	uint16_t mask = run->config->warm_mask;
+
+	return a->transport == b->transport && a->src_addr == b->src_addr && a->dst_addr == b->dst_addr &&
+	       ((a->src_port ^ b->src_port) & mask) == 0 && ((a->dst_port ^ b->dst_port) & mask) == 0;
+}
+
+/* One flow of those that switches cannot tell apart: their ports differ outside the mask alone. */
+static bool is_first_of_route(const struct run *run, struct slots *routes, uint32_t number)
 {
 	const struct flow_spec *spec = &run->table->flow[number];
+	uint16_t mask = run->config->warm_mask;
+	uint32_t key[] = { spec->src_addr, spec->dst_addr, spec->src_port & mask, spec->dst_port & mask,
+			   spec->transport };
+	uint32_t *slot = slots_find(routes, hash_bytes(0, key, sizeof(key)), same_route, run, spec);
+
+	if (*slot != SLOT_EMPTY)
+		return false;
+	*slot = number;
+	return true;
+}
+
+/* Forward and back, in the order of the namespaces that they start from. Datagrams are answered by nobody. */
+static int list_frames(const struct run *run, struct frame **frames, uint32_t *count)
+{
+	const struct flow_table *t = run->table;
+	struct slots routes;
+	int rc;
+
+	*count = 0;
+	*frames = calloc(2 * (size_t)t->flows + 1, sizeof(**frames));
+	rc = slots_init(&routes, t->flows);
+	if (!*frames)
+		rc = -ENOMEM;
+	for (uint32_t i = 0; !rc && i < t->flows; i++) {
+		if (!is_first_of_route(run, &routes, i))
+			continue;
+		(*frames)[(*count)++] = (struct frame){ t->flow[i].src_ns, i, true };
+		if (t->flow[i].transport == FLOW_TCP)
+			(*frames)[(*count)++] = (struct frame){ t->flow[i].dst_ns, i, false };
+	}
+	slots_free(&routes);
+	qsort(*frames, *count, sizeof(**frames), compare_frames);
+	return rc;
+}
+
+/* A sink drops what has a wrong checksum when it is asked. */
+static int take_warm_frames(struct run *run)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
+		if (run->table->flow[i].transport == FLOW_UDP && run->listeners[i] >= 0)
+			rc = udp_take(run, i);
+	return rc;
+}
+
+static int warm_one(struct run *run, const struct warm_host *host, const struct frame *frame)
+{
+	const struct flow_spec *spec = &run->table->flow[frame->flow];
 	struct net_end src = { spec->src_addr, spec->src_port }, dst = { spec->dst_addr, spec->dst_port };
+	int protocol = spec->transport == FLOW_UDP ? IPPROTO_UDP : IPPROTO_TCP;
 	const char *step;
 	int rc;
 
-	rc = forward ? warm_send(host, src, dst, &step) : warm_send(host, dst, src, &step);
+	rc = frame->forward ? warm_send(host, protocol, src, dst, &step)
+			    : warm_send(host, protocol, dst, src, &step);
 	if (rc)
-		return run_fault(run, rc, "flow %u: --warm %s: %s", number, forward ? "forward" : "backward",
-				 step);
+		return run_fault(run, rc, "flow %u: --warm %s: %s", frame->flow,
+				 frame->forward ? "forward" : "backward", step);
 	return 0;
 }
 
-/* `sent` counts over all namespaces: this process is real-time, and the switches run only while it sleeps. */
-static int warm_from(struct run *run, uint32_t ns, struct warm_host *host, unsigned *sent)
+/*
+ * The frames from `first` on that start in its namespace; answers how many, or -errno. Bursts are counted
+ * over all namespaces: this process is real-time, and the switches run only while it sleeps.
+ */
+static int warm_from(struct run *run, const struct frame *all, uint32_t first, uint32_t count)
 {
-	const struct flow_table *t = run->table;
+	const struct frame *frames = all + first;
+	struct warm_host host = { .fd = -1 };
+	uint32_t sent = 0;
 	const char *step;
 	int rc;
 
-	rc = warm_open(host, &step);
-	if (rc)
-		return run_fault(run, rc, "--warm in %s: %s", t->ns[ns], step);
-	for (uint32_t i = 0; !rc && i < t->flows; i++) {
-		if (t->flow[i].src_ns == ns)
-			rc = warm_one(run, host, i, true);
-		if (!rc && t->flow[i].dst_ns == ns)
-			rc = warm_one(run, host, i, false);
-		*sent += (t->flow[i].src_ns == ns) + (t->flow[i].dst_ns == ns);
-		if (*sent >= WARM_BURST) {
-			pause_ns(1000000);
-			*sent = 0;
-		}
+	rc = run_enter(run, frames[0].ns);
+	if (!rc) {
+		rc = warm_open(&host, &step);
+		if (rc)
+			run_fault(run, rc, "--warm in %s: %s", run->table->ns[frames[0].ns], step);
 	}
-	return rc;
+	while (!rc && first + sent < count && frames[sent].ns == frames[0].ns) {
+		rc = warm_one(run, &host, &frames[sent]);
+		if ((first + ++sent) % WARM_BURST == 0)
+			pause_ns(1000000);
+	}
+	warm_close(&host);
+	return rc ? rc : (int)sent;
 }
 
 int setup_warm(struct run *run)
 {
-	unsigned sent = 0;
-	int rc = 0;
+	struct frame *frames;
+	uint32_t count;
+	int rc;
 
-	for (uint32_t ns = 0; !rc && ns < run->table->namespaces; ns++) {
-		struct warm_host host = { .fd = -1 };
+	rc = list_frames(run, &frames, &count);
+	if (rc)
+		run_fault(run, rc, "--warm: allocate");
+	for (uint32_t done = 0; !rc && done < count;) {
+		int sent = warm_from(run, frames, done, count);
 
-		rc = enter(run, ns);
-		if (!rc)
-			rc = warm_from(run, ns, &host, &sent);
-		warm_close(&host);
+		rc = sent < 0 ? sent : 0;
+		done += sent > 0 ? (uint32_t)sent : 0;
 	}
+	free(frames);
 	if (!rc)
 		pause_ns(100000000);
-	return rc;
+	return rc ? rc : take_warm_frames(run);
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* At one instant the samples are taken first: they show what was before it. */
-enum timer_kind { TIMER_END, TIMER_SAMPLE, TIMER_STOP, TIMER_START, TIMER_OFFER };
+enum timer_kind { TIMER_END, TIMER_SAMPLE, TIMER_STOP, TIMER_START, TIMER_OFFER, TIMER_DRAIN };
 
 struct timer {
 	int64_t at; /* CLOCK_MONOTONIC */

@@ -39,28 +39,34 @@ static void put16(uint8_t *at, uint16_t value)
 }
 
 void warm_frame(uint8_t frame[WARM_FRAME_LEN], const uint8_t src_mac[6], const uint8_t dst_mac[6],
-		struct net_end src, struct net_end dst)
+		int protocol, struct net_end src, struct net_end dst)
 {
-	uint8_t *ip = frame + 14, *tcp = ip + 20;
+	uint8_t *ip = frame + 14, *l4 = ip + 20;
+	uint16_t len = protocol == IPPROTO_UDP ? 8 : 20, sum;
 
 	memset(frame, 0, WARM_FRAME_LEN);
 	memcpy(frame, dst_mac, 6);
 	memcpy(frame + 6, src_mac, 6);
 	put16(frame + 12, ETHERTYPE_IP);
 	ip[0] = 0x45;
-	put16(ip + 2, 40);
+	put16(ip + 2, 20 + len);
 	put16(ip + 6, 0x4000); /* don't fragment */
 	ip[8] = 64;
-	ip[9] = IPPROTO_TCP;
+	ip[9] = (uint8_t)protocol;
 	memcpy(ip + 12, &src.addr, 4);
 	memcpy(ip + 16, &dst.addr, 4);
 	put16(ip + 10, fold(sum16(0, ip, 20)));
-	put16(tcp, src.port);
-	put16(tcp + 2, dst.port);
-	tcp[12] = 5 << 4;
-	tcp[13] = 0x10; /* ACK */
+	put16(l4, src.port);
+	put16(l4 + 2, dst.port);
+	if (protocol == IPPROTO_UDP) {
+		put16(l4 + 4, len);
+	} else {
+		l4[12] = 5 << 4;
+		l4[13] = 0x10; /* ACK */
+	}
 	/* Wrong by one bit in each byte, which one's complement cannot mistake for the right sum. */
-	put16(tcp + 16, fold(sum16(sum16(IPPROTO_TCP + 20, ip + 12, 8), tcp, 20)) ^ 0x0101);
+	sum = fold(sum16(sum16((uint32_t)protocol + len, ip + 12, 8), l4, len)) ^ 0x0101;
+	put16(l4 + (protocol == IPPROTO_UDP ? 6 : 16), sum ? sum : 0x1010); /* 0: a datagram without one */
 }
 
 int warm_open(struct warm_host *host, const char **step)
@@ -125,7 +131,8 @@ static int send_frame(int fd, const uint8_t frame[WARM_FRAME_LEN], const struct 
 	return -ENOBUFS;
 }
 
-int warm_send(const struct warm_host *host, struct net_end src, struct net_end dst, const char **step)
+int warm_send(const struct warm_host *host, int protocol, struct net_end src, struct net_end dst,
+	      const char **step)
 {
 	const struct sockaddr_ll *link;
 	const struct ifaddrs *owner;
@@ -143,7 +150,7 @@ int warm_send(const struct warm_host *host, struct net_end src, struct net_end d
 	if (neighbour_of(host, dst.addr, owner->ifa_name, peer))
 		return -EHOSTUNREACH;
 	*step = "send a frame";
-	warm_frame(frame, link->sll_addr, peer, src, dst);
+	warm_frame(frame, link->sll_addr, peer, protocol, src, dst);
 	return send_frame(host->fd, frame, link);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames that make a switch such as Open vSwitch set up its flows before the traffic starts: a TCP segment of
- * each flow (ACK, no payload) whose checksum is wrong, so that it crosses the network and the receiving host
- * drops it. Everything happens in the network namespace that the process is in. All answer 0 or -errno, *step
- * says at what.
+ * Frames that make a switch such as Open vSwitch set up its flows before the traffic starts: a TCP segment
+ * (ACK, no payload) or an empty UDP datagram of each flow whose checksum is wrong, so that it crosses the
+ * network and the receiving host drops it. Everything happens in the network namespace that the process is
+ * in. All answer 0 or -errno, *step says at what.
  */
 #ifndef TGEN_WARM_H
 #define TGEN_WARM_H
@@ -21,9 +21,10 @@ struct warm_host {
 };
 
 void warm_frame(uint8_t frame[WARM_FRAME_LEN], const uint8_t src_mac[6], const uint8_t dst_mac[6],
-		struct net_end src, struct net_end dst);
+		int protocol, struct net_end src, struct net_end dst);
 int warm_open(struct warm_host *host, const char **step);
-int warm_send(const struct warm_host *host, struct net_end src, struct net_end dst, const char **step);
+int warm_send(const struct warm_host *host, int protocol, struct net_end src, struct net_end dst,
+	      const char **step);
 void warm_close(struct warm_host *host);
 
 #endif

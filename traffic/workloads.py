@@ -14,7 +14,8 @@ from pathlib import Path
 from dc_gym.errors import WorkloadError
 from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import Graph
-from dc_gym.traffic.matrix import FlowRequest, read_matrix
+from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.matrix import read_matrix
 
 DEFAULT_PORT = 5001  # iperf's
 HOTSPOT_FILE = Path(__file__).parent / "matrices" / "hotspot.csv"
@@ -33,6 +34,8 @@ class WorkloadParams:
     start_ns: int = 0
     stop_ns: int | None = None  # None: the duration
     jitter_ns: int = 0
+    transport: str = "tcp"
+    gaps: str = "exact"  # of a flow with a rate
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -118,13 +121,18 @@ def _timed(flow: FlowRequest, params: WorkloadParams, duration_ns: int, jitter_n
     A flow without a size always stops.
     """
     size_bytes = flow.size_bytes or params.size_bytes
-    stop_ns = flow.stop_ns + params.start_ns if flow.stop_ns else 0
+    stop_ns = flow.stop_ns + params.start_ns if flow.stop_ns else params.stop_ns or 0
     if not stop_ns and not size_bytes:
-        stop_ns = duration_ns if params.stop_ns is None else params.stop_ns
-        if stop_ns == 0:
-            raise WorkloadError("workload.stop: value 0 leaves no time to send; stop after workload.start, or give workload.size")
-    start_ns = flow.start_ns + params.start_ns + jitter_ns
-    return replace(flow, start_ns=start_ns, stop_ns=stop_ns, size_bytes=size_bytes, rate_bps=flow.rate_bps or params.rate_bps)
+        stop_ns = duration_ns
+    return replace(
+        flow,
+        start_ns=flow.start_ns + params.start_ns + jitter_ns,
+        stop_ns=stop_ns,
+        size_bytes=size_bytes,
+        rate_bps=flow.rate_bps or params.rate_bps,
+        transport=params.transport,
+        gaps=params.gaps,
+    )
 
 
 def _jitter_ns(bound_ns: int, seed: int, row: int) -> int:

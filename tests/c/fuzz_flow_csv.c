@@ -27,7 +27,11 @@ static void check_table(const struct flow_table *t)
 		require(f->listener <= i && strcmp(t->flow[f->listener].cc, f->cc) == 0);
 		require(f->src_port && f->dst_port && f->cc[0]);
 		require(f->path_start <= t->nrows && f->path_len <= t->nrows - f->path_start);
-		require(!f->stop_ns || f->stop_ns > f->start_ns);
+		require(!f->stop_ns || f->stop_ns > f->start_ns || f->gate != FLOW_NO_GATE);
+		require(f->gate == FLOW_NO_GATE || (f->gate < t->gates && t->needs[f->gate]));
+		require(f->opens_start <= t->nopens && f->opens_len <= t->nopens - f->opens_start);
+		require(f->transport < NR_TRANSPORTS && f->gaps < NR_GAPS);
+		require(f->transport != FLOW_UDP || f->rate_bps);
 	}
 }
 

@@ -16,7 +16,7 @@
 #include "flow_csv.h"
 
 #define HEADER FLOW_CSV_HEADER "\n"
-#define ROW0   "0,/run/netns/h1,/run/netns/h2,10.0.0.1,10.0.0.2,1000,5001,dctcp,0,0,0,0,0;3\n"
+#define ROW0   "0,tcp,/run/netns/h1,/run/netns/h2,10.0.0.1,10.0.0.2,1000,5001,dctcp,,,0,0,0,0,0,exact,0;3\n"
 
 static int parse(const char *text, struct flow_table *table, struct flow_csv_error *error)
 {
@@ -37,8 +37,8 @@ static void takes_two_flows(void **state)
 	struct flow_table t;
 
 	(void)state;
-	assert_int_equal(parse(HEADER ROW0
-			       "1,/run/netns/h3,/run/netns/h2,10.0.0.3,10.0.0.2,1000,5001,dctcp,5,9,100,8,\n",
+	assert_int_equal(parse(HEADER ROW0 "1,tcp,/run/netns/h3,/run/netns/"
+					   "h2,10.0.0.3,10.0.0.2,1000,5001,dctcp,,,5,9,7,100,8,uniform,\n",
 			       &t, &error),
 			 0);
 	assert_int_equal(t.flows, 2);
@@ -53,9 +53,36 @@ static void takes_two_flows(void **state)
 	assert_int_equal(t.flow[1].listener, 0);
 	assert_int_equal(t.flow[1].start_ns, 5);
 	assert_int_equal(t.flow[1].stop_ns, 9);
+	assert_int_equal(t.flow[1].length_ns, 7);
+	assert_int_equal(t.flow[1].gaps, GAPS_UNIFORM);
+	assert_int_equal(t.flow[1].gate, FLOW_NO_GATE);
 	assert_int_equal(t.flow[1].size_bytes, 100);
 	assert_int_equal(t.flow[1].rate_bps, 8);
 	assert_int_equal(t.flow[1].path_len, 0);
+	flow_table_free(&t);
+}
+
+static void takes_gates(void **state)
+{
+	struct flow_csv_error error;
+	struct flow_table t;
+
+	(void)state;
+	assert_int_equal(parse(HEADER
+			       "0,udp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,,0;2,0,0,0,0,9,exponential,\n"
+			       "1,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,2,0,5,3,0,1,0,exact,\n"
+			       "2,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,2,2,cubic,0,,0,0,0,1,0,exact,\n",
+			       &t, &error),
+			 0);
+	assert_int_equal(t.gates, 3);
+	assert_int_equal(t.needs[0], 2);
+	assert_int_equal(t.needs[1], 0);
+	assert_int_equal(t.needs[2], 1);
+	assert_int_equal(t.flow[0].opens_len, 2);
+	assert_int_equal(t.opens[t.flow[0].opens_start + 1], 2);
+	assert_int_equal(t.flow[1].gate, 2);
+	assert_int_equal(t.flow[1].listener, 1); /* tcp and udp listen apart */
+	assert_int_equal(t.flow[2].listener, 1);
 	flow_table_free(&t);
 }
 
@@ -77,22 +104,23 @@ struct refusal {
 };
 
 #define WITH(src, dst, sport, dport, cc, start, stop, size, rate, path)                                      \
-	HEADER "0,/n/a,/n/b," src "," dst "," sport "," dport "," cc "," start "," stop "," size "," rate    \
-	       "," path "\n"
+	HEADER "0,tcp,/n/a,/n/b," src "," dst "," sport "," dport "," cc ",,," start "," stop ",0," size     \
+	       "," rate ",exact," path "\n"
 
 static const struct refusal refusals[] = {
 	{ "", 1, "", "", "empty" },
 	{ "flow,src\n", 1, "", "flow,src", "not the header" },
 	{ FLOW_CSV_HEADER "\r\n", 1, "", NULL, "CR LF" },
-	{ HEADER "\n", 2, "", "", "1 cells instead of 13" },
-	{ HEADER "0,1,2\n", 2, "", "0,1,2", "3 cells instead of 13" },
-	{ HEADER "0,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,0,0,0,0,,\n", 2, "", NULL, "14 cells" },
-	{ HEADER "0,/n/a", 2, "", "0,/n/a", "no newline" },
-	{ HEADER "1,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,0,0,0,0,\n", 2, "flow", "1", "next number" },
+	{ HEADER "\n", 2, "", "", "1 cells instead of 18" },
+	{ HEADER "0,1,2\n", 2, "", "0,1,2", "3 cells instead of 18" },
+	{ HEADER "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,,,0,0,0,0,0,exact,,\n", 2, "", NULL, "19 cells" },
+	{ HEADER "0,tcp", 2, "", "0,tcp", "no newline" },
+	{ HEADER "1,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,,,0,0,0,0,0,exact,\n", 2, "flow", "1",
+	  "next number" },
 	{ HEADER ROW0 ROW0, 3, "flow", "0", "next number" },
-	{ HEADER "0,h1,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,0,0,0,0,\n", 2, "src_ns", "h1",
+	{ HEADER "0,tcp,h1,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,,,0,0,0,0,0,exact,\n", 2, "src_ns", "h1",
 	  "path of a network namespace" },
-	{ HEADER "0,/n/a,,1.1.1.1,1.1.1.2,1,2,cubic,0,0,0,0,\n", 2, "dst_ns", "",
+	{ HEADER "0,tcp,/n/a,,1.1.1.1,1.1.1.2,1,2,cubic,,,0,0,0,0,0,exact,\n", 2, "dst_ns", "",
 	  "path of a network namespace" },
 	{ WITH("1.1.1", "1.1.1.2", "1", "2", "cubic", "0", "0", "0", "0", ""), 2, "src_addr", "1.1.1",
 	  "IPv4" },
@@ -121,17 +149,34 @@ static const struct refusal refusals[] = {
 	  "rate_bps", NULL, "integer" },
 	{ WITH("1.1.1.1", "1.1.1.2", "1", "2", "cubic", "0", "0", "0", " 1", ""), 2, "rate_bps", " 1",
 	  "integer" },
-	{ WITH("1.1.1.1", "1.1.1.2", "1", "2", "cubic", "0", "0", "0", "0", "1;"), 2, "path", "", "row" },
+	{ WITH("1.1.1.1", "1.1.1.2", "1", "2", "cubic", "0", "0", "0", "0", "1;"), 2, "path", "", "number" },
 	{ WITH("1.1.1.1", "1.1.1.2", "1", "2", "cubic", "0", "0", "0", "0", "65536"), 2, "path", "65536",
-	  "row" },
+	  "number from 0 to 65535" },
 	{ WITH("1.1.1.1", "1.1.1.2", "1", "2", "cubic", "0", "0", "0", "0", "1;2;1"), 2, "path", "1",
 	  "twice" },
-	{ HEADER ROW0 "1,/run/netns/h1,/run/netns/h9,10.0.0.9,10.0.0.2,1000,5001,dctcp,0,0,0,0,\n", 3,
-	  "src_port", "1000", "line 2 has the same src_ns" },
-	{ HEADER ROW0 "1,/run/netns/h9,/run/netns/h2,10.0.0.1,10.0.0.2,1000,5001,dctcp,0,0,0,0,\n", 3,
-	  "src_addr", "10.0.0.1", "line 2 has the same source" },
-	{ HEADER ROW0 "1,/run/netns/h1,/run/netns/h2,10.0.0.1,10.0.0.2,1001,5001,reno,0,0,0,0,\n", 3, "cc",
-	  "reno", "with another cc" },
+	{ HEADER "0,sctp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,,,0,0,0,0,0,exact,\n", 2, "transport", "sctp",
+	  "transport" },
+	{ HEADER "0,udp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,,,0,0,0,0,0,exact,\n", 2, "rate_bps", "0",
+	  "udp needs" },
+	{ HEADER "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,,,0,0,0,0,0,poisson,\n", 2, "gaps", "poisson",
+	  "pattern" },
+	{ HEADER "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,0,1,0,0,0,0,0,exact,\n", 2, "gate", "0",
+	  "no flow opens" },
+	{ HEADER "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,7,1,0,0,0,0,0,exact,\n", 2, "gate", "7",
+	  "no flow opens" },
+	{ HEADER "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,1048576,,0,0,0,0,0,exact,\n", 2, "gate",
+	  "1048576", "1048575" },
+	{ HEADER "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,2,cubic,,3;3,0,0,0,0,0,exact,\n", 2, "opens", "3",
+	  "twice" },
+	{ HEADER ROW0
+	  "1,tcp,/run/netns/h1,/run/netns/h9,10.0.0.9,10.0.0.2,1000,5001,dctcp,,,0,0,0,0,0,exact,\n",
+	  3, "src_port", "1000", "line 2 has the same src_ns" },
+	{ HEADER ROW0
+	  "1,tcp,/run/netns/h9,/run/netns/h2,10.0.0.1,10.0.0.2,1000,5001,dctcp,,,0,0,0,0,0,exact,\n",
+	  3, "src_addr", "10.0.0.1", "line 2 has the same source" },
+	{ HEADER ROW0
+	  "1,tcp,/run/netns/h1,/run/netns/h2,10.0.0.1,10.0.0.2,1001,5001,reno,,,0,0,0,0,0,exact,\n",
+	  3, "cc", "reno", "with another cc" },
 };
 
 static void names_what_is_wrong(void **state)
@@ -184,9 +229,10 @@ static void scales(void **state)
 	(void)state;
 	len = (size_t)sprintf(text, HEADER);
 	for (unsigned i = 0; i < FLOWS; i++)
-		len += (size_t)snprintf(text + len, room - len,
-					"%u,/n/h%u,/n/r,10.0.%u.%u,10.9.0.1,%u,5001,cubic,0,0,1,0,%u\n", i,
-					i % 500, i % 500 / 250, 1 + i % 250, 1000 + i / 500, i % 64);
+		len += (size_t)snprintf(
+			text + len, room - len,
+			"%u,tcp,/n/h%u,/n/r,10.0.%u.%u,10.9.0.1,%u,5001,cubic,%u,%u,0,0,0,1,0,exact,%u\n", i,
+			i % 500, i % 500 / 250, 1 + i % 250, 1000 + i / 500, i, i, i % 64);
 	assert_int_equal(flow_csv_parse(text, len, &t, &error), 0);
 	assert_int_equal(t.flows, FLOWS);
 	assert_int_equal(t.namespaces, 501);
@@ -198,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_two_flows),
+		cmocka_unit_test(takes_gates),
 		cmocka_unit_test(takes_no_flows),
 		cmocka_unit_test(names_what_is_wrong),
 		cmocka_unit_test(refuses_nul_and_long_lines),

@@ -41,6 +41,18 @@ int64_t run_now(struct run *run)
 	return 0;
 }
 
+int run_enter(struct run *run, uint32_t ns)
+{
+	(void)run, (void)ns;
+	return 0;
+}
+
+int run_share(const struct run *run, int max)
+{
+	(void)run;
+	return max;
+}
+
 /* --- timers ------------------------------------------------------------------------------------------ */
 
 static void timers_come_in_order(void **state)
@@ -107,6 +119,69 @@ static void offers_everything_without_a_rate(void **state)
 	assert_true(offered_bytes(&endless, 0) == UINT64_MAX);
 }
 
+/* Mean and shape of the gaps: uniform has a variance of mean^2 / 3, exponential of mean^2. */
+static void gaps_have_their_distribution(void **state)
+{
+	enum { COUNT = 200000 };
+	const struct flow_spec uniform = { .transport = FLOW_UDP,
+					   .rate_bps = 11776000,
+					   .gaps = GAPS_UNIFORM };
+	struct flow_spec exponential = uniform;
+	const double mean = 1e9; /* ps: a datagram of 1472 bytes a millisecond */
+	double sums[2] = { 0 }, squares[2] = { 0 };
+	uint64_t random = 1, below = 0;
+
+	(void)state;
+	exponential.gaps = GAPS_EXPONENTIAL;
+	for (int i = 0; i < COUNT; i++) {
+		double gap[2];
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		gap[0] = (double)gap_ps(&uniform, random ^ random >> 32) / mean;
+		gap[1] = (double)gap_ps(&exponential, random ^ random >> 32) / mean;
+		assert_true(gap[0] >= 0 && gap[0] < 2 && gap[1] >= 0);
+		below += gap[1] < 0.5;
+		for (int k = 0; k < 2; k++) {
+			sums[k] += gap[k] / COUNT;
+			squares[k] += gap[k] * gap[k] / COUNT;
+		}
+	}
+	assert_true(sums[0] > 0.99 && sums[0] < 1.01 && sums[1] > 0.99 && sums[1] < 1.01);
+	assert_true(squares[0] > 1.31 && squares[0] < 1.36 && squares[1] > 1.95 && squares[1] < 2.05);
+	assert_true(below > 0.388 * COUNT && below < 0.399 * COUNT); /* 1 - exp(-0.5) */
+	assert_int_equal(gap_ps(&exponential, UINT64_MAX), 0);
+	assert_true(gap_ps(&exponential, 0) > 44 * mean && gap_ps(&exponential, 0) < 45 * mean);
+}
+
+/* Random gaps keep the rate, never run ahead of themselves, and follow from seed and flow alone. */
+static void random_gaps_keep_the_rate(void **state)
+{
+	const struct flow_spec spec = { .transport = FLOW_UDP,
+					.rate_bps = 11776000,
+					.gaps = GAPS_EXPONENTIAL,
+					.size_bytes = 1472 * 50000 + 7 };
+	const struct run_config config = { .seed = 5 };
+	struct flow flows[2] = { { .spec = &spec }, { .spec = &spec } };
+	const struct run run = { .config = &config, .flows = flows };
+	uint64_t chunks = 0;
+
+	(void)state;
+	while (flows[0].queued < spec.size_bytes) {
+		int64_t next;
+
+		flows[0].queued = pace_offered(&run, &flows[0], chunks ? pace_next(&flows[0]) : 0);
+		next = pace_next(&flows[0]);
+		if (flows[0].queued < spec.size_bytes)
+			assert_int_equal(pace_offered(&run, &flows[0], next - 1), flows[0].queued);
+		chunks++;
+	}
+	assert_int_equal(flows[0].queued, spec.size_bytes);
+	assert_true(flows[0].pace.next_ps > 49000 * 1000000000LL &&
+		    flows[0].pace.next_ps < 51000 * 1000000000LL);
+	pace_offered(&run, &flows[1], 1000000000);
+	assert_true(flows[1].pace.bytes > 0 && flows[1].pace.next_ps != flows[0].pace.next_ps);
+}
+
 /* --- logs -------------------------------------------------------------------------------------------- */
 
 static void log_is_renamed_when_whole(void **state)
@@ -163,7 +238,13 @@ static void frame_has_a_right_ip_and_a_wrong_tcp_checksum(void **state)
 		struct net_end src = { inet_addr("10.0.0.1"), (uint16_t)port },
 			       dst = { inet_addr("10.0.255.254"), 5001 };
 
-		warm_frame(f, src_mac, dst_mac, src, dst);
+		warm_frame(f, src_mac, dst_mac, IPPROTO_UDP, src, dst);
+		assert_int_equal(f[23], 17);
+		assert_int_equal(f[39], 8);
+		assert_true(f[40] || f[41]); /* a datagram without a checksum would be right */
+		assert_int_equal(ones_sum(f + 14, 20, 0), 0xffff);
+		assert_int_not_equal(ones_sum(f + 34, 8, ones_sum(f + 26, 8, 17 + 8)), 0xffff);
+		warm_frame(f, src_mac, dst_mac, IPPROTO_TCP, src, dst);
 		assert_memory_equal(f, dst_mac, 6);
 		assert_memory_equal(f + 6, src_mac, 6);
 		assert_int_equal(f[34] << 8 | f[35], port);
@@ -256,6 +337,8 @@ int main(void)
 		cmocka_unit_test(timers_come_in_order),
 		cmocka_unit_test(offers_no_more_than_its_rate),
 		cmocka_unit_test(offers_everything_without_a_rate),
+		cmocka_unit_test(gaps_have_their_distribution),
+		cmocka_unit_test(random_gaps_keep_the_rate),
 		cmocka_unit_test(log_is_renamed_when_whole),
 		cmocka_unit_test(frame_has_a_right_ip_and_a_wrong_tcp_checksum),
 		cmocka_unit_test(activity_counts),

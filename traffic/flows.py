@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A flow that is asked for: what workloads make and the schedule turns into tgen's CSV (docs/protocols.md). Plain data.
+
+Times are ns, sizes payload bytes, rates bit/s of payload. A flow may wait at a *gate*, which opens when every flow that names
+it in `opens` has ended: repetitions, rounds and requests with answers are gates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dc_gym.errors import WorkloadError
+
+LARGEST_PORT = 65535
+LARGEST = 2**60  # ns, bytes and bit/s that tgen takes
+MOST_FLOWS = 2**20
+NO_GATE = -1
+TRANSPORTS = ("tcp", "udp")
+GAPS = ("exact", "uniform", "exponential")
+GROUPS = (
+    *("flow", "background", "query", "response", "short", "long", "read", "write", "replica"),
+    *("push", "pull", "ring"),
+)
+"""What a flow is for; metrics tell them apart. The order is part of the digest: new ones go to the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRequest:
+    """A flow that is asked for."""
+
+    src: str
+    dst: str
+    dst_port: int
+    start_ns: int = 0  # after t0, or after its gate opens
+    stop_ns: int = 0  # after t0; 0: no time limit
+    size_bytes: int = 0  # payload; 0: no limit
+    rate_bps: int = 0  # payload offered by the application; 0: no limit
+    length_ns: int = 0  # after its start; 0: no limit
+    gaps: str = "exact"  # between the chunks of a flow with a rate
+    transport: str = "tcp"
+    group: str = "flow"
+    rep: int = 0  # number of its repetition or round
+    gate: int = NO_GATE
+    opens: tuple[int, ...] = ()
+    spare: bool = False  # the tail of endless repetitions: left out of the results if it never starts
+
+    def __post_init__(self) -> None:
+        where = f"flow {self.src} to {self.dst}"
+        if self.src == self.dst:
+            raise WorkloadError(f"{where}: destination {self.dst!r} is the source; name two hosts")
+        if not 1 <= self.dst_port <= LARGEST_PORT:
+            raise WorkloadError(f"{where}: port {self.dst_port} is not in 1..{LARGEST_PORT}; choose one that is")
+        for name in ("start_ns", "stop_ns", "size_bytes", "rate_bps", "length_ns"):
+            if not 0 <= getattr(self, name) <= LARGEST:
+                raise WorkloadError(f"{where}: {name} {getattr(self, name)} is not in 0..{LARGEST}; give one that is")
+        if 0 < self.stop_ns <= self.start_ns and self.gate == NO_GATE:
+            raise WorkloadError(f"{where}: stop_ns {self.stop_ns} is not after start_ns {self.start_ns}; stop later")
+        for name, known in (("gaps", GAPS), ("transport", TRANSPORTS), ("group", GROUPS)):
+            if getattr(self, name) not in known:
+                raise WorkloadError(f"{where}: {name} {getattr(self, name)!r} is unknown; one of: {', '.join(known)}")
+        if self.transport == "udp" and not self.rate_bps:
+            raise WorkloadError(f"{where}: transport 'udp' needs a rate; give workload.rate")

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An application with a rate: it produces its payload chunk by chunk. Gaps between chunks are exact, uniform
+ * from nothing to twice the mean, or exponential; random ones follow from seed, flow and number of the chunk
+ * alone, and from integers alone: a logarithm of the C library may differ in its last bit from CPU to CPU.
+ */
+#include "tgen_run.h"
+
+#define SEGMENT     1448u /* payload of a full TCP segment on Ethernet, with timestamps */
+#define DATAGRAM    1472u /* of a full UDP datagram */
+#define CHUNK_UNITS 45u   /* at most 64 kB a write */
+#define CHUNK_PER_S 1000u /* a TCP application writes about once a millisecond */
+#define NS_PER_S    1000000000u
+#define PS_PER_NS   1000
+#define LN2_Q64     UINT64_C(0xb17217f7d1cf79ac)
+#define LONGEST_PS  (INT64_C(1) << 61)
+
+static uint64_t chunk_of(const struct flow_spec *spec)
+{
+	uint64_t units = spec->rate_bps / 8 / CHUNK_PER_S / SEGMENT;
+
+	if (spec->transport == FLOW_UDP)
+		return DATAGRAM;
+	units = units < 1 ? 1 : units > CHUNK_UNITS ? CHUNK_UNITS : units;
+	return units * SEGMENT;
+}
+
+static uint64_t limit_of(const struct flow_spec *spec)
+{
+	return spec->size_bytes ? spec->size_bytes : UINT64_MAX;
+}
+
+uint64_t offered_bytes(const struct flow_spec *spec, int64_t elapsed)
+{
+	unsigned __int128 bits;
+	uint64_t bytes;
+
+	if (!spec->rate_bps)
+		return limit_of(spec);
+	bits = (unsigned __int128)spec->rate_bps * (uint64_t)elapsed / NS_PER_S;
+	bytes = bits / 8 > UINT64_MAX ? UINT64_MAX : (uint64_t)(bits / 8);
+	if (bytes >= limit_of(spec))
+		return limit_of(spec);
+	return bytes - bytes % chunk_of(spec);
+}
+
+int64_t offered_next(const struct flow_spec *spec, uint64_t queued)
+{
+	uint64_t chunk = chunk_of(spec), next = queued - queued % chunk + chunk;
+	unsigned __int128 ns;
+
+	if (next > limit_of(spec))
+		next = limit_of(spec);
+	ns = ((unsigned __int128)next * 8 * NS_PER_S + spec->rate_bps - 1) / spec->rate_bps;
+	return ns > FLOW_TIME_MAX ? FLOW_TIME_MAX : (int64_t)ns;
+}
+
+/* -log2((random + 1/2) / 2^64) with 32 binary places, from 0 to 65: the logarithm's bits by repeated
+ * squaring. */
+static uint64_t minus_log2_q32(uint64_t random)
+{
+	uint64_t x = random | 1, fraction = 0;
+	int zeros = __builtin_clzll(x);
+
+	x <<= zeros; /* x / 2^63 is in [1, 2) */
+	for (int i = 0; i < 32; i++) {
+		unsigned __int128 square = (unsigned __int128)x * x;
+		unsigned carry = (unsigned)(square >> 127);
+
+		x = (uint64_t)(square >> (63 + carry));
+		fraction = fraction << 1 | carry;
+	}
+	return ((uint64_t)(zeros + 1) << 32) - fraction;
+}
+
+int64_t gap_ps(const struct flow_spec *spec, uint64_t random)
+{
+	unsigned __int128 mean, gap;
+
+	mean = (unsigned __int128)chunk_of(spec) * 8 * NS_PER_S * PS_PER_NS / spec->rate_bps;
+	if (spec->gaps == GAPS_UNIFORM)
+		gap = 2 * mean * (random >> 32) >> 32;
+	else
+		gap = (mean * minus_log2_q32(random) >> 32) * (LN2_Q64 >> 32) >> 32;
+	return gap > LONGEST_PS ? LONGEST_PS : (int64_t)gap;
+}
+
+static uint64_t mix(uint64_t x) /* splitmix64 */
+{
+	x += UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+static void plan_next(const struct run *run, struct flow *flow)
+{
+	uint64_t number = (uint64_t)(flow - run->flows);
+	struct pace *pace = &flow->pace;
+
+	pace->next_ps += gap_ps(flow->spec, mix(mix(mix(run->config->seed) ^ number) ^ pace->draws));
+	if (pace->next_ps > LONGEST_PS)
+		pace->next_ps = LONGEST_PS;
+	pace->draws++;
+}
+
+uint64_t pace_offered(const struct run *run, struct flow *flow, int64_t elapsed)
+{
+	uint64_t limit = limit_of(flow->spec), chunk;
+	struct pace *pace = &flow->pace;
+
+	if (!flow->spec->rate_bps || flow->spec->gaps == GAPS_EXACT)
+		return offered_bytes(flow->spec, elapsed);
+	if (!pace->draws)
+		plan_next(run, flow);
+	chunk = chunk_of(flow->spec);
+	while (pace->bytes < limit && (pace->next_ps + PS_PER_NS - 1) / PS_PER_NS <= elapsed) {
+		pace->bytes += limit - pace->bytes < chunk ? limit - pace->bytes : chunk;
+		plan_next(run, flow);
+	}
+	return pace->bytes;
+}
+
+int64_t pace_next(const struct flow *flow)
+{
+	if (flow->spec->gaps == GAPS_EXACT)
+		return offered_next(flow->spec, flow->queued);
+	return (flow->pace.next_ps + PS_PER_NS - 1) / PS_PER_NS;
+}

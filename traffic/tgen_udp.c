@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Datagrams at a rate. Nobody acknowledges them: a flow is done when its last datagram is handed to the
+ * socket, and what arrives is counted apart. A full socket holds the application up, which then catches up
+ * with its rate. A receiver is not woken for each datagram: its socket is emptied by a timer, some datagrams
+ * at a time.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "tgen_net.h"
+#include "tgen_run.h"
+
+#define DATAGRAM     1472
+#define DRAIN_COUNT  48 /* datagrams that a sink should find; NET_BATCH is the most that one call takes */
+#define DRAIN_MIN_NS 20000
+#define DRAIN_MAX_NS 100000000
+#define NS_PER_S     1000000000
+
+static int plan_drain(struct run *run, uint32_t listener, int64_t at)
+{
+	struct sink *sink = &run->sinks[listener];
+	unsigned __int128 ns = (unsigned __int128)DRAIN_COUNT * DATAGRAM * 8 * NS_PER_S;
+
+	if (sink->timed || !sink->rate_bps)
+		return 0;
+	ns /= sink->rate_bps;
+	ns = ns < DRAIN_MIN_NS ? DRAIN_MIN_NS : ns > DRAIN_MAX_NS ? DRAIN_MAX_NS : ns;
+	sink->timed = true;
+	return timers_add(&run->timers, (struct timer){ at + (int64_t)ns, TIMER_DRAIN, listener });
+}
+
+int udp_start(struct run *run, uint32_t number)
+{
+	struct flow *flow = &run->flows[number];
+	const struct flow_spec *spec = flow->spec;
+	const char *step;
+	int rc;
+
+	flow->start_ns = flow->established_ns = run_now(run);
+	flow->phase = PHASE_SENDING;
+	run->sinks[spec->listener].rate_bps += spec->rate_bps;
+	rc = net_datagrams((struct net_end){ spec->src_addr, spec->src_port },
+			   (struct net_end){ spec->dst_addr, spec->dst_port }, &step);
+	if (rc < 0)
+		return flow_fail(run, number, rc);
+	flow->sender = rc;
+	rc = run_watch(run, flow->sender, EPOLLOUT | EPOLLET, WATCH_SENDER, number);
+	if (!rc)
+		rc = plan_drain(run, spec->listener, flow->start_ns);
+	return rc ? rc : udp_offer(run, number, flow->start_ns);
+}
+
+void udp_leave(struct run *run, uint32_t number)
+{
+	const struct flow_spec *spec = run->flows[number].spec;
+
+	run->sinks[spec->listener].rate_bps -= spec->rate_bps;
+}
+
+static int push(struct flow *flow, uint64_t offered)
+{
+	static const char payload[DATAGRAM];
+
+	flow->full = false;
+	while (flow->queued < offered && !flow->full) {
+		uint64_t left = offered - flow->queued;
+		size_t want = left < DATAGRAM ? (size_t)left : DATAGRAM;
+		ssize_t n = send(flow->sender, payload, want, 0);
+
+		if (n < 0 && errno != EAGAIN)
+			return -errno;
+		if (n > 0)
+			flow->queued += (uint64_t)n;
+		flow->full = n < 0;
+	}
+	return 0;
+}
+
+int udp_offer(struct run *run, uint32_t number, int64_t at)
+{
+	struct flow *flow = &run->flows[number];
+	int rc;
+
+	if (flow->phase != PHASE_SENDING)
+		return 0;
+	rc = push(flow, pace_offered(run, flow, at - flow->start_ns));
+	if (rc)
+		return flow_fail(run, number, rc);
+	if (flow->spec->size_bytes && flow->queued == flow->spec->size_bytes)
+		return flow_end(run, number, TGEN_DONE, run_now(run));
+	if (flow->full)
+		return 0;
+	return timers_add(&run->timers,
+			  (struct timer){ flow->start_ns + pace_next(flow), TIMER_OFFER, number });
+}
+
+int udp_on_sender(struct run *run, uint32_t number, uint32_t events)
+{
+	struct flow *flow = &run->flows[number];
+	int rc;
+
+	if (events & EPOLLERR) {
+		rc = net_error(flow->sender);
+		return flow_fail(run, number, rc ? rc : -ECONNRESET);
+	}
+	return flow->full ? udp_offer(run, number, run_now(run)) : 0;
+}
+
+int udp_take(struct run *run, uint32_t listener)
+{
+	struct net_datagram datagrams[NET_BATCH];
+	int n, fd = run->listeners[listener];
+
+	do {
+		n = net_receive(fd, datagrams);
+		if (n < 0)
+			return run_fault(run, n, "flow %u: receive datagrams", listener);
+		for (int i = 0; i < n; i++) {
+			uint32_t number = flow_of_peer(run, listener, datagrams[i].from);
+
+			if (number != SLOT_EMPTY)
+				run->flows[number].received += datagrams[i].bytes;
+		}
+	} while (n == NET_BATCH);
+	return 0;
+}
+
+int udp_drain(struct run *run, uint32_t listener, int64_t at)
+{
+	int rc;
+
+	run->sinks[listener].timed = false;
+	rc = udp_take(run, listener);
+	return rc ? rc : plan_drain(run, listener, at);
+}
