@@ -13,7 +13,7 @@ from pathlib import Path
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.results import PARTIAL
 
-CACHE_PARTS = ("kernel", "ovs", "apt")
+CACHE_PARTS = ("kernel", "ovs", "apt", "ideal")
 
 
 def main(args: Namespace) -> int:

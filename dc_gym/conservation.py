@@ -30,6 +30,28 @@ def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str,
     return found
 
 
+def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> dict[str, int]:
+    """Where the frames of a run went, for its certificate. What hosts sent is what the other four sum up to, in a fit run."""
+    hosts = [port.ifname for host in graph.hosts for port in graph.ports_of(host.name)]
+    switches = [port.ifname for port in graph.switch_ports()]
+
+    def gained(ports: list[str], counter: str) -> int:
+        return sum(after[port][counter] - before[port].get(counter, 0) for port in ports)
+
+    held = sum(after[port]["flight_packets"] for port in (*hosts, *switches))
+    held += sum(after[port]["queue_backlog_packets"] for port in switches)
+    return {
+        "sent_by_hosts": gained(hosts, "tx_packets"),
+        "received_by_hosts": gained(hosts, "rx_packets"),
+        "dropped_by_switches": gained(switches, "queue_drops"),
+        "under_way": held,
+        "lost_elsewhere": sum(losses.values()),
+        "dropped_by_hosts": gained(hosts, "queue_drops"),
+        "cables_checked": len(graph.cables),
+        "switches_checked": len(graph.switches),
+    }
+
+
 _WORDS = {
     "softnet": "softnet backlog full (net.core.netdev_max_backlog)",
     "cable": "frames found their cable's other end down",

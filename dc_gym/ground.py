@@ -134,7 +134,7 @@ def run(folder: Path) -> None:
         after = count(fabric)
         _phase("counting")
         ovs.thaw()
-        counts = {"t0_ns": t0_ns, "before": before, "after": after, "losses": fabric.losses()}
+        counts = {"t0_ns": t0_ns, "read_back": fabric.read_back(), "before": before, "after": after, "losses": fabric.losses()}
         (folder / "ground.json").write_text(json.dumps(counts))
 
 

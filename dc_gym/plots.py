@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dc_gym import controllers, spec
 from dc_gym.errors import TestbedError
-from dc_gym.metrics import Series, Window, series
+from dc_gym.metrics import MOST_LINES, Series, Window, series
 from dc_gym.results import Result
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def plot_result(result: Result, path: Path | None = None) -> Path:
     run_spec = _spec_of(result)
     flows = result.records("flows")
     names = result.names
-    labels = [f"{names.node[flow['src']]} to {names.node[flow['dst']]}" for flow in flows]
+    labels = [f"{names.node[flow['src']]} to {names.node[flow['dst']]}" for flow in flows[:MOST_LINES]]
     caption = f"digest {result.digest[:16]}"
     title = f"{run_spec.name}: {run_spec.controller.controller.label}, seed {run_spec.seed}"
     save(run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption), path)
@@ -105,8 +105,12 @@ def run_figure(run: Series, title: str, flow_labels: Sequence[str], warmup_s: fl
         figure = new_figure(8.2, 7.6)
         axes = figure.subplots(4, 1, sharex=True)
         _run_queue(axes[0], run)
-        _run_flows(axes[1], run.t_s, run.goodput_bps, *_rate_unit(run.goodput_bps), "Goodput")
-        _run_flows(axes[2], run.t_s, run.srtt_us, *_time_unit(run.srtt_us), "Smoothed RTT")
+        if run.flows > len(run.goodput_bps):
+            _run_all(axes[1], run, run.total_bps, *_rate_unit(run.total_bps), "Goodput of all {} flows")
+            _run_all(axes[2], run, run.mean_srtt_us, *_time_unit(run.mean_srtt_us), "Smoothed RTT, mean over the flows under way")
+        else:
+            _run_flows(axes[1], run.t_s, run.goodput_bps, *_rate_unit(run.goodput_bps), "Goodput")
+            _run_flows(axes[2], run.t_s, run.srtt_us, *_time_unit(run.srtt_us), "Smoothed RTT")
         _run_fairness(axes[3], run)
         for ax in axes:
             if warmup_s > 0:
@@ -115,7 +119,7 @@ def run_figure(run: Series, title: str, flow_labels: Sequence[str], warmup_s: fl
         figure.align_ylabels(axes)
         axes[3].set_xlim(0, _end_s(run))
         figure.suptitle(title, x=0.012, ha="left", fontsize=11, fontweight="bold")
-        _flow_legend(figure, axes[1], flow_labels)
+        _flow_legend(figure, axes[1], flow_labels if len(run.goodput_bps) else [])
         _caption(figure, caption)
     return figure
 
@@ -198,6 +202,14 @@ def _run_flows(ax: Axes, t_s: Floats, values: Floats, scale: float, unit: str, n
     _from_zero(ax, values / scale)
 
 
+def _run_all(ax: Axes, run: Series, values: Floats, scale: float, unit: str, title: str) -> None:
+    """One line for flows that are too many to be told apart."""
+    ax.plot(run.t_s, values / scale, color=FLOW_COLORS[0], linewidth=1.3)
+    ax.set_ylabel(f"{title.split()[0] if 'Goodput' in title else 'RTT'} ({unit})")
+    ax.set_title(title.format(f"{run.flows:,}"), loc="left")
+    _from_zero(ax, values / scale)
+
+
 def _run_fairness(ax: Axes, run: Series) -> None:
     ax.plot(run.t_s, run.jain, color=INK, linewidth=1.2)
     ax.set_ylabel("Jain's index")
@@ -260,13 +272,12 @@ def _quantities(runs: Sequence[Series], rate: float, delay: float) -> tuple[Floa
 
 def _total(run: Series) -> Floats:
     """Goodput of all flows."""
-    total: Floats = run.goodput_bps.sum(axis=0)
-    return total
+    return run.total_bps
 
 
 def _mean_srtt(run: Series) -> Floats:
     """Over the flows that have one."""
-    return band(run.srtt_us)[0]
+    return run.mean_srtt_us
 
 
 def _draw_lines(ax: Axes, t_s: Floats, lines: Mapping[str, tuple[Floats, Floats]], highest: float) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-__all__ = ["Bar", "Lines", "Pace", "Progress", "Quiet", "choose"]
+__all__ = ["Bar", "Lines", "Pace", "Progress", "Quiet", "VirtualOnly", "choose"]
 
 DONE = "done"
 LINE_EVERY_S = 10.0
@@ -94,6 +94,16 @@ class Quiet:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         pass
+
+
+class VirtualOnly(Quiet):
+    """Passes on how far virtual time is; for a run within a phase of another."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        self._shown.virtual(now_ns, total_ns)
 
 
 class Lines(Quiet):

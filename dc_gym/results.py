@@ -42,6 +42,7 @@ __all__ = [
     "replacing",
     "schema",
     "start",
+    "write_derived",
     "write_result",
 ]
 
@@ -51,8 +52,10 @@ ASIDE = ".replaced"
 MATRIX_NAME = "matrix.csv"
 FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in TABLES))
 """What a whole result has at the least."""
+DERIVED = ("port_metrics", "flow_metrics")
+"""Tables that a result of today has beside those; one of an older version has not."""
 ROW_GROUP = 1 << 18
-PORT_KEYS = ("name", "owner", "rate_bps", "delay_ns", "buffer_bytes", "qdisc", "marking", "k_bytes")
+PORT_KEYS = ("name", "owner", "side", "rate_bps", "delay_ns", "buffer_bytes", "qdisc", "marking", "k_bytes")
 _ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.uint32(), "<u8": pa.uint64()}
 
 
@@ -99,6 +102,19 @@ class Result:
             self._records[name] = _from_arrow(self.path, TABLES[name], self.arrow(name), self.names)
         return self._records[name]
 
+    def derived(self, name: str) -> pa.Table | None:
+        """A table of DERIVED as pyarrow reads it; None: the result is of a version that had none."""
+        path = self.path / f"{name}.parquet"
+        if name not in DERIVED:
+            raise UsageError(f"{name!r} is no derived table; one of: {', '.join(DERIVED)}")
+        if not path.is_file():
+            return None
+        try:
+            with path.open("rb") as file:
+                return pq.read_table(file)
+        except (OSError, pa.ArrowException) as error:
+            raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
+
     def column(self, name: str, column: str) -> npt.NDArray[Any]:
         """One column: integers, or the strings themselves."""
         values = self.records(name)[column]
@@ -111,7 +127,10 @@ class Result:
             importlib.import_module("pandas")
         except ImportError:
             raise UsageError("pandas is not installed; use Result.records(name), or: pip install pandas") from None
-        return self.arrow(name).to_pandas()
+        table = self.derived(name) if name in DERIVED else self.arrow(name)
+        if table is None:
+            raise UsageError(f"{self.path} has no {name}.parquet: it was made by an older version; run it again")
+        return table.to_pandas()
 
     def check_digest(self) -> None:
         """Compute the digest from the tables and compare it with the manifest's."""
@@ -148,6 +167,13 @@ def write_result(
     _write_json(partial / "summary.json", summary)
     _write_json(partial / "manifest.json", full)
     return full
+
+
+def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write NAME.parquet: numbers that follow from the tables, one of DERIVED. Not part of the digest."""
+    table = pa.table({each: pa.array(values) for each, values in columns.items()})
+    with _words("write", partial / f"{name}.parquet"), (partial / f"{name}.parquet").open("wb") as file:
+        pq.write_table(table, file, compression="zstd")
 
 
 def finish(partial: Path) -> Path:
@@ -222,10 +248,11 @@ def schema(table: Table) -> pa.Schema:
 
 def port_rows(graph: Graph) -> list[dict[str, Any]]:
     """The rows of ports.json as they were asked for, in the order of the state matrix."""
-    rows = []
+    rows, hosts = [], {host.name for host in graph.hosts}
     for port in graph.ports():
         cable, queue = graph.cable_of(port), port.queue
-        values = (port.ifname, port.node, cable.rate_bps, cable.delay_ns, queue.limit_bytes, queue.kind, queue.marking.kind)
+        side = "host" if port.node in hosts else "switch"
+        values = (port.ifname, port.node, side, cable.rate_bps, cable.delay_ns, queue.limit_bytes, queue.kind, queue.marking.kind)
         rows.append(dict(zip(PORT_KEYS, (*values, queue.marking.k_bytes or None), strict=True)))
     return rows
 

@@ -12,30 +12,31 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
-from dc_gym import __version__, fingerprint, grounds, janitor, metrics, results
-from dc_gym.conservation import violations
+from dc_gym import __version__, analysis, calibration, fingerprint, grounds, ideal, janitor, results
+from dc_gym.conservation import account, violations
 from dc_gym.digest import Tables
 from dc_gym.errors import ResultError, TestbedError
 from dc_gym.ground import Plan
 from dc_gym.grounds import PROGRAMS, check_programs
 from dc_gym.kernel import openvswitch
 from dc_gym.monitors.trace import read_trace
-from dc_gym.progress import Progress
+from dc_gym.progress import Progress, VirtualOnly
 from dc_gym.results import Result
-from dc_gym.spec import Spec
+from dc_gym.spec import MetricsSpec, MonitorSpec, Spec, TimeSpec
 from dc_gym.topologies.ecmp import Router, route
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import tgen_log
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
 KEPT_LOG_LINES = 100_000
+IDLE_SEED = 1  # of the runs that measure lone flows: what they find serves every seed
 NS = 1e-9
 
 
@@ -101,13 +102,24 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
         _check_end(status, log, spec.ground)
         tables, counts = read_back(experiment, private)
         unfit = violations(experiment.graph, counts["before"], counts["after"], counts["losses"])
-        summary = metrics.summarize(tables, metrics.Window.of(spec))
         parts = ground.environment(ovs)
         shutil.rmtree(private)
+        clock.phase("ideal")
+        schedule = analysis.recorded(experiment.schedule, tables)
+        ideals = _ideals(replace(experiment, schedule=schedule), partial, ovs, parts, progress)
+        clock.phase("results")
+        found = analysis.analyse(spec, schedule, tables, ideals)
+        summary = found.summary
         matrix = spec.workload.file if spec.workload.kind == "matrix" else None
-        manifest = results.write_result(
-            partial, tables, _manifest(spec, parts, counts["t0_ns"], clock, unfit) | ground.facts(), summary, matrix
-        )
+        facts = {
+            "ideal": None if ideals is None else ideals.facts,
+            "conservation": account(experiment.graph, counts["before"], counts["after"], counts["losses"]),
+            "calibration": calibration.rows(tables.ports, counts["read_back"]),
+        }
+        manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit) | facts | ground.facts()
+        manifest = results.write_result(partial, tables, manifest, summary, matrix)
+        results.write_derived(partial, "port_metrics", found.ports)
+        results.write_derived(partial, "flow_metrics", found.flows)
         if plot:
             from dc_gym import plots  # matplotlib takes a second to import
 
@@ -162,6 +174,61 @@ def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, dict[str, A
         flows=_flow_table(experiment, flows), queues=queues, tcp=samples, ports=results.port_rows(experiment.graph)
     )
     return tables, counts
+
+
+def _ideals(
+    experiment: Experiment, partial: Path, ovs: openvswitch.OpenVSwitch, parts: dict[str, str], progress: Progress
+) -> ideal.Ideal | None:
+    """The ideal completion time of each flow, as the spec asks for it; None: it does not, or no flow has one."""
+    spec, how = experiment.spec, experiment.spec.metrics.slowdown
+    if how == "off" or not any(map(ideal.has_ideal, experiment.schedule.flows)):
+        return None
+    measured = how == "measured" or (how == "auto" and spec.clock == "virtual")
+    depends_on = {
+        "environment": parts,
+        "ground": spec.ground,
+        "ecn": spec.controller.ecn,
+        "clock_read_ns": spec.lab.clock_read_ns,
+    }
+    if measured:
+        progress.phase("ideal")
+    return ideal.of(
+        experiment.schedule,
+        experiment.graph,
+        experiment.router,
+        depends_on,
+        _on_idle_network(experiment, partial, ovs, progress) if measured else None,
+        spec.seed,
+    )
+
+
+def _on_idle_network(experiment: Experiment, partial: Path, ovs: openvswitch.OpenVSwitch, progress: Progress) -> ideal.Measure:
+    """What runs lone flows: the same network and ground, another schedule, nothing sampled."""
+
+    def measure(schedule: Schedule, duration_ns: int) -> Any:
+        spec = replace(
+            experiment.spec,
+            seed=IDLE_SEED,
+            workload=replace(experiment.spec.workload, start_ns=0, stop_ns=None),
+            time=TimeSpec(duration_ns=duration_ns),
+            monitor=MonitorSpec(interval_ns=duration_ns),
+            metrics=MetricsSpec(),
+        )
+        ground = grounds.of(spec)
+        ground.prepare(progress)
+        idle = partial / ".idle"
+        (idle / ".lab").mkdir(parents=True)
+        try:
+            write_plan(replace(experiment, spec=spec, schedule=schedule), ovs, idle / ".lab")
+            log = idle / f"{spec.ground}.log"
+            with log.open("w") as file:
+                status = ground.run(idle, _log_to(file, Clock(), VirtualOnly(progress)), VirtualOnly(progress))
+            _check_end(status, log, spec.ground)
+            return tgen_log.read_flows(idle / ".lab" / "flows.bin")
+        finally:
+            shutil.rmtree(idle, ignore_errors=True)
+
+    return measure
 
 
 def _flow_table(experiment: Experiment, log: Any) -> Any:

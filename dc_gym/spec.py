@@ -29,6 +29,7 @@ __all__ = [
     "SPEC_VERSION",
     "ControllerSpec",
     "LabSpec",
+    "MetricsSpec",
     "MonitorSpec",
     "Spec",
     "TimeSpec",
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 SPEC_VERSION = 1
+SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LARGEST_SEED = 2**63 - 1
 OVERRIDE = "--set"  # where a value comes from that no file gave
 US, MS, S = 10**3, 10**6, 10**9
@@ -210,6 +212,19 @@ class MonitorSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSpec:
+    """`[metrics]`: how a run's tables become numbers; None: the default of docs/spec.md."""
+
+    slowdown: str = _key(_TEXT, "auto", names=lambda: SLOWDOWNS)
+    cutoff_ns: int | None = _key(_TIME, name="cutoff", low=1)
+    rate_interval_ns: int | None = _key(_TIME, name="rate_interval", low=10 * US)
+    within_percent: int = _key(_COUNT, 20, name="within", low=1, high=99)
+
+    def __post_init__(self) -> None:
+        _check(self, "metrics.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabSpec:
     """`[lab]`: the lab kernel."""
 
@@ -236,6 +251,7 @@ class Spec:
     workload: WorkloadSpec
     time: TimeSpec
     monitor: MonitorSpec = field(default_factory=MonitorSpec)
+    metrics: MetricsSpec = field(default_factory=MetricsSpec)
     lab: LabSpec = field(default_factory=LabSpec)
 
     def __post_init__(self) -> None:
@@ -249,6 +265,16 @@ class Spec:
             raise _KeyFault("workload.start", self.workload.start_ns, "is not before time.duration; no flow would start")
         if self.monitor.interval_ns > self.time.duration_ns:
             raise _KeyFault("monitor.interval", self.monitor.interval_ns, "is above time.duration; give a shorter one")
+        self._check_metrics()
+
+    def _check_metrics(self) -> None:
+        cutoff, interval, time = self.metrics.cutoff_ns, self.metrics.rate_interval_ns, self.time
+        if cutoff is not None and not time.warmup_ns < cutoff <= time.duration_ns:
+            raise _KeyFault(
+                "metrics.cutoff", cutoff, "is not after time.warmup and up to time.duration; give a time between them"
+            )
+        if interval is not None and interval > time.duration_ns:
+            raise _KeyFault("metrics.rate_interval", interval, "is above time.duration; give a shorter one")
 
     def graph(self) -> Graph:
         """The network."""
@@ -283,6 +309,7 @@ _SECTIONS: dict[str, type] = {
     "workload": WorkloadSpec,
     "time": TimeSpec,
     "monitor": MonitorSpec,
+    "metrics": MetricsSpec,
     "lab": LabSpec,
 }
 

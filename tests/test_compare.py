@@ -79,8 +79,8 @@ def test_metrics_that_one_lacks(a: Result) -> None:
 
 def test_versions_that_do_not_fit(a: Result) -> None:
     path = again(a, "b").path / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"digest_version": 2}))
-    with pytest.raises(ResultError, match="digest of version 1"):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"digest_version": 1}))
+    with pytest.raises(ResultError, match="digest of version 2"):
         compare.main(a.path, path.parent)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"result_version": 2}))
     with pytest.raises(ResultError, match="later than 1"):

@@ -246,6 +246,7 @@ def test_port_rows_are_the_graphs() -> None:
     assert rows[0] | {"name": "", "owner": ""} == {
         "name": "",
         "owner": "",
+        "side": "switch",
         "rate_bps": 10**7,
         "delay_ns": 10_000,
         "buffer_bytes": 400_000,

@@ -17,7 +17,7 @@ import pytest
 
 from dc_gym.bench import clean, determinism
 from dc_gym.bench.report import all_good
-from dc_gym.results import FILES, load_result
+from dc_gym.results import DERIVED, FILES, load_result
 
 pytestmark = pytest.mark.lab
 
@@ -61,7 +61,12 @@ def test_a_run_leaves_a_whole_fit_result(folder):
     done = dcgym("run", folder / "spec.toml", "--out", folder / "out")
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["out", "spec.toml"]
-    assert {path.name for path in (folder / "out").iterdir()} == {*FILES, "plot.png", "lab.log"}
+    assert {path.name for path in (folder / "out").iterdir()} == {
+        *FILES,
+        *(f"{name}.parquet" for name in DERIVED),
+        "plot.png",
+        "lab.log",
+    }
     assert (folder / "out" / "plot.png").read_bytes().startswith(b"\x89PNG")
     result = load_result(folder / "out", check_digest=True)
     manifest = result.manifest
@@ -99,7 +104,7 @@ def test_queue_of_a_lone_cubic_flow_reaches_the_buffer(folder):
 
 
 def test_flows_with_a_size_finish_and_are_timed(folder):
-    result = run(folder, "out", "workload.size=100kB", "topology.pairs=1")
+    result = run(folder, "out", "workload.size=100kB", "topology.pairs=1", "time.warmup=0s")
     flow = result.records("flows")[0]
     assert result.column("flows", "status")[0] == "done"
     assert flow["received_bytes"] == flow["size_bytes"] == 100_000

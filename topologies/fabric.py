@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Self
@@ -238,6 +239,18 @@ class Fabric:
             by_node.setdefault(node, {})[ends[port.ifname].ifindex] = (port.ifname, port.queue)
         for node, queues in by_node.items():
             tc.check_queues(self.socket_of(node), queues)
+
+    def read_back(self) -> dict[str, dict[str, int | str]]:
+        """What the kernel says of every port, by name: its cable's rate and delay, its queue's kind, limit and thresholds."""
+        ends, queues = self.devices(), dict[str, dict[int, tc.QueueSettings]]()
+        for node in ("", *self._sockets):
+            queues[node] = tc.queue_settings(self.socket_of(node))
+        found: dict[str, dict[str, int | str]] = {}
+        for port in self.graph.ports():
+            device = ends[port.ifname]
+            queue = queues[port.node if port.node in self._sockets else ""][device.ifindex]
+            found[port.ifname] = {"rate_bps": device.rate_bps, "delay_ns": device.delay_ns, **asdict(queue)}
+        return found
 
     def losses(self) -> dict[str, int]:
         """Packets lost outside the queues since boot, by the name of the counter that says so; empty in a fit run.

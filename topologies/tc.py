@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 
 from dc_gym.errors import FabricError
-from dc_gym.topologies.graph import Marking, Queue
+from dc_gym.topologies.graph import FRAME_BYTES, Marking, Queue
 from dc_gym.topologies.rtnl import (
     NLM_F_CREATE,
     NLM_F_REPLACE,
@@ -74,6 +74,37 @@ def check_queues(sock: NetlinkSocket, queues: dict[int, tuple[str, Queue]]) -> N
         if ifindex not in found:
             raise FabricError(f"{name}: asked for queue {queue.kind}, read back none")
         _check_queue(name, queue, attributes(found[ifindex]))
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """A port's root qdisc as the kernel describes it."""
+
+    qdisc: str
+    buffer_bytes: int
+    k_bytes: int | None
+    """Where RED begins to mark; None: it is no RED."""
+
+
+def queue_settings(sock: NetlinkSocket) -> dict[int, QueueSettings]:
+    """The root qdisc of every device in the socket's namespace, by ifindex."""
+    found = {}
+    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+        _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
+        if parent == TC_H_ROOT:
+            found[ifindex] = _settings(attributes(payload[TCMSG.size :]))
+    return found
+
+
+def _settings(found: dict[int, bytes]) -> QueueSettings:
+    kind, options = found[TCA_KIND].rstrip(b"\0").decode(), found.get(TCA_OPTIONS, b"")
+    if kind == "bfifo":
+        return QueueSettings(kind, struct.unpack_from("=I", options)[0], None)
+    inner = attributes(options) if kind in ("fq", "red") else {}
+    if kind == "red":
+        limit_bytes, low, *_ = RED_PARMS.unpack_from(inner[TCA_RED_PARMS])
+        return QueueSettings(kind, limit_bytes, low)
+    return QueueSettings(kind, int.from_bytes(inner.get(TCA_FQ_PLIMIT, b""), "little") * FRAME_BYTES, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a run measured to the numbers it reports: summary.json, and tables of ports and of flows (docs/results.md).
+
+Here the metrics, which know tables only, meet the experiment: its routes, its windows, and the ideal completion times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym import metrics
+from dc_gym.digest import Tables
+from dc_gym.ideal import Ideal
+from dc_gym.metrics import Context, Routes, Window
+from dc_gym.spec import Spec
+from dc_gym.traffic.schedule import Schedule
+
+Columns = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What is derived from a run's tables."""
+
+    summary: dict[str, Any]
+    ports: Columns
+    """port_metrics.parquet."""
+    flows: Columns
+    """flow_metrics.parquet."""
+
+
+def analyse(spec: Spec, schedule: Schedule, tables: Tables, ideal: Ideal | None = None) -> Analysis:
+    """All numbers of a run."""
+    context = context_of(spec, schedule, ideal)
+    extra = {} if ideal is None else _against_ideal(tables, ideal)
+    return Analysis(
+        summary=metrics.summarize(tables, context),
+        ports=metrics.port_table(tables, context.window),
+        flows=metrics.flow_table(tables, context, extra),
+    )
+
+
+def recorded(schedule: Schedule, tables: Tables) -> Schedule:
+    """The flows of the schedule that the table of flows has, in its order: repetitions that never came are left out of it."""
+    return Schedule(tuple(schedule.flows[number] for number in tables.flows["flow"]))
+
+
+def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Context:
+    """What the metrics of a run are to know."""
+    least = spec.monitor.tcp_interval_ns
+    interval = spec.metrics.rate_interval_ns or spec.time.duration_ns // metrics.INTERVALS
+    return Context(
+        window=Window.of(spec),
+        cutoff_ns=spec.metrics.cutoff_ns,
+        routes=routes_of(schedule),
+        ideal_ns=None if ideal is None else ideal.fct_ns,
+        ideal_error=None if ideal is None else ideal.error,
+        rate_interval_ns=-(-max(interval, least) // least) * least,
+        within=spec.metrics.within_percent / 100,
+    )
+
+
+def routes_of(schedule: Schedule) -> Routes:
+    """The ports that each flow crosses, and the rate of its application."""
+    paths: Sequence[tuple[int, ...]] = [flow.rows for flow in schedule.flows]
+    rates = np.array([flow.request.rate_bps for flow in schedule.flows], np.float64)
+    return Routes(paths, np.where(rates > 0, rates, np.inf))
+
+
+def _against_ideal(tables: Tables, ideal: Ideal) -> dict[str, npt.NDArray[Any]]:
+    fct = np.where(tables.flows["fct_ns"] >= 0, tables.flows["fct_ns"], np.nan)
+    return {
+        "path_class": ideal.path_class,
+        "ideal_ns": ideal.fct_ns,
+        "closed_form_ns": ideal.closed_form_ns,
+        "slowdown": fct / ideal.fct_ns,
+    }

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The numbers of summary.json and the series of the figures, from a run's tables. Pure functions; formulas in docs/results.md.
+
+Times are ns relative to t0, rates bit/s of virtual time. What cannot be said (no flow, no sample) is None, never a made-up 0.
+Bytes are two kinds: frames at a port (utilization, queues), payload at an application (goodput). Everything works on whole
+columns: 100,000 flows take seconds.
+"""
+
+from __future__ import annotations
+
+from dc_gym.metrics.convergence import Routes
+from dc_gym.metrics.curves import flow_goodput_bps
+from dc_gym.metrics.fairness import jain, max_min
+from dc_gym.metrics.fct import Sized
+from dc_gym.metrics.queues import bottleneck_port, port_table
+from dc_gym.metrics.series import MOST_LINES, Series, series
+from dc_gym.metrics.summary import INTERVALS, Context, flow_table, summarize
+from dc_gym.metrics.window import Window
+
+__all__ = [
+    "INTERVALS",
+    "MOST_LINES",
+    "Context",
+    "Routes",
+    "Series",
+    "Sized",
+    "Window",
+    "bottleneck_port",
+    "flow_goodput_bps",
+    "flow_table",
+    "jain",
+    "max_min",
+    "port_table",
+    "series",
+    "summarize",
+]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long flows take to their fair shares when one joins or leaves.
+
+An epoch is the time between two changes in the set of long-lived flows (those that last at least LONG rate intervals). In it:
+- convergence time: from the change to the first of HOLD successive rate intervals in which Jain's index of the flows' rates over
+  their max-min fair shares is at least 0.95; an epoch of one flow has none;
+- reaction time of a flow: from the change to the first of HOLD successive intervals in which its rate is within `within` of its
+  new fair share.
+Both are as fine as a rate interval. An epoch shorter than HOLD intervals is not judged: the next one begins where it ends. What
+did not happen before the epoch's end is counted as never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.digest import Records, Tables
+from dc_gym.metrics.curves import Curves
+from dc_gym.metrics.fairness import PAYLOAD_SHARE, max_min
+from dc_gym.metrics.window import FAILED
+
+Floats = npt.NDArray[np.float64]
+HOLD = 5
+LONG = 20
+JAIN_TARGET = 0.95
+MOST_EPOCHS = 500
+MOST_FLOWS = 4096  # long-lived ones, of which each epoch looks at all
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """What a fair share depends on: the ports that each flow crosses, and what its application offers."""
+
+    paths: Sequence[Sequence[int]]
+    demand_bps: Floats
+    """Payload; infinite: as much as it can get."""
+
+    def shares_bps(self, rows: npt.NDArray[np.int64], tables: Tables) -> Floats:
+        """Max-min fair payload rate of these flows, were they alone."""
+        capacity = np.array([port["rate_bps"] for port in tables.ports], np.float64) * PAYLOAD_SHARE
+        return max_min([self.paths[row] for row in rows], capacity, self.demand_bps[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What followed one change."""
+
+    start_ns: int
+    stop_ns: int
+    flows: int
+    joined: int
+    left: int
+    convergence_ns: int | None
+    """None: never, or one flow."""
+    reactions_ns: tuple[int | None, ...]
+    """Of each flow; None: never."""
+
+
+def epochs(tables: Tables, duration_ns: int, routes: Routes, interval_ns: int, within: float) -> list[Epoch]:
+    """All epochs of a run that can be judged; none where flows or changes are too many to be long-lived."""
+    flows, rows = tables.flows, _long_lived(tables.flows, duration_ns, interval_ns)
+    if not 0 < len(rows) <= MOST_FLOWS:
+        return []
+    starts = flows["start_ns"][rows]
+    ends = np.where(flows["end_ns"][rows] >= 0, flows["end_ns"][rows], duration_ns)
+    edges = np.unique(np.concatenate((starts, ends, [duration_ns])))
+    curves, found, since = Curves.of(tables, duration_ns), list[Epoch](), int(edges[0]) - 1
+    for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        here = rows[(starts <= begin) & (ends >= end)]
+        if end - begin < HOLD * interval_ns:
+            continue
+        if len(here):
+            joined, left = (int(((each > since) & (each <= begin)).sum()) for each in (starts, ends))
+            found.append(_epoch(curves, here, (begin, end), (joined, left), routes.shares_bps(here, tables), interval_ns, within))
+        since = begin
+        if len(found) > MOST_EPOCHS:
+            return []
+    return found
+
+
+def convergence_metrics(found: Sequence[Epoch]) -> dict[str, Any]:
+    """Of summary.json: times over epochs and over flows, and how many never got there."""
+    shared = [epoch for epoch in found if epoch.flows > 1]
+    settled = [epoch.convergence_ns for epoch in shared if epoch.convergence_ns is not None]
+    reactions = [each for epoch in found for each in epoch.reactions_ns]
+    quick = np.array([each for each in reactions if each is not None], np.float64) / 1e9
+    return {
+        "epochs": len(found),
+        "convergence_mean_s": float(np.mean(settled)) / 1e9 if settled else None,
+        "convergence_max_s": max(settled) / 1e9 if settled else None,
+        "convergence_never": len(shared) - len(settled),
+        "reaction_p50_s": float(np.percentile(quick, 50)) if len(quick) else None,
+        "reaction_p99_s": float(np.percentile(quick, 99)) if len(quick) else None,
+        "reaction_never": len(reactions) - len(quick),
+    }
+
+
+def _long_lived(flows: Records, duration_ns: int, interval_ns: int) -> npt.NDArray[np.int64]:
+    """Rows of the flows that last."""
+    ends = np.where(flows["end_ns"] >= 0, flows["end_ns"], duration_ns)
+    lasting = (flows["start_ns"] >= 0) & (ends - flows["start_ns"] >= LONG * interval_ns) & (flows["status"] != FAILED)
+    return np.flatnonzero(lasting)
+
+
+def _epoch(
+    curves: Curves,
+    rows: npt.NDArray[np.int64],
+    span: tuple[int, int],
+    changes: tuple[int, int],
+    shares: Floats,
+    interval_ns: int,
+    within: float,
+) -> Epoch:
+    begin, end = span
+    edges = np.arange(begin, end + 1, interval_ns)
+    ratio = curves.rates_bps(rows, edges) / shares[:, None]
+    squares = (ratio**2).sum(axis=0)
+    jains = np.divide(ratio.sum(axis=0) ** 2, len(rows) * squares, out=np.zeros(len(squares)), where=squares > 0)
+    near = np.abs(ratio - 1) <= within
+    together = _first_run(jains[None, :] >= JAIN_TARGET)[0] if len(rows) > 1 else -1
+    reactions = tuple(None if first < 0 else int(first) * interval_ns for first in _first_run(near))
+    settled = None if together < 0 else int(together) * interval_ns
+    return Epoch(begin, end, len(rows), *changes, settled, reactions)
+
+
+def _first_run(good: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """[rows]: where HOLD successive ones begin for the first time; -1: nowhere."""
+    sums = np.cumsum(np.pad(good, ((0, 0), (1, 0))), axis=1)
+    full: npt.NDArray[np.bool_] = sums[:, HOLD:] - sums[:, :-HOLD] == HOLD
+    return np.where(full.any(axis=1), full.argmax(axis=1), -1)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Payload received by each flow over time, for any number of flows at once: straight lines between what was sampled.
+
+A flow's curve has the knots (start, 0), its samples, and (end, what it had received by then). All curves lie in one array, flow
+after flow, so that reading any of them at any time is one binary search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.digest import Records, Tables
+from dc_gym.metrics.window import Window
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+BLOCK = 1 << 21  # values that are worked on at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """The curves of all flows; a row is a flow."""
+
+    first: Ints
+    """Index of each flow's first knot; the next flow's first ends it."""
+    t_ns: Ints
+    received_bytes: Floats
+    _keys: Ints
+    _span_ns: int
+
+    @classmethod
+    def of(cls, tables: Tables, stop_ns: int) -> Curves:
+        """Of a run that stopped then."""
+        flows = tables.flows
+        samples = tables.tcp[np.argsort(tables.tcp["flow"], kind="stable")]
+        begins, ends = (np.searchsorted(samples["flow"], flows["flow"], side=side) for side in ("left", "right"))
+        counts = (ends - begins).astype(np.int64)
+        first = np.concatenate(([0], np.cumsum(counts + 2)))
+        t_ns, received = np.empty(first[-1], np.int64), np.empty(first[-1], np.float64)
+        inner = _inner(first, counts)
+        t_ns[inner], received[inner] = samples["t_ns"][: counts.sum()], samples["bytes_received"][: counts.sum()]
+        t_ns[first[:-1]], received[first[:-1]] = np.maximum(flows["start_ns"], 0), 0
+        last = first[1:] - 1
+        t_ns[last] = np.where(flows["end_ns"] >= 0, flows["end_ns"], stop_ns)
+        received[last] = flows["received_bytes"]
+        t_ns[last] = np.maximum(t_ns[last], t_ns[last - 1])
+        span = int(t_ns.max(initial=0)) + 1
+        return cls(first, t_ns, received, np.repeat(np.arange(len(flows)), counts + 2) * span + t_ns, span)
+
+    def at(self, rows: Ints, times_ns: npt.ArrayLike) -> Floats:
+        """[rows, times]: payload bytes that each of these flows had received by each time."""
+        times = np.asarray(times_ns, np.float64)[None, :]
+        begin, end = self.first[rows][:, None], self.first[rows + 1][:, None] - 1
+        clipped = np.clip(times, self.t_ns[begin], self.t_ns[end])
+        wanted = rows[:, None] * self._span_ns + np.floor(clipped).astype(np.int64)
+        left = np.clip(np.searchsorted(self._keys, wanted, side="right") - 1, begin, end - 1)
+        t0, t1 = self.t_ns[left], self.t_ns[left + 1]
+        share = np.where(t1 > t0, (clipped - t0) / np.maximum(t1 - t0, 1), 1.0)
+        low, high = self.received_bytes[left], self.received_bytes[left + 1]
+        values: Floats = low + (high - low) * share
+        return values
+
+    def rates_bps(self, rows: Ints, edges_ns: npt.ArrayLike) -> Floats:
+        """[rows, intervals]: mean rate between each edge and the next."""
+        edges = np.asarray(edges_ns, np.float64)
+        rates: Floats = np.diff(self.at(rows, edges), axis=1) * 8 / (np.diff(edges) / 1e9)
+        return rates
+
+    def blocks(self, width: int) -> list[Ints]:
+        """The rows of all flows, in blocks that keep [rows, width] small."""
+        count = len(self.first) - 1
+        step = max(1, BLOCK // max(1, width))
+        return [np.arange(begin, min(begin + step, count)) for begin in range(0, count, step)]
+
+
+def flow_goodput_bps(tables: Tables, window: Window) -> Floats:
+    """Payload received in the window x 8 / window, one value a flow."""
+    curves = Curves.of(tables, window.stop_ns)
+    parts = [curves.rates_bps(rows, (window.start_ns, window.stop_ns))[:, 0] for rows in curves.blocks(2)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _inner(first: Ints, counts: Ints) -> Ints:
+    """Where the samples of each flow go: after its first knot, before its last."""
+    before = np.cumsum(counts) - counts
+    places: Ints = np.arange(counts.sum()) + np.repeat(first[:-1] + 1 - before, counts)
+    return places
+
+
+def samples_of(flows: Records, tcp: Records) -> Ints:
+    """The row of its flow for each sample."""
+    return np.searchsorted(flows["flow"], tcp["flow"]).astype(np.int64)

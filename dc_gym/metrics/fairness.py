@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fairness: Jain's index, and the max-min fair allocation on the graph by progressive filling.
+
+Bertsekas and Gallager, "Data Networks", section 6.5.2: all rates grow together; where a link fills up, or a flow has what it asks
+for, its flows stop growing. The result is the one allocation in which no flow can gain but at the cost of a poorer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+PAYLOAD_SHARE = 1448 / 1514
+"""Of a full TCP frame as a cable counts it (Ethernet 14, IPv4 20, TCP with timestamps 32), no FCS, preamble or gap."""
+
+
+def jain(rates: Floats) -> float | None:
+    """Jain's index (sum x)^2 / (n sum x^2); None without flows, or if nothing was sent."""
+    squares = float((rates**2).sum())
+    return float(rates.sum()) ** 2 / (len(rates) * squares) if squares > 0 else None
+
+
+def max_min(paths: Sequence[Sequence[int]], capacity: Floats, demand: Floats | None = None) -> Floats:
+    """The rate of each flow: `paths` are rows of `capacity`, `demand` is the most that a flow asks for (infinite if None)."""
+    count = len(paths)
+    ports = np.array([port for path in paths for port in path], np.int64)
+    flows = np.repeat(np.arange(count), [len(path) for path in paths])
+    asked = np.full(count, np.inf) if demand is None else np.asarray(demand, np.float64)
+    rates, growing, level = np.zeros(count), np.ones(count, bool), 0.0
+    left = np.asarray(capacity, np.float64).copy()
+    while growing.any():
+        crossing = np.bincount(ports[growing[flows]], minlength=len(left))
+        room = np.divide(left, crossing, out=np.full(len(left), np.inf), where=crossing > 0)
+        step = min(float(room.min()), float((asked[growing] - level).min()))
+        if not np.isfinite(step):
+            raise ValueError("a flow without a path and without a demand has no fair share")
+        level += step
+        left -= step * crossing
+        full = (crossing > 0) & (room <= step * (1 + 1e-12))
+        stopped = growing & (np.bincount(flows[full[ports]], minlength=count) > 0) | growing & (asked <= level * (1 + 1e-12))
+        rates[stopped] = level
+        growing &= ~stopped
+    return rates
+
+
+def fairness_against(rates: Floats, shares: Floats) -> dict[str, float | None]:
+    """Of summary.json: how what the flows got lies to what is fair."""
+    if not len(rates) or not (shares > 0).all():
+        return dict.fromkeys(("maxmin_jain", "maxmin_least", "maxmin_total"))
+    ratio = rates / shares
+    return {
+        "maxmin_jain": jain(ratio),
+        "maxmin_least": float(ratio.min()),
+        "maxmin_total": float(rates.sum() / shares.sum()),
+    }

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flow completion times and slowdown, by size, in the bins that papers use.
+
+Slowdown is FCT over the FCT of the same flow alone on the idle network (dc_gym/ideal.py). Bins:
+- HPCC (Li et al., SIGCOMM 2019): flows sorted by size, 20 bins of 5 % of the flows each;
+- Homa (Montazeri et al., SIGCOMM 2018): the same with 10;
+- PIAS (Bai et al., NSDI 2015): (0, 100 kB], (100 kB, 10 MB], above.
+Counted is every flow with a size that started in [warm-up, cut-off). One that had not finished when the run ended is in its bin,
+as unfinished; percentiles are over the others. Nothing is clamped: a slowdown below 1 would be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.digest import STATUSES, Records
+from dc_gym.metrics.window import Window
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+EQUAL_BINS = {"hpcc": 20, "homa": 10}
+PIAS_EDGES = (100_000, 10_000_000)
+PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
+SLOWDOWN_NAMES = tuple(f"slowdown_{name}" for name in ("mean", *PERCENTILES))
+FCT_NAMES = ("fct_mean_s", "fct_p50_s", "fct_p95_s", "fct_p99_s", "fct_p999_s")
+BIN_SETS = ("hpcc", "pias", "homa")
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """The flows that count, each with its size, its FCT and its slowdown; NaN: unfinished, or no ideal is known."""
+
+    size_bytes: npt.NDArray[np.int64]
+    fct_s: Floats
+    slowdown: Floats
+
+    @classmethod
+    def of(cls, flows: Records, window: Window, ideal_ns: Floats | None = None) -> Sized:
+        """Those that started in the window; `ideal_ns`: of every flow, NaN where there is none."""
+        mine = counted(flows, window)
+        fct = np.where(flows["fct_ns"] >= 0, flows["fct_ns"], np.nan)[mine]
+        ideal = np.full(len(fct), np.nan) if ideal_ns is None else ideal_ns[mine]
+        return cls(flows["size_bytes"][mine].astype(np.int64), fct / 1e9, fct / ideal)
+
+    @property
+    def finished(self) -> npt.NDArray[np.bool_]:
+        return np.isfinite(self.fct_s)
+
+    def bins(self, name: str) -> list[dict[str, Any]]:
+        """The bins of a paper, smallest flows first; one without flows is left out."""
+        order = np.argsort(self.size_bytes, kind="stable")
+        if name in EQUAL_BINS:
+            parts: Iterable[Rows] = np.array_split(order, min(EQUAL_BINS[name], len(order))) if len(order) else []
+        else:
+            sizes = self.size_bytes[order]
+            parts = np.split(order, np.searchsorted(sizes, PIAS_EDGES, side="right"))
+        return [self._bin(rows) for rows in parts if len(rows)]
+
+    def _bin(self, rows: Rows) -> dict[str, Any]:
+        sizes, fct = self.size_bytes[rows], self.fct_s[rows]
+        head = {"from_bytes": int(sizes.min()), "to_bytes": int(sizes.max()), "flows": len(rows)}
+        unfinished = int((~np.isfinite(fct)).sum())
+        return head | {"unfinished": unfinished} | _spread("fct_", fct, "_s") | _spread("slowdown_", self.slowdown[rows])
+
+
+def counted(flows: Records, window: Window) -> npt.NDArray[np.bool_]:
+    """Flows with a size that started in the window."""
+    mine: npt.NDArray[np.bool_] = (flows["size_bytes"] > 0) & window.holds(flows["start_ns"])
+    return mine
+
+
+def fct_metrics(flows: Records, window: Window, ideal_ns: Floats | None = None) -> dict[str, Any]:
+    """Of summary.json: counts of flows, completion times, slowdown, and both by bins."""
+    sized = Sized.of(flows, window, ideal_ns)
+    counts = {f"flows_{name}": int((flows["status"] == row).sum()) for row, name in enumerate(STATUSES)}
+    unfinished = int((~sized.finished).sum())
+    return (
+        {"retransmits": int(flows["retransmits"].sum()), "flows": len(flows)}
+        | counts
+        | {"fct_flows": len(sized.size_bytes), "fct_unfinished": unfinished}
+        | _spread("fct_", sized.fct_s, "_s")
+        | _spread("slowdown_", sized.slowdown)
+        | {"slowdown_flows": int(np.isfinite(sized.slowdown).sum())}
+        | {f"fct_bins_{name}": sized.bins(name) for name in BIN_SETS}
+    )
+
+
+def _spread(prefix: str, values: Floats, suffix: str = "") -> dict[str, float | None]:
+    """Mean and percentiles of what is finite; None without any."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return {f"{prefix}{name}{suffix}": None for name in ("mean", *PERCENTILES)}
+    found = np.percentile(known, list(PERCENTILES.values()))
+    numbers = [float(known.mean()), *map(float, found)]
+    return {f"{prefix}{name}{suffix}": number for name, number in zip(("mean", *PERCENTILES), numbers, strict=True)}

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a figure shows of a run over time: means over equal intervals; NaN where nothing was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.digest import Tables
+from dc_gym.metrics.curves import Curves, samples_of
+from dc_gym.metrics.queues import bottleneck_port
+from dc_gym.metrics.window import Window, active_throughout
+
+Floats = npt.NDArray[np.float64]
+MOST_LINES = 256  # more flows than that are shown by their sum alone
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A run in equal intervals."""
+
+    t_s: Floats
+    """[intervals], their middles."""
+    queue_bytes: Floats
+    """[intervals], of the port `queue_port`."""
+    goodput_bps: Floats
+    """[flows, intervals]; no rows if there are more than MOST_LINES flows."""
+    srtt_us: Floats
+    """[flows, intervals]; likewise."""
+    jain: Floats
+    """[intervals], over the flows under way in the whole interval."""
+    queue_port: str | None
+    k_bytes: int | None
+    """The step that marks at that port; None: it has none."""
+    total_bps: Floats
+    """[intervals], goodput of all flows."""
+    mean_srtt_us: Floats
+    """[intervals], mean over the flows that have one."""
+    flows: int
+    """How many there are."""
+
+
+def series(tables: Tables, duration_ns: int, window: Window, intervals: int = 200) -> Series:
+    """The run in equal intervals from 0 to its duration; the port is the window's bottleneck."""
+    edges = np.linspace(0, duration_ns, intervals + 1)
+    row = bottleneck_port(tables, window)
+    port = {} if row is None else tables.ports[row]
+    lines, total, fairness = _goodput(tables, edges)
+    each, mean = _srtt(tables, edges)
+    return Series(
+        t_s=(edges[:-1] + edges[1:]) / 2e9,
+        queue_bytes=_queue_means(tables, row, edges),
+        goodput_bps=lines,
+        srtt_us=each,
+        jain=fairness,
+        queue_port=port.get("name"),
+        k_bytes=port.get("k_bytes"),
+        total_bps=total,
+        mean_srtt_us=mean,
+        flows=len(tables.flows),
+    )
+
+
+def means(t_ns: npt.NDArray[np.int64], values: npt.NDArray[np.generic], edges: Floats) -> Floats:
+    """Mean of the values in each interval [edge, next edge)."""
+    bins, inside = _bins(t_ns, edges)
+    counts = np.bincount(bins[inside], minlength=len(edges) - 1)
+    sums = np.bincount(bins[inside], weights=values[inside].astype(np.float64), minlength=len(edges) - 1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _bins(t_ns: npt.NDArray[np.int64], edges: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """The interval of each instant, and whether it lies in one."""
+    bins = np.searchsorted(edges, t_ns, side="right") - 1
+    return bins, (bins >= 0) & (bins < len(edges) - 1)
+
+
+def _goodput(tables: Tables, edges: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of each flow (if they are few), of all, and Jain's index, in each interval."""
+    curves, intervals = Curves.of(tables, int(edges[-1])), len(edges) - 1
+    count, sums, squares, total = (np.zeros(intervals) for _ in range(4))
+    lines = []
+    for rows in curves.blocks(intervals):
+        rates = curves.rates_bps(rows, edges)
+        active = active_throughout(tables.flows[rows], edges[:-1], edges[1:])
+        fair = np.where(active, rates, 0)
+        count, sums, squares = count + active.sum(axis=0), sums + fair.sum(axis=0), squares + (fair**2).sum(axis=0)
+        total += rates.sum(axis=0)
+        lines.append(rates)
+    few = 0 < len(tables.flows) <= MOST_LINES
+    jains = np.divide(sums**2, count * squares, out=np.full(intervals, np.nan), where=squares > 0)
+    return np.concatenate(lines) if few else np.empty((0, intervals)), total, jains
+
+
+def _srtt(tables: Tables, edges: Floats) -> tuple[Floats, Floats]:
+    """Mean srtt of each flow (if they are few) and its mean over flows, in each interval."""
+    intervals, flows = len(edges) - 1, len(tables.flows)
+    measured = tables.tcp[tables.tcp["srtt_us"] > 0]
+    bins, inside = _bins(measured["t_ns"], edges)
+    keys, places, counts = np.unique(
+        (samples_of(tables.flows, measured) * intervals + bins)[inside], return_inverse=True, return_counts=True
+    )
+    values = np.bincount(places, weights=measured["srtt_us"][inside], minlength=len(keys)) / np.maximum(counts, 1)
+    with_one = np.bincount(keys % intervals, minlength=intervals)
+    sums = np.bincount(keys % intervals, weights=values, minlength=intervals)
+    mean = np.divide(sums, with_one, out=np.full(intervals, np.nan), where=with_one > 0)
+    lines = np.full((flows if flows <= MOST_LINES else 0, intervals), np.nan)
+    if lines.size:
+        lines.reshape(-1)[keys] = values
+    return lines, mean
+
+
+def _queue_means(tables: Tables, row: int | None, edges: Floats) -> Floats:
+    """Mean backlog of a port in each interval."""
+    mine = tables.queues[tables.queues["port"] == (0 if row is None else row)]
+    return means(mine["t_ns"], mine["backlog_bytes"], edges)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""summary.json, and the table of flows beside it, from a run's tables and what is known of its network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.digest import Records, Tables
+from dc_gym.metrics.convergence import Routes, convergence_metrics, epochs
+from dc_gym.metrics.curves import flow_goodput_bps
+from dc_gym.metrics.fairness import fairness_against, jain
+from dc_gym.metrics.fct import counted, fct_metrics
+from dc_gym.metrics.queues import queue_metrics
+from dc_gym.metrics.window import Window, active_throughout
+
+Floats = npt.NDArray[np.float64]
+RTT_PERCENTILES = {"p50": 50, "p99": 99}
+MOST_LISTED = 1000  # flows whose goodput summary.json lists; the table of flows has them all
+INTERVALS = 200  # rate intervals in a run, unless the spec says otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What metrics know of a run beside its tables; None: unknown, and what depends on it is null."""
+
+    window: Window
+    cutoff_ns: int | None = None
+    """Flows that start later do not count for completion times; None: the window's end."""
+    routes: Routes | None = None
+    ideal_ns: Floats | None = None
+    """FCT of each flow alone on the idle network; NaN: it has none."""
+    ideal_error: float | None = None
+    """Largest relative error found for what `ideal_ns` interpolates."""
+    rate_interval_ns: int | None = None
+    within: float = 0.2
+
+    @property
+    def starts(self) -> Window:
+        """When flows start whose completion counts."""
+        return Window(self.window.start_ns, self.window.stop_ns if self.cutoff_ns is None else self.cutoff_ns)
+
+
+def summarize(tables: Tables, context: Context | Window) -> dict[str, Any]:
+    """summary.json."""
+    context = Context(context) if isinstance(context, Window) else context
+    window = context.window
+    goodput = flow_goodput_bps(tables, window)
+    steady = _throughout(tables.flows, window)
+    return (
+        {"goodput_bps": float(goodput.sum())}
+        | {"flow_goodput_bps": [float(each) for each in goodput] if len(goodput) <= MOST_LISTED else None}
+        | queue_metrics(tables, window)
+        | _rtt(tables.tcp, window)
+        | {"jain": jain(goodput[steady])}
+        | _max_min(tables, context, goodput, steady)
+        | _convergence(tables, context)
+        | fct_metrics(tables.flows, context.starts, context.ideal_ns)
+        | {"ideal_error": context.ideal_error}
+    )
+
+
+def flow_table(tables: Tables, context: Context, extra: dict[str, npt.NDArray[Any]] | None = None) -> dict[str, npt.NDArray[Any]]:
+    """One value a flow: goodput in the window, whether its completion counts, and `extra` (ideal FCT, slowdown, path class)."""
+    window = context.window
+    return {
+        "flow": tables.flows["flow"],
+        "goodput_bps": flow_goodput_bps(tables, window),
+        "counted": counted(tables.flows, context.starts),
+        **(extra or {}),
+    }
+
+
+def _throughout(flows: Records, window: Window) -> npt.NDArray[np.bool_]:
+    return active_throughout(flows, window.start_ns, window.stop_ns)[:, 0]
+
+
+def _rtt(tcp: Records, window: Window) -> dict[str, Any]:
+    """Over the samples in the window; 0 says that there is no estimate yet."""
+    srtt = tcp["srtt_us"][window.holds(tcp["t_ns"]) & (tcp["srtt_us"] > 0)]
+    least = tcp["min_rtt_us"][(tcp["srtt_us"] > 0) & (tcp["min_rtt_us"] > 0)]
+    found: dict[str, Any] = {"mean_srtt_us": float(srtt.mean()) if len(srtt) else None}
+    for name, percent in RTT_PERCENTILES.items():
+        found[f"{name}_srtt_us"] = float(np.percentile(srtt, percent)) if len(srtt) else None
+    return found | {"min_rtt_us": int(least.min()) if len(least) else None}
+
+
+def _max_min(tables: Tables, context: Context, goodput: Floats, steady: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Of the flows that were active in the whole window."""
+    rows = np.flatnonzero(steady)
+    if context.routes is None or not len(rows):
+        return fairness_against(np.empty(0), np.empty(0))
+    return fairness_against(goodput[rows], context.routes.shares_bps(rows, tables))
+
+
+def _convergence(tables: Tables, context: Context) -> dict[str, Any]:
+    if context.routes is None:
+        return dict.fromkeys(convergence_metrics([]))
+    interval_ns = context.rate_interval_ns or max(1, context.window.stop_ns // INTERVALS)
+    found = epochs(tables, context.window.stop_ns, context.routes, interval_ns, context.within)
+    return convergence_metrics(found)
