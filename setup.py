@@ -6,7 +6,7 @@ from setuptools import setup
 PARTS = ["kernel", "topologies", "traffic", "monitors"]
 
 setup(
-    packages=["dc_gym", "dc_gym.bench", "dc_gym.metrics", *[f"dc_gym.{part}" for part in PARTS]],
+    packages=["dc_gym", "dc_gym.bench", "dc_gym.metrics", "dc_gym.sweep", *[f"dc_gym.{part}" for part in PARTS]],
     package_data={
         "dc_gym": ["bin/*"],
         "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "*.c"],

@@ -1,29 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym clean`: unfinished result folders, and with --cache what was downloaded and built.
+"""`dcgym clean`: what runs left that were killed together with their janitors, and with --cache what was downloaded and built.
 
-A run cleans up after itself, killed or not; this is for what an older version or a full disk may have left.
+Nothing that a living process holds is touched. A cleaner is a function in CLEANERS that removes what is nobody's and yields a
+line for each thing; what else may be left behind gets one of its own.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from argparse import Namespace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dc_gym.kernel.cache import cache_dir
-from dc_gym.results import PARTIAL
+from dc_gym import claim
+from dc_gym.errors import UsageError
+from dc_gym.folder import ASIDE, PARTIAL, SCRATCH, is_unfinished, recover, settle
+from dc_gym.kernel import cache
 
-CACHE_PARTS = ("kernel", "ovs", "apt", "ideal")
+DEPTH = 2
 
 
 def main(args: Namespace) -> int:
     """`args.folders`: where to look for unfinished results; `args.cache`: remove kernels and Open vSwitch too."""
-    for folder in args.folders:
-        for partial in sorted(path for path in Path(folder).glob(f"*{PARTIAL}") if path.is_dir() and not path.is_symlink()):
-            shutil.rmtree(partial)
-            print(f"removed {partial}")
-    for part in CACHE_PARTS if args.cache else ():  # the folder itself may be the user's own (DCGYM_CACHE)
-        if (cache_dir() / part).is_dir():
-            shutil.rmtree(cache_dir() / part)
-            print(f"removed {cache_dir() / part}")
+    for cleaner in CLEANERS:
+        for line in cleaner(args):
+            print(line)
     return 0
+
+
+def _folders(args: Namespace) -> Iterator[str]:
+    """Unfinished results, replaced ones, and scratch folders of verify, doctor and benches."""
+    for folder in args.folders:
+        if not folder.is_dir():
+            raise UsageError(f"{folder}: no such folder; give one that holds results")
+        for path in _search(folder, DEPTH):
+            if path.name.startswith(SCRATCH) or (path.name.endswith(PARTIAL) and is_unfinished(path)):
+                yield from _remove(path)
+            elif path.name.endswith(ASIDE):
+                yield from _put_back(path)
+
+
+def _cache(args: Namespace) -> Iterator[str]:
+    """Kernels, Open vSwitch and package lists; the cache folder itself may be the user's own (DCGYM_CACHE)."""
+    if args.cache:
+        for path in cache.clear():
+            yield f"removed {path}"
+
+
+def _search(folder: Path, depth: int) -> Iterator[Path]:
+    """Folders below, whatever is in the way of a name; results, symbolic links and hidden folders are not entered."""
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or not path.is_dir():
+            continue
+        yield path
+        entered = (
+            not path.name.startswith(".") and not path.name.endswith((PARTIAL, ASIDE)) and os.access(path, os.R_OK | os.X_OK)
+        )
+        if depth and entered and path.exists() and not (path / "manifest.json").exists():
+            yield from _search(path, depth - 1)
+
+
+def _remove(path: Path) -> Iterator[str]:
+    held = claim.take(path)
+    if held is None:
+        yield f"left    {path}: in use"
+        return
+    try:
+        if path.name.endswith(PARTIAL):
+            settle(path.with_suffix(""))  # an older result that stepped aside gets its name back first
+        shutil.rmtree(path)
+    finally:
+        os.close(held)
+    yield f"removed {path}"
+
+
+def _put_back(aside: Path) -> Iterator[str]:
+    """An older result beside which no run is under way any more."""
+    out = aside.with_suffix("")
+    if not (aside / "manifest.json").is_file() or out.with_name(out.name + PARTIAL).exists():
+        return  # nothing of ours, or a run's, with which it is put right
+    newer = out.exists()
+    recover(out)
+    yield f"removed {aside}" if newer else f"renamed {aside} to {out.name}"
+
+
+CLEANERS: tuple[Callable[[Namespace], Iterator[str]], ...] = (_folders, _cache)

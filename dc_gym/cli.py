@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `dcgym` command: arguments, exit codes, and errors as one line. What a command does is elsewhere and imported when it runs.
 
-Exit codes: 0 good; 1 the run or a bar failed; 2 the user's mistake; 130 interrupted.
+Exit codes: 0 good; 1 the run or a bar failed; 2 the user's to mend, in the command or on the machine; 130 interrupted.
 DCGYM_TRACEBACK=1 shows where an error came from.
 """
 
@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 INTERRUPTED = 130
-EXPECTED_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+UNFIT = "unfit: "
+"""How a line begins that says why a result is unfit; whoever started the run tells such an end from a failure by it."""
+EXPECTED_ERRNOS = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+    *(errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTEMPTY, errno.EIO),
+)
+"""What the machine or a path of the user's can bring about anywhere; any other OSError is a bug, and keeps its traceback."""
 TRACEBACK = "DCGYM_TRACEBACK"
 DISTURB = "DCGYM_DISTURB"
 """A shell command that every run carries out in its lab before traffic starts; how determinism is tested."""
@@ -53,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _reraise_if_asked()
         if error.errno not in EXPECTED_ERRNOS:
             raise
-        return _fail(f"{error.filename or 'writing'}: {error.strerror}", 1)
+        return _fail(f"{error.filename or 'reading or writing'}: {error.strerror}", UsageError.exit_code)
     return code
 
 
@@ -112,9 +118,9 @@ def _add(commands: Any, name: str, summary: str, example: str, command: Callable
     return parser
 
 
-def _add_spec(parser: ArgumentParser) -> None:
+def _add_spec(parser: ArgumentParser, what: str = "TOML file, or the manifest.json of a result") -> None:
     """What commands that take a spec have in common."""
-    parser.add_argument("spec", type=Path, metavar="SPEC", help="TOML file, or the manifest.json of a result")
+    parser.add_argument("spec", type=Path, metavar="SPEC", help=what)
     parser.add_argument(
         "--set",
         dest="overrides",
@@ -175,14 +181,22 @@ def _add_compare(commands: Any) -> None:
 
 
 def _add_sweep(commands: Any) -> None:
-    example = "dcgym sweep examples/dumbbell.toml --seeds 1..3 --controllers dctcp,nv --jobs 2 --out results/sweep"
-    parser = _add(commands, "sweep", "run a spec with several seeds and controllers", example, _delegate("dc_gym.sweep"))
-    _add_spec(parser)
-    parser.add_argument("--seeds", type=_seeds, metavar="LIST", help="such as 1..5 or 1,2,3 (default: the spec's)")
-    parser.add_argument("--controllers", type=_controllers, metavar="LIST", help="such as dctcp,nv (default: the spec's)")
+    example = "dcgym sweep examples/sweep.toml --jobs 2 --out results/sweep"
+    parser = _add(
+        commands,
+        "sweep",
+        "run a grid of specs, several labs at a time; again, it goes on where it stopped",
+        example,
+        _delegate("dc_gym.sweep"),
+    )
+    _add_spec(parser, "a grid file (docs/sweeps.md), or a spec as for run")
+    parser.add_argument("--seeds", type=_seeds, metavar="LIST", help="such as 1..5 or 1,2,3 (default: the file's)")
+    parser.add_argument("--controllers", type=_controllers, metavar="LIST", help="such as dctcp,nv (default: the file's)")
     parser.add_argument("--jobs", type=_jobs, metavar="N", help="labs at a time (default: one a CPU)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (default: results/NAME-sweep)")
-    parser.add_argument("--force", action="store_true", help="replace results that are there")
+    parser.add_argument("--retry", action="store_true", help="run again what failed or is unfit")
+    parser.add_argument("--force", action="store_true", help="replace results of another spec or another environment")
+    parser.add_argument("--address", metavar="ADDR", help="run on the Ray cluster at ADDR (auto, HOST:PORT or ray://HOST:PORT)")
     _add_quiet(parser)
 
 
@@ -230,10 +244,10 @@ def _add_kernel(commands: Any) -> None:
 
 
 def _add_clean(commands: Any) -> None:
-    summary = "remove unfinished results, and with --cache what was downloaded and built"
+    summary = "remove what runs that were killed left, and with --cache what was downloaded and built"
     parser = _add(commands, "clean", summary, "dcgym clean results", _delegate("dc_gym.clean", progress=False))
     parser.add_argument(
-        "folders", nargs="*", type=Path, default=[Path("results")], metavar="DIR", help="where to look (default: results)"
+        "folders", nargs="*", type=Path, default=[Path()], metavar="DIR", help="where to look, two levels down (default: here)"
     )
     parser.add_argument("--cache", action="store_true", help="remove the lab kernel and Open vSwitch, too")
 
@@ -267,7 +281,7 @@ def _run(args: Namespace) -> int:
         )
     _show_result(result)
     for reason in result.manifest.get("unfit_reasons", ()):
-        _fail(f"unfit: {reason}", 1)
+        _fail(f"{UNFIT}{reason}", 1)
     return 0 if result.fit else 1
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from dc_gym import plots, sweep
 from dc_gym.errors import UsageError
+from dc_gym.folder import PARTIAL
 from dc_gym.progress import Progress
-from dc_gym.results import PARTIAL, Result, load_result
+from dc_gym.results import Result, load_result
 
 CONTROLLERS = ("dctcp", "nv", "cubic", "bbr")
 SEEDS = (1, 2, 3)

@@ -8,7 +8,6 @@ import platform
 import resource
 import shutil
 import sys
-import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from dc_gym import grounds
 from dc_gym.errors import TestbedError
+from dc_gym.folder import scratch
 from dc_gym.kernel import build, openvswitch
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.cache import cache_dir
@@ -127,12 +127,11 @@ def _lab() -> Iterator[Finding]:
     if kernel is None:
         yield Finding("lab", False, "not tried", "build the kernel first")
         return
-    with tempfile.TemporaryDirectory(prefix="dcgym-doctor-", dir=Path.cwd()) as folder:
-        Path(folder).chmod(0o755)
+    with scratch(Path.cwd(), "dcgym-doctor-") as folder:
         config = LabConfig(
             kernel=kernel.path,
             programs=grounds.PROGRAMS,
-            run_dir=Path(folder).resolve(),
+            run_dir=folder,
             argv=["/bin/sleep", "1"],
             env={"PATH": "/usr/bin:/bin"},
             watchdog_s=20.0,

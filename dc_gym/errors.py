@@ -12,9 +12,13 @@ class TestbedError(Exception):
 
 
 class UsageError(TestbedError):
-    """The user's mistake: a wrong key, value, file or argument (exit code 2)."""
+    """The user's to mend: a wrong key, value, file or argument, or the machine (exit code 2)."""
 
     exit_code = 2
+
+
+class MachineError(UsageError):
+    """The machine lacks what only its user can mend: room, a permission, a program (exit code 2)."""
 
 
 class SpecError(UsageError):
@@ -33,7 +37,7 @@ class ResultError(UsageError):
     """A folder is not a result, or not one that this version reads."""
 
 
-class KernelError(TestbedError):
+class KernelError(MachineError):
     """The lab kernel could not be found, fetched, patched or built."""
 
 

@@ -2,8 +2,9 @@
 """Removes what a killed run leaves behind: the one thing that no `finally` can do.
 
 A janitor is a shell that waits for a word on its standard input. A run that ends by itself says it; when the run is killed
-(kill -9 too), the pipe closes without the word, and the janitor removes the unfinished folder and puts a result that was
-stepping aside back in its place. It has its own session, so that Ctrl-C does not reach it.
+(kill -9 too), the pipe closes without the word, and the janitor tidies up: an unfinished folder goes, a result that was stepping
+aside gets its name back, or goes where there is a new one. It acts only on what nobody holds (claim.py): the next run on the same
+folder may have begun already. It has its own session, so that Ctrl-C does not reach it.
 """
 
 from __future__ import annotations
@@ -13,25 +14,44 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_SCRIPT = """
+from dc_gym.claim import LOCK
+
+_SCRIPT = f"""
 read -r word && [ "$word" = done ] && exit 0
 tries=0
-while [ -e "$1" ] && [ $tries -lt 100 ]; do rm -rf -- "$1"; sleep 0.1; tries=$((tries + 1)); done
-if [ -e "$3" ] && [ ! -e "$2" ]; then mv -- "$3" "$2"; fi
+while [ -e "$1" ] && [ $tries -lt 100 ]; do
+	flock -n "$1/{LOCK}" /bin/sh -c '[ -e "$3" ] && [ ! -e "$2" ] && mv -- "$3" "$2"; rm -rf -- "$1"' sh "$1" "$2" "$3"
+	[ -e "$1" ] && sleep 0.1
+	tries=$((tries + 1))
+done
+if [ -e "$2/{LOCK}" ]; then
+	flock -n "$2/{LOCK}" /bin/sh -c 'rm -rf -- "$3"; rm -f -- "$2/{LOCK}"' sh "$1" "$2" "$3"
+fi
 """
 
 
+class Watch:
+    """What the janitor is told: `done` says that there is nothing to tidy up."""
+
+    def __init__(self) -> None:
+        self.done = False
+
+
 @contextmanager
-def watching(partial: Path, out: Path, aside: Path) -> Iterator[None]:
-    """While the context is open, this process' death removes `partial`, and renames `aside` to `out` if there is no `out`."""
-    argv = ["/bin/sh", "-c", _SCRIPT, "dcgym-janitor", str(partial), str(out), str(aside)]
-    janitor = subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True, cwd="/")
+def watching(partial: Path, out: Path | None = None, aside: Path | None = None) -> Iterator[Watch]:
+    """While the context is open, this process' death removes `partial`, and renames `aside` to `out` or, if `out` was just
+    finished, removes it. So does an end of the context without `done`.
+    """
+    argv = ["/bin/sh", "-c", _SCRIPT, "dcgym-janitor", *(str(path.absolute()) if path else "" for path in (partial, out, aside))]
+    janitor = subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, cwd="/")
     assert janitor.stdin is not None
+    watch = Watch()
     try:
-        yield
+        yield watch
     finally:
         try:
-            janitor.stdin.write(b"done\n")
+            if watch.done:
+                janitor.stdin.write(b"done\n")
             janitor.stdin.close()
         except BrokenPipeError:
             pass  # somebody killed it; this process cleans up itself

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-__all__ = ["Bar", "Lines", "Pace", "Progress", "Quiet", "VirtualOnly", "choose"]
+__all__ = ["Bar", "Lines", "Pace", "Progress", "Quiet", "VirtualOnly", "choose", "short_time"]
 
 DONE = "done"
 LINE_EVERY_S = 10.0
@@ -32,8 +32,11 @@ class Progress(Protocol):
     def virtual(self, now_ns: int, total_ns: int) -> None:
         """Virtual time of traffic is at now_ns of total_ns; below 0 it has not begun."""
 
-    def advance(self, done: int, total: int) -> None:
-        """How far a phase without virtual time is, such as a build; `total` may be an estimate."""
+    def advance(self, done: int, total: int, state: str = "") -> None:
+        """How far a phase without virtual time is, such as a build or a sweep; `state` says it in words.
+
+        Without words `total` is taken for an estimate.
+        """
 
     def note(self, line: str) -> None:
         """One line that the user should see now."""
@@ -71,7 +74,7 @@ class Pace:
     def __str__(self) -> str:
         if self.factor is None or self.eta_s is None:
             return ""
-        return f"{self.factor:.3g}x real time, {_short(self.eta_s)} to go"
+        return f"{self.factor:.3g}x real time, {short_time(self.eta_s)} to go"
 
 
 class Quiet:
@@ -83,7 +86,7 @@ class Quiet:
     def virtual(self, now_ns: int, total_ns: int) -> None:
         pass
 
-    def advance(self, done: int, total: int) -> None:
+    def advance(self, done: int, total: int, state: str = "") -> None:
         pass
 
     def note(self, line: str) -> None:
@@ -132,9 +135,9 @@ class Lines(Quiet):
             pace = f" ({self._pace})" if str(self._pace) else ""
             self.note(f"{now_ns / 1e9:.3g} s of {total_ns / 1e9:.3g} s{pace}")
 
-    def advance(self, done: int, total: int) -> None:
+    def advance(self, done: int, total: int, state: str = "") -> None:
         if self._wall_s() - self._said_s >= LINE_EVERY_S:
-            self.note(f"{done} of about {total}")
+            self.note(state or f"{done} of about {total}")
 
     def note(self, line: str) -> None:
         self._said_s = self._wall_s()
@@ -171,8 +174,8 @@ class Bar(Quiet):
         state = f"{now_ns / 1e9:.3g} of {total_ns / 1e9:.3g} s  {self._pace}"
         self._bar.update(self._task, total=total_ns, completed=min(now_ns, total_ns), state=state)
 
-    def advance(self, done: int, total: int) -> None:
-        self._bar.update(self._task, total=total, completed=min(done, total), state=f"{done} of about {total}")
+    def advance(self, done: int, total: int, state: str = "") -> None:
+        self._bar.update(self._task, total=total, completed=min(done, total), state=state or f"{done} of about {total}")
 
     def note(self, line: str) -> None:
         self._bar.console.print(line, markup=False, highlight=False)
@@ -195,7 +198,7 @@ def choose(quiet: bool, stream: TextIO | None = None) -> Progress:
     return Bar(console) if console.is_terminal and not console.is_dumb_terminal else Lines(stream)
 
 
-def _short(seconds: float) -> str:
+def short_time(seconds: float) -> str:
     """3.2 s, 4 min 10 s, 2 h 5 min."""
     if seconds < 60:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder that a run leaves behind (docs/results.md): written under DIR.partial, synced, renamed to DIR; read back, checked.
 
-    partial = start(out)                              # DIR.partial, or an error if DIR is taken
-    write_result(partial, tables, manifest, summary)  # the manifest goes last
-    finish(partial)                                   # now it is called DIR
+    with writing(out, force) as partial:                  # folder.py
+        write_result(partial, tables, manifest, summary)  # the manifest goes last
+        finish(partial)                                   # now it is called DIR
 
 Parquet files have the documented columns and types (`schema`); strings are dictionaries. Nothing here knows how a run is made.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import importlib
 import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dc_gym.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
-from dc_gym.errors import ResultError, TestbedError, UsageError
+from dc_gym.errors import ResultError, UsageError
+from dc_gym.folder import FILES, MATRIX_NAME, PARTIAL, finish, words, writing
 from dc_gym.topologies.graph import Graph
 
 __all__ = [
@@ -39,19 +37,13 @@ __all__ = [
     "load_result",
     "port_rows",
     "queue_records",
-    "replacing",
     "schema",
-    "start",
     "write_derived",
     "write_result",
+    "writing",
 ]
 
 RESULT_VERSION = 1
-PARTIAL = ".partial"
-ASIDE = ".replaced"
-MATRIX_NAME = "matrix.csv"
-FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in TABLES))
-"""What a whole result has at the least."""
 DERIVED = ("port_metrics", "flow_metrics")
 """Tables that a result of today has beside those; one of an older version has not."""
 ROW_GROUP = 1 << 18
@@ -139,17 +131,6 @@ class Result:
             raise ResultError(f"{self.path}: the tables have digest {found}, the manifest says {self.digest}: they were changed")
 
 
-def start(out: Path) -> Path:
-    """Make DIR.partial for a result to be called DIR."""
-    partial = _partial_of(out)
-    _require_free(out)
-    if os.path.lexists(partial):
-        raise UsageError(f"{partial} exists: a run is under way or was interrupted; --force removes it, or give another --out")
-    with _words("make", partial):
-        partial.mkdir(parents=True)
-    return partial
-
-
 def write_result(
     partial: Path, tables: Tables, manifest: Mapping[str, Any], summary: Mapping[str, Any], matrix: Path | None = None
 ) -> dict[str, Any]:
@@ -161,7 +142,7 @@ def write_result(
     for name in TABLES:
         _write_table(partial / f"{name}.parquet", TABLES[name], tables.table(name), tables.names)
     if matrix is not None:
-        with _words("write", partial / MATRIX_NAME):
+        with words("write", partial / MATRIX_NAME):
             shutil.copyfile(matrix, partial / MATRIX_NAME)
     _write_json(partial / "ports.json", list(tables.ports))
     _write_json(partial / "summary.json", summary)
@@ -172,51 +153,8 @@ def write_result(
 def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write NAME.parquet: numbers that follow from the tables, one of DERIVED. Not part of the digest."""
     table = pa.table({each: pa.array(values) for each, values in columns.items()})
-    with _words("write", partial / f"{name}.parquet"), (partial / f"{name}.parquet").open("wb") as file:
+    with words("write", partial / f"{name}.parquet"), (partial / f"{name}.parquet").open("wb") as file:
         pq.write_table(table, file, compression="zstd")
-
-
-def finish(partial: Path) -> Path:
-    """Sync everything in DIR.partial to disk and rename it to DIR, which must not exist."""
-    if partial.suffix != PARTIAL:
-        raise ValueError(f"{partial} does not end in {PARTIAL}")
-    out = partial.with_suffix("")
-    _require_free(out)
-    for name in FILES:
-        if not (partial / name).is_file():
-            raise ResultError(f"{partial}: {name} is missing; the run did not get as far as its results")
-    with _words("finish", out):
-        for folder, _, files in os.walk(partial, topdown=False):
-            for name in files:
-                _sync(Path(folder, name))
-            _sync(Path(folder))
-        partial.rename(out)
-        _sync(out.parent)
-    return out
-
-
-@contextlib.contextmanager
-def replacing(out: Path, force: bool) -> Iterator[None]:
-    """Around a run: without `force`, DIR must be free; with it, an older result steps aside and goes when the new one is there.
-
-    If the run fails the older one gets its name back, so nothing is lost. Anything but a result is never touched.
-    """
-    partial = _partial_of(out)
-    aside = out.with_name(out.name + ASIDE)
-    if not force:
-        _require_free(out)
-    else:
-        _remove_result(partial)
-        if os.path.lexists(out):
-            _require_result(out)
-            _remove_result(aside)
-            with _words("rename", out):
-                out.rename(aside)
-    try:
-        yield
-    finally:
-        if os.path.lexists(aside):
-            _settle(out, aside)
 
 
 def load_result(path: str | Path, check_digest: bool = False) -> Result:
@@ -275,7 +213,7 @@ def queue_records(t_ns: npt.NDArray[np.int64], columns: Mapping[str, npt.NDArray
 def _write_table(path: Path, table: Table, records: Records, names: Names) -> None:
     """One Parquet file, in row groups so that memory stays flat."""
     kind = schema(table)
-    with _words("write", path), path.open("wb") as file, pq.ParquetWriter(file, kind, compression="zstd") as writer:
+    with words("write", path), path.open("wb") as file, pq.ParquetWriter(file, kind, compression="zstd") as writer:
         for begin in range(0, max(1, len(records)), ROW_GROUP):
             part = records[begin : begin + ROW_GROUP]
             writer.write_table(pa.Table.from_arrays([_to_arrow(table, part, field, names) for field in kind], schema=kind))
@@ -358,64 +296,8 @@ def _read_json(path: Path, kind: type) -> Any:
 
 def _write_json(path: Path, value: Any) -> None:
     text = json.dumps(value, indent=1, allow_nan=False) + "\n"
-    with _words("write", path):
+    with words("write", path):
         path.write_text(text, encoding="utf-8")
-
-
-def _require_free(out: Path) -> None:
-    if os.path.lexists(out):
-        raise UsageError(f"{out} exists; replace it with --force, or give another --out")
-
-
-def _require_result(path: Path) -> None:
-    """So that --force never takes a folder that no run made."""
-    ours = {*FILES, MATRIX_NAME, "plot.png", "lab.log"}
-    empty = path.is_dir() and not any(path.iterdir())
-    if path.is_symlink() or not path.is_dir() or not (empty or any((path / name).is_file() for name in ours)):
-        raise UsageError(f"{path} is not a result; --force replaces results only, give another --out")
-
-
-def _remove_result(path: Path) -> None:
-    if os.path.lexists(path):
-        if path.name.endswith(ASIDE) or path.name.endswith(PARTIAL):
-            with _words("remove", path):
-                shutil.rmtree(path)
-        else:
-            raise ValueError(f"{path} is nobody's to remove")
-
-
-def _settle(out: Path, aside: Path) -> None:
-    """After a run: the older result goes if there is a new one, else it gets its name back."""
-    if os.path.lexists(out):
-        _remove_result(aside)
-    else:
-        with _words("rename", aside):
-            aside.rename(out)
-
-
-def _partial_of(out: Path) -> Path:
-    if not out.name or out.name == "..":
-        raise UsageError(f"--out {str(out)!r} is not the name of a folder to be made; give one such as results/first")
-    return out.with_name(out.name + PARTIAL)
-
-
-def _sync(path: Path) -> None:
-    """Data and names of a file or folder are on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextlib.contextmanager
-def _words(doing: str, path: Path) -> Iterator[None]:
-    """An OSError inside becomes one line that names what was tried."""
-    try:
-        yield
-    except OSError as error:
-        remedy = "free some room, or give another --out" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "give another --out"
-        raise TestbedError(f"cannot {doing} {path}: {error.strerror or error}; {remedy}") from None
 
 
 def _first_line(error: Exception) -> str:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,13 +18,13 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dc_gym import __version__, analysis, calibration, fingerprint, grounds, ideal, janitor, results
+from dc_gym import __version__, analysis, calibration, fingerprint, grounds, ideal, results
 from dc_gym.conservation import account, violations
 from dc_gym.digest import Tables
 from dc_gym.errors import ResultError, TestbedError
 from dc_gym.ground import Plan
 from dc_gym.grounds import PROGRAMS, check_programs
-from dc_gym.kernel import openvswitch
+from dc_gym.kernel import cache, openvswitch
 from dc_gym.monitors.trace import read_trace
 from dc_gym.progress import Progress, VirtualOnly
 from dc_gym.results import Result
@@ -84,11 +83,16 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
     progress.phase("prepare")
     experiment = Experiment.of(spec)
     check_programs()
+    with cache.in_use():
+        return _run(experiment, out, clock, progress, force=force, plot=plot, disturb=disturb)
+
+
+def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *, force: bool, plot: bool, disturb: str) -> Result:
+    spec = experiment.spec
     ground = grounds.of(spec)
     ground.prepare(progress)
-    ovs = openvswitch.ensure()
-    aside = out.with_name(out.name + results.ASIDE)
-    with results.replacing(out, force), _partial(out, aside) as partial:
+    ovs = openvswitch.ensure(progress)
+    with results.writing(out, force) as partial:
         private = partial / ".lab"
         private.mkdir()
         write_plan(experiment, ovs, private, disturb)
@@ -116,7 +120,7 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
             "conservation": account(experiment.graph, counts["before"], counts["after"], counts["losses"]),
             "calibration": calibration.rows(tables.ports, counts["read_back"]),
         }
-        manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit) | facts | ground.facts()
+        manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts()
         manifest = results.write_result(partial, tables, manifest, summary, matrix)
         results.write_derived(partial, "port_metrics", found.ports)
         results.write_derived(partial, "flow_metrics", found.flows)
@@ -252,19 +256,6 @@ def _flow_table(experiment: Experiment, log: Any) -> Any:
     return table[~spare | (table["start_ns"] >= 0)]
 
 
-@contextmanager
-def _partial(out: Path, aside: Path) -> Iterator[Path]:
-    """DIR.partial; gone at the end unless it was renamed, whatever happens."""
-    partial = out.with_name(out.name + results.PARTIAL)
-    results.start(out)
-    with janitor.watching(partial, out, aside):
-        try:
-            yield partial
-        finally:
-            if partial.exists():
-                shutil.rmtree(partial, ignore_errors=True)
-
-
 def _log_to(log: TextIO, clock: Clock, progress: Progress) -> Callable[[str], None]:
     """What takes the lines that a ground prints: phases for the clock and the user, all else for the log."""
     kept = 0
@@ -292,7 +283,7 @@ def _check_end(status: int, log: Path, ground: str) -> None:
     raise TestbedError("\n".join([what, *(f"  {ground}: {line}" for line in shown)]))
 
 
-def _manifest(spec: Spec, parts: dict[str, str], t0_ns: int, clock: Clock, unfit: list[str]) -> dict[str, Any]:
+def _manifest(spec: Spec, parts: dict[str, str], t0_ns: int, clock: Clock, unfit: list[str], disturb: str) -> dict[str, Any]:
     return {
         "spec": spec.to_dict(results.MATRIX_NAME if spec.workload.kind == "matrix" else None),
         "seed": spec.seed,
@@ -307,7 +298,7 @@ def _manifest(spec: Spec, parts: dict[str, str], t0_ns: int, clock: Clock, unfit
         "wall_s": dict(clock.wall_s),
         "fit": not unfit,
         "unfit_reasons": unfit,
-    }
+    } | ({"disturb": disturb} if disturb else {})
 
 
 def _set_times(path: Path, clock: Clock) -> None:

@@ -7,6 +7,7 @@ one field here and one row in docs/spec.md. Inside, rates are bit/s, times ns, s
 
 from __future__ import annotations
 
+import copy
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +39,9 @@ __all__ = [
     "from_dict",
     "keys",
     "load",
+    "read",
     "unit_of",
+    "vary",
 ]
 
 SPEC_VERSION = 1
@@ -345,6 +348,29 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
     return _build(data, str(source), origins, source.absolute().parent)
 
 
+def read(path: str | Path) -> dict[str, Any]:
+    """The plain contents of a spec file, unchecked: what `vary` takes."""
+    return _read(Path(path))
+
+
+def vary(
+    data: Mapping[str, Any], base: Path, source: str, overrides: Iterable[str], values: Mapping[str, Any], origin: str
+) -> Spec:
+    """The spec of plain contents in which `overrides` ("key=value"), then `values` (by dotted key) replace keys.
+
+    `origin` says where the values were written. What a sweep makes its runs of.
+    """
+    changed = copy.deepcopy(dict(data))
+    origins: dict[str, str] = {}
+    for key, value in map(_override, overrides):
+        _put(changed, key, value)
+        origins[key] = OVERRIDE
+    for key, value in values.items():
+        _put(changed, key, value, origin)
+        origins[key] = origin
+    return _build(changed, source, origins, base)
+
+
 def from_dict(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:
     """The spec of a dict such as `to_dict` gives; `base` is the folder that workload.file is relative to."""
     return _build(data, source, {}, base)
@@ -482,10 +508,10 @@ def _override(text: str) -> tuple[str, Any]:
     return key, value
 
 
-def _put(data: dict[str, Any], key: str, value: Any) -> None:
+def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> None:
     """Set a dotted key."""
     if key not in keys():
-        raise SpecError(f"{OVERRIDE}: {key}: unknown key{_did_you_mean(key)}")
+        raise SpecError(f"{origin}: {key}: unknown key{_did_you_mean(key)}")
     section, _, name = key.rpartition(".")
     table = data.setdefault(section, {}) if section else data
     if isinstance(table, dict):  # else the file's mistake: it is reported when the section is read

@@ -10,7 +10,6 @@ What differs between the experiments themselves (spec, environment) is said firs
 from __future__ import annotations
 
 import json
-import tempfile
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ from dc_gym import results, runner
 from dc_gym.digest import TABLES, Tables
 from dc_gym.divergence import Difference, Value, first_difference, history, values_of
 from dc_gym.errors import ResultError, UsageError
+from dc_gym.folder import scratch
 from dc_gym.progress import Progress
 from dc_gym.results import Result
 from dc_gym.spec import from_dict
@@ -85,8 +85,8 @@ def verify(folder: Path, progress: Progress) -> Verdict:
     if written is None:
         raise ResultError(f"{folder / 'manifest.json'}: spec is missing or no table, so it cannot be run again")
     spec = from_dict(written, folder, f"{folder / 'manifest.json'}: spec")
-    with tempfile.TemporaryDirectory(prefix="dcgym-verify-", dir=folder.resolve().parent) as scratch:
-        again = runner.run(spec, Path(scratch) / "again", progress, plot=False)
+    with scratch(folder.resolve().parent, "dcgym-verify-") as place:
+        again = runner.run(spec, place / "again", progress, plot=False)
         return compare(result, again, (str(folder), f"{folder} run again"))
 
 

@@ -14,9 +14,9 @@ from rich.live import Live
 from rich.table import Table
 
 from dc_gym.errors import ProtocolError, UsageError
+from dc_gym.folder import PARTIAL
 from dc_gym.kernel.share import attach
 from dc_gym.monitors.state_matrix import StateMatrix, Sweep
-from dc_gym.results import PARTIAL
 
 PERIOD_S = 0.5
 SHOWN = ("backlog_bytes", "backlog_packets", "tx_packets", "drops", "marks", "active_flows")

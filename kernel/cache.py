@@ -17,6 +17,8 @@ from pathlib import Path
 from dc_gym.errors import TestbedError, UsageError
 
 PARTIAL = ".partial-"
+PARTS = ("kernel", "ovs", "apt", "ideal")
+IN_USE = "in-use.lock"
 
 
 def cache_dir() -> Path:
@@ -70,17 +72,49 @@ def check_room(path: Path, need_bytes: int, what: str) -> None:
 def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[int]:
     """Holds the lock file `path`; yields its descriptor. A child that inherits it keeps the lock for as long as it lives."""
     make_folder(path.parent)
+    fd = _locked(path, on_wait)
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}: set DCGYM_CACHE to a folder that you may write to") from error
-    try:
-        if not _try_lock(fd):
-            on_wait()
-            fcntl.flock(fd, fcntl.LOCK_EX)
         yield fd
     finally:
         os.close(fd)
+
+
+@contextmanager
+def in_use() -> Iterator[None]:
+    """While open, `clear` leaves the cache alone: a lab executes what lies in it. Many processes may use it at once."""
+    path = cache_dir() / IN_USE
+    try:
+        fd = _open_shared(path)
+    except OSError:  # another user's, from before there was such a file
+        yield
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(fd)
+
+
+def clear() -> list[Path]:
+    """Removes all that was downloaded and built, and answers the folders; UsageError while a run uses it or it is being built.
+
+    The cache folder itself stays, since it may be the user's own (DCGYM_CACHE).
+    """
+    base, held = cache_dir(), []
+    parts = [base / part for part in PARTS if (base / part).is_dir()]
+    locks = [base / IN_USE, *(lock for part in parts for pattern in ("*.lock", "*/lock") for lock in sorted(part.glob(pattern)))]
+    try:
+        for lock in locks if parts else ():
+            held.append(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            if not _try_lock(held[-1]):
+                who = "a run uses it" if lock == base / IN_USE else f"another process holds {lock}"
+                raise UsageError(f"the cache {base} is in use: {who}; try again when it has ended")
+        for part in parts:
+            shutil.rmtree(part)
+    finally:
+        for fd in held:
+            os.close(fd)
+    return parts
 
 
 @contextmanager
@@ -117,6 +151,37 @@ def remove_partials(folder: Path, own: str = "") -> list[Path]:
         elif _remove_if_free(path, folder / f"{name}.lock"):
             removed.append(path)
     return removed
+
+
+def _locked(path: Path, on_wait: Callable[[], None]) -> int:
+    """A descriptor that holds the lock, of the file that bears the name: `clear` may have removed the one that we waited for."""
+    while True:
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}: set DCGYM_CACHE to a folder that you may write to") from error
+        try:
+            if not _try_lock(fd):
+                on_wait()
+                fcntl.flock(fd, fcntl.LOCK_EX)
+            if path.exists() and os.path.samestat(os.fstat(fd), path.stat()):
+                return fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        make_folder(path.parent)
+
+
+def _open_shared(path: Path) -> int:
+    """For reading, which a shared lock takes; made for all users if it is not there."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        make_folder(path.parent)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        os.fchmod(fd, 0o644)
+        return fd
 
 
 def _remove_if_free(path: Path, lock: Path) -> bool:

@@ -121,9 +121,10 @@ def result(folder: Path, of: Tables | None = None, duration_ns: int = 10 * S, **
         "workload": {"kind": "pairs"},
         "time": {"duration": f"{duration_ns}ns", "warmup": f"{duration_ns // 5}ns"},
     }
-    partial = results.start(folder)
-    results.write_result(partial, of, {"spec": spec, "fit": True, "fingerprint": "f00d"} | manifest, summary)
-    return results.load_result(results.finish(partial))
+    with results.writing(folder, force=False) as partial:
+        results.write_result(partial, of, {"spec": spec, "fit": True, "fingerprint": "f00d"} | manifest, summary)
+        results.finish(partial)
+    return results.load_result(folder)
 
 
 def names() -> Names:

@@ -18,7 +18,7 @@ import synthetic
 from rich.console import Console
 
 from dc_gym import __version__, cli, progress, results
-from dc_gym.errors import LabError, UsageError
+from dc_gym.errors import KernelError, LabError, UsageError
 
 SPEC = """
 name = "My Run"
@@ -104,11 +104,12 @@ def test_a_run_without_any_sample_can_be_shown(folder: Path, module: Any, capsys
     ("error", "code", "words"),
     [
         (LabError("the lab died"), 1, "dcgym: the lab died\n"),
+        (KernelError("no kernel"), 2, "dcgym: no kernel\n"),
         (UsageError("x exists"), 2, "dcgym: x exists\n"),
         (KeyboardInterrupt(), 130, "dcgym: interrupted\n"),
-        (OSError(errno.ENOSPC, "No space left on device", "/x/y"), 1, "dcgym: /x/y: No space left on device\n"),
-        (PermissionError(errno.EACCES, "Permission denied", "/x/y"), 1, "dcgym: /x/y: Permission denied\n"),
-        (OSError(errno.ENOSPC, "No space left on device"), 1, "dcgym: writing: No space left on device\n"),
+        (OSError(errno.ENOSPC, "No space left on device", "/x/y"), 2, "dcgym: /x/y: No space left on device\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x/y"), 2, "dcgym: /x/y: Permission denied\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), 2, "dcgym: reading or writing: No space left on device\n"),
     ],
 )
 def test_failures_are_one_line(
@@ -329,4 +330,4 @@ def test_choice_of_progress() -> None:
 
 @pytest.mark.parametrize(("seconds", "text"), [(3.21, "3.2 s"), (42.3, "42 s"), (250, "4 min 10 s"), (7500, "2 h 5 min")])
 def test_durations_in_words(seconds: float, text: str) -> None:
-    assert progress._short(seconds) == text
+    assert progress.short_time(seconds) == text

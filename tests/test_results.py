@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a result: types, round trip, refusals, and that nothing half-done looks whole."""
+"""What is in the folder of a result: types, round trip, refusals. How the folder comes to be: test_folder.py."""
 
 from __future__ import annotations
 
-import errno
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ import synthetic
 
 from dc_gym import results
 from dc_gym.digest import TABLES, digest_of
-from dc_gym.errors import ResultError, TestbedError, UsageError
+from dc_gym.errors import MachineError, ResultError, UsageError
 from dc_gym.topologies.presets import TopologyParams, build
 
 
@@ -141,97 +139,21 @@ def test_what_is_no_result(tmp_path: Path) -> None:
     assert "under way or was interrupted" in refusal(tmp_path / "x.partial")
 
 
-def write(partial: Path) -> None:
-    results.write_result(partial, synthetic.run(duration_ns=synthetic.S), {}, {})
-
-
-def test_taken_names_are_refused(good: results.Result, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--force"):
-        results.start(good.path)
-    partial = results.start(tmp_path / "deep" / "er" / "v0.5")
-    assert partial.name == "v0.5.partial"
-    with pytest.raises(UsageError, match="under way or was interrupted"):
-        results.start(tmp_path / "deep" / "er" / "v0.5")
-    write(partial)
-    partial.with_suffix("").mkdir()
-    with pytest.raises(UsageError, match="--force"):
-        results.finish(partial)
-    partial.with_suffix("").rmdir()
-    assert results.finish(partial).name == "v0.5"
-
-
-def test_an_unfinished_folder_is_not_renamed(tmp_path: Path) -> None:
-    partial = results.start(tmp_path / "run")
-    with pytest.raises(ResultError, match=r"manifest\.json is missing"):
-        results.finish(partial)
-    with pytest.raises(ValueError, match="does not end"):
-        results.finish(tmp_path)
-
-
-def test_everything_is_synced_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    partial = results.start(tmp_path / "run")
-    write(partial)
-    seen: list[str] = []
-    monkeypatch.setattr(results, "_sync", lambda path: seen.append(f"{path}"))
-    rename = Path.rename
-    monkeypatch.setattr(Path, "rename", lambda self, to: (seen.append("rename"), rename(self, to))[1])
-    results.finish(partial)
-    before, after = seen[: seen.index("rename")], seen[seen.index("rename") + 1 :]
-    assert sorted(before) == sorted([*(f"{partial / name}" for name in names_in(tmp_path / "run")), f"{partial}"])
-    assert before[-1] == f"{partial}"
-    assert after == [f"{tmp_path}"]
-
-
 @pytest.mark.parametrize("name", results.FILES)
-def test_a_full_disk_leaves_nothing_that_looks_whole(tmp_path: Path, name: str) -> None:
-    partial = results.start(tmp_path / "run")
-    (partial / name).symlink_to("/dev/full")
-    with pytest.raises(TestbedError, match=f"cannot write {partial / name}: No space left on device; free some room") as caught:
-        write(partial)
-    assert caught.value.exit_code == 1 and "\n" not in str(caught.value)
-    assert not (tmp_path / "run").exists()
-    if name != "manifest.json":
-        assert not (partial / "manifest.json").exists()
-
-
-def test_no_permission_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: Any, **options: Any) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(TestbedError, match=r"cannot make .*run\.partial: Permission denied; give another --out"):
-        results.start(tmp_path / "run")
-
-
-def test_replacing_keeps_the_older_result_until_there_is_a_new_one(good: results.Result) -> None:
-    with pytest.raises(RuntimeError), results.replacing(good.path, force=True):
-        results.start(good.path)
-        raise RuntimeError
-    assert results.load_result(good.path).digest == good.digest
-    with results.replacing(good.path, force=True):  # the partial folder of the failed run goes too
-        synthetic.result(good.path, synthetic.run(seed=2))
-    assert results.load_result(good.path).digest != good.digest
-    assert names_in(good.path.parent) == ["run"]
-
-
-def test_replacing_refuses(good: results.Result, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--force"), results.replacing(good.path, force=False):
-        pytest.fail("entered")
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "thesis.tex").touch()
-    with pytest.raises(UsageError, match="not a result"), results.replacing(tmp_path / "home", force=True):
-        pytest.fail("entered")
-    assert (tmp_path / "home" / "thesis.tex").exists()
-    for name in (".", "/"):
-        with pytest.raises(UsageError), results.replacing(Path(name), force=True):
-            pytest.fail("entered")
+def test_a_full_disk_is_one_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(MachineError) as caught, results.writing(tmp_path / "run", force=False) as partial:
+        (partial / name).symlink_to("/dev/full")
+        results.write_result(partial, synthetic.run(duration_ns=synthetic.S), {}, {})
+    assert f"cannot write {partial / name}: No space left on device; free some room" in str(caught.value)
+    assert caught.value.exit_code == 2 and "\n" not in str(caught.value)
+    assert names_in(tmp_path) == []
 
 
 def test_matrix_is_kept(tmp_path: Path) -> None:
     (tmp_path / "flows.csv").write_text("source,destination\n")
-    partial = results.start(tmp_path / "run")
-    results.write_result(partial, synthetic.tables(), {}, {}, matrix=tmp_path / "flows.csv")
-    assert (results.finish(partial) / "matrix.csv").read_text() == "source,destination\n"
+    with results.writing(tmp_path / "run", force=False) as partial:
+        results.write_result(partial, synthetic.tables(), {}, {}, matrix=tmp_path / "flows.csv")
+        assert (results.finish(partial) / "matrix.csv").read_text() == "source,destination\n"
 
 
 def test_pandas_is_optional(good: results.Result, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,11 +187,3 @@ def test_queue_records_count_from_the_first_sweep() -> None:
     assert records["tx_bytes"].tolist() == [0, 0, 50, 90]
     assert records[["t_ns", "port"]].tolist() == [(0, 0), (0, 1), (10, 0), (10, 1)]
     assert len(results.queue_records(np.zeros(0, np.int64), {"drops": np.zeros((0, 2), np.uint64)})) == 0
-
-
-def test_shutil_is_never_asked_for_a_folder_of_the_users(good: results.Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone: list[Path] = []
-    monkeypatch.setattr(shutil, "rmtree", gone.append)
-    with results.replacing(good.path, force=True):
-        synthetic.result(good.path)
-    assert [path.name for path in gone] == ["run.replaced"]

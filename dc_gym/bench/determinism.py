@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +18,7 @@ from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
 from dc_gym.cli import DISTURB
 from dc_gym.divergence import first_difference
+from dc_gym.folder import scratch
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.lab import UNPRIVILEGED
 from dc_gym.results import Result
@@ -89,13 +89,11 @@ def _as_another_user(base: dict[str, Result], cells: list[sweep.Cell]) -> Bar:
     if not _readable_by_all(Path(sys.executable)) or not _readable_by_all(Path(__file__)):
         words = f"SKIPPED: uid {UNPRIVILEGED} cannot read {sys.executable} or this checkout"
         return Bar(name, asked, words, ok=False, skipped=True)
-    with tempfile.TemporaryDirectory(prefix="dcgym-user-", dir="/tmp") as place:
-        there = Path(place)
+    with scratch(Path("/tmp"), "dcgym-user-") as there:
         os.chown(there, UNPRIVILEGED, UNPRIVILEGED)
-        there.chmod(0o755)
         for spec in {cell.spec for cell in cells}:
             shutil.copy(spec, there)
-        env = {"HOME": place, "DCGYM_CACHE": str(cache_dir()), "MPLCONFIGDIR": place}
+        env = {"HOME": str(there), "DCGYM_CACHE": str(cache_dir()), "MPLCONFIGDIR": str(there)}
         mine = [replace(cell, spec=there / cell.spec.name, out=there / cell.name, env=env, user=UNPRIVILEGED) for cell in cells]
         return _compare(name, base, runs.run_all(mine))
 

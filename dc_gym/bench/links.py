@@ -33,6 +33,7 @@ from dc_gym.bench.link_cases import (
 from dc_gym.bench.links_guest import NETS, Counters
 from dc_gym.bench.report import Bar
 from dc_gym.errors import LabError
+from dc_gym.folder import scratch
 from dc_gym.kernel import build
 from dc_gym.kernel.lab import Lab, LabConfig
 
@@ -190,8 +191,7 @@ def host_bar(reply: dict[str, Any]) -> Bar:
 
 def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The lab's answers to all jobs."""
-    with tempfile.TemporaryDirectory(prefix="dcgym-links-") as name:
-        folder = Path(name)
+    with scratch(Path(tempfile.gettempdir()), "dcgym-links-") as folder:
         (folder / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
         log: list[str] = []
         config = LabConfig(

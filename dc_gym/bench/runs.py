@@ -3,24 +3,20 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dc_gym import sweep
+from dc_gym import folder, sweep
 from dc_gym.progress import Progress, choose
 from dc_gym.results import Result, load_result
 
 
 @contextmanager
 def scratch(name: str) -> Iterator[Path]:
-    """A folder below results/, gone afterwards; readable for the unprivileged user that a lab of root's runs as."""
-    base = Path("results").resolve()
-    base.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".bench-{name}-", dir=base) as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
+    """A folder below results/, gone afterwards, whatever ends the bench."""
+    with folder.scratch(Path("results"), ".bench-", name) as path:
+        yield path
 
 
 def write_spec(folder: Path, name: str, text: str) -> Path:

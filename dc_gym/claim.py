@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose folder is it? A process that works in a folder holds a lock on FOLDER/.lock; a folder without a holder is litter.
+
+The lock is flock(2)'s: it ends with the process, however that ends, and flock(1) in the janitor's shell knows it, too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dc_gym.errors import UsageError
+
+LOCK = ".lock"
+
+
+def take(folder: Path) -> int | None:
+    """A descriptor that holds `folder` until it is closed; None while another process holds it."""
+    lock = folder / LOCK
+    while True:
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is(fd, lock):
+                return fd
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)  # its last holder has removed the file in between
+
+
+def release(folder: Path, fd: int) -> None:
+    """Gives up a folder that stays: the lock's file goes."""
+    (folder / LOCK).unlink(missing_ok=True)
+    os.close(fd)
+
+
+@contextmanager
+def held(folder: Path, who: str) -> Iterator[None]:
+    """While open, `folder` is this process'; UsageError where `who` is at work there already."""
+    fd = take(folder)
+    if fd is None:
+        raise UsageError(f"{folder}: {who} is under way here; wait for its end, or give another --out")
+    try:
+        yield
+    finally:
+        release(folder, fd)
+
+
+def _is(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except FileNotFoundError:
+        return False

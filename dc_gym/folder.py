@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a result's folder: DIR.partial while it is written, synced, then renamed to DIR. Scratch folders live here, too.
+
+    with writing(out, force) as partial:   # nobody else's; gone unless it is finished, however this process ends
+        ...
+        finish(partial)                    # now it is called DIR
+
+With force an older result is called DIR.replaced until the new one is there; if that fails it gets its name back.
+Every step is such that a kill between any two of them leaves what the janitor, the next run or `dcgym clean` can put right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dc_gym import claim, janitor
+from dc_gym.claim import LOCK
+from dc_gym.digest import TABLES
+from dc_gym.errors import MachineError, ResultError, UsageError
+
+__all__ = ["ASIDE", "FILES", "MATRIX_NAME", "PARTIAL", "SCRATCH", "finish", "is_unfinished", "recover", "scratch", "writing"]
+
+PARTIAL = ".partial"
+ASIDE = ".replaced"
+PRIVATE = ".lab"
+"""In DIR.partial: what only the run itself needs."""
+SCRATCH = ("dcgym-verify-", "dcgym-doctor-", "dcgym-links-", "dcgym-user-", "dcgym-cell-", ".bench-")
+"""How the names of scratch folders begin."""
+MATRIX_NAME = "matrix.csv"
+FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in TABLES))
+"""What a whole result has at the least."""
+OURS = (*FILES, MATRIX_NAME, "plot.png", "lab.log", "host.log")
+PATIENCE_S = 10.0
+
+
+@contextlib.contextmanager
+def writing(out: Path, force: bool) -> Iterator[Path]:
+    """DIR.partial, empty and this process' alone. UsageError if DIR is taken, or another run is at it."""
+    partial, aside = partial_of(out), out.with_name(out.name + ASIDE)
+    _require_free(out, force)
+    with words("make", partial):
+        out.parent.mkdir(parents=True, exist_ok=True)
+    with janitor.watching(partial, out, aside) as watch:
+        try:
+            held = _claim(partial)
+        except UsageError:
+            watch.done = True  # what is there is somebody else's
+            raise
+        try:
+            settle(out)
+            _require_free(out, force)
+            if os.path.lexists(out):
+                with words("rename", out):
+                    out.rename(aside)
+            yield partial
+        finally:
+            _give_up(partial, out, aside, held)
+            watch.done = not os.path.lexists(partial)
+
+
+def finish(partial: Path) -> Path:
+    """Sync everything in DIR.partial to disk and rename it to DIR, which must not exist; an older result goes for good."""
+    if partial.suffix != PARTIAL:
+        raise ValueError(f"{partial} does not end in {PARTIAL}")
+    out = partial.with_suffix("")
+    _require_free(out, force=False)
+    for name in FILES:
+        if not (partial / name).is_file():
+            raise ResultError(f"{partial}: {name} is missing; the run did not get as far as its results")
+    with words("finish", out):
+        for folder, _, files in os.walk(partial, topdown=False):
+            for name in files:
+                _sync(Path(folder, name))
+            _sync(Path(folder))
+        partial.rename(out)
+        _sync(out.parent)
+    with words("remove", out.with_name(out.name + ASIDE)):
+        _remove(out.with_name(out.name + ASIDE))
+        (out / LOCK).unlink(missing_ok=True)
+    return out
+
+
+@contextlib.contextmanager
+def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
+    """A folder in `parent`, gone afterwards, also after a kill -9; readable for the unprivileged user that a lab of root's is."""
+    assert prefix in SCRATCH, "`dcgym clean` finds them by name"
+    path = parent.resolve() / f"{prefix}{name}{secrets.token_hex(4)}"
+    with janitor.watching(path) as watch:
+        with words("make", path):
+            path.mkdir(parents=True)
+            path.chmod(0o755)
+            held = claim.take(path)
+        assert held is not None, "nobody else knows its name"
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(held)
+            watch.done = not path.exists()
+
+
+def settle(out: Path) -> None:
+    """Puts right what a killed run left of a replacement: the older result goes if the new one is there, else it comes back.
+
+    The caller holds DIR.partial.
+    """
+    aside = out.with_name(out.name + ASIDE)
+    if os.path.lexists(out / LOCK):  # finished, and its writer was killed, or is just about to end
+        held = _patiently(out)
+        _remove(aside)
+        claim.release(out, held)
+    elif os.path.lexists(aside) and os.path.lexists(out):
+        _remove(aside)
+    elif os.path.lexists(aside):
+        with words("rename", aside):
+            aside.rename(out)
+
+
+def recover(out: Path) -> None:
+    """`settle` where no run is under way; UsageError if one is."""
+    partial = partial_of(out)
+    held = _claim(partial)
+    try:
+        settle(out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        os.close(held)
+
+
+def is_unfinished(path: Path) -> bool:
+    """A folder that a run was writing, by what lies in it."""
+    return _holds_any_or_nothing(path, (*OURS, PRIVATE, LOCK))
+
+
+def partial_of(out: Path) -> Path:
+    if not out.name or out.name == "..":
+        raise UsageError(f"--out {str(out)!r} is not the name of a folder to be made; give one such as results/first")
+    return out.with_name(out.name + PARTIAL)
+
+
+@contextlib.contextmanager
+def words(doing: str, path: Path) -> Iterator[None]:
+    """An OSError inside becomes one line that names what was tried."""
+    try:
+        yield
+    except OSError as error:
+        remedy = "free some room, or give another --out" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "give another --out"
+        raise MachineError(f"cannot {doing} {path}: {error.strerror or error}; {remedy}") from None
+
+
+def _claim(partial: Path) -> int:
+    """Makes the folder, or takes over what a killed run left of it."""
+    while True:
+        with words("make", partial), contextlib.suppress(FileExistsError):
+            partial.mkdir()
+        if not is_unfinished(partial):
+            raise UsageError(f"{partial} exists and no run made it; give another --out")
+        try:
+            with words("lock", partial):
+                held = claim.take(partial)
+        except MachineError:
+            if partial.exists():
+                raise
+            continue  # its owner removed it just now
+        if held is None:
+            raise UsageError(f"{partial}: a run is under way here; wait for its end, or give another --out")
+        with words("empty", partial):
+            for each in partial.iterdir():
+                if each.name != LOCK:
+                    _remove(each)
+        return held
+
+
+def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
+    """After a run: the older result back if there is no new one, then away with what is unfinished."""
+    try:
+        if os.path.lexists(aside) and not os.path.lexists(out):
+            with words("rename", aside):
+                aside.rename(out)
+        shutil.rmtree(partial, ignore_errors=True)
+    finally:
+        os.close(held)
+
+
+def _patiently(out: Path) -> int:
+    """Holds a result that somebody may be finishing."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (held := claim.take(out)) is None:
+        if time.monotonic() > deadline:
+            raise UsageError(f"{out}: another run is finishing it; try again when it has ended, or give another --out")
+        time.sleep(0.05)
+    return held
+
+
+def _require_free(out: Path, force: bool) -> None:
+    """Anything but a result is never touched."""
+    if not os.path.lexists(out):
+        return
+    if not force:
+        raise UsageError(f"{out} exists; replace it with --force, or give another --out")
+    if not _holds_any_or_nothing(out, OURS):
+        raise UsageError(f"{out} is not a result; --force replaces results only, give another --out")
+
+
+def _holds_any_or_nothing(path: Path, names: Sequence[str]) -> bool:
+    if path.is_symlink() or not path.is_dir():
+        return False
+    found = {each.name for each in path.iterdir()}
+    return not found or not found.isdisjoint(names)
+
+
+def _remove(path: Path) -> None:
+    with words("remove", path):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Data and names of a file or folder are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym sweep`: reads the grid, runs what is not there yet, and tells how everything went.
+
+Running it again goes on where it stopped, however it stopped.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from dc_gym import claim, cli, fingerprint, grounds
+from dc_gym.errors import UsageError
+from dc_gym.kernel import openvswitch
+from dc_gym.progress import Progress
+from dc_gym.sweep import grid, pool, summary
+from dc_gym.sweep.grid import Point
+from dc_gym.sweep.pool import Cell, Outcome
+from dc_gym.sweep.state import SUMMARY, Mismatch, State, Status, SweepFolder
+
+Runs = Callable[[list[Cell], Progress, Callable[[Outcome], None]], object]
+"""Where cells are run: here or on a cluster."""
+
+
+def main(args: Namespace, progress: Progress) -> int:
+    """0 when every run is there and fit, else 1."""
+    axes = {"controller.name": args.controllers, "seed": args.seeds}
+    asked = grid.load(args.spec, args.overrides, {key: values for key, values in axes.items() if values})
+    runs = _where(args)
+    out: Path = (args.out or Path("results") / f"{args.spec.stem}-sweep").absolute()
+    folder = SweepFolder(out, asked, _fingerprints(asked, progress))
+    folder.make()
+    with claim.held(out, "a sweep"):
+        folder.write_specs()
+        try:
+            _run(folder, _todo(folder, args.retry, args.force), runs, progress)
+        except KeyboardInterrupt:
+            print(f"dcgym: {summary.counts(_finish(folder))}; the same command goes on from here", file=sys.stderr)
+            raise
+        statuses = _finish(folder)
+    summary.show(statuses)
+    print(f"result       {out / SUMMARY} ({summary.counts(statuses)})")
+    if not args.retry and any(status.state in (State.FAILED, State.UNFIT) for status in statuses):
+        print("             --retry runs again what failed or is unfit")
+    return 0 if all(status.state is State.DONE for status in statuses) else 1
+
+
+def _where(args: Namespace) -> Runs:
+    if args.address is None:
+        return lambda cells, progress, on_end: pool.run_cells(cells, args.jobs or pool.cpus(), progress, on_end)
+    cluster = importlib.import_module("dc_gym.sweep.cluster")
+    runs: Runs = cluster.connect(args.address, args.jobs)
+    return runs
+
+
+def _fingerprints(asked: grid.Grid, progress: Progress) -> dict[str, str]:
+    """Of runs that began now, by ground; kernel and Open vSwitch are brought once, before many runs ask for them."""
+    grounds.check_programs()
+    ovs = openvswitch.ensure(progress)
+    found = {}
+    for point in asked.points:
+        if point.spec.ground not in found:
+            ground = grounds.of(point.spec)
+            ground.prepare(progress)
+            found[point.spec.ground] = fingerprint.fingerprint(ground.environment(ovs))
+    return found
+
+
+def _todo(folder: SweepFolder, retry: bool, force: bool) -> list[Cell]:
+    """The runs that are to be made; UsageError if a result is another sweep's and --force was not given."""
+    cells: list[Cell] = []
+    wrong: list[str] = []
+    for point in folder.grid.points:
+        try:
+            state = folder.status(point).state
+        except Mismatch as error:
+            wrong.append(str(error))
+            state = State.WAITING
+        if state is State.WAITING or (retry and state is not State.DONE):
+            cells.append(_cell(folder, point))
+    if wrong and not force:
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise UsageError(f"{wrong[0]}{more}; --force runs such again, or give another --out")
+    return cells
+
+
+def _cell(folder: SweepFolder, point: Point) -> Cell:
+    out = folder.result_of(point)
+    options = ("--no-plot", "--force") if out.exists() else ("--no-plot",)
+    return Cell(point.name, folder.spec_file(point), out, (), options)
+
+
+def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress) -> None:
+    points = {point.name: point for point in folder.grid.points}
+    for cell in cells:
+        folder.forget_failure(points[cell.name])
+    _finish(folder)  # so that what reads the folder knows from the start what there will be
+
+    def on_end(outcome: Outcome) -> None:
+        """A result speaks for itself, also an unfit one; what was interrupted is still to be done."""
+        if outcome.status not in (0, cli.INTERRUPTED) and cli.UNFIT not in outcome.message:
+            folder.record_failure(points[outcome.cell.name], outcome.status, outcome.message.strip())
+
+    if cells:
+        runs(cells, progress, on_end)
+
+
+def _finish(folder: SweepFolder) -> list[Status]:
+    """Where all runs stand, written to the sweep's own files."""
+    statuses = [_status(folder, point) for point in folder.grid.points]
+    summary.write(folder, statuses)
+    return statuses
+
+
+def _status(folder: SweepFolder, point: Point) -> Status:
+    try:
+        return folder.status(point)
+    except Mismatch:  # --force was given, and its turn has not come
+        return Status(point, State.WAITING)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which runs a sweep has: a grid file, or a spec with seeds and controllers, becomes a list of points, each with its whole spec.
+
+    base = "dumbbell.toml"                    # or a table [base] with the spec itself
+    [grid]
+    "controller.name" = ["dctcp", "cubic"]    # the last key varies fastest
+    seed = "1..3"
+    [[cells]]                                 # any number of further blocks, each like [grid]
+    "controller.name" = "bbr"
+
+Every spec is read and checked here, before anything runs. Plain data: nothing here touches a disk but to read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym import spec as specs
+from dc_gym.errors import SpecError
+from dc_gym.spec import Spec
+
+SWEEP_VERSION = 1
+MOST_POINTS = 10_000
+LONGEST_NAME = 80
+KEYS = ("sweep_version", "name", "base", "grid", "cells")
+_RANGE = re.compile(r"(\d+)\.\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of a sweep."""
+
+    name: str
+    """Of its folder: what varies, in short."""
+    values: Mapping[str, Any]
+    """What the grid's keys are here, as the spec has them; None: not given."""
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    name: str
+    keys: tuple[str, ...]
+    """What varies: dotted keys of the spec."""
+    points: tuple[Point, ...]
+
+
+Block = dict[str, list[Any]]
+"""Values by dotted key; their product are points."""
+
+
+def load(path: Path, overrides: Sequence[str] = (), axes: Mapping[str, list[Any]] | None = None) -> Grid:
+    """The grid of a grid file, or of a spec that `axes` vary (as --seeds and --controllers do in a grid file, too).
+
+    SpecError with the file and the key if anything in it, or in any of its specs, is wrong.
+    """
+    data = specs.read(path)
+    if not {"base", "grid", "cells"} & set(data):
+        data = {"base": data}
+    base, source, folder = _base(data, path)
+    base.setdefault("name", source.stem)
+    blocks = [block | dict(axes or {}) for block in _blocks(data, path)]
+    size = sum(_size(block) for block in blocks)
+    if size > MOST_POINTS:
+        raise SpecError(f"{path}: {size} runs; a sweep has at most {MOST_POINTS}: make it smaller, or several")
+    keys = tuple(dict.fromkeys(key for block in blocks for key in block))
+    choices = [dict(zip(block, values, strict=True)) for block in blocks for values in itertools.product(*block.values())]
+    points = []
+    for name, values in zip(_names(choices, path), choices, strict=True):
+        try:
+            spec = specs.vary(base, folder, str(source), overrides, values, str(path))
+        except SpecError as error:
+            raise SpecError(f"{error} (in the run {name})") from None
+        points.append(Point(name, {key: _value(spec, key) for key in keys}, spec))
+    return Grid(str(data.get("name", path.stem)), keys, tuple(points))
+
+
+def _base(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path, Path]:
+    """The spec that is varied, where it is written, and the folder that its paths are relative to."""
+    unknown = [key for key in data if key not in KEYS]
+    if unknown:
+        raise SpecError(f"{path}: {unknown[0]}: unknown key; a grid file has {', '.join(KEYS)}")
+    version = data.get("sweep_version", SWEEP_VERSION)
+    if version != SWEEP_VERSION:
+        raise SpecError(f"{path}: sweep_version = {json.dumps(version, default=str)}: this version reads {SWEEP_VERSION}")
+    if not isinstance(data.get("name", ""), str):
+        raise SpecError(f'{path}: name: is no text; write a name such as "rates"')
+    match data.get("base"):
+        case str(name):
+            source = path.parent / name
+            return specs.read(source), source, source.absolute().parent
+        case dict(table):
+            return dict(table), path, path.absolute().parent
+    raise SpecError(f'{path}: base: is missing or no text; write base = "spec.toml", or a table [base] with the spec')
+
+
+def _blocks(data: Mapping[str, Any], path: Path) -> list[Block]:
+    grid, cells = data.get("grid", {}), data.get("cells", [])
+    if not isinstance(grid, dict):
+        raise SpecError(f"{path}: grid: is no table; write [grid] and keys such as seed = [1, 2]")
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise SpecError(f"{path}: cells: is no list of tables; write [[cells]] and keys such as seed = [1, 2]")
+    tables = ([("[grid]", grid)] if grid or not cells else []) + [("[[cells]]", cell) for cell in cells]
+    return [{key: _axis(path, where, key, value) for key, value in _flat(table)} for where, table in tables]
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys, whether they were written with quotes or as tables."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _axis(path: Path, where: str, key: str, value: Any) -> list[Any]:
+    """The values of one key: a list, a range of whole numbers "1..5", or a single one."""
+    found = _RANGE.fullmatch(value) if isinstance(value, str) else None
+    if found:
+        first, last = int(found[1]), int(found[2])
+        values = list(range(first, min(last, first + MOST_POINTS) + 1))
+    else:
+        values = value if isinstance(value, list) else [value]
+    if not values:
+        raise SpecError(f"{path}: {where} {key}: has no value; give one or more")
+    twice = [each for number, each in enumerate(values) if each in values[:number]]
+    if twice:
+        raise SpecError(f"{path}: {where} {key}: {json.dumps(twice[0], default=str)} is there twice; give different values")
+    return values
+
+
+def _size(block: Block) -> int:
+    return math.prod(len(values) for values in block.values())
+
+
+def _value(spec: Spec, key: str) -> Any:
+    """A key as the spec would be written."""
+    plain: Any = spec.to_dict()
+    for part in key.split("."):
+        plain = plain.get(part) if isinstance(plain, dict) else None
+    return plain
+
+
+def _names(points: Sequence[Mapping[str, Any]], path: Path) -> list[str]:
+    """A name a point, from what varies: dctcp-rate-10Mbits-s1. Where that is too long, or not the only one, its number."""
+    varying = {key for point in points for key in point if _varies(key, points)}
+    names = ["-".join(_part(key, value) for key, value in point.items() if key in varying) or "run" for point in points]
+    seen: dict[str, Mapping[str, Any]] = {}
+    for number, (name, point) in enumerate(zip(names, points, strict=True)):
+        if len(name) > LONGEST_NAME or (name in seen and seen[name] != point):
+            names[number] = f"{name[: LONGEST_NAME - 10].rstrip('-.')}-n{number}"
+        elif name in seen:
+            raise SpecError(f"{path}: the run {name} is there twice: leave one of them out")
+        seen[names[number]] = point
+    return names
+
+
+def _varies(key: str, points: Sequence[Mapping[str, Any]]) -> bool:
+    """Seeds and controllers are always named; another key only where it has more than one value."""
+    return key in ("seed", "controller.name") or any(point.get(key) != points[0].get(key) for point in points)
+
+
+def _part(key: str, value: Any) -> str:
+    """What a file system takes of a key and its value."""
+    text = re.sub(r"[^A-Za-z0-9._+-]+", "", str(value).replace(" ", "-")).strip(".-") or "x"
+    if key == "controller.name":
+        return text
+    return f"s{text}" if key == "seed" else f"{key.rpartition('.')[2]}-{text}"

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local pool: runs as processes, so many at a time.
+
+A cell is one `dcgym run` in a process and session of its own, so that cells share nothing and Ctrl-C reaches each of them once,
+through the pool. They die with the pool, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dc_gym import cli
+from dc_gym.errors import TestbedError
+from dc_gym.progress import Progress, short_time
+
+PR_SET_PDEATHSIG = 1
+MAIN = "from dc_gym.sweep.pool import cell_main; cell_main()"
+"""What Python carries out to be a cell; the id of the process that it belongs to comes first, then the words of `dcgym`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run: what it is called, and what `dcgym run` is told."""
+
+    name: str
+    spec: Path
+    out: Path
+    settings: Sequence[str] = ()
+    """`KEY=VALUE`, as for --set."""
+    options: Sequence[str] = ("--no-plot",)
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Added to the environment."""
+    umask: int = -1
+    user: int | None = None
+    """Runs as this uid and gid; only root can."""
+
+    def argv(self) -> list[str]:
+        words = ["run", str(self.spec), "--out", str(self.out), "--quiet", *self.options]
+        for setting in self.settings:
+            words += ["--set", setting]
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    cell: Cell
+    status: int
+    message: str
+    """What the cell said on standard error."""
+
+
+def run_cells(
+    cells: Iterable[Cell], jobs: int, progress: Progress, on_end: Callable[[Outcome], None] = lambda outcome: None
+) -> list[Outcome]:
+    """Runs all cells, `jobs` at a time, and answers how each ended, in the order given; `on_end` hears of each as it ends."""
+    return asyncio.run(_run_all(list(cells), jobs, progress, on_end))
+
+
+class Tally:
+    """Tells the progress of many runs: how many have ended, how many of them badly, and how long the rest may take."""
+
+    def __init__(self, total: int, progress: Progress, wall_s: Callable[[], float] = time.monotonic) -> None:
+        self._total, self._progress, self._wall_s = total, progress, wall_s
+        self._begun_s = wall_s()
+        self._ended = self._bad = 0
+
+    def count(self, outcome: Outcome) -> None:
+        """A run has ended."""
+        self._ended += 1
+        self._bad += outcome.status != 0
+        if outcome.status:
+            self._progress.note(f"{outcome.cell.name}: {(outcome.message.splitlines() or ['no word'])[0]}")
+        self.show()
+
+    def show(self) -> None:
+        words = f"{self._ended} of {self._total} runs" + (f", {self._bad} failed" if self._bad else "")
+        if 0 < self._ended < self._total:
+            rest_s = (self._wall_s() - self._begun_s) / self._ended * (self._total - self._ended)
+            words += f", about {short_time(rest_s)} to go"
+        self._progress.advance(self._ended, self._total, words)
+
+
+def cpus() -> int:
+    """Labs that can run at once without sharing a CPU."""
+    return len(os.sched_getaffinity(0))
+
+
+def failures(outcomes: Iterable[Outcome]) -> list[str]:
+    """A line for each cell that did not end well."""
+    return [f"{outcome.cell.name}: exit {outcome.status}: {outcome.message.strip()}" for outcome in outcomes if outcome.status]
+
+
+def require_all(outcomes: Sequence[Outcome]) -> None:
+    """TestbedError unless every cell ended well."""
+    if failed := failures(outcomes):
+        raise TestbedError(f"{len(failed)} of {len(outcomes)} runs failed:\n" + "\n".join(failed))
+
+
+def cell_main() -> None:
+    """The process of a cell: tied to its parent, open to Ctrl-C, then `dcgym`."""
+    parent = int(sys.argv.pop(1))
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(cli.INTERRUPTED)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the pool runs in a shell's background
+    sys.exit(cli.main(sys.argv[1:]))
+
+
+async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Callable[[Outcome], None]) -> list[Outcome]:
+    waiting = deque(range(len(cells)))
+    outcomes: dict[int, Outcome] = {}
+    tally = Tally(len(cells), progress)
+
+    async def worker() -> None:
+        while waiting:
+            index = waiting.popleft()
+            outcomes[index] = await _run_one(cells[index])
+            on_end(outcomes[index])
+            tally.count(outcomes[index])
+
+    progress.phase(f"{len(cells)} runs, {min(jobs, len(cells))} at a time")
+    tally.show()
+    workers = [asyncio.create_task(worker()) for _ in range(min(jobs, len(cells)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for each in workers:
+            if not each.cancelling():  # by Ctrl-C they are, and a second time would keep them from waiting for their cells
+                each.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)  # each ends its cell first
+    progress.phase("done")
+    return [outcomes[index] for index in range(len(cells))]
+
+
+async def _run_one(cell: Cell) -> Outcome:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", MAIN, str(os.getpid()), *cell.argv(),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **cell.env}, umask=cell.umask, user=cell.user, group=cell.user,
+        extra_groups=None if cell.user is None else [], start_new_session=True,
+    )  # fmt: skip
+    try:
+        _, errors = await process.communicate()
+    except asyncio.CancelledError:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)  # it ends its lab and removes what is unfinished
+        await process.communicate()
+        raise
+    return Outcome(cell, process.returncode or 0, errors.decode(errors="replace"))

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a sweep (docs/sweeps.md): which runs are there, which failed and why, which are still to be done.
+
+    DIR/NAME/              the result of a run
+    DIR/failed/NAME.json   why it failed; gone when it is tried again
+    DIR/specs/NAME.json    its whole spec: `dcgym run` takes it
+    DIR/sweep.json, summary.csv, summary.parquet    written by summary.py
+
+The state is what lies there, so there is no journal that a kill -9 could leave behind the truth. A result counts if its manifest
+has the same spec and the same fingerprint.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from dc_gym import results
+from dc_gym.errors import ResultError, UsageError
+from dc_gym.folder import words
+from dc_gym.results import MATRIX_NAME, Result
+from dc_gym.spec import Spec
+from dc_gym.sweep.grid import Grid, Point
+
+SUMMARY = "sweep.json"
+SPECS, FAILED = "specs", "failed"
+
+
+class State(StrEnum):
+    DONE = "done"
+    UNFIT = "unfit"
+    FAILED = "failed"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Of one run."""
+
+    point: Point
+    state: State
+    exit: int | None = None
+    """Of `dcgym run`; None: not run yet."""
+    message: str = ""
+    digest: str | None = None
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Mismatch(UsageError):
+    """A folder that bears a run's name is of another sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFolder:
+    path: Path
+    grid: Grid
+    fingerprints: Mapping[str, str]
+    """By ground: what a result must have to count. Others would not be comparable."""
+
+    def make(self) -> None:
+        if (self.path / "manifest.json").exists():
+            raise UsageError(f"{self.path} is the result of a run; give a sweep another --out")
+        with words("make", self.path):
+            (self.path / SPECS).mkdir(parents=True, exist_ok=True)
+            (self.path / FAILED).mkdir(exist_ok=True)
+
+    def write_specs(self) -> None:
+        """`dcgym run` takes them, also to look into a run that failed."""
+        for point in self.grid.points:
+            self.spec_file(point).write_text(point.spec.to_json() + "\n")
+
+    def result_of(self, point: Point) -> Path:
+        return self.path / point.name
+
+    def spec_file(self, point: Point) -> Path:
+        return self.path / SPECS / f"{point.name}.json"
+
+    def status(self, point: Point) -> Status:
+        """What is there of a run. Mismatch if that is of another spec, or was made in another environment."""
+        failure = self._failure(point)
+        if failure is not None:  # also where an older result has got its name back
+            return Status(point, State.FAILED, failure["exit"], failure["message"])
+        folder = self.result_of(point)
+        if not folder.exists():
+            return Status(point, State.WAITING)
+        return self._status_of(point, self._load(folder, point.spec))
+
+    def record_failure(self, point: Point, status: int, message: str) -> None:
+        record = {"exit": status, "message": message, "spec": plain(point.spec)}
+        self._failure_file(point).write_text(json.dumps(record, indent=1) + "\n")
+
+    def forget_failure(self, point: Point) -> None:
+        self._failure_file(point).unlink(missing_ok=True)
+
+    def _load(self, folder: Path, spec: Spec) -> Result:
+        try:
+            result = results.load_result(folder)
+        except ResultError as error:
+            raise Mismatch(str(error)) from None
+        if result.manifest.get("spec") != plain(spec) or not _same_matrix(folder, spec):
+            raise Mismatch(f"{folder} has another spec than {self.path / SPECS / folder.name}.json")
+        found, now = result.manifest.get("fingerprint"), self.fingerprints[spec.ground]
+        if found != now:
+            raise Mismatch(f"{folder} has the fingerprint {found}, a run would have {now} now")
+        if result.manifest.get("disturb"):
+            raise Mismatch(f"{folder} is of a run that was disturbed on purpose")
+        return result
+
+    def _status_of(self, point: Point, result: Result) -> Status:
+        reasons = "\n".join(f"unfit: {reason}" for reason in result.manifest.get("unfit_reasons", ()))
+        state = State.DONE if result.fit else State.UNFIT
+        return Status(point, state, 0 if result.fit else 1, reasons, result.digest, result.summary)
+
+    def _failure_file(self, point: Point) -> Path:
+        return self.path / FAILED / f"{point.name}.json"
+
+    def _failure(self, point: Point) -> dict[str, Any] | None:
+        """How it failed, if it was this spec that did."""
+        try:
+            found: dict[str, Any] = json.loads(self._failure_file(point).read_text())
+            return found if found["spec"] == plain(point.spec) and {"exit", "message"} <= set(found) else None
+        except (OSError, ValueError, KeyError, TypeError):  # cut off by a full disk or a kill: it is run again
+            return None
+
+
+def plain(spec: Spec) -> Any:
+    """As the manifest of its result has it."""
+    return json.loads(json.dumps(spec.to_dict(MATRIX_NAME)))
+
+
+def _same_matrix(folder: Path, spec: Spec) -> bool:
+    """The result was made of the flow matrix that the spec names."""
+    if spec.workload.file is None:
+        return True
+    try:
+        return (folder / MATRIX_NAME).read_bytes() == spec.workload.file.read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the runs of a sweep went: sweep.json for programs, summary.csv and summary.parquet for tables, and one on the screen."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from rich.console import Console
+from rich.table import Table
+
+from dc_gym import __version__
+from dc_gym.sweep.grid import SWEEP_VERSION
+from dc_gym.sweep.state import SUMMARY, State, Status, SweepFolder
+
+CSV, PARQUET = "summary.csv", "summary.parquet"
+SHOWN = {  # metric: heading, factor, decimals
+    "goodput_bps": ("goodput Mbit/s", 1e-6, 3),
+    "mean_queue_bytes": ("mean queue kB", 1e-3, 2),
+    "mean_srtt_us": ("srtt us", 1.0, 1),
+    "drops": ("drops", 1.0, 0),
+    "jain": ("Jain", 1.0, 4),
+    "fct_mean_s": ("mean FCT ms", 1e3, 3),
+    "fct_p99_s": ("p99 FCT ms", 1e3, 3),
+}
+COLOURS = {State.DONE: "green", State.UNFIT: "yellow", State.FAILED: "red", State.WAITING: "dim"}
+
+
+def write(folder: SweepFolder, statuses: Sequence[Status]) -> None:
+    """All of the sweep's own files; each is there in full or as it was."""
+    cells = [
+        {
+            "name": status.point.name,
+            "values": dict(status.point.values),
+            "state": str(status.state),
+            "exit": status.exit,
+            "message": status.message,
+            "digest": status.digest,
+            "summary": dict(status.summary) or None,
+        }
+        for status in statuses
+    ]
+    head = {"sweep_version": SWEEP_VERSION, "dcgym": __version__, "name": folder.grid.name, "keys": folder.grid.keys}
+    plain = head | {"fingerprints": dict(folder.fingerprints), "cells": cells}
+    _replace(folder.path / SUMMARY, json.dumps(plain, indent=1).encode() + b"\n")
+    table = rows(statuses, folder.grid.keys)
+    for name, writer in ((CSV, pyarrow.csv.write_csv), (PARQUET, pyarrow.parquet.write_table)):
+        sink = pa.BufferOutputStream()
+        writer(table, sink)
+        _replace(folder.path / name, sink.getvalue().to_pybytes())
+
+
+def rows(statuses: Sequence[Status], keys: Sequence[str]) -> pa.Table:
+    """One row a run: name, the keys that vary, state, digest, and every metric that is one number or one text."""
+    plain: list[dict[str, Any]] = []
+    metrics: dict[str, None] = {}
+    for status in statuses:
+        scalars = {name: value for name, value in status.summary.items() if not isinstance(value, list | dict)}
+        metrics |= dict.fromkeys(scalars)
+        plain.append({"name": status.point.name, **status.point.values, "state": str(status.state), "digest": status.digest})
+        plain[-1] |= scalars
+    names = ["name", *keys, "state", "digest", *metrics]
+    return pa.table({name: _column([row.get(name) for row in plain]) for name in names})
+
+
+def show(statuses: Sequence[Status]) -> None:
+    """A table of all runs, and what those said that did not end well."""
+    measured = [name for name in SHOWN if any(status.summary.get(name) is not None for status in statuses)]
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("run", overflow="fold")
+    table.add_column("")
+    for name in measured:
+        table.add_column(SHOWN[name][0], justify="right")
+    for status in statuses:
+        state = f"[{COLOURS[status.state]}]{status.state}[/]"
+        table.add_row(status.point.name, state, *(_cell(status.summary.get(name), name) for name in measured))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    for status in statuses:
+        if status.message and status.state is not State.DONE:
+            print(f"{status.point.name}: exit {status.exit}: {status.message}")
+
+
+def counts(statuses: Sequence[Status]) -> str:
+    """12 runs: 9 done, 1 failed, 2 waiting."""
+    found = [(sum(status.state is state for status in statuses), state) for state in State]
+    return f"{len(statuses)} runs: " + ", ".join(f"{number} {state}" for number, state in found if number)
+
+
+def _cell(value: Any, name: str) -> str:
+    _, factor, decimals = SHOWN[name]
+    return "-" if value is None else f"{value * factor:,.{decimals}f}"
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """One type a column: where values are of several, their texts."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) > 1 and kinds != {int, float}:
+        values = [None if value is None else str(value) for value in values]
+    elif kinds & {list, dict}:
+        values = [None if value is None else json.dumps(value) for value in values]
+    elif kinds == {int, float}:
+        values = [None if value is None else float(value) for value in values]
+    return pa.array(values)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    work = path.with_name(f".{path.name}.new")
+    work.write_bytes(content)
+    work.replace(path)

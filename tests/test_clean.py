@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym clean`: what is nobody's goes, what somebody holds or what no run made stays."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from dc_gym import clean, folder
+from dc_gym.errors import UsageError
+from dc_gym.kernel import cache
+
+
+def names_in(path: Path) -> list[str]:
+    return sorted(each.name for each in path.iterdir())
+
+
+def run(*folders: Path, cache: bool = False) -> int:
+    return clean.main(Namespace(folders=list(folders), cache=cache))
+
+
+def test_what_killed_runs_left_goes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = tmp_path / "results"
+    whole = synthetic.result(results / "whole").digest
+    for name in ("half.partial", "sweep/half.partial", "dcgym-verify-1", ".bench-clean1", "old.partial/.lab"):
+        (results / name).mkdir(parents=True)
+    synthetic.result(results / "sweep" / "one").path.rename(results / "sweep" / "one.replaced")
+    synthetic.result(results / "whole.replaced", synthetic.run(seed=2))
+    assert run(tmp_path) == 0
+    assert names_in(results) == ["sweep", "whole"] and names_in(results / "sweep") == ["one"]
+    assert synthetic.results.load_result(results / "whole").digest == whole
+    assert len(capsys.readouterr().out.splitlines()) == 7
+
+
+def test_a_run_under_way_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    synthetic.result(tmp_path / "run")
+    with folder.writing(tmp_path / "run", force=True) as partial, folder.scratch(tmp_path, "dcgym-doctor-") as scratch:
+        assert run(tmp_path) == 0
+        assert names_in(tmp_path) == sorted([scratch.name, "run.partial", "run.replaced"]) and partial.is_dir()
+    assert capsys.readouterr().out.count("in use") == 2
+    assert names_in(tmp_path) == ["run"]
+
+
+def test_what_no_run_made_stays(tmp_path: Path) -> None:
+    for name in ("thesis.partial", "thesis.replaced", "deep/er/and/x.partial"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("thesis.partial", "thesis.replaced"):
+        (tmp_path / name / "thesis.tex").touch()
+    (tmp_path / "link.partial").symlink_to(tmp_path / "deep" / "er" / "and" / "x.partial")
+    assert run(tmp_path) == 0
+    assert (tmp_path / "thesis.partial/thesis.tex").exists() and (tmp_path / "thesis.replaced/thesis.tex").exists()
+    assert (tmp_path / "deep/er/and/x.partial").exists() and (tmp_path / "link.partial").is_symlink()
+    with pytest.raises(UsageError, match="no such folder"):
+        run(tmp_path / "none")
+
+
+def test_the_cache_is_removed_unless_it_is_used_or_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = tmp_path / "cache"
+    monkeypatch.setenv("DCGYM_CACHE", str(base))
+    for part in ("kernel/key", "ovs/3.1", "apt/system", "mine"):
+        (base / part).mkdir(parents=True)
+    with cache.in_use(), cache.in_use(), pytest.raises(UsageError, match="a run uses it"):
+        run(cache=True)
+    for lock in (base / "kernel" / "key.lock", base / "apt" / "system" / "lock"):
+        with cache.locked(lock), pytest.raises(UsageError, match=f"another process holds {lock}"):
+            run(cache=True)
+    assert {"kernel", "ovs", "apt", "mine"} <= set(names_in(base))
+    run(cache=True)
+    assert names_in(base) == [cache.IN_USE, "mine"]
+    run(cache=True)
+
+
+def test_a_lock_is_that_of_the_file_that_bears_the_name(tmp_path: Path) -> None:
+    """Who waited for a lock that `clean --cache` removed does not hold it beside somebody else."""
+    lock = tmp_path / "kernel" / "key.lock"
+    with cache.locked(lock):
+        lock.unlink()
+        with cache.locked(lock) as fd:
+            assert os.path.samestat(os.fstat(fd), lock.stat())

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sweeps: what a grid stands for, what counts as done, what is told; and whole sweeps of labs, also interrupted ones."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import synthetic
+
+from dc_gym import results, sweep
+from dc_gym.errors import SpecError, UsageError
+from dc_gym.progress import Quiet
+from dc_gym.sweep import command, grid, pool, state, summary
+
+SPEC = """
+name = "base"
+topology.preset = "dumbbell-10m"
+controller.name = "dctcp"
+workload.kind = "pairs"
+time.duration = "600ms"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o755)
+    (tmp_path / "spec.toml").write_text(SPEC)
+    return tmp_path
+
+
+def names(folder: Path, text: str, **axes: Any) -> list[str]:
+    (folder / "grid.toml").write_text(text)
+    return [point.name for point in grid.load(folder / "grid.toml", (), axes).points]
+
+
+def test_a_grid_is_every_value_with_every_other(folder: Path) -> None:
+    rates = '"topology.rate" = ["10Mbit/s", "1Gbit/s"]'
+    found = names(folder, f'base = "spec.toml"\n[grid]\n"controller.name" = ["dctcp", "cubic"]\n{rates}\nseed = "2..3"')
+    assert found[:3] == ["dctcp-rate-10Mbits-s2", "dctcp-rate-10Mbits-s3", "dctcp-rate-1Gbits-s2"] and len(found) == 8
+    last = grid.load(folder / "grid.toml").points[-1]
+    assert (last.spec.controller.name, last.spec.topology.rate_bps, last.spec.seed) == ("cubic", 10**9, 3)
+    assert last.values == {"controller.name": "cubic", "topology.rate": "1Gbit/s", "seed": 3}
+    assert last.spec.name == "base"
+
+
+def test_further_blocks_and_an_inline_base(folder: Path) -> None:
+    text = f"[base]{SPEC}[grid]\nseed = [1, 2]\n[[cells]]\ncontroller.name = 'bbr'\nseed = 5\n[[cells]]\ntime.duration = '1s'"
+    assert names(folder, text) == ["s1", "s2", "bbr-s5", "duration-1s"]
+    assert grid.load(folder / "grid.toml").points[3].values == {"seed": 1, "controller.name": "dctcp", "time.duration": "1s"}
+    assert names(folder, f"[base]{SPEC}[[cells]]\nseed = [3, 4]") == ["s3", "s4"]
+
+
+def test_a_plain_spec_with_seeds_and_controllers(folder: Path) -> None:
+    axes = {"controller.name": ["dctcp", "nv"], "seed": [1, 2]}
+    assert [point.name for point in grid.load(folder / "spec.toml", (), axes).points] == [
+        "dctcp-s1",
+        "dctcp-s2",
+        "nv-s1",
+        "nv-s2",
+    ]
+    assert [point.name for point in grid.load(folder / "spec.toml").points] == ["run"]
+    (point,) = grid.load(folder / "spec.toml", ["time.duration=1s"]).points
+    assert point.spec.time.duration_ns == 10**9
+
+
+def test_names_that_would_be_the_same_get_a_number(folder: Path) -> None:
+    assert names(folder, 'base = "spec.toml"\n[grid]\nname = ["a b", "a-b", "a/b"]') == ["name-a-b", "name-a-b-n1", "name-ab"]
+    long = ["x" * 200, "x" * 200 + "y"]
+    assert all(len(name) <= 80 for name in names(folder, f'base = "spec.toml"\n[grid]\nname = {long}'))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[grid]\nseed = [1]", "base: is missing"),
+        ('base = "none.toml"', "none.toml: cannot read the spec"),
+        ('base = "spec.toml"\nsweep_version = 2', "sweep_version = 2: this version reads 1"),
+        ('base = "spec.toml"\n[gird]\nseed = 1', "gird: unknown key; a grid file has"),
+        ('base = "spec.toml"\n[grid]\nseed = []', "[grid] seed: has no value"),
+        ('base = "spec.toml"\n[grid]\nseed = [1, 1]', "[grid] seed: 1 is there twice"),
+        ('base = "spec.toml"\n[grid]\nseed = "5..1"', "[grid] seed: has no value"),
+        ('base = "spec.toml"\n[grid]\nseed = "1..99999"', "a sweep has at most 10000"),
+        ('base = "spec.toml"\n[grid]\nseeds = [1]', "seeds: unknown key; did you mean seed?"),
+        ('base = "spec.toml"\n[grid]\n"topology.rate" = ["10Mbit/s", "fast"]', '"fast": is not understood'),
+        ('base = "spec.toml"\n[grid]\n"topology.rate" = ["10Mbit/s", "fast"]', "(in the run rate-fast)"),
+        ('base = "spec.toml"\n[grid]\nseed = [1]\n[[cells]]\nseed = 1', "the run s1 is there twice"),
+        ('base = "spec.toml"\ncells = 3', "cells: is no list of tables"),
+        ('base = "spec.toml"\ngrid = 3', "grid: is no table"),
+        ('base = "spec.toml"\nname = 3', "name: is no text"),
+        ("base = ", "not valid TOML"),
+    ],
+)
+def test_a_wrong_grid_is_one_line(folder: Path, text: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        names(folder, text)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+# Sweeps with a stand-in for the runs themselves.
+
+FINGERPRINT = "f00d"
+
+
+@pytest.fixture
+def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs `dcgym sweep` on seeds 1..3 with cells that take no time; `bad` says by name how one ends."""
+    monkeypatch.setattr(command, "_fingerprints", lambda asked, progress: {"lab": FINGERPRINT})
+    ran: list[str] = []
+    bad: dict[str, str] = {}
+
+    def run_cells(cells: list[pool.Cell], jobs: int, progress: Any, on_end: Any = lambda outcome: None) -> None:
+        for cell in cells:
+            ran.append(cell.name)
+            how = bad.get(cell.name, "")
+            if how == "Ctrl-C":
+                raise KeyboardInterrupt
+            if how.startswith("dies"):
+                on_end(pool.Outcome(cell, 1, f"dcgym: {how}\n"))
+                continue
+            with results.writing(cell.out, "--force" in cell.options) as partial:
+                reasons = [how] if how else []
+                facts = {
+                    "spec": json.loads(cell.spec.read_text()),
+                    "fingerprint": FINGERPRINT,
+                    "fit": not how,
+                    "unfit_reasons": reasons,
+                }
+                tables = synthetic.run(int(cell.name[1:]), duration_ns=synthetic.S)
+                results.write_result(partial, tables, facts, {"goodput_bps": 1e6, "drops": 3, "jain": None, "all": [1, 2]})
+                results.finish(partial)
+            on_end(pool.Outcome(cell, 1 if how else 0, f"dcgym: unfit: {how}\n" if how else ""))
+
+    monkeypatch.setattr(pool, "run_cells", run_cells)
+
+    def run(spec: str = "spec.toml", seeds: Any = (1, 2, 3), **options: Any) -> tuple[int, list[str]]:
+        ran.clear()
+        given = {"controllers": None, "overrides": [], "jobs": 1, "address": None, "retry": False, "force": False} | options
+        args = Namespace(spec=folder / spec, seeds=list(seeds), out=folder / "out", **given)
+        return sweep.main(args, Quiet()), list(ran)
+
+    run.bad = bad  # type: ignore[attr-defined]
+    return run
+
+
+def test_what_is_there_is_kept(pretend: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pretend() == (0, ["s1", "s2", "s3"])
+    assert pretend() == (0, [])
+    assert pretend(seeds=(2, 3, 4)) == (0, ["s4"])
+    assert "goodput Mbit/s" in capsys.readouterr().out
+    told = json.loads((folder / "out" / state.SUMMARY).read_text())
+    assert (told["sweep_version"], told["keys"], told["fingerprints"]) == (1, ["seed"], {"lab": FINGERPRINT})
+    first = told["cells"][0]
+    assert (first["name"], first["values"], first["state"]) == ("s2", {"seed": 2}, "done")
+    assert first["digest"] == results.load_result(folder / "out" / "s2").digest
+    assert {each.name for each in (folder / "out").iterdir()} == {
+        *("s1", "s2", "s3", "s4", "specs", "failed", state.SUMMARY, summary.CSV, summary.PARQUET)
+    }
+
+
+def test_the_summary_has_a_row_a_run(pretend: Any, folder: Path) -> None:
+    pretend.bad["s2"] = "dies of age"
+    assert pretend()[0] == 1
+    rows = list(csv.DictReader((folder / "out" / summary.CSV).open()))
+    assert [(row["name"], row["seed"], row["state"], row["goodput_bps"]) for row in rows] == [
+        ("s1", "1", "done", "1000000"), ("s2", "2", "failed", ""), ("s3", "3", "done", "1000000"),
+    ]  # fmt: skip
+    assert "all" not in rows[0], "a list is no cell of a table"
+    assert pq.read_table(folder / "out" / summary.PARQUET).column("drops").to_pylist() == [3, None, 3]
+
+
+def test_a_failed_run_is_told_and_retried_on_request(pretend: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pretend.bad |= {"s2": "dies of age", "s3": "lost a frame"}
+    assert pretend() == (1, ["s1", "s2", "s3"])
+    shown = capsys.readouterr().out
+    assert "s2: exit 1: dcgym: dies of age" in shown and "s3: exit 1: unfit: lost a frame" in shown and "--retry" in shown
+    assert pretend() == (1, []), "it is not run again unasked"
+    assert "dies of age" in capsys.readouterr().out, "and told again"
+    pretend.bad.pop("s2")
+    assert pretend(retry=True) == (1, ["s2", "s3"])
+    pretend.bad.clear()
+    assert pretend(retry=True) == (0, ["s3"])
+    assert list((folder / "out" / "failed").iterdir()) == []
+
+
+def test_a_failed_run_does_not_show_the_numbers_of_an_older_one(pretend: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    pretend.bad["s2"] = "lost a frame"
+    pretend()
+    pretend.bad["s2"] = "dies of age"
+    capsys.readouterr()
+    assert pretend(retry=True) == (1, ["s2"])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("s2 ")]
+    assert line.replace("│", " ").split() == ["s2", "failed", "-", "-"]
+
+
+def test_an_interrupted_sweep_goes_on(pretend: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pretend.bad["s2"] = "Ctrl-C"
+    with pytest.raises(KeyboardInterrupt):
+        pretend()
+    assert "1 done, 2 waiting; the same command goes on" in capsys.readouterr().err
+    told = json.loads((folder / "out" / state.SUMMARY).read_text())
+    assert [cell["state"] for cell in told["cells"]] == ["done", "waiting", "waiting"]
+    pretend.bad.clear()
+    assert pretend() == (0, ["s2", "s3"])
+
+
+def edit_manifest(path: Path, **changes: Any) -> None:
+    manifest = path / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | changes))
+
+
+def test_results_of_another_spec_or_environment_are_refused(pretend: Any, folder: Path) -> None:
+    pretend()
+    with pytest.raises(UsageError, match=r"another spec than .*\(and 2 more\); --force"):
+        pretend(overrides=["time.duration=700ms"])
+    edit_manifest(folder / "out" / "s2", fingerprint="beef")
+    with pytest.raises(UsageError, match=r"s2 has the fingerprint beef, a run would have f00d now; --force"):
+        pretend()
+    assert pretend(force=True) == (0, ["s2"]), "only what does not fit"
+    edit_manifest(folder / "out" / "s3", disturb="sleep 1")
+    with pytest.raises(UsageError, match="disturbed on purpose"):
+        pretend()
+    (folder / "out" / "s1" / "manifest.json").unlink()
+    with pytest.raises(UsageError, match=r"s1: not a result: manifest\.json missing"):
+        pretend()
+
+
+def test_a_sweep_keeps_to_its_own_folder(pretend: Any, folder: Path) -> None:
+    with pytest.raises(SpecError, match="cannot read the spec"):
+        pretend(spec="none.toml")
+    assert not (folder / "out").exists(), "specs are read before anything is made"
+    (folder / "out").touch()
+    with pytest.raises(UsageError, match=r"cannot make .*out"):
+        pretend()
+    (folder / "out").unlink()
+    synthetic.result(folder / "out")
+    with pytest.raises(UsageError, match="is the result of a run"):
+        pretend()
+
+
+def test_a_tally_tells_how_long_the_rest_takes() -> None:
+    said: list[str] = []
+    now_s = [0.0]
+
+    class Heard(Quiet):
+        def advance(self, done: int, total: int, state: str = "") -> None:
+            said.append(state)
+
+        def note(self, line: str) -> None:
+            said.append(line)
+
+    tally = pool.Tally(4, Heard(), lambda: now_s[0])
+    cell = pool.Cell("one", Path("spec"), Path("out"))
+    tally.show()
+    now_s[0] = 10.0
+    tally.count(pool.Outcome(cell, 0, ""))
+    tally.count(pool.Outcome(cell, 1, "dcgym: no\nlab: x"))
+    assert said == ["0 of 4 runs", "1 of 4 runs, about 30 s to go", "one: dcgym: no", "2 of 4 runs, 1 failed, about 10 s to go"]
+
+
+# Whole sweeps.
+
+
+def dcgym(*words: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "dc_gym.cli", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300, **options)
+
+
+def digests(out: Path) -> dict[str, str]:
+    return {cell["name"]: cell["digest"] for cell in json.loads((out / state.SUMMARY).read_text())["cells"]}
+
+
+@pytest.mark.lab
+def test_a_killed_sweep_goes_on_and_ends_as_an_undisturbed_one(folder: Path, lab_kernel: Path) -> None:
+    whole, killed = folder / "whole", folder / "killed"
+    words = ("sweep", folder / "spec.toml", "--seeds", "1..4", "--jobs", "2", "--quiet", "--out")
+    done = dcgym(*words, whole)
+    assert done.returncode == 0, done.stderr
+    process = subprocess.Popen([sys.executable, "-m", "dc_gym.cli", *map(str, words), str(killed)], start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not any((killed / name).is_dir() for name in ("s1", "s2")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    while any(path.name.endswith(".partial") for path in killed.iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    kept = {path.name: path.stat().st_ino for path in killed.iterdir() if (path / "manifest.json").exists()}
+    assert 1 <= len(kept) <= 3
+    done = dcgym(*words, killed)
+    assert done.returncode == 0, done.stderr
+    assert digests(killed) == digests(whole)
+    assert all((killed / name).stat().st_ino == number for name, number in kept.items()), "what was done was not done again"
+
+
+@pytest.mark.lab
+def test_ctrl_c_reaches_each_run_once_and_the_sweep_can_go_on(folder: Path, lab_kernel: Path) -> None:
+    words = ["sweep", str(folder / "spec.toml"), "--seeds", "1..2", "--out", str(folder / "out"), "--set", "time.duration=3600s"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dc_gym.cli", *words], start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("out/*.partial/.lab/share")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "2 waiting; the same command goes on from here" in errors and "Traceback" not in errors
+    assert {path.name for path in (folder / "out").iterdir()} == {
+        "specs",
+        "failed",
+        "sweep.json",
+        "summary.csv",
+        "summary.parquet",
+    }
+    assert list((folder / "out" / "failed").iterdir()) == []
+
+
+@pytest.mark.lab
+def test_a_run_that_cannot_be_is_listed_with_its_reason(folder: Path, lab_kernel: Path) -> None:
+    text = 'base = "spec.toml"\n[grid]\n"lab.t0" = ["20s", "11s"]'  # at 11 s of virtual time nothing is set up yet
+    (folder / "grid.toml").write_text(text)
+    done = dcgym("sweep", folder / "grid.toml", "--quiet", "--out", folder / "out")
+    assert done.returncode == 1
+    assert "t0-20s" in done.stdout and "t0-11s: exit 1: dcgym: " in done.stdout and "late" in done.stdout, done.stdout
+    done = dcgym("run", folder / "out" / "specs" / "t0-11s.json", "--quiet", "--out", folder / "again")
+    assert done.returncode == 1 and "late" in done.stderr
