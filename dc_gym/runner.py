@@ -7,7 +7,9 @@ kill -9) leaves neither processes nor files.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -21,7 +23,7 @@ import numpy as np
 from dc_gym import __version__, analysis, calibration, fingerprint, grounds, ideal, results
 from dc_gym.conservation import account, violations
 from dc_gym.digest import Tables
-from dc_gym.errors import ResultError, TestbedError
+from dc_gym.errors import MachineError, ResultError, TestbedError
 from dc_gym.ground import Plan
 from dc_gym.grounds import PROGRAMS, check_programs
 from dc_gym.kernel import cache, openvswitch
@@ -280,6 +282,8 @@ def _check_end(status: int, log: Path, ground: str) -> None:
     reasons = [line.removeprefix("ground: ") for line in lines if line.startswith("ground: ")]
     shown = [line for line in lines if not line.startswith("ground: ")][-15:]
     what = reasons[-1] if reasons else f"what ran in the {ground} ended with status {status}"
+    if any(os.strerror(full) in line for full in (errno.ENOSPC, errno.EDQUOT) for line in lines):
+        raise MachineError(f"{log.parent}: no room for what the run writes; free some, or give another --out ({what})")
     raise TestbedError("\n".join([what, *(f"  {ground}: {line}" for line in shown)]))
 
 
