@@ -126,7 +126,7 @@ class Lab:
             if state.virtual_ns != seen_ns:
                 seen_ns, seen_at = state.virtual_ns, now
             elif now - seen_at > self.config.watchdog_s:
-                raise LabError(self._story(_hang(state, self.config.watchdog_s)))
+                raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, self.config.watchdog_s)))
             if state.virtual_ns > self.config.virtual_limit_ns:
                 raise LabError(self._story(_SLEEPS))
             on_progress(state)
@@ -304,6 +304,27 @@ def _hang(state: LabState, watchdog_s: float) -> str:
         f"the lab hangs: virtual time has stood still for {watchdog_s:g} s of wall time while"
         f" process {state.pid} ({state.comm}) ran; a program that polls without blocking stops virtual time (docs/limitations.md)"
     )
+
+
+def _mapped_out(lab_pid: int, state: LabState) -> str:
+    """In words, if a process of the lab has as many memory maps as the host lets it have; empty if not.
+
+    A lab's process has one for each run of pages that lie side by side in the lab's memory, and a page that cannot be mapped is
+    asked for again, for ever.
+    """
+    limit = int(Path("/proc/sys/vm/max_map_count").read_text())
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            full = parent == lab_pid and (folder / "maps").read_bytes().count(b"\n") >= limit
+        except OSError:  # it has ended, or is somebody else's
+            continue
+        if full:
+            return (
+                f"process {state.pid} ({state.comm}) in the lab needs more memory maps than this machine allows"
+                f" (vm.max_map_count = {limit}): as root, sysctl -w vm.max_map_count={max(1 << 20, 4 * limit)}"
+            )
+    return ""
 
 
 def _cause(death: str | None, code: int, memory_bytes: int) -> str:

@@ -174,6 +174,19 @@ def test_out_of_memory_says_how_much_there_was(lab_config):
         lab.wait()
 
 
+def test_a_program_with_too_many_memory_maps_is_told_how_to_get_more(lab_config):
+    limit = int(Path("/proc/sys/vm/max_map_count").read_text())
+    if limit > 300_000:
+        pytest.skip(f"vm.max_map_count is {limit}: that takes more memory than a test should")
+    pages = 2 * (limit + 1000)  # every second one is touched: none lies beside another
+    program = f"import mmap; m = mmap.mmap(-1, {pages} * 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+    program += f"for page in range(0, {pages}, 2): m[page * 4096] = 1"
+    config = lab_config([sys.executable, "-c", program], watchdog_s=6.0, memory_bytes=512 * 1024 * 1024 + limit * 4096)
+    told = r"\(python[0-9.]*\) in the lab needs more memory maps .* sysctl -w vm.max_map_count="
+    with pytest.raises(LabError, match=told), Lab(config) as lab:
+        lab.wait()
+
+
 def test_panic_carries_the_reason(lab_config):
     config = lab_config(sh("true"), kernel_args=["rootfstype=none"])
     with pytest.raises(LabError, match=r"lab kernel panicked: Requested init .* failed"), Lab(config) as lab:
