@@ -231,7 +231,7 @@ class MetricsSpec:
 class LabSpec:
     """`[lab]`: the lab kernel."""
 
-    memory_bytes: int = _key(_SIZE, 512 * MIB, name="memory", low=64 * MIB)
+    memory_bytes: int | None = _key(_SIZE, name="memory", low=64 * MIB)  # None: by the size of the network
     clock_read_ns: int = _key(_TIME, 25, name="clock_read", low=1, high=1 * MS)
     watchdog_ns: int = _key(_TIME, 60 * S, name="watchdog", low=1 * S)
     t0_ns: int = _key(_TIME, 20 * S, name="t0", low=11 * S)

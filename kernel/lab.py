@@ -26,6 +26,7 @@ from dc_gym.kernel.cpu import claimed_cpu
 from dc_gym.kernel.share import RegionServer
 
 EPOCH_NS = 1_577_836_800_000_000_000  # what the lab's wall clock shows at boot: 2020-01-01 00:00 UTC
+SHARED_MEMORY = "/dev/shm"
 UNPRIVILEGED = 65534  # nobody, where root did not come by sudo
 LAST_LINES = 15
 _TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel's call trace: lab.log has it
@@ -249,20 +250,29 @@ def lab_user() -> tuple[int, int]:
 def memory_folder(memory_bytes: int) -> Path:
     """Where the lab's memory file can live: a tmpfs with room for it, else UsageError-free fallbacks, else LabError."""
     tried: list[str] = []
-    for candidate in ("/dev/shm", os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"):
+    for candidate in (SHARED_MEMORY, os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"):
         if not candidate or not os.access(candidate, os.W_OK | os.X_OK):
             continue
-        room = os.statvfs(candidate)
-        if room.f_flag & os.ST_NOEXEC:
+        found = os.statvfs(candidate)
+        room, machine = found.f_bavail * found.f_frsize, _machine_room()
+        if found.f_flag & os.ST_NOEXEC:
             tried.append(f"{candidate} is mounted noexec")
-        elif room.f_bavail * room.f_frsize < memory_bytes:
-            tried.append(f"{candidate} has {room.f_bavail * room.f_frsize >> 20} MiB")
+        elif room < memory_bytes:
+            tried.append(f"{candidate} has {room >> 20} MiB")
+        elif machine < memory_bytes and candidate == SHARED_MEMORY:
+            tried.append(f"{candidate} has room, but the machine has {machine >> 20} MiB of memory and swap left")
         else:
             return Path(candidate)
     raise LabError(
         f"no room for the lab's memory of {memory_bytes >> 20} MiB: {'; '.join(tried) or 'no writable folder'};"
         " set TMPDIR to a folder with room, enlarge /dev/shm, or lower lab.memory"
     )
+
+
+def _machine_room() -> int:
+    """Memory and swap that new programs can have (proc(5), meminfo)."""
+    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    return sum(int(words[1]) << 10 for words in lines if words[0] in ("MemAvailable:", "SwapFree:"))
 
 
 def _check_run_dir(path: Path) -> None:

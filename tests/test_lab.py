@@ -13,6 +13,7 @@ import pytest
 
 from dc_gym.errors import LabError, ProtocolError, UsageError
 from dc_gym.kernel import channel
+from dc_gym.kernel import lab as lab_module
 from dc_gym.kernel.channel import HEADER, HELLO, MESSAGE_MAX_BYTES, MessageType, parse
 from dc_gym.kernel.lab import Lab, memory_folder
 
@@ -259,6 +260,13 @@ def test_run_folder_must_not_be_hidden(lab_config, path, monkeypatch):
 def test_no_room_for_memory_names_what_was_tried():
     with pytest.raises(LabError, match=r"no room for the lab's memory of \d+ MiB: .*; set TMPDIR"):
         memory_folder(1 << 60)
+
+
+def test_a_file_system_in_memory_has_no_more_room_than_the_machine(monkeypatch):
+    monkeypatch.setattr(lab_module, "_machine_room", lambda: 1 << 20)
+    monkeypatch.setattr(os, "access", lambda path, mode: path == "/dev/shm")
+    with pytest.raises(LabError, match="/dev/shm has room, but the machine has 1 MiB of memory and swap left"):
+        memory_folder(2 << 20)
 
 
 def test_layout_of_messages_is_that_of_the_header(tmp_path):
