@@ -11,7 +11,7 @@ CC := cc
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
 
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon tgen linkprobe)
-C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] dc_gym/bench/*.[ch] tests/c/*.[ch])
+C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] dc_gym/bench/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
 .PHONY: setup demo test test-all lint format programs packages kernel clean
 

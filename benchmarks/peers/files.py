@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment as plain CSV files, for a program that knows nothing of ours: nodes, links, routes, flows (docs/peers.md).
+
+What a peer cannot be told is an error here: marking other than a step, hosts with several ports, flows without a size, and
+equal-cost paths, of which each side would choose its own.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.errors import ProtocolError, UsageError
+from dc_gym.topologies.ecmp import EXACT_PRIORITY, Match, Router
+from dc_gym.topologies.graph import Graph, Port
+
+Row = Sequence[object]
+
+NODES = ("name", "address")
+LINKS = ("a", "b", "rate_bps", "delay_ns", "a_limit_bytes", "a_k_bytes", "b_limit_bytes", "b_k_bytes")
+ROUTES = ("port", "destination")
+FLOWS = ("flow", "protocol", "src", "dst", "dst_port", "start_ns", "size_bytes")
+FLOWS_OUT = ("flow", "established_ns", "end_ns", "received_bytes")
+PORTS_OUT = ("port", "tx_packets", "tx_bytes", "marks", "drops")
+QUEUE_OUT = ("t_ns", "packets")
+
+
+@dataclass(frozen=True, slots=True)
+class PeerFlow:
+    """A flow as a peer runs it: TCP, or `udp`: full datagrams, ECN-capable, all of them handed over at once."""
+
+    src: str
+    dst: str
+    dst_port: int
+    start_ns: int
+    size_bytes: int
+    protocol: str = "tcp"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowEnd:
+    established_ns: int
+    end_ns: int
+    """When the receiver had the last byte; -1: it had not."""
+    received_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PortCount:
+    tx_packets: int
+    tx_bytes: int
+    """As Ethernet frames."""
+    marks: int
+    drops: int
+
+
+def write_experiment(folder: Path, graph: Graph, router: Router, flows: Iterable[PeerFlow]) -> None:
+    """The four files in `folder`."""
+    numbered = list(enumerate(flows))
+    for number, flow in numbered:
+        if not flow.size_bytes:
+            raise UsageError(f"flow {number}: it has no size; a peer runs flows to their end, so give workload.size")
+    nodes = [*((host.name, host.address) for host in graph.hosts), *((switch.name, "-") for switch in graph.switches)]
+    _write(folder / "nodes.csv", NODES, nodes)
+    _write(folder / "links.csv", LINKS, _links(graph))
+    _write(folder / "routes.csv", ROUTES, _routes(graph, router))
+    _write(folder / "flows.csv", FLOWS, ((n, *(getattr(flow, name) for name in FLOWS[1:])) for n, flow in numbered))
+
+
+def read_flows(folder: Path) -> tuple[FlowEnd, ...]:
+    """What became of the flows, in their order."""
+    return tuple(FlowEnd(*map(int, row[1:])) for row in _read(folder / "flows-out.csv", FLOWS_OUT))
+
+
+def read_ports(folder: Path) -> dict[str, PortCount]:
+    """What the ports counted, by name."""
+    return {row[0]: PortCount(*map(int, row[1:])) for row in _read(folder / "ports-out.csv", PORTS_OUT)}
+
+
+def read_queue(folder: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Times in ns, and the packets that waited in the traced port."""
+    rows = np.array([list(map(int, row)) for row in _read(folder / "queue-out.csv", QUEUE_OUT)], np.int64).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1]
+
+
+def _links(graph: Graph) -> Iterator[Row]:
+    for cable in graph.cables:
+        ends = [(port.queue.limit_bytes, _threshold(port)) for port in (cable.a, cable.b)]
+        yield (cable.a.ifname, cable.b.ifname, cable.rate_bps, cable.delay_ns, *ends[0], *ends[1])
+
+
+def _threshold(port: Port) -> int:
+    """K, or 0: no marking."""
+    marking = port.queue.marking
+    if marking.kind not in ("none", "step"):
+        raise UsageError(f"marking {marking.kind} of {port.ifname}: peers know only none and step; set topology.marking")
+    if port.queue.kind == "fq":
+        raise UsageError(f"queue fq of {port.ifname}: peers know only bfifo; set topology.host_qdisc")
+    return marking.k_bytes
+
+
+def _routes(graph: Graph, router: Router) -> Iterator[Row]:
+    addresses: Mapping[str, str] = {host.name: host.address for host in graph.hosts}
+    exact = {(rule.switch, rule.match): rule.out_port for rule in router.rules if rule.priority == EXACT_PRIORITY}
+    for host in graph.hosts:
+        ports = graph.ports_of(host.name)
+        if len(ports) != 1:
+            raise UsageError(f"host {host.name} has {len(ports)} ports; peers know hosts with one")
+        yield from ((ports[0].ifname, other) for other in addresses if other != host.name)
+    for switch in graph.switches:
+        for name, address in addresses.items():
+            number = exact.get((switch.name, Match("ip", address)))
+            if number is None:
+                raise UsageError(
+                    f'switch {switch.name} has several paths to {name}; a peer needs one: set topology.routing = "single"'
+                )
+            yield f"{switch.name}-eth{number}", name
+
+
+def _write(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def _read(path: Path, columns: Sequence[str]) -> list[list[str]]:
+    """The rows of a file that a peer wrote; ProtocolError when it is not what was agreed: names first, then numbers."""
+    try:
+        with path.open(newline="") as file:
+            rows = list(csv.reader(file))
+    except OSError as error:
+        raise ProtocolError(f"{path}: the peer did not write it: {error.strerror}") from None
+    if not rows or tuple(rows[0]) != tuple(columns):
+        raise ProtocolError(f"{path}: the first line is not {','.join(columns)}")
+    for line, row in enumerate(rows[1:], 2):
+        if len(row) != len(columns) or not all(cell.lstrip("-").isdigit() for cell in row[1:]):
+            raise ProtocolError(f"{path}:{line}: {','.join(row)!r} is not a row of {','.join(columns)}")
+    return rows[1:]
