@@ -345,13 +345,14 @@ def _list(args: Namespace) -> int:
 
 def _topology_lines() -> list[str]:
     from dc_gym.topologies import presets
-    from dc_gym.units import format_rate, format_size, format_time
+    from dc_gym.topologies.amount import write
+    from dc_gym.units import format_rate, format_time
 
     lines = []
     for name, params in presets.PRESETS.items():
         graph = presets.build(presets.resolve(params))
-        texts = (format_rate(params.rate_bps or 0), format_time(params.delay_ns or 0), format_size(params.buffer_bytes or 0))
-        lines.append(f"{name:14} {params.kind:9} {len(graph.hosts):3} hosts, {texts[0]}, {texts[1]} a link, {texts[2]} a port")
+        texts = (format_rate(params.rate_bps or 0), format_time(params.delay_ns or 0), write(params.buffer_bytes or 0))
+        lines.append(f"{name:14} {params.kind:10} {len(graph.hosts):3} hosts, {texts[0]}, {texts[1]} a link, {texts[2]} a port")
     kinds = [f"{name:14} (kind) needs {', '.join(kind.required)}" for name, kind in presets.TOPOLOGIES.items()]
     return lines + kinds
 

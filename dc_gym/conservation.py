@@ -2,7 +2,8 @@
 """The conservation check: every frame is accounted for, and none was lost outside a queue.
 
 Over a run, from counters at two instants (docs/results.md, "Fit or unfit"):
-- cable: what an end has sent is what its peer has received, plus what is on its way, plus what was lost;
+- cable: what an end has sent is what its peer has received, plus what is on its way, plus what was lost: by the link's own loss
+  rate, which is as asked for, or because the peer was down, which is not;
 - port: what a queue has let go is what the cable has sent;
 - switch: what came in through all its ports was sent by its cables, dropped by its queues, or is held by them. Bytes are exact
   where nothing was dropped; a queue counts its drops in packets, so with drops the missing bytes must fit that many frames.
@@ -62,7 +63,7 @@ _WORDS = {
 def _cable(name: str, end: Counters, peer: Counters) -> list[str]:
     found = []
     for unit in ("packets", "bytes"):
-        arrived = peer[f"rx_{unit}"] + end[f"flight_{unit}"] + end[f"lost_{unit}"]
+        arrived = peer[f"rx_{unit}"] + end[f"flight_{unit}"] + end[f"lost_{unit}"] + end[f"dropped_{unit}"]
         if end[f"tx_{unit}"] != arrived:
             found.append(f"{name}: sent {end[f'tx_{unit}']} {unit}, but {arrived} arrived, are on their way or were lost")
     if end["queue_tx_packets"] != end["tx_packets"]:

@@ -118,6 +118,7 @@ def run(folder: Path) -> None:
         fabric = stack.enter_context(Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers))
         _phase("programs")
         t0_ns = site.agree_t0(plan)
+        fabric.impair(plan.seed, t0_ns)
         qmon = stack.enter_context(Program(_qmon(plan, folder, site.matrix, t0_ns), QMON_PRIORITY))
         tgen = stack.enter_context(Program(_tgen(plan, folder, site.matrix, t0_ns), TGEN_PRIORITY))
         if plan.disturb:

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from dc_gym.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.errors import ResultError, UsageError
 from dc_gym.folder import FILES, MATRIX_NAME, PARTIAL, finish, words, writing
-from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.graph import PPB, PPM, Graph
 
 __all__ = [
     "FILES",
@@ -47,7 +47,10 @@ RESULT_VERSION = 1
 DERIVED = ("port_metrics", "flow_metrics")
 """Tables that a result of today has beside those; one of an older version has not."""
 ROW_GROUP = 1 << 18
-PORT_KEYS = ("name", "owner", "side", "rate_bps", "delay_ns", "buffer_bytes", "qdisc", "marking", "k_bytes")
+PORT_KEYS = (
+    *("name", "owner", "side", "rate_bps", "delay_ns", "buffer_bytes", "qdisc", "marking", "k_bytes"),
+    *("kmin_bytes", "kmax_bytes", "pmax", "loss", "jitter_ns", "reorder", "reorder_delay_ns", "peer"),
+)
 _ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.uint32(), "<u8": pa.uint64()}
 
 
@@ -190,8 +193,12 @@ def port_rows(graph: Graph) -> list[dict[str, Any]]:
     for port in graph.ports():
         cable, queue = graph.cable_of(port), port.queue
         side = "host" if port.node in hosts else "switch"
-        values = (port.ifname, port.node, side, cable.rate_bps, cable.delay_ns, queue.limit_bytes, queue.kind, queue.marking.kind)
-        rows.append(dict(zip(PORT_KEYS, (*values, queue.marking.k_bytes or None), strict=True)))
+        marking, impairment = queue.marking, cable.impairment
+        values = (port.ifname, port.node, side, cable.rate_bps, cable.delay_ns, queue.limit_bytes, queue.kind, marking.kind)
+        thresholds = (marking.k_bytes or None, marking.min_bytes or None, marking.max_bytes or None)
+        pmax = marking.probability_ppm / PPM if marking.max_bytes else None
+        way = (impairment.loss_ppb / PPB, impairment.jitter_ns, impairment.reorder_ppb / PPB, impairment.reorder_delay_ns)
+        rows.append(dict(zip(PORT_KEYS, (*values, *thresholds, pmax, *way, graph.peer(port).ifname), strict=True)))
     return rows
 
 

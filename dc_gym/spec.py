@@ -14,14 +14,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
+from re import fullmatch
 from typing import Any
 
 from dc_gym import controllers, units
 from dc_gym.controllers import Controller
 from dc_gym.errors import SpecError, TestbedError
-from dc_gym.topologies import presets
-from dc_gym.topologies.graph import Graph
-from dc_gym.topologies.presets import TopologyParams
+from dc_gym.topologies import amount, marking, presets
+from dc_gym.topologies.graph import FASTEST_BPS, LONGEST_DELAY_NS, PPB, PPM, Graph
+from dc_gym.topologies.links import LinkParams, LinkRule
+from dc_gym.topologies.presets import LARGEST_SCALE, TopologyParams
 from dc_gym.traffic import workloads
 from dc_gym.traffic.flows import GAPS, TRANSPORTS, FlowRequest
 from dc_gym.traffic.workloads import WorkloadParams
@@ -30,6 +32,7 @@ __all__ = [
     "SPEC_VERSION",
     "ControllerSpec",
     "LabSpec",
+    "LinkSpec",
     "MetricsSpec",
     "MonitorSpec",
     "Spec",
@@ -74,8 +77,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _bytes(value: Any) -> Any:
-    return units.parse_size_bytes(value) if isinstance(value, str) else value
+def _share_of(parts: int) -> _Kind:
+    """A share of `parts`, such as parts in 10^9."""
+    kinds = (str, float, int)
+    return _Kind(
+        kinds,
+        'a share such as "0.1%" or 0.001',
+        lambda value: units.parse_share(value, parts),
+        lambda value: units.format_share(value, parts),
+    )
 
 
 _TEXT = _Kind((str,), 'a text such as "dctcp"', _same, _same)
@@ -83,7 +93,17 @@ _COUNT = _Kind((int,), "a whole number such as 4", _same, _same)
 _RATE = _Kind((str,), 'a rate with its unit such as "10Mbit/s"', units.parse_rate_bps, units.format_rate)
 _TIME = _Kind((str,), 'a time with its unit such as "10ms"', units.parse_time_ns, units.format_time)
 _SIZE = _Kind((str,), 'a size with its unit such as "400kB"', units.parse_size_bytes, units.format_size)
-_BYTES = _Kind((int, str), "bytes such as 3028", _bytes, _same)
+_AMOUNT = _Kind((str,), 'an amount such as "400kB", "100p" (frames) or "2bdp"', amount.parse, amount.write)
+_THRESHOLD = _Kind((int, str), 'bytes such as 3028, or an amount such as "20p" or "0.2bdp"', amount.parse, amount.write_plain)
+_PPM = _share_of(PPM)
+_PPB = _share_of(PPB)
+_PAIR = _Kind((list,), 'two words such as ["leaf", "spine"]', lambda value: _pair(value), list)
+_LINKS = _Kind(
+    (list,),
+    "tables: write [[topology.links]]",
+    lambda value: _link_specs(value),
+    lambda value: [_to_plain(each, LinkSpec) for each in value],
+)
 _PATH = _Kind((str,), 'a path such as "flows.csv"', Path, str)
 
 
@@ -101,6 +121,31 @@ def _key(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSpec:
+    """`[[topology.links]]`: keys for some links; None: not given, what holds for all links holds."""
+
+    between: tuple[str, str] = _key(_PAIR)
+    rate_bps: int | None = _key(_RATE, name="rate", low=1, high=FASTEST_BPS)
+    delay_ns: int | None = _key(_TIME, name="delay", low=0, high=LONGEST_DELAY_NS)
+    buffer_bytes: amount.Size | None = _key(_AMOUNT, name="buffer", low=1)
+    host_buffer_bytes: amount.Size | None = _key(_AMOUNT, name="host_buffer", low=1)
+    marking: str | None = _key(_TEXT, names=marking.names)
+    k_bytes: amount.Size | None = _key(_THRESHOLD, low=1)
+    kmin_bytes: amount.Size | None = _key(_THRESHOLD, name="kmin", low=1)
+    kmax_bytes: amount.Size | None = _key(_THRESHOLD, name="kmax", low=1)
+    pmax_ppm: int | None = _key(_PPM, name="pmax", low=1, high=PPM)
+    loss_ppb: int | None = _key(_PPB, name="loss", low=0, high=PPB)
+    jitter_ns: int | None = _key(_TIME, name="jitter", low=0, high=LONGEST_DELAY_NS)
+    reorder_ppb: int | None = _key(_PPB, name="reorder", low=0, high=PPB)
+    reorder_delay_ns: int | None = _key(_TIME, name="reorder_delay", low=0, high=LONGEST_DELAY_NS)
+
+    def rule(self) -> LinkRule:
+        """What the topologies take."""
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "between"}
+        return LinkRule(self.between, LinkParams(**given))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopologySpec:
     """`[topology]`; None: not given, the preset or the default holds."""
 
@@ -109,21 +154,38 @@ class TopologySpec:
     hosts: int | None = _key(_COUNT, low=2)
     pairs: int | None = _key(_COUNT, low=1)
     k: int | None = _key(_COUNT, low=2)
-    rate_bps: int | None = _key(_RATE, name="rate", low=1)
-    bottleneck_rate_bps: int | None = _key(_RATE, name="bottleneck_rate", low=1)
-    delay_ns: int | None = _key(_TIME, name="delay", low=0)
-    buffer_bytes: int | None = _key(_SIZE, name="buffer", low=1)
-    host_buffer_bytes: int | None = _key(_SIZE, name="host_buffer", low=1)
+    hops: int | None = _key(_COUNT, low=1)
+    leaves: int | None = _key(_COUNT, low=1)
+    hosts_per_leaf: int | None = _key(_COUNT, low=1)
+    spines: int | None = _key(_COUNT, low=1)
+    uplinks: int | None = _key(_COUNT, low=1)
+    uplink_rate_bps: int | None = _key(_RATE, name="uplink_rate", low=1, high=FASTEST_BPS)
+    nics: int | None = _key(_COUNT, low=1)
+    rate_bps: int | None = _key(_RATE, name="rate", low=1, high=FASTEST_BPS)
+    bottleneck_rate_bps: int | None = _key(_RATE, name="bottleneck_rate", low=1, high=FASTEST_BPS)
+    delay_ns: int | None = _key(_TIME, name="delay", low=0, high=LONGEST_DELAY_NS)
+    buffer_bytes: amount.Size | None = _key(_AMOUNT, name="buffer", low=1)
+    host_buffer_bytes: amount.Size | None = _key(_AMOUNT, name="host_buffer", low=1)
     host_qdisc: str | None = _key(_TEXT, names=lambda: presets.HOST_QDISCS)
-    marking: str | None = _key(_TEXT, names=lambda: presets.MARKINGS)
-    k_bytes: int | None = _key(_BYTES, low=1)
+    marking: str | None = _key(_TEXT, names=marking.names)
+    k_bytes: amount.Size | None = _key(_THRESHOLD, low=1)
+    kmin_bytes: amount.Size | None = _key(_THRESHOLD, name="kmin", low=1)
+    kmax_bytes: amount.Size | None = _key(_THRESHOLD, name="kmax", low=1)
+    pmax_ppm: int | None = _key(_PPM, name="pmax", low=1, high=PPM)
+    loss_ppb: int | None = _key(_PPB, name="loss", low=0, high=PPB)
+    jitter_ns: int | None = _key(_TIME, name="jitter", low=0, high=LONGEST_DELAY_NS)
+    reorder_ppb: int | None = _key(_PPB, name="reorder", low=0, high=PPB)
+    reorder_delay_ns: int | None = _key(_TIME, name="reorder_delay", low=0, high=LONGEST_DELAY_NS)
+    scale: int | None = _key(_COUNT, low=1, high=LARGEST_SCALE)
+    links: tuple[LinkSpec, ...] | None = _key(_LINKS)
 
     def __post_init__(self) -> None:
         _check(self, "topology.")
 
     def params(self, ecn: bool) -> TopologyParams:
         """What the topologies take; `ecn`: the controller reads it."""
-        return TopologyParams(ecn=ecn, **{each.name: getattr(self, each.name) for each in fields(self)})
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "links"}
+        return TopologyParams(ecn=ecn, links=tuple(link.rule() for link in self.links or ()), **given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +221,7 @@ class WorkloadSpec:
     """`[workload]`; None: no limit, or the default."""
 
     kind: str = _key(_TEXT, names=lambda: workloads.KINDS)
-    file: Path | None = _key(_PATH)  # noqa: RUF009 - a dataclass field, immutable
+    file: Path | None = _key(_PATH)
     senders: int | None = _key(_COUNT, low=1)
     size_bytes: int | None = _key(_SIZE, name="size", low=1)
     rate_bps: int | None = _key(_RATE, name="rate", low=1)
@@ -425,8 +487,31 @@ def _parse_value(key: str, value: Any, kind: _Kind) -> Any:
         raise _KeyFault(key, value, f"is {_type_name(value)}; write {kind.example}")
     try:
         return kind.parse(value)
+    except _KeyFault:
+        raise
     except TestbedError:
         raise _KeyFault(key, value, f"is not understood; write {kind.example}") from None
+
+
+def _pair(value: list[Any]) -> tuple[str, str]:
+    if len(value) != 2 or not all(isinstance(word, str) for word in value):
+        raise SpecError("between: not two words")
+    return value[0], value[1]
+
+
+def _link_specs(tables: list[Any]) -> tuple[LinkSpec, ...]:
+    """The entries of [[topology.links]]."""
+    specs = []
+    for number, table in enumerate(tables):
+        section = f"topology.links[{number}]"
+        if not isinstance(table, Mapping):
+            raise _KeyFault(section, table, f"is {_type_name(table)}; write [[topology.links]] and keys below it")
+        if "between" not in table:
+            raise _KeyFault(f"{section}.between", None, f"is missing; write {_PAIR.example}")
+        spec = LinkSpec(**_parse(table, section, LinkSpec))
+        _check(spec, f"{section}.")
+        specs.append(spec)
+    return tuple(specs)
 
 
 def _check(section: Any, prefix: str) -> None:
@@ -435,6 +520,8 @@ def _check(section: Any, prefix: str) -> None:
         value, kind = getattr(section, each.name), each.metadata["kind"]
         low, high, names = (each.metadata[what] for what in ("low", "high", "names"))
         if value is None:
+            continue
+        if isinstance(value, amount.Amount):
             continue
         if low is not None and value < low:
             raise _KeyFault(prefix + name, value, f"is below {kind.write(low)}; give that or more")
@@ -547,6 +634,8 @@ def _written(data: Mapping[str, Any], fault: _KeyFault) -> Any:
         return None
     section, _, name = fault.key.rpartition(".")
     table = data.get(section, {}) if section else data
+    if found := fullmatch(r"topology\.links\[([0-9]+)\]", section):
+        table = data["topology"]["links"][int(found[1])]
     return table.get(name, fault.value) if isinstance(table, Mapping) else fault.value
 
 

@@ -50,6 +50,27 @@ def format_size(size_bytes: int) -> str:
     return _format(size_bytes, SIZE_UNITS)
 
 
+def parse_share(value: object, parts: int, field: str = "share") -> int:
+    """Parts of `parts` of a number such as 0.001 or a text such as '0.1%'."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", value) if isinstance(value, str) else None
+    if found is None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise SpecError(f"{field}: value {value!r} is no share; write it like '0.1%' or 0.001")
+    share = Fraction(found[1]) / 100 if found else Fraction(str(value))
+    if (share * parts).denominator != 1:
+        raise SpecError(f"{field}: value {value!r} is finer than one in {parts}; round it")
+    return int(share * parts)
+
+
+def format_share(count: int, parts: int) -> str:
+    """The text that parses back to the same share: 1_000_000 of 10^9 -> '0.1%'."""
+    return f"{format_fraction(Fraction(100 * count, parts))}%"
+
+
+def format_fraction(value: Fraction) -> str:
+    """A fraction whose denominator divides a power of ten as a decimal number."""
+    return _exact(value.numerator, value.denominator)
+
+
 def _parse(text: object, field: str, units: dict[str, int], example: str) -> int:
     """The quantity in base units."""
     found = _QUANTITY.fullmatch(text) if isinstance(text, str) else None

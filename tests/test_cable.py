@@ -19,7 +19,7 @@ from pathlib import Path
 from dc_gym.errors import FabricError
 from dc_gym.topologies import cables, tc
 from dc_gym.topologies.cables import End
-from dc_gym.topologies.graph import Queue
+from dc_gym.topologies.graph import Impairment, Queue
 from dc_gym.topologies.rtnl import *
 
 HERE = NetlinkSocket()
@@ -89,6 +89,48 @@ def refused(words, function, *args, **kwargs):
         assert words in str(error), str(error)
     else:
         raise AssertionError(f"not refused, where '{words}' was expected")
+
+def splitmix(seed, frame, draw):
+    "Number 3 frame + draw of splitmix64: 0 loss, 1 jitter, 2 reordering."
+    z = (seed + (3 * frame + draw + 1) * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
+
+def impair(name, seed=1, from_ns=0, **values):
+    HERE.batch([cables.impair(device(name).ifindex, name, Impairment(**values), seed, from_ns)])
+
+SO_TIMESTAMPNS = 35
+
+def arrivals(gaps_ns, length=125):
+    "Frames sent at those distances over a to b: what arrived, as (number, ns from sending), in order of arrival."
+    receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x88B5))
+    receiver.bind(("b", 0x88B5))
+    receiver.setsockopt(socket.SOL_SOCKET, 33, 1 << 30)
+    receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sender.bind(("a", 0x88B5))
+    sender.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)
+    sent = []
+    for number, gap_ns in enumerate(gaps_ns):
+        if gap_ns:
+            time.sleep(gap_ns / 1e9)
+        sent.append(time.clock_gettime_ns(time.CLOCK_REALTIME))
+        head = bytes.fromhex("02000000000b" "02000000000a" "88b5")
+        sender.send((head + struct.pack("=I", number) + bytes(length))[:length])
+    time.sleep(1)
+    receiver.setblocking(False)
+    found = []
+    while True:
+        try:
+            data, extra, _, _ = receiver.recvmsg(2000, 100)
+        except BlockingIOError:
+            break
+        seconds, nanoseconds = struct.unpack("=qq", extra[0][2])
+        number = struct.unpack_from("=I", data, 14)[0]
+        found.append((number, seconds * 10**9 + nanoseconds - sent[number]))
+    receiver.close(); sender.close()
+    return found
 
 def eventually(condition, seconds=30):
     for _ in range(seconds * 100):
@@ -237,6 +279,120 @@ def test_frames_bytes_and_where_they_are_count_exactly(cable):
         assert (a.tx_packets, a.tx_bytes, a.flight_packets, a.flight_bytes) == (5, 6250, 0, 0), a
         assert (b.rx_packets, b.rx_bytes) == (5, 6250), b
         assert (a.lost_packets, a.tx_dropped, a.rx_packets, b.tx_packets) == (0, 0, 0, 0), (a, b)
+    """)
+
+
+def test_frames_are_lost_by_seed_and_counted(cable):
+    """Which ones follows from the draws, and how many lies within four deviations of the binomial."""
+    cable("""
+        n, ppb = 20_000, 20_000_000
+        pair(10**10, 1000)
+        connect()
+        queue("a", 10**8)
+        before = device("a")
+        for seed in (1, 2**63 + 5):
+            impair("a", seed=seed, loss_ppb=ppb)
+            numbers = [number for number, _ in arrivals([0] * n)]
+            lost = [number for number in range(n) if splitmix(seed, number, 0) * 10**9 >> 64 < ppb]
+            assert numbers == sorted(set(range(n)) - set(lost))
+            assert abs(len(lost) - n * 0.02) < 4 * (n * 0.02 * 0.98) ** 0.5, len(lost)
+            now = device("a")
+            assert now.dropped_packets - before.dropped_packets == len(lost)
+            assert now.dropped_bytes - before.dropped_bytes == 125 * len(lost)
+            assert now.tx_packets - before.tx_packets == n and (now.lost_packets, now.flight_packets) == (0, 0)
+            before = now
+    """)
+
+
+def test_jitter_is_uniform_by_seed_and_keeps_the_order(cable):
+    """Frames far apart have each its own draw; of frames that follow closely none overtakes."""
+    cable("""
+        jitter_ns, n, seed = 10_000, 3000, 3
+        pair(10**10, 1000)  # 125 bytes: 100 ns
+        connect()
+        queue("a", 10**8)
+        impair("a", seed=seed, jitter_ns=jitter_ns)
+        found = arrivals([20_000] * n)
+        extra = [delay_ns - found[0][1] for _, delay_ns in found]
+        draws = [splitmix(seed, number, 1) * (jitter_ns + 1) >> 64 for number in range(n)]
+        assert [number for number, _ in found] == list(range(n))
+        assert extra == [draw - draws[0] for draw in draws]
+        mean = sum(draws) / n
+        assert abs(mean - jitter_ns / 2) < 4 * jitter_ns / 12**0.5 / n**0.5, mean
+        assert 0 <= min(draws) and max(draws) <= jitter_ns
+        impair("a", seed=seed, jitter_ns=jitter_ns)
+        assert [number for number, _ in arrivals([0] * n)] == list(range(n))
+    """)
+
+
+def test_a_reordered_frame_is_overtaken_by_those_of_its_delay(cable):
+    cable("""
+        n, ppb, extra_ns, seed = 20_000, 10_000_000, 10_000, 4
+        pair(10**10, 1000)
+        connect()
+        queue("a", 10**8)
+        impair("a", seed=seed, reorder_ppb=ppb, reorder_delay_ns=extra_ns)
+        found = [number for number, _ in arrivals([0] * n)]
+        late = {number for number in range(n) if splitmix(seed, number, 2) * 10**9 >> 64 < ppb}
+        # Sent 100 ns apart, or a little more: sorting by time of arrival gives the order; a tie, to who was there first.
+        assert sorted(found) == list(range(n))
+        assert [number for number in found if number not in late] == sorted(set(range(n)) - late)
+        places = {number: place for place, number in enumerate(found)}
+        moved = [places[number] - number for number in sorted(late)]
+        assert all(move > 0 for move in moved) and max(moved) <= extra_ns // 100 + 1, (min(moved), max(moved))
+        assert abs(len(late) - n * 0.01) < 4 * (n * 0.01 * 0.99) ** 0.5
+        assert device("a").reordered_packets == len(late) and device("a").dropped_packets == 0
+    """)
+
+
+def test_a_reordered_frame_arrives_so_much_later_and_delays_no_other(cable):
+    """Far apart, the delays are those of the wire, and for the late ones so much more; with jitter on top, the sum."""
+    cable("""
+        n, ppb, extra_ns, seed = 1000, 200_000_000, 5_000, 9
+        pair(10**10, 1000)
+        connect()
+        impair("a", seed=seed, reorder_ppb=ppb, reorder_delay_ns=extra_ns)
+        found = dict(arrivals([20_000] * n))
+        late = {number for number in range(n) if splitmix(seed, number, 2) * 10**9 >> 64 < ppb}
+        usual = min(found.values())
+        assert {number for number in found if found[number] == usual + extra_ns} == late
+        assert {number for number in found if found[number] == usual} == set(range(n)) - late
+    """)
+
+
+def test_nothing_is_impaired_before_its_time(cable):
+    cable("""
+        pair(10**10, 1000)
+        connect()
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        impair("a", seed=1, from_ns=now + 10**9, loss_ppb=10**9)
+        assert len(arrivals([0] * 100)) == 100  # and a second passes
+        assert len(arrivals([0] * 100)) == 0
+        assert device("a").dropped_packets == 100
+        assert send("b", 100) == 1  # the other direction has its own
+        time.sleep(0.01)
+        assert device("a").rx_packets == 1
+        impair("a")
+        assert len(arrivals([0] * 100)) == 100
+    """)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ("loss_ppb=10**9 + 1", "share is not in 0 .. 10^9 ppb"),
+        ("reorder_ppb=10**9 + 1, reorder_delay_ns=1", "share is not in 0 .. 10^9 ppb"),
+        ("jitter_ns=10**10 + 1", "delay is not in 0 .. 10^10 ns"),
+        ("reorder_ppb=1, reorder_delay_ns=10**10 + 1", "delay is not in 0 .. 10^10 ns"),
+    ],
+)
+def test_impairments_out_of_range_are_refused_and_change_nothing(cable, values, words):
+    cable(f"""
+        pair()
+        before = cables.devices(HERE)
+        Impairment.__post_init__ = lambda self: None  # the graph would refuse them first
+        refused("{words}", impair, "a", seed=7, **dict({values}))
+        assert cables.devices(HERE) == before
     """)
 
 

@@ -11,6 +11,7 @@ from dc_gym.topologies.presets import TopologyParams, build
 GRAPH = build(TopologyParams(kind="single", hosts=2, rate_bps=10**9, delay_ns=1000, buffer_bytes=100_000))
 NAMES = (
     *("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "flight_packets", "flight_bytes", "lost_packets", "lost_bytes"),
+    *("dropped_packets", "dropped_bytes"),
     *("queue_tx_packets", "queue_tx_bytes", "queue_backlog_packets", "queue_backlog_bytes", "queue_drops"),
 )
 ZERO = {name: 0 for name in NAMES}

@@ -8,7 +8,7 @@ import pytest
 from dc_gym.errors import FabricError
 from dc_gym.topologies import cables, tc
 from dc_gym.topologies.graph import NO_MARKING, Marking, Queue
-from dc_gym.topologies.presets import iroko_thesis
+from dc_gym.topologies.marking import iroko_thesis
 from dc_gym.topologies.rtnl import attribute, attributes
 
 BUILD = """

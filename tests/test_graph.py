@@ -9,7 +9,9 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from dc_gym.errors import TopologyError
-from dc_gym.topologies.graph import Builder, Cable, Graph, Host, Marking, Port, Queue, Switch, Wiring
+from dc_gym.topologies.builder import Builder
+from dc_gym.topologies.graph import Cable, Graph, Host, Marking, Port, Queue, Switch
+from dc_gym.topologies.links import LinkParams, Wiring
 
 QUEUE = Queue(100_000)
 RED = Marking(
@@ -53,7 +55,7 @@ def test_queries():
 
 
 def test_ports_are_ordered_by_number_not_by_text():
-    builder = Builder(Wiring(10**9, 0, QUEUE, lambda rate_bps: QUEUE))
+    builder = Builder(Wiring(LinkParams(rate_bps=10**9, delay_ns=0, buffer_bytes=100_000)))
     switch = builder.switch("edge")
     for _ in range(11):
         builder.connect(builder.host(), switch)
@@ -97,7 +99,7 @@ def test_bad_graphs(parts):
 
 
 BAD_PARTS = {
-    "host name": lambda: Host("H1", "10.0.0.1", "02:00:00:00:00:01"),
+    "host name": lambda: Host("h-1", "10.0.0.1", "02:00:00:00:00:01"),
     "host path": lambda: Host("../h1", "10.0.0.1", "02:00:00:00:00:01"),
     "address": lambda: Host("h1", "10.0.0.256", "02:00:00:00:00:01"),
     "multicast mac": lambda: Host("h1", "10.0.0.1", "03:00:00:00:00:01"),
@@ -168,7 +170,7 @@ def test_json_is_checked(place, value, told):
 
 
 def test_addresses_avoid_0_and_255_and_stay_unique():
-    builder = Builder(Wiring(10**9, 0, QUEUE, lambda rate_bps: QUEUE))
+    builder = Builder(Wiring(LinkParams(rate_bps=10**9, delay_ns=0, buffer_bytes=100_000)))
     switch = builder.switch("edge")
     for _ in range(600):
         builder.connect(builder.host(), switch)

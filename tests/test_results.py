@@ -165,7 +165,7 @@ def test_pandas_is_optional(good: results.Result, monkeypatch: pytest.MonkeyPatc
 def test_port_rows_are_the_graphs() -> None:
     rows = results.port_rows(build(TopologyParams(preset="dumbbell-10m", ecn=True)))
     assert len(rows) == 10 and list(rows[0]) == list(results.PORT_KEYS)
-    assert rows[0] | {"name": "", "owner": ""} == {
+    assert rows[0] | {"name": "", "owner": "", "peer": ""} == {
         "name": "",
         "owner": "",
         "side": "switch",
@@ -175,6 +175,14 @@ def test_port_rows_are_the_graphs() -> None:
         "qdisc": "red",
         "marking": "step",
         "k_bytes": 3028,
+        "kmin_bytes": None,
+        "kmax_bytes": None,
+        "pmax": None,
+        "loss": 0.0,
+        "jitter_ns": 0,
+        "reorder": 0.0,
+        "reorder_delay_ns": 0,
+        "peer": "",
     }
     assert rows[-1]["marking"] == "none" and rows[-1]["k_bytes"] is None
 

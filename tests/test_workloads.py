@@ -111,7 +111,8 @@ def test_every_kind_on_every_preset(name, kind):
         return
     rows, router = graph.ports(), route(graph, 1)
     for flow in schedule(graph, flows).flows:
-        assert [rows[row].ifname for row in flow.rows] == path(graph, router, flow.src, flow.dst, flow.src_port, flow.dst_port)
+        ends = (flow.src, flow.dst, flow.src_port, flow.dst_port)
+        assert [rows[row].ifname for row in flow.rows] == path(graph, router, *ends, plane=rows[flow.rows[0]].number)
         assert rows[flow.rows[0]].node == flow.src and graph.peer(rows[flow.rows[-1]]).node == flow.dst
         assert all(graph.peer(rows[a]).node == rows[b].node for a, b in pairwise(flow.rows))
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dc_gym.errors import FabricError
-from dc_gym.topologies.graph import Cable
+from dc_gym.topologies.ecmp import draw
+from dc_gym.topologies.graph import Cable, Impairment
 from dc_gym.topologies.rtnl import (
     IFINFOMSG,
     NLA_F_NESTED,
@@ -35,6 +36,9 @@ IFLA_INFO_KIND, IFLA_INFO_DATA = 1, 2
 IFLA_CABLE_PEER, IFLA_CABLE_RATE, IFLA_CABLE_DELAY = 2, 3, 4
 IFLA_CABLE_FLIGHT_PACKETS, IFLA_CABLE_FLIGHT_BYTES = 5, 6
 IFLA_CABLE_LOST_PACKETS, IFLA_CABLE_LOST_BYTES = 7, 8
+IFLA_CABLE_LOSS, IFLA_CABLE_JITTER, IFLA_CABLE_REORDER, IFLA_CABLE_REORDER_DELAY = 9, 10, 11, 12
+IFLA_CABLE_SEED, IFLA_CABLE_IMPAIRED_FROM = 13, 14
+IFLA_CABLE_DROPPED_PACKETS, IFLA_CABLE_DROPPED_BYTES, IFLA_CABLE_REORDERED_PACKETS = 15, 16, 17
 STATS64 = struct.Struct("=10Q")  # rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped, ...
 
 
@@ -68,6 +72,12 @@ class Device:
     flight_bytes: int
     lost_packets: int
     lost_bytes: int
+    impairment: Impairment
+    seed: int
+    impaired_from_ns: int
+    dropped_packets: int
+    dropped_bytes: int
+    reordered_packets: int
 
 
 def create(a: End, b: End, rate_bps: int, delay_ns: int) -> Request:
@@ -85,6 +95,26 @@ def change(ifindex: int, ifname: str, rate_bps: int | None = None, delay_ns: int
     values += [attr_u64(IFLA_CABLE_DELAY, delay_ns)] if delay_ns is not None else []
     info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), nested(IFLA_INFO_DATA, *values))
     return Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: change the cable")
+
+
+def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns: int) -> Request:
+    """What happens to the frames that this end sends from that moment of CLOCK_MONOTONIC on; they count from 0."""
+    data = nested(
+        IFLA_INFO_DATA,
+        attr_u32(IFLA_CABLE_LOSS, impairment.loss_ppb),
+        attr_u64(IFLA_CABLE_JITTER, impairment.jitter_ns),
+        attr_u32(IFLA_CABLE_REORDER, impairment.reorder_ppb),
+        attr_u64(IFLA_CABLE_REORDER_DELAY, impairment.reorder_delay_ns),
+        attr_u64(IFLA_CABLE_SEED, seed),
+        attr_u64(IFLA_CABLE_IMPAIRED_FROM, from_ns),
+    )
+    info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
+    return Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, f"{ifname}: impair the cable")
+
+
+def seed_of(seed: int, ifname: str) -> int:
+    """The seed of one direction: that of the frames that a port sends."""
+    return draw(seed, "cable", ifname)
 
 
 def set_up(ifindex: int, ifname: str) -> Request:
@@ -124,6 +154,7 @@ def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
         pairs = (
             ("rate", cable.rate_bps, device.rate_bps),
             ("delay", cable.delay_ns, device.delay_ns),
+            ("impairment", cable.impairment, device.impairment),
             ("frames a packet (gso_max_segs)", 1, device.gso_max_segs),
             ("carrier", True, device.up),
         )
@@ -144,7 +175,7 @@ def _end(end: End) -> bytes:
 def _device(ifindex: int, flags: int, link: dict[int, bytes], data: dict[int, bytes]) -> Device:
     rx_packets, tx_packets, rx_bytes, tx_bytes, _, _, rx_dropped, tx_dropped, _, _ = STATS64.unpack_from(link[IFLA_STATS64])
 
-    def u64(kind: int) -> int:
+    def u64(kind: int) -> int:  # or u32
         return int.from_bytes(data[kind], "little")
 
     return Device(
@@ -165,4 +196,10 @@ def _device(ifindex: int, flags: int, link: dict[int, bytes], data: dict[int, by
         flight_bytes=u64(IFLA_CABLE_FLIGHT_BYTES),
         lost_packets=u64(IFLA_CABLE_LOST_PACKETS),
         lost_bytes=u64(IFLA_CABLE_LOST_BYTES),
+        impairment=Impairment(*(u64(kind) for kind in range(IFLA_CABLE_LOSS, IFLA_CABLE_REORDER_DELAY + 1))),
+        seed=u64(IFLA_CABLE_SEED),
+        impaired_from_ns=u64(IFLA_CABLE_IMPAIRED_FROM),
+        dropped_packets=u64(IFLA_CABLE_DROPPED_PACKETS),
+        dropped_bytes=u64(IFLA_CABLE_DROPPED_BYTES),
+        reordered_packets=u64(IFLA_CABLE_REORDERED_PACKETS),
     )

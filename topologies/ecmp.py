@@ -5,6 +5,9 @@ A destination with one next hop gets an exact rule. Where several next hops are 
 explicit: TCP and UDP packets fall into 256 buckets by the low four bits of both ports, others into 16 by the low two bits of
 both addresses, and a table seeded by switch assigns a next hop to each bucket. A table is balanced in every row and column, so
 that flows to one well-known port spread too. The same rules give a flow's path before a packet is sent (`path`).
+The largest group of destinations with equal next hops has its buckets in table 0, below the exact rules; for each of the others
+(a spine with parallel links to every leaf) an exact rule sets the group's number and goes on to the buckets of table 1.
+A host's addresses are routed one by one, so planes do not mix as long as a flow uses addresses of one.
 
 Limits: host addresses only, no ARP (neighbours are static), no broadcast; at most 16 equal-cost next hops.
 """
@@ -26,8 +29,7 @@ MOST_NEXT_HOPS = PORT_MASK + 1
 PORTED = ("tcp", "udp")
 
 EXACT_PRIORITY = 50
-OWN_PORTED_PRIORITY, OWN_OTHER_PRIORITY = 40, 30  # buckets of one destination
-SHARED_PORTED_PRIORITY, SHARED_OTHER_PRIORITY = 20, 10  # buckets of every destination that is left
+PORTED_PRIORITY, OTHER_PRIORITY = 20, 10  # buckets: in table 0 of every destination that is left, in table 1 of a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,12 @@ class Match:
     destination: str | None = None  # IPv4
     source_bits: int | None = None
     destination_bits: int | None = None
+    group: int = 0  # what an earlier rule made the packet a member of: looked up in table 1
 
     def fields(self) -> list[str]:
         """The match in the words of ovs-ofctl(8)."""
         found = [self.protocol] + ([f"nw_dst={self.destination}"] if self.destination else [])
+        found += [f"metadata={self.group:#x}"] if self.group else []
         for name, bits in (("src", self.source_bits), ("dst", self.destination_bits)):
             if bits is not None and self.protocol in PORTED:
                 found.append(f"tp_{name}={bits:#x}/{PORT_MASK:#x}")
@@ -57,11 +61,14 @@ class Rule:
     switch: str
     priority: int
     match: Match
-    out_port: int  # OpenFlow number: i of sN-ethi
+    out_port: int  # OpenFlow number: i of sN-ethi; 0: none, the group decides
+    group: int = 0  # goes on to the buckets of this group in table 1
 
     def flow(self) -> str:
         """The rule as a line for `ovs-ofctl -O OpenFlow13 add-flow` or `add-flows`."""
-        return ",".join([f"priority={self.priority}", *self.match.fields(), f"actions=output:{self.out_port}"])
+        table = ["table=1"] if self.match.group else []
+        action = f"write_metadata:{self.group:#x},goto_table:1" if self.group else f"output:{self.out_port}"
+        return ",".join([*table, f"priority={self.priority}", *self.match.fields(), f"actions={action}"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +76,23 @@ class Router:
     """All rules of a network, by switch in graph order, and a look-up that finds what Open vSwitch would."""
 
     rules: tuple[Rule, ...]
-    _index: dict[tuple[str, int, Match], int] = field(init=False, repr=False, compare=False)
+    _index: dict[tuple[str, int, Match], Rule] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        index = {(rule.switch, rule.priority, rule.match): rule.out_port for rule in self.rules}
+        index = {(rule.switch, rule.priority, rule.match): rule for rule in self.rules}
         if len(index) != len(self.rules):
             raise TopologyError(f"rules: {len(self.rules)} have only {len(index)} different matches; make them distinct")
         object.__setattr__(self, "_index", index)
 
     def out_port(self, switch: str, packet: Packet) -> int | None:
         """The number of the port that a packet leaves by; None: no rule matches, it is dropped."""
-        for priority, match in packet.matches():
-            if (switch, priority, match) in self._index:
-                return self._index[switch, priority, match]
-        return None
+        rule = self._look_up(switch, packet.matches())
+        if rule is not None and rule.group:
+            rule = self._look_up(switch, packet.buckets(rule.group))
+        return rule.out_port if rule is not None else None
+
+    def _look_up(self, switch: str, matches: Iterator[tuple[int, Match]]) -> Rule | None:
+        return next((rule for priority, match in matches if (rule := self._index.get((switch, priority, match)))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +106,16 @@ class Packet:
     destination_port: int
 
     def matches(self) -> Iterator[tuple[int, Match]]:
-        """Every match that a rule for this packet can have, highest priority first."""
-        low, high = self.source_port & PORT_MASK, self.destination_port & PORT_MASK
-        near, far = _low_bits(self.source), _low_bits(self.destination)
+        """Every match that a rule of table 0 for this packet can have, highest priority first."""
         yield EXACT_PRIORITY, Match("ip", self.destination)
-        yield OWN_PORTED_PRIORITY, Match(self.protocol, self.destination, low, high)
-        yield OWN_OTHER_PRIORITY, Match("ip", self.destination, near)
-        yield SHARED_PORTED_PRIORITY, Match(self.protocol, None, low, high)
-        yield SHARED_OTHER_PRIORITY, Match("ip", None, near, far)
+        yield from self.buckets(0)
+
+    def buckets(self, group: int) -> Iterator[tuple[int, Match]]:
+        """Those of the buckets of a group."""
+        ported = self.source_port & PORT_MASK, self.destination_port & PORT_MASK
+        other = _low_bits(self.source), _low_bits(self.destination)
+        yield PORTED_PRIORITY, Match(self.protocol, None, *ported, group)
+        yield OTHER_PRIORITY, Match("ip", None, *other, group)
 
 
 def route(graph: Graph, seed: int) -> Router:
@@ -112,12 +124,17 @@ def route(graph: Graph, seed: int) -> Router:
     return Router(tuple(rule for switch in graph.switches for rule in _rules_of(graph, switch.name, hops[switch.name], seed)))
 
 
-def path(graph: Graph, router: Router, src: str, dst: str, src_port: int, dst_port: int, proto: str = "tcp") -> list[str]:
-    """The egress ports that the packets of a flow cross, from the sender's to that of the last switch."""
+def path(
+    graph: Graph, router: Router, src: str, dst: str, src_port: int, dst_port: int, proto: str = "tcp", plane: int = 0
+) -> list[str]:
+    """The egress ports that the packets of a flow cross in a plane, from the sender's to that of the last switch."""
     if src == dst:
         raise TopologyError(f"path: source and destination are both {src!r}; name two hosts")
-    packet = Packet(proto, graph.host(src).address, graph.host(dst).address, src_port, dst_port)
-    port = graph.ports_of(src)[0]
+    near, far = graph.host(src).nics, graph.host(dst).nics
+    if plane >= min(len(near), len(far)):
+        raise TopologyError(f"path: {src} and {dst} are not both in plane {plane}; name one that both have a port in")
+    packet = Packet(proto, near[plane].address, far[plane].address, src_port, dst_port)
+    port = graph.ports_of(src)[plane]
     crossed = [port.ifname]
     while (node := graph.peer(port).node) != dst:
         if len(crossed) > len(graph.switches):
@@ -141,15 +158,16 @@ def _egress(graph: Graph, router: Router, switch: str, packet: Packet) -> Port:
 
 
 def _next_hops(graph: Graph) -> dict[str, dict[str, tuple[int, ...]]]:
-    """By switch and host: the numbers of the ports that are on a shortest path to it."""
+    """By switch and host's address: the numbers of the ports that are on a shortest path to it."""
     hops: dict[str, dict[str, tuple[int, ...]]] = {switch.name: {} for switch in graph.switches}
     toward: dict[str, dict[str, tuple[int, ...]]] = {}
     for host in graph.hosts:
-        access = graph.peer(graph.ports_of(host.name)[0])
-        if access.node not in toward:
-            toward[access.node] = _ports_toward(graph, access.node)
-        for switch, numbers in toward[access.node].items():
-            hops[switch][host.name] = numbers or (access.number,)
+        for port, nic in zip(graph.ports_of(host.name), host.nics, strict=True):
+            access = graph.peer(port)
+            if access.node not in toward:
+                toward[access.node] = _ports_toward(graph, access.node)
+            for switch, numbers in toward[access.node].items():
+                hops[switch][nic.address] = numbers or (access.number,)
     return hops
 
 
@@ -176,41 +194,40 @@ def _distances(graph: Graph, target: str) -> dict[str, int]:
 
 
 def _rules_of(graph: Graph, switch: str, hops: dict[str, tuple[int, ...]], seed: int) -> list[Rule]:
-    """Exact rules; then buckets: shared by the largest group of destinations with equal next hops, their own for the others."""
+    """Exact rules; then buckets: those of the largest group of destinations with equal next hops, then the other groups'."""
     groups: dict[tuple[int, ...], list[str]] = {}
     rules = []
-    for host in graph.hosts:
-        numbers = hops.get(host.name, ())
+    for address in (nic.address for host in graph.hosts for nic in host.nics):
+        numbers = hops.get(address, ())
         if len(numbers) == 1:
-            rules.append(Rule(switch, EXACT_PRIORITY, Match("ip", host.address), numbers[0]))
+            rules.append(Rule(switch, EXACT_PRIORITY, Match("ip", address), numbers[0]))
         elif numbers:
-            groups.setdefault(numbers, []).append(host.address)
-    shared = max(groups, key=lambda numbers: len(groups[numbers]), default=())
-    for numbers, addresses in groups.items():
-        for address in [None] if numbers == shared else addresses:
-            rules += _bucket_rules(switch, numbers, address, seed)
+            groups.setdefault(numbers, []).append(address)
+    largest = max(groups, key=lambda numbers: len(groups[numbers]), default=())
+    for group, numbers in enumerate(sorted(groups, key=lambda numbers: numbers != largest)):
+        if group:
+            rules += [Rule(switch, EXACT_PRIORITY, Match("ip", address), 0, group) for address in groups[numbers]]
+        rules += _bucket_rules(switch, numbers, group, seed)
     return rules
 
 
-def _bucket_rules(switch: str, numbers: Sequence[int], address: str | None, seed: int) -> list[Rule]:
-    """The buckets of one set of next hops, for one destination or (None) for every one that has no rule of its own."""
+def _bucket_rules(switch: str, numbers: Sequence[int], group: int, seed: int) -> list[Rule]:
+    """The buckets of one set of next hops, for a group or (0) for every destination that has no rule of its own."""
     if len(numbers) > MOST_NEXT_HOPS:
         raise TopologyError(f"next hops of {switch}: value {len(numbers)} is above {MOST_NEXT_HOPS}; use fewer parallel paths")
-    ported = OWN_PORTED_PRIORITY if address else SHARED_PORTED_PRIORITY
-    other = OWN_OTHER_PRIORITY if address else SHARED_OTHER_PRIORITY
     rows = _permutation(seed, "ecmp", switch, numbers, "source")
     columns = _permutation(seed, "ecmp", switch, numbers, "destination")
     rules = [
-        Rule(switch, ported, Match(protocol, address, low, high), numbers[(row + column) % len(numbers)])
+        Rule(switch, PORTED_PRIORITY, Match(protocol, None, low, high, group), numbers[(row + column) % len(numbers)])
         for protocol in PORTED
         for low, row in enumerate(rows)
         for high, column in enumerate(columns)
     ]
     width = ADDRESS_MASK + 1
     for near in range(width):
-        for far in [_low_bits(address)] if address else range(width):
-            match = Match("ip", address, near, None if address else far)
-            rules.append(Rule(switch, other, match, numbers[rows[near * width + far] % len(numbers)]))
+        for far in range(width):
+            match = Match("ip", None, near, far, group)
+            rules.append(Rule(switch, OTHER_PRIORITY, match, numbers[rows[near * width + far] % len(numbers)]))
     return rules
 
 

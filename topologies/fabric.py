@@ -25,7 +25,7 @@ from mininet.topo import Topo
 
 from dc_gym.errors import FabricError
 from dc_gym.topologies import cables, tc
-from dc_gym.topologies.graph import PREFIX_BITS, Graph, Host
+from dc_gym.topologies.graph import NO_IMPAIRMENT, PREFIX_BITS, Graph, Nic
 from dc_gym.topologies.ovs import OpenVSwitch
 from dc_gym.topologies.rtnl import (
     IFADDRMSG,
@@ -93,7 +93,7 @@ class GraphTopo(Topo):  # type: ignore[misc]
 
     def build(self, graph: Graph) -> None:
         for host in graph.hosts:
-            self.addHost(host.name, ip=f"{host.address}/{PREFIX_BITS}", mac=host.mac)
+            self.addHost(host.name, ip=f"{host.address}/{PREFIX_BITS}", mac=host.mac)  # of its first port, as Mininet has it
         for number, switch in enumerate(graph.switches, 1):
             self.addSwitch(switch.name, dpid=f"{number:016x}")
         for cable in graph.cables:
@@ -185,6 +185,7 @@ class Fabric:
     """The network of a graph while the context is open; `net` is Mininet's view of it."""
 
     def __init__(
+<<<<<<< HEAD
         self,
         graph: Graph,
         rules: dict[str, list[str]],
@@ -196,7 +197,15 @@ class Fabric:
 
         `peers`: by host whom it talks to. In a network of more than EVERYBODY hosts it has no other neighbours.
         """
+=======
+        self, graph: Graph, rules: dict[str, list[str]], ovs: OpenVSwitch, ecn: bool, seed: int = 0, impaired_from_ns: int = 0
+    ) -> None:
+        """`rules`: for each switch, its flows as ovs-ofctl writes them. `ovs` must be running. Links are impaired from that
+        moment of CLOCK_MONOTONIC on, by the seed."""
+>>>>>>> 8ee5d76 (Leaf-spines, parking lots, buffers in frames and BDPs, impaired links, marking on the instantaneous queue)
         self.graph = graph
+        self._seed = seed
+        self._impaired_from_ns = impaired_from_ns
         self._rules = rules
         self._ovs = ovs
         self._ecn = ecn
@@ -280,6 +289,7 @@ class Fabric:
             cables.settle(sock, [device.ifindex for device in cables.devices(sock).values()])
         for switch in self.graph.switches:
             self._ovs.add_flows(switch.name, self._rules[switch.name])
+        self._impair()
         self.verify()
 
     def _make_namespaces(self) -> None:
@@ -311,6 +321,7 @@ class Fabric:
             with entered(netns_path(host.name)):
                 _write_sysctls(sysctls)
             sock = self._sockets[host.name]
+<<<<<<< HEAD
             port = self.graph.ports_of(host.name)[0]
             ifindex = cables.devices(sock)[port.ifname].ifindex
             sock.batch(
@@ -322,6 +333,21 @@ class Fabric:
                     *(_add_neighbour(ifindex, other) for other in self._others(host)),
                 ]
             )
+=======
+            devices = cables.devices(sock)
+            sock.batch([cables.set_up(LOOPBACK, "lo")])
+            for plane, port in enumerate(self.graph.ports_of(host.name)):
+                ifindex = devices[port.ifname].ifindex
+                others = [other.nics[plane] for other in self.graph.hosts if other is not host and plane < len(other.nics)]
+                sock.batch(
+                    [
+                        _add_address(ifindex, host.name, host.nics[plane]),
+                        tc.set_queue(ifindex, port.queue, port.ifname),
+                        cables.set_up(ifindex, port.ifname),
+                        *(_add_neighbour(ifindex, other) for other in others),
+                    ]
+                )
+>>>>>>> 8ee5d76 (Leaf-spines, parking lots, buffers in frames and BDPs, impaired links, marking on the instantaneous queue)
 
     def _others(self, host: Host) -> list[Host]:
         """Its neighbours."""
@@ -336,6 +362,17 @@ class Fabric:
             ifindex = ends[port.ifname].ifindex
             requests += [tc.set_queue(ifindex, port.queue, port.ifname), cables.set_up(ifindex, port.ifname)]
         self._root.batch(requests)
+
+    def _impair(self) -> None:
+        """Each direction of a cable that is not perfect gets its seed."""
+        impaired = [cable for cable in self.graph.cables if cable.impairment != NO_IMPAIRMENT]
+        devices = self.devices() if impaired else {}
+        for cable in impaired:
+            for port in (cable.a, cable.b):
+                seed = cables.seed_of(self._seed, port.ifname)
+                index = devices[port.ifname].ifindex
+                request = cables.impair(index, port.ifname, cable.impairment, seed, self._impaired_from_ns)
+                self.socket_of(port.node).batch([request])
 
     def _make_mininet(self) -> Mininet:
         FabricSwitch.ovs = self._ovs
@@ -354,14 +391,14 @@ def netns_path(host: str) -> str:
     return str(NETNS_DIR / host)
 
 
-def _add_address(ifindex: int, host: Host) -> Request:
-    address = IPv4Address(host.address).packed
+def _add_address(ifindex: int, host: str, nic: Nic) -> Request:
+    address = IPv4Address(nic.address).packed
     body = IFADDRMSG.pack(socket.AF_INET, PREFIX_BITS, 0, 0, ifindex)
     body += attribute(IFA_LOCAL, address) + attribute(IFA_ADDRESS, address)
-    return Request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, body, f"{host.name}: add address {host.address}/{PREFIX_BITS}")
+    return Request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, body, f"{host}: add address {nic.address}/{PREFIX_BITS}")
 
 
-def _add_neighbour(ifindex: int, other: Host) -> Request:
+def _add_neighbour(ifindex: int, other: Nic) -> Request:
     body = NDMSG.pack(socket.AF_INET, ifindex, NUD_PERMANENT, 0, 0)
     body += attribute(NDA_DST, IPv4Address(other.address).packed)
     body += attribute(NDA_LLADDR, bytes.fromhex(other.mac.replace(":", "")))

@@ -2,6 +2,7 @@
 """A network as plain data: hosts, switches, and the cables between their ports. Nothing here touches a kernel.
 
 Names are Mininet's: h1..hN, s1..sM, ports h1-eth0, s1-eth1, ...; the number after 'eth' is a switch port's OpenFlow number.
+A host's port ethP belongs to plane P: a network of its own addresses, which no flow leaves.
 Rates are bit/s, delays ns, sizes bytes. Queue sizes and thresholds are L2 frame bytes: without FCS (IEEE 802.3 counts it),
 preamble and gap, as Linux counts a packet in a qdisc.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -20,16 +21,20 @@ from dc_gym.errors import TopologyError
 FRAME_BYTES = 1514  # a full frame: 14 bytes of Ethernet header, 1500 of IP
 LARGEST_QUEUE_BYTES = 2**31 - 1  # RED's thresholds are 31-bit numbers
 LONGEST_IFNAME = 15  # IFNAMSIZ without the terminating zero
-PREFIX_BITS = 8  # all hosts share 10.0.0.0/8
+PREFIX_BITS = 8  # all hosts share 10.0.0.0/8, in plane P (10 + P).0.0.0/8
+FASTEST_BPS = 10**13  # the cable driver's limits
+LONGEST_DELAY_NS = 10**10
+PPM, PPB = 10**6, 10**9
 
 T = TypeVar("T")
 Layer = Literal["edge", "agg", "core"]
-MarkingKind = Literal["none", "step", "iroko-thesis"]
+MarkingKind = Literal["none", "step", "red-instant", "iroko-thesis"]
 QueueKind = Literal["bfifo", "fq", "red"]
 
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "none": (),
     "step": ("k_bytes",),
+    "red-instant": ("min_bytes", "max_bytes", "probability_ppm"),
     "iroko-thesis": ("min_bytes", "max_bytes", "limit_bytes", "avpkt_bytes", "burst_packets", "probability_ppm", "bandwidth_bps"),
 }
 
@@ -40,21 +45,38 @@ def _require(holds: bool, what: str, value: object, remedy: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
-    """A machine with one port."""
+class Nic:
+    """The addresses of one port of a host."""
 
-    name: str
     address: str  # IPv4
     mac: str
 
     def __post_init__(self) -> None:
-        _require_name("host", self.name)
         try:
             IPv4Address(self.address)
         except AddressValueError:
-            raise TopologyError(f"host {self.name}: address {self.address!r} is not IPv4; write it like 10.0.0.1") from None
+            raise TopologyError(f"address {self.address!r} of a host is not IPv4; write it like 10.0.0.1") from None
         unicast = re.fullmatch(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}", self.mac) is not None
-        _require(unicast, f"mac of host {self.name}", self.mac, "is not a unicast MAC; write it like 02:00:00:00:00:01")
+        _require(unicast, "mac of a host", self.mac, "is not a unicast MAC; write it like 02:00:00:00:00:01")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine: its first port's addresses, and those of more ports if it has them."""
+
+    name: str
+    address: str
+    mac: str
+    more: tuple[Nic, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_name("host", self.name)
+        Nic(self.address, self.mac)
+
+    @property
+    def nics(self) -> tuple[Nic, ...]:
+        """One a port, in order: nics[P] is that of ethP, in plane P."""
+        return (Nic(self.address, self.mac), *self.more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +96,8 @@ class Marking:
     """How a switch port marks ECN.
 
     'step': every packet that finds K bytes or more queued (DCTCP, SIGCOMM 2010, section 3.1, says more than K; RED compares so);
+    'red-instant': each packet that finds q bytes by a draw of its own, with probability x (q - min) / (max - min) from min on,
+    and every one from max on (DCQCN, SIGCOMM 2015, section 3.1);
     'iroko-thesis': RED's slope on an average, with the parameters of the thesis' table 1.
     """
 
@@ -95,14 +119,13 @@ class Marking:
                 _require(value > 0, f"{each.name} of marking {self.kind}", value, "is not positive; give one above 0")
             else:
                 _require(value == 0, f"{each.name} of marking {self.kind}", value, "means nothing here; leave it out")
-        if self.kind == "iroko-thesis":
-            self._check_slope()
-
-    def _check_slope(self) -> None:
-        low, high, limit = self.min_bytes, self.max_bytes, self.limit_bytes
-        _require(low < high, "min_bytes of RED", low, f"is not below max_bytes {high}; enlarge the buffer")
-        _require(high <= limit, "max_bytes of RED", high, f"is above limit_bytes {limit}; lower it")
-        _require(self.probability_ppm <= 10**6, "probability_ppm of RED", self.probability_ppm, "is above 1000000; lower it")
+        if self.max_bytes:
+            low, high = self.min_bytes, self.max_bytes
+            _require(low < high, "min_bytes of RED", low, f"is not below max_bytes {high}; lower it, or enlarge the buffer")
+            _require(self.probability_ppm <= PPM, "probability_ppm of RED", self.probability_ppm, "is above 1000000; lower it")
+        if self.limit_bytes:
+            fits = self.max_bytes <= self.limit_bytes
+            _require(fits, "max_bytes of RED", self.max_bytes, f"is above limit_bytes {self.limit_bytes}; lower it")
 
 
 NO_MARKING = Marking()
@@ -124,6 +147,7 @@ class Queue:
         fits = (marking.kind != "none") == (self.kind == "red")
         _require(fits, "queue kind", self.kind, f"does not fit marking {marking.kind}; 'red' marks, nothing else does")
         _require(marking.k_bytes < limit, "k_bytes", marking.k_bytes, f"is not below the buffer of {limit}; lower it")
+        _require(marking.max_bytes <= limit, "max_bytes of RED", marking.max_bytes, f"is above the buffer of {limit}; lower it")
         if marking.kind == "iroko-thesis":
             same = marking.limit_bytes == limit
             _require(same, "limit_bytes of RED", marking.limit_bytes, f"is not the queue's {limit}; give both the same")
@@ -150,6 +174,36 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
+class Impairment:
+    """What may happen to a frame on its way, in either direction by a seed of its own (kernel/drivers/cable.c).
+
+    Lost with a probability; later by a uniform draw from 0 .. jitter_ns, in order; and, with a probability, later by
+    reorder_delay_ns, so that those behind it overtake. Only while traffic runs: set-up is not impaired.
+    """
+
+    loss_ppb: int = 0  # 10^9: all frames
+    jitter_ns: int = 0
+    reorder_ppb: int = 0
+    reorder_delay_ns: int = 0
+
+    def __post_init__(self) -> None:
+        for name, most in (("loss_ppb", PPB), ("reorder_ppb", PPB), ("jitter_ns", LONGEST_DELAY_NS)):
+            value = getattr(self, name)
+            _require(0 <= value <= most, f"{name} of a link", value, f"is not in 0..{most}; change it")
+        value = self.reorder_delay_ns
+        _require(
+            0 <= value <= LONGEST_DELAY_NS, "reorder_delay_ns of a link", value, f"is not in 0..{LONGEST_DELAY_NS}; change it"
+        )
+        both = (self.reorder_ppb > 0) == (value > 0)
+        _require(
+            both, "reorder_delay_ns of a link", value, f"and reorder_ppb {self.reorder_ppb} belong together; give both or none"
+        )
+
+
+NO_IMPAIRMENT = Impairment()
+
+
+@dataclass(frozen=True, slots=True)
 class Cable:
     """A full-duplex link: each end serializes at the rate, then the frame travels for the delay."""
 
@@ -157,11 +211,15 @@ class Cable:
     b: Port
     rate_bps: int
     delay_ns: int
+    impairment: Impairment = NO_IMPAIRMENT
 
     def __post_init__(self) -> None:
+        rate, delay = self.rate_bps, self.delay_ns
         _require(self.a.node != self.b.node, f"cable {self.name}", self.a.node, "is on both ends; join two nodes")
-        _require(self.rate_bps > 0, f"rate_bps of cable {self.name}", self.rate_bps, "is not positive; give a rate above 0")
-        _require(self.delay_ns >= 0, f"delay_ns of cable {self.name}", self.delay_ns, "is negative; give 0 or more")
+        _require(0 < rate <= FASTEST_BPS, f"rate_bps of cable {self.name}", rate, f"is not in 1..{FASTEST_BPS}; change it")
+        _require(
+            0 <= delay <= LONGEST_DELAY_NS, f"delay_ns of cable {self.name}", delay, f"is not in 0..{LONGEST_DELAY_NS}; change it"
+        )
 
     @property
     def name(self) -> str:
@@ -174,7 +232,7 @@ class Cable:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A whole network: connected, names unique, every host on exactly one cable to a switch."""
+    """A whole network: connected, names unique, every port of a host on a cable to a switch."""
 
     hosts: tuple[Host, ...]
     switches: tuple[Switch, ...]
@@ -187,8 +245,8 @@ class Graph:
     def __post_init__(self) -> None:
         ends = [port for cable in self.cables for port in (cable.a, cable.b)]
         _require_unique("name", [host.name for host in self.hosts] + [switch.name for switch in self.switches])
-        _require_unique("address", [host.address for host in self.hosts])
-        _require_unique("mac", [host.mac for host in self.hosts])
+        _require_unique("address", [nic.address for host in self.hosts for nic in host.nics])
+        _require_unique("mac", [nic.mac for host in self.hosts for nic in host.nics])
         _require_unique("ifname", [port.ifname for port in ends])
         object.__setattr__(self, "_hosts", {host.name: host for host in self.hosts})
         object.__setattr__(self, "_switches", {switch.name: switch for switch in self.switches})
@@ -206,12 +264,15 @@ class Graph:
 
     def _check_hosts(self) -> None:
         for host in self.hosts:
-            ports = self._ports[host.name]
-            _require(len(ports) == 1, f"cables of host {host.name}", len(ports), "is not 1; a host has one port")
-            peer = self.peer(ports[0]).node
-            _require(peer in self._switches, f"peer of host {host.name}", peer, "is a host; put a switch between them")
-            marking = ports[0].queue.marking.kind
-            _require(marking == "none", f"marking of {ports[0].ifname}", marking, "is at a host; only switches mark")
+            ports, planes = self._ports[host.name], len(host.nics)
+            told = f"is not {planes}; give a host as many cables as addresses"
+            _require(len(ports) == planes, f"cables of host {host.name}", len(ports), told)
+            numbers = [port.number for port in ports]
+            _require(numbers == list(range(planes)), f"ports of host {host.name}", numbers, "do not count from eth0; rename them")
+            for port in ports:
+                peer, marking = self.peer(port).node, port.queue.marking.kind
+                _require(peer in self._switches, f"peer of host {host.name}", peer, "is a host; put a switch between them")
+                _require(marking == "none", f"marking of {port.ifname}", marking, "is at a host; only switches mark")
 
     def _check_connected(self) -> None:
         first = next(iter(self._ports), None)
@@ -274,63 +335,9 @@ class Graph:
         return graph
 
 
-@dataclass(frozen=True, slots=True)
-class Wiring:
-    """What every link of a topology has in common."""
-
-    rate_bps: int
-    delay_ns: int
-    host_queue: Queue
-    switch_queue: Callable[[int], Queue]
-    """The queue of a switch port, given its rate in bit/s."""
-
-
-class Builder:
-    """Names nodes and numbers ports as Mininet does, in the order of the calls: hosts from eth0, switches from eth1."""
-
-    def __init__(self, wiring: Wiring) -> None:
-        self._wiring = wiring
-        self._hosts: list[Host] = []
-        self._switches: list[Switch] = []
-        self._cables: list[Cable] = []
-        self._next_port: dict[str, int] = {}
-
-    def host(self) -> str:
-        """Add h1, h2, ...: host i is 10.0.x.y with y in 1..250 and MAC 02:00:00:00 + i."""
-        number = len(self._hosts) + 1
-        third, fourth = divmod(number - 1, 250)
-        _require(third < 256, "hosts", number, "is above 64000; build a smaller network")
-        mac = f"02:00:00:00:{number >> 8:02x}:{number & 255:02x}"
-        self._hosts.append(Host(f"h{number}", f"10.0.{third}.{fourth + 1}", mac))
-        self._next_port[f"h{number}"] = 0
-        return f"h{number}"
-
-    def switch(self, layer: Layer) -> str:
-        """Add s1, s2, ..."""
-        name = f"s{len(self._switches) + 1}"
-        self._switches.append(Switch(name, layer))
-        self._next_port[name] = 1
-        return name
-
-    def connect(self, a: str, b: str, rate_bps: int | None = None) -> None:
-        """Add a cable between the next free ports of two nodes; the rate is the wiring's unless given."""
-        rate = self._wiring.rate_bps if rate_bps is None else rate_bps
-        self._cables.append(Cable(self._port(a, rate), self._port(b, rate), rate, self._wiring.delay_ns))
-
-    def graph(self) -> Graph:
-        """What was built, validated."""
-        return Graph(tuple(self._hosts), tuple(self._switches), tuple(self._cables))
-
-    def _port(self, node: str, rate_bps: int) -> Port:
-        number = self._next_port[node]
-        self._next_port[node] += 1
-        queue = self._wiring.host_queue if node.startswith("h") else self._wiring.switch_queue(rate_bps)
-        return Port(node, f"{node}-eth{number}", queue)
-
-
 def _require_name(what: str, name: str) -> None:
-    named = re.fullmatch(r"[a-z][a-z0-9]*", name) is not None
-    _require(named, f"name of a {what}", name, "is not lower-case letters and digits; rename it")
+    named = re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name) is not None
+    _require(named, f"name of a {what}", name, "is not a letter followed by letters and digits; rename it")
 
 
 def _require_unique(what: str, values: list[str]) -> None:

@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the keys of [topology] to a Graph: the registry of topologies, the named presets, and the choice of marking.
+"""From the keys of [topology] to a Graph: the registry of topologies and the named presets.
 
-A new topology is one file with a `build` and one `register` at the end of this one. Integers here: bit/s, ns, bytes.
+A new topology is one file with a `build` and one `register`, at the end of this one or in a plug-in. Integers: bit/s, ns, bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from dc_gym.errors import TopologyError
-from dc_gym.topologies import dumbbell, fattree, single
-from dc_gym.topologies.graph import FRAME_BYTES, NO_MARKING, Graph, Marking, Queue, Wiring
+from dc_gym.topologies import dumbbell, fattree, leafspine, marking, parkinglot, single
+from dc_gym.topologies.amount import Amount, Size
+from dc_gym.topologies.graph import FRAME_BYTES, Graph
+from dc_gym.topologies.links import LinkParams, LinkRule, Node, Wiring, key_of, resolve_marking
+from dc_gym.topologies.paths import base_rtt_ns
 
 HOST_QDISCS = ("bfifo", "fq")
-MARKINGS = ("auto", "none", "step", "iroko-thesis")
 MBIT, GBIT = 10**6, 10**9
-IROKO_AVPKT_BYTES = 1500
-IROKO_PROBABILITY_PPM = 100_000
+LARGEST_SCALE = 10**6
+MARKING_KEYS = ("k_bytes", "kmin_bytes", "kmax_bytes", "pmax_ppm")
+_MAY_BE_ZERO = ("delay_ns", "loss_ppb", "jitter_ns", "reorder_ppb", "reorder_delay_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +35,50 @@ class TopologyParams:
     hosts: int | None = None  # single
     pairs: int | None = None  # dumbbell, a side
     k: int | None = None  # fattree, ports a switch
+    hops: int | None = None  # parkinglot
+    leaves: int | None = None  # leafspine, as the five below
+    hosts_per_leaf: int | None = None
+    spines: int | None = None
+    uplinks: int | None = None
+    uplink_rate_bps: int | None = None
+    nics: int | None = None
+    file: Path | None = None  # mininet, as the two below
+    class_name: str | None = None
+    args: tuple[tuple[str, Any], ...] | None = None
     rate_bps: int | None = None
-    bottleneck_rate_bps: int | None = None  # dumbbell: middle link; single: last host's; None: rate_bps
+    bottleneck_rate_bps: int | None = None  # dumbbell, parkinglot: middle links; single: last host's; None: rate_bps
     delay_ns: int | None = None
-    buffer_bytes: int | None = None
-    host_buffer_bytes: int | None = None  # None: buffer_bytes
+    buffer_bytes: Size | None = None
+    host_buffer_bytes: Size | None = None  # None: buffer_bytes
     host_qdisc: str | None = None  # None: bfifo
     marking: str | None = None  # None: auto
-    k_bytes: int | None = None
+    k_bytes: Size | None = None
+    kmin_bytes: Size | None = None
+    kmax_bytes: Size | None = None
+    pmax_ppm: int | None = None
+    loss_ppb: int | None = None
+    jitter_ns: int | None = None
+    reorder_ppb: int | None = None
+    reorder_delay_ns: int | None = None
+    links: tuple[LinkRule, ...] = ()
+    scale: int | None = None  # None: 1
     ecn: bool = False  # the controller reads ECN: what marking 'auto' looks at
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value, smallest = getattr(self, each.name), 0 if each.name == "delay_ns" else 1
+            value, smallest = getattr(self, each.name), 0 if each.name in _MAY_BE_ZERO else 1
             if type(value) is int and value < smallest:
                 raise TopologyError(f"{key_of(each.name)}: value {value} is below {smallest}; give {smallest} or more")
         _known("topology.preset", self.preset, PRESETS)
         _known("topology.kind", self.kind, TOPOLOGIES)
         _known("topology.host_qdisc", self.host_qdisc, HOST_QDISCS)
-        _known("topology.marking", self.marking, MARKINGS)
+        _known("topology.marking", self.marking, marking.names())
+        for rule in self.links:
+            _known("topology.links: marking", rule.params.marking, marking.names())
+
+    def link_params(self) -> LinkParams:
+        """The keys that hold for every link."""
+        return LinkParams(**{each.name: getattr(self, each.name) for each in fields(LinkParams)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +99,26 @@ def register(name: str, build: Callable[..., Graph], required: tuple[str, ...], 
     """Make `build(wiring, **shape)` known as topology.kind; the keys of the shape are fields of TopologyParams."""
     if name in TOPOLOGIES:
         raise TopologyError(f"topology.kind: value {name!r} is registered already; choose another name")
+    known = {each.name for each in fields(TopologyParams)}
+    if strange := [key for key in (*required, *optional) if key not in known]:
+        raise TopologyError(f"topology.kind {name!r}: key {strange[0]!r} is none of [topology]; use those, or 'args'")
     TOPOLOGIES[name] = Topology(name, build, required, optional)
 
 
 def build(params: TopologyParams) -> Graph:
     """The network that the keys ask for."""
     full = resolve(params)
-    topology = TOPOLOGIES[_given(full, "kind")]
-    for name in topology.required:
-        _given(full, name)
-    shape = {name: getattr(full, name) for name in (*topology.required, *topology.optional)}
-    return topology.build(_wiring(full), **shape)
+    wiring = _wiring(full)
+    if _in_bdps(wiring):
+        wiring = replace(wiring, rtt_ns=base_rtt_ns(_build(full, replace(wiring, measuring=True))))
+    graph = _build(full, wiring)
+    _check_rules(full, graph)
+    return graph
+
+
+def unscaled(params: TopologyParams) -> Graph:
+    """The same network before topology.scale slows it down."""
+    return build(replace(params, scale=1))
 
 
 def resolve(params: TopologyParams) -> TopologyParams:
@@ -90,88 +129,98 @@ def resolve(params: TopologyParams) -> TopologyParams:
         names = f"one of: {', '.join(TOPOLOGIES)}; or a topology.preset, one of: {', '.join(PRESETS)}"
         raise TopologyError(f"topology.kind is missing; give {names}")
     _refuse_unused(params, TOPOLOGIES[kind])
+    _check_marking_keys(params)
     if kind != base.kind:
         nothing: dict[str, Any] = dict.fromkeys(_shape_keys())
-        base = replace(base, **nothing)
+        base = replace(base, **nothing, links=())
     given = {each.name: value for each in fields(params) if (value := getattr(params, each.name)) is not None}
-    full = replace(base, **given)
-    marking = full.marking or "auto"
-    if marking == "auto":
-        marking = "step" if full.ecn else "none"
-    host_buffer = full.host_buffer_bytes or full.buffer_bytes
+    full = replace(base, **given | {"links": (*base.links, *params.links)})
+    unread: dict[str, Any] = dict.fromkeys(set(MARKING_KEYS) - _read_by_markings(full, resolved=True))
     return replace(
         full,
+        **unread,
+        preset=None,
         kind=kind,
-        marking=marking,
-        k_bytes=full.k_bytes if marking == "step" else None,
+        marking=resolve_marking(full.marking, full.ecn),
         host_qdisc=full.host_qdisc or "bfifo",
-        host_buffer_bytes=host_buffer,
+        host_buffer_bytes=full.buffer_bytes if full.host_buffer_bytes is None else full.host_buffer_bytes,
+        scale=full.scale or 1,
     )
 
 
-def iroko_thesis(rate_bps: int, limit_bytes: int) -> Marking:
-    """RED as in the thesis' table 1, for a port of that rate and buffer.
-
-    min = 17 % of the bandwidth-delay product at 100 us, which is in bits and was used as bytes; at least 3000 (2 packets);
-    max = limit / 4; burst = (2 min + max) / (3 avpkt). This gives the table's numbers at 10 Mbit/s and at 1 Gbit/s.
-    """
-    low = max(3000, rate_bps * 17 // 10**6)
-    high = limit_bytes // 4
-    # The thesis prints "10Gbit" for the links of 1 Gbit/s, twice; tc needs it only for the decay of the average on an idle port.
-    bandwidth_bps = 10 * GBIT if rate_bps == GBIT else rate_bps
-    if high <= low:
-        raise TopologyError(f"topology.buffer: value {limit_bytes} is too small for iroko-thesis; give more than {4 * low + 3}")
-    return Marking(
-        kind="iroko-thesis",
-        min_bytes=low,
-        max_bytes=high,
-        limit_bytes=limit_bytes,
-        avpkt_bytes=IROKO_AVPKT_BYTES,
-        burst_packets=(2 * low + high) // (3 * IROKO_AVPKT_BYTES),
-        probability_ppm=IROKO_PROBABILITY_PPM,
-        bandwidth_bps=bandwidth_bps,
-    )
-
-
-def key_of(name: str) -> str:
-    """The spec's key of a field: rate_bps -> topology.rate; k_bytes keeps its name."""
-    return "topology." + (name if name == "k_bytes" else name.removesuffix("_bps").removesuffix("_ns").removesuffix("_bytes"))
+def _build(full: TopologyParams, wiring: Wiring) -> Graph:
+    topology = TOPOLOGIES[_given(full, "kind")]
+    for name in topology.required:
+        _given(full, name)
+    shape = {name: getattr(full, name) for name in (*topology.required, *topology.optional)}
+    return topology.build(wiring, **shape)
 
 
 def _wiring(full: TopologyParams) -> Wiring:
-    """Links and queues of resolved parameters. Only switch ports mark."""
-    rate_bps, delay_ns = _given(full, "rate_bps"), _given(full, "delay_ns")
-    limit_bytes, host_bytes = _given(full, "buffer_bytes"), _given(full, "host_buffer_bytes")
+    for name in ("rate_bps", "delay_ns", "buffer_bytes"):
+        if full.kind != "mininet":  # whose links may say it all
+            _given(full, name)
+    assert full.scale is not None, "resolved"
+    return Wiring(
+        full.link_params(),
+        full.links,
+        host_qdisc="fq" if full.host_qdisc == "fq" else "bfifo",
+        ecn=full.ecn,
+        scale=full.scale,
+    )
 
-    def switch_queue(port_rate_bps: int) -> Queue:
-        marking = _marking(full, port_rate_bps, limit_bytes)
-        return Queue(limit_bytes, "bfifo" if marking.kind == "none" else "red", marking)
 
-    return Wiring(rate_bps, delay_ns, Queue(host_bytes, "fq" if full.host_qdisc == "fq" else "bfifo"), switch_queue)
-
-
-def _marking(full: TopologyParams, rate_bps: int, limit_bytes: int) -> Marking:
-    if full.marking == "step":
-        return Marking("step", k_bytes=_given(full, "k_bytes"))
-    return iroko_thesis(rate_bps, limit_bytes) if full.marking == "iroko-thesis" else NO_MARKING
+def _in_bdps(wiring: Wiring) -> bool:
+    """Some amount needs the base round trip."""
+    values = [value for link in (wiring.links, *(rule.params for rule in wiring.rules)) for value in link.given().values()]
+    return any(isinstance(value, Amount) and value.unit == "bdp" for value in values)
 
 
 def _given(full: TopologyParams, name: str) -> Any:
     value = getattr(full, name)
     if value is None:
-        why = f"kind {full.kind} with marking {full.marking} needs it"
-        raise TopologyError(f"{key_of(name)} is missing: {why}; give it, or name a topology.preset")
+        raise TopologyError(f"{key_of(name)} is missing: kind {full.kind} needs it; give it, or name a topology.preset")
     return value
 
 
 def _refuse_unused(params: TopologyParams, topology: Topology) -> None:
-    """A key that this kind or this marking cannot honour is an error."""
+    """A key that this kind cannot honour is an error."""
     for name in _shape_keys():
         value = getattr(params, name)
         if value is not None and name not in (*topology.required, *topology.optional):
             raise TopologyError(f"{key_of(name)}: value {value} means nothing to kind {topology.name!r}; remove it")
-    if params.k_bytes is not None and params.marking in ("none", "iroko-thesis"):
-        raise TopologyError(f"topology.k_bytes: value {params.k_bytes} means nothing to marking {params.marking!r}; remove it")
+
+
+def _check_marking_keys(params: TopologyParams) -> None:
+    """A threshold that no port's marking reads is an error. Under 'auto' K is that of the step, where there is one."""
+    read = _read_by_markings(params, resolved=False)
+    for name in MARKING_KEYS:
+        value = getattr(params, name)
+        if value is not None and name not in read:
+            what = params.marking or marking.AUTO
+            raise TopologyError(f"{key_of(name)}: value {value} means nothing to marking {what!r}; remove it")
+
+
+def _read_by_markings(params: TopologyParams, resolved: bool) -> set[str]:
+    """The thresholds that the markings of all links read; `resolved`: with what 'auto' stands for."""
+    names = {params.marking, *(rule.params.marking or params.marking for rule in params.links)}
+    if resolved:
+        names = {resolve_marking(name, params.ecn) for name in names}
+    kinds = [marking.KINDS["step" if name is None or name == marking.AUTO else name] for name in names]
+    return {key for kind in kinds for key in (*kind.needs, *kind.takes)}
+
+
+def _check_rules(full: TopologyParams, graph: Graph) -> None:
+    """Every entry of [[topology.links]] is about some link."""
+    layers = {switch.name: str(switch.layer) for switch in graph.switches}
+    ends = {
+        (layers.get(cable.a.node, "host"), layers.get(cable.b.node, "host"), cable.a.node, cable.b.node) for cable in graph.cables
+    }
+    pairs = [(Node(a, a_layer), Node(b, b_layer)) for a_layer, b_layer, a, b in sorted(ends)]
+    for number, rule in enumerate(full.links):
+        if not any(rule.matches(a, b) for a, b in pairs):
+            what = f"topology.links[{number}].between: value {list(rule.between)} matches no link"
+            raise TopologyError(f"{what}; name two joined nodes, or layers (host, leaf, agg, spine), or '*'")
 
 
 def _shape_keys() -> list[str]:
@@ -186,6 +235,22 @@ def _known(key: str, value: str | None, names: Iterable[str]) -> None:
 register("single", single.build, ("hosts",), ("bottleneck_rate_bps",))
 register("dumbbell", dumbbell.build, ("pairs",), ("bottleneck_rate_bps",))
 register("fattree", fattree.build, ("k",))
+register("leafspine", leafspine.build, ("leaves", "hosts_per_leaf", "spines"), ("uplinks", "uplink_rate_bps", "nics"))
+register("parkinglot", parkinglot.build, ("hops",), ("bottleneck_rate_bps",))
+
+
+def _leafspine(**keys: Any) -> TopologyParams:
+    """A paper's leaf-spine. No paper gives its buffers and the K of a DCTCP step: 2 MB a port and one BDP are ours."""
+    ours: dict[str, Any] = {"buffer_bytes": 2_000_000, "k_bytes": Amount(Fraction(1), "bdp")}
+    return TopologyParams(**ours | {"kind": "leafspine"} | keys)
+
+
+def _acc(**keys: Any) -> TopologyParams:
+    """ACC, SIGCOMM 2021: servers at 25, spines at 100 Gbit/s. Its round trips, under 2.32 us in a rack and 6.13 us between two,
+    are those of small packets: 550 ns a host's link, 950 ns a spine's."""
+    spine_delay = LinkRule(("leaf", "spine"), LinkParams(delay_ns=950))
+    return _leafspine(**{"rate_bps": 25 * GBIT, "uplink_rate_bps": 100 * GBIT, "delay_ns": 550, "links": (spine_delay,)} | keys)
+
 
 PRESETS.update(
     {
@@ -203,5 +268,26 @@ PRESETS.update(
         "fattree-k4": TopologyParams(
             kind="fattree", k=4, rate_bps=GBIT, delay_ns=1_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
         ),
+        "fattree-k8": TopologyParams(
+            kind="fattree", k=8, rate_bps=GBIT, delay_ns=1_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
+        ),
+        "parkinglot-1g": TopologyParams(
+            kind="parkinglot", hops=3, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
+        ),
+        # RL-CC, section VI: 64 hosts, 4 ToR, 2 spines, 100 Gbit/s, round trip about 10 us, "via four 100 Gbps links": read as
+        # four from each ToR to each spine (2:1); with uplinks = 1 it is one (8:1). 5 MB: PCC-RL, figure 1.
+        "rlcc64": _leafspine(
+            leaves=4, hosts_per_leaf=16, spines=2, uplinks=4, rate_bps=100 * GBIT, delay_ns=1_250, buffer_bytes=5_000_000
+        ),
+        # FDCC: 4 access and 4 aggregation switches, 16 hosts each, 100 Gbit/s. Its delays are not given: 1 us a link, as HPCC's.
+        "fdcc64": _leafspine(leaves=4, hosts_per_leaf=16, spines=4, uplinks=1, rate_bps=100 * GBIT, delay_ns=1_000),
+        # ACC, figures 1 and 2; how many links a pair is not given: one.
+        "acc24a": _acc(leaves=2, hosts_per_leaf=12, spines=2, uplinks=1),
+        # ACC, testbed: each server on two leaves, each leaf to the spines by four links.
+        "acc24": _acc(leaves=4, hosts_per_leaf=12, spines=2, uplinks=2, nics=2),
+        # ACC, figure 14; links a pair are not given: three make it as wide as figure 12's.
+        "acc96": _acc(leaves=4, hosts_per_leaf=24, spines=2, uplinks=3),
+        # ACC, figure 12.
+        "acc288": _acc(leaves=12, hosts_per_leaf=24, spines=6, uplinks=1),
     }
 )

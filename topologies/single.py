@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from dc_gym.errors import TopologyError
-from dc_gym.topologies.graph import Builder, Graph, Wiring
+from dc_gym.topologies.builder import Builder
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.links import Wiring
 
 
 def build(wiring: Wiring, *, hosts: int, bottleneck_rate_bps: int | None = None) -> Graph:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queueing disciplines as netlink requests, and read back: bfifo, fq, and RED as a step or as tc(8) would set it.
+"""Queueing disciplines as netlink requests, and read back: bfifo, fq, and RED: as a step, on the queue itself, as tc(8) sets it.
 
 All sizes are bytes of the frame as Linux counts it in a qdisc: L2 header and payload, no FCS.
 """
@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 
 from dc_gym.errors import FabricError
-from dc_gym.topologies.graph import FRAME_BYTES, Marking, Queue
+from dc_gym.topologies.graph import FRAME_BYTES, PPM, Marking, Queue
 from dc_gym.topologies.rtnl import (
     NLM_F_CREATE,
     NLM_F_REPLACE,
@@ -36,6 +36,8 @@ STATS_QUEUE = struct.Struct("=5I")  # qlen, backlog, drops, requeues, overlimits
 TCA_RED_PARMS, TCA_RED_STAB, TCA_RED_MAX_P, TCA_RED_FLAGS = 1, 2, 3, 4
 RED_PARMS = struct.Struct("=IIIBBBB")  # limit, qth_min, qth_max, Wlog, Plog, Scell_log, flags
 RED_ECN, RED_NODROP = 1, 8
+RED_INDEPENDENT = 128  # of kernel/patches/0005: each packet is marked by a draw of its own
+NO_AVERAGE = bytes([31] * 256)  # an idle queue's average is 0
 TCA_FQ_PLIMIT, TCA_FQ_FLOW_PLIMIT = 1, 2
 TICKS_PER_US = 15.625  # psched ticks of 64 ns, in which tc(8) computes RED's idle damping
 LONGEST_IDLE_US = 512
@@ -138,7 +140,16 @@ def step(k_bytes: int) -> RedSettings:
 
     nodrop: a frame without ECN above K (SYN, ARP, pure ACK) passes unmarked; with RED's default it would be dropped.
     """
-    return RedSettings(wlog=0, plog=0, scell_log=0, stab=bytes([31] * 256), max_p=0xFFFFFFFF, flags=RED_ECN | RED_NODROP)
+    return RedSettings(wlog=0, plog=0, scell_log=0, stab=NO_AVERAGE, max_p=0xFFFFFFFF, flags=RED_ECN | RED_NODROP)
+
+
+def instant(marking: Marking) -> RedSettings:
+    """RED on the queue itself, as the step, but with a slope and independent marks; other kernels than the lab's refuse the flag.
+
+    RED as it stands draws the gap to the next mark, uniform in 1 .. 1/p: its share of marks is 2p / (1 + p) instead of p.
+    """
+    max_p = min(0xFFFFFFFF, (marking.probability_ppm << 32) // PPM)
+    return RedSettings(0, 0, 0, stab=NO_AVERAGE, max_p=max_p, flags=RED_ECN | RED_NODROP | RED_INDEPENDENT)
 
 
 def slope(marking: Marking) -> RedSettings:
@@ -163,7 +174,7 @@ def _options(queue: Queue) -> tuple[str, bytes]:
         return "fq", nested(TCA_OPTIONS, attr_u32(TCA_FQ_PLIMIT, packets), attr_u32(TCA_FQ_FLOW_PLIMIT, packets))
     red, low, high = _red(queue.marking)
     parms = RED_PARMS.pack(queue.limit_bytes, low, high, red.wlog, red.plog, red.scell_log, 0)  # flags: the attribute below
-    flags = struct.pack("=II", red.flags, RED_ECN | RED_NODROP)  # value and selector of a bitfield32
+    flags = struct.pack("=II", red.flags, red.flags | RED_ECN | RED_NODROP)  # value and selector of a bitfield32
     return "red", nested(
         TCA_OPTIONS,
         attribute(TCA_RED_PARMS, parms),
@@ -176,7 +187,8 @@ def _options(queue: Queue) -> tuple[str, bytes]:
 def _red(marking: Marking) -> tuple[RedSettings, int, int]:
     if marking.kind == "step":
         return step(marking.k_bytes), marking.k_bytes, marking.k_bytes
-    return slope(marking), marking.min_bytes, marking.max_bytes
+    settings = instant(marking) if marking.kind == "red-instant" else slope(marking)
+    return settings, marking.min_bytes, marking.max_bytes
 
 
 def _check_queue(name: str, queue: Queue, found: dict[int, bytes]) -> None:
@@ -194,6 +206,7 @@ def _check_queue(name: str, queue: Queue, found: dict[int, bytes]) -> None:
         for what, asked, read in zip(("limit", "min", "max"), (queue.limit_bytes, low, high), values[:3], strict=True):
             _check_value(name, what, asked, read)
         _check_value(name, "flags", red.flags, flags)
+        _check_value(name, "probability of 2^32", red.max_p, struct.unpack_from("=I", inner[TCA_RED_MAX_P])[0])
 
 
 def _check_value(name: str, what: str, asked: int, read: int) -> None:

@@ -97,12 +97,13 @@ def make_schedule(
     if len(requests) > MOST_FLOWS:
         raise WorkloadError(f"the workload has {len(requests)} flows, a run takes {MOST_FLOWS}; run shorter or ask for fewer")
     rows = {port.ifname: row for row, port in enumerate(graph.ports() if ports is None else ports)}
-    addresses = {host.name: host.address for host in graph.hosts}
+    nics = {host.name: host.nics for host in graph.hosts}
     paths = _Paths(graph, router, rows)
     flows = []
     for number, (request, src_port) in enumerate(zip(requests, _source_ports(requests, seed), strict=True)):
-        crossed, crossed_rows = paths.of(number, request, src_port)
-        ends = addresses[request.src], addresses[request.dst]
+        plane = _plane(min(len(nics[request.src]), len(nics[request.dst])), seed, number)
+        crossed, crossed_rows = paths.of(number, request, src_port, plane)
+        ends = nics[request.src][plane].address, nics[request.dst][plane].address
         flows.append(Flow(number, request, *ends, src_port, controller, crossed, crossed_rows))
     return Schedule(tuple(flows))
 
@@ -114,15 +115,21 @@ class _Paths:
         self._graph, self._router, self._rows = graph, router, rows
         self._known: dict[tuple[object, ...], tuple[tuple[str, ...], tuple[int, ...]]] = {}
 
-    def of(self, number: int, asked: FlowRequest, src_port: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    def of(self, number: int, asked: FlowRequest, src_port: int, plane: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """The ports that data of the flow crosses, and their rows."""
-        key = asked.transport, asked.src, asked.dst, src_port & PORT_MASK, asked.dst_port & PORT_MASK
+        key = asked.transport, plane, asked.src, asked.dst, src_port & PORT_MASK, asked.dst_port & PORT_MASK
         if key not in self._known:
-            crossed = path(self._graph, self._router, asked.src, asked.dst, src_port, asked.dst_port, asked.transport)
+            ports = src_port, asked.dst_port
+            crossed = path(self._graph, self._router, asked.src, asked.dst, *ports, asked.transport, plane)
             if missing := [ifname for ifname in crossed if ifname not in self._rows]:
                 raise WorkloadError(f"flow {number}: port {missing[0]!r} is not among the rows; give all ports of the graph")
             self._known[key] = tuple(crossed), tuple(self._rows[ifname] for ifname in crossed)
         return self._known[key]
+
+
+def _plane(planes: int, seed: int, number: int) -> int:
+    """The plane of a flow, by seed, of those that both ends have a port in: no hash of the kernel takes part."""
+    return draw(seed, "plane", number) % planes if planes > 1 else 0
 
 
 def _source_ports(requests: Sequence[FlowRequest], seed: int) -> list[int]:

@@ -5,7 +5,13 @@
  * A frame keeps its transmitter busy for the serialization time, length x 8 / rate, then travels for
  * the delay and arrives at the peer. While the transmitter is busy its queue is stopped, so the
  * queueing discipline above is the port's real and only queue. Each direction has its own rate and
- * delay; there is no loss, no reordering and no other queue.
+ * delay; there is no other queue.
+ *
+ * A direction may be impaired. Of the frames sent from impaired_from_ns on, numbered from 0, each is
+ * lost on the way with probability loss_ppb, travels longer by a uniform draw from 0 .. jitter_ns, and
+ * with probability reorder_ppb longer by reorder_delay_ns. Jitter keeps the order: who would overtake
+ * arrives with the frame ahead. A reordered frame delays none of the frames behind it. The draws are
+ * splitmix64's numbers 3n, 3n + 1 and 3n + 2 for frame n, so one impairment never changes another's.
  *
  * Lengths are frame bytes as skb->len has them at an Ethernet device: header and payload, at least
  * 60, without FCS, preamble and gap. Time is kept in picoseconds and what they miss is carried on, so
@@ -31,6 +37,9 @@
 #define CABLE_RATE_DEFAULT (10ull * 1000 * 1000 * 1000)
 #define CABLE_RATE_MAX     (10ull * 1000 * 1000 * 1000 * 1000)
 #define CABLE_DELAY_MAX    (10ull * NSEC_PER_SEC)
+#define CABLE_PPB_MAX      1000000000u
+
+enum cable_draw { CABLE_DRAW_LOSS, CABLE_DRAW_JITTER, CABLE_DRAW_REORDER, CABLE_DRAWS };
 
 struct cable {
 	struct net_device *dev;
@@ -41,7 +50,17 @@ struct cable {
 	u64 ahead;                  /* and how much sooner that really is, in ps / rate_bps */
 	struct sk_buff_head flight; /* frames on their way, in order of arrival */
 	u64 flight_bytes;
+	u64 last_arrival_ns;          /* of the frames that may not be overtaken */
 	u64 lost_packets, lost_bytes; /* frames that found no peer, or one that was down */
+	u64 seed;
+	u64 impaired_from_ns; /* CLOCK_MONOTONIC */
+	u64 impaired_frames;  /* sent since then: the number of the next */
+	u64 jitter_ns;
+	u64 reorder_delay_ns;
+	u32 loss_ppb; /* parts in 10^9 */
+	u32 reorder_ppb;
+	u64 dropped_packets, dropped_bytes; /* by loss_ppb */
+	u64 reordered_packets;
 	struct hrtimer free_timer;    /* the transmitter is free again */
 	struct hrtimer arrival_timer; /* the first frame of flight arrives */
 };
@@ -153,11 +172,75 @@ static void cable_no_bypass(struct net_device *dev)
 		qdisc->flags &= ~TCQ_F_CAN_BYPASS;
 }
 
+/* Number 3n + draw of the sequence splitmix64 (Steele, Lea, Flood: OOPSLA 2014) for frame n. */
+static u64 cable_draw(const struct cable *cable, u64 frame, enum cable_draw draw)
+{
+	u64 z = cable->seed + (frame * CABLE_DRAWS + draw + 1) * 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+static bool cable_happens(const struct cable *cable, u64 frame, enum cable_draw draw, u32 ppb)
+{
+	return ppb && mul_u64_u64_shr(cable_draw(cable, frame, draw), CABLE_PPB_MAX, 64) < ppb;
+}
+
+/* Moves a frame's arrival as the impairments say and keeps the order; false if the frame is lost. */
+static bool cable_impair(struct cable *cable, u64 now_ns, u64 *arrival_ns)
+{
+	u64 frame;
+
+	if (now_ns < cable->impaired_from_ns)
+		goto keep;
+	frame = cable->impaired_frames++;
+	if (cable_happens(cable, frame, CABLE_DRAW_LOSS, cable->loss_ppb))
+		return false;
+	if (cable->jitter_ns)
+		*arrival_ns += mul_u64_u64_shr(cable_draw(cable, frame, CABLE_DRAW_JITTER),
+					       cable->jitter_ns + 1, 64);
+	if (cable_happens(cable, frame, CABLE_DRAW_REORDER, cable->reorder_ppb)) {
+		*arrival_ns = max(*arrival_ns, cable->last_arrival_ns) + cable->reorder_delay_ns;
+		cable->reordered_packets++;
+		return true;
+	}
+keep:
+	*arrival_ns = max(*arrival_ns, cable->last_arrival_ns);
+	cable->last_arrival_ns = *arrival_ns;
+	return true;
+}
+
+/* Puts a frame on its way: behind all that arrive before it or with it. */
+static void cable_launch(struct cable *cable, struct sk_buff *skb, u64 arrival_ns)
+{
+	struct sk_buff *after = skb_peek_tail(&cable->flight);
+
+	cable_cb(skb)->arrival_ns = arrival_ns;
+	while (unlikely(after) && cable_cb(after)->arrival_ns > arrival_ns)
+		after = skb_queue_is_first(&cable->flight, after) ? NULL
+								  : skb_queue_prev(&cable->flight, after);
+	if (after)
+		__skb_queue_after(&cable->flight, after, skb);
+	else
+		__skb_queue_head(&cable->flight, skb);
+	cable->flight_bytes += skb->len;
+	if (!after)
+		hrtimer_start(&cable->arrival_timer, ns_to_ktime(arrival_ns), HRTIMER_MODE_ABS_SOFT);
+}
+
+static void cable_drop(struct cable *cable, struct sk_buff *skb)
+{
+	cable->dropped_packets++;
+	cable->dropped_bytes += skb->len;
+	kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
+}
+
 static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct cable *cable = netdev_priv(dev);
-	u64 now_ps = ktime_get_ns() * PSEC_PER_NSEC;
-	bool first;
+	u64 now_ns = ktime_get_ns(), now_ps = now_ns * PSEC_PER_NSEC;
+	u64 arrival_ns;
 
 	/* A frame that waited is handed over at the first whole nanosecond after the transmitter became
 	 * free: less than a nanosecond late is not late, or fractions would add up.
@@ -172,13 +255,11 @@ static netdev_tx_t cable_xmit(struct sk_buff *skb, struct net_device *dev)
 
 	dev_sw_netstats_tx_add(dev, 1, skb->len);
 	cable_scrub(skb);
-	cable_cb(skb)->arrival_ns = cable_ps_to_timer_ns(cable->free_at_ps) + cable->delay_ns;
-	first = skb_queue_empty(&cable->flight);
-	__skb_queue_tail(&cable->flight, skb);
-	cable->flight_bytes += skb->len;
-	if (first)
-		hrtimer_start(&cable->arrival_timer, ns_to_ktime(cable_cb(skb)->arrival_ns),
-			      HRTIMER_MODE_ABS_SOFT);
+	arrival_ns = cable_ps_to_timer_ns(cable->free_at_ps) + cable->delay_ns;
+	if (cable_impair(cable, now_ns, &arrival_ns))
+		cable_launch(cable, skb, arrival_ns);
+	else
+		cable_drop(cable, skb);
 
 	cable_no_bypass(dev);
 	cable_stop_until_free(cable);
@@ -214,6 +295,7 @@ static int cable_stop(struct net_device *dev)
 	while ((skb = __skb_dequeue(&cable->flight)))
 		cable_lose(cable, skb);
 	cable->flight_bytes = 0;
+	cable->last_arrival_ns = 0;
 	local_bh_enable();
 	return 0;
 }
@@ -296,6 +378,32 @@ static void cable_setup(struct net_device *dev)
 	hrtimer_setup(&cable->arrival_timer, cable_arrival, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 }
 
+static int cable_validate_delays(struct nlattr *data[], struct netlink_ext_ack *extack)
+{
+	static const int delays[] = { IFLA_CABLE_DELAY, IFLA_CABLE_JITTER, IFLA_CABLE_REORDER_DELAY };
+	int i;
+
+	for (i = 0; data && i < ARRAY_SIZE(delays); i++)
+		if (data[delays[i]] && nla_get_u64(data[delays[i]]) > CABLE_DELAY_MAX) {
+			NL_SET_ERR_MSG_ATTR(extack, data[delays[i]], "delay is not in 0 .. 10^10 ns");
+			return -ERANGE;
+		}
+	return 0;
+}
+
+static int cable_validate_shares(struct nlattr *data[], struct netlink_ext_ack *extack)
+{
+	static const int shares[] = { IFLA_CABLE_LOSS, IFLA_CABLE_REORDER };
+	int i;
+
+	for (i = 0; data && i < ARRAY_SIZE(shares); i++)
+		if (data[shares[i]] && nla_get_u32(data[shares[i]]) > CABLE_PPB_MAX) {
+			NL_SET_ERR_MSG_ATTR(extack, data[shares[i]], "share is not in 0 .. 10^9 ppb");
+			return -ERANGE;
+		}
+	return 0;
+}
+
 static int cable_validate(struct nlattr *tb[], struct nlattr *data[], struct netlink_ext_ack *extack)
 {
 	u64 value;
@@ -314,11 +422,26 @@ static int cable_validate(struct nlattr *tb[], struct nlattr *data[], struct net
 			return -ERANGE;
 		}
 	}
-	if (data && data[IFLA_CABLE_DELAY] && nla_get_u64(data[IFLA_CABLE_DELAY]) > CABLE_DELAY_MAX) {
-		NL_SET_ERR_MSG_ATTR(extack, data[IFLA_CABLE_DELAY], "delay is not in 0 .. 10^10 ns");
-		return -ERANGE;
-	}
-	return 0;
+	return cable_validate_delays(data, extack) ?: cable_validate_shares(data, extack);
+}
+
+/* A new seed, or another moment from which on frames are impaired, numbers them from 0 again. */
+static void cable_configure_impairments(struct cable *cable, struct nlattr *data[])
+{
+	if (data[IFLA_CABLE_LOSS])
+		cable->loss_ppb = nla_get_u32(data[IFLA_CABLE_LOSS]);
+	if (data[IFLA_CABLE_JITTER])
+		cable->jitter_ns = nla_get_u64(data[IFLA_CABLE_JITTER]);
+	if (data[IFLA_CABLE_REORDER])
+		cable->reorder_ppb = nla_get_u32(data[IFLA_CABLE_REORDER]);
+	if (data[IFLA_CABLE_REORDER_DELAY])
+		cable->reorder_delay_ns = nla_get_u64(data[IFLA_CABLE_REORDER_DELAY]);
+	if (data[IFLA_CABLE_SEED])
+		cable->seed = nla_get_u64(data[IFLA_CABLE_SEED]);
+	if (data[IFLA_CABLE_IMPAIRED_FROM])
+		cable->impaired_from_ns = nla_get_u64(data[IFLA_CABLE_IMPAIRED_FROM]);
+	if (data[IFLA_CABLE_SEED] || data[IFLA_CABLE_IMPAIRED_FROM])
+		cable->impaired_frames = 0;
 }
 
 /* A new rate holds from the next frame on; frames on their way keep their arrival, and so does a
@@ -342,6 +465,7 @@ static int cable_configure(struct cable *cable, struct nlattr *data[], struct ne
 		cable->rate_bps = nla_get_u64(data[IFLA_CABLE_RATE]);
 		cable->ahead = 0;
 	}
+	cable_configure_impairments(cable, data);
 	return 0;
 }
 
@@ -448,7 +572,22 @@ static struct net *cable_get_link_net(const struct net_device *dev)
 
 static size_t cable_get_size(const struct net_device *dev)
 {
-	return 6 * nla_total_size_64bit(sizeof(u64));
+	return 13 * nla_total_size_64bit(sizeof(u64)) + 2 * nla_total_size(sizeof(u32));
+}
+
+static int cable_fill_impairments(struct sk_buff *skb, const struct cable *cable)
+{
+	if (nla_put_u32(skb, IFLA_CABLE_LOSS, cable->loss_ppb) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_JITTER, cable->jitter_ns, IFLA_CABLE_PAD) ||
+	    nla_put_u32(skb, IFLA_CABLE_REORDER, cable->reorder_ppb) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_REORDER_DELAY, cable->reorder_delay_ns, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_SEED, cable->seed, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_IMPAIRED_FROM, cable->impaired_from_ns, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_DROPPED_PACKETS, cable->dropped_packets, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_DROPPED_BYTES, cable->dropped_bytes, IFLA_CABLE_PAD) ||
+	    nla_put_u64_64bit(skb, IFLA_CABLE_REORDERED_PACKETS, cable->reordered_packets, IFLA_CABLE_PAD))
+		return -EMSGSIZE;
+	return 0;
 }
 
 static int cable_fill_info(struct sk_buff *skb, const struct net_device *dev)
@@ -463,7 +602,7 @@ static int cable_fill_info(struct sk_buff *skb, const struct net_device *dev)
 	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_PACKETS, cable->lost_packets, IFLA_CABLE_PAD) ||
 	    nla_put_u64_64bit(skb, IFLA_CABLE_LOST_BYTES, cable->lost_bytes, IFLA_CABLE_PAD))
 		return -EMSGSIZE;
-	return 0;
+	return cable_fill_impairments(skb, cable);
 }
 
 static const struct nla_policy cable_policy[IFLA_CABLE_MAX + 1] = {
@@ -474,6 +613,15 @@ static const struct nla_policy cable_policy[IFLA_CABLE_MAX + 1] = {
 	[IFLA_CABLE_FLIGHT_BYTES] = { .type = NLA_REJECT },
 	[IFLA_CABLE_LOST_PACKETS] = { .type = NLA_REJECT },
 	[IFLA_CABLE_LOST_BYTES] = { .type = NLA_REJECT },
+	[IFLA_CABLE_LOSS] = { .type = NLA_U32 },
+	[IFLA_CABLE_JITTER] = { .type = NLA_U64 },
+	[IFLA_CABLE_REORDER] = { .type = NLA_U32 },
+	[IFLA_CABLE_REORDER_DELAY] = { .type = NLA_U64 },
+	[IFLA_CABLE_SEED] = { .type = NLA_U64 },
+	[IFLA_CABLE_IMPAIRED_FROM] = { .type = NLA_U64 },
+	[IFLA_CABLE_DROPPED_PACKETS] = { .type = NLA_REJECT },
+	[IFLA_CABLE_DROPPED_BYTES] = { .type = NLA_REJECT },
+	[IFLA_CABLE_REORDERED_PACKETS] = { .type = NLA_REJECT },
 };
 
 static struct rtnl_link_ops cable_link_ops = {
@@ -498,6 +646,6 @@ static int __init cable_init(void)
 }
 device_initcall(cable_init);
 
-MODULE_DESCRIPTION("A pair of Ethernet devices with a line rate and a propagation delay");
+MODULE_DESCRIPTION("A pair of Ethernet devices with a line rate, a propagation delay and seeded impairments");
 MODULE_LICENSE("GPL");
 MODULE_ALIAS_RTNL_LINK(DRV_NAME);

@@ -85,6 +85,15 @@ enum {
 	IFLA_CABLE_FLIGHT_BYTES,   /* u64, read-only */
 	IFLA_CABLE_LOST_PACKETS,   /* u64, read-only: frames that found no peer, or a peer that was down */
 	IFLA_CABLE_LOST_BYTES,     /* u64, read-only */
+	IFLA_CABLE_LOSS,    /* u32, frames lost on the way, of 10^9; these four impair what this end sends */
+	IFLA_CABLE_JITTER,  /* u64, ns: longest extra delay, drawn uniformly; 0 .. 10^10 */
+	IFLA_CABLE_REORDER, /* u32, frames that travel longer by the delay below, of 10^9 */
+	IFLA_CABLE_REORDER_DELAY,     /* u64, ns; 0 .. 10^10 */
+	IFLA_CABLE_SEED,              /* u64, of all draws of this direction */
+	IFLA_CABLE_IMPAIRED_FROM,     /* u64, ns of CLOCK_MONOTONIC: frames sent earlier are not impaired */
+	IFLA_CABLE_DROPPED_PACKETS,   /* u64, read-only: frames lost by IFLA_CABLE_LOSS */
+	IFLA_CABLE_DROPPED_BYTES,     /* u64, read-only */
+	IFLA_CABLE_REORDERED_PACKETS, /* u64, read-only: frames delayed by IFLA_CABLE_REORDER_DELAY */
 	__IFLA_CABLE_MAX
 };
 #define IFLA_CABLE_MAX (__IFLA_CABLE_MAX - 1)

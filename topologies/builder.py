@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts a Graph together: names nodes and numbers ports as Mininet does, in the order of the calls.
+
+Hosts count ports from eth0, switches from eth1. A host with several ports lies in several planes: its port ethP has an address
+in (10+P)/8, and a flow stays in one plane.
+"""
+
+from __future__ import annotations
+
+from dc_gym.errors import TopologyError
+from dc_gym.topologies.graph import Cable, Graph, Host, Layer, Nic, Switch
+from dc_gym.topologies.links import HOST, NOTHING, LinkParams, Node, Wiring
+
+FIRST_NETWORK = 10
+MOST_HOSTS = 64_000
+MOST_PLANES = 8
+
+
+class Builder:
+    """One network in the making."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._hosts: dict[str, int] = {}  # ports of each
+        self._switches: dict[str, Layer] = {}
+        self._cables: list[Cable] = []
+        self._next_port: dict[str, int] = {}
+
+    def host(self, name: str | None = None) -> str:
+        """Add h1, h2, ..., or a host with a name of its own."""
+        name = name or f"h{len(self._hosts) + 1}"
+        if len(self._hosts) >= MOST_HOSTS:
+            raise TopologyError(f"hosts: value {len(self._hosts) + 1} is above {MOST_HOSTS}; build a smaller network")
+        self._refuse_twice(name)
+        self._hosts[name] = self._next_port[name] = 0
+        return name
+
+    def switch(self, layer: Layer, name: str | None = None) -> str:
+        """Add s1, s2, ..., or a switch with a name of its own."""
+        name = name or f"s{len(self._switches) + 1}"
+        self._refuse_twice(name)
+        self._switches[name] = layer
+        self._next_port[name] = 1
+        return name
+
+    def connect(self, a: str, b: str, rate_bps: int | None = None, link: LinkParams = NOTHING) -> None:
+        """Add a cable between the next free ports of two nodes; what is not given here is the wiring's."""
+        own = LinkParams(rate_bps=rate_bps).over(link)
+        self._cables.append(self._wiring.cable(self._end(a), self._end(b), own))
+
+    def graph(self) -> Graph:
+        """What was built, validated."""
+        hosts = tuple(Host(name, *_nics(number, ports)) for number, (name, ports) in enumerate(self._hosts.items(), 1))
+        switches = tuple(Switch(name, layer) for name, layer in self._switches.items())
+        return Graph(hosts, switches, tuple(self._cables))
+
+    def _end(self, name: str) -> tuple[Node, str]:
+        number = self._next_port[name]
+        self._next_port[name] += 1
+        if name in self._hosts:
+            self._hosts[name] += 1
+        return Node(name, self._switches.get(name, HOST)), f"{name}-eth{number}"
+
+    def _refuse_twice(self, name: str) -> None:
+        if name in self._next_port:
+            raise TopologyError(f"node {name!r} is there already; choose another name")
+
+
+def _nics(number: int, ports: int) -> tuple[str, str, tuple[Nic, ...]]:
+    """Address and MAC of host `number`'s first port, and of the others."""
+    if ports > MOST_PLANES:
+        raise TopologyError(f"ports of host {number}: value {ports} is above {MOST_PLANES}; give it fewer links")
+    first, *more = [Nic(_address(number, plane), _mac(number, plane)) for plane in range(max(1, ports))]
+    return first.address, first.mac, tuple(more)
+
+
+def _address(number: int, plane: int) -> str:
+    """10.x.y.z with z in 1..250, x.y.z the same in every plane."""
+    third, fourth = divmod(number - 1, 250)
+    return f"{FIRST_NETWORK + plane}.0.{third}.{fourth + 1}"
+
+
+def _mac(number: int, plane: int) -> str:
+    return f"02:00:00:{plane:02x}:{number >> 8:02x}:{number & 255:02x}"

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How switch ports mark ECN, by name. A new way is one function and one `register` at the end.
+
+'step' is DCTCP's (SIGCOMM 2010, section 3.1). 'red-instant' is what switches with DCQCN do (SIGCOMM 2015, section 3.1, CP): the
+queue itself, not an average, between Kmin and Kmax raises the probability from 0 to Pmax, and beyond Kmax every packet is marked.
+The static settings that ACC compares itself with (SIGCOMM 2021) are named. Where ACC gives no Pmax, it is that of the paper that
+the setting comes from: DCQCN's 1 % for secn1; secn2 has HPCC's thresholds (SIGCOMM 2019) and the 20 % of HPCC's simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dc_gym.errors import TopologyError
+from dc_gym.topologies.graph import NO_MARKING, Marking
+
+KB = 1000
+GBIT = 10**9
+AUTO = "auto"  # step where the controller reads ECN, else none
+IROKO_AVPKT_BYTES = 1500
+IROKO_PROBABILITY_PPM = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The port that is to mark, and the keys of the spec in bytes and ppm; None: not given."""
+
+    rate_bps: int
+    limit_bytes: int
+    k_bytes: int | None = None
+    kmin_bytes: int | None = None
+    kmax_bytes: int | None = None
+    pmax_ppm: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A registered way to mark, the keys that it needs, and those that it may take."""
+
+    make: Callable[[At], Marking]
+    needs: tuple[str, ...]
+    takes: tuple[str, ...]
+
+
+KINDS: dict[str, Kind] = {}
+
+
+def register(name: str, make: Callable[[At], Marking], needs: tuple[str, ...] = (), takes: tuple[str, ...] = ()) -> None:
+    """Make a way to mark known as topology.marking; keys are those of `At`."""
+    if name in KINDS or name == AUTO:
+        raise TopologyError(f"topology.marking: value {name!r} is registered already; choose another name")
+    KINDS[name] = Kind(make, needs, takes)
+
+
+def names() -> tuple[str, ...]:
+    """What topology.marking can be."""
+    return (AUTO, *KINDS)
+
+
+def iroko_thesis(rate_bps: int, limit_bytes: int) -> Marking:
+    """RED as in the thesis' table 1, for a port of that rate and buffer.
+
+    min = 17 % of the bandwidth-delay product at 100 us, which is in bits and was used as bytes; at least 3000 (2 packets);
+    max = limit / 4; burst = (2 min + max) / (3 avpkt). This gives the table's numbers at 10 Mbit/s and at 1 Gbit/s.
+    """
+    low = max(3000, rate_bps * 17 // 10**6)
+    high = limit_bytes // 4
+    # The thesis prints "10Gbit" for the links of 1 Gbit/s, twice; tc needs it only for the decay of the average on an idle port.
+    bandwidth_bps = 10 * GBIT if rate_bps == GBIT else rate_bps
+    if high <= low:
+        raise TopologyError(f"topology.buffer: value {limit_bytes} is too small for iroko-thesis; give more than {4 * low + 3}")
+    return Marking(
+        kind="iroko-thesis",
+        min_bytes=low,
+        max_bytes=high,
+        limit_bytes=limit_bytes,
+        avpkt_bytes=IROKO_AVPKT_BYTES,
+        burst_packets=(2 * low + high) // (3 * IROKO_AVPKT_BYTES),
+        probability_ppm=IROKO_PROBABILITY_PPM,
+        bandwidth_bps=bandwidth_bps,
+    )
+
+
+def _step(at: At) -> Marking:
+    return Marking("step", k_bytes=at.k_bytes or 0)
+
+
+def _slope(low: int | None, high: int | None, at: At, pmax_ppm: int | None = None) -> Marking:
+    ppm = at.pmax_ppm or pmax_ppm or 0
+    return Marking("red-instant", min_bytes=low or 0, max_bytes=high or 0, probability_ppm=ppm)
+
+
+def _secn2(at: At) -> Marking:
+    return _slope(100 * KB * at.rate_bps // (25 * GBIT), 400 * KB * at.rate_bps // (25 * GBIT), at, 200_000)
+
+
+register("none", lambda at: NO_MARKING)
+register("step", _step, ("k_bytes",))
+register("red-instant", lambda at: _slope(at.kmin_bytes, at.kmax_bytes, at), ("kmin_bytes", "kmax_bytes", "pmax_ppm"))
+register("iroko-thesis", lambda at: iroko_thesis(at.rate_bps, at.limit_bytes))
+register("secn0", lambda at: Marking("step", k_bytes=18 * KB))
+register("secn1", lambda at: _slope(5 * KB, 200 * KB, at, 10_000), takes=("pmax_ppm",))
+register("secn2", _secn2, takes=("pmax_ppm",))
+register("acc-vendor", lambda at: _slope(30 * KB, 270 * KB, at, 100_000), takes=("pmax_ppm",))

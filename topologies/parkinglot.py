@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parking lot: switches in a row, one flow over all of its links and one across each of them.
+
+With h hops there are switches s1..s(h+1) and n = h + 1 pairs of hosts, sender i = h(i) and receiver h(i+n), as the workload
+`pairs` joins them. Pair 1 runs the whole length, from s1 to s(h+1); pair i+1 crosses link i alone, from s(i) to s(i+1).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from dc_gym.errors import TopologyError
+from dc_gym.topologies.builder import Builder
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.links import Wiring
+
+MOST_HOPS = 64
+
+
+def build(wiring: Wiring, *, hops: int, bottleneck_rate_bps: int | None = None) -> Graph:
+    """The links between switches have the rate of the others unless it is given."""
+    if not 1 <= hops <= MOST_HOPS:
+        raise TopologyError(f"topology.hops: value {hops} is not in 1..{MOST_HOPS}; give the number of links in a row")
+    builder = Builder(wiring)
+    row = [builder.switch("edge") for _ in range(hops + 1)]
+    for switch in [row[0], *row[:-1], row[-1], *row[1:]]:
+        builder.connect(builder.host(), switch)
+    for left, right in pairwise(row):
+        builder.connect(left, right, bottleneck_rate_bps)
+    return builder.graph()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times over links without queues: one way, there and back, and the base round trip of a whole network.
+
+The base round trip is the longest over all pairs of hosts in one plane: a full frame there and an ACK back over a path of the
+fewest hops, of several the slowest. BDPs in a spec are of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from dc_gym.topologies.graph import FRAME_BYTES, Cable, Graph
+
+ACK_BYTES = 66  # Ethernet 14, IP 20, TCP 20, timestamps 12
+BIT_NS = 8 * 10**9  # a byte at 1 bit/s
+
+
+def transfer_ns(cable: Cable, frame_bytes: int) -> int:
+    """From the first bit's start to the last bit's arrival, rounded up as the driver's timers are."""
+    return -(-frame_bytes * BIT_NS // cable.rate_bps) + cable.delay_ns
+
+
+def one_way_ns(graph: Graph, crossed: Sequence[str], frame_bytes: int = FRAME_BYTES) -> int:
+    """Of one frame over the egress ports of a path (ecmp.path), each switch storing and forwarding it."""
+    return sum(transfer_ns(graph.cable_of(ifname), frame_bytes) for ifname in crossed)
+
+
+def round_trip_ns(graph: Graph, crossed: Sequence[str]) -> int:
+    """A full frame over a path and an ACK back over the same cables."""
+    return sum(_there_and_back_ns(graph.cable_of(ifname)) for ifname in crossed)
+
+
+def bottleneck(graph: Graph, crossed: Sequence[str]) -> str:
+    """The first of the slowest ports of a path."""
+    return min(crossed, key=lambda ifname: graph.cable_of(ifname).rate_bps)
+
+
+def base_rtt_ns(graph: Graph) -> int:
+    """The base round trip of the network; 0 with fewer than two hosts."""
+    return max((_plane_rtt_ns(graph, plane) for plane in range(max(len(host.nics) for host in graph.hosts))), default=0)
+
+
+def _plane_rtt_ns(graph: Graph, plane: int) -> int:
+    """The longest round trip between two hosts of a plane."""
+    access: dict[str, list[int]] = {}  # by switch: its hosts' links, the two slowest
+    for host in graph.hosts:
+        if plane < len(host.nics):
+            cable = graph.cable_of(f"{host.name}-eth{plane}")
+            switch = graph.peer(f"{host.name}-eth{plane}").node
+            access[switch] = sorted([*access.get(switch, []), _there_and_back_ns(cable)], reverse=True)[:2]
+    longest = max((sum(links) for links in access.values() if len(links) == 2), default=0)
+    for target, links in access.items():
+        between = _slowest_ns(graph, target)
+        longest = max([longest, *(between[other] + links[0] + access[other][0] for other in access if other != target)])
+    return longest
+
+
+def _slowest_ns(graph: Graph, target: str) -> dict[str, int]:
+    """By switch: the longest round trip to the target switch over the fewest hops."""
+    found, hops, todo = {target: 0}, {target: 0}, deque([target])
+    switches = {switch.name for switch in graph.switches}
+    while todo:
+        node = todo.popleft()
+        for port in graph.ports_of(node):
+            peer = graph.peer(port).node
+            if peer not in switches or hops.get(peer, hops[node] + 1) != hops[node] + 1:
+                continue
+            if peer not in hops:
+                hops[peer] = hops[node] + 1
+                todo.append(peer)
+            found[peer] = max(found.get(peer, 0), found[node] + _there_and_back_ns(graph.cable_of(port)))
+    return found
+
+
+def _there_and_back_ns(cable: Cable) -> int:
+    return transfer_ns(cable, FRAME_BYTES) + transfer_ns(cable, ACK_BYTES)
