@@ -2,13 +2,18 @@
 """The fabric in a lab: every pair is reached over the path that routing says, nodes have shells, mistakes are read back."""
 
 import json
+from itertools import permutations
 
 import pytest
 
 from dc_gym.errors import FabricError
 from dc_gym.topologies import cables, tc
+from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.graph import NO_MARKING, Marking, Queue
+from dc_gym.topologies.links import LinkParams, LinkRule
 from dc_gym.topologies.marking import iroko_thesis
+from dc_gym.topologies.paths import one_way_ns
+from dc_gym.topologies.presets import TopologyParams, build
 from dc_gym.topologies.rtnl import attribute, attributes
 
 BUILD = """
@@ -17,6 +22,7 @@ from pathlib import Path
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.fabric import Fabric, netns_path
 from dc_gym.topologies.ovs import OpenVSwitch, Programs
+from dc_gym.topologies.links import LinkParams, LinkRule
 from dc_gym.topologies.presets import TopologyParams, build
 from dc_gym.topologies.rtnl import entered
 graph = build(TopologyParams(**{params}))
@@ -48,37 +54,92 @@ REACH = """
 sockets = {}
 for host in graph.hosts:
     with entered(netns_path(host.name)):
-        sockets[host.name] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        sockets[host.name].bind((host.address, 9000))
-        sockets[host.name].settimeout(1)
+        for plane, nic in enumerate(host.nics):
+            sock = sockets[host.name, plane] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.bind((nic.address, 9000))
+            sock.settimeout(1)
 for a in graph.hosts:
     for b in graph.hosts:
-        if a is not b:
-            sockets[a.name].sendto(a.name.encode(), (b.address, 9000))
-            text, (address, port) = sockets[b.name].recvfrom(100)
-            assert (text.decode(), address) == (a.name, a.address), (a, b, text)
+        for plane in range(min(len(a.nics), len(b.nics)) if a is not b else 0):
+            sockets[a.name, plane].sendto(a.name.encode(), (b.nics[plane].address, 9000))
+            text, (address, port) = sockets[b.name, plane].recvfrom(100)
+            assert (text.decode(), address) == (a.name, a.nics[plane].address), (a, b, text)
 print(json.dumps({name: device.tx_packets for name, device in fabric.devices().items()}))
+"""
+SMALL = ("dumbbell-10m", "dctcp-10g", "fattree-k4", "parkinglot-1g", "acc24a", "acc24")
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("preset", [*SMALL, *(pytest.param(name, marks=pytest.mark.long) for name in ("rlcc64", "fdcc64"))])
+def test_every_pair_is_reached_over_the_path_that_routing_says(in_fabric, preset):
+    counted = json.loads(in_fabric({"preset": preset}, REACH))
+    graph = build(TopologyParams(preset=preset))
+    router = route(graph, 1)
+    expected = dict.fromkeys(counted, 0)
+    for a, b in permutations(graph.hosts, 2):
+        for plane in range(min(len(a.nics), len(b.nics))):
+            for port in path(graph, router, a.name, b.name, 9000, 9000, "udp", plane):
+                expected[port] += 1
+    assert counted == expected
+
+
+ONE_WAY = """
+def tap(host, plane):
+    "Sees each frame when it starts to leave, or has arrived."
+    with entered(netns_path(host)):
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        sock.bind((f"{host}-eth{plane}", 3))
+    sock.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
+    return sock
+
+def stamp(tap, length):
+    while True:
+        data, extra, _, _ = tap.recvmsg(2000, 100)
+        if len(data) == length:
+            seconds, ns = struct.unpack("=qq", extra[0][2])
+            return seconds * 10**9 + ns
+
+def sender(host, plane):
+    with entered(netns_path(host)):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.bind((graph.host(host).nics[plane].address, 9000))
+    return sock
+
+def measure(src, dst, plane, length):
+    "Between sending and arrival this program only waits: a failing system call or a look at the clock would take time."
+    senders[src, plane].sendto(bytes(length - 42), (graph.host(dst).nics[plane].address, 9000))
+    arrived = stamp(taps[dst, plane], length)
+    return arrived - stamp(taps[src, plane], length)
+
+import struct
+ends = {(host, job[2]) for job in asked for host in job[:2]}
+taps, senders = {end: tap(*end) for end in ends}, {end: sender(*end) for end in ends}
+for job in asked:
+    measure(*job)  # so that Open vSwitch has its flows, and the kernel stamps frames
+ovs.freeze()
+time.sleep(0.1)  # until the daemons are at rest
+print(json.dumps([measure(*job) for job in asked]))
+ovs.thaw()
 """
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize(
-    "params", [{"preset": "dumbbell-10m"}, {"preset": "dctcp-10g"}, {"preset": "fattree-k4"}], ids=lambda p: p["preset"]
-)
-def test_every_pair_is_reached_over_the_path_that_routing_says(in_fabric, params):
-    from dc_gym.topologies.ecmp import path, route
-    from dc_gym.topologies.presets import TopologyParams, build
-
-    counted = json.loads(in_fabric(params, REACH))
+def test_a_paths_time_is_that_of_its_links(in_fabric):
+    """Links of different rates and delays, frames of several lengths, both planes: serialization and delay of each, no more."""
+    links = [
+        {"between": ["s1", "s5"], "rate_bps": 10**10, "delay_ns": 1234},
+        {"between": ["h3", "leaf"], "rate_bps": 333_333_333},
+    ]
+    pairs = [("h1", "h2"), ("h1", "h13"), ("h24", "h3"), ("h3", "h14")]
+    asked = [(src, dst, plane, length) for src, dst in pairs for plane in (0, 1) for length in (60, 777, 1514)]
+    rules = tuple(LinkRule(tuple(link.pop("between")), LinkParams(**link)) for link in links)
+    params = {"preset": "acc24", "links": rules}
     graph = build(TopologyParams(**params))
     router = route(graph, 1)
-    expected = dict.fromkeys(counted, 0)
-    for a in graph.hosts:
-        for b in graph.hosts:
-            if a is not b:
-                for port in path(graph, router, a.name, b.name, 9000, 9000, "udp"):
-                    expected[port] += 1
-    assert counted == expected
+    found = json.loads(in_fabric(params, f"asked = {asked}\n{ONE_WAY}"))
+    for (src, dst, plane, length), measured in zip(asked, found, strict=True):
+        crossed = path(graph, router, src, dst, 9000, 9000, "udp", plane)
+        assert measured == one_way_ns(graph, crossed, length), (src, dst, plane, length)
 
 
 @pytest.mark.lab
@@ -142,8 +203,6 @@ def test_step_never_averages():
 
 
 def test_a_missing_cable_is_named():
-    from dc_gym.topologies.presets import TopologyParams, build
-
     graph = build(TopologyParams(preset="dumbbell-10m"))
     with pytest.raises(FabricError, match="h1-eth0: asked for a cable, read back none"):
         cables.check_cable(graph.cables[0], {})

@@ -154,13 +154,20 @@ def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
         pairs = (
             ("rate", cable.rate_bps, device.rate_bps),
             ("delay", cable.delay_ns, device.delay_ns),
-            ("impairment", cable.impairment, device.impairment),
             ("frames a packet (gso_max_segs)", 1, device.gso_max_segs),
             ("carrier", True, device.up),
         )
         for what, asked, read in pairs:
             if asked != read:
                 raise FabricError(f"{ifname}: asked for {what} {asked}, read back {read}")
+
+
+def check_impairment(cable: Cable, ends: dict[str, Device]) -> None:
+    """FabricError unless both ends are impaired as asked."""
+    for ifname in (cable.a.ifname, cable.b.ifname):
+        read = ends[ifname].impairment
+        if read != cable.impairment:
+            raise FabricError(f"{ifname}: asked for {cable.impairment}, read back {read}")
 
 
 def _end(end: End) -> bytes:

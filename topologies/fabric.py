@@ -25,7 +25,7 @@ from mininet.topo import Topo
 
 from dc_gym.errors import FabricError
 from dc_gym.topologies import cables, tc
-from dc_gym.topologies.graph import NO_IMPAIRMENT, PREFIX_BITS, Graph, Nic
+from dc_gym.topologies.graph import NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic
 from dc_gym.topologies.ovs import OpenVSwitch
 from dc_gym.topologies.rtnl import (
     IFADDRMSG,
@@ -185,7 +185,6 @@ class Fabric:
     """The network of a graph while the context is open; `net` is Mininet's view of it."""
 
     def __init__(
-<<<<<<< HEAD
         self,
         graph: Graph,
         rules: dict[str, list[str]],
@@ -197,15 +196,7 @@ class Fabric:
 
         `peers`: by host whom it talks to. In a network of more than EVERYBODY hosts it has no other neighbours.
         """
-=======
-        self, graph: Graph, rules: dict[str, list[str]], ovs: OpenVSwitch, ecn: bool, seed: int = 0, impaired_from_ns: int = 0
-    ) -> None:
-        """`rules`: for each switch, its flows as ovs-ofctl writes them. `ovs` must be running. Links are impaired from that
-        moment of CLOCK_MONOTONIC on, by the seed."""
->>>>>>> 8ee5d76 (Leaf-spines, parking lots, buffers in frames and BDPs, impaired links, marking on the instantaneous queue)
         self.graph = graph
-        self._seed = seed
-        self._impaired_from_ns = impaired_from_ns
         self._rules = rules
         self._ovs = ovs
         self._ecn = ecn
@@ -261,6 +252,19 @@ class Fabric:
             found[port.ifname] = {"rate_bps": device.rate_bps, "delay_ns": device.delay_ns, **asdict(queue)}
         return found
 
+    def impair(self, seed: int, from_ns: int) -> None:
+        """Links that are not perfect are so from that moment of CLOCK_MONOTONIC on, each direction by a seed of its own."""
+        impaired = [cable for cable in self.graph.cables if cable.impairment != NO_IMPAIRMENT]
+        devices = self.devices() if impaired else {}
+        for cable in impaired:
+            for port in (cable.a, cable.b):
+                index, own = devices[port.ifname].ifindex, cables.seed_of(seed, port.ifname)
+                request = cables.impair(index, port.ifname, cable.impairment, own, from_ns)
+                self.socket_of(port.node).batch([request])
+        ends = self.devices() if impaired else {}
+        for cable in impaired:
+            cables.check_impairment(cable, ends)
+
     def losses(self) -> dict[str, int]:
         """Packets lost outside the queues since boot, by the name of the counter that says so; empty in a fit run.
 
@@ -289,7 +293,6 @@ class Fabric:
             cables.settle(sock, [device.ifindex for device in cables.devices(sock).values()])
         for switch in self.graph.switches:
             self._ovs.add_flows(switch.name, self._rules[switch.name])
-        self._impair()
         self.verify()
 
     def _make_namespaces(self) -> None:
@@ -303,10 +306,10 @@ class Fabric:
             fds = {host.name: os.open(netns_path(host.name), os.O_RDONLY) for host in self.graph.hosts}
             for fd in fds.values():
                 stack.callback(os.close, fd)
-            macs = {host.name: host.mac for host in self.graph.hosts}
+            macs = {f"{host.name}-eth{plane}": nic.mac for host in self.graph.hosts for plane, nic in enumerate(host.nics)}
 
             def end(node: str, ifname: str) -> cables.End:
-                return cables.End(ifname, macs.get(node), fds.get(node))
+                return cables.End(ifname, macs.get(ifname), fds.get(node))
 
             self._root.batch(
                 [
@@ -321,24 +324,11 @@ class Fabric:
             with entered(netns_path(host.name)):
                 _write_sysctls(sysctls)
             sock = self._sockets[host.name]
-<<<<<<< HEAD
-            port = self.graph.ports_of(host.name)[0]
-            ifindex = cables.devices(sock)[port.ifname].ifindex
-            sock.batch(
-                [
-                    cables.set_up(LOOPBACK, "lo"),
-                    _add_address(ifindex, host),
-                    tc.set_queue(ifindex, port.queue, port.ifname),
-                    cables.set_up(ifindex, port.ifname),
-                    *(_add_neighbour(ifindex, other) for other in self._others(host)),
-                ]
-            )
-=======
             devices = cables.devices(sock)
             sock.batch([cables.set_up(LOOPBACK, "lo")])
             for plane, port in enumerate(self.graph.ports_of(host.name)):
                 ifindex = devices[port.ifname].ifindex
-                others = [other.nics[plane] for other in self.graph.hosts if other is not host and plane < len(other.nics)]
+                others = [other.nics[plane] for other in self._others(host) if plane < len(other.nics)]
                 sock.batch(
                     [
                         _add_address(ifindex, host.name, host.nics[plane]),
@@ -347,7 +337,6 @@ class Fabric:
                         *(_add_neighbour(ifindex, other) for other in others),
                     ]
                 )
->>>>>>> 8ee5d76 (Leaf-spines, parking lots, buffers in frames and BDPs, impaired links, marking on the instantaneous queue)
 
     def _others(self, host: Host) -> list[Host]:
         """Its neighbours."""
@@ -362,17 +351,6 @@ class Fabric:
             ifindex = ends[port.ifname].ifindex
             requests += [tc.set_queue(ifindex, port.queue, port.ifname), cables.set_up(ifindex, port.ifname)]
         self._root.batch(requests)
-
-    def _impair(self) -> None:
-        """Each direction of a cable that is not perfect gets its seed."""
-        impaired = [cable for cable in self.graph.cables if cable.impairment != NO_IMPAIRMENT]
-        devices = self.devices() if impaired else {}
-        for cable in impaired:
-            for port in (cable.a, cable.b):
-                seed = cables.seed_of(self._seed, port.ifname)
-                index = devices[port.ifname].ifindex
-                request = cables.impair(index, port.ifname, cable.impairment, seed, self._impaired_from_ns)
-                self.socket_of(port.node).batch([request])
 
     def _make_mininet(self) -> Mininet:
         FabricSwitch.ovs = self._ovs
