@@ -42,6 +42,7 @@ class Plan:
     rules: dict[str, list[str]]
     peers: dict[str, list[str]]
     ecn: bool
+    sysctls: dict[str, str]
     seed: int
     t0_ns: int
     duration_ns: int
@@ -115,7 +116,7 @@ def run(folder: Path) -> None:
         _phase("switches")
         ovs = stack.enter_context(OpenVSwitch(programs))
         _phase("fabric")
-        fabric = stack.enter_context(Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers))
+        fabric = stack.enter_context(Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls))
         _phase("programs")
         t0_ns = site.agree_t0(plan)
         fabric.impair(plan.seed, t0_ns)

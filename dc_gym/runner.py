@@ -148,6 +148,7 @@ def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Pat
         rules=rules,
         peers=experiment.schedule.peers(),
         ecn=spec.controller.ecn,
+        sysctls=spec.controller.sysctls,
         seed=spec.seed,
         t0_ns=spec.lab.t0_ns,
         duration_ns=spec.time.duration_ns,
@@ -194,6 +195,7 @@ def _ideals(
         "environment": parts,
         "ground": spec.ground,
         "ecn": spec.controller.ecn,
+        "sysctls": spec.controller.sysctls,
         "clock_read_ns": spec.lab.clock_read_ns,
     }
     if measured:

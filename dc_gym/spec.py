@@ -193,6 +193,7 @@ class ControllerSpec:
     """`[controller]`."""
 
     name: str = _key(_TEXT, names=controllers.names)
+    rto_min_ns: int | None = _key(_TIME, name="rto_min", low=1 * MS, high=120 * S)
 
     def __post_init__(self) -> None:
         _require_given(self, "controller.", "name")
@@ -214,6 +215,11 @@ class ControllerSpec:
     def ecn(self) -> bool:
         """It reads ECN."""
         return self.controller.ecn
+
+    @property
+    def sysctls(self) -> dict[str, str]:
+        """What every host's kernel is told, by path below /proc/sys."""
+        return {} if self.rto_min_ns is None else {"net/ipv4/tcp_rto_min_us": str(self.rto_min_ns // US)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

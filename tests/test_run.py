@@ -137,6 +137,23 @@ def test_hundreds_of_hosts_start_and_every_flow_gets_through(folder):
     assert result.manifest["lab_memory_bytes"] == (512 << 20) + 84 * (512 << 10)
 
 
+def test_the_smallest_retransmission_timeout_is_what_the_spec_says(folder):
+    """16 CUBIC senders of 64 KiB into 100 kB of buffer: a whole window is lost, and its sender waits for its timer."""
+    network = ("topology.preset=dctcp-10g", "topology.hosts=17", "topology.rate=1Gbit/s", "topology.buffer=100kB")
+    traffic = (
+        "controller.name=cubic",
+        "workload.kind=many_to_one",
+        "workload.size=64KiB",
+        "workload.jitter=20us",
+        "metrics.slowdown=off",
+    )
+    settings = (*network, "topology.host_buffer=4MB", *traffic, "time.duration=3s", "time.warmup=0s")
+    for rto_min, low_ns, high_ns in (("200ms", 200_000_000, 500_000_000), ("1ms", 1_000_000, 60_000_000)):
+        result = run(folder, rto_min, *settings, f"controller.rto_min={rto_min}")
+        assert low_ns < result.records("flows")["fct_ns"].max() < high_ns
+        assert result.manifest["spec"]["controller"]["rto_min"] == rto_min
+
+
 def test_a_matrix_file_is_run_and_kept(folder):
     (folder / "flows.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0.1,0,50000\nh2,h3,81,0.2,0.5,inf\n")
     result = run(folder, "out", "workload.kind=matrix", "workload.file=flows.csv")

@@ -138,6 +138,8 @@ def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:
         ("seed=true", "is a boolean"),
         ("name=7", "is a bare number"),
         ("lab.t0=1s", "is below 11s"),
+        ("controller.rto_min=999us", "is below 1ms"),
+        ("controller.rto_min=121s", "is above 120s"),
         ("lab.clock_read=0ns", "is below 1ns"),
         ("ground=host", "not built yet"),
         ("clock=real", "not built yet"),

@@ -191,15 +191,17 @@ class Fabric:
         ovs: OpenVSwitch,
         ecn: bool,
         peers: Mapping[str, Collection[str]] | None = None,
+        sysctls: Mapping[str, str] | None = None,
     ) -> None:
         """`rules`: for each switch, its flows as ovs-ofctl writes them. `ovs` must be running.
 
         `peers`: by host whom it talks to. In a network of more than EVERYBODY hosts it has no other neighbours.
+        `sysctls`: what every host is told beyond the fabric's own, by path below /proc/sys.
         """
         self.graph = graph
         self._rules = rules
         self._ovs = ovs
-        self._ecn = ecn
+        self._sysctls = {**host_sysctls(ecn), **(sysctls or {})}
         self._peers = peers if len(graph.hosts) > EVERYBODY else None
         self._stack = ExitStack()
         self._root = self._stack.enter_context(NetlinkSocket())
@@ -319,10 +321,9 @@ class Fabric:
             )
 
     def _configure_hosts(self) -> None:
-        sysctls = host_sysctls(self._ecn)
         for host in self.graph.hosts:
             with entered(netns_path(host.name)):
-                _write_sysctls(sysctls)
+                _write_sysctls(self._sysctls)
             sock = self._sockets[host.name]
             devices = cables.devices(sock)
             sock.batch([cables.set_up(LOOPBACK, "lo")])
