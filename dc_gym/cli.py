@@ -91,6 +91,7 @@ def _parser() -> ArgumentParser:
         _add_demo,
         _add_run,
         _add_verify,
+        _add_conformance,
         _add_compare,
         _add_sweep,
         _add_watch,
@@ -164,6 +165,23 @@ def _add_verify(commands: Any) -> None:
     against = "compare with this result instead of running anything; alone: run its spec again"
     parser.add_argument("--against", type=Path, metavar="OTHER", help=against)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_quiet(parser)
+
+
+def _add_conformance(commands: Any) -> None:
+    summary = "run the kernel's own packetdrill scripts in a lab, or yours"
+    example = "dcgym conformance --only 'tcp_ecn_*' --ip ipv4\n  dcgym conformance my.pkt"
+    parser = _add(commands, "conformance", summary, example, _delegate("dc_gym.conformance"))
+    parser.add_argument("scripts", nargs="*", type=Path, metavar="SCRIPT", help="packetdrill scripts (default: the kernel's)")
+    parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="scripts with such a name (may be repeated)")
+    ip = "ipv4,ipv6,ipv4-mapped-ipv6"
+    parser.add_argument("--ip", default=ip, metavar="LIST", help="IP versions (default: %(default)s)")
+    parser.add_argument("--jobs", type=_jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    parser.add_argument("--list", action="store_true", help="name the scripts and run none")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every verdict here, too")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="renew the table in this document (docs/conformance.md)")
+    parser.add_argument("--source", type=Path, metavar="PATH", help="take the scripts from this kernel tree, tarball or .deb")
+    parser.add_argument("--verbose", action="store_true", help="show what the commands of scripts said")
     _add_quiet(parser)
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.errors import KernelError, UsageError
+from dc_gym.kernel import selftests
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import run, sha256_of
 from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, locked, make_folder, partial, publish
@@ -215,6 +216,7 @@ def _build(work: Path, source: Source, parts: Parts, options: Options, progress:
     make_folder(out)
     started = time.monotonic()
     digest = _bring_source(work, tree, source, progress)
+    selftests.keep(tree, source)
     progress.phase("lab kernel: patch")
     place_drivers(tree, parts)
     apply_patches(tree, parts.patch_files(), source.version)

@@ -162,18 +162,21 @@ def open_apt(cache: Path) -> Apt:
     return apt
 
 
-def unpack(path: Path, tree: Path) -> None:
-    """Makes the folder `tree` from a .deb, a tarball or a tree."""
+def unpack(path: Path, tree: Path, only: Sequence[str] = ()) -> None:
+    """Makes the folder `tree` from a .deb, a tarball or a tree; with `only`, of nothing but these files and folders."""
     tree.mkdir()
     extract = ["tar", "-x", "--no-same-owner", "-C", str(tree)]
+    members = ["--wildcards", "--no-wildcards-match-slash", *(f"*/{name}" for name in only)] if only else []
     if path.is_dir():
-        _pipe(path, ["tar", "-c", "--exclude-vcs", "-C", str(path), "."], extract)
+        _pipe(path, ["tar", "-c", "--exclude-vcs", "-C", str(path), *(only or ["."])], extract)
     elif _is_deb(path):
         inner = ["tar", "-xO", "--wildcards", "./usr/src/linux-source-*.tar.xz"]
-        _pipe(path, ["dpkg-deb", "--fsys-tarfile", str(path)], inner, ["xz", "-dc", "-T0"], [*extract, "--strip-components=1"])
+        last = [*extract, "--strip-components=1", *members]
+        _pipe(path, ["dpkg-deb", "--fsys-tarfile", str(path)], inner, ["xz", "-dc", "-T0"], last)
     else:
-        _pipe(path, [*extract, "--strip-components=1", "-f", str(path)])
-    makefile_version(_read(tree / "Makefile"), path)
+        _pipe(path, [*extract, "--strip-components=1", "-f", str(path), *members])
+    if not only:
+        makefile_version(_read(tree / "Makefile"), path)
 
 
 def package_name(version: str) -> str:

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym conformance`: the kernel's own packetdrill scripts in a lab, or a user's.
+
+script.py (with grammar.lark) reads the language, packets.py and connection.py know TCP on the wire, calls.py and symbols.py
+the system calls, tun.py the network; interpreter.py runs a script with them, guest.py many of them in a lab. host.py boots
+the labs, report.py says what came of it, known.py what is expected to fail. docs/conformance.md has the table.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from dc_gym.progress import Progress
+
+
+def main(args: Namespace, progress: Progress) -> int:
+    """0 when all went as known, else 1."""
+    from dc_gym.conformance import host, report
+    from dc_gym.kernel import build, selftests
+
+    host.check_programs(kernels_own=not args.scripts)
+    kernel = build.ensure(progress)
+    tests = selftests.ensure(kernel.manifest["source"]["identity"], kernel.version, progress, args.source)
+    paths = args.scripts or sorted(tests.scripts.glob("*.pkt"))
+    cases, verdicts = host.select(paths, args.only, host.families(args.ip))
+    if args.list:
+        print("\n".join(sorted({case.script.name for case in cases} | {verdict.script for verdict in verdicts})))
+        return 0
+    verdicts += host.run(cases, tests.tcp_header.read_text(), kernel.path, args.jobs or host.default_jobs(), progress)
+    config = tests.scripts / "config"
+    lacking = report.lacking_options(config.read_text(), (kernel.folder / "config").read_text()) if config.exists() else []
+    print("\n".join(report.lines(verdicts, args.verbose)))
+    if lacking:
+        print(f"the scripts ask for options that this lab kernel lacks: {', '.join(lacking)}")
+    if args.json:
+        report.save(Path(args.json), report.as_json(verdicts, kernel.fingerprint, lacking))
+    if args.write:
+        report.write_table(Path(args.write), verdicts, kernel.fingerprint, lacking)
+    surprises = list(report.surprises(verdicts))
+    for line in surprises:
+        print(f"not as expected: {line}")
+    return 1 if surprises else 0

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs in the lab: each case in a process and a network namespace of its own.
+
+    python -m dc_gym.conformance.guest RUN_FOLDER
+
+RUN_FOLDER/.lab/cases.pickle is a Plan, written by the host's half of this package. One JSON object a case goes to
+RUN_FOLDER/.lab/results.jsonl.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dc_gym.conformance.calls import Unsupported, libc
+from dc_gym.conformance.interpreter import Failure, Interpreter
+from dc_gym.conformance.script import Script
+from dc_gym.conformance.symbols import TcpInfo
+from dc_gym.conformance.tun import FAMILIES
+
+__all__ = ["Case", "Plan", "Verdict", "main"]
+
+CLONE_NEWNET = 0x40000000
+PRIORITY = 10  # SCHED_FIFO: no timer slack, and nothing but the kernel delays us
+COOKIES = {"ipv4": ("3021b9d889017eeb", "b7c12350a90dc8f5"), "ipv6": ("c1d1e9742a47a9bc", "82af1a8f9a205c34")}
+"""Of Fast Open, for the key that the kernel's defaults.sh sets and for a key of zeroes (its ksft_runner.sh)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A script on an IP version."""
+
+    script: Script
+    folder: str
+    """Of the script and its helpers: where its commands run."""
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    tcp_header: str
+    """Text of linux/tcp.h."""
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """status: passed, failed, unsupported, or broken (this interpreter's fault)."""
+
+    script: str
+    family: str
+    status: str
+    why: str = ""
+    packets: int = 0
+    """Outbound packets that were compared."""
+    worst_ns: int = 0
+    """The most that one of them was off its time."""
+    said: tuple[str, ...] = ()
+    """What the script's commands wrote to standard error."""
+
+
+def main(argv: Sequence[str] = sys.argv) -> int:
+    private = Path(argv[1]) / ".lab"
+    plan: Plan = pickle.loads((private / "cases.pickle").read_bytes())
+    info = TcpInfo(plan.tcp_header)
+    with (private / "results.jsonl").open("w") as results:
+        for case in plan.cases:
+            verdict = _in_child(case, info)
+            results.write(json.dumps(asdict(verdict)) + "\n")
+            results.flush()
+            print(f"::done {verdict.status} {verdict.script} {verdict.family}", flush=True)
+    return 0
+
+
+def _in_child(case: Case, info: TcpInfo) -> Verdict:
+    """Runs a case where it can leave nothing behind."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        try:
+            os.write(writer, json.dumps(asdict(_run(case, info))).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    if not said:
+        return Verdict(case.script.name, case.family, "broken", "the interpreter died")
+    fields = json.loads(said)
+    return Verdict(**{**fields, "said": tuple(fields["said"])})
+
+
+def _run(case: Case, info: TcpInfo) -> Verdict:
+    """One case, in the namespace that it gets here."""
+    status, why, interpreter = "passed", "", None
+    try:
+        if libc.unshare(CLONE_NEWNET):  # os.unshare is Python 3.12's
+            raise OSError(ctypes.get_errno(), "unshare")
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+        interpreter = Interpreter(case.script, FAMILIES[case.family], Path(case.folder), info, _defines(case.family))
+        interpreter.run()
+    except Failure as failure:
+        status, why = "failed", str(failure)
+    except Unsupported as reason:
+        status, why = "unsupported", str(reason)
+    except Exception:
+        status, why = "broken", traceback.format_exc().strip()
+    if interpreter is None:
+        return Verdict(case.script.name, case.family, status, why)
+    said = tuple(interpreter.said)
+    return Verdict(case.script.name, case.family, status, why, interpreter.packets, interpreter.worst_ns, said)
+
+
+def _defines(family: str) -> dict[str, str]:
+    """The symbols that the kernel's ksft_runner.sh gives to packetdrill."""
+    cookies = COOKIES["ipv6" if family == "ipv6" else "ipv4"]
+    six = family != "ipv4"
+    return {
+        "TFO_COOKIE": cookies[0],
+        "TFO_COOKIE_ZERO": cookies[1],
+        "CMSG_LEVEL_IP": "SOL_IPV6" if six else "SOL_IP",
+        "CMSG_TYPE_RECVERR": "IPV6_RECVERR" if six else "IP_RECVERR",
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's half: which scripts, on which IP versions, in how many labs; and their verdicts."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
+
+from dc_gym.conformance.guest import Case, Plan, Verdict
+from dc_gym.conformance.interpreter import unsupported
+from dc_gym.conformance.script import ScriptError, parse
+from dc_gym.conformance.tun import FAMILIES
+from dc_gym.errors import LabError, UsageError
+from dc_gym.kernel.lab import Lab, LabConfig
+from dc_gym.progress import Progress
+
+__all__ = ["check_programs", "default_jobs", "families", "run", "select"]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAMS = ROOT / "dc_gym" / "bin"
+SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PROGRAMS_OF_SCRIPTS = {
+    "ip": "iproute2", "tc": "iproute2", "nstat": "iproute2", "sysctl": "procps", "ethtool": "ethtool", "bash": "bash",
+}  # fmt: skip
+MEMORY_BYTES = 512 << 20
+WATCHDOG_S = 60.0
+
+
+def check_programs(kernels_own: bool) -> None:
+    """UsageError when a program is missing that scripts call: they would fail, or worse, pass without what they set up."""
+    needed = PROGRAMS_OF_SCRIPTS if kernels_own else {"ip": "iproute2"}
+    missing = {name: package for name, package in needed.items() if shutil.which(name, path=SEARCH) is None}
+    if missing:
+        packages = " ".join(dict.fromkeys(missing.values()))
+        raise UsageError(f"the scripts call {', '.join(missing)}, which this machine lacks: apt install {packages}")
+
+
+def select(paths: Sequence[Path], globs: Sequence[str], families: Sequence[str]) -> tuple[list[Case], list[Verdict]]:
+    """The cases to run, and verdicts on scripts that cannot be; UsageError when nothing is left to do."""
+    cases: list[Case] = []
+    refused: list[Verdict] = []
+    for path in paths:
+        if globs and not any(fnmatch(path.stem, glob) for glob in globs):
+            continue
+        try:
+            script = parse(path.read_text(encoding="utf-8", errors="replace"), path.stem)
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}") from None
+        except ScriptError as error:
+            refused += [Verdict(path.stem, family, "unsupported", str(error)) for family in families]
+            continue
+        own = script.option("ip_version")
+        wanted = [family for family in families if own is None or own == family]
+        reasons = unsupported(script)
+        if reasons:
+            refused += [Verdict(path.stem, family, "unsupported", ", ".join(reasons)) for family in wanted]
+        else:
+            cases += [Case(script, str(path.resolve().parent), family) for family in wanted]
+    if not cases and not refused:
+        raise UsageError(f"no script is called {' or '.join(globs) or 'anything'}; `dcgym conformance --list` names them")
+    return cases, refused
+
+
+def run(cases: Sequence[Case], tcp_header: str, kernel: Path, jobs: int, progress: Progress) -> list[Verdict]:
+    """Verdicts in the order of the cases."""
+    jobs = max(1, min(jobs, len(cases)))
+    progress.phase(f"conformance: {len(cases)} cases, {jobs} labs at a time")
+    labs = _Labs(tcp_header, kernel, len(cases), progress)
+    with ThreadPoolExecutor(jobs) as pool:
+        parts = [pool.submit(labs.run, cases[first::jobs]) for first in range(jobs)]
+        try:
+            found = {(v.script, v.family): v for part in parts for v in part.result()}
+        except BaseException:
+            labs.stop()
+            raise
+    progress.phase("done")
+    return [found[case.script.name, case.family] for case in cases]
+
+
+class _Labs:
+    """Runs cases in labs, any number of them at a time, and counts how many are done."""
+
+    def __init__(self, tcp_header: str, kernel: Path, total: int, progress: Progress) -> None:
+        self._tcp_header, self._kernel, self._total, self._progress = tcp_header, kernel, total, progress
+        self._done = 0
+        self._stopped = False
+        self._running: list[Lab] = []
+
+    def stop(self) -> None:
+        """Ends all labs; whoever waits for one gets an error."""
+        self._stopped = True
+        for lab in list(self._running):
+            lab.close()
+
+    def run(self, cases: Sequence[Case]) -> list[Verdict]:
+        """One lab after another: a case that kills its lab fails, and the next lab goes on behind it."""
+        verdicts: list[Verdict] = []
+        while len(verdicts) < len(cases):
+            todo = cases[len(verdicts) :]
+            found, death = self._run_lab(todo)
+            verdicts += found
+            if self._stopped:
+                raise LabError("stopped")
+            if len(found) < len(todo):
+                case = todo[len(found)]
+                verdicts.append(Verdict(case.script.name, case.family, "failed", death or "the lab ended early"))
+        return verdicts
+
+    def _run_lab(self, cases: Sequence[Case]) -> tuple[list[Verdict], str]:
+        """Verdicts of the cases that came to an end, and what ended the lab before the others."""
+        with tempfile.TemporaryDirectory(prefix="dcgym-conformance-") as name:
+            folder = Path(name)
+            folder.chmod(0o755)
+            private = folder / ".lab"
+            private.mkdir()
+            (private / "cases.pickle").write_bytes(pickle.dumps(Plan(self._tcp_header, tuple(cases))))
+            results = private / "results.jsonl"
+            death = ""
+            lab = Lab(self._config(folder), self._on_log)
+            try:
+                self._running.append(lab)
+                with lab:
+                    ended = lab.wait()
+                if ended.status:
+                    death = f"what ran in the lab ended with status {ended.status}"
+            except LabError as error:
+                death = str(error).splitlines()[0]
+            finally:
+                self._running.remove(lab)
+            lines = results.read_text().splitlines() if results.exists() else []
+            return [_verdict(line) for line in lines], death
+
+    def _config(self, folder: Path) -> LabConfig:
+        return LabConfig(
+            kernel=self._kernel,
+            programs=PROGRAMS,
+            run_dir=folder,
+            argv=[sys.executable, "-m", "dc_gym.conformance.guest", str(folder)],
+            env={
+                "PATH": SEARCH,
+                "PYTHONPATH": str(ROOT),
+                "PYTHONHASHSEED": "0",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "LC_ALL": "C.UTF-8",
+                "HOME": "/run",
+                "TMPDIR": "/tmp",
+            },
+            memory_bytes=MEMORY_BYTES,
+            watchdog_s=WATCHDOG_S,
+        )
+
+    def _on_log(self, line: str) -> None:
+        if line.startswith("::done "):
+            self._done += 1
+            self._progress.advance(self._done, self._total)
+
+
+def _verdict(line: str) -> Verdict:
+    verdict = Verdict(**json.loads(line))
+    return replace(verdict, said=tuple(verdict.said))
+
+
+def default_jobs() -> int:
+    """One lab a CPU that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def families(text: str) -> list[str]:
+    """IP versions of a comma-separated list."""
+    names = [part.strip() for part in text.split(",")]
+    unknown = [name for name in names if name not in FAMILIES]
+    if unknown:
+        raise UsageError(f"IP version {unknown[0]!r} is unknown; choose from: {', '.join(FAMILIES)}")
+    return list(dict.fromkeys(names))

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one script: makes its system calls, plays the peer on tun0, and compares what the kernel sends with what is written.
+
+Semantics are those of google/packetdrill's local mode. A relative time counts from now, but between two inbound packets from
+the time of the first. An event may be off by the tolerance, or by an eighth of the time since the event before, whichever is
+more (timers of the kernel's wheel are that coarse). In a lab computing takes no time, so what is off is the kernel's doing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+import subprocess
+import textwrap
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dc_gym.conformance.calls import CALLS, NEW_DESCRIPTORS, Mismatch, Process, Unsupported
+from dc_gym.conformance.connection import Connection, State
+from dc_gym.conformance.packets import Segment, encode, encode_icmp
+from dc_gym.conformance.script import Anything, Code, Command, Event, Icmp, Script, Syscall, Tcp
+from dc_gym.conformance.symbols import TcpInfo, code_symbols
+from dc_gym.conformance.tun import Family, Tun
+
+__all__ = ["Failure", "Interpreter", "unsupported"]
+
+KNOWN_OPTIONS = ("ip_version", "mss", "mtu", "tolerance_usecs", "tcp_ts_tick_usecs", "send_omit_free")
+TOLERANCE_NS = 4_000_000
+TOLERANCE_PART = 8
+JIFFY_NS = 1_000_000
+INTO_JIFFY_NS = 250_000
+PATIENCE_NS = 20 * 10**9
+"""Virtual time that an outbound packet may be late before nobody waits for it any longer."""
+SETTLE_S = 1e-6
+"""In virtual time, whoever sleeps this long wakes when everybody else has got as far as they can."""
+
+
+class Failure(Exception):
+    """The kernel did not do what the script says; says where."""
+
+
+class _Blocking:
+    """A system call that may block, in a thread of its own."""
+
+    def __init__(self, event: Event, call: Syscall, started_ns: int, end_ns: int, process: Process) -> None:
+        self.event, self.call, self.started_ns, self.end_ns = event, call, started_ns, end_ns
+        self.result: tuple[int, int] | Exception = (0, 0)
+        self.ended_ns = 0
+        self._thread = threading.Thread(target=self._run, args=(process,), daemon=True)
+        self._thread.start()
+        time.sleep(SETTLE_S)
+
+    def _run(self, process: Process) -> None:
+        try:
+            self.result = _invoke(process, self.call)
+        except (Mismatch, Unsupported) as error:
+            self.result = error
+        self.ended_ns = time.monotonic_ns()
+
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+
+class Interpreter:
+    """One script on one IP version, in the namespace of the caller."""
+
+    def __init__(self, script: Script, family: Family, folder: Path, info: TcpInfo, defines: Mapping[str, str]) -> None:
+        unknown = [name for name, _ in script.options if name not in KNOWN_OPTIONS]
+        if unknown:
+            raise Unsupported(f"option --{unknown[0]}")
+        self._script, self._family, self._folder, self._info = script, family, folder, info
+        self._tolerance_ns = int(script.option("tolerance_usecs") or TOLERANCE_NS // 1000) * 1000
+        self._tick_us = int(script.option("tcp_ts_tick_usecs") or 0)
+        self._mss = int(script.option("mss") or 0)
+        mtu = int(script.option("mtu") or family.mtu)
+        self._tun = Tun(replace(family, mtu=mtu))
+        self._connections: list[Connection] = []
+        self._listening: int | None = None
+        self._blocking: _Blocking | None = None
+        self._names: dict[str, Any] = dict(code_symbols())
+        self._start_ns = 0
+        self._last: tuple[Event, int] | None = None
+        self.packets = 0
+        """Outbound packets that were compared."""
+        self.worst_ns = 0
+        """The most that one of them was off its time."""
+        self.said: list[str] = []
+        """What commands wrote to standard error."""
+        self._process = Process(
+            domain=2 if family.name == "ipv4" else 10,
+            local=family.socket_address(family.local),
+            remote=family.socket_address(family.remote),
+            defines=dict(defines),
+            tolerance_ns=self._tolerance_ns,
+            on_listen=self._on_listen,
+            on_connect=self._on_connect,
+            on_accept=self._on_accept,
+        )
+        self._defines = defines
+
+    def run(self) -> None:
+        """The whole script; Failure at the first event that does not go as written."""
+        try:
+            if self._script.init is not None:
+                self._shell(self._script.init)
+            self._begin()
+            for event in self._script.events:
+                self._run_event(event)
+            self._finish_blocking(PATIENCE_NS)
+        finally:
+            if self._script.cleanup is not None:
+                self._shell(self._script.cleanup)
+
+    # -- time ---------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Starts well into a jiffy, so that times in whole milliseconds never fall on its edge."""
+        jiffy = time.monotonic_ns() // JIFFY_NS + 10
+        self._start_ns = jiffy * JIFFY_NS + INTO_JIFFY_NS
+        self._tun.wait_until(self._start_ns)
+        self._process.realtime_start_ns = time.time_ns() - (time.monotonic_ns() - self._start_ns)
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() - self._start_ns
+
+    def _times(self, event: Event) -> tuple[int, int, int]:
+        """When the event is due, from and to, and what a relative time counts from: ns since the start of the script."""
+        when = event.when
+        offset = 0
+        if when.relative or when.start_ns is None:
+            anchored = self._last is not None and _is_inbound(self._last[0]) and _is_inbound(event)
+            offset = self._last[1] if anchored and self._last is not None else self._now_ns()
+        start = offset + (when.start_ns or 0)
+        return start, offset + when.end_ns if when.end_ns is not None else start, offset
+
+    def _check_time(self, event: Event, start_ns: int, end_ns: int, live_ns: int, what: str) -> None:
+        if event.when.start_ns is None:
+            return
+        since_ns = start_ns - self._last[1] if self._last is not None else 0
+        tolerance_ns = max(self._tolerance_ns, since_ns // TOLERANCE_PART)
+        off_ns = max(start_ns - live_ns, live_ns - end_ns, 0)
+        self.worst_ns = max(self.worst_ns, off_ns)
+        if off_ns > tolerance_ns:
+            due = f"{start_ns / 1e9:.6f}" + (f"..{end_ns / 1e9:.6f}" if end_ns != start_ns else "")
+            raise Failure(f"{what} at {live_ns / 1e9:.6f} s, expected at {due} s")
+
+    # -- events -------------------------------------------------------------
+
+    def _run_event(self, event: Event) -> None:
+        start_ns, end_ns, offset_ns = self._times(event)
+        try:
+            match event.action:
+                case Tcp(inbound=False) as packet:
+                    self._expect(event, packet, start_ns, end_ns)
+                case Icmp(inbound=False):
+                    raise Unsupported("an outbound ICMP packet")
+                case action:
+                    self._tun.wait_until(self._start_ns + start_ns)
+                    self._act(event, action, offset_ns)
+        except (Failure, Mismatch, ValueError) as error:
+            raise Failure(f"line {event.line}: {error}") from None
+        except Unsupported as error:
+            raise Unsupported(f"line {event.line}: {error}") from None
+        self._last = (event, start_ns)
+
+    def _act(self, event: Event, action: Any, offset_ns: int) -> None:
+        match action:
+            case Tcp() as packet:
+                self._inject(packet)
+            case Icmp() as packet:
+                self._inject_icmp(packet)
+            case Syscall() as call:
+                self._call(event, call, offset_ns if event.when.relative else 0)
+            case Command(text):
+                self._shell(text)
+            case Code(text):
+                self._code(text)
+
+    def _shell(self, text: str) -> None:
+        environment = {**os.environ, "PACKETDRILL_PID": str(os.getpid())}
+        done = subprocess.run(["sh", "-c", text], cwd=self._folder, env=environment, capture_output=True, text=True)
+        self.said += dict.fromkeys(done.stderr.splitlines())
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"status {done.returncode}"]
+            raise Failure(f"command `{' '.join(text.split())[:80]}`: {said[0]}")
+
+    def _code(self, text: str) -> None:
+        """Python of the script, which sees tcp_info of the connection."""
+        connection = self._current()
+        names = self._names
+        if connection.fd is not None:
+            names.update(self._info.read(connection.fd))
+        try:
+            exec(compile(textwrap.dedent(text).strip() + "\n\n", self._script.name, "exec"), names)
+        except AssertionError as error:
+            raise Failure(f"assertion failed: {' '.join(text.split())[:120]} (is {error})") from None
+        except NameError as error:
+            raise Unsupported(f"code: {error}") from None
+
+    # -- system calls -------------------------------------------------------
+
+    def _call(self, event: Event, call: Syscall, offset_ns: int) -> None:
+        self._finish_blocking(PATIENCE_NS)
+        if call.name not in CALLS:
+            raise Unsupported(f"system call {call.name}")
+        if call.end_ns is not None:
+            self._blocking = _Blocking(event, call, self._now_ns(), offset_ns + call.end_ns, self._process)
+            return
+        self._check_result(call, _invoke(self._process, call))
+
+    def _finish_blocking(self, patience_ns: int) -> None:
+        """Waits for a call that may still block, and checks what it answered and when."""
+        blocking = self._blocking
+        if blocking is None:
+            return
+        self._blocking = None
+        deadline_ns = time.monotonic_ns() + patience_ns
+        while blocking.running():
+            if time.monotonic_ns() > deadline_ns:
+                raise Failure(f"line {blocking.event.line}: {blocking.call.name} blocks for ever")
+            self._tun.wait_until(time.monotonic_ns() + JIFFY_NS)
+        if isinstance(blocking.result, Exception):
+            raise blocking.result
+        self._check_result(blocking.call, blocking.result)
+        ended_ns = blocking.ended_ns - self._start_ns
+        tolerance_ns = max(self._tolerance_ns, (blocking.end_ns - blocking.started_ns) // TOLERANCE_PART)
+        if abs(ended_ns - blocking.end_ns) > tolerance_ns:
+            raise Failure(f"{blocking.call.name} returned at {ended_ns / 1e9:.6f} s, expected at {blocking.end_ns / 1e9:.6f} s")
+
+    def _check_result(self, call: Syscall, found: tuple[int, int]) -> None:
+        result, number = found
+        shown = f"{result} {errno.errorcode.get(number, '')}".strip() if result < 0 else str(result)
+        if call.errno is not None and not (result < 0 and errno.errorcode.get(number) == call.errno):
+            raise Failure(f"{call.name} answered {shown}, expected {call.errno}")
+        if isinstance(call.result, Anything):
+            return
+        if call.name in NEW_DESCRIPTORS and call.result >= 0 and result >= 0:
+            self._process.fds[call.result] = result
+        elif result != call.result:
+            raise Failure(f"{call.name} answered {shown}, expected {call.result}")
+
+    def _on_listen(self, fd: int) -> None:
+        self._connections.append(Connection(State.LISTENING, fd=fd))
+
+    def _on_connect(self, fd: int) -> None:
+        self._connections.append(Connection(State.CONNECTING, fd=fd))
+
+    def _on_accept(self, fd: int, remote_port: int) -> None:
+        for connection in self._connections:
+            if connection.remote_port == remote_port and connection.state is not State.LISTENING:
+                connection.fd = fd
+
+    def _current(self) -> Connection:
+        """The connection that packets belong to: the latest one."""
+        if not self._connections:
+            self._connections.append(Connection(State.LISTENING))  # packets to a port where nobody listens
+        return self._connections[-1]
+
+    # -- packets ------------------------------------------------------------
+
+    def _inject(self, packet: Tcp) -> None:
+        connection = self._current()
+        if connection.state is State.LISTENING:
+            connection = Connection.accepted(packet.seq, len(self._connections))
+            self._connections.append(connection)
+        connection.on_inbound(packet)
+        segment = connection.to_live(packet, self._family, self._defines)
+        large = self._mss and packet.length > self._mss
+        self._tun.send(encode(segment), self._mss if large else 0)
+
+    def _inject_icmp(self, packet: Icmp) -> None:
+        connection, family = self._current(), self._family
+        seq = packet.seq + connection.local_isn
+        ports = (connection.local_port, connection.remote_port)
+        data = encode_icmp(packet.type, packet.code, packet.mtu or 0, family.wire_remote, family.wire_local, seq, ports)
+        self._tun.send(data)
+
+    def _expect(self, event: Event, packet: Tcp, start_ns: int, end_ns: int) -> None:
+        connection = self._current()
+        connection.on_expected(packet)
+        deadline_ns = self._start_ns + end_ns + PATIENCE_NS
+        parts: list[Segment] = []
+        t_ns = 0
+        while not parts or sum(len(part.payload) for part in parts) < packet.length:
+            t_ns, segment = self._next_segment(connection, deadline_ns, packet)
+            if parts and _breaks(parts, segment):
+                break
+            parts.append(segment)
+        segment = connection.joined(parts)
+        self.packets += 1
+        problems = connection.compare(packet, segment, self._defines, self._tick_us, self._tolerance_ns // 1000)
+        if problems:
+            raise Failure(f"sent {'; '.join(problems)}; expected {describe(packet)}")
+        self._check_time(event, start_ns, end_ns, t_ns - self._start_ns, f"packet {describe(packet)}")
+
+    def _next_segment(self, connection: Connection, deadline_ns: int, packet: Tcp) -> tuple[int, Segment]:
+        """The next packet of the connection that leaves the kernel, and when."""
+        while (captured := self._tun.receive(deadline_ns)) is not None:
+            segment = connection.match(captured.data, self._family)
+            if segment is not None:
+                return captured.t_ns, segment
+        raise Failure(f"no packet was sent; expected {describe(packet)}")
+
+
+def _breaks(parts: Sequence[Segment], segment: Segment) -> bool:
+    """Whether a segment does not go on where those before it end."""
+    last = parts[-1]
+    return segment.seq != (last.seq + len(last.payload)) % (1 << 32) or len(last.payload) != len(parts[0].payload)
+
+
+def describe(packet: Tcp) -> str:
+    """A packet as the script writes it, options aside."""
+    ack = "" if packet.ack is None else f" ack {packet.ack}"
+    return f"{packet.flags} {packet.seq}:{packet.seq + packet.length}({packet.length}){ack}"
+
+
+def _invoke(process: Process, call: Syscall) -> tuple[int, int]:
+    """Result and errno."""
+    try:
+        result = CALLS[call.name](process, call.args)
+    except (IndexError, TypeError, AttributeError, struct.error) as error:
+        raise Unsupported(f"{call.name} with these arguments ({error})") from error
+    return result, ctypes.get_errno() if result < 0 else 0
+
+
+def _is_inbound(event: Event) -> bool:
+    return isinstance(event.action, Tcp | Icmp) and event.action.inbound
+
+
+def unsupported(script: Script) -> Sequence[str]:
+    """What of a script is known in advance not to be interpreted."""
+    options = [f"option --{name}" for name, _ in script.options if name not in KNOWN_OPTIONS]
+    calls = [each.action.name for each in script.events if isinstance(each.action, Syscall) and each.action.name not in CALLS]
+    return [*options, *(f"system call {name}" for name in dict.fromkeys(calls))]

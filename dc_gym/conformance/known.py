@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts of the kernel's own tests that do not pass in the lab, and why. What is listed here is expected to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+KNOWN: Mapping[tuple[str, str], str] = {
+    ("tcp_syncookies_ip4_9k", "ipv4"): "the lab kernel is built without CONFIG_SYN_COOKIES, so the option is not in force",
+}
+"""By script and IP version."""

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts as a table, as JSON, and as the section of a document."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dc_gym.conformance.guest import Verdict
+from dc_gym.conformance.known import KNOWN
+from dc_gym.conformance.tun import FAMILIES
+from dc_gym.errors import UsageError
+
+__all__ = ["as_json", "lacking_options", "lines", "save", "surprises", "write_table"]
+
+STATUSES = ("passed", "failed", "unsupported", "broken")
+MARKS = {"passed": "pass", "failed": "FAIL", "unsupported": "unsupported", "broken": "BROKEN"}
+BEGIN, END = "<!-- table: written by `dcgym conformance --write` -->", "<!-- end of the table -->"
+EXACT_NS = 1000
+
+
+def lines(verdicts: Sequence[Verdict], verbose: bool = False) -> Iterator[str]:
+    """Every script in a line, what did not pass with its reason, and the counts."""
+    width = max(len(verdict.script) for verdict in verdicts)
+    yield "  ".join(["script".ljust(width), *(f"{name:16}" for name in FAMILIES), "packets", "worst timing"])
+    for script, by_family in _by_script(verdicts).items():
+        cells = [f"{MARKS[by_family[name].status] if name in by_family else '-':16}" for name in FAMILIES]
+        yield "  ".join([script.ljust(width), *cells, f"{_packets(by_family):7}", f"{_shown(_worst_ns(by_family)):>12}"])
+    for verdict in verdicts:
+        if verdict.status != "passed":
+            yield f"{verdict.status}: {verdict.script} ({verdict.family}): {verdict.why}"
+            known = KNOWN.get((verdict.script, verdict.family))
+            yield from [f"  known: {known}"] if known else []
+        if verbose or verdict.status == "failed":
+            yield from (f"  a command said: {line}" for line in verdict.said)
+    yield from summary(verdicts)
+
+
+def summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """How many passed, by IP version and in all, and how exact their timing is."""
+    for name in (*FAMILIES, "all"):
+        counts = Counter(verdict.status for verdict in verdicts if name in (verdict.family, "all"))
+        if counts:
+            yield f"{name}: {', '.join(f'{counts[status]} {status}' for status in STATUSES if counts[status])}"
+    passed = [verdict for verdict in verdicts if verdict.status == "passed"]
+    exact = sum(verdict.worst_ns <= EXACT_NS for verdict in passed)
+    yield f"of {len(passed)} that passed, {exact} have every packet within a microsecond of the script's time"
+
+
+def surprises(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """What is not as known.py says: scripts that fail and should not, and the other way round."""
+    for verdict in verdicts:
+        known = (verdict.script, verdict.family) in KNOWN
+        if verdict.status in ("failed", "broken") and not known:
+            yield f"{verdict.script} ({verdict.family}) {verdict.status}"
+        if verdict.status == "passed" and known:
+            yield f"{verdict.script} ({verdict.family}) passed, and dc_gym/conformance/known.py expects it to fail"
+
+
+def as_json(verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> dict[str, Any]:
+    """One object: the kernel, the counts, every case."""
+    return {
+        "kernel": kernel,
+        "options_lacking": list(lacking),
+        "counts": dict(Counter(verdict.status for verdict in verdicts)),
+        "cases": [
+            {**asdict(verdict), "known": KNOWN.get((verdict.script, verdict.family))}
+            for verdict in sorted(verdicts, key=lambda each: (each.script, each.family))
+        ],
+    }
+
+
+def lacking_options(asked: str, got: str) -> list[str]:
+    """Options that the scripts' folder asks for and the lab kernel does not have."""
+    have = set(re.findall(r"^(CONFIG_\w+=\S+)$", got, re.MULTILINE))
+    have |= {"CONFIG_HZ_1000=y"} if "CONFIG_HZ=1000" in have else set()  # User Mode Linux has a number and no choice
+    return [line for line in re.findall(r"^(CONFIG_\w+=\S+)$", asked, re.MULTILINE) if line not in have]
+
+
+def write_table(path: Path, verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> None:
+    """Puts the table between its two marks in a document."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--write {path}: {error.strerror}") from None
+    if BEGIN not in text or END not in text:
+        raise UsageError(f"--write {path}: the lines '{BEGIN}' and '{END}' are not in it")
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    path.write_text("\n".join([before + BEGIN, *_document(verdicts, kernel, lacking), END + after]), encoding="utf-8")
+
+
+def _document(verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> Iterator[str]:
+    yield f"Kernel {kernel}. Options that the scripts ask for and this kernel lacks: {', '.join(lacking) or 'none'}."
+    yield ""
+    yield from (f"- {line}" for line in summary(verdicts))
+    yield ""
+    yield f"| script | {' | '.join(FAMILIES)} | packets compared | worst timing |"
+    yield f"|---|{'---|' * len(FAMILIES)}---|---|"
+    for script, by_family in _by_script(verdicts).items():
+        cells = [MARKS[by_family[name].status] if name in by_family else "-" for name in FAMILIES]
+        yield f"| `{script}` | {' | '.join(cells)} | {_packets(by_family)} | {_shown(_worst_ns(by_family))} |"
+    bad = [verdict for verdict in verdicts if verdict.status != "passed"]
+    yield ""
+    for verdict in bad:
+        known = KNOWN.get((verdict.script, verdict.family), "not explained yet")
+        yield f"- `{verdict.script}` ({verdict.family}), {verdict.status}: {known}. It said: {verdict.why.splitlines()[-1]}"
+
+
+def _by_script(verdicts: Sequence[Verdict]) -> dict[str, dict[str, Verdict]]:
+    found: dict[str, dict[str, Verdict]] = {}
+    for verdict in sorted(verdicts, key=lambda each: each.script):
+        found.setdefault(verdict.script, {})[verdict.family] = verdict
+    return found
+
+
+def _packets(by_family: Mapping[str, Verdict]) -> int:
+    return max(verdict.packets for verdict in by_family.values())
+
+
+def _worst_ns(by_family: Mapping[str, Verdict]) -> int:
+    return max(verdict.worst_ns for verdict in by_family.values())
+
+
+def _shown(worst_ns: int) -> str:
+    """Microseconds or milliseconds."""
+    return f"{worst_ns / 1e6:.2f} ms" if worst_ns >= 100_000 else f"{worst_ns / 1e3:.2f} us"
+
+
+def save(path: Path, document: Mapping[str, Any]) -> None:
+    """As JSON."""
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

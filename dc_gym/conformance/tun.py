@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network of one script: a namespace of its own with tun0 in it, on whose other side the script plays the peer.
+
+Offloads are on, as on a usual network card: a script sees the large segments that TCP hands down.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import struct
+import subprocess
+import time
+from collections import deque
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+__all__ = ["FAMILIES", "Captured", "Family", "Tun"]
+
+IFF_TUN, IFF_NO_PI, IFF_VNET_HDR = 0x0001, 0x1000, 0x4000
+TUNSETIFF, TUNSETOFFLOAD = 0x400454CA, 0x400454D0
+OFFLOADS = 0x01 | 0x02 | 0x04 | 0x08  # checksum, TSO4, TSO6, TSO with ECN
+HEADER = struct.Struct("=BBHHHH")  # struct virtio_net_hdr
+GSO_TCPV4, GSO_TCPV6 = 1, 4
+MOST_BYTES = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Addresses of one IP version, as in the kernel's ksft_runner.sh."""
+
+    name: str
+    local: str
+    remote: str
+    gateway: str
+    prefix: int
+    mtu: int
+    mapped: bool = False
+    """IPv4 on the wire, IPv6 sockets."""
+
+    @property
+    def wire_local(self) -> bytes:
+        return ip_address(self.local).packed
+
+    @property
+    def wire_remote(self) -> bytes:
+        return ip_address(self.remote).packed
+
+    def socket_address(self, address: str) -> bytes:
+        """As a socket of this family takes it."""
+        return ip_address(f"::ffff:{address}" if self.mapped else address).packed
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("ipv4", "192.168.0.1", "192.0.2.1", "192.168.0.1", 16, 1500),
+        Family("ipv6", "fd3d:0a0b:17d6::1", "fd3d:fa7b:d17d::1", "fd3d:0a0b:17d6:8888::1", 48, 1520),
+        Family("ipv4-mapped-ipv6", "192.168.0.1", "192.0.2.1", "192.168.0.1", 16, 1500, mapped=True),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A packet that left the kernel, and when (CLOCK_MONOTONIC)."""
+
+    t_ns: int
+    data: bytes
+
+
+class Tun:
+    """tun0 in the namespace of the caller. Packets are captured whenever somebody waits here."""
+
+    def __init__(self, family: Family) -> None:
+        self._fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+        fcntl.ioctl(self._fd, TUNSETIFF, struct.pack("16sH22x", b"tun0", IFF_TUN | IFF_NO_PI | IFF_VNET_HDR))
+        fcntl.ioctl(self._fd, TUNSETOFFLOAD, OFFLOADS)
+        self._captured: deque[Captured] = deque()
+        self._gso = GSO_TCPV6 if family.mtu > 1500 else GSO_TCPV4
+        _configure(family)
+
+    def send(self, packet: bytes, gso_bytes: int = 0) -> None:
+        """Into the kernel; with `gso_bytes`, as one that the card has put together from segments of that size."""
+        kind = self._gso if gso_bytes else 0
+        os.write(self._fd, HEADER.pack(0, kind, 0, gso_bytes, 0, 0) + packet)
+
+    def wait_until(self, t_ns: int) -> None:
+        """Captures until that time."""
+        while (left_ns := t_ns - time.monotonic_ns()) > 0:
+            self._capture(left_ns)
+        self._capture(0)
+
+    def receive(self, deadline_ns: int) -> Captured | None:
+        """The next packet that left the kernel; None when there is none by then."""
+        self._capture(0)
+        while not self._captured and (left_ns := deadline_ns - time.monotonic_ns()) > 0:
+            self._capture(left_ns)
+        return self._captured.popleft() if self._captured else None
+
+    def _capture(self, at_most_ns: int) -> None:
+        ready, _, _ = select.select([self._fd], [], [], at_most_ns / 1e9)
+        while ready:
+            try:
+                data = os.read(self._fd, MOST_BYTES)
+            except BlockingIOError:
+                return
+            self._captured.append(Captured(time.monotonic_ns(), data[HEADER.size :]))
+
+
+def _configure(family: Family) -> None:
+    """Addresses and the route to the peer. No duplicate address detection, no router solicitation: nobody would answer."""
+    version = "-6" if ":" in family.local else "-4"
+    for name in ("accept_dad", "router_solicitations"):
+        with open(f"/proc/sys/net/ipv6/conf/tun0/{name}", "w") as file:  # noqa: PTH123
+            file.write("0")
+    for words in (
+        f"link set lo up mtu {65536}",
+        f"link set tun0 up mtu {family.mtu}",
+        f"{version} address add {family.local}/{family.prefix} dev tun0",
+        f"{version} route add {family.remote} dev tun0" + ("" if version == "-4" else f" via {family.gateway}"),
+    ):
+        subprocess.run(["ip", *words.split()], check=True)
