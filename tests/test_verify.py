@@ -12,7 +12,7 @@ import pytest
 import synthetic
 
 from dc_gym import cli
-from dc_gym.digest import Tables
+from dc_gym.digest import DIGEST_VERSION, Tables
 from dc_gym.results import Result
 
 
@@ -144,9 +144,9 @@ def test_damaged_manifests_are_not_run_again(a: Result, capsys: pytest.CaptureFi
 
 def test_digests_of_two_versions(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
     b = other(a)
-    edit(b, digest_version=2)
+    edit(b, digest_version=DIGEST_VERSION + 1)
     code, _, err = said(capsys, a.path, "--against", b.path)
-    assert code == 2 and "digest of version 1" in err
+    assert code == 2 and f"digest of version {DIGEST_VERSION}" in err
 
 
 def test_nothing_to_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
