@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import subprocess
 import sys
 import types
@@ -183,7 +184,7 @@ def test_commands_are_all_listed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     text = capsys.readouterr().out
-    assert all(f"\n    {command} " in text for command in COMMANDS)
+    assert all(re.search(rf"\n    {command}\s", text) for command in COMMANDS)
     with pytest.raises(SystemExit):
         cli.main(["--version"])
     assert capsys.readouterr().out == f"dcgym {__version__}\n"
