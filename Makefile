@@ -10,8 +10,8 @@ BIN := dc_gym/bin
 CC := cc
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
 
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon tgen linkprobe)
-C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] dc_gym/bench/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon tgen linkprobe vm-init)
+C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
 .PHONY: setup demo test test-all lint format programs packages kernel clean
 
@@ -72,6 +72,10 @@ $(BIN)/tgen: $(TGEN) $(wildcard traffic/*.h) monitors/state_matrix.h | $(BIN)
 
 $(BIN)/linkprobe: dc_gym/bench/linkprobe.c monitors/nl.c monitors/qdisc.c $(wildcard monitors/*.h) | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -o $@ dc_gym/bench/linkprobe.c monitors/nl.c monitors/qdisc.c
+	chmod 755 $@
+
+$(BIN)/vm-init: dc_gym/host/vm_init.c | $(BIN)
+	$(CC) $(CFLAGS) -static -o $@ $<
 	chmod 755 $@
 
 clean:

@@ -100,6 +100,7 @@ def _parser() -> ArgumentParser:
         _add_bench,
         _add_doctor,
         _add_kernel,
+        _add_vm,
         _add_clean,
     ):
         add(commands)
@@ -261,6 +262,18 @@ def _add_kernel(commands: Any) -> None:
     )
 
 
+def _add_vm(commands: Any) -> None:
+    summary = "run a dcgym command as root in a VM with the distribution's kernel, for the host ground"
+    example = "dcgym vm -- run examples/dumbbell.toml --ground host --out results/host"
+    parser = _add(commands, "vm", summary, example, _delegate("dc_gym.host.vm"))
+    parser.add_argument(
+        "--memory", dest="memory_bytes", type=_size, default=2 << 30, metavar="SIZE", help="of the VM (default: 2GiB)"
+    )
+    parser.add_argument("--cpus", type=_jobs, default=2, metavar="N", help="of the VM (default: %(default)s)")
+    _add_quiet(parser)
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="after --: what would follow dcgym")
+
+
 def _add_clean(commands: Any) -> None:
     summary = "remove what runs that were killed left, and with --cache what was downloaded and built"
     parser = _add(commands, "clean", summary, "dcgym clean results", _delegate("dc_gym.clean", progress=False))
@@ -411,6 +424,15 @@ def _controllers(text: str) -> list[str]:
         what = f"{unknown[0]!r} is unknown" if unknown else f"{text!r} names one twice"
         raise argparse.ArgumentTypeError(f"{what}; choose from: {', '.join(controllers.names())}")
     return names
+
+
+def _size(text: str) -> int:
+    from dc_gym.units import parse_size_bytes
+
+    try:
+        return parse_size_bytes(text)
+    except TestbedError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _jobs(text: str) -> int:
