@@ -152,6 +152,7 @@ def _add_run(commands: Any) -> None:
     parser = _add(commands, "run", "run one experiment and write a result folder", example, _run)
     _add_spec(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="short for --set seed=N")
+    parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=...")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the result folder (default: results/NAME-CONTROLLER-sSEED)")
     parser.add_argument("--force", action="store_true", help="replace the result that is in DIR, once the new one is whole")
     parser.add_argument("--no-plot", action="store_true", help="do not draw plot.png")
@@ -303,7 +304,8 @@ def _run(args: Namespace) -> int:
     from dc_gym.progress import choose
     from dc_gym.spec import load
 
-    spec = load(args.spec, args.overrides, args.seed)
+    overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
+    spec = load(args.spec, overrides, args.seed)
     out = args.out or _default_out(spec)
     runner = importlib.import_module("dc_gym.runner")
     with choose(args.quiet) as progress:

@@ -48,8 +48,6 @@ class Plan:
     duration_ns: int
     interval_ns: int
     tcp_interval_ns: int
-    ground: str
-    """Which one this is: "lab" or "host"."""
     programs: str
     ovs_root: str
     ovs_libraries: str
@@ -74,11 +72,20 @@ class Site(Protocol):
     matrix: str
     """The file or device that holds the state matrix."""
 
-    def agree_t0(self, plan: Plan) -> int:
-        """When traffic starts; programs are told next."""
+    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+        """The network, not yet entered."""
+
+    def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
+        """When traffic starts; the network stands, and programs are told next."""
 
     def arm(self, t0_ns: int) -> None:
         """The last call before traffic; an error if t0 is past."""
+
+    def settle(self, fabric: Fabric) -> None:
+        """Returns when the counters of all ports stand still, or will not."""
+
+    def findings(self) -> dict[str, Any]:
+        """What else the run should know: `calibration` and `fidelity` for the manifest, `unfit` with reasons."""
 
 
 class LabSite:
@@ -86,7 +93,10 @@ class LabSite:
 
     matrix = LAB_DEVICE
 
-    def agree_t0(self, plan: Plan) -> int:
+    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+        return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
+
+    def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
         return plan.t0_ns
 
     def arm(self, t0_ns: int) -> None:
@@ -97,28 +107,33 @@ class LabSite:
             except OSError as error:
                 raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({error.strerror}); raise lab.t0") from error
 
+    def settle(self, fabric: Fabric) -> None:
+        """Nothing moves: computing takes no time."""
 
-def main(argv: Sequence[str] = sys.argv) -> int:
+    def findings(self) -> dict[str, Any]:
+        return {}
+
+
+def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
     try:
-        run(Path(argv[1]) / ".lab")
+        run(Path(argv[1]) / ".lab", site or LabSite())
     except TestbedError as error:
         print(f"ground: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
 
 
-def run(folder: Path) -> None:
+def run(folder: Path, site: Site) -> None:
     plan = Plan.read(folder / "plan.json")
-    site: Site = LabSite()
     programs = Programs(Path(plan.ovs_root), plan.ovs_libraries)
     os.environ.update(programs.environment())
     with ExitStack() as stack:
         _phase("switches")
         ovs = stack.enter_context(OpenVSwitch(programs))
         _phase("fabric")
-        fabric = stack.enter_context(Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls))
+        fabric = stack.enter_context(site.fabric(plan, ovs))
         _phase("programs")
-        t0_ns = site.agree_t0(plan)
+        t0_ns = site.agree_t0(plan, fabric)
         fabric.impair(plan.seed, t0_ns)
         qmon = stack.enter_context(Program(_qmon(plan, folder, site.matrix, t0_ns), QMON_PRIORITY))
         tgen = stack.enter_context(Program(_tgen(plan, folder, site.matrix, t0_ns), TGEN_PRIORITY))
@@ -133,10 +148,12 @@ def run(folder: Path) -> None:
         tgen.tell("go\n")
         tgen.expect_end()
         qmon.expect_end()
+        site.settle(fabric)
         after = count(fabric)
         _phase("counting")
         ovs.thaw()
-        counts = {"t0_ns": t0_ns, "read_back": fabric.read_back(), "before": before, "after": after, "losses": fabric.losses()}
+        counts = {"t0_ns": t0_ns, "read_back": fabric.read_back(), "before": before, "after": after}
+        counts |= {"losses": fabric.losses(), **site.findings()}
         (folder / "ground.json").write_text(json.dumps(counts))
 
 

@@ -39,6 +39,10 @@ class Ground(Protocol):
 
 def of(spec: Spec) -> Ground:
     """The ground that the spec asks for."""
+    if spec.ground == "host":
+        from dc_gym.host.ground import HostGround
+
+        return HostGround(spec)
     from dc_gym.lab_ground import LabGround
 
     return LabGround(spec)

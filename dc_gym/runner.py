@@ -154,7 +154,6 @@ def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Pat
         duration_ns=spec.time.duration_ns,
         interval_ns=spec.monitor.interval_ns,
         tcp_interval_ns=spec.monitor.tcp_interval_ns,
-        ground=spec.ground,
         programs=str(PROGRAMS),
         ovs_root=str(ovs.folder),
         ovs_libraries=":".join(map(str, ovs.library_dirs)),

@@ -31,6 +31,7 @@ from dc_gym.traffic.workloads import WorkloadParams
 __all__ = [
     "SPEC_VERSION",
     "ControllerSpec",
+    "HostSpec",
     "LabSpec",
     "LinkSpec",
     "MetricsSpec",
@@ -50,6 +51,9 @@ __all__ = [
 SPEC_VERSION = 1
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LARGEST_SEED = 2**63 - 1
+CLOCKS = {"lab": "virtual", "host": "real"}
+"""The grounds, and each one's clock."""
+LINKS = ("auto", "cable", "netem", "tbf")
 OVERRIDE = "--set"  # where a value comes from that no file gave
 US, MS, S = 10**3, 10**6, 10**9
 MIB = 2**20
@@ -309,14 +313,25 @@ class LabSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostSpec:
+    """`[host]`: the host ground."""
+
+    links: str = _key(_TEXT, "auto", names=lambda: LINKS)
+    lead_ns: int = _key(_TIME, 5 * S, name="lead", low=1 * S, high=600 * S)
+
+    def __post_init__(self) -> None:
+        _check(self, "host.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """One experiment: topology x workload x controller x ground and clock x seed."""
 
     spec_version: int = _key(_COUNT, SPEC_VERSION)
     name: str = _key(_TEXT, "experiment")
     seed: int = _key(_COUNT, 1, low=0, high=LARGEST_SEED)
-    ground: str = _key(_TEXT, "lab", names=lambda: ("lab",))
-    clock: str = _key(_TEXT, "virtual", names=lambda: ("virtual",))
+    ground: str = _key(_TEXT, "lab", names=lambda: CLOCKS)
+    clock: str = _key(_TEXT, names=lambda: CLOCKS.values())
     topology: TopologySpec
     controller: ControllerSpec
     workload: WorkloadSpec
@@ -324,13 +339,14 @@ class Spec:
     monitor: MonitorSpec = field(default_factory=MonitorSpec)
     metrics: MetricsSpec = field(default_factory=MetricsSpec)
     lab: LabSpec = field(default_factory=LabSpec)
+    host: HostSpec = field(default_factory=HostSpec)
 
     def __post_init__(self) -> None:
-        if self.ground == "host":
-            raise _KeyFault("ground", self.ground, 'is not built yet; give "lab"')
-        if self.clock == "real":
-            raise _KeyFault("clock", self.clock, 'is not built yet; give "virtual"')
+        if _missing(self, "clock"):
+            object.__setattr__(self, "clock", CLOCKS.get(self.ground))
         _check(self, "")
+        if self.clock != CLOCKS[self.ground]:
+            raise _KeyFault("clock", self.clock, f'is not that of ground "{self.ground}"; give "{CLOCKS[self.ground]}"')
         _check_version(self.spec_version)
         if self.workload.start_ns >= self.time.duration_ns:
             raise _KeyFault("workload.start", self.workload.start_ns, "is not before time.duration; no flow would start")
@@ -382,6 +398,7 @@ _SECTIONS: dict[str, type] = {
     "monitor": MonitorSpec,
     "metrics": MetricsSpec,
     "lab": LabSpec,
+    "host": HostSpec,
 }
 
 

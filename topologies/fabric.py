@@ -25,7 +25,7 @@ from mininet.topo import Topo
 
 from dc_gym.errors import FabricError
 from dc_gym.topologies import cables, tc
-from dc_gym.topologies.graph import NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic
+from dc_gym.topologies.graph import NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
 from dc_gym.topologies.ovs import OpenVSwitch
 from dc_gym.topologies.rtnl import (
     IFADDRMSG,
@@ -184,6 +184,8 @@ class FabricLink(Link):  # type: ignore[misc]
 class Fabric:
     """The network of a graph while the context is open; `net` is Mininet's view of it."""
 
+    SYSCTLS: Mapping[str, str] = GROUND_SYSCTLS
+
     def __init__(
         self,
         graph: Graph,
@@ -206,6 +208,7 @@ class Fabric:
         self._stack = ExitStack()
         self._root = self._stack.enter_context(NetlinkSocket())
         self._sockets: dict[str, NetlinkSocket] = {}
+        self._softnet_drops = _softnet_drops()
         self.net: Mininet | None = None
 
     def __enter__(self) -> Self:
@@ -225,28 +228,41 @@ class Fabric:
 
     def devices(self) -> dict[str, cables.Device]:
         """Every cable end of the network, as the kernel has it now."""
-        found = cables.devices(self._root)
+        found = self.devices_in(self._root)
         for sock in self._sockets.values():
-            found.update(cables.devices(sock))
+            found.update(self.devices_in(sock))
         return found
+
+    def devices_in(self, sock: NetlinkSocket) -> dict[str, cables.Device]:
+        """Every cable end in the socket's namespace."""
+        return cables.devices(sock)
 
     def verify(self) -> None:
         """FabricError unless every cable and every queue is what the graph asks for."""
         ends = self.devices()
-        for cable in self.graph.cables:
-            cables.check_cable(cable, ends)
+        self._check_cables(ends)
         by_node: dict[str, dict[int, tuple[str, Any]]] = {}
         for port in self.graph.ports():
             node = port.node if port.node in self._sockets else ""
             by_node.setdefault(node, {})[ends[port.ifname].ifindex] = (port.ifname, port.queue)
         for node, queues in by_node.items():
-            tc.check_queues(self.socket_of(node), queues)
+            self._check_queues(self.socket_of(node), queues)
+
+    def _check_cables(self, ends: dict[str, cables.Device]) -> None:
+        for cable in self.graph.cables:
+            cables.check_cable(cable, ends)
+
+    def _check_queues(self, sock: NetlinkSocket, queues: dict[int, tuple[str, Any]]) -> None:
+        tc.check_queues(sock, queues)
+
+    def _queue_settings(self, sock: NetlinkSocket) -> dict[int, tc.QueueSettings]:
+        return tc.queue_settings(sock)
 
     def read_back(self) -> dict[str, dict[str, int | str]]:
         """What the kernel says of every port, by name: its cable's rate and delay, its queue's kind, limit and thresholds."""
         ends, queues = self.devices(), dict[str, dict[int, tc.QueueSettings]]()
         for node in ("", *self._sockets):
-            queues[node] = tc.queue_settings(self.socket_of(node))
+            queues[node] = self._queue_settings(self.socket_of(node))
         found: dict[str, dict[str, int | str]] = {}
         for port in self.graph.ports():
             device = ends[port.ifname]
@@ -268,12 +284,12 @@ class Fabric:
             cables.check_impairment(cable, ends)
 
     def losses(self) -> dict[str, int]:
-        """Packets lost outside the queues since boot, by the name of the counter that says so; empty in a fit run.
+        """Packets lost outside the queues since the fabric began, by the name of the counter that says so; empty in a fit run.
 
         SNMP counters are summed over the hosts.
         """
         found = {
-            "softnet": sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines()),
+            "softnet": _softnet_drops() - self._softnet_drops,
             "cable": sum(device.lost_packets for device in self.devices().values()),
             "datapath": self._ovs.misses()[1],
         }
@@ -285,14 +301,14 @@ class Fabric:
         return {name: count for name, count in found.items() if count}
 
     def _build(self) -> None:
-        _write_sysctls(GROUND_SYSCTLS)
+        write_sysctls(self.SYSCTLS)
         self._make_namespaces()
         self._make_cables()
         self._configure_hosts()
         self.net = self._make_mininet()
         self._configure_switch_ports()  # after Open vSwitch, which removes the qdisc of each port that it adopts
         for sock in (self._root, *self._sockets.values()):
-            cables.settle(sock, [device.ifindex for device in cables.devices(sock).values()])
+            cables.settle(sock, [device.ifindex for device in self.devices_in(sock).values()])
         for switch in self.graph.switches:
             self._ovs.add_flows(switch.name, self._rules[switch.name])
         self.verify()
@@ -323,9 +339,9 @@ class Fabric:
     def _configure_hosts(self) -> None:
         for host in self.graph.hosts:
             with entered(netns_path(host.name)):
-                _write_sysctls(self._sysctls)
+                write_sysctls(self._sysctls)
             sock = self._sockets[host.name]
-            devices = cables.devices(sock)
+            devices = self.devices_in(sock)
             sock.batch([cables.set_up(LOOPBACK, "lo")])
             for plane, port in enumerate(self.graph.ports_of(host.name)):
                 ifindex = devices[port.ifname].ifindex
@@ -333,7 +349,7 @@ class Fabric:
                 sock.batch(
                     [
                         _add_address(ifindex, host.name, host.nics[plane]),
-                        tc.set_queue(ifindex, port.queue, port.ifname),
+                        *self._queue(ifindex, port),
                         cables.set_up(ifindex, port.ifname),
                         *(_add_neighbour(ifindex, other) for other in others),
                     ]
@@ -346,12 +362,16 @@ class Fabric:
         return [self.graph.host(name) for name in self._peers.get(host.name, ())]
 
     def _configure_switch_ports(self) -> None:
-        ends = cables.devices(self._root)
+        ends = self.devices_in(self._root)
         requests = []
         for port in self.graph.switch_ports():
             ifindex = ends[port.ifname].ifindex
-            requests += [tc.set_queue(ifindex, port.queue, port.ifname), cables.set_up(ifindex, port.ifname)]
+            requests += [*self._queue(ifindex, port), cables.set_up(ifindex, port.ifname)]
         self._root.batch(requests)
+
+    def _queue(self, ifindex: int, port: Port) -> list[Request]:
+        """What makes a port's queue."""
+        return [tc.set_queue(ifindex, port.queue, port.ifname)]
 
     def _make_mininet(self) -> Mininet:
         FabricSwitch.ovs = self._ovs
@@ -384,12 +404,19 @@ def _add_neighbour(ifindex: int, other: Nic) -> Request:
     return Request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, body, f"add neighbour {other.address} at {other.mac}")
 
 
-def _write_sysctls(values: dict[str, str]) -> None:
+def write_sysctls(values: Mapping[str, str]) -> None:
     for name, value in values.items():
+        if name.startswith("net/ipv6/") and not Path("/proc/sys/net/ipv6").exists():
+            continue  # a kernel without IPv6 has it off
         try:
             Path("/proc/sys", name).write_text(value)
         except OSError as error:
             raise FabricError(f"set {name.replace('/', '.')} to '{value}': {error.strerror}") from error
+
+
+def _softnet_drops() -> int:
+    """Packets that the kernel's input queues refused since boot, on all CPUs."""
+    return sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())
 
 
 def _counters(path: str) -> dict[str, int]:

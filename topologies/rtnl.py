@@ -209,6 +209,12 @@ def _setns(fd: int, name: str) -> None:
         raise FabricError(f"enter network namespace {name}: {os.strerror(ctypes.get_errno())}")
 
 
+def new_namespace() -> None:
+    """The calling thread moves into a network namespace of its own; needs CAP_SYS_ADMIN."""
+    if _libc.unshare(CLONE_NEWNET):
+        raise FabricError(f"create a network namespace: {os.strerror(ctypes.get_errno())}")
+
+
 def add_namespaces(paths: Sequence[str]) -> None:
     """Creates a network namespace behind each path (as `ip netns add` does); needs CAP_SYS_ADMIN."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)

@@ -55,22 +55,22 @@ class RedSettings:
     flags: int
 
 
-def set_queue(ifindex: int, queue: Queue, name: str) -> Request:
-    """Makes `queue` the root qdisc of the device, in place of any other."""
+def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, handle: int = HANDLE) -> Request:
+    """Makes `queue` the root qdisc of the device (or that of the class `parent`), in place of any other."""
     kind, options = _options(queue)
-    body = TCMSG.pack(0, ifindex, HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, kind) + options
+    body = TCMSG.pack(0, ifindex, handle, parent, 0) + attr_text(TCA_KIND, kind) + options
     return Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue {kind} of {queue.limit_bytes} bytes")
 
 
-def check_queues(sock: NetlinkSocket, queues: dict[int, tuple[str, Queue]]) -> None:
+def check_queues(sock: NetlinkSocket, queues: dict[int, tuple[str, Queue]], parent: int = TC_H_ROOT) -> None:
     """Reads all qdiscs of the socket's namespace back; FabricError where one is not what was asked for.
 
-    `queues`: by ifindex the port's name and queue.
+    `queues`: by ifindex the port's name and queue, which is the root or that of the class `parent`.
     """
     found: dict[int, bytes] = {}
     for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
-        _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
-        if parent == TC_H_ROOT:
+        _family, ifindex, _handle, its_parent, _info = TCMSG.unpack_from(payload)
+        if its_parent == parent:
             found[ifindex] = payload[TCMSG.size :]
     for ifindex, (name, queue) in queues.items():
         if ifindex not in found:
@@ -88,12 +88,12 @@ class QueueSettings:
     """Where RED begins to mark; None: it is no RED."""
 
 
-def queue_settings(sock: NetlinkSocket) -> dict[int, QueueSettings]:
-    """The root qdisc of every device in the socket's namespace, by ifindex."""
+def queue_settings(sock: NetlinkSocket, parent: int = TC_H_ROOT) -> dict[int, QueueSettings]:
+    """The root qdisc (or that of the class `parent`) of every device in the socket's namespace, by ifindex."""
     found = {}
     for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
-        _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
-        if parent == TC_H_ROOT:
+        _family, ifindex, _handle, its_parent, _info = TCMSG.unpack_from(payload)
+        if its_parent == parent:
             found[ifindex] = _settings(attributes(payload[TCMSG.size :]))
     return found
 

@@ -21,7 +21,14 @@ from dc_gym.kernel.apt import Apt, run
 from dc_gym.kernel.cache import cache_dir, check_room, locked, make_folder, partial, publish
 from dc_gym.progress import Progress
 
-BOOT_MODULES = ("crc32c_generic", "virtio_pci", "9pnet_virtio", "9p", "overlay", "virtio_console")  # libcrc32c asks the crypto API for crc32c
+BOOT_MODULES = (
+    "crc32c_generic",
+    "virtio_pci",
+    "9pnet_virtio",
+    "9p",
+    "overlay",
+    "virtio_console",
+)  # libcrc32c asks the crypto API for crc32c
 REMEDY = "dcgym vm takes Debian's kernel packages; use a machine with Debian's archive among its apt sources"
 NEED_BYTES = 900_000_000
 

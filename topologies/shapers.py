@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stock qdiscs that stand in for a cable, as netlink requests, and read back: tbf, netem, and a redirection between devices.
+
+Rates are given in bytes a second where the kernel takes bytes, times in ns; nothing is rounded to the ticks of tc(8).
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from dc_gym.errors import FabricError
+from dc_gym.topologies import tc
+from dc_gym.topologies.graph import Queue
+from dc_gym.topologies.rtnl import (
+    NLM_F_CREATE,
+    NLM_F_EXCL,
+    NLM_F_REPLACE,
+    RTM_GETQDISC,
+    RTM_NEWQDISC,
+    TCMSG,
+    NetlinkSocket,
+    Request,
+    attr_text,
+    attr_u64,
+    attribute,
+    attributes,
+    nested,
+)
+from dc_gym.topologies.tc import TC_H_ROOT, TCA_KIND, TCA_OPTIONS
+
+RTM_NEWTFILTER = 44
+TBF_HANDLE, QUEUE_HANDLE, TBF_CLASS = 0x1 << 16, 0x2 << 16, 0x1 << 16 | 1
+INGRESS_PARENT, INGRESS_HANDLE = 0xFFFFFFF1, 0xFFFF0000
+ALL_PROTOCOLS = socket.htons(3)  # ETH_P_ALL
+TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
+TBF_PARMS = struct.Struct("=BBHhHI12sIII")  # rate (its last field is bytes/s), peak rate, limit, buffer, mtu
+LINK_ETHERNET = 1
+TCA_NETEM_RATE, TCA_NETEM_RATE64, TCA_NETEM_LATENCY64 = 6, 8, 10
+NETEM_PARMS, NETEM_RATE = struct.Struct("=6I"), struct.Struct("=IiIi")
+NETEM_LIMIT = 10**6  # frames on the way: never the limit
+TCA_MATCHALL_ACT, TCA_ACT_KIND, TCA_ACT_OPTIONS, TCA_MIRRED_PARMS = 2, 1, 2, 2
+MIRRED = struct.Struct("=IIiiiiI")
+TC_ACT_STOLEN, EGRESS_REDIRECT = 4, 1
+LARGEST_U32 = 2**32 - 1
+
+
+def set_limited_queue(ifindex: int, queue: Queue, rate_bps: int, burst_bytes: int, name: str) -> list[Request]:
+    """A tbf as the device's root, and the queue inside of it."""
+    rate = rate_bps // 8
+    parms = TBF_PARMS.pack(0, LINK_ETHERNET, 0, 0, 0, min(rate, LARGEST_U32), bytes(12), 0, 0, 0)
+    options = nested(
+        TCA_OPTIONS,
+        attribute(TCA_TBF_PARMS, parms),
+        attr_u64(TCA_TBF_RATE64, rate),
+        attribute(TCA_TBF_BURST, struct.pack("=I", burst_bytes)),
+    )
+    body = TCMSG.pack(0, ifindex, TBF_HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "tbf") + options
+    tbf = Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: limit to {rate_bps} bit/s by tbf")
+    return [tbf, tc.set_queue(ifindex, queue, name, parent=TBF_CLASS, handle=QUEUE_HANDLE)]
+
+
+def set_netem(ifindex: int, rate_bps: int, delay_ns: int, name: str) -> Request:
+    """A netem as the device's root: serializes at the rate, then delays."""
+    rate = rate_bps // 8
+    options = attribute(
+        TCA_OPTIONS,
+        NETEM_PARMS.pack(0, NETEM_LIMIT, 0, 0, 0, 0)
+        + attr_u64(TCA_NETEM_LATENCY64, delay_ns)
+        + attr_u64(TCA_NETEM_RATE64, rate)
+        + attribute(TCA_NETEM_RATE, NETEM_RATE.pack(min(rate, LARGEST_U32), 0, 0, 0)),
+    )
+    body = TCMSG.pack(0, ifindex, TBF_HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "netem") + options
+    what = f"{name}: delay by {delay_ns} ns at {rate_bps} bit/s by netem"
+    return Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, what)
+
+
+def redirect(ifindex: int, to_ifindex: int, name: str) -> list[Request]:
+    """Whatever comes in at the device goes out at the other."""
+    body = TCMSG.pack(0, ifindex, INGRESS_HANDLE, INGRESS_PARENT, 0) + attr_text(TCA_KIND, "ingress")
+    ingress = Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, body, f"{name}: add an ingress")
+    parms = MIRRED.pack(0, 0, TC_ACT_STOLEN, 0, 0, EGRESS_REDIRECT, to_ifindex)
+    action = nested(1, attr_text(TCA_ACT_KIND, "mirred"), nested(TCA_ACT_OPTIONS, attribute(TCA_MIRRED_PARMS, parms)))
+    return [ingress, match_all(ifindex, name, nested(TCA_MATCHALL_ACT, action))]
+
+
+def match_all(ifindex: int, name: str, *options: bytes, priority: int = 1) -> Request:
+    """A filter on what comes in at the device, which must have an ingress."""
+    body = TCMSG.pack(0, ifindex, 0, INGRESS_HANDLE, priority << 16 | ALL_PROTOCOLS) + attr_text(TCA_KIND, "matchall")
+    body += nested(TCA_OPTIONS, *options)
+    return Request(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, body, f"{name}: redirect what comes in (matchall, mirred)")
+
+
+def check_rates(sock: NetlinkSocket, rates_bps: dict[int, tuple[str, int]]) -> None:
+    """FabricError unless each device's root is a tbf of its rate. By ifindex: the port's name and its rate."""
+    found = {}
+    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+        _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
+        if parent == TC_H_ROOT:
+            found[ifindex] = attributes(payload[TCMSG.size :])
+    for ifindex, (name, asked) in rates_bps.items():
+        root = found.get(ifindex, {})
+        read = _tbf_rate_bps(root) if root.get(TCA_KIND, b"").rstrip(b"\0") == b"tbf" else 0
+        if read != asked // 8 * 8:
+            raise FabricError(f"{name}: asked for {asked} bit/s, read back {read}")
+
+
+def _tbf_rate_bps(root: dict[int, bytes]) -> int:
+    options = attributes(root[TCA_OPTIONS])
+    if TCA_TBF_RATE64 in options:
+        return 8 * int.from_bytes(options[TCA_TBF_RATE64], "little")
+    return 8 * int(TBF_PARMS.unpack_from(options[TCA_TBF_PARMS])[5])
