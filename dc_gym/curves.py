@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Curve", "Point", "curves", "find_results", "main"]
 
 DEPTH = 3
-WIDE = 15  # values of a key that differ by more than this factor get a logarithmic axis
+WIDE = 15  # values that differ by more than this factor get a logarithmic axis
 SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "_bps": ((1e-9, "Gbit/s"), (1e-6, "Mbit/s"), (1e-3, "kbit/s"), (1, "bit/s")),
     "_bytes": ((1e-6, "MB"), (1e-3, "kB"), (1, "B")),
@@ -117,18 +117,30 @@ def _panel(ax: Axes, metric: str, lines: Sequence[Curve], x_key: str) -> None:
     y_scale, y_unit = _scale(_suffix(metric), [point.mean for line in lines for point in line.points])
     for number, line in enumerate(lines):
         at = [places[point.x] if places else float(point.x) * x_scale for point in line.points]
-        means = np.array([point.mean for point in line.points]) * y_scale
+        heights = np.array([point.mean for point in line.points]) * y_scale
         halves = np.array([point.half_width or 0.0 for point in line.points]) * y_scale
         known = controllers.find(line.name)
         color = known.color if known else plots.FLOW_COLORS[number % len(plots.FLOW_COLORS)]
         label, marker = (known.label, known.marker) if known else (line.name, "o")
-        ax.errorbar(at, means, yerr=halves if halves.any() else None, color=color, marker=marker, ms=4, capsize=2, label=label)
+        ax.errorbar(at, heights, yerr=halves if halves.any() else None, color=color, marker=marker, ms=4, capsize=2, label=label)
     if not numeric:
         ax.set_xticks(list(places.values()), [str(x) for x in places])
-    elif min(numbers) > 0 and max(numbers) / min(numbers) > WIDE:
+    elif _wide(numbers):
+        ticks = sorted({x * x_scale for x in numbers})
         ax.set_xscale("log")
-    ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+        ax.set_xticks(ticks, [f"{tick:.4g}" for tick in ticks])
+        ax.minorticks_off()
+    means = [point.mean for line in lines for point in line.points]
+    if _wide(means):
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    elif min(means) >= 0:
+        ax.set_ylim(bottom=0)
     ax.set_ylabel(f"{metric.removesuffix(_suffix(metric)).replace('_', ' ')}{f' ({y_unit})' if y_unit else ''}")
+
+
+def _wide(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) / min(values) > WIDE
 
 
 def _written(result: Result, key: str) -> Any:
@@ -191,10 +203,10 @@ def _family(key: str, values: Sequence[float | str]) -> str:
 
 
 def _scale(family: str, values: Sequence[float]) -> tuple[float, str]:
-    """Factor and unit for values in base units: the largest unit in which the largest value is at least 1."""
-    top = max((abs(value) for value in values), default=0.0)
+    """Factor and unit for values in base units: the largest unit in which none but 0 is below 1."""
+    least = min((abs(value) for value in values if value), default=0.0)
     scales = SCALES.get(family, ((1.0, ""),))
-    return next(((factor, unit) for factor, unit in scales if top * factor >= 1), scales[-1])
+    return next(((factor, unit) for factor, unit in scales if least * factor >= 1), scales[-1])
 
 
 def _x_label(key: str, values: Sequence[float | str]) -> str:
