@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo    the main job, with its plot          make test      the tests
 # make setup   everything into ./.venv              make test-all  the long ones too
+# make docs    the documentation into build/docs    make lint, make format
 # All of them install what they need, may be run again at any time, and build the lab kernel once.
 
 VENV := .venv
@@ -13,7 +14,7 @@ CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon tgen linkprobe vm-init)
 C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
-.PHONY: setup demo test test-all lint format programs packages kernel clean
+.PHONY: setup demo test test-all lint format docs programs packages kernel clean
 
 setup: packages $(VENV)/.installed programs kernel
 
@@ -36,6 +37,10 @@ format: $(VENV)/.installed
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 	clang-format -i $(C_FILES)
+
+docs: $(VENV)/.installed
+	$(PYTHON) -m mkdocs build --strict --quiet
+	@echo build/docs/index.html
 
 packages:
 	@scripts/packages.sh
