@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Curve", "Point", "curves", "find_results", "main"]
 
 DEPTH = 3
+BY_DEFAULT = "controller.name"
 WIDE = 15  # values that differ by more than this factor get a logarithmic axis
 SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "_bps": ((1e-9, "Gbit/s"), (1e-6, "Mbit/s"), (1e-3, "kbit/s"), (1, "bit/s")),
@@ -58,7 +59,7 @@ def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Pat
     """Draws, prints the points as a table, and says where the figure is."""
     results = find_results(folder)
     panels = {metric: curves(results, x_key, metric, by_key) for metric in metrics}
-    path = draw(panels, x_key, out or folder / f"{'-'.join(metrics)}.png")
+    path = draw(panels, x_key, by_key, out or folder / f"{'-'.join(metrics)}.png")
     for metric, lines in panels.items():
         print(f"{metric} by {x_key}, a line for each {by_key}")
         for line in lines:
@@ -94,7 +95,7 @@ def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> l
     return [line for line in lines if line.points]
 
 
-def draw(panels: Mapping[str, Sequence[Curve]], x_key: str, path: Path) -> Path:
+def draw(panels: Mapping[str, Sequence[Curve]], x_key: str, by_key: str, path: Path) -> Path:
     """One panel a metric, one below the other."""
     with plots.style():
         figure = plots.new_figure(5.6, 0.6 + 2.5 * len(panels))
@@ -103,7 +104,8 @@ def draw(panels: Mapping[str, Sequence[Curve]], x_key: str, path: Path) -> Path:
             _panel(ax, metric, lines, x_key)
         axes[-1].set_xlabel(_x_label(x_key, [point.x for lines in panels.values() for line in lines for point in line.points]))
         if len(next(iter(panels.values()))) > 1:
-            axes[0].legend(loc="best", fontsize=8)
+            title = None if by_key == BY_DEFAULT else by_key
+            axes[0].legend(loc="best", fontsize=8, title=title, title_fontsize=8)
         plots.save(figure, path)
     return path
 
@@ -114,7 +116,8 @@ def _panel(ax: Axes, metric: str, lines: Sequence[Curve], x_key: str) -> None:
     numeric = len(numbers) == len(xs)
     places = {} if numeric else {x: float(place) for place, x in enumerate(dict.fromkeys(xs))}
     x_scale = _scale(_family(x_key, xs), numbers)[0]
-    y_scale, y_unit = _scale(_suffix(metric), [point.mean for line in lines for point in line.points])
+    means = [point.mean for line in lines for point in line.points]
+    y_scale, y_unit = _scale(_suffix(metric), [max(map(abs, means))])
     for number, line in enumerate(lines):
         at = [places[point.x] if places else float(point.x) * x_scale for point in line.points]
         heights = np.array([point.mean for point in line.points]) * y_scale
@@ -126,11 +129,10 @@ def _panel(ax: Axes, metric: str, lines: Sequence[Curve], x_key: str) -> None:
     if not numeric:
         ax.set_xticks(list(places.values()), [str(x) for x in places])
     elif _wide(numbers):
-        ticks = sorted({x * x_scale for x in numbers})
+        ticks = _apart(sorted({x * x_scale for x in numbers}))
         ax.set_xscale("log")
         ax.set_xticks(ticks, [f"{tick:.4g}" for tick in ticks])
         ax.minorticks_off()
-    means = [point.mean for line in lines for point in line.points]
     if _wide(means):
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -141,6 +143,15 @@ def _panel(ax: Axes, metric: str, lines: Sequence[Curve], x_key: str) -> None:
 
 def _wide(values: Sequence[float]) -> bool:
     return min(values) > 0 and max(values) / min(values) > WIDE
+
+
+def _apart(values: Sequence[float]) -> list[float]:
+    """Of rising values those that a logarithmic axis can name without overlap: a twelfth of its length from the last one."""
+    kept, gap = [values[0]], (values[-1] / values[0]) ** (1 / 12)
+    for value in values[1:]:
+        if value >= kept[-1] * gap:
+            kept.append(value)
+    return kept
 
 
 def _written(result: Result, key: str) -> Any:
