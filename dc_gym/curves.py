@@ -21,7 +21,7 @@ from dc_gym.results import PARTIAL, Result, load_result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Curve", "Point", "curves", "find_results", "main"]
+__all__ = ["Axis", "Curve", "Point", "curves", "find_results", "main"]
 
 DEPTH = 3
 BY_DEFAULT = "controller.name"
@@ -55,17 +55,39 @@ class Curve:
     points: tuple[Point, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The key that a figure goes by."""
+
+    key: str
+    family: str
+    """The ending of SCALES that its numbers have; '' where they are plain numbers or texts."""
+
+    def scale(self, values: Sequence[float | str]) -> tuple[float, str]:
+        """Factor and unit that suit these values."""
+        return _scale(self.family, [value for value in values if isinstance(value, float)])
+
+    def label(self, values: Sequence[float | str]) -> str:
+        unit = self.scale(values)[1]
+        return f"{self.key} ({unit})" if unit else self.key
+
+    def text(self, x: float | str) -> str:
+        factor, unit = self.scale([x])
+        return x if isinstance(x, str) else f"{x * factor:.4g} {unit}".rstrip()
+
+
 def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Path | None) -> int:
     """Draws, prints the points as a table, and says where the figure is."""
     results = find_results(folder)
     panels = {metric: curves(results, x_key, metric, by_key) for metric in metrics}
-    path = draw(panels, x_key, by_key, out or folder / f"{'-'.join(metrics)}.png")
+    axis = Axis(x_key, _family(results, x_key))
+    path = draw(panels, axis, by_key, out or folder / f"{'-'.join(metrics)}.png")
     for metric, lines in panels.items():
         print(f"{metric} by {x_key}, a line for each {by_key}")
         for line in lines:
             for point in line.points:
                 spread = f" +- {point.half_width:.3g}" if point.half_width is not None else ""
-                print(f"  {line.name:16} {_text(x_key, point.x):>12} {point.mean:12.6g}{spread}  (n = {point.results})")
+                print(f"  {line.name:16} {axis.text(point.x):>12} {point.mean:12.6g}{spread}  (n = {point.results})")
     print(path)
     return 0
 
@@ -95,14 +117,14 @@ def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> l
     return [line for line in lines if line.points]
 
 
-def draw(panels: Mapping[str, Sequence[Curve]], x_key: str, by_key: str, path: Path) -> Path:
+def draw(panels: Mapping[str, Sequence[Curve]], axis: Axis, by_key: str, path: Path) -> Path:
     """One panel a metric, one below the other."""
     with plots.style():
         figure = plots.new_figure(5.6, 0.6 + 2.5 * len(panels))
         axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0]
         for ax, (metric, lines) in zip(axes, panels.items(), strict=True):
-            _panel(ax, metric, lines, x_key)
-        axes[-1].set_xlabel(_x_label(x_key, [point.x for lines in panels.values() for line in lines for point in line.points]))
+            _panel(ax, metric, lines, axis)
+        axes[-1].set_xlabel(axis.label([point.x for lines in panels.values() for line in lines for point in line.points]))
         if len(next(iter(panels.values()))) > 1:
             title = None if by_key == BY_DEFAULT else by_key
             axes[0].legend(loc="best", fontsize=8, title=title, title_fontsize=8)
@@ -110,12 +132,12 @@ def draw(panels: Mapping[str, Sequence[Curve]], x_key: str, by_key: str, path: P
     return path
 
 
-def _panel(ax: Axes, metric: str, lines: Sequence[Curve], x_key: str) -> None:
+def _panel(ax: Axes, metric: str, lines: Sequence[Curve], axis: Axis) -> None:
     xs = [point.x for line in lines for point in line.points]
     numbers = [x for x in xs if isinstance(x, float)]
     numeric = len(numbers) == len(xs)
     places = {} if numeric else {x: float(place) for place, x in enumerate(dict.fromkeys(xs))}
-    x_scale = _scale(_family(x_key, xs), numbers)[0]
+    x_scale = axis.scale(xs)[0]
     means = [point.mean for line in lines for point in line.points]
     y_scale, y_unit = _scale(_suffix(metric), [max(map(abs, means))])
     for number, line in enumerate(lines):
@@ -154,16 +176,27 @@ def _apart(values: Sequence[float]) -> list[float]:
     return kept
 
 
+def _at(tree: Any, path: str) -> Any:
+    """What a dotted path leads to in dicts and lists, as in topology.links.0.delay; None where it leads nowhere."""
+    for part in path.split("."):
+        if isinstance(tree, Mapping):
+            tree = tree.get(part)
+        elif isinstance(tree, Sequence) and not isinstance(tree, str) and part.isdecimal() and int(part) < len(tree):
+            tree = tree[int(part)]
+        else:
+            return None
+    return tree
+
+
 def _written(result: Result, key: str) -> Any:
     """What the result's spec says of a key; '-' where it says nothing."""
-    value: Any = result.manifest.get("spec", {})
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    if value is None:
-        if key not in frozenset(spec.keys()):
-            raise UsageError(f"{key!r} is no key of a spec; take one of docs/spec.md, such as topology.buffer or seed")
-        return "-"
-    return value
+    value = _at(result.manifest.get("spec", {}), key)
+    if value is not None:
+        return value
+    names = spec.keys()
+    if not any(key == name or key.startswith(f"{name}.") for name in names):
+        raise UsageError(f"{key!r} is no key of a spec; take one of docs/spec.md, such as topology.buffer or seed")
+    return "-"
 
 
 def _key(result: Result, key: str) -> float | str:
@@ -171,22 +204,28 @@ def _key(result: Result, key: str) -> float | str:
     value = _written(result, key)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    for parse in (units.parse_rate_bps, units.parse_time_ns, units.parse_size_bytes):
+    parsed = _quantity(value)
+    return str(value) if parsed is None else parsed[0]
+
+
+def _quantity(value: Any) -> tuple[float, str] | None:
+    """Base units of a text such as "10ms", and the ending that names them in SCALES."""
+    for parse, ending in ((units.parse_rate_bps, "_bps"), (units.parse_time_ns, "_ns"), (units.parse_size_bytes, "_bytes")):
         try:
-            return float(parse(value))
+            return float(parse(value)), ending
         except SpecError:
             continue
-    return str(value)
+    return None
 
 
 def _metric(result: Result, metric: str) -> float | None:
-    known = result.summary
-    if metric not in known:
-        numbers = [name for name, value in known.items() if isinstance(value, int | float)]
+    """A number of the summary; of a list of them an element, as in flow_goodput_bps.0."""
+    if metric.partition(".")[0] not in result.summary:
+        numbers = [name for name, value in result.summary.items() if isinstance(value, int | float)]
         raise UsageError(f"{metric!r} is no metric of {result.path}; one of: {', '.join(numbers)}")
-    value = known[metric]
+    value = _at(result.summary, metric)
     if value is not None and not isinstance(value, int | float):
-        raise UsageError(f"{metric!r} of {result.path} is not one number; choose another metric")
+        raise UsageError(f"{metric!r} of {result.path} is not one number; name an element, such as {metric}.0, or another metric")
     return None if value is None else float(value)
 
 
@@ -203,14 +242,15 @@ def _point(x: float | str, values: Sequence[float]) -> Point:
     return Point(x, mean, t * float(np.std(values, ddof=1)) / count**0.5, count)
 
 
-def _suffix(name: str) -> str:
+def _suffix(metric: str) -> str:
     """The part of a metric's name that says its unit; '' without."""
-    return next((suffix for suffix in SCALES if name.endswith(suffix)), "")
+    return next((suffix for suffix in SCALES if metric.partition(".")[0].endswith(suffix)), "")
 
 
-def _family(key: str, values: Sequence[float | str]) -> str:
-    """The unit of a key's numbers, from what its spec field is called inside; '' where they are plain."""
-    return spec.unit_of(key) if all(isinstance(value, float) for value in values) else ""
+def _family(results: Iterable[Result], key: str) -> str:
+    """The unit of a key: that of its texts, or of the spec's field where it is written as a plain number."""
+    found = {(_quantity(value) or (0.0, spec.unit_of(key)))[1] for value in (_written(result, key) for result in results)}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _scale(family: str, values: Sequence[float]) -> tuple[float, str]:
@@ -218,15 +258,3 @@ def _scale(family: str, values: Sequence[float]) -> tuple[float, str]:
     least = min((abs(value) for value in values if value), default=0.0)
     scales = SCALES.get(family, ((1.0, ""),))
     return next(((factor, unit) for factor, unit in scales if least * factor >= 1), scales[-1])
-
-
-def _x_label(key: str, values: Sequence[float | str]) -> str:
-    unit = _scale(_family(key, values), [value for value in values if isinstance(value, float)])[1]
-    return f"{key} ({unit})" if unit else key
-
-
-def _text(key: str, x: float | str) -> str:
-    if isinstance(x, str):
-        return x
-    factor, unit = _scale(_family(key, [x]), [x])
-    return f"{x * factor:.4g} {unit}".rstrip()

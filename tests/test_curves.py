@@ -91,6 +91,19 @@ def test_what_is_refused(sweep: Path, words: list[str], reason: str, capsys: pyt
     assert reason in capsys.readouterr().err
 
 
+def test_parts_of_lists_can_be_named(sweep: Path) -> None:
+    for number, folder in enumerate(sorted(sweep.iterdir())):
+        spec = json.loads((folder / "manifest.json").read_text())["spec"]
+        spec["topology"]["links"] = [{"between": ["h1", "s1"], "delay": f"{number + 1}ms"}]
+        edit(folder / "manifest.json", spec=spec)
+        edit(folder / "summary.json", flow_goodput_bps=[1e6 * number, 5e6])
+    results = curves.find_results(sweep)
+    cubic, dctcp = curves.curves(results, "topology.links.0.delay", "flow_goodput_bps.0", "controller.name")
+    assert [(point.x, point.mean) for point in dctcp.points] == [((n + 1) * 1e6, n * 1e6) for n in range(4, 8)]
+    assert len(cubic.points) == 4
+    assert curves.curves(results, "topology.links.1.delay", "flow_goodput_bps.1", "seed")[0].points[0].x == "-"
+
+
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no result"):
         curves.find_results(tmp_path)
