@@ -153,14 +153,14 @@ def _panel(ax: Axes, metric: str, lines: Sequence[Curve], axis: Axis) -> None:
     elif _wide(numbers):
         ticks = _apart(sorted({x * x_scale for x in numbers}))
         ax.set_xscale("log")
-        ax.set_xticks(ticks, [f"{tick:.4g}" for tick in ticks])
+        ax.set_xticks(ticks, [f"{tick:.6g}" for tick in ticks])
         ax.minorticks_off()
     if _wide(means):
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     elif min(means) >= 0:
         ax.set_ylim(bottom=0)
-    ax.set_ylabel(f"{metric.removesuffix(_suffix(metric)).replace('_', ' ')}{f' ({y_unit})' if y_unit else ''}")
+    ax.set_ylabel(_title(metric) + (f" ({y_unit})" if y_unit else ""))
 
 
 def _wide(values: Sequence[float]) -> bool:
@@ -240,6 +240,12 @@ def _point(x: float | str, values: Sequence[float]) -> Point:
         return Point(x, mean, None, count)
     t = plots.T_975[min(count - 1, len(plots.T_975)) - 1]
     return Point(x, mean, t * float(np.std(values, ddof=1)) / count**0.5, count)
+
+
+def _title(metric: str) -> str:
+    """flow_goodput_bps.0 -> flow goodput 0."""
+    name, _, element = metric.partition(".")
+    return f"{name.removesuffix(_suffix(metric)).replace('_', ' ')} {element}".rstrip()
 
 
 def _suffix(metric: str) -> str:
