@@ -97,6 +97,7 @@ def _parser() -> ArgumentParser:
         _add_watch,
         _add_plot,
         _add_list,
+        _add_topology,
         _add_bench,
         _add_doctor,
         _add_kernel,
@@ -242,6 +243,14 @@ def _add_list(commands: Any) -> None:
     parser.add_argument("what", nargs="?", choices=("topologies", "workloads", "controllers"), help="only these (default: all)")
 
 
+def _add_topology(commands: Any) -> None:
+    summary = "show a network: links, round trips, bottlenecks, queues and marks in bytes, frames and BDPs"
+    example = "dcgym topology acc24 --set topology.scale=10 --png acc24.png"
+    parser = _add(commands, "topology", summary, example, _delegate("dc_gym.topology", progress=False))
+    _add_spec(parser, "TOML file, a result's manifest.json, or the name of a preset")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="draw it")
+
+
 def _add_bench(commands: Any) -> None:
     body = _delegate("dc_gym.bench", progress=False)
     parser = _add(commands, "bench", "run a benchmark and check its bar", "dcgym bench links --json links.json", body)
@@ -340,6 +349,9 @@ def _show_result(result: Result) -> None:
     ]
     for name, text in rows:
         print(f"{name:12} {text}")
+    if scale := result.manifest.get("scale"):
+        print(f"{'scale':12} {scale['factor']}; not scale-free:")
+        print("\n".join(f"{'':12} {line}" for line in scale["not_scale_free"]))
 
 
 def _scaled(value: float | None, factor: float, unit: str) -> str:

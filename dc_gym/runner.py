@@ -33,6 +33,8 @@ from dc_gym.results import Result
 from dc_gym.spec import MetricsSpec, MonitorSpec, Spec, TimeSpec
 from dc_gym.topologies.ecmp import Router, route
 from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.paths import base_rtt_ns
+from dc_gym.topologies.scale import not_scale_free
 from dc_gym.traffic import tgen_log
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
@@ -122,7 +124,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
             "conservation": account(experiment.graph, counts["before"], counts["after"], counts["losses"]),
             "calibration": calibration.rows(tables.ports, counts["read_back"]),
         }
-        manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts()
+        manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts() | _scale(experiment)
         manifest = results.write_result(partial, tables, manifest, summary, matrix)
         results.write_derived(partial, "port_metrics", found.ports)
         results.write_derived(partial, "flow_metrics", found.flows)
@@ -304,6 +306,14 @@ def _manifest(spec: Spec, parts: dict[str, str], t0_ns: int, clock: Clock, unfit
         "fit": not unfit,
         "unfit_reasons": unfit,
     } | ({"disturb": disturb} if disturb else {})
+
+
+def _scale(experiment: Experiment) -> dict[str, Any]:
+    """Of a network that is slowed down: the factor, and what does not follow it."""
+    factor = experiment.spec.topology.scale or 1
+    if factor == 1:
+        return {}
+    return {"scale": {"factor": factor, "not_scale_free": not_scale_free(factor, base_rtt_ns(experiment.graph))}}
 
 
 def _set_times(path: Path, clock: Clock) -> None:

@@ -421,6 +421,11 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
     """
     source = Path(path)
     data = _read(source)
+    data.setdefault("name", source.stem)
+    return _overridden(data, overrides, seed, str(source), source.absolute().parent)
+
+
+def _overridden(data: dict[str, Any], overrides: Iterable[str], seed: int | None, source: str, base: Path) -> Spec:
     origins: dict[str, str] = {}
     for text in overrides:
         key, value = _override(text)
@@ -429,8 +434,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
     if seed is not None:
         data["seed"] = seed
         origins["seed"] = "--seed"
-    data.setdefault("name", source.stem)
-    return _build(data, str(source), origins, source.absolute().parent)
+    return _build(data, source, origins, base)
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -454,6 +458,13 @@ def vary(
         _put(changed, key, value, origin)
         origins[key] = origin
     return _build(changed, source, origins, base)
+
+
+def of_preset(name: str, overrides: Iterable[str] = ()) -> Spec:
+    """A spec of nothing but a preset's network, for looking at it; the overrides are as in `load`."""
+    data: dict[str, Any] = {"name": name, "topology": {"preset": name}, "controller": {"name": "dctcp"}}
+    data |= {"workload": {"kind": "many_to_one"}, "time": {"duration": "1s"}}
+    return _overridden(data, overrides, None, name, Path.cwd())
 
 
 def from_dict(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:

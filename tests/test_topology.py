@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym topology`: what it says of a network, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dc_gym import cli
+from dc_gym.topologies.presets import PRESETS
+
+
+def told(capsys, *argv):
+    code = cli.main(["topology", *argv])
+    out, err = capsys.readouterr()
+    return code, [line.split() for line in out.splitlines()], err
+
+
+def row(lines, *start):
+    return next(line for line in lines if line[: len(start)] == list(start))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_described(capsys, name):
+    code, lines, _ = told(capsys, name)
+    assert code == 0 and row(lines, "topology")[1] == f"{name},"
+
+
+def test_a_dumbbell_in_numbers(capsys):
+    """A frame takes 1211.2 us at 10 Mbit/s and 10 us of a link's delay, an ACK of 66 bytes 52.8: 1284 us a link."""
+    _, lines, _ = told(capsys, "dumbbell-10m")
+    assert row(lines, "base", "RTT")[2:4] == ["3852", "us:"]
+    assert row(lines, "2", "h1-h2") == ["2", "h1-h2", "2", "2442.4", "us", "2568", "us", "10Mbit/s"]
+    assert row(lines, "4", "h1-h3") == ["4", "h1-h3", "3", "3663.6", "us", "3852", "us", "10Mbit/s"]
+    bdp = 3852e-6 * 1e7 / 8
+    assert row(lines, "6", "edge")[2:6] == ["10Mbit/s", "400kB", "264.2", f"{400_000 / bdp:.3g}"]
+    assert row(lines, "6", "edge")[6:] == f"step at K = 3028 B = 2 frames = {3028 / bdp:.3g} BDP".split()
+
+
+def test_overrides_scale_and_what_does_not_follow(capsys):
+    _, lines, _ = told(capsys, "acc24", "--set", "topology.scale=10", "--set", "topology.loss=0.1%")
+    assert row(lines, "48", "host-edge") == ["48", "host-edge", "2.5Gbit/s", "5500", "ns", "loss", "0.1%"]
+    assert row(lines, "scale")[1] == "10:" and ["not", "scale-free:"] in lines
+    assert row(lines, "TCP's", "shortest")[3:7] == ["timeout:", "200", "ms", "="]
+
+
+def test_a_drawing(capsys, tmp_path):
+    code, _, _ = told(capsys, "acc24a", "--png", str(tmp_path / "a.png"))
+    assert code == 0 and (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["acc25"], "'acc25' is neither a file nor a preset; presets are: dumbbell-10m"),
+        (["missing.toml"], "missing.toml: cannot read the spec"),
+        (["acc24", "--set", "topology.uplinks=0"], "topology.uplinks = 0: is below 1"),
+        (["acc24", "--set", "topology.rate=20000Gbit/s"], "is above 10000Gbit/s"),
+        (["acc24", "--set", "topology.delay=11s"], "is above 10s"),
+    ],
+)
+def test_refused(capsys, argv, words):
+    code, lines, err = told(capsys, *argv)
+    assert (code, lines) == (2, []) and words in err and err.count("\n") == 1
+
+
+def test_a_file_of_a_presets_name_is_the_file(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (
+        '[topology]\npreset = "dctcp-10g"\n[controller]\nname = "nv"\n[workload]\nkind = "many_to_one"\n[time]\nduration = "1s"\n'
+    )
+    Path("acc24").write_text(text)
+    _, lines, _ = told(capsys, "acc24")
+    assert row(lines, "topology")[1] == "dctcp-10g,"

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scaling rule: a network s times slower, on which everything that counts in packets and round trips stays as it was.
+
+Rates are divided by s and delays multiplied; frames, buffers and thresholds keep their bytes, so BDPs stay. What Linux, the
+programs and the spec measure in seconds does not follow; `not_scale_free` names it. Values are those of Linux 7.2 with HZ 1000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MS = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Something that keeps its time, or its rate, when the network slows down."""
+
+    what: str
+    time_ns: int | None = None
+    """Its length where it has one; then it is told in base round trips, too."""
+
+
+NOT_SCALE_FREE = (
+    Fixed("TCP's shortest retransmission timeout", 200 * MS),
+    Fixed("its first one, before a round trip is measured", 1000 * MS),
+    Fixed("delayed acknowledgements, shortest", 40 * MS),
+    Fixed("the kernel's tick (HZ 1000), to which TCP's timers round up", 1 * MS),
+    Fixed("TCP small queues: what a sender keeps in its host's queue, as long as two frames take no longer", 1 * MS),
+    Fixed("CUBIC: its window grows with the seconds since the last loss; HyStart's thresholds start at 4 ms", None),
+    Fixed("BBR: every 10 s it probes for the least round trip, and as long", 200 * MS),
+    Fixed("TCP NV: it takes a new least round trip after 2 s, then every 3.75 to 6.25 s", None),
+    Fixed("a clock read and a failing system call in a lab (25 ns, 1 us)", None),
+    Fixed("keys of the spec that are rates or times: workload, duration, warm-up, monitor intervals", None),
+)
+
+
+def not_scale_free(scale: int, base_rtt_ns: int) -> list[str]:
+    """One line for each, for a network slowed down by `scale` to that base round trip."""
+    lines = []
+    for fixed in NOT_SCALE_FREE:
+        if fixed.time_ns is None:
+            lines.append(fixed.what)
+            continue
+        trips = fixed.time_ns / max(1, base_rtt_ns)
+        lines.append(
+            f"{fixed.what}: {fixed.time_ns // MS} ms = {_short(trips)} base round trips instead of {_short(trips * scale)}"
+        )
+    return lines
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
