@@ -11,7 +11,7 @@ setup(
         *(f"dc_gym.{part}" for part in PARTS),
     ],
     package_data={
-        "dc_gym": ["bin/*"],
+        "dc_gym": ["bin/*", "golden.json"],
         "dc_gym.conformance": ["*.lark"],
         "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "*.c"],
         "dc_gym.traffic": ["*.c", "*.h", "matrices/*"],

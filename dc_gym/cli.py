@@ -92,6 +92,7 @@ def _parser() -> ArgumentParser:
         _add_run,
         _add_verify,
         _add_conformance,
+        _add_golden,
         _add_compare,
         _add_sweep,
         _add_watch,
@@ -185,6 +186,26 @@ def _add_conformance(commands: Any) -> None:
     parser.add_argument("--write", type=Path, metavar="FILE", help="renew the table in this document (docs/conformance.md)")
     parser.add_argument("--source", type=Path, metavar="PATH", help="take the scripts from this kernel tree, tarball or .deb")
     parser.add_argument("--verbose", action="store_true", help="show what the commands of scripts said")
+    _add_quiet(parser)
+
+
+def _add_golden(commands: Any) -> None:
+    summary = "run short scenarios and compare their digests with those that are kept"
+    example = 'dcgym golden\n  dcgym golden --renew --because "tgen binds ports in another order"'
+    parser = _add(commands, "golden", summary, example, _delegate("dc_gym.golden"))
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="scenarios with such a name (may be repeated)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the results here")
+    parser.add_argument("--jobs", type=_jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--renew", action="store_true", help="keep the digests of today; needs --because")
+    which.add_argument("--add", type=Path, metavar="FILE", help="keep the digests that another machine recorded; needs --because")
+    parser.add_argument("--because", metavar="WHY", help="the reason, which is kept with the digests")
+    unknown = Path("results/golden-unknown.json")
+    recorded = "where an unknown environment's digests go (default: %(default)s)"
+    parser.add_argument("--record", type=Path, default=unknown, metavar="FILE", help=recorded)
+    parser.add_argument("--file", type=Path, metavar="FILE", help="another file of digests than dc_gym/golden.json")
     _add_quiet(parser)
 
 

@@ -32,7 +32,7 @@ kind = "pairs"
 [time]
 duration = "10s"
 """
-COMMANDS = ("run", "verify", "conformance", "compare", "sweep", "plot", "list", "bench", "doctor", "kernel", "clean")
+COMMANDS = ("run", "verify", "conformance", "golden", "compare", "sweep", "plot", "list", "bench", "doctor", "kernel", "clean")
 
 
 @pytest.fixture
