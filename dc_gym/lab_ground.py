@@ -19,12 +19,6 @@ from dc_gym.spec import Spec
 
 GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 NS = 1e-9
-MIB = 2**20
-SMALL_HOSTS, SMALL_BYTES, HOST_BYTES = (
-    256,
-    512 * MIB,
-    MIB // 2,
-)  # measured need: 65 MiB and a third of a MiB a host (docs/scale.md)
 
 
 class LabGround:
@@ -32,7 +26,6 @@ class LabGround:
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
-        self._memory_bytes = spec.lab.memory_bytes or memory_for(len(spec.graph().hosts))
         self._kernel: KernelBuild
         self._ended: LabExit
 
@@ -41,6 +34,7 @@ class LabGround:
 
     def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress) -> int:
         spec = self._spec
+        assert spec.lab.memory_bytes is not None, "an Experiment's is given"
         config = LabConfig(
             kernel=self._kernel.path,
             programs=PROGRAMS,
@@ -56,7 +50,7 @@ class LabGround:
                 "TMPDIR": "/tmp",
             },
             seed=spec.seed,
-            memory_bytes=self._memory_bytes,
+            memory_bytes=spec.lab.memory_bytes,
             clock_read_ns=spec.lab.clock_read_ns,
             watchdog_s=spec.lab.watchdog_ns * NS,
             virtual_limit_ns=spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS,
@@ -69,9 +63,4 @@ class LabGround:
         return fingerprint.environment(self._kernel, ovs)
 
     def facts(self) -> dict[str, Any]:
-        return {"lab_virtual_s": self._ended.virtual_ns * NS, "lab_memory_bytes": self._memory_bytes}
-
-
-def memory_for(hosts: int) -> int:
-    """What a lab gets for a network where the spec does not say."""
-    return SMALL_BYTES + HOST_BYTES * max(0, hosts - SMALL_HOSTS)
+        return {"lab_virtual_s": self._ended.virtual_ns * NS}

@@ -57,7 +57,8 @@ class Experiment:
         graph = spec.graph()
         router = route(graph, spec.seed)
         schedule = make_schedule(spec.flows(graph), graph, router, spec.controller.kernel_name, spec.seed)
-        return cls(spec, graph, router, schedule)
+        sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths())) if spec.ground == "lab" else spec
+        return cls(sized, graph, router, schedule)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import copy
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from re import fullmatch
@@ -56,7 +56,7 @@ CLOCKS = {"lab": "virtual", "host": "real"}
 LINKS = ("auto", "cable", "netem", "tbf")
 OVERRIDE = "--set"  # where a value comes from that no file gave
 US, MS, S = 10**3, 10**6, 10**9
-MIB = 2**20
+KIB, MIB = 2**10, 2**20
 
 
 class _KeyFault(SpecError):
@@ -303,13 +303,21 @@ class MetricsSpec:
 class LabSpec:
     """`[lab]`: the lab kernel."""
 
-    memory_bytes: int | None = _key(_SIZE, name="memory", low=64 * MIB)  # None: by the size of the network
+    memory_bytes: int | None = _key(_SIZE, name="memory", low=64 * MIB)  # None: by hosts and paths
     clock_read_ns: int = _key(_TIME, 25, name="clock_read", low=1, high=1 * MS)
     watchdog_ns: int = _key(_TIME, 60 * S, name="watchdog", low=1 * S)
     t0_ns: int = _key(_TIME, 20 * S, name="t0", low=11 * S)
 
     def __post_init__(self) -> None:
         _check(self, "lab.")
+
+    def sized(self, hosts: int, paths: int) -> LabSpec:
+        """With the memory that a network of so many hosts, and flows on so many paths, is given where the spec does not say.
+
+        Measured (docs/scale.md): 65 MiB for all, a third of a MiB a host, up to 4 KiB a path in Open vSwitch.
+        """
+        needed = 512 * MIB + max(0, hosts - 256) * MIB // 2 + max(0, paths - 8192) * 8 * KIB
+        return self if self.memory_bytes is not None else replace(self, memory_bytes=needed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benches compute, by hand-made data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from dc_gym.bench import report
+from dc_gym.bench import report, runs, scale
 from dc_gym.bench.dctcp import closed_form, measured_amplitude, round_trip_s
 from dc_gym.bench.report import Bar
 
@@ -17,6 +19,31 @@ def test_closed_form_of_the_paper():
     assert alpha**2 * (1 - alpha / 4) == pytest.approx((2 * window + 1) / (window + 1) ** 2)
     assert theory.amplitude == pytest.approx(0.5 * np.sqrt(2 * 2 * (82.5 + 40)), rel=0.05)
     assert theory.largest == 42 and theory.mean == 42 - theory.amplitude / 2
+
+
+def test_slope_of_a_power_is_its_exponent():
+    hosts = (4, 8, 16, 32)
+    assert scale.slope(hosts, [3 * count**1.25 for count in hosts]) == pytest.approx(1.25)
+    assert scale.slope(hosts, [7, 7, 7, 7]) == pytest.approx(0)
+
+
+def test_a_sender_off_its_rate_is_the_worst_and_fails_its_bar():
+    cost = scale.Cost(1.0, 1.0, 100 << 20)
+    good = scale.Point(6, (9.999e6, 10.0e6, 10.005e6), 9.998e6, 9.7e6, 1.0, cost)
+    assert good.worst == pytest.approx(0.0005) and scale._point_bar("limited", good).ok
+    assert not scale._point_bar("limited", replace(good, sent_bps=(9.98e6, 10.0e6, 10.0e6))).ok
+    assert not scale._point_bar("limited", replace(good, middle_bps=9.9e6)).ok
+    assert not scale._point_bar("limited", replace(good, cost=replace(cost, memory_bytes=9 << 30))).ok
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("variant", scale.VARIANTS)
+def test_a_small_point_of_figure_5_1(variant, tmp_path, lab_kernel):
+    tmp_path.chmod(0o755)
+    spec = runs.write_spec(tmp_path, "scale", scale.SPEC)
+    point = scale.measure(tmp_path, spec, variant, 8)
+    assert scale._point_bar(variant, point).ok, point.words()
+    assert sum(point.sent_bps) == pytest.approx(4e7, rel=1e-3) and point.received_bps == pytest.approx(9.72e6, rel=1e-2)
 
 
 def test_round_trip_without_queueing():

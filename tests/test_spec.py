@@ -57,6 +57,14 @@ def test_defaults_and_units(path: Path) -> None:
     assert read.controller.ecn and read.controller.kernel_name == "dctcp"
 
 
+def test_memory_follows_hosts_and_paths_where_it_is_not_given(path: Path) -> None:
+    lab = spec.load(path).lab
+    assert lab.sized(256, 8192).memory_bytes == 512 << 20
+    assert lab.sized(1256, 18192).memory_bytes == (512 << 20) + 1000 * (512 << 10) + 10_000 * (8 << 10)
+    given = spec.load(path, ["lab.memory=100MiB"]).lab
+    assert given.sized(1256, 18192) == given
+
+
 def test_the_documents_example_is_valid(tmp_path: Path) -> None:
     example = re.search(r"```toml\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert example is not None

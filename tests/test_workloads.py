@@ -163,6 +163,7 @@ def test_peers_are_both_ends_of_every_flow_once():
     flows = [FlowRequest("h1", "h3", 5001), FlowRequest("h1", "h3", 5002), FlowRequest("h4", "h1", 5001)]
     schedule = make_schedule(flows, DUMBBELL, route(DUMBBELL, 1), "cubic", 1)
     assert schedule.peers() == {"h1": ["h3", "h4"], "h3": ["h1"], "h4": ["h1"]}
+    assert schedule.paths() == 3
 
 
 @pytest.mark.parametrize(

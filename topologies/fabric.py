@@ -309,6 +309,7 @@ class Fabric:
         self._configure_switch_ports()  # after Open vSwitch, which removes the qdisc of each port that it adopts
         for sock in (self._root, *self._sockets.values()):
             cables.settle(sock, [device.ifindex for device in self.devices_in(sock).values()])
+        self._ovs.lift_flow_limit()
         for switch in self.graph.switches:
             self._ovs.add_flows(switch.name, self._rules[switch.name])
         self.verify()

@@ -21,8 +21,10 @@ from typing import Self
 from dc_gym.errors import FabricError
 
 RUN_DIR = Path("/run/openvswitch")
+SWITCHD_CONTROL = RUN_DIR / "ovs-vswitchd.ctl"
 CPU_COUNT_AFTER_S = 11.0  # vswitchd starts no handler threads while the monotonic clock is below 10 s
 LONG_MS = 10**9  # flows do not expire
+MOST_FLOWS = 10**6  # of the datapath
 START_DEADLINE_S = 30.0
 
 
@@ -80,6 +82,13 @@ class OpenVSwitch:
             "ovs-ofctl", "-O", "OpenFlow14", "--bundle", "add-flows", bridge, "-", text="".join(f"{flow}\n" for flow in flows)
         )
 
+    def lift_flow_limit(self) -> None:
+        """Lets the datapath have all the flows that it may, at once; there must be a bridge.
+
+        Of its own accord vswitchd starts with 10,000, and adds 1,000 each time that it has looked through them.
+        """
+        self.run("ovs-appctl", "-t", str(SWITCHD_CONTROL), "upcall/set-flow-limit", str(MOST_FLOWS))
+
     def misses(self) -> tuple[int, int]:
         """Packets that found no flow in the datapath, and packets lost for it, since the start."""
         found = re.search(r"lookups: hit:\d+ missed:(\d+) lost:(\d+)", self.run("ovs-dpctl", "show"))
@@ -118,12 +127,12 @@ class OpenVSwitch:
         self.vsctl(
             "--no-wait", "init", "--", "set", "Open_vSwitch", ".", f"other_config:max-idle={LONG_MS}",
             "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
-            "other_config:max-revalidator=10000", "other_config:flow-limit=1000000",
+            "other_config:max-revalidator=10000", f"other_config:flow-limit={MOST_FLOWS}",
         )  # fmt: skip
         self._spawn(
             "ovs-vswitchd",
             f"unix:{socket}",
-            f"--unixctl={RUN_DIR}/ovs-vswitchd.ctl",
+            f"--unixctl={SWITCHD_CONTROL}",
             "-vconsole:err",
             "-vnetlink_socket:off",
             "--disable-system-route",

@@ -74,6 +74,10 @@ class Schedule:
         lines = [",".join(COLUMNS)] + [",".join(map(str, flow.cells())) for flow in self.flows]
         return "\n".join(lines) + "\n"
 
+    def paths(self) -> int:
+        """How many groups of flows there are that no switch can tell apart."""
+        return len({(flow.src, flow.dst, flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK) for flow in self.flows})
+
     def peers(self) -> dict[str, list[str]]:
         """By host: whom it exchanges packets with, in the order of the flows."""
         found: dict[str, dict[str, None]] = {}

@@ -18,6 +18,7 @@ BENCHES = {
     "links": "cables and queues against a FIFO oracle, frame by frame",
     "dctcp": "DCTCP's queue against its paper, TCP NV at two rates",
     "speed": "wall time of whole runs, by phase",
+    "scale": "4 to 2048 hosts: rates, wall time and memory; the start of acc288",
     "clean": "nothing is left after kill -9 of any process",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
 }
