@@ -97,6 +97,7 @@ def _parser() -> ArgumentParser:
         _add_sweep,
         _add_watch,
         _add_plot,
+        _add_report,
         _add_list,
         _add_topology,
         _add_bench,
@@ -257,6 +258,19 @@ def _add_plot(commands: Any) -> None:
     parser.add_argument("--y", metavar="METRIC", action="append", help="a number of summary.json (may be repeated)")
     parser.add_argument("--by", metavar="KEY", default="controller.name", help="one line a value of it (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="another file than DIR/plot.png or DIR/METRIC.png")
+
+
+def _add_report(commands: Any) -> None:
+    summary = "make one HTML page of results: figures, metrics with intervals, paired differences, certificates"
+    parser = _add(commands, "report", summary, "dcgym report results/sweep --out report.html", _delegate("dc_gym.report"))
+    parser.add_argument(
+        "folders", nargs="+", type=Path, metavar="DIR", help="a result folder, or one that holds several, such as a sweep's"
+    )
+    parser.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="the page (default: %(default)s)")
+    parser.add_argument("--figures", type=Path, metavar="DIR", help="write the figures there, too, as PNG and PDF")
+    parser.add_argument("--baseline", metavar="NAME", help="the controller that others are set against (default: the first)")
+    parser.add_argument("--count-unfit", action="store_true", help="count unfit runs in means and figures, too")
+    _add_quiet(parser)
 
 
 def _add_list(commands: Any) -> None:

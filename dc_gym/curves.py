@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dc_gym import controllers, plots, spec, units
+from dc_gym import controllers, plots, spec, stats, units
 from dc_gym.errors import SpecError, UsageError
 from dc_gym.results import PARTIAL, Result, load_result
 
@@ -238,8 +238,7 @@ def _point(x: float | str, values: Sequence[float]) -> Point:
     mean, count = float(np.mean(values)), len(values)
     if count < 2:
         return Point(x, mean, None, count)
-    t = plots.T_975[min(count - 1, len(plots.T_975)) - 1]
-    return Point(x, mean, t * float(np.std(values, ddof=1)) / count**0.5, count)
+    return Point(x, mean, stats.t_975(count - 1) * float(np.std(values, ddof=1)) / count**0.5, count)
 
 
 def _title(metric: str) -> str:

@@ -21,7 +21,7 @@ HEIGHTS = {"host": 0.0, "edge": 1.0, "agg": 2.0, "core": 3.0}
 COLOURS = {"host": "#0072B2", "edge": "#009E73", "agg": "#E69F00", "core": "#CC79A7"}
 WORDS = {"host": "hosts", "edge": "edge (leaves)", "agg": "aggregation", "core": "core (spines)"}
 PLAIN = "#888888"
-IDLE_TO_FULL = LinearSegmentedColormap.from_list("utilization", ["#CFCFCF", "#F0C04A", "#D55E00", "#8B0000"])
+IDLE_TO_FULL = LinearSegmentedColormap.from_list("utilization", ["#C4C4C4", "#ECB83C", "#D55E00", "#B4003C"])
 MOST_LABELS = 40  # of a layer: beyond, names would run into each other
 APART = 0.012  # between parallel links, of the width
 

@@ -21,6 +21,7 @@ from dc_gym import controllers, spec
 from dc_gym.errors import TestbedError
 from dc_gym.metrics import MOST_LINES, Series, Window, series
 from dc_gym.results import Result
+from dc_gym.stats import band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,8 +36,6 @@ WIDE = 15  # a panel whose lines differ by more than this factor gets a logarith
 FRAME_KB = 1.514
 FLOW_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#666666")
 INK, FAINT, MARK = "#222222", "#8A8A8A", "#B22222"
-T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-"""Student's t, two-sided 95 %, for 1, 2, ... degrees of freedom."""
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -152,17 +151,6 @@ def save(figure: Figure, path: Path) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise TestbedError(f"cannot write {path}: {error.strerror}; give another path, or free some room") from None
-
-
-def band(values: Floats) -> tuple[Floats, Floats]:
-    """Mean over the first axis and half the width of its 95 % interval (Student t); NaN is no value, one has no interval."""
-    counts = np.isfinite(values).sum(axis=0)
-    filled = np.where(np.isfinite(values), values, 0.0)
-    mean = np.where(counts > 0, filled.sum(axis=0) / np.maximum(counts, 1), np.nan)
-    squares = np.where(np.isfinite(values), (values - mean) ** 2, 0.0).sum(axis=0)
-    freedom = np.maximum(counts - 1, 1)
-    factors = np.array([0.0, *T_975, 1.96])[np.minimum(counts - 1, len(T_975) + 1).clip(0)]
-    return mean, factors * np.sqrt(squares / freedom / np.maximum(counts, 1))
 
 
 def _spec_of(result: Result) -> spec.Spec:
@@ -376,10 +364,10 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def style(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Our settings, for as long as it takes."""
     import matplotlib
 
-    settings: dict[Any, Any] = dict(STYLE)
+    settings: dict[Any, Any] = STYLE | dict(changes or {})
     with matplotlib.rc_context(settings):
         yield

@@ -44,8 +44,8 @@ def test_a_point_is_the_mean_over_seeds_with_its_interval(sweep: Path) -> None:
     assert (cubic.name, dctcp.name) == ("cubic", "dctcp")
     assert [(point.x, point.mean, point.results) for point in dctcp.points] == [(50e3, 3.5, 2), (1e6, 1.5, 2)]
     assert [point.mean for point in cubic.points] == [7.5, 5.5]
-    # two values that differ by 1: standard deviation 1/sqrt(2), of the mean 1/2, and t = 12.706 for one degree of freedom
-    assert dctcp.points[0].half_width == pytest.approx(12.706 / 2)
+    # two values that differ by 1: standard deviation 1/sqrt(2), of the mean 1/2, and t = 12.706205 for one degree of freedom
+    assert dctcp.points[0].half_width == pytest.approx(12.706205 / 2)
 
 
 def test_one_result_has_no_interval(sweep: Path) -> None:

@@ -107,16 +107,6 @@ def test_a_case_without_runs_is_a_mistake() -> None:
         plots.demo_figure([plots.Case("x", {})])
 
 
-def test_band_is_students() -> None:
-    """1, 2, 3: standard deviation 1, so 4.303 / sqrt(3); with a value missing 12.706 x 0.7071 / sqrt(2); one value: none."""
-    values = np.array([[1.0, 1.0, 1.0, np.nan], [2.0, 2.0, np.nan, np.nan], [3.0, np.nan, np.nan, np.nan]])
-    mean, half = plots.band(values)
-    np.testing.assert_allclose(mean, [2, 1.5, 1, np.nan])
-    np.testing.assert_allclose(half[:3], [4.303 / np.sqrt(3), 12.706 * np.sqrt(0.5) / np.sqrt(2), 0])
-    many = np.vstack([np.arange(100.0), np.arange(100.0)]).T
-    np.testing.assert_allclose(plots.band(many)[1], 1.96 * np.std(np.arange(100.0), ddof=1) / 10)
-
-
 def test_plot_of_a_result_on_disk(tmp_path: Path) -> None:
     result = synthetic.result(tmp_path / "run")
     path = plots.plot_result(result)

@@ -42,10 +42,10 @@ class Series:
     """How many there are."""
 
 
-def series(tables: Tables, duration_ns: int, window: Window, intervals: int = 200) -> Series:
-    """The run in equal intervals from 0 to its duration; the port is the window's bottleneck."""
+def series(tables: Tables, duration_ns: int, window: Window, intervals: int = 200, port_row: int | None = None) -> Series:
+    """The run in equal intervals from 0 to its duration; the port is the window's bottleneck unless one is given."""
     edges = np.linspace(0, duration_ns, intervals + 1)
-    row = bottleneck_port(tables, window)
+    row = bottleneck_port(tables, window) if port_row is None else port_row
     port = {} if row is None else tables.ports[row]
     lines, total, fairness = _goodput(tables, edges)
     each, mean = _srtt(tables, edges)

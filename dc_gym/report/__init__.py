@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym report DIR...`: one HTML page about any number of results, which needs nothing else; and its figures as PNG and PDF."""
+
+from __future__ import annotations
+
+import io
+import re
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dc_gym import controllers, plots
+from dc_gym.errors import TestbedError, UsageError
+from dc_gym.progress import Progress
+from dc_gym.report import figures, page
+from dc_gym.report.measured import Measured, measure
+from dc_gym.report.runs import Scenario, gather, scenarios
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["main", "write"]
+
+FORMATS: Mapping[str, dict[str, str | None]] = {"png": {"Software": None}, "pdf": {"CreationDate": None}}
+DPI = 200
+
+
+def main(args: Namespace, progress: Progress) -> int:
+    """`args.folders`, `args.out`, `args.figures`, `args.baseline`, `args.count_unfit`; prints where the page is."""
+    made = write(args.folders, args.out, progress, args.figures, args.baseline, args.count_unfit)
+    for path in made:
+        print(path)
+    return 0
+
+
+def write(
+    folders: Sequence[Path],
+    out: Path,
+    progress: Progress,
+    figures_folder: Path | None = None,
+    baseline: str | None = None,
+    count_unfit: bool = False,
+) -> list[Path]:
+    """Writes the page, and the figures if a folder is given; answers what was written."""
+    if baseline is not None and controllers.find(baseline) is None:
+        raise UsageError(f"--baseline {baseline}: unknown controller; one of: {', '.join(controllers.names())}")
+    found, notes = scenarios(gather(folders), count_unfit)
+    measured = _measure_all(found, progress)
+    progress.phase("draw")
+    text = page.render(found, notes, measured, baseline)
+    _put(out, text.encode())
+    written = [out]
+    if figures_folder is not None:
+        written += _save_figures(found, measured, figures_folder)
+    progress.phase("done")
+    return written
+
+
+def _measure_all(found: Sequence[Scenario], progress: Progress) -> dict[str, Measured]:
+    """Of every run that counts."""
+    runs = [run for each in found for group in each.groups for run in group.runs]
+    progress.phase(f"read {len(runs)} results")
+    measured = {}
+    for done, run in enumerate(runs, 1):
+        measured[run.number] = measure(run)
+        progress.advance(done, len(runs))
+    return measured
+
+
+def _save_figures(found: Sequence[Scenario], measured: Mapping[str, Measured], folder: Path) -> list[Path]:
+    """NAME-FIGURE.png and .pdf; a number where names are the same."""
+    written, taken = [], set[str]()
+    for each in found:
+        name = stem = re.sub(r"[^a-z0-9]+", "-", each.title.lower()).strip("-") or "experiment"
+        while name in taken:
+            name = f"{stem}-{len(taken) + 1}"
+        taken.add(name)
+        for figure, canvas in page.draw_all(each, measured):
+            written += [_save(canvas, folder / f"{name}-{figure.name}.{suffix}") for suffix in FORMATS]
+    return written
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    """The same bytes for the same figure."""
+    stream = io.BytesIO()
+    with plots.style(figures.STYLE):
+        suffix = path.suffix[1:]
+        figure.savefig(stream, format=suffix, dpi=DPI, metadata=FORMATS[suffix])
+    return _put(path, stream.getvalue())
+
+
+def _put(path: Path, content: bytes) -> Path:
+    partial = path.with_name(path.name + ".partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise TestbedError(f"cannot write {path}: {error.strerror}; give another path, or free some room") from None
+    return path

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a report, drawn from what was measured: queues over time and as distributions, rates, slowdown by size, links.
+
+Lines are means over seeds, bands their 95 % intervals. Text sizes are for a column of that width on a screen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym import plots
+from dc_gym.drawing import draw_topology
+from dc_gym.metrics import MOST_LINES, Series
+from dc_gym.plots import FAINT, INK, MARK
+from dc_gym.report.measured import QUANTILES, Measured
+from dc_gym.report.runs import Group, Scenario
+from dc_gym.report.svg import SHADE
+from dc_gym.report.tables import together
+from dc_gym.stats import band
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = npt.NDArray[np.float64]
+WIDTH, WIDE_WIDTH = 5.4, 10.4
+STYLE = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9.5, "ytick.labelsize": 9.5}
+WIDE = 15  # means that differ by more than this factor get a logarithmic axis
+FRAME_KB = 1.514
+MANY = 8  # more flows than that are drawn thin, with their mean
+SIZE_TICKS = ((1e3, "1 kB"), (1e4, "10 kB"), (1e5, "100 kB"), (1e6, "1 MB"), (1e7, "10 MB"), (1e8, "100 MB"), (1e9, "1 GB"))
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One figure and what to say of it."""
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], Figure]
+    wide: bool = False
+    """It takes the whole width of the page."""
+
+
+def all_figures(scenario: Scenario, measured: Mapping[str, Measured]) -> list[Figures]:
+    """Those for which the scenario has data."""
+    groups = [group for group in scenario.groups if group.runs]
+    if not groups:
+        return []
+    slowdown = _slowdown(groups, measured)
+    made = [_topology(groups, measured), _queue_over_time(groups, measured), _queue_distribution(groups, measured)]
+    return [*made, *([slowdown] if slowdown else []), _rates(groups, measured)]
+
+
+def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+    """The network with the utilization of each link, of the first controller's first run."""
+
+    group, run = groups[0], measured[groups[0].runs[0].number]
+    utilization = {port: share for port, share in run.utilization.items() if math.isfinite(share)}
+
+    def draw() -> Figure:
+        graph = run.spec.graph()
+        figure = plots.new_figure(WIDE_WIDTH, 5.2 if len(graph.switches) > 2 else 3.6)
+        ax = figure.subplots()
+        colors = draw_topology(graph, ax, utilization)
+        assert colors is not None, "there is a utilization"
+        bar = figure.colorbar(colors, ax=ax, fraction=0.025, pad=0.01, format=lambda share, _: f"{share:.0%}")
+        bar.set_label("Utilization")
+        bar.outline.set_visible(False)
+        if bar.solids is not None:
+            bar.solids.set(rasterized=False, edgecolor="face")  # no picture within the drawing
+        return figure
+
+    caption = (
+        f"The network, and how busy its links were after the warm-up: {group.label}, seed {group.runs[0].seed}."
+        " Each half of a link is the direction that leaves the node beside it."
+    )
+    return Figures("topology", "Topology and link utilization", caption, draw, wide=True)
+
+
+def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+    ports = dict.fromkeys(measured[run.number].series.queue_port or "?" for group in groups for run in group.runs)
+    thresholds = {measured[run.number].series.k_bytes for group in groups for run in group.runs} - {None}
+
+    def draw() -> Figure:
+        figure = _figure(0.56)
+        ax = figure.subplots()
+        _bands(ax, groups, measured, lambda run: run.queue_bytes / 1e3)
+        _time_axis(ax, groups, measured)
+        every = [measured[run.number].series.queue_bytes / 1e3 for group in groups for run in group.runs]
+        ax.set_ylabel("Queue (kB)")
+        _kilobytes(ax, "y", [_mean(each) for each in every], max(_peak(each) for each in every))
+        if len(thresholds) == 1:
+            k_bytes = thresholds.copy().pop()
+            ax.axhline((k_bytes or 0) / 1e3, color=MARK, linestyle=(0, (5, 3)), linewidth=1, zorder=1.5)
+            ax.annotate(
+                "K",
+                (1, (k_bytes or 0) / 1e3),
+                xycoords=("axes fraction", "data"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                color=MARK,
+                va="center",
+                fontweight="bold",
+            )
+        _legend(figure, groups)
+        return figure
+
+    where = f"port {', '.join(ports)}" if len(ports) <= 3 else "the switch port with the longest mean queue in each run"
+    mark = "; K is where marking begins" if len(thresholds) == 1 else ""
+    return Figures(
+        "queue",
+        "Queue over time",
+        f"Backlog of {where}, means over short intervals{_over_seeds(groups)}{mark}. Grey: warm-up.",
+        draw,
+    )
+
+
+def _queue_distribution(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+    def draw() -> Figure:
+        figure = _figure(0.56)
+        left, right = figure.subplots(1, 2, sharey=True)
+        limits: dict[Axes, list[float]] = {left: [], right: []}
+        for ax, name, title in (
+            (left, "switch_quantiles", "Longest switch queue"),
+            (right, "host_quantiles", "Longest host queue"),
+        ):
+            for group in groups:
+                values = np.array([getattr(measured[run.number], name) for run in group.runs])
+                mean, _ = band(values)
+                if np.isfinite(mean).any():
+                    ax.step(mean / 1e3, QUANTILES, where="pre", color=group.color)
+                    limits[ax] += [float(mean.mean()) / 1e3, float(mean.max()) / 1e3]
+            ax.set_title(title, loc="left")
+            ax.set_xlabel("Backlog (kB)")
+            _kilobytes(ax, "x", limits[ax][::2], max(limits[ax], default=0))
+        left.set_ylabel("Share of the time")
+        left.set_ylim(0, 1.02)
+        _legend(figure, groups)
+        return figure
+
+    means = _over_seeds(groups, "quantiles are means")
+    caption = f"Backlog after the warm-up, at the switch port and at the host port with the longest mean queue{means}."
+    return Figures("queue-cdf", "Distribution of queues", caption, draw)
+
+
+def _rates(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+    shown = [(group, measured[group.runs[0].number]) for group in groups]
+
+    def draw() -> Figure:
+        columns = min(4, len(shown)) if len(shown) != 6 else 3
+        rows = math.ceil(len(shown) / columns)
+        figure = plots.new_figure(WIDE_WIDTH, 0.3 + 2.5 * rows)
+        axes = np.array(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)).reshape(-1)
+        peak = max(_peak(_lines(run.series)) for _, run in shown)
+        factor, unit = (1e9, "Gbit/s") if peak >= 2e9 else (1e6, "Mbit/s")
+        for ax, (group, run) in zip(axes, shown, strict=False):
+            _rate_lines(ax, run.series, factor, group.color)
+            ax.set_title(group.label, loc="left", color=group.color)
+            _warm_up(ax, run)
+            ax.set_xlim(0, run.spec.time.duration_ns / 1e9)
+        for ax in axes[len(shown) :]:
+            ax.set_axis_off()
+        for ax in axes[max(0, len(shown) - columns) : len(shown)]:
+            ax.set_xlabel("Time (s)")
+            ax.tick_params(labelbottom=True)
+        for ax in axes[::columns]:
+            ax.set_ylabel(f"Goodput ({unit})")
+        axes[0].set_ylim(0, peak / factor * 1.1 if peak > 0 else 1)
+        return figure
+
+    flows = shown[0][1].series.flows
+    several = "Thin: each flow; thick: their mean" if flows <= MOST_LINES else f"All {flows:,} flows together"
+    what = "One line a flow" if flows <= MANY else several
+    caption = (
+        f"{what}; seed {groups[0].runs[0].seed} of each controller. Payload as the application reads it: when a lost packet is"
+        " replaced, what waited behind it counts at once. Grey: warm-up."
+    )
+    return Figures("rates", "Goodput over time", caption, draw, wide=True)
+
+
+def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures | None:
+    sized = {group.label: together(group, measured) for group in groups}
+    shown = [group for group in groups if np.isfinite(sized[group.label].slowdown).any()]
+    if not shown:
+        return None
+    unfinished = sum(int((~each.finished).sum()) for each in sized.values())
+
+    def draw() -> Figure:
+        figure = plots.new_figure(WIDE_WIDTH, 4.2)
+        ax = figure.subplots()
+        for group in shown:
+            bins = sized[group.label].bins("hpcc")
+            sizes = [each["to_bytes"] for each in bins]
+            for name, dashes, width in (("p50", (0, (2, 2)), 1.3), ("p99", "solid", 1.8)):
+                values = [np.nan if each[f"slowdown_{name}"] is None else each[f"slowdown_{name}"] for each in bins]
+                ax.plot(sizes, values, color=group.color, linestyle=dashes, linewidth=width, marker="o", markersize=3)
+        ax.axhline(1, color=FAINT, linewidth=0.8, zorder=1)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        _size_axis(ax)
+        _ratio_axis(ax)
+        ax.set_xlabel("Flow size (largest in its bin)")
+        ax.set_ylabel("FCT slowdown")
+        _legend(figure, shown, (("p99", "solid"), ("median", (0, (2, 2)))))
+        return figure
+
+    caption = (
+        "Completion time over that of the same flow alone on the idle network, by size: 20 bins of equally many flows (HPCC)"
+    )
+    caption += ", all seeds together." if any(len(group.runs) > 1 for group in groups) else "."
+    caption += (
+        f" {unfinished:,} flows had not finished: they are not in the lines, but in the table below."
+        if unfinished
+        else " Every counted flow finished."
+    )
+    return Figures("slowdown", "FCT slowdown by flow size", caption, draw, wide=True)
+
+
+def _figure(ratio: float) -> Figure:
+    return plots.new_figure(WIDTH, WIDTH * ratio)
+
+
+def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured], of: Callable[[Series], Floats]) -> None:
+    for group in groups:
+        runs = [measured[run.number].series for run in group.runs]
+        mean, half = band(np.array([of(run) for run in runs]))
+        ax.fill_between(runs[0].t_s, np.maximum(mean - half, 0), mean + half, color=group.color, alpha=0.18, linewidth=0)
+        ax.plot(runs[0].t_s, mean, color=group.color, linewidth=1.4)
+
+
+def _time_axis(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured]) -> None:
+    run = measured[groups[0].runs[0].number]
+    _warm_up(ax, run)
+    ax.set_xlim(0, run.spec.time.duration_ns / 1e9)
+    ax.set_xlabel("Time (s)")
+
+
+def _warm_up(ax: Axes, run: Measured) -> None:
+    if run.spec.time.warmup_ns:
+        ax.axvspan(0, run.spec.time.warmup_ns / 1e9, color=SHADE, zorder=0, linewidth=0)
+
+
+def _kilobytes(ax: Axes, axis: Literal["x", "y"], means: Sequence[float], top: float) -> None:
+    """From 0; logarithmic from a frame on where the means lie far apart."""
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    positive = [mean for mean in means if mean > 0]
+    limit = ax.set_xlim if axis == "x" else ax.set_ylim
+    if not positive or max(positive) / min(positive) <= WIDE:
+        limit(0, top * 1.08 if top > 0 else 1)
+        return
+    (ax.set_xscale if axis == "x" else ax.set_yscale)("symlog", linthresh=FRAME_KB, linscale=0.4)
+    limit(0, top * 1.5)
+    which = ax.xaxis if axis == "x" else ax.yaxis
+    which.set_ticks([0, *(10.0**power for power in range(1, math.ceil(math.log10(top * 1.5))))])
+    which.set_minor_locator(NullLocator())
+    which.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def _lines(run: Series) -> Floats:
+    return run.goodput_bps if len(run.goodput_bps) else run.total_bps[None, :]
+
+
+def _rate_lines(ax: Axes, run: Series, factor: float, color: str) -> None:
+    lines = _lines(run) / factor
+    many = len(lines) > MANY
+    for line in lines:
+        ax.plot(run.t_s, line, color=color, linewidth=0.6 if many else 1.1, alpha=0.45 if many else 0.75)
+    if many:
+        ax.plot(run.t_s, lines.mean(axis=0), color=INK, linewidth=1.6)
+
+
+def _size_axis(ax: Axes) -> None:
+    from matplotlib.ticker import NullLocator
+
+    low, high = ax.get_xlim()
+    ticks = [(at, text) for at, text in SIZE_TICKS if low <= at <= high]
+    if ticks:
+        ax.set_xticks([at for at, _ in ticks], [text for _, text in ticks])
+        ax.xaxis.set_minor_locator(NullLocator())
+
+
+def _ratio_axis(ax: Axes) -> None:
+    """1, 2, 5, 10, ... as far as the values go."""
+    from matplotlib.ticker import NullLocator
+
+    low, high = ax.get_ylim()
+    ticks = [digit * 10.0**power for power in range(-1, 7) for digit in (1, 2, 5) if low <= digit * 10.0**power <= high]
+    if high / low > 300:
+        ticks = [tick for tick in ticks if math.log10(tick).is_integer()]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.yaxis.set_minor_locator(NullLocator())
+
+
+def _legend(figure: Figure, groups: Sequence[Group], styles: Sequence[tuple[str, object]] = ()) -> None:
+    from matplotlib.lines import Line2D
+
+    lines = [Line2D([], [], color=group.color, linewidth=2.4) for group in groups]
+    lines += [Line2D([], [], color=INK, linewidth=1.5, linestyle=dashes) for _, dashes in styles]  # type: ignore[arg-type]
+    names = [group.label for group in groups] + [name for name, _ in styles]
+    figure.legend(lines, names, loc="outside upper left", ncols=min(4, len(lines)), handlelength=1.6)
+
+
+def _over_seeds(groups: Sequence[Group], what: str = "lines are means") -> str:
+    most = max(len(group.runs) for group in groups)
+    bands = ", bands their 95 % intervals" if what.startswith("lines") else ""
+    return f"; {what} over up to {most} seeds{bands}" if most > 1 else ""
+
+
+def _mean(values: Floats) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else 0.0
+
+
+def _peak(values: Floats) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) if finite.size else 0.0

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results that a report is about: found in folders, grouped by experiment and controller, a seed a run.
+
+Results of the same spec but for its seed are one group: their means have intervals. Groups that differ in their controller alone
+are one scenario: their seeds are paired. The name of a spec is a title and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym import controllers
+from dc_gym.curves import find_results
+from dc_gym.errors import UsageError
+from dc_gym.results import Result
+
+TITLES = ("name", "seed")  # keys of a spec that make no other experiment
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One result."""
+
+    result: Result
+    spec: Mapping[str, Any]
+    seed: int
+    number: str
+    """What anchors call it: run-1, run-2, ... in the order found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One controller in one scenario: its runs by seed."""
+
+    name: str
+    label: str
+    color: str
+    runs: tuple[Run, ...]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(run.seed for run in self.runs)
+
+    def values(self, metric: str) -> dict[int, float]:
+        """A number of summary.json by seed, where it is one."""
+        found = {run.seed: run.result.summary.get(metric) for run in self.runs}
+        return {seed: float(value) for seed, value in found.items() if isinstance(value, int | float)}
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One network and workload, and what each controller did on it."""
+
+    title: str
+    groups: tuple[Group, ...]
+    unfit: tuple[Run, ...]
+    """Runs that are shown and not counted."""
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Of any of its runs; they differ in seed, name and controller."""
+        return self.all_runs[0].spec
+
+    @property
+    def all_runs(self) -> tuple[Run, ...]:
+        return (*(run for group in self.groups for run in group.runs), *self.unfit)
+
+
+def gather(folders: Sequence[Path]) -> list[Result]:
+    """All results in the folders, each once, in the order of the folders and their names."""
+    found: dict[Path, Result] = {}
+    for folder in folders:
+        for result in find_results(folder):
+            found.setdefault(result.path.resolve(), result)
+    lacking = [result.path for result in found.values() if not isinstance(result.manifest.get("spec"), Mapping)]
+    if lacking:
+        raise UsageError(f"{lacking[0]}: its manifest has no spec; a report needs it to know what was run")
+    return list(found.values())
+
+
+def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[list[Scenario], list[str]]:
+    """The scenarios in the order of their first run; and notes on what was left out, in words."""
+    notes: list[str] = []
+    sorted_out: dict[str, dict[str, dict[int, Run]]] = {}
+    unfit: dict[str, list[Run]] = {}
+    for number, result in enumerate(results, 1):
+        spec = result.manifest["spec"]
+        run = Run(result, spec, int(spec.get("seed", 1)), f"run-{number}")
+        key = _text({name: value for name, value in spec.items() if name not in (*TITLES, "controller")})
+        groups = sorted_out.setdefault(key, {})
+        if not result.fit and not count_unfit:
+            unfit.setdefault(key, []).append(run)
+            continue
+        seeds = groups.setdefault(_text(spec.get("controller", {})), {})
+        if run.seed in seeds:
+            same = "the same digest" if seeds[run.seed].result.digest == result.digest else "ANOTHER digest"
+            notes.append(f"{result.path} is left out: same spec and seed as {seeds[run.seed].result.path}, with {same}")
+        else:
+            seeds[run.seed] = run
+    return [_scenario(groups, unfit.get(key, [])) for key, groups in sorted_out.items()], notes
+
+
+def _scenario(groups: Mapping[str, Mapping[int, Run]], unfit: Sequence[Run]) -> Scenario:
+    ordered = sorted(groups.items(), key=lambda item: (_rank(json.loads(item[0])), item[0]))
+    names = [json.loads(key).get("name", "?") for key, _ in ordered]
+    found = tuple(_group(json.loads(key), names, tuple(seeds[seed] for seed in sorted(seeds))) for key, seeds in ordered if seeds)
+    first = found[0].runs[0] if found else unfit[0]
+    return Scenario(str(first.spec.get("name", "experiment")), found, tuple(unfit))
+
+
+def _group(controller: Mapping[str, Any], names: Sequence[str], runs: tuple[Run, ...]) -> Group:
+    """Its label has the controller's parameters where the name alone does not tell it from another."""
+    name = str(controller.get("name", "?"))
+    known = controllers.find(name)
+    label = known.label if known else name
+    if names.count(name) > 1:
+        label += "".join(f", {key} {value}" for key, value in controller.items() if key != "name")
+    return Group(name, label, known.color if known else "#8A8A8A", runs)
+
+
+def _rank(controller: Mapping[str, Any]) -> int:
+    """Registered ones come first, in their order."""
+    known = controllers.names()
+    name = controller.get("name")
+    return known.index(name) if name in known else len(known)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports of synthetic results: structure, escaping, numbers; and what a browser shows, where one is found."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import synthetic
+from synthetic import S, flow_row
+
+from dc_gym import report, results
+from dc_gym.errors import TestbedError, UsageError
+from dc_gym.metrics import Context, Window, flow_table, port_table, summarize
+from dc_gym.progress import Quiet
+from dc_gym.report.numbers import plain, scale_of, size, with_interval
+from dc_gym.report.runs import gather, scenarios
+from dc_gym.stats import Estimate
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+HOSTILE = "a <script>alert(\"x\")</script> & 'more' $x^2$ </title>"
+FRAME = """<!DOCTYPE html><iframe id="f" src="page.html" style="width:WIDTHpx;height:800px;border:0"></iframe><p id="out"></p>
+<script>document.getElementById("f").onload = event => {
+  const page = event.target.contentDocument, root = page.documentElement;
+  const inside = ".scroll, .draw, pre, svg", all = [...page.querySelectorAll("body *")];
+  const wide = all.filter(each => !each.closest(inside) && each.getBoundingClientRect().right > root.clientWidth + 1).length;
+  const fetched = event.target.contentWindow.performance.getEntriesByType("resource").length;
+  const svg = page.querySelectorAll("svg").length;
+  const over = root.scrollWidth - root.clientWidth;
+  document.getElementById("out").textContent = `over ${over} wide ${wide} fetched ${fetched} svg ${svg}`;
+}</script>"""
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Page(HTMLParser):
+    """What a page is made of; complains about tags that do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: Counter[str] = Counter()
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        if tag not in VOID:
+            self._open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("href", "src", "xlink:href", "action", "data", "poster", "srcset"):
+                self.links.append(value or "")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self._open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def a_result(folder: Path, seed: int, controller: str = "dctcp", name: str = "two pairs", **manifest: Any) -> results.Result:
+    """A run on disk with everything that a run of today leaves; its flows have sizes and slowdowns if `sized`."""
+    tables = synthetic.run(seed=seed, controller=controller, queue_bytes=6000 if controller == "dctcp" else 90_000)
+    spec: dict[str, Any] = {
+        "name": name,
+        "seed": seed,
+        "topology": {"preset": "dumbbell-10m"},
+        "controller": {"name": controller},
+        "workload": {"kind": "pairs"},
+        "time": {"duration": "10s", "warmup": "2s"},
+    }
+    window = Window(2 * S, 10 * S)
+    extra: dict[str, Any] = {}
+    if manifest.pop("sized", False):
+        rng = np.random.default_rng(seed)
+        fct = rng.integers(10**6, 10**8, 200)
+        rows = [
+            flow_row(row, controller=controller, size_bytes=1000 * (row + 1), start_ns=3 * S, status="done", fct_ns=int(each))
+            for row, each in enumerate(fct)
+        ]
+        rows[-1] |= {"status": "running", "fct_ns": -1}
+        tables = synthetic.tables(flows=rows, queues=[], tcp=[])
+        ideal = np.full(200, 10.0**6)
+        spec["workload"]["size"] = "100kB"
+        extra = {"ideal_ns": ideal, "slowdown": np.append(fct[:-1] / 1e6, np.nan)}
+        context = Context(window, ideal_ns=ideal)
+    else:
+        context = Context(window)
+    base = {
+        "spec": spec,
+        "seed": seed,
+        "fit": True,
+        "fingerprint": "f00d",
+        "environment": {"kernel": "7.2-lab"},
+        "wall_s": {"traffic": 1.5},
+    }
+    base["calibration"] = [{"port": "s1-eth3", "how": "read back", "rate_bps": [10**7, 10**7], "delay_ns": [10_000, 12_000]}]
+    base["conservation"] = {"sent_by_hosts": 1234, "received_by_hosts": 1234}
+    with results.writing(folder, force=False) as partial:
+        results.write_result(partial, tables, base | manifest, summarize(tables, context))
+        results.write_derived(partial, "port_metrics", port_table(tables, window))
+        results.write_derived(partial, "flow_metrics", flow_table(tables, context, extra))
+        results.finish(partial)
+    return results.load_result(folder)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two controllers, three seeds, one of them unfit; and a hostile scenario with sizes."""
+    folder = tmp_path_factory.mktemp("results")
+    for controller in ("dctcp", "cubic"):
+        for seed in (1, 2, 3):
+            a_result(folder / "sweep" / f"{controller}-s{seed}", seed, controller)
+    a_result(folder / "sweep" / "dctcp-s4", 4, fit=False, unfit_reasons=["softnet <b>backlog</b> full"])
+    a_result(folder / "alone", 1, name=HOSTILE, sized=True)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A copy of those."""
+    return Path(shutil.copytree(made, tmp_path / "results"))
+
+
+def written(folder: Path, *names: str, **options: Any) -> str:
+    out = folder / "page.html"
+    report.write([folder / name for name in names or ("sweep", "alone")], out, Quiet(), **options)
+    return out.read_text()
+
+
+def test_the_page_is_whole_and_needs_nothing_else(folder: Path) -> None:
+    text = written(folder)
+    page = Page(text)
+    assert all(link.startswith("#") for link in page.links), "no address but anchors"
+    assert {link[1:] for link in page.links} <= set(page.ids), "every anchor is there"
+    assert max(Counter(page.ids).values()) == 1
+    assert page.tags["script"] == 0 and page.tags["link"] == 0 and page.tags["img"] == 0
+    assert not re.search(r"https?:|@import|//[a-z]", re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL))
+    assert not re.search(r"https?://|data:", text)
+    assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(page.ids)
+    assert "prefers-color-scheme: dark" in text and page.tags["svg"] == 4 + 5
+
+
+def test_what_a_spec_says_is_escaped(folder: Path) -> None:
+    page = Page(written(folder))
+    assert HOSTILE in page.text and "softnet <b>backlog</b> full" in page.text
+    assert page.tags["b"] == 0
+
+
+def test_scenarios_are_grouped_by_everything_but_seed_name_and_controller(folder: Path) -> None:
+    again = a_result(folder / "sweep" / "twice", 1)
+    found, notes = scenarios(gather([folder / "sweep", folder / "sweep" / "dctcp-s1"]))
+    assert [(group.name, group.seeds) for group in found[0].groups] == [("dctcp", (1, 2, 3)), ("cubic", (1, 2, 3))]
+    assert len(found) == 1 and [run.seed for run in found[0].unfit] == [4]
+    assert len(notes) == 1 and str(again.path) in notes[0] and "the same digest" in notes[0]
+    counted, _ = scenarios(gather([folder / "sweep"]), count_unfit=True)
+    assert counted[0].groups[0].seeds == (1, 2, 3, 4)
+
+
+def test_numbers_on_the_page_are_those_of_the_summaries(folder: Path) -> None:
+    values = [json.loads((folder / "sweep" / f"dctcp-s{seed}" / "summary.json").read_text())["goodput_bps"] for seed in (1, 2, 3)]
+    half = 4.302653 * np.std(values, ddof=1) / np.sqrt(3)
+    text = Page(written(folder, "sweep")).text
+    assert with_interval(Estimate(float(np.mean(values)), float(half), 3), 1e6).replace("\u00a0", " ") in text.replace(
+        "\u00a0", " "
+    )
+    assert "DCTCP (n = 3)" in text.replace("\u00a0", " ") and "CUBIC \u2212 DCTCP (3 pairs)" in text
+
+
+def test_the_baseline_can_be_chosen(folder: Path) -> None:
+    assert "DCTCP \u2212 CUBIC (3 pairs)" in Page(written(folder, "sweep", baseline="cubic")).text
+    with pytest.raises(UsageError, match="unknown controller"):
+        written(folder, baseline="qubic")
+
+
+def test_unfit_runs_are_shown_with_their_reasons_and_left_out(folder: Path) -> None:
+    text = Page(written(folder, "sweep")).text
+    assert "1 of 7 runs is unfit" in text and "1 unfit run left out of all means and figures" in text
+
+
+def test_unfinished_flows_are_shown(folder: Path) -> None:
+    text = Page(written(folder, "alone")).text
+    assert "1 flows had not finished" in text or "1 flow had not finished" in text
+    row = re.search(r"101 kB \u2013 200 kB (\d+) (\d+)", text.replace("\u00a0", " "))
+    assert row is not None and row.groups() == ("100", "1")
+
+
+def test_the_certificate_says_asked_and_found(folder: Path) -> None:
+    result = results.load_result(folder / "sweep" / "dctcp-s1")
+    text = Page(written(folder, "sweep")).text.replace("\u00a0", " ")
+    assert result.digest in text and "f00d" in text and "7.2-lab" in text
+    assert (
+        "delay_ns 10,000 ns 12,000 ns 20 %, read back 1" in text
+        and "rate_bps 10,000,000 bit/s 10,000,000 bit/s 0, read back 1" in text
+    )
+    assert "Sent by hosts 1,234" in text
+
+
+def test_the_same_results_give_the_same_page(folder: Path) -> None:
+    assert written(folder) == written(folder)
+
+
+def test_a_result_of_an_older_version_is_reported_without_what_it_lacks(tmp_path: Path) -> None:
+    result = a_result(tmp_path / "old", 1)
+    for name in results.DERIVED:
+        (result.path / f"{name}.parquet").unlink()
+    (result.path / "summary.json").write_text(json.dumps({"goodput_bps": 5e6}))
+    text = Page(written(tmp_path, "old")).text
+    assert "Goodput, all flows" in text and "Jain" not in text
+
+
+def test_figures_as_files(folder: Path) -> None:
+    out = folder / "figures"
+    made = report.write([folder / "sweep"], folder / "p.html", Quiet(), figures_folder=out)
+    names = {f"two-pairs-{name}.{suffix}" for name in ("topology", "queue", "queue-cdf", "rates") for suffix in ("png", "pdf")}
+    assert {path.name for path in out.iterdir()} == names and len(made) == 1 + len(names)
+    assert (out / "two-pairs-queue.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "two-pairs-queue.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing(folder: Path) -> None:
+    (folder / "taken").write_text("")
+    with pytest.raises(TestbedError, match=r"cannot write .*page\.html"):
+        report.write([folder / "alone"], folder / "taken" / "page.html", Quiet())
+
+
+def test_a_folder_without_results(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError):
+        gather([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (1234567.0, "1,234,567"),
+        (0.00012345, "0.0001234"),
+        (99.99964, "100"),
+        (-3.5, "\u22123.5"),
+        (1e-12, "0.000000000001"),
+    ],
+)
+def test_plain_numbers(value: float, text: str) -> None:
+    assert plain(value) == text
+
+
+def test_a_mean_has_as_many_digits_as_its_interval_carries() -> None:
+    assert with_interval(Estimate(956.40412, 0.4712, 3)).replace("\u00a0", " ") == "956.40 ± 0.47"
+    assert with_interval(Estimate(3103.2, 226.4, 3)).replace("\u00a0", " ") == "3,103 ± 226"
+    assert with_interval(Estimate(5.0, None, 1), signed=True) == "+5"
+    assert with_interval(Estimate(-0.001, 0.04, 3), signed=True).replace("\u00a0", " ") == "\u22120.001 ± 0.040"
+
+
+def test_units_follow_the_middle_of_the_values() -> None:
+    assert scale_of("bytes", [29_000, 3_100_000]) == (1e3, "kB") and scale_of("s", [2e-5]) == (1e-6, "µs")
+    assert scale_of("bps", []) == (1, "bit/s") and size(1448) == "1.45\u00a0kB"
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium here")
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_browser_shows_it_without_overflow(folder: Path, width: int) -> None:
+    """The page is no wider than the window: what is wide scrolls in a box of its own. And nothing is fetched."""
+    written(folder)
+    frame = folder / "frame.html"
+    frame.write_text(FRAME.replace("WIDTH", str(width)))
+    argv = [
+        str(BROWSER),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--allow-file-access-from-files",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
+    argv += [f"--window-size={width + 100},1000", "--virtual-time-budget=5000", "--dump-dom", frame.as_uri()]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    found = re.search(r"over (-?\d+) wide (\d+) fetched (\d+) svg (\d+)", done.stdout)
+    assert found is not None, done.stderr[-2000:]
+    assert [int(number) for number in found.groups()] == [0, 0, 0, 9]

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Intervals over seeds, and paired differences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dc_gym.stats import Estimate, band, estimate, paired, t_975
+
+
+@pytest.mark.parametrize(
+    ("freedom", "t"),
+    [(1, 12.706205), (4, 2.776445), (10, 2.228139), (11, 2.200985), (20, 2.085963), (60, 2.000298), (1000, 1.962339)],
+)
+def test_students_t(freedom: int, t: float) -> None:
+    """Against the tables."""
+    assert t_975(freedom) == pytest.approx(t, abs=1e-5)
+
+
+def test_t_falls_with_every_degree_of_freedom() -> None:
+    values = [t_975(freedom) for freedom in range(1, 200)]
+    assert (np.diff(values) < 0).all() and values[-1] > 1.959963
+
+
+def test_an_estimate_by_hand() -> None:
+    found = estimate([1.0, 2.0, 3.0])
+    assert found is not None and found.mean == 2 and found.n == 3
+    assert found.half == pytest.approx(4.302653 / math.sqrt(3))
+    assert estimate([7.0]) == Estimate(7.0, None, 1) and estimate([]) is None and estimate([math.nan]) is None
+
+
+def test_intervals_hold_the_mean_as_often_as_they_say() -> None:
+    """10,000 experiments of 5 draws: 95 % of the intervals hold the true mean, within what that many can show."""
+    rng = np.random.default_rng(11)
+    held = sum(abs((found := estimate(rng.normal(3, 2, 5).tolist())).mean - 3) <= found.half for _ in range(10_000))
+    assert 0.944 < held / 10_000 < 0.956
+
+
+def test_pairs_cancel_what_seeds_have_in_common() -> None:
+    a = {1: 100.0, 2: 200.0, 3: 300.0, 9: 5.0}
+    b = {1: 101.0, 2: 202.0, 3: 300.0, 4: 7.0}
+    found = paired(a, b)
+    assert found is not None and found.n == 3 and found.mean == pytest.approx(1)
+    assert found.half == pytest.approx(4.302653 / math.sqrt(3))
+    assert paired({1: 1.0}, {2: 1.0}) is None
+
+
+def test_what_floating_point_leaves_is_no_difference() -> None:
+    a = {seed: 956_404_000.0 + seed for seed in range(3)}
+    found = paired(a, {seed: value * (1 + 1e-15) for seed, value in a.items()})
+    assert found == Estimate(0.0, 0.0, 3) and not found.differs_from_0
+
+
+def test_band_is_the_same_column_by_column() -> None:
+    values = np.array([[1.0, 1.0, np.nan], [2.0, np.nan, np.nan], [3.0, np.nan, np.nan]])
+    mean, half = band(values)
+    np.testing.assert_allclose(mean, [2, 1, np.nan])
+    np.testing.assert_allclose(half[:2], [4.302653 / np.sqrt(3), 0], rtol=1e-6)
