@@ -32,7 +32,7 @@ def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str,
 
 
 def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> dict[str, int]:
-    """Where the frames of a run went, for its certificate. What hosts sent is what the other four sum up to, in a fit run."""
+    """Where the frames of a run went, for its certificate. What hosts sent is what the next five sum up to, in a fit run."""
     hosts = [port.ifname for host in graph.hosts for port in graph.ports_of(host.name)]
     switches = [port.ifname for port in graph.switch_ports()]
 
@@ -46,6 +46,7 @@ def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Co
         "received_by_hosts": gained(hosts, "rx_packets"),
         "dropped_by_switches": gained(switches, "queue_drops"),
         "under_way": held,
+        "lost_on_links": gained([*hosts, *switches], "dropped_packets"),
         "lost_elsewhere": sum(losses.values()),
         "dropped_by_hosts": gained(hosts, "queue_drops"),
         "cables_checked": len(graph.cables),

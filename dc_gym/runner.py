@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dc_gym import __version__, analysis, calibration, fingerprint, grounds, ideal, results
+from dc_gym import __version__, analysis, calibration, fingerprint, grounds, ideal, results, usercode
 from dc_gym.conservation import account, violations
 from dc_gym.digest import Tables
 from dc_gym.errors import MachineError, ResultError, TestbedError
@@ -126,6 +126,8 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
             "calibration": calibration.rows(tables.ports, counts["read_back"]),
         }
         manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts() | _scale(experiment)
+        if code := usercode.keep(spec.code(), partial):
+            manifest["code"] = code
         manifest = results.write_result(partial, tables, manifest, summary, matrix)
         results.write_derived(partial, "port_metrics", found.ports)
         results.write_derived(partial, "flow_metrics", found.flows)
@@ -293,7 +295,7 @@ def _check_end(status: int, log: Path, ground: str) -> None:
 
 def _manifest(spec: Spec, parts: dict[str, str], t0_ns: int, clock: Clock, unfit: list[str], disturb: str) -> dict[str, Any]:
     return {
-        "spec": spec.to_dict(results.MATRIX_NAME if spec.workload.kind == "matrix" else None),
+        "spec": spec.to_dict(results.MATRIX_NAME if spec.workload.kind == "matrix" else None, usercode.CODE),
         "seed": spec.seed,
         "ground": spec.ground,
         "clock": spec.clock,

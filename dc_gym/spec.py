@@ -17,7 +17,7 @@ from pathlib import Path
 from re import fullmatch
 from typing import Any
 
-from dc_gym import controllers, units
+from dc_gym import controllers, units, usercode
 from dc_gym.controllers import Controller
 from dc_gym.errors import SpecError, TestbedError
 from dc_gym.topologies import amount, marking, presets
@@ -101,6 +101,8 @@ _AMOUNT = _Kind((str,), 'an amount such as "400kB", "100p" (frames) or "2bdp"', 
 _THRESHOLD = _Kind((int, str), 'bytes such as 3028, or an amount such as "20p" or "0.2bdp"', amount.parse, amount.write_plain)
 _PPM = _share_of(PPM)
 _PPB = _share_of(PPB)
+_PATHS = _Kind((list,), 'a list such as ["ring.py"]', lambda value: _paths(value), lambda value: list(map(str, value)))
+_ARGS = _Kind((dict,), "a table such as { depth = 2 }", lambda value: tuple(value.items()), dict)
 _PAIR = _Kind((list,), 'two words such as ["leaf", "spine"]', lambda value: _pair(value), list)
 _LINKS = _Kind(
     (list,),
@@ -165,6 +167,9 @@ class TopologySpec:
     uplinks: int | None = _key(_COUNT, low=1)
     uplink_rate_bps: int | None = _key(_RATE, name="uplink_rate", low=1, high=FASTEST_BPS)
     nics: int | None = _key(_COUNT, low=1)
+    file: Path | None = _key(_PATH)
+    class_name: str | None = _key(_TEXT, name="class")
+    args: tuple[tuple[str, Any], ...] | None = _key(_ARGS)
     rate_bps: int | None = _key(_RATE, name="rate", low=1, high=FASTEST_BPS)
     bottleneck_rate_bps: int | None = _key(_RATE, name="bottleneck_rate", low=1, high=FASTEST_BPS)
     delay_ns: int | None = _key(_TIME, name="delay", low=0, high=LONGEST_DELAY_NS)
@@ -340,6 +345,7 @@ class Spec:
     seed: int = _key(_COUNT, 1, low=0, high=LARGEST_SEED)
     ground: str = _key(_TEXT, "lab", names=lambda: CLOCKS)
     clock: str = _key(_TEXT, names=lambda: CLOCKS.values())
+    plugins: tuple[Path, ...] = _key(_PATHS, ())
     topology: TopologySpec
     controller: ControllerSpec
     workload: WorkloadSpec
@@ -379,10 +385,14 @@ class Spec:
         """The flows in the order of their numbers."""
         return workloads.generate(graph, self.workload.params(), self.time.duration_ns, self.seed)
 
-    def to_dict(self, matrix: str | None = None) -> dict[str, Any]:
+    def code(self) -> tuple[Path, ...]:
+        """The user's Python files that make this spec what it is."""
+        return (*self.plugins, *((self.topology.file,) if self.topology.file else ()))
+
+    def to_dict(self, matrix: str | None = None, code: str | None = None) -> dict[str, Any]:
         """The keys as a file would give them, defaults filled in, what was not given left out; `from_dict` takes it back.
 
-        `matrix` stands in for workload.file: a result keeps its own copy of the flow matrix.
+        `matrix` stands in for workload.file, and `code` for the folder of Python files: a result keeps copies of its own.
         """
         plain: dict[str, Any] = {}
         for section, cls in _SECTIONS.items():
@@ -390,6 +400,12 @@ class Spec:
             plain |= {section: values} if section else values
         if matrix is not None and self.workload.file is not None:
             plain["workload"]["file"] = matrix
+        if code is not None and self.topology.file is not None:
+            plain["topology"]["file"] = f"{code}/{self.topology.file.name}"
+        if code is not None:
+            plain["plugins"] = [f"{code}/{path.name}" for path in self.plugins]
+        if not self.plugins:
+            del plain["plugins"]
         return plain
 
     def to_json(self) -> str:
@@ -485,9 +501,12 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
     try:
         if (version := data.get("spec_version", SPEC_VERSION)) != SPEC_VERSION:
             _check_version(version)
+        _load_plugins(data.get("plugins", []), base)
         spec = Spec(**_parse_all(data, base))
-        _check_file(spec.workload.file)
-        _check_network(spec)
+        _check_file("workload.file", spec.workload.file)
+        _check_code(spec)
+        with usercode.blamed():
+            _check_network(spec)
     except _KeyFault as fault:
         value = _written(data, fault)
         raise SpecError(f"{origins.get(fault.key, source)}: {_KeyFault(fault.key, value, fault.why)}") from None
@@ -508,6 +527,8 @@ def _parse_all(data: Mapping[str, Any], base: Path) -> dict[str, Any]:
         parsed = _parse(table, section, cls)
         if isinstance(parsed.get("file"), Path):
             parsed["file"] = base / parsed["file"]
+        if not section and "plugins" in parsed:
+            parsed["plugins"] = tuple(base / path for path in parsed["plugins"])
         values |= {section: cls(**parsed)} if section else parsed
     return values
 
@@ -533,6 +554,12 @@ def _parse_value(key: str, value: Any, kind: _Kind) -> Any:
         raise
     except TestbedError:
         raise _KeyFault(key, value, f"is not understood; write {kind.example}") from None
+
+
+def _paths(value: list[Any]) -> tuple[Path, ...]:
+    if not all(isinstance(path, str) and path for path in value):
+        raise SpecError("plugins: not a list of paths")
+    return tuple(Path(path) for path in value)
 
 
 def _pair(value: list[Any]) -> tuple[str, str]:
@@ -592,9 +619,25 @@ def _check_version(version: Any) -> None:
         raise _KeyFault("spec_version", version, f"this version reads {SPEC_VERSION}; {remedy}")
 
 
-def _check_file(path: Path | None) -> None:
+def _check_file(key: str, path: Path | None) -> None:
     if path is not None and not path.is_file():
-        raise _KeyFault("workload.file", str(path), "no such file; paths are relative to the spec")
+        raise _KeyFault(key, str(path), "no such file; paths are relative to the spec")
+
+
+def _load_plugins(value: Any, base: Path) -> None:
+    """Run them first of all: what they register may be named by any other key."""
+    for path in _parse_value("plugins", value, _PATHS):
+        _check_file("plugins", base / path)
+        usercode.load(base / path)
+
+
+def _check_code(spec: Spec) -> None:
+    """A result keeps the files side by side."""
+    _check_file("topology.file", spec.topology.file)
+    names = [path.name for path in spec.code()]
+    for name in names:
+        if names.count(name) > 1:
+            raise _KeyFault("plugins", name, "is the name of two files; rename one")
 
 
 def _check_network(spec: Spec) -> None:

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from ipaddress import IPv4Address
 from itertools import permutations
 from math import sqrt
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,7 @@ from dc_gym.topologies.presets import PRESETS, TOPOLOGIES, TopologyParams, build
 
 QUEUE = Queue(100_000)
 SMALL = {"hosts": 3, "pairs": 2, "k": 4, "hops": 2, "leaves": 3, "hosts_per_leaf": 2, "spines": 2}
+SMALL["file"] = Path(__file__).parent.parent / "examples" / "two_racks.py"
 
 
 def registered(kind):

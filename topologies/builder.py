@@ -21,18 +21,19 @@ class Builder:
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
-        self._hosts: dict[str, int] = {}  # ports of each
+        self._hosts: dict[str, list[int]] = {}  # the numbers of its ports
+        self._named: dict[str, tuple[str | None, str | None]] = {}  # addresses that were given
         self._switches: dict[str, Layer] = {}
         self._cables: list[Cable] = []
         self._next_port: dict[str, int] = {}
 
-    def host(self, name: str | None = None) -> str:
-        """Add h1, h2, ..., or a host with a name of its own."""
+    def host(self, name: str | None = None, address: str | None = None, mac: str | None = None) -> str:
+        """Add h1, h2, ..., or a host with a name, or addresses of its first port, of its own."""
         name = name or f"h{len(self._hosts) + 1}"
         if len(self._hosts) >= MOST_HOSTS:
             raise TopologyError(f"hosts: value {len(self._hosts) + 1} is above {MOST_HOSTS}; build a smaller network")
         self._refuse_twice(name)
-        self._hosts[name] = self._next_port[name] = 0
+        self._hosts[name], self._named[name], self._next_port[name] = [], (address, mac), 0
         return name
 
     def switch(self, layer: Layer, name: str | None = None) -> str:
@@ -43,35 +44,45 @@ class Builder:
         self._next_port[name] = 1
         return name
 
-    def connect(self, a: str, b: str, rate_bps: int | None = None, link: LinkParams = NOTHING) -> None:
-        """Add a cable between the next free ports of two nodes; what is not given here is the wiring's."""
+    def connect(
+        self,
+        a: str,
+        b: str,
+        rate_bps: int | None = None,
+        link: LinkParams = NOTHING,
+        ports: tuple[int | None, int | None] = (None, None),
+    ) -> None:
+        """Add a cable between two nodes, at their next ports unless numbers are given; what else is not given is the wiring's."""
         own = LinkParams(rate_bps=rate_bps).over(link)
-        self._cables.append(self._wiring.cable(self._end(a), self._end(b), own))
+        self._cables.append(self._wiring.cable(self._end(a, ports[0]), self._end(b, ports[1]), own))
 
     def graph(self) -> Graph:
         """What was built, validated."""
-        hosts = tuple(Host(name, *_nics(number, ports)) for number, (name, ports) in enumerate(self._hosts.items(), 1))
+        hosts = tuple(self._host(number, name) for number, name in enumerate(self._hosts, 1))
         switches = tuple(Switch(name, layer) for name, layer in self._switches.items())
         return Graph(hosts, switches, tuple(self._cables))
 
-    def _end(self, name: str) -> tuple[Node, str]:
-        number = self._next_port[name]
-        self._next_port[name] += 1
+    def _host(self, number: int, name: str) -> Host:
+        address, mac = self._named[name]
+        ports = len(self._hosts[name])
+        if ports > MOST_PLANES:
+            raise TopologyError(f"links of host {name}: value {ports} is above {MOST_PLANES}; give it fewer")
+        first, *more = [Nic(_address(number, plane), _mac(number, plane)) for plane in range(max(1, ports))]
+        return Host(name, address or first.address, mac or first.mac, tuple(more))
+
+    def _end(self, name: str, number: int | None) -> tuple[Node, str]:
+        if name not in self._next_port:
+            raise TopologyError(f"link to {name!r}: no such node; add the host or switch first")
+        if number is None:
+            number = self._next_port[name]
+        self._next_port[name] = max(self._next_port[name], number + 1)
         if name in self._hosts:
-            self._hosts[name] += 1
+            self._hosts[name].append(number)
         return Node(name, self._switches.get(name, HOST)), f"{name}-eth{number}"
 
     def _refuse_twice(self, name: str) -> None:
         if name in self._next_port:
             raise TopologyError(f"node {name!r} is there already; choose another name")
-
-
-def _nics(number: int, ports: int) -> tuple[str, str, tuple[Nic, ...]]:
-    """Address and MAC of host `number`'s first port, and of the others."""
-    if ports > MOST_PLANES:
-        raise TopologyError(f"ports of host {number}: value {ports} is above {MOST_PLANES}; give it fewer links")
-    first, *more = [Nic(_address(number, plane), _mac(number, plane)) for plane in range(max(1, ports))]
-    return first.address, first.mac, tuple(more)
 
 
 def _address(number: int, plane: int) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dc_gym.errors import FabricError
 from dc_gym.topologies.ecmp import draw
-from dc_gym.topologies.graph import Cable, Impairment
+from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Impairment
 from dc_gym.topologies.rtnl import (
     IFINFOMSG,
     NLA_F_NESTED,
@@ -72,12 +72,12 @@ class Device:
     flight_bytes: int
     lost_packets: int
     lost_bytes: int
-    impairment: Impairment
-    seed: int
-    impaired_from_ns: int
-    dropped_packets: int
-    dropped_bytes: int
-    reordered_packets: int
+    impairment: Impairment = NO_IMPAIRMENT
+    seed: int = 0
+    impaired_from_ns: int = 0
+    dropped_packets: int = 0
+    dropped_bytes: int = 0
+    reordered_packets: int = 0
 
 
 def create(a: End, b: End, rate_bps: int, delay_ns: int) -> Request:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.errors import TopologyError
-from dc_gym.topologies import dumbbell, fattree, leafspine, marking, parkinglot, single
+from dc_gym.topologies import dumbbell, fattree, leafspine, marking, mininet_topo, parkinglot, single
 from dc_gym.topologies.amount import Amount, Size
 from dc_gym.topologies.graph import FRAME_BYTES, Graph
 from dc_gym.topologies.links import LinkParams, LinkRule, Node, Wiring, key_of, resolve_marking
@@ -236,6 +236,7 @@ register("single", single.build, ("hosts",), ("bottleneck_rate_bps",))
 register("dumbbell", dumbbell.build, ("pairs",), ("bottleneck_rate_bps",))
 register("fattree", fattree.build, ("k",))
 register("leafspine", leafspine.build, ("leaves", "hosts_per_leaf", "spines"), ("uplinks", "uplink_rate_bps", "nics"))
+register("mininet", mininet_topo.build, ("file",), ("class_name", "args"))
 register("parkinglot", parkinglot.build, ("hops",), ("bottleneck_rate_bps",))
 
 

@@ -25,6 +25,7 @@ from dc_gym.folder import words
 from dc_gym.results import MATRIX_NAME, Result
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
+from dc_gym.usercode import CODE
 
 SUMMARY = "sweep.json"
 SPECS, FAILED = "specs", "failed"
@@ -101,7 +102,7 @@ class SweepFolder:
             result = results.load_result(folder)
         except ResultError as error:
             raise Mismatch(str(error)) from None
-        if result.manifest.get("spec") != plain(spec) or not _same_matrix(folder, spec):
+        if result.manifest.get("spec") != plain(spec) or not _same_files(folder, spec):
             raise Mismatch(f"{folder} has another spec than {self.path / SPECS / folder.name}.json")
         found, now = result.manifest.get("fingerprint"), self.fingerprints[spec.ground]
         if found != now:
@@ -129,14 +130,15 @@ class SweepFolder:
 
 def plain(spec: Spec) -> Any:
     """As the manifest of its result has it."""
-    return json.loads(json.dumps(spec.to_dict(MATRIX_NAME)))
+    return json.loads(json.dumps(spec.to_dict(MATRIX_NAME, CODE)))
 
 
-def _same_matrix(folder: Path, spec: Spec) -> bool:
-    """The result was made of the flow matrix that the spec names."""
-    if spec.workload.file is None:
-        return True
+def _same_files(folder: Path, spec: Spec) -> bool:
+    """The result was made of the flow matrix and the Python files that the spec names."""
+    own = [(folder / CODE / path.name, path) for path in spec.code()]
+    if spec.workload.file is not None:
+        own.append((folder / MATRIX_NAME, spec.workload.file))
     try:
-        return (folder / MATRIX_NAME).read_bytes() == spec.workload.file.read_bytes()
+        return all(copy.read_bytes() == path.read_bytes() for copy, path in own)
     except OSError:
         return False

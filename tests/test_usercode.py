@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plug-ins: what they register can be named, what goes wrong in them is one line, and results keep them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from dc_gym import cli, controllers, spec, usercode
+from dc_gym.errors import SpecError
+from dc_gym.topologies import marking, presets
+from dc_gym.traffic import workloads
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SPEC = """
+plugins = ["mine.py"]
+[topology]
+kind = "single"
+hosts = 3
+rate = "1Gbit/s"
+delay = "1us"
+buffer = "100p"
+[controller]
+name = "cubic"
+[workload]
+kind = "many_to_one"
+[time]
+duration = "1s"
+"""
+
+
+@pytest.fixture(autouse=True)
+def registries(monkeypatch):
+    """As they were, afterwards."""
+    tables = (presets.TOPOLOGIES, presets.PRESETS, marking.KINDS, workloads.KINDS, controllers._registry)
+    copies = [dict(table) for table in tables]
+    monkeypatch.setattr(usercode, "_by_digest", {})
+    yield
+    for table, copy in zip(tables, copies, strict=True):
+        table.clear()
+        table.update(copy)
+
+
+def load(folder, code, text=SPEC, overrides=()):
+    (folder / "mine.py").write_text(code)
+    (folder / "spec.toml").write_text(text)
+    return spec.load(folder / "spec.toml", overrides)
+
+
+def test_every_registry_takes_a_plug_in(tmp_path):
+    code = """
+from dc_gym import controllers
+from dc_gym.controllers import Controller
+from dc_gym.topologies import marking, presets, single
+from dc_gym.topologies.graph import Marking
+from dc_gym.traffic import workloads
+from dc_gym.traffic.flows import FlowRequest
+
+def build(wiring, *, hosts, args=None):
+    return single.build(wiring, hosts=hosts + dict(args)["more"])
+
+presets.register("mine", build, ("hosts",), ("args",))
+marking.register("tenth", lambda at: Marking("step", k_bytes=at.limit_bytes // 10))
+workloads.register("one", lambda graph, params: [FlowRequest("h1", "h2", 5001)])
+controllers.register(Controller("cubic-too", "cubic", "CUBIC, too", ecn=False, color="#000000", marker="o"))
+"""
+    text = SPEC.replace('"single"', '"mine"\nmarking = "tenth"\nargs = { more = 2 }').replace('"many_to_one"', '"one"')
+    read = load(tmp_path, code, text.replace('"cubic"', '"cubic-too"'))
+    graph = read.graph()
+    assert len(graph.hosts) == 5 and {port.queue.marking.k_bytes for port in graph.switch_ports()} == {15_140}
+    assert [(flow.src, flow.dst) for flow in read.flows(graph)] == [("h1", "h2")]
+    assert read.controller.kernel_name == "cubic"
+    assert load(tmp_path, code) == load(tmp_path, code)  # once for one content
+
+
+def test_a_copy_is_the_same_plug_in(tmp_path):
+    read = load(tmp_path, (EXAMPLES / "ring.py").read_text(), SPEC.replace("single", "ring"))
+    rows = usercode.keep(read.code(), tmp_path)
+    assert rows == [{"file": "code/mine.py", "sha256": hashlib.sha256((EXAMPLES / "ring.py").read_bytes()).hexdigest()}]
+    again = spec.from_dict(read.to_dict(code=usercode.CODE), tmp_path)
+    assert again.plugins == (tmp_path / "code" / "mine.py",) and again.graph() == read.graph()
+
+
+def test_what_is_kept_is_what_was_run(tmp_path):
+    read = load(tmp_path, "before = 1\n")
+    (tmp_path / "mine.py").write_text("after = 1\n")
+    usercode.keep(read.code(), tmp_path)
+    assert (tmp_path / "code" / "mine.py").read_text() == "before = 1\n"
+
+
+BAD = {
+    "syntax": ("x = 1\ny = (\n", "mine.py:2: "),
+    "exception": ("x = 1\n\nx / 0\n", "mine.py:3: ZeroDivisionError: division by zero"),
+    "in a library": ("import json\njson.loads('{')\n", "mine.py:2: JSONDecodeError: Expecting property name"),
+    "import": ("import nowhere\n", "mine.py:1: ModuleNotFoundError: No module named 'nowhere'"),
+    "exit": ("raise SystemExit(7)\n", "mine.py:1: SystemExit: 7"),
+    "several lines": ("raise ValueError('one\\ntwo')\n", "mine.py:1: ValueError: one"),
+    "taken name": (
+        "from dc_gym.topologies import presets, single\npresets.register('single', single.build, ('hosts',))\n",
+        "topology.kind: value 'single' is registered already",
+    ),
+    "no such key": (
+        "from dc_gym.topologies import presets, single\npresets.register('x', single.build, ('size',))\n",
+        "key 'size' is none of [topology]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "words"), BAD.values(), ids=BAD.keys())
+def test_mistakes_are_one_line_with_their_place(tmp_path, code, words):
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, code)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("part", ["build", "pattern"])
+def test_mistakes_in_what_is_registered_too(tmp_path, part):
+    code = """
+from dc_gym.topologies import presets
+from dc_gym.traffic import workloads
+
+def build(wiring, *, hosts):
+    return hosts["x"]
+
+def pattern(graph, params):
+    return graph.nothing
+
+presets.register("mine", build, ("hosts",))
+workloads.register("one", pattern)
+"""
+    text = SPEC.replace("single", "mine") if part == "build" else SPEC.replace("many_to_one", "one")
+    with pytest.raises(SpecError, match=r"mine.py:6: TypeError" if part == "build" else r"mine.py:9: AttributeError"):
+        load(tmp_path, code, text)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "words"),
+    [
+        ('"mine.py"', 'plugins = "mine.py": is a text; write a list such as ["ring.py"]'),
+        ("[1]", "is not understood; write a list"),
+        ('["other.py"]', "no such file; paths are relative to the spec"),
+        ('["mine.py", "sub/mine.py"]', "is the name of two files"),
+    ],
+)
+def test_the_key(tmp_path, capsys, plugins, words):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "mine.py").write_text("second = 2\n")
+    (tmp_path / "mine.py").write_text("x = 1\n")
+    (tmp_path / "spec.toml").write_text(SPEC.replace('["mine.py"]', plugins))
+    assert cli.main(["topology", str(tmp_path / "spec.toml")]) == 2
+    assert words in capsys.readouterr().err

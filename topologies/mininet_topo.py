@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's Mininet Topo as a Graph: its nodes, links and port numbers, and those options that a cable can honour.
+
+Of links: bw (Mbit/s), delay, jitter (times such as '5ms'), loss (percent), max_queue_size (frames, at both ends); of hosts: ip in
+10/8 and mac. Anything else that is given is an error. What a link does not say is the spec's. A host with several links has as
+many planes. Switches with hosts are of layer 'edge', others 'core'.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from ipaddress import IPv4Address, ip_interface
+from pathlib import Path
+from typing import Any
+
+from dc_gym import usercode
+from dc_gym.errors import TopologyError
+from dc_gym.topologies.amount import Amount
+from dc_gym.topologies.builder import FIRST_NETWORK, Builder
+from dc_gym.topologies.graph import PPB, Graph
+from dc_gym.topologies.links import LinkParams, Wiring
+
+PLACE = {"node1", "node2", "port1", "port2"}
+PLAIN_LINKS = ("Link", "TCLink")
+TIMES_NS = {"s": 10**9, "sec": 10**9, "secs": 10**9, "ms": 10**6, "msec": 10**6, "msecs": 10**6}
+TIMES_NS |= {"us": 10**3, "usec": 10**3, "usecs": 10**3, "ns": 1}
+
+
+def build(wiring: Wiring, *, file: Path, class_name: str | None = None, args: tuple[tuple[str, Any], ...] | None = None) -> Graph:
+    """The graph of the Topo `class_name` of `file`, or of the only one there, made with the keyword arguments `args`."""
+    module = usercode.load(file).module
+    topo_class = _find_class(file, vars(module), class_name)
+    with usercode.blamed(file):
+        topo = topo_class(**dict(args or ()))
+    return _graph(wiring, topo)
+
+
+def _find_class(file: Path, names: Mapping[str, Any], wanted: str | None) -> Any:
+    from mininet.topo import Topo  # a quarter of a second
+
+    own = {name: each for name, each in names.items() if inspect.isclass(each) and issubclass(each, Topo) and each is not Topo}
+    known = ", ".join(own) or "none"
+    if wanted is not None and wanted not in own:
+        raise TopologyError(f"topology.class: value {wanted!r} is no Topo of {file}; it has: {known}")
+    if wanted is None and len(own) != 1:
+        raise TopologyError(f"topology.class is missing: {file} has {len(own)} classes of Topo ({known}); name one")
+    return own[wanted or next(iter(own))]
+
+
+def _graph(wiring: Wiring, topo: Any) -> Graph:
+    builder = Builder(wiring)
+    links = topo.links(sort=True, withInfo=True)
+    switches = set(topo.switches())
+    edge = {node for a, b, _ in links for node, other in ((a, b), (b, a)) if node in switches and other not in switches}
+    for name in topo.hosts():
+        options = dict(topo.nodeInfo(name))
+        address, mac = _address(name, options.pop("ip", None)), options.pop("mac", None)
+        _refuse_rest(f"host {name}", options, "ip and mac")
+        builder.host(name, address, mac)
+    for name in topo.switches():
+        options = {key: value for key, value in topo.nodeInfo(name).items() if key != "isSwitch"}
+        _refuse_rest(f"switch {name}", options, "none; no controller reads them")
+        builder.switch("edge" if name in edge else "core", name)
+    for a, b, info in links:
+        builder.connect(a, b, link=_link(f"link {a}-{b}", info), ports=(info["port1"], info["port2"]))
+    return builder.graph()
+
+
+def _link(where: str, info: Mapping[str, Any]) -> LinkParams:
+    options = {key: value for key, value in info.items() if key not in PLACE and value is not None}
+    kind = options.pop("cls", None)
+    if kind is not None and getattr(kind, "__name__", "") not in PLAIN_LINKS:
+        raise TopologyError(f"{where}: cls {kind!r} cannot be honoured; a link is a cable, as Link and TCLink are")
+    queue = options.pop("max_queue_size", None)
+    frames = None if queue is None else Amount(_number(where, "max_queue_size", queue), "p")
+    bw, loss = options.pop("bw", None), options.pop("loss", None)
+    params = LinkParams(
+        rate_bps=None if bw is None else int(_number(where, "bw", bw) * 10**6),
+        delay_ns=_time(where, "delay", options.pop("delay", None)),
+        buffer_bytes=frames,
+        host_buffer_bytes=frames,
+        loss_ppb=None if loss is None else int(_number(where, "loss", loss, zero=True) * PPB / 100),
+        jitter_ns=_time(where, "jitter", options.pop("jitter", None)),
+    )
+    _refuse_rest(where, options, "bw, delay, jitter, loss and max_queue_size; queues and marking are keys of [topology]")
+    return params
+
+
+def _number(where: str, key: str, value: Any, zero: bool = False) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or (value == 0 and not zero):
+        raise TopologyError(f"{where}: {key} {value!r} is not a number above 0; change it")
+    return Fraction(str(value))
+
+
+def _time(where: str, key: str, value: Any) -> int | None:
+    """ns of a time as tc(8) has it, with a unit."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)", str(value))
+    if found is None or found[2] not in TIMES_NS:
+        raise TopologyError(f"{where}: {key} {value!r} is not a time with a unit; write it like '5ms' or '10us'")
+    return round(Fraction(found[1]) * TIMES_NS[found[2]])
+
+
+def _address(name: str, given: str | None) -> str | None:
+    """The address of Mininet's 'ip', which may have a prefix length."""
+    if given is None:
+        return None
+    try:
+        address = ip_interface(given).ip
+    except ValueError:
+        raise TopologyError(f"host {name}: ip {given!r} is no address; write it like '10.0.0.1'") from None
+    if not isinstance(address, IPv4Address) or address.packed[0] != FIRST_NETWORK:
+        raise TopologyError(f"host {name}: ip {given!r} is not in {FIRST_NETWORK}.0.0.0/8; all hosts share that network")
+    return str(address)
+
+
+def _refuse_rest(where: str, options: Mapping[str, Any], honoured: str) -> None:
+    for key, value in options.items():
+        if value is not None:
+            raise TopologyError(f"{where}: option {key} = {value!r} cannot be honoured; those that can are: {honoured}")
