@@ -239,7 +239,9 @@ def _add_sweep(commands: Any) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (default: results/NAME-sweep)")
     parser.add_argument("--retry", action="store_true", help="run again what failed or is unfit")
     parser.add_argument("--force", action="store_true", help="replace results of another spec or another environment")
-    parser.add_argument("--address", metavar="ADDR", help="run on the Ray cluster at ADDR (auto, HOST:PORT or ray://HOST:PORT)")
+    parser.add_argument(
+        "--address", metavar="ADDR", help="run on the Ray cluster that this machine is part of: auto, or HOST:PORT"
+    )
     _add_quiet(parser)
 
 

@@ -367,7 +367,7 @@ def test_clean_removes_unfinished_results_only(tmp_path):
 def test_wrong_bench_name_lists_them():
     done = dcgym("bench", "nothing")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    for name in ("determinism", "links", "dctcp", "speed", "clean"):
+    for name in ("determinism", "links", "dctcp", "speed", "sweep", "clean"):
         assert name in done.stderr
 
 

@@ -19,6 +19,7 @@ BENCHES = {
     "dctcp": "DCTCP's queue against its paper, TCP NV at two rates",
     "speed": "wall time of whole runs, by phase",
     "scale": "4 to 2048 hosts: rates, wall time and memory; the start of acc288",
+    "sweep": "labs side by side, and a sweep that is killed and goes on",
     "clean": "nothing is left after kill -9 of any process",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
 }

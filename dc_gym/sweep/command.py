@@ -103,6 +103,11 @@ def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress)
         """A result speaks for itself, also an unfit one; what was interrupted is still to be done."""
         if outcome.status not in (0, cli.INTERRUPTED) and cli.UNFIT not in outcome.message:
             folder.record_failure(points[outcome.cell.name], outcome.status, outcome.message.strip())
+        if outcome.status == 0:
+            try:
+                folder.status(points[outcome.cell.name])
+            except Mismatch as error:  # the node of a cluster has another kernel
+                folder.record_failure(points[outcome.cell.name], 1, str(error))
 
     if cells:
         runs(cells, progress, on_end)

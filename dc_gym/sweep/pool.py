@@ -106,13 +106,19 @@ def require_all(outcomes: Sequence[Outcome]) -> None:
 
 
 def cell_main() -> None:
-    """The process of a cell: tied to its parent, open to Ctrl-C, then `dcgym`."""
+    """The process of a cell: `dcgym`, tied to its parent."""
+    tie_to_parent()
+    sys.exit(cli.main(sys.argv[1:]))
+
+
+def tie_to_parent() -> None:
+    """This process ends with the one whose id comes first in its arguments, and Ctrl-C reaches it whatever it inherited."""
     parent = int(sys.argv.pop(1))
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit(cli.INTERRUPTED)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the pool runs in a shell's background
-    sys.exit(cli.main(sys.argv[1:]))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started it in the background
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked in Ray's workers
 
 
 async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Callable[[Outcome], None]) -> list[Outcome]:

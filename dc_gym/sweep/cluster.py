@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs on a Ray cluster: a lab is a task of one CPU, and its result travels back through Ray, so no storage is shared.
+
+Every node needs this version of dcgym, its lab kernel and Open vSwitch. Ray is imported here alone; it is the extra `ray`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym import cli
+from dc_gym.errors import MachineError, TestbedError, UsageError
+from dc_gym.folder import MATRIX_NAME, finish, scratch, writing
+from dc_gym.progress import Progress
+from dc_gym.sweep.pool import Cell, Outcome, Tally, tie_to_parent
+
+FAREWELL_S = 20.0
+KNOCK_S = 5.0
+POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What a run left on its node."""
+
+    status: int
+    message: str
+    files: dict[str, bytes]
+    """By name; empty where there is no result."""
+
+
+def connect(address: str, jobs: int | None) -> Callable[[list[Cell], Progress, Callable[[Outcome], None]], None]:
+    """What runs cells on the cluster at `address`, `jobs` at a time or as many as it has CPUs."""
+    try:
+        ray: Any = importlib.import_module("ray")
+    except ImportError:
+        raise UsageError("--address: Ray is not installed; pip install 'dc-gym[ray]', or leave --address out") from None
+    try:
+        _knock(address)
+        ray.init(address=address, logging_level="ERROR", log_to_driver=False)
+    except Exception as error:  # Ray has no class for it
+        words = (str(error).splitlines() or [type(error).__name__])[0]
+        remedy = "start one with `ray start --head` and give its address, or leave --address out"
+        raise MachineError(f"--address {address}: no Ray cluster answers ({words}); {remedy}") from None
+
+    def run(cells: list[Cell], progress: Progress, on_end: Callable[[Outcome], None]) -> None:
+        try:
+            _Driver(ray, jobs, Tally(len(cells), progress), on_end).run(cells, progress)
+        finally:
+            ray.shutdown()
+
+    return run
+
+
+def _knock(address: str) -> None:
+    """OSError where nobody listens; Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), KNOCK_S).close()
+
+
+class _Driver:
+    """Keeps the cluster busy, and brings home what it made."""
+
+    def __init__(self, ray: Any, jobs: int | None, tally: Tally, on_end: Callable[[Outcome], None]) -> None:
+        self._ray, self._jobs, self._tally, self._on_end = ray, jobs, tally, on_end
+        self._under_way: dict[Any, Cell] = {}
+
+    def run(self, cells: list[Cell], progress: Progress) -> None:
+        remote = self._ray.remote(num_cpus=1)(run_on_node)
+        waiting = deque(cells)
+        progress.phase(f"{len(cells)} runs on a cluster of {self._room()} CPUs")
+        self._tally.show()
+        try:
+            while waiting or self._under_way:
+                while waiting and len(self._under_way) < self._room():
+                    cell = waiting.popleft()
+                    self._under_way[remote.remote(*_load(cell))] = cell
+                ended, _ = self._ray.wait(list(self._under_way), num_returns=1)
+                self._bring(ended[0])
+        finally:
+            self._cancel()
+        progress.phase("done")
+
+    def _room(self) -> int:
+        """Labs at a time; a cluster may grow."""
+        return self._jobs or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def _bring(self, reference: Any) -> None:
+        cell = self._under_way.pop(reference)
+        try:
+            parcel = self._ray.get(reference)
+        except self._ray.exceptions.RayError as error:
+            parcel = Parcel(1, f"the cluster lost it: {(str(error).splitlines() or [type(error).__name__])[-1].strip()}", {})
+        if parcel.files:
+            with writing(cell.out, "--force" in cell.options) as partial:
+                for name, content in parcel.files.items():
+                    (partial / Path(name).name).write_bytes(content)
+                finish(partial)
+        outcome = Outcome(cell, parcel.status, parcel.message)
+        self._on_end(outcome)
+        self._tally.count(outcome)
+
+    def _cancel(self) -> None:
+        """Ctrl-C for what is still under way: each ends its lab and removes what is unfinished."""
+        for reference in self._under_way:
+            self._ray.cancel(reference)
+        if self._under_way:
+            self._ray.wait(list(self._under_way), num_returns=len(self._under_way), timeout=FAREWELL_S)
+
+
+def run_on_node(spec: dict[str, Any], matrix: bytes | None) -> Parcel:
+    """The task: one run in a process of its own. Ray kills a worker with its children: what tidies up must not be one of them."""
+    argv = [sys.executable, "-c", "from dc_gym.sweep.cluster import node_main; node_main()", str(os.getpid())]
+    order = pickle.dumps((spec, matrix))
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        try:
+            made, errors = _talk(process, order)
+        except BaseException:  # Ray cancels a task by KeyboardInterrupt
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+            raise
+    files = pickle.loads(made) if made else {}
+    return Parcel(process.returncode, errors.decode(errors="replace"), files)
+
+
+def node_main() -> None:
+    """That process: reads spec and matrix from standard input, runs in a folder of its own, and writes the result's files out."""
+    tie_to_parent()
+    spec, matrix = pickle.load(sys.stdin.buffer)
+    with scratch(Path(tempfile.gettempdir()), "dcgym-cell-") as place:
+        if matrix is not None:
+            (place / MATRIX_NAME).write_bytes(matrix)
+            spec["workload"]["file"] = MATRIX_NAME
+        (place / "spec.json").write_text(json.dumps(spec))
+        out = place / "out"
+        with contextlib.redirect_stdout(io.StringIO()):
+            status = cli.main(Cell("run", place / "spec.json", out).argv())
+        files = {path.name: path.read_bytes() for path in sorted(out.iterdir())} if out.is_dir() else {}
+    sys.stdout.buffer.write(pickle.dumps(files))
+    sys.stdout.flush()
+    sys.exit(status)
+
+
+def _talk(process: subprocess.Popen[bytes], order: bytes) -> tuple[bytes, bytes]:
+    """What a process says until it ends. Ray's interrupts are seen between two system calls, not in one."""
+    rest: bytes | None = order  # a later call goes on with what the first was given
+    while True:
+        try:
+            return process.communicate(rest, timeout=POLL_S)
+        except subprocess.TimeoutExpired:
+            rest = None
+
+
+def _load(cell: Cell) -> tuple[dict[str, Any], bytes | None]:
+    """What a node must be given: the spec, and the flow matrix that it names."""
+    spec: dict[str, Any] = json.loads(cell.spec.read_text())
+    file = spec["workload"].get("file")
+    try:
+        return spec, None if file is None else (cell.spec.parent / file).read_bytes()
+    except OSError as error:
+        raise TestbedError(f"{file}: {error.strerror}; the flow matrix of {cell.name} is gone") from None
