@@ -25,7 +25,7 @@ while [ -e "$1" ] && [ $tries -lt 100 ]; do
 	tries=$((tries + 1))
 done
 if [ -e "$2/{LOCK}" ]; then
-	flock -n "$2/{LOCK}" /bin/sh -c 'rm -rf -- "$3"; rm -f -- "$2/{LOCK}"' sh "$1" "$2" "$3"
+	flock -w 10 "$2/{LOCK}" /bin/sh -c 'rm -rf -- "$3"; rm -f -- "$2/{LOCK}"' sh "$1" "$2" "$3"
 fi
 """
 
