@@ -31,12 +31,12 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	clang-format --dry-run --Werror $(C_FILES)
+	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
 
 format: $(VENV)/.installed
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
-	clang-format -i $(C_FILES)
+	$(VENV)/bin/clang-format -i $(C_FILES)
 
 docs: $(VENV)/.installed
 	$(PYTHON) -m mkdocs build --strict --quiet
