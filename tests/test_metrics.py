@@ -16,6 +16,7 @@ from synthetic import MS, S, flow_row
 from dc_gym import metrics
 from dc_gym.digest import Tables
 from dc_gym.metrics import Window, jain, series, summarize
+from dc_gym.metrics.curves import Curves
 
 DOCS = Path(__file__).parent.parent / "docs" / "results.md"
 PORTS = ("s1-eth3", "h1-eth0", "h2-eth0")
@@ -47,6 +48,17 @@ def test_goodput_is_payload_received_in_the_window() -> None:
 def test_goodput_between_samples_is_a_straight_line() -> None:
     of = synthetic.tables(flows=[flow_row(0, received_bytes=3000)], tcp=samples(0, {0: 0, 1 * S: 1000, 2 * S: 3000}))
     assert metrics.flow_goodput_bps(of, Window(S // 2, 2 * S)).tolist() == [(3000 - 500) * 8 / 1.5]
+
+
+def test_what_a_stopped_flow_had_under_way_counts_when_it_arrives() -> None:
+    """Stopped at 2 s with 500 bytes on their way, which are there by the sample at 3 s: none of them is in [1 s, 2 s)."""
+    flow = flow_row(0, received_bytes=2500, end_ns=2 * S, status="stopped")
+    of = synthetic.tables(flows=[flow], tcp=samples(0, {0: 0, 1 * S: 1000, 2 * S: 2000}))
+    edges = [each * S for each in (0, 1, 2, 3, 4)]
+    assert Curves.of(of, 4 * S).rates_bps(np.array([0]), edges)[0].tolist() == [8000, 8000, 4000, 0]
+    longer = synthetic.tables(flows=[flow], tcp=samples(0, {0: 0, 1 * S: 1000, 2 * S: 2000, 3 * S: 2250}))
+    assert Curves.of(longer, 4 * S).rates_bps(np.array([0]), edges)[0].tolist() == [8000, 8000, 2000, 2000]
+    assert Curves.of(of, 2 * S).rates_bps(np.array([0]), edges[1:3])[0].tolist() == [12_000], "a run ends with its duration"
 
 
 def test_goodput_without_samples_and_of_flows_that_never_were() -> None:

@@ -308,6 +308,10 @@ def test_flows_by_time_and_by_rate(tmp_path: Path, pair: Pair) -> None:
     assert records["end_ns"].tolist()[:3] == [200 * MS, -1, -1]
     assert np.all(records["fct_ns"][[0, 1, 2, 4]] == -1)
     assert records["received_bytes"][0] == records["sent_bytes"][0] > 0  # what was on its way at the stop arrived
+    of_first = samples[samples["flow"] == 0]
+    last = of_first[of_first["t_ns"] <= 200 * MS][-1]["bytes_received"]
+    after = of_first[of_first["t_ns"] > 200 * MS]["bytes_received"]
+    assert np.all(np.diff(after.astype(np.int64)) >= 0) and np.all(after >= last)
     assert 0 < records["received_bytes"][2] <= 400 * MS * 80_000_000 // 8 // 1_000_000_000
     assert records["received_bytes"][4] <= 100 * MS * 80_000_000 // 8 // 1_000_000_000
     assert records["fct_ns"][3] >= 10_000 * 8 * 1_000_000_000 // 8_000_000

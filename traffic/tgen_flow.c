@@ -49,6 +49,11 @@ static int take_sender_counts(struct run *run, uint32_t number)
 	return 0;
 }
 
+static bool drains(const struct run *run, uint32_t number)
+{
+	return run->draining[number / 64] >> (number % 64) & 1;
+}
+
 static int close_sender(struct run *run, uint32_t number)
 {
 	int rc = 0;
@@ -56,6 +61,7 @@ static int close_sender(struct run *run, uint32_t number)
 	if (run->flows[number].sender >= 0)
 		rc = take_sender_counts(run, number);
 	close_fd(&run->flows[number].sender);
+	run->draining[number / 64] &= ~(UINT64_C(1) << (number % 64));
 	return rc;
 }
 
@@ -246,6 +252,7 @@ int flow_stop(struct run *run, uint32_t number, int64_t at)
 		return rc;
 	if (phase == PHASE_CONNECTING)
 		return close_sender(run, number);
+	run->draining[number / 64] |= UINT64_C(1) << (number % 64); /* samples go on until all has arrived */
 	return flow->closed ? 0 : finish_sending(run, number);
 }
 
@@ -443,7 +450,7 @@ static int sample_tcp(struct run *run, uint32_t number, struct tgen_sample_recor
 	record->cwnd_packets = info.tcpi_snd_cwnd;
 	record->notsent_bytes = info.tcpi_notsent_bytes;
 	record->retransmits = info.tcpi_total_retrans;
-	rc = info.tcpi_delivery_rate ? adapt_ahead(run, flow, info.tcpi_delivery_rate) : 0;
+	rc = info.tcpi_delivery_rate && !flow->closed ? adapt_ahead(run, flow, info.tcpi_delivery_rate) : 0;
 	return rc ? run_fault(run, rc, "flow %u: TCP_NOTSENT_LOWAT", number) : 0;
 }
 
@@ -453,7 +460,7 @@ int flow_sample(struct run *run, uint32_t number, int64_t at)
 	struct tgen_sample_record record = { .t_ns = at - run->config->t0_ns, .flow = number };
 	int rc = 0;
 
-	if (flow->phase != PHASE_SENDING)
+	if (flow->phase != PHASE_SENDING && !drains(run, number))
 		return 0;
 	if (flow->spec->transport == FLOW_TCP)
 		rc = sample_tcp(run, number, &record);

@@ -68,11 +68,12 @@ static int allocate(struct run *run)
 	run->flows = calloc(t->flows + 1, sizeof(*run->flows));
 	run->sinks = calloc(t->flows + 1, sizeof(*run->sinks));
 	run->under_way = calloc(t->flows / 64 + 1, sizeof(*run->under_way));
+	run->draining = calloc(t->flows / 64 + 1, sizeof(*run->draining));
 	run->limits = calloc(t->namespaces + 1, sizeof(*run->limits));
 	run->namespaces = no_descriptors(t->namespaces);
 	run->listeners = no_descriptors(t->flows);
-	if (!run->flows || !run->sinks || !run->under_way || !run->limits || !run->namespaces ||
-	    !run->listeners)
+	if (!run->flows || !run->sinks || !run->under_way || !run->draining || !run->limits ||
+	    !run->namespaces || !run->listeners)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->flows; i++)
 		run->flows[i] = (struct flow){ .spec = &t->flow[i],
@@ -240,7 +241,8 @@ static int sample(struct run *run, int64_t at)
 
 	rc = take_datagrams(run);
 	for (uint32_t word = 0; !rc && word <= run->table->flows / 64; word++)
-		for (uint64_t bits = run->under_way[word]; !rc && bits; bits &= bits - 1)
+		for (uint64_t bits = run->under_way[word] | run->draining[word]; !rc && bits;
+		     bits &= bits - 1)
 			rc = flow_sample(run, 64 * word + (uint32_t)__builtin_ctzll(bits), at);
 	if (!rc && at + c->sample_ns < c->t0_ns + c->duration_ns)
 		rc = timers_add(&run->timers,
@@ -443,12 +445,13 @@ void run_close(struct run *run)
 	free(run->limits);
 	free(run->sinks);
 	free(run->under_way);
+	free(run->draining);
 	free(run->gate_start);
 	free(run->gate_flows);
 	free(run->gate_left);
 	run->limits = NULL;
 	run->sinks = NULL;
-	run->under_way = NULL;
+	run->under_way = run->draining = NULL;
 	run->gate_start = run->gate_flows = run->gate_left = NULL;
 	tgen_log_close(&run->log);
 	tgen_log_close(&run->samples);

@@ -84,6 +84,7 @@ struct run {
 	uint32_t *gate_start, *gate_flows; /* the flows that wait at gate g: gate_flows[gate_start[g] ...] */
 	uint32_t *gate_left;               /* flows that have yet to end */
 	uint64_t *under_way;               /* one bit a flow */
+	uint64_t *draining;                /* likewise: stopped, and not all has arrived */
 	uint32_t active;                   /* bits set in it */
 	struct activity activity;
 	struct timers timers;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Payload received by each flow over time, for any number of flows at once: straight lines between what was sampled.
 
-A flow's curve has the knots (start, 0), its samples, and (end, what it had received by then). All curves lie in one array, flow
+A flow's curve has the knots (start, 0), its samples, and (end, what it received in all). What a stopped flow had under way
+arrives later: it is sampled until then, so its curve ends one interval after its last sample. All curves lie in one array, flow
 after flow, so that reading any of them at any time is one binary search.
 """
 
@@ -12,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.digest import Records, Tables
+from dc_gym.digest import STATUSES, Records, Tables
 from dc_gym.metrics.window import Window
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+STOPPED = STATUSES.index("stopped")
 BLOCK = 1 << 21  # values that are worked on at a time
 
 
@@ -44,9 +46,10 @@ class Curves:
         t_ns[inner], received[inner] = samples["t_ns"][: counts.sum()], samples["bytes_received"][: counts.sum()]
         t_ns[first[:-1]], received[first[:-1]] = np.maximum(flows["start_ns"], 0), 0
         last = first[1:] - 1
-        t_ns[last] = np.where(flows["end_ns"] >= 0, flows["end_ns"], stop_ns)
-        received[last] = flows["received_bytes"]
-        t_ns[last] = np.maximum(t_ns[last], t_ns[last - 1])
+        ends_ns = np.where(flows["end_ns"] >= 0, flows["end_ns"], stop_ns)
+        drained_ns = np.minimum(t_ns[last - 1] + _interval_ns(tables.tcp), stop_ns)
+        ends_ns = np.where(flows["status"] == STOPPED, np.maximum(ends_ns, drained_ns), ends_ns)
+        received[last], t_ns[last] = flows["received_bytes"], np.maximum(ends_ns, t_ns[last - 1])
         span = int(t_ns.max(initial=0)) + 1
         return cls(first, t_ns, received, np.repeat(np.arange(len(flows)), counts + 2) * span + t_ns, span)
 
@@ -81,6 +84,12 @@ def flow_goodput_bps(tables: Tables, window: Window) -> Floats:
     curves = Curves.of(tables, window.stop_ns)
     parts = [curves.rates_bps(rows, (window.start_ns, window.stop_ns))[:, 0] for rows in curves.blocks(2)]
     return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _interval_ns(tcp: Records) -> int:
+    """Between two samples of a run; 0 where there are not two."""
+    apart = np.diff(np.unique(tcp["t_ns"]))
+    return int(apart.min()) if len(apart) else 0
 
 
 def _inner(first: Ints, counts: Ints) -> Ints:
