@@ -72,6 +72,8 @@ class Site(Protocol):
     matrix: str
     """The file or device that holds the state matrix."""
 
+    qmon_options: tuple[str, ...]
+
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
         """The network, not yet entered."""
 
@@ -81,8 +83,8 @@ class Site(Protocol):
     def arm(self, t0_ns: int) -> None:
         """The last call before traffic; an error if t0 is past."""
 
-    def settle(self, fabric: Fabric) -> None:
-        """Returns when the counters of all ports stand still, or will not."""
+    def settle(self, fabric: Fabric, late_sweeps: int) -> None:
+        """The traffic is over. Returns when the counters of all ports stand still, or will not."""
 
     def findings(self) -> dict[str, Any]:
         """What else the run should know: `calibration` and `fidelity` for the manifest, `unfit` with reasons."""
@@ -92,6 +94,7 @@ class LabSite:
     """A lab kernel: t0 is fixed, and time stands still while programs start."""
 
     matrix = LAB_DEVICE
+    qmon_options = ()
 
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
         return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
@@ -107,7 +110,7 @@ class LabSite:
             except OSError as error:
                 raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({error.strerror}); raise lab.t0") from error
 
-    def settle(self, fabric: Fabric) -> None:
+    def settle(self, fabric: Fabric, late_sweeps: int) -> None:
         """Nothing moves: computing takes no time."""
 
     def findings(self) -> dict[str, Any]:
@@ -135,7 +138,7 @@ def run(folder: Path, site: Site) -> None:
         _phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
         fabric.impair(plan.seed, t0_ns)
-        qmon = stack.enter_context(Program(_qmon(plan, folder, site.matrix, t0_ns), QMON_PRIORITY))
+        qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
         tgen = stack.enter_context(Program(_tgen(plan, folder, site.matrix, t0_ns), TGEN_PRIORITY))
         if plan.disturb:
             subprocess.run(plan.disturb, shell=True, check=True)
@@ -147,8 +150,8 @@ def run(folder: Path, site: Site) -> None:
         _phase("traffic")
         tgen.tell("go\n")
         tgen.expect_end()
-        qmon.expect_end()
-        site.settle(fabric)
+        late_sweeps = qmon.expect_end()
+        site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
         after = count(fabric)
         _phase("counting")
         ovs.thaw()
@@ -203,11 +206,14 @@ class Program:
         self._process.stdin.write(text.encode())
         self._process.stdin.flush()
 
-    def expect_end(self) -> None:
-        """Waits for the end; its own line on standard error says why a status is not 0."""
+    def expect_end(self) -> str:
+        """Waits for the end: its last words. Its own line on standard error says why a status is not 0."""
+        assert self._process.stdout is not None
+        said = self._process.stdout.read().decode().strip()
         status = self._process.wait()
         if status:
             raise FabricError(f"{self._name} ended with status {status}")
+        return said
 
 
 def _tgen(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:

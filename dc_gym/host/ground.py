@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import fingerprint
-from dc_gym.errors import FabricError, UsageError
+from dc_gym.errors import FabricError, KernelError, UsageError
 from dc_gym.grounds import PROGRAMS
-from dc_gym.host import needs
+from dc_gym.host import needs, state
+from dc_gym.kernel import cable_module
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.kernel.share import RegionServer
 from dc_gym.progress import Progress
@@ -39,7 +40,7 @@ class HostGround:
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
-        self._links = "netem" if spec.host.links == "auto" else spec.host.links
+        self._links = spec.host.links
         self._t0_ns: int | None = None
 
     def prepare(self, progress: Progress) -> None:
@@ -47,8 +48,28 @@ class HostGround:
             raise UsageError('ground "host" needs root: run it with sudo, or in a VM: dcgym vm -- run ...; a lab needs none')
         if shutil.which("unshare") is None:
             raise UsageError("unshare is not installed: apt-get install util-linux")
+        module = self._choose_links(progress)
         queues = {port.queue.kind for port in self._spec.graph().ports()}
         needs.require(needs.modules_for(self._links, queues, [self._spec.controller.kernel_name]))
+        if module is not None:
+            state.use_cable(module)
+
+    def _choose_links(self, progress: Progress) -> Path | None:
+        """What links are made of; the cable's module if they are cables."""
+        if self._spec.host.links not in ("auto", "cable"):
+            self._links = self._spec.host.links
+            return None
+        release = platform.release()
+        try:
+            module = cable_module.ensure(release, cable_module.headers_of(release))
+        except KernelError as error:
+            if self._spec.host.links == "cable":
+                raise
+            progress.note(f"links are made of veth, tbf and netem, with their errors: no cable here ({error})")
+            self._links = "netem"
+            return None
+        self._links = "cable"
+        return module
 
     def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress) -> int:
         with ExitStack() as stack:
@@ -61,12 +82,13 @@ class HostGround:
                 pass_fds=[matrix], env=_environment(), cwd="/", start_new_session=True,
             )  # fmt: skip
             stack.callback(_end, process)
+            stack.enter_context(state.registered(process.pid, partial))
             return self._attend(process, share, matrix, on_line, progress)
 
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         return {
             "kernel": f"{platform.release()} {platform.version()}",
-            "links": self._links,
+            "links": f"cable-{cable_module.key()}" if self._links == "cable" else self._links,
             "openvswitch": ovs.fingerprint,
             "libc": " ".join(platform.libc_ver()),
             "python": platform.python_version(),

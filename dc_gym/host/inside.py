@@ -20,6 +20,7 @@ from typing import Any
 from dc_gym import ground
 from dc_gym.errors import FabricError
 from dc_gym.ground import Plan, count
+from dc_gym.host import calibration, fidelity
 from dc_gym.topologies.fabric import GROUND_SYSCTLS, Fabric
 from dc_gym.topologies.ovs import OpenVSwitch
 from dc_gym.topologies.qdisc_fabric import QdiscFabric
@@ -31,6 +32,7 @@ OWN_SYSCTLS: Mapping[str, str] = {
 }
 """Of the ground's, those that a network namespace has for itself; what is the machine's is left alone."""
 SETTLE_LIMIT_S, SETTLE_STEP_S = 20.0, 0.1
+MOST_FAULTS = 5
 NO_CHANGE = ("queue_backlog_packets", "flight_packets")
 MS_NOSUID, MS_NODEV = 2, 4
 
@@ -48,10 +50,15 @@ class HostQdiscFabric(QdiscFabric):
 class HostSite:
     """A `ground.Site`."""
 
+    qmon_options = ("--check-late",)
+
     def __init__(self, matrix: str, links: str, lead_ns: int) -> None:
         self.matrix = matrix
         self._links = links
         self._lead_ns = lead_ns
+        self._links_found: list[calibration.Measured] = []
+        self._watch = fidelity.Watch()
+        self._fidelity: fidelity.Fidelity | None = None
 
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
         if self._links == "cable":
@@ -59,15 +66,21 @@ class HostSite:
         return HostQdiscFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls, self._links)
 
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
+        """After the links are calibrated."""
+        print("::phase calibration", flush=True)
+        self._links_found = calibration.measure(fabric)
+        print("::phase programs", flush=True)
         return time.monotonic_ns() + self._lead_ns
 
     def arm(self, t0_ns: int) -> None:
         if time.monotonic_ns() >= t0_ns:
             raise FabricError(f"set-up was late: programs were not ready within {self._lead_ns / 1e9:g} s; raise host.lead")
         print(f"::t0 {t0_ns}", flush=True)
+        self._watch.start()
 
-    def settle(self, fabric: Fabric) -> None:
+    def settle(self, fabric: Fabric, late_sweeps: int) -> None:
         """Real packets drain in real time; those of closed connections are few."""
+        self._fidelity = self._watch.stop(late_sweeps)
         deadline = time.monotonic() + SETTLE_LIMIT_S
         last: Any = None
         while time.monotonic() < deadline:
@@ -78,7 +91,15 @@ class HostSite:
             time.sleep(SETTLE_STEP_S)
 
     def findings(self) -> dict[str, Any]:
-        return {}
+        assert self._fidelity is not None
+        links = [fault for measured in self._links_found for fault in measured.faults()]
+        if len(links) > MOST_FAULTS:
+            links[MOST_FAULTS:] = [f"and {len(links) - MOST_FAULTS} more ports are not what was asked for (manifest: calibration)"]
+        return {
+            "calibration": [measured.row() for measured in self._links_found],
+            "fidelity": self._fidelity.to_dict(),
+            "unfit": links + self._fidelity.faults(),
+        }
 
 
 def main(argv: Sequence[str] = sys.argv) -> int:

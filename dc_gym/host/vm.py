@@ -21,11 +21,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from dc_gym.errors import TestbedError, UsageError
+from dc_gym.errors import KernelError, TestbedError, UsageError
 from dc_gym.grounds import PROGRAMS
 from dc_gym.host import vm_kernel
 from dc_gym.host.cpio import archive
 from dc_gym.host.vm_kernel import VmKernel
+from dc_gym.kernel import cable_module
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.progress import Progress
 
@@ -47,6 +48,10 @@ def main(args: Namespace, progress: Progress) -> int:
     check()
     share = Path.cwd()
     kernel = vm_kernel.ensure(progress)
+    try:
+        cable_module.ensure(kernel.release, kernel.headers)
+    except KernelError as error:
+        progress.note(f"the VM has no cable, links will be made of stock qdiscs: {error}")
     progress.phase("VM: boot")
     argv = [sys.executable, "-m", "dc_gym.cli", *words]
     return run(kernel, argv, environment(), share, args.memory_bytes, args.cpus)

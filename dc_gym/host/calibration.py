@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Link calibration: each direction of each link is measured on the idle network, before the traffic.
+
+A lone full frame gives the delay: from send() to the kernel's own time stamp at the other end, less its serialization. A train of
+full frames gives the rate, and how far its gaps are from the line's: the pacing error. Frames have an EtherType that nobody
+listens to (IEEE 802's local experimental one), and each goes over one link only.
+"""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dc_gym.topologies.fabric import Fabric, netns_path
+from dc_gym.topologies.graph import FRAME_BYTES, Cable, Port
+from dc_gym.topologies.rtnl import entered
+
+ETHERTYPE = 0x88B5
+ALL_PROTOCOLS = 3
+SO_TIMESTAMPNS = 35
+TIMESPEC = struct.Struct("=qq")
+LONE_FRAMES, TRAIN_FRAMES = 5, 24
+LEFT_OUT = 4  # of a train's first frames: a token bucket sends them as a burst
+RATE_TOLERANCE = 0.02
+DELAY_TOLERANCE = 0.1
+"""Of the delay with its serialization; the time of one full frame is tolerated, too: no queue is known better than that."""
+WAIT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One direction of a link, named by the port that sends."""
+
+    port: str
+    asked_rate_bps: int
+    asked_delay_ns: int
+    rate_bps: int
+    delay_ns: int
+    pacing_error_ns: int
+    """90th percentile of how far a gap in a train is from the serialization time."""
+
+    @property
+    def frame_ns(self) -> int:
+        return FRAME_BYTES * 8 * 10**9 // self.asked_rate_bps
+
+    def row(self) -> dict[str, Any]:
+        """For the manifest's `calibration`: each quantity as [asked, found]."""
+        return {
+            "port": self.port,
+            "how": "measured",
+            "rate_bps": [self.asked_rate_bps, self.rate_bps],
+            "delay_ns": [self.asked_delay_ns, self.delay_ns],
+            "pacing_error_ns": [0, self.pacing_error_ns],
+        }
+
+    def faults(self) -> list[str]:
+        """In words: what is farther from what was asked than the tolerances allow."""
+        found = []
+        if abs(self.rate_bps - self.asked_rate_bps) > RATE_TOLERANCE * self.asked_rate_bps:
+            found.append(f"{self.port}: rate {self.rate_bps / 1e6:.4g} Mbit/s measured, {self.asked_rate_bps / 1e6:.4g} asked")
+        allowed = max(self.frame_ns, DELAY_TOLERANCE * (self.frame_ns + self.asked_delay_ns))
+        if abs(self.delay_ns - self.asked_delay_ns) > allowed:
+            found.append(f"{self.port}: delay {self.delay_ns / 1e3:.4g} us measured, {self.asked_delay_ns / 1e3:.4g} us asked")
+        if self.pacing_error_ns > self.frame_ns:
+            found.append(f"{self.port}: gaps between frames are {self.pacing_error_ns / 1e3:.4g} us off, more than a frame's time")
+        return found
+
+
+def measure(fabric: Fabric) -> list[Measured]:
+    """Every direction of every link, one after the other."""
+    found = []
+    for cable in fabric.graph.cables:
+        for sender, receiver in ((cable.a, cable.b), (cable.b, cable.a)):
+            with _tap(fabric, sender) as source, _tap(fabric, receiver) as sink:
+                found.append(_measure(cable, sender, source, sink))
+    return found
+
+
+def _measure(cable: Cable, sender: Port, source: socket.socket, sink: socket.socket) -> Measured:
+    frame_ns = FRAME_BYTES * 8 * 10**9 // cable.rate_bps
+    lone = [_one_way_ns(source, sink, number) - frame_ns for number in range(LONE_FRAMES)]
+    count = max(LEFT_OUT + 4, min(TRAIN_FRAMES, sender.queue.limit_bytes // FRAME_BYTES))
+    for number in range(count):
+        source.send(_frame(1000 + number))
+    times = _arrivals(sink, count)[LEFT_OUT:]
+    gaps = [later - sooner for sooner, later in zip(times, times[1:], strict=False)]
+    span = times[-1] - times[0] if len(times) > 1 else 0
+    return Measured(
+        port=sender.ifname,
+        asked_rate_bps=cable.rate_bps,
+        asked_delay_ns=cable.delay_ns,
+        rate_bps=len(gaps) * FRAME_BYTES * 8 * 10**9 // span if span > 0 else 0,
+        delay_ns=int(statistics.median(lone)),
+        pacing_error_ns=percentile_90([abs(gap - frame_ns) for gap in gaps]),
+    )
+
+
+def percentile_90(values: Sequence[int]) -> int:
+    return sorted(values)[len(values) * 9 // 10] if values else 0
+
+
+def _tap(fabric: Fabric, port: Port) -> socket.socket:
+    """A packet socket at a port; it sees frames before a switch takes them."""
+    hosts = {host.name for host in fabric.graph.hosts}
+    with entered(netns_path(port.node) if port.node in hosts else None):
+        tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    tap.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    tap.bind((port.ifname, ALL_PROTOCOLS))
+    return tap
+
+
+def _frame(number: int) -> bytes:
+    head = bytes.fromhex("02ffffffffff" "02fffffffffe") + struct.pack(">HI", ETHERTYPE, number)
+    return head.ljust(FRAME_BYTES, b"\0")
+
+
+def _one_way_ns(source: socket.socket, sink: socket.socket, number: int) -> int:
+    sent = time.time_ns()
+    source.send(_frame(number))
+    arrived = _arrivals(sink, 1)
+    return arrived[0] - sent if arrived else int(WAIT_S * 1e9)
+
+
+def _arrivals(sink: socket.socket, count: int) -> list[int]:
+    """The kernel's times of the next `count` frames of ours, or of as many as come."""
+    times: list[int] = []
+    deadline = time.monotonic() + WAIT_S
+    while len(times) < count and (left := deadline - time.monotonic()) > 0:
+        sink.settimeout(left)
+        try:
+            data, ancillary, _flags, address = sink.recvmsg(64, 128)
+        except TimeoutError:
+            break
+        ours = data[12:14] == ETHERTYPE.to_bytes(2, "big") and address[2] != socket.PACKET_OUTGOING
+        for level, kind, stamp in ancillary if ours else ():
+            if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
+                seconds, nanoseconds = TIMESPEC.unpack(stamp)
+                times.append(seconds * 10**9 + nanoseconds)
+    return times

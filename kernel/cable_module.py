@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cable as a module of a stock kernel: built against that kernel's headers, kept in the cache, loaded and unloaded.
+
+<cache>/cable/<release>-<key>/cable.ko; the key is a hash of the sources. kernel/module/ says what the module adds to the driver.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import shutil
+import struct
+from pathlib import Path
+
+from dc_gym.errors import KernelError
+from dc_gym.kernel.apt import run
+from dc_gym.kernel.cache import cache_dir, locked, make_folder, partial, publish
+
+HERE = Path(__file__).resolve().parent
+SOURCES = ("module/Kbuild", "module/compat.h", "module/module.c", "drivers/cable.c", "drivers/lab.h")
+TOOLS = {"make": "make", "gcc": "gcc", "ld": "binutils"}
+LOADED = Path("/sys/module/cable")
+SYS_FINIT_MODULE, SYS_DELETE_MODULE = 313, 176  # x86_64
+EKEYREJECTED = 129
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def key() -> str:
+    """Of the sources."""
+    digest = hashlib.sha256()
+    for name in SOURCES:
+        digest.update(f"{name}\n".encode() + (HERE / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def headers_of(release: str) -> Path:
+    """Where a kernel's headers are when they are installed."""
+    return Path("/lib/modules", release, "build")
+
+
+def find(release: str) -> Path | None:
+    """The module for that kernel, if it is built."""
+    module = cache_dir() / "cable" / f"{release}-{key()}" / "cable.ko"
+    return module if module.is_file() else None
+
+
+def ensure(release: str, headers: Path) -> Path:
+    """The module for that kernel, built if need be; KernelError says what is missing."""
+    found = find(release)
+    if found is not None:
+        return found
+    _check(release, headers)
+    target = make_folder(cache_dir() / "cable") / f"{release}-{key()}"
+    with locked(target.with_name(f"{target.name}.lock")), partial(target) as work:
+        return find(release) or _build(headers, work, target)
+
+
+def load(module: Path) -> None:
+    """Loads it; KernelError in words when the kernel refuses."""
+    with module.open("rb") as file:
+        if _libc.syscall(SYS_FINIT_MODULE, file.fileno(), b"", 0) == 0:
+            return
+    code = ctypes.get_errno()
+    hints = {
+        EKEYREJECTED: "; this kernel takes signed modules only (Secure Boot): switch that off, or set host.links=netem",
+        errno.EPERM: "; it needs root with CAP_SYS_MODULE and a kernel that is not locked down: else set host.links=netem",
+        errno.ENOEXEC: "; it was built for another kernel: `dcgym clean --cache` and try again",
+    }
+    if code != errno.EEXIST:
+        raise KernelError(f"load {module}: {os.strerror(code)}{hints.get(code, '')}")
+
+
+def unload() -> bool:
+    """Unloads it; False when a network still uses it."""
+    if _libc.syscall(SYS_DELETE_MODULE, b"cable", os.O_NONBLOCK) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.EWOULDBLOCK, errno.EBUSY):
+        return False
+    raise KernelError(f"unload the module cable: {os.strerror(code)}")
+
+
+def build_id(module: Path) -> str:
+    """The GNU build id of a module file, as text; '' if it has none."""
+    data = module.read_bytes()
+    at = data.find(struct.pack("<III", 4, 20, 3) + b"GNU\0")
+    return data[at + 16 : at + 36].hex() if at >= 0 else ""
+
+
+def loaded_build_id() -> str:
+    """That of the loaded module; '' when none is loaded."""
+    note = LOADED / "notes" / ".note.gnu.build-id"
+    return note.read_bytes()[16:36].hex() if note.is_file() else ""
+
+
+def _check(release: str, headers: Path) -> None:
+    missing = sorted(package for tool, package in TOOLS.items() if shutil.which(tool) is None)
+    if missing:
+        raise KernelError(f"building the cable needs {', '.join(missing)}: apt-get install {' '.join(missing)}")
+    if not (headers / "Makefile").is_file():
+        raise KernelError(f"building the cable needs the kernel's headers: install package linux-headers-{release}")
+
+
+def _build(headers: Path, work: Path, target: Path) -> Path:
+    source, out = make_folder(work / "source"), make_folder(work / "out")
+    for name in SOURCES:
+        shutil.copy(HERE / name, source)
+    make_folder(source / "linux")
+    shutil.move(source / "lab.h", source / "linux" / "lab.h")
+    run(["make", "-C", str(headers), f"M={source}", "modules"], KernelError)
+    shutil.copy(source / "cable.ko", out)
+    (out / "cable.ko").chmod(0o644)
+    publish(out, target, work)
+    return target / "cable.ko"
