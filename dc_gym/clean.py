@@ -16,6 +16,7 @@ from pathlib import Path
 from dc_gym import claim
 from dc_gym.errors import UsageError
 from dc_gym.folder import ASIDE, PARTIAL, SCRATCH, is_unfinished, recover, settle
+from dc_gym.host import state
 from dc_gym.kernel import cache
 
 DEPTH = 2
@@ -85,4 +86,9 @@ def _put_back(aside: Path) -> Iterator[str]:
     yield f"removed {aside}" if newer else f"renamed {aside} to {out.name}"
 
 
-CLEANERS: tuple[Callable[[Namespace], Iterator[str]], ...] = (_folders, _cache)
+def _host(_args: Namespace) -> Iterator[str]:
+    """What the host ground owns below /run/dcgym, and its module."""
+    yield from state.clean()
+
+
+CLEANERS: tuple[Callable[[Namespace], Iterator[str]], ...] = (_host, _folders, _cache)

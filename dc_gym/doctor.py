@@ -16,7 +16,8 @@ from pathlib import Path
 from dc_gym import grounds
 from dc_gym.errors import TestbedError
 from dc_gym.folder import scratch
-from dc_gym.kernel import build, openvswitch
+from dc_gym.host import needs, vm
+from dc_gym.kernel import build, cable_module, openvswitch
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.lab import Lab, LabConfig, lab_user, memory_folder
@@ -25,6 +26,12 @@ LAB_MEMORY_BYTES = 512 << 20
 PAGE_BYTES = 4096
 CACHE_BYTES = 5 << 30
 PROCESSES = 1024
+FILES = 65536
+KERNEL_LIMITS = (  # name, sysctl, what a network of a thousand hosts can need
+    ("threads", "kernel/threads-max", 16384),
+    ("process numbers", "kernel/pid_max", 32768),
+    ("terminals", "kernel/pty/max", 2048),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +92,35 @@ def _map_count() -> Iterator[Finding]:
 
 
 def _limits() -> Iterator[Finding]:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    good = soft == resource.RLIM_INFINITY or soft >= PROCESSES
-    words = (
-        "no limit on processes"
-        if soft == resource.RLIM_INFINITY
-        else f"{soft} processes; a lab has one of ours for each of its own"
-    )
-    yield Finding("processes", good, words, "" if good else f"ulimit -u {PROCESSES}", fatal=False)
+    """What networks of a thousand hosts need; smaller ones get by with less."""
+    why = "a lab has one of ours for each of its own"
+    yield _limit("processes", resource.RLIMIT_NPROC, PROCESSES, f"ulimit -u {PROCESSES}", why)
+    why = "a thousand hosts are as many namespaces, sockets of each and flows"
+    yield _limit("open files", resource.RLIMIT_NOFILE, FILES, f"ulimit -n {FILES}", why)
+    for name, path, least in KERNEL_LIMITS:
+        value = int(Path("/proc/sys", path).read_text())
+        sysctl = path.replace("/", ".")
+        good = value >= least
+        yield Finding(name, good, f"{sysctl} {value}", "" if good else f"sysctl {sysctl}={least}", fatal=False)
+    yield _control_group()
+
+
+def _limit(name: str, number: int, least: int, remedy: str, why: str) -> Finding:
+    """A limit of this process: the hard one counts, since programs raise the soft one themselves."""
+    soft, hard = resource.getrlimit(number)
+    good = resource.RLIM_INFINITY in (soft, hard) or hard >= least
+    words = "no limit" if soft == resource.RLIM_INFINITY else f"{soft}, at most {'unlimited' if hard < 0 else hard}"
+    return Finding(name, good, f"{words}; {why}", "" if good else remedy, fatal=False)
+
+
+def _control_group() -> Finding:
+    """Processes and threads that this one's control group may have (cgroup v2)."""
+    group = Path("/proc/self/cgroup").read_text().strip().rpartition("::")[2]
+    path = Path("/sys/fs/cgroup", group.lstrip("/"), "pids.max")
+    text = path.read_text().strip() if path.exists() else "max"
+    good = text == "max" or int(text) >= PROCESSES
+    words = "no limit of its control group" if text == "max" else f"{text} by its control group ({path})"
+    return Finding("tasks", good, words, "" if good else f"echo max > {path} (systemd: TasksMax=infinity)", fatal=False)
 
 
 def _cache() -> Iterator[Finding]:
@@ -142,4 +170,27 @@ def _lab() -> Iterator[Finding]:
     yield Finding("lab", ended.status == 0, words)
 
 
-CHECKS = (_machine, _user, _memory, _map_count, _limits, _cache, _programs, _kernel, _switch, _lab)
+def _host() -> Iterator[Finding]:
+    """The host ground; a machine without it has labs all the same."""
+    name = "host ground"
+    if os.geteuid() != 0:
+        yield Finding(name, False, "not tried", "it needs root: sudo dcgym doctor; or use `dcgym vm`", fatal=False)
+    elif lacking := needs.missing(needs.MODULES):
+        words = f"kernel {platform.release()} has no {', '.join(lacking)}"
+        yield Finding(name, False, words, needs.remedy(), fatal=False)
+    else:
+        yield Finding(name, True, f"kernel {platform.release()} has all its modules")
+    release = platform.release()
+    headers = cable_module.headers_of(release)
+    good = cable_module.find(release) is not None or (headers / "Makefile").is_file()
+    words = "the cable can be built as a module" if good else "no headers: links on the host ground are tbf and netem"
+    yield Finding("cable module", good, words, "" if good else f"install package linux-headers-{release}", fatal=False)
+
+
+def _vm() -> Iterator[Finding]:
+    path = shutil.which(vm.QEMU)
+    remedy = "" if path else f"apt-get install --no-install-recommends {vm.PACKAGE}"
+    yield Finding("vm", path is not None, path or f"no {vm.QEMU}: dcgym vm cannot run", remedy, fatal=False)
+
+
+CHECKS = (_machine, _user, _memory, _map_count, _limits, _cache, _programs, _kernel, _switch, _lab, _host, _vm)

@@ -94,7 +94,7 @@ class LabSite:
     """A lab kernel: t0 is fixed, and time stands still while programs start."""
 
     matrix = LAB_DEVICE
-    qmon_options = ()
+    qmon_options: tuple[str, ...] = ()
 
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
         return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
@@ -139,10 +139,10 @@ def run(folder: Path, site: Site) -> None:
         t0_ns = site.agree_t0(plan, fabric)
         fabric.impair(plan.seed, t0_ns)
         qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
+        qmon.expect_ready()  # tgen looks into its matrix
         tgen = stack.enter_context(Program(_tgen(plan, folder, site.matrix, t0_ns), TGEN_PRIORITY))
         if plan.disturb:
             subprocess.run(plan.disturb, shell=True, check=True)
-        qmon.expect_ready()
         tgen.expect_ready()
         before = count(fabric)
         ovs.freeze()

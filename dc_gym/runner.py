@@ -110,7 +110,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         progress.phase("results")
         _check_end(status, log, spec.ground)
         tables, counts = read_back(experiment, private)
-        unfit = violations(experiment.graph, counts["before"], counts["after"], counts["losses"])
+        unfit = violations(experiment.graph, counts["before"], counts["after"], counts["losses"]) + counts.get("unfit", [])
         parts = ground.environment(ovs)
         shutil.rmtree(private)
         clock.phase("ideal")
@@ -123,8 +123,8 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         facts = {
             "ideal": None if ideals is None else ideals.facts,
             "conservation": account(experiment.graph, counts["before"], counts["after"], counts["losses"]),
-            "calibration": calibration.rows(tables.ports, counts["read_back"]),
-        }
+            "calibration": calibration.rows(tables.ports, counts["read_back"]) + counts.get("calibration", []),
+        } | {name: counts[name] for name in ("fidelity",) if name in counts}
         manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts() | _scale(experiment)
         if code := usercode.keep(spec.code(), partial):
             manifest["code"] = code

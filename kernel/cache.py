@@ -17,7 +17,7 @@ from pathlib import Path
 from dc_gym.errors import TestbedError, UsageError
 
 PARTIAL = ".partial-"
-PARTS = ("kernel", "selftests", "ovs", "apt", "ideal", "peers")
+PARTS = ("kernel", "selftests", "ovs", "apt", "ideal", "peers", "vm", "cable")
 IN_USE = "in-use.lock"
 
 

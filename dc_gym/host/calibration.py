@@ -14,6 +14,7 @@ import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from dc_gym.topologies.fabric import Fabric, netns_path
@@ -67,7 +68,9 @@ class Measured:
         if abs(self.delay_ns - self.asked_delay_ns) > allowed:
             found.append(f"{self.port}: delay {self.delay_ns / 1e3:.4g} us measured, {self.asked_delay_ns / 1e3:.4g} us asked")
         if self.pacing_error_ns > self.frame_ns:
-            found.append(f"{self.port}: gaps between frames are {self.pacing_error_ns / 1e3:.4g} us off, more than a frame's time")
+            found.append(
+                f"{self.port}: gaps between frames are {self.pacing_error_ns / 1e3:.4g} us off, more than a frame's time"
+            )
         return found
 
 
@@ -88,7 +91,7 @@ def _measure(cable: Cable, sender: Port, source: socket.socket, sink: socket.soc
     for number in range(count):
         source.send(_frame(1000 + number))
     times = _arrivals(sink, count)[LEFT_OUT:]
-    gaps = [later - sooner for sooner, later in zip(times, times[1:], strict=False)]
+    gaps = [later - sooner for sooner, later in pairwise(times)]
     span = times[-1] - times[0] if len(times) > 1 else 0
     return Measured(
         port=sender.ifname,
@@ -115,7 +118,7 @@ def _tap(fabric: Fabric, port: Port) -> socket.socket:
 
 
 def _frame(number: int) -> bytes:
-    head = bytes.fromhex("02ffffffffff" "02fffffffffe") + struct.pack(">HI", ETHERTYPE, number)
+    head = bytes.fromhex("02ffffffffff02fffffffffe") + struct.pack(">HI", ETHERTYPE, number)
     return head.ljust(FRAME_BYTES, b"\0")
 
 

@@ -45,7 +45,10 @@ class Fidelity:
         checks = (
             (self.busiest_cpu > BUSIEST, f"a CPU was {self.busiest_cpu:.0%} busy (limit {BUSIEST:.0%}): take lower rates"),
             (self.softirq > SOFTIRQ, f"a CPU spent {self.softirq:.0%} in softirqs (limit {SOFTIRQ:.0%}): take lower rates"),
-            (self.stolen > STOLEN, f"the hypervisor took {self.stolen:.1%} of a CPU (limit {STOLEN:.0%}): take a quieter machine"),
+            (
+                self.stolen > STOLEN,
+                f"the hypervisor took {self.stolen:.1%} of a CPU (limit {STOLEN:.0%}): take a quieter machine",
+            ),
             (
                 self.squeezes_per_s > SQUEEZES_A_SECOND,
                 f"softirqs ran out of budget {self.squeezes_per_s:.0f} times a second (limit {SQUEEZES_A_SECOND})",
@@ -54,7 +57,10 @@ class Fidelity:
                 self.timer_late_ns_p90 > LATE_NS,
                 f"one timer in ten was {late_ms:.1f} ms late or more (limit {LATE_NS / 1e6:.0f} ms): the machine is too busy",
             ),
-            (self.late_sweeps > 0, f"{self.late_sweeps} sweeps of the queues began after the next was due: raise monitor.interval"),
+            (
+                self.late_sweeps > 0,
+                f"{self.late_sweeps} sweeps of the queues began after the next was due: raise monitor.interval",
+            ),
         )
         return [words for bad, words in checks if bad]
 

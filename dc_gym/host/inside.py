@@ -50,7 +50,7 @@ class HostQdiscFabric(QdiscFabric):
 class HostSite:
     """A `ground.Site`."""
 
-    qmon_options = ("--check-late",)
+    qmon_options: tuple[str, ...] = ("--check-late",)
 
     def __init__(self, matrix: str, links: str, lead_ns: int) -> None:
         self.matrix = matrix
@@ -94,7 +94,9 @@ class HostSite:
         assert self._fidelity is not None
         links = [fault for measured in self._links_found for fault in measured.faults()]
         if len(links) > MOST_FAULTS:
-            links[MOST_FAULTS:] = [f"and {len(links) - MOST_FAULTS} more ports are not what was asked for (manifest: calibration)"]
+            links[MOST_FAULTS:] = [
+                f"and {len(links) - MOST_FAULTS} more ports are not what was asked for (manifest: calibration)"
+            ]
         return {
             "calibration": [measured.row() for measured in self._links_found],
             "fidelity": self._fidelity.to_dict(),

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host ground as far as no other kernel is needed: what is asked of this one, what is owned on it, and what is judged."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from dc_gym import spec
+from dc_gym.errors import FabricError, KernelError, UsageError
+from dc_gym.host import calibration, fidelity, needs, state
+from dc_gym.host.ground import HostGround
+from dc_gym.kernel import cable_module
+from dc_gym.progress import Quiet
+from dc_gym.topologies import qdisc_fabric, shapers, tc
+from dc_gym.topologies.cables import End
+from dc_gym.topologies.graph import Queue
+from dc_gym.topologies.rtnl import NetlinkSocket, new_namespace
+
+root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "dumbbell.toml"
+GROUND = "import time; from dc_gym.host import inside; inside._die_with_the_runner(); print('up', flush=True); time.sleep(600)"
+
+
+def host_spec(*settings: str) -> spec.Spec:
+    return spec.load(EXAMPLE, ["ground=host", *settings])
+
+
+def in_namespace(body):
+    """What `body(socket)` answers in a network namespace that ends with it."""
+    found = []
+
+    def run() -> None:
+        new_namespace()
+        with NetlinkSocket() as sock:
+            try:
+                found.append(body(sock))
+            except Exception as error:
+                found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
+
+
+def test_the_clock_is_the_grounds():
+    assert host_spec().clock == "real" and spec.load(EXAMPLE).clock == "virtual"
+    with pytest.raises(UsageError, match='clock = "virtual": is not that of ground "host"'):
+        host_spec("clock=virtual")
+
+
+def test_without_root_one_line_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UsageError, match=r"needs root.*sudo.*dcgym vm"):
+        HostGround(host_spec()).prepare(Quiet())
+
+
+def test_modules_follow_from_links_queues_and_controller():
+    assert needs.modules_for("cable", ["bfifo"], ["cubic"]) == {"openvswitch"}
+    assert needs.modules_for("tbf", ["red", "fq"], ["dctcp"]) == {
+        "openvswitch",
+        "veth",
+        "sch_tbf",
+        "sch_red",
+        "sch_fq",
+        "tcp_dctcp",
+    }
+    everything = set().union(*needs.LINK_MODULES.values()) | set(needs.QUEUE_MODULES.values())
+    assert everything <= set(needs.MODULES) == {need.module for need in needs.NEEDS} - {"tcp_cubic", "tcp_reno"}
+
+
+def test_a_missing_module_is_named_with_its_package(monkeypatch, tmp_path):
+    monkeypatch.setattr(needs, "missing", lambda modules: ["sch_netem", "tcp_nv"])
+    monkeypatch.setattr(platform, "release", lambda: "no-such-release")
+    with pytest.raises(UsageError, match=r"\(no-such-release\) has no sch_netem, tcp_nv: .*dcgym vm"):
+        needs.require({"sch_netem"})
+
+
+@pytest.mark.parametrize(
+    ("ids", "package"),
+    [
+        ({"ID": "debian"}, "linux-image-amd64"),
+        ({"ID": "mint", "ID_LIKE": "ubuntu debian"}, "linux-modules-extra-6.8.0-7-generic"),
+    ],
+)
+def test_the_package_is_the_distributions(monkeypatch, ids, package):
+    monkeypatch.setattr(platform, "release", lambda: "6.8.0-7-generic")
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: ids)
+    monkeypatch.setattr(Path, "is_dir", lambda self: True)
+    assert package in needs.remedy()
+
+
+@root
+def test_asking_the_kernel_leaves_nothing_and_tells_what_is_there():
+    links = Path("/proc/net/dev").read_text().count("\n")
+    lacking = needs.missing(needs.MODULES)
+    assert set(lacking) <= set(needs.MODULES)
+    assert Path("/proc/net/dev").read_text().count("\n") == links
+    known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    assert not {f"tcp_{name}" for name in known} & set(lacking)
+
+
+@root
+@pytest.mark.skipif(os.geteuid() != 0 or "sch_tbf" in needs.missing({"sch_tbf", "veth"}), reason="no sch_tbf here")
+def test_a_rate_is_set_without_rounding_and_read_back():
+    queue = Queue(400_000, "bfifo")
+
+    def body(sock):
+        sock.batch([qdisc_fabric.pair(End("a"), End("b"))])
+        ifindex = qdisc_fabric.veths(sock)["a"].ifindex
+        sock.batch(shapers.set_limited_queue(ifindex, queue, 40_000_000_000, 50_000, "a"))
+        shapers.check_rates(sock, {ifindex: ("a", 40_000_000_000)})
+        tc.check_queues(sock, {ifindex: ("a", queue)}, parent=shapers.TBF_CLASS)
+        with pytest.raises(FabricError, match="a: asked for 10000000 bit/s, read back 40000000000"):
+            shapers.check_rates(sock, {ifindex: ("a", 10_000_000)})
+        return tc.queue_settings(sock, parent=shapers.TBF_CLASS)[ifindex].buffer_bytes
+
+    assert in_namespace(body) == 400_000
+
+
+def test_a_bucket_holds_two_frames_or_what_a_late_timer_misses():
+    assert qdisc_fabric.burst_bytes(10**7) == 3028 and qdisc_fabric.burst_bytes(10**10) == 25_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "links", "words"),
+    [([], "tbf", "set topology.delay=0ns"), (["topology.loss=1%"], "netem", "need a cable")],
+)
+def test_links_that_stock_qdiscs_cannot_be_are_refused(settings, links, words):
+    graph = host_spec(*settings).graph()
+    with pytest.raises(UsageError, match=words):
+        qdisc_fabric.QdiscFabric(graph, {}, None, False, links=links)
+
+
+def test_a_ground_dies_with_its_runner():
+    ground = subprocess.Popen([sys.executable, "-c", GROUND], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert ground.stdout.readline() == b"up\n" and ground.poll() is None
+    ground.stdin.close()
+    assert ground.wait(timeout=30) == 1
+    ground.stdout.close()
+
+
+def test_a_process_is_not_mistaken_for_another_of_its_number():
+    me = state.Process.of(os.getpid())
+    assert me.alive() and not state.Process(me.pid, me.start + 1).alive()
+    ended = subprocess.Popen(["true"])
+    was = state.Process.of(ended.pid)
+    ended.wait()
+    assert not was.alive() and not state.Process.of(ended.pid).alive()
+
+
+def test_clean_ends_what_a_dead_run_owned_and_nothing_else(tmp_path):
+    mine, others = subprocess.Popen(["sleep", "600"]), subprocess.Popen(["sleep", "600"])
+    try:
+        me, ground = state.Process.of(os.getpid()), state.Process.of(mine.pid)
+        dead = state.Process(me.pid, me.start + 1)  # its number has been given to this process
+        living = state.Run(me, state.Process.of(others.pid), "results/living").write(tmp_path)
+        state.Run(dead, ground, "results/dead").write(tmp_path).rename(tmp_path / "1.run")
+        reused = state.Process(others.pid, state.Process.of(others.pid).start + 1)
+        state.Run(dead, reused, "results/older").write(tmp_path).rename(tmp_path / "2.run")
+        state.Run(me, state.Process.of(others.pid), "results/living").write(tmp_path)
+        (tmp_path / "3.run").write_text('{"runner": {"pi')
+        said = "\n".join(state.clean(tmp_path))
+        assert mine.wait(timeout=10) == -9 and others.poll() is None
+        assert sorted(path.name for path in tmp_path.iterdir()) == [living.name]
+        assert f"killed process {mine.pid}" in said and "kept" in said and str(others.pid) not in said
+    finally:
+        for process in (mine, others):
+            process.kill()
+            process.wait()
+    assert state.clean(tmp_path / "none") == []
+
+
+def test_a_run_takes_its_own_record_away(tmp_path):
+    folder = tmp_path / "state"
+    with pytest.raises(RuntimeError), state.registered(os.getpid(), tmp_path / "out", folder):
+        assert [state.Run.read(path).out for path in folder.iterdir()] == [str(tmp_path / "out")]
+        raise RuntimeError
+    assert list(folder.iterdir()) == []
+
+
+def test_headers_that_are_not_there_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("DCGYM_CACHE", str(tmp_path))
+    with pytest.raises(KernelError, match=r"install package linux-headers-6\.1\.0-99-amd64"):
+        cable_module.ensure("6.1.0-99-amd64", tmp_path / "no headers")
+
+
+def measured(**changes: int) -> calibration.Measured:
+    values = {"asked_rate_bps": 10**7, "asked_delay_ns": 10_000, "rate_bps": 10**7, "delay_ns": 10_000, "pacing_error_ns": 1000}
+    return calibration.Measured("s1-eth1", **(values | changes))
+
+
+def test_a_link_is_judged_by_rate_delay_and_gaps():
+    assert measured().faults() == []
+    assert measured().row()["rate_bps"] == [10**7, 10**7] and measured().row()["how"] == "measured"
+    assert "rate 9.7 Mbit/s measured, 10 asked" in measured(rate_bps=9_700_000).faults()[0]
+    assert measured(delay_ns=1_200_000).faults() == []  # less than a frame's time: no queue is known better
+    assert "delay 1400 us measured" in measured(delay_ns=1_400_000).faults()[0]
+    assert "gaps between frames are 1300 us off" in measured(pacing_error_ns=1_300_000).faults()[0]
+    assert measured(rate_bps=0).faults()
+
+
+GOOD = fidelity.Fidelity(0.5, 0.2, 0.0, 0.0, 100_000, 900_000, 0)
+
+
+def test_a_machine_that_kept_up_has_no_faults():
+    assert GOOD.faults() == [] and GOOD.to_dict()["busiest_cpu"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (0, 0.97, "97% busy"),
+        (1, 0.85, "85% in softirqs"),
+        (2, 0.05, "hypervisor took 5.0%"),
+        (3, 20.0, "out of budget 20 times"),
+        (4, 3_000_000, "3.0 ms late"),
+        (6, 2, "2 sweeps"),
+    ],
+)
+def test_each_way_of_falling_behind_is_said(place, value, words):
+    values = [0.5, 0.2, 0.0, 0.0, 100_000, 900_000, 0]
+    values[place] = value
+    (fault,) = fidelity.Fidelity(*values).faults()
+    assert words in fault
+
+
+def test_shares_of_a_cpu():
+    text = "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 10 0 10 70 0 0 10 0 0 0\ncpu1 0 0 0 100 0 0 0 0 0 0\nintr 5\n"
+    ticks = fidelity.cpu_ticks(text)
+    assert list(ticks) == ["cpu0", "cpu1"]
+    busy, softirq, stolen = fidelity.share([0] * 8, ticks["cpu0"])
+    assert (round(busy, 3), round(softirq, 3), stolen) == (0.3, 0.1, 0.0)
+
+
+def test_watching_this_machine():
+    watch = fidelity.Watch()
+    try:
+        watch.start()
+        threading.Event().wait(0.1)
+    finally:
+        found = watch.stop(late_sweeps=0)
+    assert 0 <= found.busiest_cpu <= 1 and found.timer_late_ns_worst >= found.timer_late_ns_p90 >= 0

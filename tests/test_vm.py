@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym vm`: its initramfs and its words; and the host ground in it (long)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dc_gym.errors import UsageError
+from dc_gym.host import cpio, vm, vm_kernel
+from dc_gym.kernel import cable_module
+from dc_gym.kernel.cache import cache_dir
+from dc_gym.progress import Quiet
+from dc_gym.results import load_result
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def parse(data: bytes) -> dict[str, tuple[int, bytes]]:
+    """Mode and contents by path, as the kernel's init/initramfs.c reads a newc archive."""
+    found, at = {}, 0
+    while True:
+        assert data[at : at + 6] == b"070701"
+        fields = [int(data[at + 6 + 8 * n : at + 14 + 8 * n], 16) for n in range(13)]
+        name = data[at + 110 : at + 110 + fields[11] - 1].decode()
+        at = (at + 110 + fields[11] + 3) // 4 * 4
+        if name == "TRAILER!!!":
+            return found
+        found[name] = (fields[1], data[at : at + fields[6]])
+        at = (at + fields[6] + 3) // 4 * 4
+
+
+def test_the_initramfs_is_what_a_kernel_reads():
+    found = parse(cpio.archive({"init": b"#!", "lib/a/b.ko": b"12345", "modules": b""}))
+    assert found["init"] == (0o100755, b"#!") and found["lib/a/b.ko"][1] == b"12345" and found["modules"][1] == b""
+    assert found["lib"][0] == found["lib/a"][0] == found["dev"][0] == 0o040755
+    assert list(found).index("lib") < list(found).index("lib/a") < list(found).index("lib/a/b.ko")
+    assert found["dev/console"][0] == 0o020600
+
+
+def test_modules_load_after_what_they_depend_on(tmp_path):
+    depends = {"a": "b,c-d", "b": "", "c_d": "b", "alone": ""}
+    for name, others in depends.items():
+        (tmp_path / f"{name}.ko").write_bytes(b"\0license=GPL\0depends=" + others.encode() + b"\0name=x\0")
+    found = {name: tmp_path / f"{name}.ko" for name in depends}
+    assert vm_kernel.load_order(["a", "builtin", "alone"], found) == ["b", "c_d", "a", "alone"]
+
+
+def test_a_missing_qemu_names_its_package(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UsageError, match=r"apt-get install .*qemu-system-x86"):
+        vm.check()
+
+
+@pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason="no qemu")
+def test_a_folder_that_the_vm_has_for_itself_is_refused(monkeypatch):
+    monkeypatch.chdir("/sys")
+    with pytest.raises(UsageError, match="/sys: the VM has this folder for itself"):
+        vm.check()
+
+
+def cached_kernel() -> vm_kernel.VmKernel:
+    kernel = vm_kernel.load(cache_dir() / "vm" / "current")
+    if kernel is None:
+        pytest.skip("the VM's kernel is not in the cache: dcgym vm fetches it")
+    return kernel
+
+
+def test_the_cable_compiles_against_the_distributions_headers(tmp_path, monkeypatch):
+    kernel = cached_kernel()
+    monkeypatch.setenv("DCGYM_CACHE", str(tmp_path))
+    module = cable_module.ensure(kernel.release, kernel.headers)
+    assert module.is_relative_to(tmp_path) and cable_module.find(kernel.release) == module
+    text = module.read_bytes()
+    assert f"vermagic={kernel.release} ".encode() in text and b"alias=rtnl-link-cable" in text and cable_module.build_id(module)
+
+
+needs_qemu = pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason="no qemu: make test-all installs it")
+
+
+def in_vm(*words: str, cwd: Path, timeout: int = 900) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "dc_gym.cli", "vm", "--", *words]
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout, env={**os.environ})
+
+
+@pytest.mark.long
+@needs_qemu
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("links", ["cable", "netem"])
+def test_the_same_run_on_the_host_ground(links, tmp_path):
+    """Every frame is accounted for; whether this machine keeps up in real time is its own affair, and said."""
+    settings = [f"host.links={links}", "time.duration=4s", "time.warmup=1s", "monitor.interval=20ms"]
+    words = [word for setting in settings for word in ("--set", setting)]
+    spec = ROOT / "examples" / "dumbbell.toml"
+    done = in_vm("run", str(spec), "--ground", "host", "--no-plot", "--out", "out", *words, cwd=tmp_path)
+    result = load_result(tmp_path / "out")
+    assert done.returncode == (0 if result.fit else 1), done.stderr
+    assert result.manifest["ground"] == "host" and result.manifest["clock"] == "real" and result.manifest["links"] == links
+    assert not [reason for reason in result.manifest["unfit_reasons"] if "sent" in reason or "received" in reason]
+    ports = {row["port"] for row in result.manifest["calibration"] if row["how"] == "measured"}
+    assert ports == {port["name"] for port in result.ports}
+    assert result.manifest["fidelity"]["busiest_cpu"] > 0
+    assert (result.summary["goodput_bps"] or 0) > 0
+
+
+@pytest.mark.long
+@needs_qemu
+@pytest.mark.timeout(1800)
+def test_exit_codes_and_messages_come_through(tmp_path):
+    done = in_vm("run", "none.toml", "--ground", "host", cwd=tmp_path)
+    assert done.returncode == 2 and "none.toml: cannot read the spec" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+KILLED = r"""
+import json, os, pathlib, signal, subprocess, sys, time
+run = pathlib.Path("/run")
+def sh(*argv): return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+def wait(what, seconds=300):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.2)
+sh("ip", "link", "add", "mine0", "type", "veth", "peer", "name", "mine1")
+sh("ip", "netns", "add", "mine")
+links, spaces = sh("ip", "-br", "link"), sh("ip", "netns")
+cli = [sys.executable, "-m", "dc_gym.cli"]
+argv = [*cli, "run", sys.argv[1], "--ground", "host", "--no-plot", "--quiet", "--out", "out", "--set", "time.duration=600s"]
+runner = subprocess.Popen(argv, env={**os.environ})
+wait(lambda: list(run.glob("dcgym/*.run")))
+ground = json.loads(next(run.glob("dcgym/*.run")).read_text())["ground"]["pid"]
+wait(lambda: "tgen" in sh("ps", "-e", "-o", "comm="))
+assert sh("ip", "-br", "link") == links, "the network of a run is not among the machine's devices"
+runner.kill()
+runner.wait()
+wait(lambda: not {"tgen", "qmon", "ovs-vswitchd", "ovsdb-server"} & set(sh("ps", "-e", "-o", "comm=").split()))
+wait(lambda: not pathlib.Path(f"/proc/{ground}").exists())
+assert pathlib.Path("/sys/module/cable").is_dir()
+print(sh(*cli, "clean", "."))
+assert not pathlib.Path("/sys/module/cable").exists() and not (run / "dcgym").exists()
+assert sh("ip", "-br", "link") == links and sh("ip", "netns") == spaces
+assert sh(*cli, "clean", ".") == ""
+print("all clean")
+"""
+
+
+@pytest.mark.long
+@needs_qemu
+@pytest.mark.timeout(1800)
+def test_clean_removes_just_ours_after_kill_9(tmp_path):
+    kernel = vm_kernel.ensure(Quiet())
+    cable_module.ensure(kernel.release, kernel.headers)
+    (tmp_path / "killed.py").write_text(KILLED)
+    program = (
+        "from pathlib import Path; import sys; from dc_gym.host import vm, vm_kernel; from dc_gym.progress import Quiet;"
+        "sys.exit(vm.run(vm_kernel.ensure(Quiet()), [sys.executable, 'killed.py', sys.argv[1]], vm.environment(), Path.cwd()))"
+    )
+    argv = [sys.executable, "-c", program, str(ROOT / "examples" / "dumbbell.toml")]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=1500)
+    assert done.returncode == 0 and "all clean" in done.stdout, done.stdout + done.stderr
+    assert "unloaded the module cable" in done.stdout
