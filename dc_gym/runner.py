@@ -55,7 +55,7 @@ class Experiment:
     @classmethod
     def of(cls, spec: Spec) -> Experiment:
         graph = spec.graph()
-        router = route(graph, spec.seed)
+        router = route(graph, spec.seed, spec.topology.routing)
         schedule = make_schedule(spec.flows(graph), graph, router, spec.controller.kernel_name, spec.seed)
         sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths())) if spec.ground == "lab" else spec
         return cls(sized, graph, router, schedule)

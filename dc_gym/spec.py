@@ -21,6 +21,7 @@ from dc_gym import controllers, units, usercode
 from dc_gym.controllers import Controller
 from dc_gym.errors import SpecError, TestbedError
 from dc_gym.topologies import amount, marking, presets
+from dc_gym.topologies.ecmp import ROUTINGS
 from dc_gym.topologies.graph import FASTEST_BPS, LONGEST_DELAY_NS, PPB, PPM, Graph
 from dc_gym.topologies.links import LinkParams, LinkRule
 from dc_gym.topologies.presets import LARGEST_SCALE, TopologyParams
@@ -187,13 +188,14 @@ class TopologySpec:
     reorder_delay_ns: int | None = _key(_TIME, name="reorder_delay", low=0, high=LONGEST_DELAY_NS)
     scale: int | None = _key(_COUNT, low=1, high=LARGEST_SCALE)
     links: tuple[LinkSpec, ...] | None = _key(_LINKS)
+    routing: str = _key(_TEXT, "ecmp", names=lambda: ROUTINGS)
 
     def __post_init__(self) -> None:
         _check(self, "topology.")
 
     def params(self, ecn: bool) -> TopologyParams:
         """What the topologies take; `ecn`: the controller reads it."""
-        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "links"}
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("links", "routing")}
         return TopologyParams(ecn=ecn, links=tuple(link.rule() for link in self.links or ()), **given)
 
 

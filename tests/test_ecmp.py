@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dc_gym.errors import TopologyError
-from dc_gym.topologies.ecmp import Match, Router, Rule, draw, path, route
+from dc_gym.topologies.ecmp import EXACT_PRIORITY, Match, Router, Rule, draw, path, route
 from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
 from dc_gym.topologies.presets import PRESETS, TOPOLOGIES, TopologyParams, build
 
@@ -255,6 +255,20 @@ def test_random_flows_take_every_uplink_equally_often(seed):
 def test_seeds():
     graph = GRAPHS["preset fattree-k4"]
     assert route(graph, 1) == route(graph, 1) != route(graph, 2)
+
+
+def test_single_routing_has_one_path_and_uses_every_link():
+    """Whatever the ports, and whatever the seed; an edge's uplinks carry to equally many hosts, and so do the cores."""
+    graph = GRAPHS["preset fattree-k4"]
+    router, uplinks, cores = route(graph, 1, "single"), Counter(), Counter()
+    assert router == route(graph, 2, "single") and {rule.priority for rule in router.rules} == {EXACT_PRIORITY}
+    for dst in range(5, 17):
+        crossed = path(graph, router, "h1", f"h{dst}", 1, 2)
+        assert crossed == path(graph, router, "h1", f"h{dst}", 50_001, 77)
+        uplinks[crossed[1]] += 1
+        cores[graph.peer(crossed[2]).node] += 1
+    assert set(uplinks.values()) == {6} and len(uplinks) == 2
+    assert set(cores.values()) == {3} and len(cores) == 4
 
 
 def test_rules_never_change_between_versions():

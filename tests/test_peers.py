@@ -98,6 +98,7 @@ def test_flows_without_a_size_are_refused(experiment, tmp_path):
     [
         (["topology.marking=iroko-thesis"], "marking iroko-thesis of s1-eth1"),
         (["topology.host_qdisc=fq"], "queue fq of h1-eth0"),
+        (["topology.loss=0.1%"], "cable h1-eth0--s1-eth1 loses"),
     ],
 )
 def test_what_a_peer_cannot_be_told(tmp_path, settings, words):

@@ -27,6 +27,7 @@ PORT_MASK = 0xF  # TCP and UDP: low bits of either port
 ADDRESS_MASK = 0x3  # other protocols: low bits of either address
 MOST_NEXT_HOPS = PORT_MASK + 1
 PORTED = ("tcp", "udp")
+ROUTINGS = ("ecmp", "single")
 
 EXACT_PRIORITY = 50
 PORTED_PRIORITY, OTHER_PRIORITY = 20, 10  # buckets: in table 0 of every destination that is left, in table 1 of a group
@@ -118,9 +119,14 @@ class Packet:
         yield OTHER_PRIORITY, Match("ip", None, *other, group)
 
 
-def route(graph: Graph, seed: int) -> Router:
-    """The rules of every switch of the graph for every host, from one seed."""
+def route(graph: Graph, seed: int, routing: str = "ecmp") -> Router:
+    """The rules of every switch of the graph for every host, from one seed. `routing`: one of ROUTINGS.
+
+    'single' leaves one path to a host, the same for all packets: no rule reads a port, and the seed decides nothing.
+    """
     hops = _next_hops(graph)
+    if routing == "single":
+        hops = _single(graph, hops)
     return Router(tuple(rule for switch in graph.switches for rule in _rules_of(graph, switch.name, hops[switch.name], seed)))
 
 
@@ -169,6 +175,21 @@ def _next_hops(graph: Graph) -> dict[str, dict[str, tuple[int, ...]]]:
             for switch, numbers in toward[access.node].items():
                 hops[switch][nic.address] = numbers or (access.number,)
     return hops
+
+
+def _single(graph: Graph, hops: dict[str, dict[str, tuple[int, ...]]]) -> dict[str, dict[str, tuple[int, ...]]]:
+    """One next hop a host: hosts are dealt out in turn at the edge, and each of its shares in turn at the layer above."""
+    order = {nic.address: number for number, nic in enumerate(nic for host in graph.hosts for nic in host.nics)}
+
+    def choose(edge: bool, address: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        turn = order[address] if edge else order[address] // max(1, len(numbers))
+        return numbers[turn % len(numbers) :][:1] if numbers else ()
+
+    edges = {switch.name for switch in graph.switches if switch.layer == "edge"}
+    return {
+        switch: {address: choose(switch in edges, address, numbers) for address, numbers in towards.items()}
+        for switch, towards in hops.items()
+    }
 
 
 def _ports_toward(graph: Graph, target: str) -> dict[str, tuple[int, ...]]:

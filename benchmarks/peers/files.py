@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dc_gym.errors import ProtocolError, UsageError
 from dc_gym.topologies.ecmp import EXACT_PRIORITY, Match, Router
-from dc_gym.topologies.graph import Graph, Port
+from dc_gym.topologies.graph import NO_IMPAIRMENT, Graph, Port
 
 Row = Sequence[object]
 
@@ -90,6 +90,8 @@ def read_queue(folder: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 
 def _links(graph: Graph) -> Iterator[Row]:
     for cable in graph.cables:
+        if cable.impairment != NO_IMPAIRMENT:
+            raise UsageError(f"cable {cable.name} loses or delays frames; peers know only cables that do not")
         ends = [(port.queue.limit_bytes, _threshold(port)) for port in (cable.a, cable.b)]
         yield (cable.a.ifname, cable.b.ifname, cable.rate_bps, cable.delay_ns, *ends[0], *ends[1])
 
@@ -106,7 +108,9 @@ def _threshold(port: Port) -> int:
 
 def _routes(graph: Graph, router: Router) -> Iterator[Row]:
     addresses: Mapping[str, str] = {host.name: host.address for host in graph.hosts}
-    exact = {(rule.switch, rule.match): rule.out_port for rule in router.rules if rule.priority == EXACT_PRIORITY}
+    exact = {
+        (rule.switch, rule.match): rule.out_port for rule in router.rules if rule.priority == EXACT_PRIORITY and not rule.group
+    }
     for host in graph.hosts:
         ports = graph.ports_of(host.name)
         if len(ports) != 1:

@@ -2,7 +2,8 @@
 /*
  * The same experiment in ns-3: topology, routes and flows from files, finish times and counters to files.
  *
- *     ns3-peer --folder=DIR --stop-ns=N [--cc=TcpDctcp] [--trace-port=NAME --trace-interval-ns=N]
+ *     ns3-peer --folder=DIR --stop-ns=N [--trace-port=NAME --trace-interval-ns=N]
+ *              [--ns3::TYPE::ATTRIBUTE=VALUE]
  *
  * DIR holds nodes.csv, links.csv, routes.csv and flows.csv (docs/peers.md has their columns); flows-out.csv,
  * ports-out.csv and, with a traced port, queue-out.csv are written beside them. What the program is goes to
@@ -290,9 +291,9 @@ Network build_network(const std::string &folder)
 }
 
 /* As near to Linux as ns-3 has it; docs/peers.md says where it stays away. */
-void set_tcp(const std::string &cc)
+void set_tcp()
 {
-	Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName("ns3::" + cc)));
+	Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TcpDctcp::GetTypeId()));
 	Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(kSegmentBytes));
 	Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
 	Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(kSocketBytes));
@@ -478,21 +479,20 @@ double seconds_since(std::chrono::steady_clock::time_point start)
 
 int main(int argc, char *argv[])
 {
-	std::string folder, trace_port, cc = "TcpDctcp";
+	std::string folder, trace_port;
 	uint64_t stop_ns = 0, trace_ns = 0;
 	CommandLine line(__FILE__);
 	line.AddValue("folder", "where the input lies and the output goes", folder);
 	line.AddValue("stop-ns", "end of the simulation at the latest", stop_ns);
-	line.AddValue("cc", "ns-3's name of the congestion control", cc);
 	line.AddValue("trace-port", "port whose queue is sampled", trace_port);
 	line.AddValue("trace-interval-ns", "interval of the samples", trace_ns);
+	Time::SetResolution(Time::PS); /* 12 bytes at 10 Gbit/s are 9.6 ns */
+	set_tcp();                     /* before the options, which have the last word */
 	line.Parse(argc, argv);
 	if (folder.empty() || !stop_ns)
 		fail("give --folder=DIR and --stop-ns=N");
 
 	auto started = std::chrono::steady_clock::now();
-	Time::SetResolution(Time::PS); /* 12 bytes at 10 Gbit/s are 9.6 ns */
-	set_tcp(cc);
 	Network network = build_network(folder);
 	Traffic traffic(network, folder);
 	std::ofstream samples;
