@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -381,6 +381,7 @@ def _show_result(result: Result) -> None:
         ("mean srtt", _scaled(summary.get("mean_srtt_us"), 1, "us")),
         ("fairness", _scaled(summary.get("jain"), 1, "(Jain)")),
         ("drops", f"{_scaled(summary.get('drops'), 1, '')}, marks {_scaled(summary.get('marks'), 1, '')}"),
+        *_completion_rows(summary),
         ("digest", result.digest),
         ("result", str(result.path)),
     ]
@@ -389,6 +390,17 @@ def _show_result(result: Result) -> None:
     if scale := result.manifest.get("scale"):
         print(f"{'scale':12} {scale['factor']}; not scale-free:")
         print("\n".join(f"{'':12} {line}" for line in scale["not_scale_free"]))
+
+
+def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Completion times, where flows have a size."""
+    flows, unfinished = summary.get("fct_flows") or 0, summary.get("fct_unfinished") or 0
+    if not flows:
+        return []
+    mean, slowdown = _scaled(summary.get("fct_mean_s"), 1e3, "ms"), _scaled(summary.get("slowdown_p50"), 1, "")
+    tail = _scaled(summary.get("slowdown_p99"), 1, "")
+    rows = [("completion", f"{mean} on average, {flows - unfinished:,} of {flows:,} flows finished")]
+    return rows + ([("slowdown", f"{slowdown} median, {tail} at p99")] if slowdown != "-" else [])
 
 
 def _scaled(value: float | None, factor: float, unit: str) -> str:
