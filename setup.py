@@ -16,7 +16,7 @@ setup(
         "dc_gym.conformance": ["*.lark"],
         "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "*.c"],
         "dc_gym.report": ["templates/*"],
-        "dc_gym.traffic": ["*.c", "*.h", "matrices/*"],
+        "dc_gym.traffic": ["*.c", "*.h", "matrices/*.*", "matrices/iroko/*", "flow_sizes/*"],
         "dc_gym.monitors": ["*.c", "*.h"],
         "dc_gym.benchmarks.peers": ["*.cc"],
     },

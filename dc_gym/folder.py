@@ -24,8 +24,9 @@ from dc_gym import claim, janitor
 from dc_gym.claim import LOCK
 from dc_gym.digest import TABLES
 from dc_gym.errors import MachineError, ResultError, UsageError
+from dc_gym.spec import MATRIX_COPY, SIZES_COPY
 
-__all__ = ["ASIDE", "FILES", "MATRIX_NAME", "PARTIAL", "SCRATCH", "finish", "is_unfinished", "recover", "scratch", "writing"]
+__all__ = ["ASIDE", "COPIES", "FILES", "PARTIAL", "SCRATCH", "finish", "is_unfinished", "recover", "scratch", "writing"]
 
 PARTIAL = ".partial"
 ASIDE = ".replaced"
@@ -33,10 +34,11 @@ PRIVATE = ".lab"
 """In DIR.partial: what only the run itself needs."""
 SCRATCH = ("dcgym-verify-", "dcgym-doctor-", "dcgym-links-", "dcgym-user-", "dcgym-cell-", ".bench-")
 """How the names of scratch folders begin."""
-MATRIX_NAME = "matrix.csv"
+COPIES = (MATRIX_COPY, SIZES_COPY)
+"""Files that a spec reads, kept with the result."""
 FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in TABLES))
 """What a whole result has at the least."""
-OURS = (*FILES, MATRIX_NAME, "plot.png", "lab.log", "host.log")
+OURS = (*FILES, *COPIES, "plot.png", "lab.log", "host.log")
 PATIENCE_S = 10.0
 
 

@@ -24,12 +24,11 @@ import pyarrow.parquet as pq
 
 from dc_gym.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.errors import ResultError, UsageError
-from dc_gym.folder import FILES, MATRIX_NAME, PARTIAL, finish, words, writing
+from dc_gym.folder import FILES, PARTIAL, finish, words, writing
 from dc_gym.topologies.graph import PPB, PPM, Graph
 
 __all__ = [
     "FILES",
-    "MATRIX_NAME",
     "PARTIAL",
     "RESULT_VERSION",
     "Result",
@@ -135,18 +134,22 @@ class Result:
 
 
 def write_result(
-    partial: Path, tables: Tables, manifest: Mapping[str, Any], summary: Mapping[str, Any], matrix: Path | None = None
+    partial: Path,
+    tables: Tables,
+    manifest: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    copies: Mapping[str, Path] | None = None,
 ) -> dict[str, Any]:
     """Write everything but plot and log; answers the manifest with `result_version`, `digest_version` and `digest` filled in.
 
-    `matrix`: the flow matrix of the run, which is copied to matrix.csv (Spec.to_dict(MATRIX_NAME) names it so).
+    `copies`: files that the spec reads, by the names that they get here (Spec.copies).
     """
     full = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION, **manifest, "digest": digest_of(tables)}
     for name in TABLES:
         _write_table(partial / f"{name}.parquet", TABLES[name], tables.table(name), tables.names)
-    if matrix is not None:
-        with words("write", partial / MATRIX_NAME):
-            shutil.copyfile(matrix, partial / MATRIX_NAME)
+    for name, source in (copies or {}).items():
+        with words("write", partial / name):
+            shutil.copyfile(source, partial / name)
     _write_json(partial / "ports.json", list(tables.ports))
     _write_json(partial / "summary.json", summary)
     _write_json(partial / "manifest.json", full)

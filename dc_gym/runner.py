@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,14 +51,17 @@ class Experiment:
     graph: Graph
     router: Router
     schedule: Schedule
+    notes: Mapping[str, Any]
+    """What the workload has to say of itself."""
 
     @classmethod
     def of(cls, spec: Spec) -> Experiment:
         graph = spec.graph()
         router = route(graph, spec.seed, spec.topology.routing)
-        schedule = make_schedule(spec.flows(graph), graph, router, spec.controller.kernel_name, spec.seed)
+        flows, notes = spec.flows_with_notes(graph)
+        schedule = make_schedule(flows, graph, router, spec.controller.kernel_name, spec.seed)
         sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths())) if spec.ground == "lab" else spec
-        return cls(sized, graph, router, schedule)
+        return cls(sized, graph, router, schedule, notes)
 
 
 @dataclass(slots=True)
@@ -119,8 +122,8 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         clock.phase("results")
         found = analysis.analyse(spec, schedule, tables, ideals)
         summary = found.summary
-        matrix = spec.workload.file if spec.workload.kind == "matrix" else None
         facts = {
+            "workload": dict(experiment.notes),
             "ideal": None if ideals is None else ideals.facts,
             "conservation": account(experiment.graph, counts["before"], counts["after"], counts["losses"]),
             "calibration": calibration.rows(tables.ports, counts["read_back"]) + counts.get("calibration", []),
@@ -128,7 +131,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts() | _scale(experiment)
         if code := usercode.keep(spec.code(), partial):
             manifest["code"] = code
-        manifest = results.write_result(partial, tables, manifest, summary, matrix)
+        manifest = results.write_result(partial, tables, manifest, summary, spec.copies())
         results.write_derived(partial, "port_metrics", found.ports)
         results.write_derived(partial, "flow_metrics", found.flows)
         if plot:
@@ -295,7 +298,7 @@ def _check_end(status: int, log: Path, ground: str) -> None:
 
 def _manifest(spec: Spec, parts: dict[str, str], t0_ns: int, clock: Clock, unfit: list[str], disturb: str) -> dict[str, Any]:
     return {
-        "spec": spec.to_dict(results.MATRIX_NAME if spec.workload.kind == "matrix" else None, usercode.CODE),
+        "spec": spec.to_dict(copied=True),
         "seed": spec.seed,
         "ground": spec.ground,
         "clock": spec.clock,

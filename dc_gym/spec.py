@@ -25,8 +25,13 @@ from dc_gym.topologies.ecmp import ROUTINGS
 from dc_gym.topologies.graph import FASTEST_BPS, LONGEST_DELAY_NS, PPB, PPM, Graph
 from dc_gym.topologies.links import LinkParams, LinkRule
 from dc_gym.topologies.presets import LARGEST_SCALE, TopologyParams
-from dc_gym.traffic import workloads
+from dc_gym.traffic import sizes, workloads
+from dc_gym.traffic.arrivals import LOAD_COUNTS, LOAD_OF
+from dc_gym.traffic.draws import PATTERNS
 from dc_gym.traffic.flows import GAPS, TRANSPORTS, FlowRequest
+from dc_gym.traffic.iroko import BROKEN
+from dc_gym.traffic.patterns import ENDS
+from dc_gym.traffic.storage import MIXES
 from dc_gym.traffic.workloads import WorkloadParams
 
 __all__ = [
@@ -50,6 +55,7 @@ __all__ = [
 ]
 
 SPEC_VERSION = 1
+MATRIX_COPY, SIZES_COPY = "matrix.csv", "sizes.txt"
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LARGEST_SEED = 2**63 - 1
 CLOCKS = {"lab": "virtual", "host": "real"}
@@ -112,6 +118,7 @@ _LINKS = _Kind(
     lambda value: [_to_plain(each, LinkSpec) for each in value],
 )
 _PATH = _Kind((str,), 'a path such as "flows.csv"', Path, str)
+_NUMBER = _Kind((int, float), "a number such as 0.5", float, _same)
 
 
 def _key(
@@ -238,8 +245,6 @@ class WorkloadSpec:
     """`[workload]`; None: no limit, or the default."""
 
     kind: str = _key(_TEXT, names=lambda: workloads.KINDS)
-    file: Path | None = _key(_PATH)
-    senders: int | None = _key(_COUNT, low=1)
     size_bytes: int | None = _key(_SIZE, name="size", low=1)
     rate_bps: int | None = _key(_RATE, name="rate", low=1)
     start_ns: int = _key(_TIME, 0, name="start", low=0)
@@ -247,15 +252,49 @@ class WorkloadSpec:
     jitter_ns: int = _key(_TIME, 0, name="jitter", low=0)
     transport: str = _key(_TEXT, "tcp", names=lambda: TRANSPORTS)
     gaps: str = _key(_TEXT, "exact", names=lambda: GAPS)
+    file: Path | None = _key(_PATH)
+    pattern: str | None = _key(_TEXT)
+    broken: str | None = _key(_TEXT, names=lambda: BROKEN)
+    ends: str | None = _key(_TEXT, names=lambda: ENDS)
+    senders: int | None = _key(_COUNT, low=1)
+    flows: int | None = _key(_COUNT, low=1)
+    stride: int | None = _key(_COUNT, low=1)
+    p_edge: float | None = _key(_NUMBER, low=0, high=1)
+    p_pod: float | None = _key(_NUMBER, low=0, high=1)
+    rounds: int | None = _key(_COUNT, low=1)
+    interval_ns: int | None = _key(_TIME, name="interval", low=0)
+    intervals: str | None = _key(_TEXT, names=lambda: PATTERNS)
+    last_start_ns: int | None = _key(_TIME, name="last_start", low=1)
+    request_bytes: int | None = _key(_SIZE, name="request", low=1)
+    long: int | None = _key(_COUNT, low=1)
+    short: int | None = _key(_COUNT, low=1)
+    short_start_ns: int | None = _key(_TIME, name="short_start", low=0)
+    on_ns: int | None = _key(_TIME, name="on", low=1)
+    off_ns: int | None = _key(_TIME, name="off", low=1)
+    distribution: str | None = _key(_TEXT, names=sizes.names)
+    distribution_file: Path | None = _key(_PATH)
+    load: float | None = _key(_NUMBER, low=0, high=1)
+    load_counts: str | None = _key(_TEXT, names=lambda: LOAD_COUNTS)
+    load_of: str | None = _key(_TEXT, names=lambda: LOAD_OF)
+    truncate_bytes: int | None = _key(_SIZE, name="truncate", low=1)
+    size_scale: float | None = _key(_NUMBER, low=0)
+    outstanding: int | None = _key(_COUNT, low=1)
+    mix: str | None = _key(_TEXT, names=lambda: MIXES)
+    storage: int | None = _key(_COUNT, low=1)
+    replicas: int | None = _key(_COUNT, low=0)
+    compute_ns: int | None = _key(_TIME, name="compute", low=0)
 
     def __post_init__(self) -> None:
         _require_given(self, "workload.", "kind")
         _check(self, "workload.")
         if self.kind == "matrix" and self.file is None:
             raise _KeyFault("workload.file", None, 'is missing; kind "matrix" needs the path of a CSV file')
+        for name, value in (("load", self.load), ("size_scale", self.size_scale)):
+            if value == 0:
+                raise _KeyFault(f"workload.{name}", value, "is not above 0; give more")
         if self.stop_ns is not None and self.stop_ns <= self.start_ns:
             raise _KeyFault("workload.stop", self.stop_ns, "is not after workload.start; give a later time")
-        if self.transport == "udp" and self.rate_bps is None:
+        if self.transport == "udp" and self.rate_bps is None and self.kind not in ("matrix", "iroko"):
             raise _KeyFault("workload.rate", None, 'is missing; transport "udp" sends at a rate such as "10Mbit/s"')
         if self.gaps != "exact" and self.rate_bps is None:
             raise _KeyFault("workload.gaps", self.gaps, "means nothing without workload.rate; give one")
@@ -385,27 +424,36 @@ class Spec:
 
     def flows(self, graph: Graph) -> list[FlowRequest]:
         """The flows in the order of their numbers."""
-        return workloads.generate(graph, self.workload.params(), self.time.duration_ns, self.seed)
+        return self.flows_with_notes(graph)[0]
 
     def code(self) -> tuple[Path, ...]:
         """The user's Python files that make this spec what it is."""
         return (*self.plugins, *((self.topology.file,) if self.topology.file else ()))
 
-    def to_dict(self, matrix: str | None = None, code: str | None = None) -> dict[str, Any]:
+    def flows_with_notes(self, graph: Graph) -> tuple[list[FlowRequest], dict[str, Any]]:
+        """The flows, and what the workload has to say of itself."""
+        return workloads.generate_with_notes(graph, self.workload.params(), self.time.duration_ns, self.seed)
+
+    def copies(self) -> dict[str, Path]:
+        """The files that this spec reads, by the names that a result keeps copies of them under."""
+        files = {MATRIX_COPY: self.workload.file, SIZES_COPY: self.workload.distribution_file}
+        return {name: path for name, path in files.items() if path is not None}
+
+    def to_dict(self, *, copied: bool = False) -> dict[str, Any]:
         """The keys as a file would give them, defaults filled in, what was not given left out; `from_dict` takes it back.
 
-        `matrix` stands in for workload.file, and `code` for the folder of Python files: a result keeps copies of its own.
+        `copied`: paths are those of the copies that a result keeps.
         """
         plain: dict[str, Any] = {}
         for section, cls in _SECTIONS.items():
             values = _to_plain(getattr(self, section) if section else self, cls)
             plain |= {section: values} if section else values
-        if matrix is not None and self.workload.file is not None:
-            plain["workload"]["file"] = matrix
-        if code is not None and self.topology.file is not None:
-            plain["topology"]["file"] = f"{code}/{self.topology.file.name}"
-        if code is not None:
-            plain["plugins"] = [f"{code}/{path.name}" for path in self.plugins]
+        names = {"file": MATRIX_COPY, "distribution_file": SIZES_COPY}
+        if copied:
+            plain["workload"] |= {key: name for key, name in names.items() if key in plain["workload"]}
+            plain["plugins"] = [f"{usercode.CODE}/{path.name}" for path in self.plugins]
+            if self.topology.file is not None:
+                plain["topology"]["file"] = f"{usercode.CODE}/{self.topology.file.name}"
         if not self.plugins:
             del plain["plugins"]
         return plain
@@ -506,6 +554,7 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
         _load_plugins(data.get("plugins", []), base)
         spec = Spec(**_parse_all(data, base))
         _check_file("workload.file", spec.workload.file)
+        _check_file("workload.distribution_file", spec.workload.distribution_file)
         _check_code(spec)
         with usercode.blamed():
             _check_network(spec)
@@ -527,8 +576,7 @@ def _parse_all(data: Mapping[str, Any], base: Path) -> dict[str, Any]:
         if not isinstance(table, Mapping):
             raise _KeyFault(section, table, f"is a table; write [{section}] and a key such as {_first_key(section)}")
         parsed = _parse(table, section, cls)
-        if isinstance(parsed.get("file"), Path):
-            parsed["file"] = base / parsed["file"]
+        parsed = {name: base / value if isinstance(value, Path) else value for name, value in parsed.items()}
         if not section and "plugins" in parsed:
             parsed["plugins"] = tuple(base / path for path in parsed["plugins"])
         values |= {section: cls(**parsed)} if section else parsed

@@ -66,10 +66,6 @@ def refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
             HEADER + "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,,,9,3,0,0,0,exact,\n",
             (":2:", "column 'stop_ns': '3'", "after start_ns"),
         ),
-        (
-            HEADER + "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,,,1000,0,0,0,0,exact,\n",
-            (":2:", "column 'start_ns': '1000'", "--duration"),
-        ),
     ],
 )
 def test_bad_flows(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
@@ -354,9 +350,11 @@ def test_gates(tmp_path: Path, pair: Pair) -> None:
         pair.row(5, size=1000, gate="3"),
         pair.row(6, transport="udp", rate=10**7, size=50_000, opens="4", port=5003),
         pair.row(7, gate="4", start=5 * MS, length=10 * MS),
+        pair.row(8, size=1000, start=500 * MS),  # after the end of the run
     ]
     log, _ = run_flows(tmp_path, rows)
-    assert statuses(log) == ["done", "stopped", "done", "done", "waiting", "waiting", "done", "stopped"]
+    assert statuses(log) == ["done", "stopped", "done", "done", "waiting", "waiting", "done", "stopped", "waiting"]
+    assert (log["due_ns"][8], log["start_ns"][8]) == (500 * MS, -1)
     assert log["due_ns"][2] == 120 * MS and log["due_ns"][3] == log["end_ns"][0]
     assert log["due_ns"][4] == log["end_ns"][2] and log["due_ns"][5] == -1
     assert log["due_ns"][7] == log["end_ns"][6] + 5 * MS and log["end_ns"][7] == log["due_ns"][7] + 10 * MS

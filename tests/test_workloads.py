@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads and the schedule: who sends to whom and when, and the exact bytes that tgen gets."""
+"""Workloads: every kind against its definition, and the contract that all of them keep."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections import Counter
 from itertools import pairwise
-from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 
 from dc_gym.errors import WorkloadError
-from dc_gym.topologies.ecmp import path, route
+from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import PRESETS, TopologyParams, build
-from dc_gym.traffic.flows import FlowRequest
-from dc_gym.traffic.schedule import COLUMNS, make_schedule
-from dc_gym.traffic.workloads import KINDS, WorkloadParams, generate, register
+from dc_gym.traffic.flows import NO_GATE, FlowRequest
+from dc_gym.traffic.schedule import make_schedule
+from dc_gym.traffic.workloads import KINDS, WorkloadParams, generate, generate_with_notes, register
 
 SECOND = 10**9
 GRAPHS = {name: build(TopologyParams(preset=name)) for name in PRESETS}
@@ -69,7 +70,7 @@ def test_jitter_is_uniform_and_seeded():
 
 
 BAD = {
-    "unknown kind": (DUMBBELL, "incast", {}, "workload.kind 'incast' is unknown; one of: pairs, many_to_one, hotspot, matrix"),
+    "unknown kind": (DUMBBELL, "inca", {}, "workload.kind 'inca' is unknown; one of: "),
     "odd number of hosts": (GRAPHS["dctcp-10g"], "pairs", {}, "5 hosts"),
     "hotspot elsewhere": (DUMBBELL, "hotspot", {}, "4 hosts, not 16"),
     "no senders": (DUMBBELL, "many_to_one", {"senders": 0}, "workload.senders: value 0 is not in 1..3"),
@@ -79,7 +80,41 @@ BAD = {
     "no file": (DUMBBELL, "matrix", {}, "workload.file is missing"),
     "negative size": (DUMBBELL, "pairs", {"size_bytes": -1}, "workload.size: value -1"),
     "stop before start": (DUMBBELL, "pairs", {"start_ns": 2, "stop_ns": 1}, "stop_ns 1"),
-    "start after the end": (DUMBBELL, "pairs", {"start_ns": 30 * SECOND, "size_bytes": 1}, "not before time.duration"),
+    "start after the end": (DUMBBELL, "pairs", {"start_ns": 30 * SECOND, "size_bytes": 1}, "no flow starts before the end"),
+    "stride to oneself": (DUMBBELL, "stride", {"stride": 4}, "workload.stride: value 4 sends each of 4 hosts to itself"),
+    "no stride": (DUMBBELL, "stride", {}, "workload.stride is missing: kind 'stride' needs it"),
+    "probabilities": (DUMBBELL, "staggered", {"p_edge": 0.6, "p_pod": 0.5}, "above 1 together"),
+    "too many destinations": (DUMBBELL, "random", {"flows": 4}, "workload.flows: value 4 is not below the 4 hosts"),
+    "no size": (DUMBBELL, "incast", {"senders": 2}, "workload.size is missing"),
+    "no sizes": (DUMBBELL, "poisson", {"load": 0.5}, "give one of the three, not nothing"),
+    "two sizes": (DUMBBELL, "poisson", {"load": 0.5, "size_bytes": 1, "distribution": "websearch"}, "not workload.size and"),
+    "no load": (DUMBBELL, "poisson", {"size_bytes": 1000}, "workload.load is missing"),
+    "no distribution": (DUMBBELL, "poisson", {"load": 0.5, "distribution": "web"}, "workload.distribution: value 'web'"),
+    "too much": (DUMBBELL, "poisson", {"load": 1.5, "size_bytes": 1000}, "asks 1.5 times what the link of h1 carries"),
+    "no bisection": (
+        GRAPHS["dctcp-10g"],
+        "poisson",
+        {"load": 0.5, "size_bytes": 10**6, "load_of": "bisection"},
+        "no links above",
+    ),
+    "nothing to answer": (
+        DUMBBELL,
+        "partition_aggregate",
+        {"size_bytes": 2, "interval_ns": 9},
+        "workload.size: value 2 leaves nothing",
+    ),
+    "too many workers": (
+        DUMBBELL,
+        "partition_aggregate",
+        {"size_bytes": 9, "interval_ns": 9, "senders": 4},
+        "workload.senders: value 4",
+    ),
+    "unknown mix": (DUMBBELL, "storage", {"mix": "oltq"}, "workload.mix: value 'oltq' is unknown; one of: oltp"),
+    "all store": (DUMBBELL, "storage", {"mix": "oltp", "storage": 4}, "workload.storage: value 4 is not in 1..3"),
+    "copies of itself": (DUMBBELL, "storage", {"mix": "oltp", "replicas": 1}, "workload.replicas: value 1 is not below"),
+    "ring of one": (DUMBBELL, "ring_allreduce", {"size_bytes": 9, "senders": 1}, "workload.senders: value 1 is no ring"),
+    "no flow": (DUMBBELL, "poisson", {"size_bytes": 10**9, "load": 0.01}, "it gives no flow in this network and time"),
+    "more than a run takes": (FATTREE, "poisson", {"size_bytes": 50, "load": 0.9}, "a run takes 1048576"),
 }
 
 
@@ -95,89 +130,326 @@ def test_a_kind_is_registered_once():
         register("pairs", KINDS["pairs"].pattern)
 
 
-def schedule(graph, flows, seed=1, **values):
-    return make_schedule(flows, graph, route(graph, seed), "dctcp", seed, **values)
+def test_a_flow_beyond_the_end_is_kept_if_another_starts(tmp_path):
+    """It appears in the log as one that waited; a matrix may be run shorter than it was meant."""
+    (tmp_path / "m.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,9\nh2,h4,80,50,0,9\n")
+    assert [flow.start_ns for flow in run(DUMBBELL, "matrix", file=tmp_path / "m.csv")] == [0, 50 * SECOND]
 
 
-@pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"matrix"}))
-def test_every_kind_on_every_preset(name, kind):
-    """Contract: a kind refuses a topology in one line, or all its flows have a path that is theirs."""
-    graph = GRAPHS[name]
+# --- the kinds against their definitions
+
+EDGE = {host.name: FATTREE.peer(FATTREE.ports_of(host.name)[0]).node for host in FATTREE.hosts}
+HOSTS = [host.name for host in FATTREE.hosts]
+
+
+def number(host):
+    return int(host[1:]) - 1
+
+
+def test_all_to_all():
+    assert sorted(ends(run(FATTREE, "all_to_all"))) == sorted((a, b) for a in HOSTS for b in HOSTS if a != b)
+    assert set(Counter(ends(run(FATTREE, "all_to_all", flows=2))).values()) == {2}
+
+
+@pytest.mark.parametrize("step", [1, 4, 8, 17])
+def test_stride(step):
+    assert [(number(a), number(b)) for a, b in ends(run(FATTREE, "stride", stride=step))] == [
+        (x, (x + step) % 16) for x in range(16)
+    ]
+
+
+def test_random_destinations():
+    into = Counter()
+    for seed in range(50):
+        flows = run(FATTREE, "random", seed=seed, flows=3)
+        assert len(set(ends(flows))) == 48 and Counter(flow.src for flow in flows) == dict.fromkeys(HOSTS, 3)
+        into.update(flow.dst for flow in flows)
+    assert all(abs(count - 150) < 4 * 150**0.5 for count in into.values())
+    assert max(Counter(flow.dst for flow in run(FATTREE, "random")).values()) > 1  # receivers are shared
+
+
+def test_random_bijective():
+    for seed in range(200):
+        flows = run(FATTREE, "random_bijective", seed=seed)
+        assert sorted(flow.dst for flow in flows) == sorted(HOSTS) and all(flow.src != flow.dst for flow in flows)
+    assert ends(run(FATTREE, "random_bijective", seed=1)) != ends(run(FATTREE, "random_bijective", seed=2))
+
+
+def test_staggered_has_three_disjoint_classes():
+    counts = Counter()
+    for seed in range(200):
+        for src, dst in ends(run(FATTREE, "staggered", seed=seed, p_edge=0.2, p_pod=0.3)):
+            same_pod = number(src) // 4 == number(dst) // 4
+            counts["edge" if EDGE[src] == EDGE[dst] else "pod" if same_pod else "rest"] += 1
+    assert {name: counts[name] / 3200 for name in counts} == pytest.approx({"edge": 0.2, "pod": 0.3, "rest": 0.5}, abs=0.04)
+    assert all(EDGE[src] == EDGE[dst] for src, dst in ends(run(FATTREE, "staggered", p_edge=1.0, p_pod=0.0)))
+    assert all(number(a) // 4 != number(b) // 4 for a, b in ends(run(FATTREE, "staggered", p_edge=0.0, p_pod=0.0)))
+
+
+def test_staggered_where_a_class_is_missing():
+    """One switch: everyone is on it. A dumbbell: an edge switch is a pod of its own."""
+    assert len(run(GRAPHS["dctcp-10g"], "staggered", p_edge=0.0, p_pod=0.0)) == 5
+    crossing = [number(a) // 2 != number(b) // 2 for a, b in ends(run(DUMBBELL, "staggered", p_edge=0.0, p_pod=1.0))]
+    assert crossing == [True] * 4
+
+
+def in_rounds(flows):
+    rounds = {}
+    for flow in flows:
+        rounds.setdefault(flow.rep, []).append(flow)
+    return [rounds[rep] for rep in sorted(rounds)]
+
+
+def test_incast():
+    flows = run(FATTREE, "incast", senders=15, size_bytes=64_000, rounds=3, interval_ns=1000)
+    first, second, third = in_rounds(flows)
+    assert {(flow.dst, flow.size_bytes, flow.group) for flow in flows} == {("h16", 64_000, "response")}
+    assert [flow.src for flow in first] == HOSTS[:15] and {flow.start_ns for flow in first} == {0}
+    for before, after in ((first, second), (second, third)):
+        assert {flow.gate for flow in after} == {before[0].opens[0]} and len({flow.opens for flow in before}) == 1
+        assert {flow.start_ns for flow in after} == {1000}
+    assert not any(flow.spare for flow in flows)
+    more = run(FATTREE, "incast", senders=40, size_bytes=64_000)
+    assert Counter(flow.src for flow in more if flow.rep == 0)["h1"] == 3
+    assert not any(flow.spare for flow in more if flow.rep == 0) and all(flow.spare for flow in more if flow.rep)
+    assert len(more) * 64_000 * 8 < 1.1 * 30 * 10**9 + 40 * 64_000 * 8  # no more rounds than the link carries
+
+
+def test_partition_aggregate():
+    flows = run(FATTREE, "partition_aggregate", senders=8, size_bytes=80_000, interval_ns=10**8)
+    rounds = in_rounds(flows)
+    assert len(rounds) == pytest.approx(300, abs=70)
+    for queries in rounds:
+        asks, answers = [[flow for flow in queries if flow.group == group] for group in ("query", "response")]
+        assert len({flow.src for flow in asks}) == 1 and len({flow.dst for flow in asks}) == 8 == len(answers)
+        assert [(flow.dst, flow.src, *flow.opens) for flow in asks] == [(flow.src, flow.dst, flow.gate) for flow in answers]
+        assert {flow.size_bytes for flow in asks} == {1600} and {flow.size_bytes for flow in answers} == {10_000}
+    assert len({queries[0].src for queries in rounds}) == 16
+    exact = run(FATTREE, "partition_aggregate", size_bytes=80_000, interval_ns=10**9, intervals="exact", last_start_ns=5 * SECOND)
+    assert sorted({flow.start_ns for flow in exact if flow.group == "query"}) == [second * SECOND for second in range(5)]
+
+
+def test_long_short():
+    flows = run(GRAPHS["dctcp-10g"], "long_short", long=2, short=50, size_bytes=10_000)
+    long, short = flows[:2], flows[2:]
+    assert {flow.group for flow in long} == {"long"} and {(flow.size_bytes, flow.stop_ns) for flow in long} == {(0, 30 * SECOND)}
+    assert len(short) == 50 and {(flow.group, flow.size_bytes, flow.stop_ns) for flow in short} == {("short", 10_000, 0)}
+    starts = {run(FATTREE, "long_short", seed=seed, short=1, size_bytes=1)[-1].start_ns for seed in range(20)}
+    assert len(starts) == 20 and min(starts) >= 7.5 * SECOND and max(starts) <= 22.5 * SECOND
+    assert run(FATTREE, "long_short", short=1, size_bytes=1, short_start_ns=5)[-1].start_ns == 5
+
+
+def test_on_off():
+    flows = run(DUMBBELL, "on_off", on_ns=SECOND, off_ns=2 * SECOND, ends="pairs")
+    mine = [(flow.start_ns, flow.stop_ns) for flow in flows if flow.src == "h1"]
+    assert mine == [(3 * n * SECOND, (3 * n + 1) * SECOND) for n in range(10)] and len(flows) == 20
+    flows = run(FATTREE, "on_off", on_ns=10**8, off_ns=3 * 10**8, senders=15, intervals="exponential")
+    on = sum(min(flow.stop_ns, 30 * SECOND) - flow.start_ns for flow in flows) / (15 * 30 * SECOND)
+    assert on == pytest.approx(0.25, abs=0.03)
+
+
+def test_joins_and_leaves_in_reverse():
+    flows = run(FATTREE, "joins", flows=4, interval_ns=SECOND)
+    assert [(flow.start_ns // SECOND, flow.stop_ns // SECOND) for flow in flows] == [(0, 7), (1, 6), (2, 5), (3, 4)]
+    assert run(FATTREE, "joins", flows=4)[0].stop_ns == 7 * (30 * SECOND // 8)
+
+
+def test_repeat():
+    flows = run(DUMBBELL, "repeat", size_bytes=125_000, rounds=3, interval_ns=5, ends="pairs")
+    assert len(flows) == 6 and [flow.gate for flow in flows[:3]] == [NO_GATE, flows[0].opens[0], flows[1].opens[0]]
+    assert [flow.start_ns for flow in flows[:3]] == [0, 5, 5]
+    endless = run(DUMBBELL, "repeat", size_bytes=125_000, senders=1)
+    assert 280 < len(endless) <= 300  # 125 kB take 0.1 s at 10 Mbit/s, and a little more with headers
+    assert [flow.spare for flow in endless[:2]] == [False, True]
+
+
+def offered(flows, duration_ns):
+    return sum(flow.size_bytes for flow in flows) * 8 * SECOND / duration_ns
+
+
+@pytest.mark.parametrize(("name", "load", "duration_ns"), [
+    ("websearch", 0.8, 8 * SECOND), ("fb_hadoop", 0.3, SECOND), ("homa_w4", 0.5, SECOND),
+])  # fmt: skip
+def test_poisson_offers_its_load(name, load, duration_ns):
+    """Within three standard errors; and the gaps are exponential: their standard deviation is their mean."""
+    flows = run(FATTREE, "poisson", 1, duration_ns, distribution=name, load=load)
+    sizes = [flow.size_bytes for flow in flows]
+    error = 3 * (1 + (stdev(sizes) / mean(sizes)) ** 2) ** 0.5 / len(sizes) ** 0.5
+    assert offered(flows, duration_ns) / 16e9 == pytest.approx(load, rel=error) and error < 0.25
+    gaps = [after.start_ns - before.start_ns for before, after in pairwise(flows)]
+    assert stdev(gaps) / mean(gaps) == pytest.approx(1, abs=0.06) and min(gaps) >= 0
+    to = Counter(flow.dst for flow in flows)
+    assert set(to) == set(HOSTS) and max(to.values()) < 1.4 * min(to.values()) and all(flow.src != flow.dst for flow in flows)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("load", [0.3, 0.5, 0.8])
+def test_poisson_offers_its_load_within_two_percent_in_the_long_run(load):
+    flows = run(FATTREE, "poisson", 1, 300 * SECOND, distribution="websearch", load=load)
+    assert offered(flows, 300 * SECOND) / 16e9 == pytest.approx(load, rel=0.02)
+
+
+def test_load_on_the_wire_counts_headers():
+    keys = {"size_bytes": 14_480, "load": 0.5, "duration_ns": SECOND // 10}
+    payload, wire = (run(FATTREE, "poisson", load_counts=what, **keys) for what in ("payload", "wire"))
+    assert payload[0].start_ns / wire[0].start_ns == pytest.approx(14_480 / 15_140, rel=1e-3)  # the same draws, spread out
+    assert len(payload) / len(wire) == pytest.approx(15_140 / 14_480, rel=0.01)
+
+
+def test_load_of_the_bisection():
+    """Two hosts a side at 10 Mbit/s share one middle link; two of three destinations lie across it."""
+    flows = run(DUMBBELL, "poisson", duration_ns=600 * SECOND, size_bytes=50_000, load=0.6, load_of="bisection")
+    across = sum(flow.size_bytes for flow in flows if number(flow.src) // 2 == 0 and number(flow.dst) // 2 == 1)
+    assert across * 8 / 600 / 10e6 == pytest.approx(0.6, rel=0.03)
+
+
+def test_the_same_flows_for_every_controller_and_more_of_them_in_a_longer_run():
+    short = run(FATTREE, "poisson", duration_ns=SECOND // 2, distribution="websearch", load=0.5)
+    longer = run(FATTREE, "poisson", duration_ns=SECOND, distribution="websearch", load=0.5)
+    assert longer[: len(short)] == short
+
+
+def test_notes_say_what_was_offered():
+    params = WorkloadParams("poisson", distribution="websearch", load=0.5, truncate_bytes=10**6, last_start_ns=SECOND)
+    flows, notes = generate_with_notes(FATTREE, params, 30 * SECOND, 1)
+    assert notes["mean_size_bytes"] == 386_250 and notes["sampling"] == "linear"
+    assert max(flow.start_ns for flow in flows) < SECOND
+    assert notes["offered_payload_bps"] == sum(flow.size_bytes for flow in flows) * 8
+    assert notes["offered_payload_bps"] == pytest.approx(8e9, rel=0.1)
+
+
+def test_closed_loop_keeps_its_number_outstanding():
+    flows = run(FATTREE, "closed_loop", duration_ns=SECOND // 2, size_bytes=10**6, outstanding=3, interval_ns=7)
+    assert Counter(flow.src for flow in flows if flow.gate == NO_GATE) == dict.fromkeys(HOSTS, 3)
+    assert {flow.start_ns for flow in flows if flow.gate != NO_GATE} == {7}
+    opened = [gate for flow in flows for gate in flow.opens]
+    assert len(opened) == len(set(opened)) and {flow.gate for flow in flows} - {NO_GATE} == set(opened)
+    assert len({flow.dst for flow in flows if flow.src == "h1"}) == 15
+
+
+def test_parameter_server():
+    flows = run(FATTREE, "parameter_server", senders=7, size_bytes=10**6, compute_ns=10**6, rounds=2)
+    push, pull, again, _ = [flows[at : at + 7] for at in range(0, 28, 7)]
+    assert {(flow.dst, flow.group) for flow in push} == {("h16", "push")} and {flow.src for flow in push} == set(HOSTS[:7])
+    assert {(flow.src, flow.group, flow.gate) for flow in pull} == {("h16", "pull", push[0].opens[0])}
+    assert len({flow.opens for flow in push}) == 1 == len(push[0].opens)
+    assert [(flow.src, flow.gate, flow.start_ns) for flow in again] == [(flow.dst, flow.opens[0], 10**6) for flow in pull]
+
+
+def test_ring_allreduce():
+    """Every worker sends (and receives) 2 (n - 1) / n of the model an iteration, each step after the one before."""
+    flows = run(FATTREE, "ring_allreduce", senders=4, size_bytes=4 * 10**6, compute_ns=10**6, rounds=2)
+    assert len(flows) == 2 * 6 * 4 and {flow.size_bytes for flow in flows} == {10**6}
+    steps = [flows[at : at + 4] for at in range(0, len(flows), 4)]
+    for before, after in pairwise(steps):
+        for flow in after:
+            openers = {(opener.src, opener.dst) for opener in before if flow.gate in opener.opens}
+            place = HOSTS.index(flow.src)
+            assert openers == {(flow.src, flow.dst), (HOSTS[(place - 1) % 4], flow.src)}
+    assert {flow.start_ns for flow in steps[6]} == {10**6} and {flow.start_ns for flow in steps[5]} == {0}
+
+
+@pytest.mark.parametrize(("mix", "reads", "least", "most"), [
+    ("oltp", 0.5, 512, 65536), ("olap", 0.5, 2**18, 2**22), ("vdi", 0.2, 1024, 65536), ("exchange", 0.6, 2**15, 2**19),
+    ("video", 0.2, 65536, 65536), ("backup", 0.4, 16384, 65536),
+])  # fmt: skip
+def test_storage_mixes(mix, reads, least, most):
+    flows = run(FATTREE, "storage", duration_ns=SECOND // 20 if mix != "olap" else 4 * SECOND, mix=mix, outstanding=2)
+    assert {flow.dst for flow in flows if flow.group == "write"} == set(HOSTS[12:]) == {f.src for f in flows if f.group == "read"}
+    share = sum(flow.group == "read" for flow in flows) / len(flows)
+    assert share == pytest.approx(reads, abs=4 * (0.25 / len(flows)) ** 0.5)
+    sizes = Counter(flow.size_bytes for flow in flows)
+    assert min(sizes) == least and max(sizes) == most and all(size & (size - 1) == 0 for size in sizes)
+    assert max(sizes.values()) < 1.6 * min(sizes.values())
+    assert Counter(flow.gate == NO_GATE for flow in flows)[True] == 24
+
+
+def test_copies_of_writes():
+    flows = run(FATTREE, "storage", duration_ns=SECOND // 100, mix="backup", replicas=2)
+    writes, copies = [[flow for flow in flows if flow.group == group] for group in ("write", "replica")]
+    assert len(copies) == 2 * len(writes) > 0
+    for write in writes:
+        mine = [copy for copy in copies if copy.gate in write.opens]
+        assert len({copy.dst for copy in mine} | {write.dst}) == 3 and {copy.src for copy in mine} == {write.dst}
+        assert {copy.size_bytes for copy in mine} == {write.size_bytes}
+
+
+# --- the contract that every registered kind keeps
+
+KEYS = {
+    "stride": {"stride": 1},
+    "staggered": {"p_edge": 0.3, "p_pod": 0.3},
+    "iroko": {"pattern": "random0"},
+    "incast": {"senders": 3, "size_bytes": 20_000},
+    "partition_aggregate": {"senders": 2, "size_bytes": 20_000, "interval_ns": SECOND // 500},
+    "long_short": {"short": 5, "size_bytes": 20_000},
+    "on_off": {"on_ns": SECOND // 500, "off_ns": SECOND // 500, "intervals": "uniform"},
+    "joins": {"flows": 3},
+    "repeat": {"size_bytes": 20_000, "intervals": "exponential", "interval_ns": 10**6},
+    "poisson": {"size_bytes": 20_000, "load": 0.1},
+    "closed_loop": {"size_bytes": 200_000},
+    "parameter_server": {"size_bytes": 200_000},
+    "ring_allreduce": {"size_bytes": 10**6},
+    "storage": {"mix": "olap"},
+}
+"""What a kind cannot do without; a new one that needs keys says so here."""
+SEEDED = {"random", "random_bijective", "staggered", "partition_aggregate", "long_short", "on_off", "repeat", "poisson",
+          "closed_loop", "storage"}  # fmt: skip
+SMALL = build(TopologyParams(preset="dumbbell-10m", rate_bps=10**8))
+
+
+def request(graph, kind, tmp_path, **values):
+    (tmp_path / "m.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n")
+    keys = {"file": tmp_path / "m.csv"} if kind == "matrix" else KEYS.get(kind, {})
+    return lambda seed=1: run(graph, kind, seed=seed, duration_ns=SECOND // 50, **(keys | values))
+
+
+@pytest.mark.parametrize("graph", [SMALL, FATTREE, GRAPHS["dctcp-10g"]], ids=["dumbbell", "fattree", "single"])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind(kind, graph, tmp_path):
+    """Refused in one line, or: the same again, seeds that differ, and a schedule in which every flow can run."""
+    make = request(graph, kind, tmp_path, rate_bps=10**7)
     try:
-        flows = run(graph, kind)
+        flows = make()
     except WorkloadError as refusal:
-        assert "; " in str(refusal)
+        assert "; " in str(refusal) and "\n" not in str(refusal)
+        assert kind in ("pairs", "hotspot", "iroko", "matrix"), refusal
         return
-    rows, router = graph.ports(), route(graph, 1)
-    for flow in schedule(graph, flows).flows:
-        ends = (flow.src, flow.dst, flow.src_port, flow.dst_port)
-        assert [rows[row].ifname for row in flow.rows] == path(graph, router, *ends, plane=rows[flow.rows[0]].number)
+    assert flows == make() and (make(seed=2) != flows) == (kind in SEEDED)
+    assert request(graph, kind, tmp_path, jitter_ns=10**6)(seed=2) != request(graph, kind, tmp_path, jitter_ns=10**6)()
+    schedule, rows = make_schedule(flows, graph, route(graph, 1), "dctcp", 1), graph.ports()
+    for flow in schedule.flows[:200]:
         assert rows[flow.rows[0]].node == flow.src and graph.peer(rows[flow.rows[-1]]).node == flow.dst
         assert all(graph.peer(rows[a]).node == rows[b].node for a, b in pairwise(flow.rows))
+    assert len({(f.request.transport, f.src, f.src_port, f.dst, f.dst_port) for f in schedule.flows}) == len(flows)
+    openers = Counter(gate for flow in flows for gate in flow.opens)
+    assert {flow.gate for flow in flows} - {NO_GATE} <= set(openers)
+    assert_gates_can_open(flows)
+    for flow in flows:
+        assert flow.size_bytes or flow.stop_ns or flow.length_ns  # it ends
+        assert flow.gate == NO_GATE or not flow.spare or flow.rep or kind == "storage"
 
 
-def test_csv_byte_for_byte():
-    text = schedule(DUMBBELL, run(DUMBBELL, "pairs", rate_bps=10**7)).csv()
-    assert text == (
-        "flow,transport,src_ns,dst_ns,src_addr,dst_addr,src_port,dst_port,cc,gate,opens,"
-        "start_ns,stop_ns,length_ns,size_bytes,rate_bps,gaps,path\n"
-        "0,tcp,/run/netns/h1,/run/netns/h3,10.0.0.1,10.0.0.3,26551,5001,dctcp,,,0,30000000000,0,0,10000000,exact,6;2;3\n"
-        "1,tcp,/run/netns/h2,/run/netns/h4,10.0.0.2,10.0.0.4,46482,5001,dctcp,,,0,30000000000,0,0,10000000,exact,7;2;4\n"
-    )
+def assert_gates_can_open(flows):
+    """If every flow ends, every flow starts: no two wait for each other."""
+    left, ready, started = Counter(gate for flow in flows for gate in flow.opens), [], 0
+    waiting = {}
+    for flow in flows:
+        (ready if flow.gate == NO_GATE else waiting.setdefault(flow.gate, [])).append(flow)
+    while ready:
+        started += 1
+        for gate in ready.pop().opens:
+            left[gate] -= 1
+            if not left[gate]:
+                ready += waiting.pop(gate, [])
+    assert started == len(flows)
 
 
-def test_header_is_the_documented_one():
-    assert f"    {','.join(COLUMNS)}\n" in (Path(__file__).parents[1] / "docs" / "protocols.md").read_text(encoding="utf-8")
-
-
-def test_source_ports_are_seeded_and_unique_to_a_destination():
-    flows = [FlowRequest("h1", dst, 5001) for dst in ("h3", "h4") for _ in range(1500)]
-    ports = [flow.src_port for flow in schedule(DUMBBELL, flows).flows]
-    ends = {(flow.src_port, flow.dst) for flow in schedule(DUMBBELL, flows).flows}
-    assert len(ends) == 3000 and min(ports) >= 20000 and max(ports) <= 59999
-    assert ports == [flow.src_port for flow in schedule(DUMBBELL, flows).flows]
-    assert ports != [flow.src_port for flow in schedule(DUMBBELL, flows, seed=2).flows]
-
-
-def test_a_host_has_more_flows_than_source_ports():
-    flows = [FlowRequest("h1", ("h2", "h3")[row % 2], 5001) for row in range(60_000)]
-    assert len({(flow.src_port, flow.dst) for flow in schedule(DUMBBELL, flows).flows}) == 60_000
-    with pytest.raises(WorkloadError, match="all 40000 source ports are used"):
-        schedule(DUMBBELL, [FlowRequest("h1", "h2", 5001)] * 40_001)
-
-
-def test_a_source_port_is_never_one_that_the_host_listens_on():
-    alone = [FlowRequest("h1", "h3", 5001)]
-    first = schedule(DUMBBELL, alone).flows[0].src_port
-    assert schedule(DUMBBELL, [*alone, FlowRequest("h3", "h1", first)]).flows[0].src_port != first
-
-
-def test_rows_follow_the_given_list():
-    rows = tuple(reversed(DUMBBELL.ports()))
-    flow = schedule(DUMBBELL, run(DUMBBELL, "pairs"), ports=rows).flows[0]
-    assert tuple(rows[row].ifname for row in flow.rows) == flow.ports == ("h1-eth0", "s1-eth3", "s2-eth1")
-
-
-def test_peers_are_both_ends_of_every_flow_once():
-    flows = [FlowRequest("h1", "h3", 5001), FlowRequest("h1", "h3", 5002), FlowRequest("h4", "h1", 5001)]
-    schedule = make_schedule(flows, DUMBBELL, route(DUMBBELL, 1), "cubic", 1)
-    assert schedule.peers() == {"h1": ["h3", "h4"], "h3": ["h1"], "h4": ["h1"]}
-    assert schedule.paths() == 3
-
-
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        ({"controller": "cubic,x"}, "controller.name: value 'cubic,x'"),
-        ({"controller": ""}, "controller.name: value ''"),
-        ({"ports": DUMBBELL.switch_ports()}, "port 'h1-eth0' is not among the rows"),
-    ],
-)
-def test_schedule_refuses(values, told):
-    arguments = {"controller": "cubic", "seed": 1} | values
-    with pytest.raises(WorkloadError, match=told):
-        make_schedule(run(DUMBBELL, "pairs"), DUMBBELL, route(DUMBBELL, 1), **arguments)
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"hotspot", "iroko"}))
+def test_every_kind_over_udp(kind, tmp_path):
+    """With a rate, every kind can send datagrams."""
+    flows = request(SMALL, kind, tmp_path, transport="udp", rate_bps=10**6, gaps="uniform")()
+    assert {(flow.transport, flow.rate_bps, flow.gaps) for flow in flows} == {("udp", 10**6, "uniform")}
 
 
 PROGRAM = """

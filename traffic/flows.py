@@ -45,18 +45,23 @@ class FlowRequest:
     spare: bool = False  # the tail of endless repetitions: left out of the results if it never starts
 
     def __post_init__(self) -> None:
-        where = f"flow {self.src} to {self.dst}"
+        if why := self._fault():
+            raise WorkloadError(f"flow {self.src} to {self.dst}: {why}")
+
+    def _fault(self) -> str:
+        """What is wrong with it; empty: nothing."""
         if self.src == self.dst:
-            raise WorkloadError(f"{where}: destination {self.dst!r} is the source; name two hosts")
+            return f"destination {self.dst!r} is the source; name two hosts"
         if not 1 <= self.dst_port <= LARGEST_PORT:
-            raise WorkloadError(f"{where}: port {self.dst_port} is not in 1..{LARGEST_PORT}; choose one that is")
-        for name in ("start_ns", "stop_ns", "size_bytes", "rate_bps", "length_ns"):
-            if not 0 <= getattr(self, name) <= LARGEST:
-                raise WorkloadError(f"{where}: {name} {getattr(self, name)} is not in 0..{LARGEST}; give one that is")
+            return f"port {self.dst_port} is not in 1..{LARGEST_PORT}; choose one that is"
+        amounts = (self.start_ns, self.stop_ns, self.size_bytes, self.rate_bps, self.length_ns)
+        if min(amounts) < 0 or max(amounts) > LARGEST:
+            return f"start, stop, size, rate, length {amounts} are not all in 0..{LARGEST}; give others"
         if 0 < self.stop_ns <= self.start_ns and self.gate == NO_GATE:
-            raise WorkloadError(f"{where}: stop_ns {self.stop_ns} is not after start_ns {self.start_ns}; stop later")
-        for name, known in (("gaps", GAPS), ("transport", TRANSPORTS), ("group", GROUPS)):
-            if getattr(self, name) not in known:
-                raise WorkloadError(f"{where}: {name} {getattr(self, name)!r} is unknown; one of: {', '.join(known)}")
+            return f"stop_ns {self.stop_ns} is not after start_ns {self.start_ns}; stop later"
+        for value, known in ((self.gaps, GAPS), (self.transport, TRANSPORTS), (self.group, GROUPS)):
+            if value not in known:
+                return f"{value!r} is unknown; one of: {', '.join(known)}"
         if self.transport == "udp" and not self.rate_bps:
-            raise WorkloadError(f"{where}: transport 'udp' needs a rate; give workload.rate")
+            return "transport 'udp' needs a rate; give workload.rate"
+        return ""

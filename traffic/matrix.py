@@ -7,7 +7,7 @@ Seconds become integer nanoseconds exactly; sizes are payload bytes. What is not
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 from pathlib import Path
 from re import fullmatch
@@ -20,15 +20,24 @@ COLUMNS = ("source", "destination", "port", "start", "stop", "size")
 
 def read_matrix(path: Path, hosts: Collection[str]) -> list[FlowRequest]:
     """The flows of a file, in its order."""
+    return parse_matrix(read_text(path), str(path), hosts)
+
+
+def read_text(path: Path) -> str:
+    """The text of a matrix file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise WorkloadError(f"workload.file: cannot read {str(path)!r}: {error}; give the path of a CSV file") from error
-    return parse_matrix(text, str(path), hosts)
+        raise WorkloadError(f"workload.file: cannot read {path}: {error}; give a CSV file") from error
 
 
-def parse_matrix(text: str, name: str, hosts: Collection[str]) -> list[FlowRequest]:
-    """The flows of a matrix; `name` stands for the file in errors, `hosts` are the names that exist."""
+def parse_matrix(
+    text: str, name: str, hosts: Collection[str], dialects: Sequence[Sequence[str]] = (COLUMNS,)
+) -> list[FlowRequest]:
+    """The flows of a matrix; `name` stands for the file in errors, `hosts` are the names that exist.
+
+    `dialects`: the headers that the caller knows, for the error about one that nobody knows.
+    """
     reader = csv.reader(text.splitlines(), strict=True)
     flows: list[FlowRequest] = []
     try:
@@ -37,7 +46,8 @@ def parse_matrix(text: str, name: str, hosts: Collection[str]) -> list[FlowReque
             if reader.line_num > 1:
                 flows.append(_flow(row, where, hosts))
             elif tuple(row) != COLUMNS:
-                raise WorkloadError(f"{where}: header {','.join(row)!r} is not {','.join(COLUMNS)!r}; write that")
+                known = "; or ".join(",".join(columns) for columns in dialects)
+                raise WorkloadError(f"{where}: header {','.join(row)!r} is of no known dialect; write {known}")
     except csv.Error as error:
         raise WorkloadError(f"{name}:{reader.line_num}: not CSV: {error}; quote nothing") from error
     if not flows:

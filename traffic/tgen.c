@@ -180,23 +180,6 @@ static void print_csv_error(const char *file, const struct flow_csv_error *e)
 	fprintf(stderr, "'%s': %s; %s\n", e->value, e->why, e->remedy);
 }
 
-static int check_starts(const struct options *o, const struct flow_table *table)
-{
-	for (uint32_t i = 0; i < table->flows; i++) {
-		const struct flow_spec *spec = &table->flow[i];
-
-		if (spec->start_ns < o->run.duration_ns || spec->gate != FLOW_NO_GATE)
-			continue;
-		fprintf(stderr,
-			"tgen: %s:%" PRIu32 ": column 'start_ns': '%" PRId64
-			"': not before the end of the run (%" PRId64 "); "
-			"start it earlier or raise --duration\n",
-			o->flows, spec->line, spec->start_ns, o->run.duration_ns);
-		return EXIT_INPUT;
-	}
-	return 0;
-}
-
 static int load_flows(const struct options *o, struct flow_table *table)
 {
 	struct flow_csv_error error;
@@ -215,9 +198,7 @@ static int load_flows(const struct options *o, struct flow_table *table)
 		print_csv_error(o->flows, &error);
 	else if (rc)
 		fprintf(stderr, "tgen: read %s: %s\n", o->flows, strerror(-rc));
-	if (rc)
-		return rc == -EINVAL ? EXIT_INPUT : EXIT_FAULT;
-	return check_starts(o, table);
+	return !rc ? 0 : rc == -EINVAL ? EXIT_INPUT : EXIT_FAULT;
 }
 
 /* --- the process ------------------------------------------------------------------------------------- */

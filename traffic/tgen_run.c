@@ -120,10 +120,15 @@ static int plan(struct run *run)
 				(struct timer){ .at = c->t0_ns + c->duration_ns, .kind = TIMER_END });
 	if (!rc)
 		rc = timers_add(&run->timers, (struct timer){ .at = c->t0_ns, .kind = TIMER_SAMPLE });
-	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
-		if (run->table->flow[i].gate == FLOW_NO_GATE)
-			rc = timers_add(&run->timers, (struct timer){ c->t0_ns + run->table->flow[i].start_ns,
-								      TIMER_START, i });
+	for (uint32_t i = 0; !rc && i < run->table->flows; i++) {
+		struct flow *flow = &run->flows[i];
+
+		if (flow->spec->gate != FLOW_NO_GATE)
+			continue;
+		flow->due_ns = c->t0_ns + flow->spec->start_ns;
+		if (flow->spec->start_ns < c->duration_ns) /* else it is logged as one that waited */
+			rc = timers_add(&run->timers, (struct timer){ flow->due_ns, TIMER_START, i });
+	}
 	return rc;
 }
 

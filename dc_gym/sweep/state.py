@@ -22,7 +22,7 @@ from typing import Any
 from dc_gym import results
 from dc_gym.errors import ResultError, UsageError
 from dc_gym.folder import words
-from dc_gym.results import MATRIX_NAME, Result
+from dc_gym.results import Result
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
 from dc_gym.usercode import CODE
@@ -130,7 +130,7 @@ class SweepFolder:
 
 def plain(spec: Spec) -> Any:
     """As the manifest of its result has it."""
-    return json.loads(json.dumps(spec.to_dict(MATRIX_NAME, CODE)))
+    return json.loads(json.dumps(spec.to_dict(copied=True)))
 
 
 def _is_of(result: Result, spec: Spec) -> bool:
@@ -142,10 +142,9 @@ def _is_of(result: Result, spec: Spec) -> bool:
 
 
 def _same_files(folder: Path, spec: Spec) -> bool:
-    """The result was made of the flow matrix and the Python files that the spec names."""
+    """The result was made of the files (flow matrix, sizes, Python) that the spec names."""
     own = [(folder / CODE / path.name, path) for path in spec.code()]
-    if spec.workload.file is not None:
-        own.append((folder / MATRIX_NAME, spec.workload.file))
+    own += [(folder / name, path) for name, path in spec.copies().items()]
     try:
         return all(copy.read_bytes() == path.read_bytes() for copy, path in own)
     except OSError:

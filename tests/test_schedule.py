@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schedule: sockets, paths, and the exact bytes that tgen gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dc_gym.errors import WorkloadError
+from dc_gym.topologies.ecmp import path, route
+from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.schedule import COLUMNS, make_schedule
+from dc_gym.traffic.workloads import WorkloadParams, generate
+
+SECOND = 10**9
+DUMBBELL, FATTREE = (build(TopologyParams(preset=name)) for name in ("dumbbell-10m", "fattree-k4"))
+
+
+def run(graph, kind, seed=1, duration_ns=30 * SECOND, **values):
+    return generate(graph, WorkloadParams(kind, **values), duration_ns, seed)
+
+
+def schedule(graph, flows, seed=1, **values):
+    return make_schedule(flows, graph, route(graph, seed), "dctcp", seed, **values)
+
+
+def test_csv_byte_for_byte():
+    text = schedule(DUMBBELL, run(DUMBBELL, "pairs", rate_bps=10**7)).csv()
+    assert text == (
+        "flow,transport,src_ns,dst_ns,src_addr,dst_addr,src_port,dst_port,cc,gate,opens,"
+        "start_ns,stop_ns,length_ns,size_bytes,rate_bps,gaps,path\n"
+        "0,tcp,/run/netns/h1,/run/netns/h3,10.0.0.1,10.0.0.3,26551,5001,dctcp,,,0,30000000000,0,0,10000000,exact,6;2;3\n"
+        "1,tcp,/run/netns/h2,/run/netns/h4,10.0.0.2,10.0.0.4,46482,5001,dctcp,,,0,30000000000,0,0,10000000,exact,7;2;4\n"
+    )
+
+
+def test_header_is_the_documented_one():
+    assert f"    {','.join(COLUMNS)}\n" in (Path(__file__).parents[1] / "docs" / "protocols.md").read_text(encoding="utf-8")
+
+
+def test_source_ports_are_seeded_and_unique_to_a_destination():
+    flows = [FlowRequest("h1", dst, 5001) for dst in ("h3", "h4") for _ in range(1500)]
+    ports = [flow.src_port for flow in schedule(DUMBBELL, flows).flows]
+    ends = {(flow.src_port, flow.dst) for flow in schedule(DUMBBELL, flows).flows}
+    assert len(ends) == 3000 and min(ports) >= 20000 and max(ports) <= 59999
+    assert ports == [flow.src_port for flow in schedule(DUMBBELL, flows).flows]
+    assert ports != [flow.src_port for flow in schedule(DUMBBELL, flows, seed=2).flows]
+
+
+def test_a_host_has_more_flows_than_source_ports():
+    flows = [FlowRequest("h1", ("h2", "h3")[row % 2], 5001) for row in range(60_000)]
+    assert len({(flow.src_port, flow.dst) for flow in schedule(DUMBBELL, flows).flows}) == 60_000
+    with pytest.raises(WorkloadError, match="all 40000 source ports are used"):
+        schedule(DUMBBELL, [FlowRequest("h1", "h2", 5001)] * 40_001)
+
+
+def test_a_source_port_is_never_one_that_the_host_listens_on():
+    alone = [FlowRequest("h1", "h3", 5001)]
+    first = schedule(DUMBBELL, alone).flows[0].src_port
+    assert schedule(DUMBBELL, [*alone, FlowRequest("h3", "h1", first)]).flows[0].src_port != first
+
+
+def test_rows_follow_the_given_list():
+    rows = tuple(reversed(DUMBBELL.ports()))
+    flow = schedule(DUMBBELL, run(DUMBBELL, "pairs"), ports=rows).flows[0]
+    assert tuple(rows[row].ifname for row in flow.rows) == flow.ports == ("h1-eth0", "s1-eth3", "s2-eth1")
+
+
+def test_peers_are_both_ends_of_every_flow_once():
+    flows = [FlowRequest("h1", "h3", 5001), FlowRequest("h1", "h3", 5002), FlowRequest("h4", "h1", 5001)]
+    schedule = make_schedule(flows, DUMBBELL, route(DUMBBELL, 1), "cubic", 1)
+    assert schedule.peers() == {"h1": ["h3", "h4"], "h3": ["h1"], "h4": ["h1"]}
+    assert schedule.paths() == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"controller": "cubic,x"}, "controller.name: value 'cubic,x'"),
+        ({"controller": ""}, "controller.name: value ''"),
+        ({"ports": DUMBBELL.switch_ports()}, "port 'h1-eth0' is not among the rows"),
+    ],
+)
+def test_schedule_refuses(values, told):
+    arguments = {"controller": "cubic", "seed": 1} | values
+    with pytest.raises(WorkloadError, match=told):
+        make_schedule(run(DUMBBELL, "pairs"), DUMBBELL, route(DUMBBELL, 1), **arguments)
+
+
+def test_gates_and_lengths_in_the_csv():
+    flows = [
+        FlowRequest("h1", "h3", 5001, size_bytes=9, opens=(0, 1)),
+        FlowRequest("h3", "h1", 5001, 7, gate=1, length_ns=5, transport="udp", rate_bps=8, gaps="uniform"),
+    ]
+    rows = [line.split(",") for line in schedule(DUMBBELL, flows).csv().splitlines()]
+    cells = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    assert [(row["gate"], row["opens"], row["transport"], row["gaps"]) for row in cells] == [
+        ("", "0;1", "tcp", "exact"), ("1", "", "udp", "uniform")
+    ]  # fmt: skip
+    assert (cells[1]["start_ns"], cells[1]["length_ns"], cells[1]["stop_ns"]) == ("7", "5", "0")
+
+
+def test_the_path_is_that_of_the_transport():
+    """Rules for TCP and UDP are buckets of their own; the looked-up path is the one that each packet takes."""
+    router = route(FATTREE, 1)
+    flows = [FlowRequest("h1", "h16", 5001, transport=name, rate_bps=8) for name in ("tcp", "udp") for _ in range(40)]
+    for flow in make_schedule(flows, FATTREE, router, "cubic", 1).flows:
+        assert list(flow.ports) == path(FATTREE, router, "h1", "h16", flow.src_port, 5001, flow.request.transport)
+
+
+def test_more_flows_than_a_run_takes(monkeypatch):
+    from dc_gym.traffic import schedule as module
+
+    monkeypatch.setattr(module, "MOST_FLOWS", 3)
+    with pytest.raises(WorkloadError, match="4 flows, a run takes 3"):
+        schedule(DUMBBELL, [FlowRequest("h1", "h3", 5001)] * 4)

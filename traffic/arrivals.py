@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows of a size distribution: at a load, whoever waits (`poisson`, open loop), or a number outstanding a host (`closed_loop`).
+
+Open loop: arrivals of each host are a Poisson process of its own with the mean gap 8 E[size] / (load x rate), destinations are
+uniform over the other hosts, as in HPCC's traffic generator. They follow from the seed alone: the same flows for every
+controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from dc_gym.errors import WorkloadError
+from dc_gym.traffic import sizes
+from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
+from dc_gym.traffic.kinds import DEFAULT_PORT, NS_PER_S, Gates, Setting, bounded, chained, key_of, register, require
+from dc_gym.traffic.sizes import Sampler, Sizes
+
+LOAD_COUNTS = ("payload", "wire")
+LOAD_OF = ("host", "bisection")
+PS_PER_NS = 1000
+SIZE_KEYS = ("size_bytes", "distribution", "distribution_file", "truncate_bytes", "size_scale")
+
+
+def size_distribution(setting: Setting) -> Sizes:
+    """By name, by file, or a fixed size; scaled, then truncated."""
+    params = setting.params
+    given = [name for name in SIZE_KEYS[:3] if getattr(params, name)]
+    if len(given) != 1:
+        have = " and ".join(map(key_of, given)) or "nothing"
+        raise WorkloadError(f"workload.distribution, distribution_file or size: give one of the three, not {have}")
+    if params.size_bytes:
+        found = sizes.fixed(params.size_bytes)
+    else:
+        found = sizes.read(params.distribution_file) if params.distribution_file else sizes.load(str(params.distribution))
+    if params.size_scale is not None:
+        found = found.scaled(Fraction(str(params.size_scale)))
+    if params.truncate_bytes is not None:
+        found = found.truncated(params.truncate_bytes)
+    setting.notes["mean_size_bytes"] = float(found.mean_bytes())
+    setting.notes["mean_wire_bytes"] = float(found.mean_wire_bytes())
+    setting.notes["sampling"] = found.sampling
+    return found
+
+
+def poisson(setting: Setting) -> list[FlowRequest]:
+    """Every host at `load` of its link, or of the links above its edge switch (`load_of`), in payload or on the wire."""
+    found, load = size_distribution(setting), setting.need("load")
+    on_wire = (setting.params.load_counts or "payload") == "wire"
+    mean = found.mean_wire_bytes() if on_wire else found.mean_bytes()
+    rates = _bisection_rates(setting) if setting.params.load_of == "bisection" else _host_rates(setting)
+    sampler, flows = Sampler(found), list[FlowRequest]()
+    expected = sum(rates.values()) * Fraction(str(load)) * setting.horizon_ns / (mean * 8 * NS_PER_S)
+    require(expected <= MOST_FLOWS, "load", load, f"makes about {int(expected)} flows, a run takes {MOST_FLOWS}; run shorter")
+    for src in setting.hosts:
+        offered_bps = Fraction(str(load)) * rates[src]
+        line = setting.rate_bps(src)
+        require(offered_bps <= line, "load", load, f"asks {float(offered_bps / line):.3g} times what the link of {src} carries")
+        gap_ps = int(mean * 8 * NS_PER_S * PS_PER_NS / offered_bps)
+        flows += _arrivals(setting, src, max(1, gap_ps), sampler)
+    setting.notes["offered_payload_bps"] = sum(flow.size_bytes for flow in flows) * 8 * NS_PER_S / max(1, setting.horizon_ns)
+    return sorted(bounded(flows), key=lambda flow: flow.start_ns)
+
+
+def closed_loop(setting: Setting) -> list[FlowRequest]:
+    """Every host keeps `outstanding` flows under way; where one ends, the next starts `interval` later, to a random host."""
+    sampler, gates = Sampler(size_distribution(setting)), Gates()
+    outstanding, flows = setting.params.outstanding or 1, list[FlowRequest]()
+    for src in setting.hosts:
+        for slot in range(outstanding):
+            flows += chained(setting, gates, None, _next_of(setting, src, slot, sampler))
+    return bounded(flows)
+
+
+def _next_of(setting: Setting, src: str, slot: int, sampler: Sampler) -> Callable[[int], tuple[FlowRequest, int]]:
+    stream, others = setting.stream(src, slot), [host for host in setting.hosts if host != src]
+    pattern, gap_ns = setting.params.intervals or "exact", setting.params.interval_ns or 0
+
+    def make(rep: int) -> tuple[FlowRequest, int]:
+        dst, size = stream.choose(others), sampler.draw(stream)
+        return FlowRequest(src, dst, DEFAULT_PORT, size_bytes=size), stream.around(gap_ns, pattern)
+
+    return make
+
+
+def _arrivals(setting: Setting, src: str, mean_gap_ps: int, sampler: Sampler) -> list[FlowRequest]:
+    stream, others = setting.stream(src), [host for host in setting.hosts if host != src]
+    found, horizon_ps = [], setting.horizon_ns * PS_PER_NS
+    at_ps = stream.around(mean_gap_ps, "exponential")
+    while at_ps < horizon_ps:
+        dst, size = stream.choose(others), sampler.draw(stream)
+        found.append(FlowRequest(src, dst, DEFAULT_PORT, start_ns=at_ps // PS_PER_NS, size_bytes=size))
+        at_ps += stream.around(mean_gap_ps, "exponential")
+    return bounded(found)
+
+
+def _host_rates(setting: Setting) -> dict[str, Fraction]:
+    return {host: Fraction(setting.rate_bps(host)) for host in setting.hosts}
+
+
+def _bisection_rates(setting: Setting) -> dict[str, Fraction]:
+    """What each host must offer to fill its share of the links above its edge switch, given that some of it stays below them."""
+    graph, hosts = setting.graph, setting.hosts
+    members: dict[str, list[str]] = {}
+    for host in hosts:
+        members.setdefault(setting.edge_of(host), []).append(host)
+    names = set(hosts)
+    rates: dict[str, Fraction] = {}
+    for edge, inside in members.items():
+        up_bps = sum(graph.cable_of(port).rate_bps for port in graph.ports_of(edge) if graph.peer(port).node not in names)
+        leaving = Fraction(len(hosts) - len(inside), len(hosts) - 1)
+        if not up_bps or not leaving:
+            raise WorkloadError(f"workload.load_of = 'bisection': no links above switch {edge}; give load_of = 'host'")
+        rates |= dict.fromkeys(inside, Fraction(up_bps, len(inside)) / leaving)
+    return rates
+
+
+register("poisson", poisson, (*SIZE_KEYS, "load", "load_counts", "load_of", "last_start_ns"))
+register("closed_loop", closed_loop, (*SIZE_KEYS, "outstanding", "interval_ns", "intervals"))

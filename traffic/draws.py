@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers of workloads: streams that depend on nothing but seed and labels, and integers alone.
+
+A stream is SHA-256 of its labels and a counter, so it is equal in every version of Python and on every machine; logarithms are
+taken in integers, since those of a C library may differ in the last bit from CPU to CPU.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeVar
+
+T = TypeVar("T")
+PATTERNS = ("exact", "uniform", "exponential")
+WORD = 2**64
+LN2_Q64 = 0xB17217F7D1CF79AC  # ln 2 x 2^64
+LOG_BITS = 40  # binary places of a logarithm
+
+
+class Stream:
+    """Draws, one after the other."""
+
+    def __init__(self, seed: int, *labels: object) -> None:
+        self._prefix = "/".join(["dcgym", str(seed), *map(str, labels)]).encode()
+        self._blocks = 0
+        self._words: list[int] = []
+
+    def bits(self) -> int:
+        """Uniform in [0, 2^64)."""
+        if not self._words:
+            block = hashlib.sha256(self._prefix + b"#%d" % self._blocks).digest()
+            self._words = [int.from_bytes(block[at : at + 8], "big") for at in range(0, 32, 8)]
+            self._blocks += 1
+        return self._words.pop()
+
+    def below(self, bound: int) -> int:
+        """Uniform in [0, bound)."""
+        return self.bits() * bound // WORD
+
+    def chance(self, probability: float) -> bool:
+        """True with that probability."""
+        return self.bits() < int(Fraction(probability) * WORD)
+
+    def choose(self, values: Sequence[T]) -> T:
+        """One of them."""
+        return values[self.below(len(values))]
+
+    def shuffled(self, values: Sequence[T]) -> list[T]:
+        """A random order (Fisher and Yates)."""
+        order = list(values)
+        for last in range(len(order) - 1, 0, -1):
+            other = self.below(last + 1)
+            order[last], order[other] = order[other], order[last]
+        return order
+
+    def around(self, mean: int, pattern: str) -> int:
+        """`mean` itself (exact), uniform in 0 .. 2 x mean, or exponential with that mean; rounded down."""
+        if pattern == "exact":
+            return mean
+        if pattern == "uniform":
+            return self.below(2 * mean + 1)
+        return mean * minus_log2(self.bits()) * LN2_Q64 >> LOG_BITS + 64
+
+
+def minus_log2(word: int) -> int:
+    """-log2((word + 1/2) / 2^64) with LOG_BITS binary places: the bits of a logarithm by repeated squaring."""
+    word = 2 * word + 1  # of 2^65
+    whole = word.bit_length() - 1
+    word <<= 64 - whole  # word / 2^64 is in [1, 2)
+    fraction = 0
+    for _ in range(LOG_BITS):
+        word = word * word >> 64
+        carry = word >> 65
+        word >>= carry
+        fraction = fraction << 1 | carry
+    return ((65 - whole) << LOG_BITS) - fraction

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iroko's flow matrices in both dialects, and the kinds `matrix` (a user's file) and `iroko` (the files that come along).
+
+*Thesis* (table 4.1): source, destination, port, start, length, size, reps, gap; length 0: no time limit; size and reps may be
+inf. *Repository*: src, dst, port, seed, start_time, stop_time, flow_size, flow_size_pattern, reps, flow_gap, random_gap; reps
+-1 is endless; patterns exact, uniform (0 .. twice the value), exponential, by the row's seed and the run's. A row with one
+cell more, TCP or UDP after the port, is read as that transport: a file of Iroko's has such rows. The header tells the dialect.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from ipaddress import AddressValueError, IPv4Address
+from pathlib import Path
+from re import fullmatch, sub
+from typing import TypeVar
+
+from dc_gym.errors import WorkloadError
+from dc_gym.traffic.draws import PATTERNS
+from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, FlowRequest
+from dc_gym.traffic.kinds import NS_PER_S, Gates, Setting, bounded, chained, register
+from dc_gym.traffic.matrix import COLUMNS, parse_matrix, read_text
+
+V = TypeVar("V")
+FOLDER = Path(__file__).parent / "matrices" / "iroko"
+THESIS = ("source", "destination", "port", "start", "length", "size", "reps", "gap")
+REPOSITORY = (
+    *("src", "dst", "port", "seed", "start_time", "stop_time", "flow_size", "flow_size_pattern"),
+    *("reps", "flow_gap", "random_gap"),
+)
+LAST_HOST_OF_BLOCK = 254  # 10.A.x.y: y from 1 to 254, then x goes on
+BROKEN_HOST, RIGHT_HOST = "10.3.1.3", "10.8.0.2"  # in stride8: a host that no fat-tree has, and who is meant
+BROKEN = ("fix", "keep")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of either dialect."""
+
+    src: str
+    dst: str
+    port: int
+    start_ns: int
+    stop_ns: int = 0
+    length_ns: int = 0
+    size_bytes: int = 0
+    size_pattern: str = "exact"
+    reps: int | None = 1  # None: endless
+    gap_ns: int = 0
+    gap_pattern: str = "exact"
+    seed: int = 0
+    transport: str = "tcp"
+
+
+def names() -> tuple[str, ...]:
+    """The files that come along; incast_N may be any N."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.csv")))
+
+
+def iroko(setting: Setting) -> list[FlowRequest]:
+    """One of the files of Iroko's repository by its name, as it was written."""
+    name = setting.need("pattern")
+    if found := fullmatch(r"incast_([1-9][0-9]{0,3})", name):
+        text = _disjoint_pairs(int(found[1]))
+    elif name in names():
+        text = (FOLDER / f"{name}.csv").read_text(encoding="ascii")
+    else:
+        raise WorkloadError(f"workload.pattern: value {name!r} is unknown; one of: {', '.join(names())}")
+    return flows_of(setting, text, f"{name}.csv")
+
+
+def matrix(setting: Setting) -> list[FlowRequest]:
+    """The flows of a CSV file, in any of the three dialects."""
+    if setting.params.file is None:
+        raise WorkloadError("workload.file is missing: kind 'matrix' needs it; give the path of a CSV file")
+    return flows_of(setting, read_text(setting.params.file), str(setting.params.file))
+
+
+def flows_of(setting: Setting, text: str, name: str) -> list[FlowRequest]:
+    """The flows of a matrix; its first line tells the dialect."""
+    header = _header(text)
+    if header == THESIS:
+        return _expand(setting, _rows(setting, text, name, THESIS, _thesis_row))
+    if header == REPOSITORY:
+        return _expand(setting, _rows(setting, text, name, REPOSITORY, _repository_row))
+    return parse_matrix(text, name, set(setting.hosts), (COLUMNS, THESIS, REPOSITORY))
+
+
+def _header(text: str) -> tuple[str, ...]:
+    """The first line's columns; the thesis' own spelling ("Flow size (B)", "Dest") is understood too."""
+    first = text.partition("\n")[0].strip()
+    cells = [sub(r"\s*\(.*?\)\s*", "", cell).strip().lower() for cell in first.split(",")]
+    plain = ["destination" if cell == "dest" else cell.removeprefix("flow ") for cell in cells]
+    return tuple(plain) if tuple(plain) == THESIS else tuple(first.split(","))
+
+
+def _expand(setting: Setting, rows: list[Row]) -> list[FlowRequest]:
+    """Every repetition a flow. A UDP row without a rate sends at what its host's link carries, as Iroko's generator does."""
+    gates, flows = Gates(), list[FlowRequest]()
+    for row in rows:
+        flows += chained(setting, gates, row.reps, _repetitions(setting, row))
+    return bounded(flows)
+
+
+def _repetitions(setting: Setting, row: Row) -> Callable[[int], tuple[FlowRequest, int]]:
+    stream = setting.stream("row seed", row.seed)
+    transport = row.transport if setting.params.transport == "tcp" else setting.params.transport
+    rate_bps = setting.params.rate_bps or (setting.rate_bps(row.src) if transport == "udp" else 0)
+
+    def make(rep: int) -> tuple[FlowRequest, int]:
+        size = stream.around(row.size_bytes, row.size_pattern)
+        gap_ns = stream.around(row.gap_ns, row.gap_pattern)
+        flow = FlowRequest(
+            *(row.src, row.dst, row.port, row.start_ns, row.stop_ns),
+            size_bytes=max(1, size) if row.size_bytes else 0,
+            rate_bps=rate_bps,
+            length_ns=row.length_ns,
+            transport=transport,
+        )
+        return flow, gap_ns
+
+    return make
+
+
+def _rows(setting: Setting, text: str, name: str, columns: tuple[str, ...], parse: Callable[[_Cells], Row]) -> list[Row]:
+    """The rows after the header; empty lines do not count."""
+    hosts, found = _HostNames(setting), []
+    reader = csv.reader(text.splitlines(), strict=True)
+    try:
+        for row in reader:
+            if reader.line_num > 1 and row:
+                cells = _Cells(row, columns, f"{name}:{reader.line_num}", hosts)
+                if not cells.is_left_out():
+                    found.append(parse(cells))
+    except csv.Error as error:
+        raise WorkloadError(f"{name}:{reader.line_num}: not CSV: {error}; quote nothing") from error
+    if not found:
+        raise WorkloadError(f"{name}: it has 0 flows; write the header {','.join(columns)!r} and a row a flow")
+    return found
+
+
+class _HostNames:
+    """What a matrix may call a host: its name in any case, its address, or Iroko's address by place.
+
+    10.A.x.y is host 254 x + y on the A-th switch that has hosts: in Iroko's fat-tree A is an edge switch, in its dumbbell a side.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self._names = {name.lower(): name for name in setting.hosts}
+        self._addresses = {host.address: host.name for host in setting.graph.hosts}
+        switches: dict[str, list[str]] = {}
+        for host in setting.hosts:
+            switches.setdefault(setting.edge_of(host), []).append(host)
+        order = [switch.name for switch in setting.graph.switches if switch.name in switches]
+        self._places = [switches[name] for name in order]
+
+    def find(self, text: str) -> str | None:
+        """The host, or None."""
+        if text.lower() in self._names:
+            return self._names[text.lower()]
+        if text in self._addresses:
+            return self._addresses[text]
+        try:
+            first, switch, block, number = IPv4Address(text).packed
+        except AddressValueError:
+            return None
+        place = LAST_HOST_OF_BLOCK * block + number
+        known = self._places[switch - 1] if 1 <= switch <= len(self._places) else []
+        return known[place - 1] if first == 10 and 1 <= number <= LAST_HOST_OF_BLOCK and place <= len(known) else None
+
+
+class _Cells:
+    """One row by column, with errors that name the place."""
+
+    def __init__(self, row: list[str], columns: tuple[str, ...], where: str, hosts: _HostNames) -> None:
+        self._where, self._hosts = where, hosts
+        self.transport = "tcp"
+        if len(row) == len(columns) + 1 and columns == REPOSITORY and row[3] in ("TCP", "UDP"):
+            self.transport = row[3].lower()
+            row = [*row[:3], *row[4:]]
+        if len(row) != len(columns):
+            raise WorkloadError(f"{where}: it has {len(row)} columns, not {len(columns)}; write {','.join(columns)}")
+        self._cells: Mapping[str, str] = dict(zip(columns, row, strict=True))
+
+    def is_left_out(self) -> bool:
+        """A row of Iroko's stride8 that names a host which does not exist, kept as it is: nobody sends, nobody receives."""
+        setting = self._hosts.setting
+        if setting.params.kind != "iroko" or BROKEN_HOST not in self._cells.values() or self._hosts.find(BROKEN_HOST):
+            return False
+        kept = setting.params.broken == "keep"
+        handled = "left out" if kept else f"read as {RIGHT_HOST}"
+        setting.notes.setdefault("broken_rows", []).append(f"{self._where}: {BROKEN_HOST} does not exist: {handled}")
+        return kept
+
+    def host(self, column: str) -> str:
+        text = self._cells[column]
+        if text == BROKEN_HOST and self._hosts.setting.params.kind == "iroko" and not self._hosts.find(text):
+            text = RIGHT_HOST
+        return self._parse(
+            column, lambda _: self._hosts.find(text), "a host of the topology; write h1, or 10.SWITCH.0.HOST as in Iroko"
+        )
+
+    def port(self) -> int:
+        return self.number("port", 1, LARGEST_PORT)
+
+    def number(self, column: str, least: int, most: int = LARGEST) -> int:
+        def parse(text: str) -> int | None:
+            return int(text) if fullmatch(r"-?[0-9]{1,19}", text) and least <= int(text) <= most else None
+
+        return self._parse(column, parse, f"a whole number in {least}..{most}")
+
+    def seconds(self, column: str) -> int:
+        def parse(text: str) -> int | None:
+            value = Fraction(text) * NS_PER_S if fullmatch(r"[0-9]{1,12}(\.[0-9]{1,18})?", text) else Fraction(-1)
+            return int(value) if value.denominator == 1 and 0 <= value <= LARGEST else None
+
+        return self._parse(column, parse, "seconds of at most 9 decimals")
+
+    def count(self, column: str, endless: str) -> int | None:
+        """How often; None: endless."""
+        return None if self._cells[column] == endless else self.number(column, 1)
+
+    def size(self, column: str) -> int:
+        return 0 if self._cells[column] == "inf" else self.number(column, 0)
+
+    def pattern(self, column: str) -> str:
+        known = {name: name for name in PATTERNS}
+        return self._parse(column, known.get, f"one of {', '.join(PATTERNS)}")
+
+    def refuse(self, column: str, wanted: str) -> None:
+        raise WorkloadError(f"{self._where}: column {column!r}: value {self._cells[column]!r} is not {wanted}")
+
+    def _parse(self, column: str, parse: Callable[[str], V | None], wanted: str) -> V:
+        value = parse(self._cells[column])
+        if value is None:
+            raise WorkloadError(f"{self._where}: column {column!r}: value {self._cells[column]!r} is not {wanted}")
+        return value
+
+
+def _thesis_row(cells: _Cells) -> Row:
+    src, dst = cells.host("source"), cells.host("destination")
+    if src == dst:
+        cells.refuse("destination", "another host than the source")
+    return Row(
+        *(src, dst, cells.port(), cells.seconds("start")),
+        length_ns=cells.seconds("length"),
+        size_bytes=cells.size("size"),
+        reps=cells.count("reps", "inf"),
+        gap_ns=cells.seconds("gap"),
+    )
+
+
+def _repository_row(cells: _Cells) -> Row:
+    src, dst = cells.host("src"), cells.host("dst")
+    if src == dst:
+        cells.refuse("dst", "another host than src")
+    start_ns, stop_ns = cells.seconds("start_time"), cells.seconds("stop_time")
+    if stop_ns and stop_ns <= start_ns:
+        cells.refuse("stop_time", "after start_time")
+    return Row(
+        *(src, dst, cells.port(), start_ns, stop_ns),
+        size_bytes=cells.size("flow_size"),
+        size_pattern=cells.pattern("flow_size_pattern"),
+        reps=cells.count("reps", "-1"),
+        gap_ns=cells.seconds("flow_gap"),
+        gap_pattern=cells.pattern("random_gap"),
+        seed=cells.number("seed", 0),
+        transport=cells.transport,
+    )
+
+
+def _disjoint_pairs(count: int) -> str:
+    """The rule of Iroko's incast_N, of which it has files up to 1024: N disjoint pairs across a dumbbell, no fan-in."""
+    blocks = [divmod(number, LAST_HOST_OF_BLOCK) for number in range(count)]
+    rows = [f"10.1.{x}.{y + 1},10.2.{x}.{y + 1},12345,2,0,600,2147483647,exact,-1,0,exact" for x, y in blocks]
+    return "\n".join([",".join(REPOSITORY), *rows]) + "\n"
+
+
+register("matrix", matrix, ("file",))
+register("iroko", iroko, ("pattern", "broken"))

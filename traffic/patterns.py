@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who sends to whom, all at once: pairs, many to one, all to all, and Hedera's patterns (NSDI 2010, section 5).
+
+Hedera's paper leaves two things open. Staggered(p_edge, p_pod): here the three classes are disjoint, so "pod" means the own pod
+but not the own edge switch; a class that a network does not have hands its probability to the next wider one that it has, else
+to the next narrower one. Hotspot: here Iroko's fixed table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dc_gym.errors import WorkloadError
+from dc_gym.traffic.draws import Stream
+from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.kinds import DEFAULT_PORT, Setting, bounded, register, require
+from dc_gym.traffic.matrix import read_matrix
+
+HOTSPOT_FILE = Path(__file__).parent / "matrices" / "hotspot.csv"
+HOTSPOT_HOSTS = 16
+
+
+def flow(src: str, dst: str) -> FlowRequest:
+    """From one host to another, all else to be filled in."""
+    return FlowRequest(src, dst, DEFAULT_PORT)
+
+
+def pairs(setting: Setting) -> list[FlowRequest]:
+    """Host i to host i + n/2: on a dumbbell each host of the left to its partner on the right."""
+    half = len(setting.hosts) // 2
+    if len(setting.hosts) % 2:
+        have = f"{len(setting.hosts)} hosts are an odd number"
+        raise WorkloadError(f"workload.kind 'pairs': {have}; take many_to_one or another topology")
+    return [flow(src, dst) for src, dst in zip(setting.hosts[:half], setting.hosts[half:], strict=True)]
+
+
+def many_to_one(setting: Setting) -> list[FlowRequest]:
+    """The first `senders` hosts to the last host."""
+    *others, last = setting.hosts
+    senders = len(others) if setting.params.senders is None else setting.params.senders
+    require(1 <= senders <= len(others), "senders", senders, f"is not in 1..{len(others)}; the last host receives")
+    return [flow(src, last) for src in others[:senders]]
+
+
+ENDS = ("many_to_one", "pairs")
+
+
+def endpoints(setting: Setting, count: int) -> list[tuple[str, str]]:
+    """Source and destination of `count` flows, by workload.ends; with more flows than hosts they take turns."""
+    if setting.params.ends == "pairs":
+        known = [(each.src, each.dst) for each in pairs(setting)]
+    else:
+        known = [(src, setting.hosts[-1]) for src in setting.hosts[:-1]]
+    return [known[number % len(known)] for number in range(count)]
+
+
+def all_to_all(setting: Setting) -> list[FlowRequest]:
+    """Every host to every other one, `flows` times: flow i of a host goes to host i mod n, none to itself.
+
+    With flows = 2 these are PCC-RL's 2N flows a host (section 5), but for those that stay at home.
+    """
+    hosts, times = setting.hosts, setting.params.flows or 1
+    wanted = (flow(src, dst) for src in hosts for _ in range(times) for dst in hosts if dst != src)
+    return bounded(wanted)
+
+
+def stride(setting: Setting) -> list[FlowRequest]:
+    """Host x to host x + i modulo the number of hosts."""
+    hosts, step = setting.hosts, setting.need("stride")
+    require(step % len(hosts) != 0, "stride", step, f"sends each of {len(hosts)} hosts to itself; give another")
+    return [flow(src, hosts[(number + step) % len(hosts)]) for number, src in enumerate(hosts)]
+
+
+def random_destinations(setting: Setting) -> list[FlowRequest]:
+    """Each host to `flows` others, all different, drawn uniformly: several may share a receiver."""
+    hosts, times = setting.hosts, setting.params.flows or 1
+    require(times < len(hosts), "flows", times, f"is not below the {len(hosts)} hosts; give fewer destinations a host")
+    stream = setting.stream()
+    return [flow(src, dst) for src in hosts for dst in stream.shuffled([host for host in hosts if host != src])[:times]]
+
+
+def random_bijective(setting: Setting) -> list[FlowRequest]:
+    """A random permutation in which no host sends to itself: every host sends to one and receives from one."""
+    hosts, stream = setting.hosts, setting.stream()
+    order = stream.shuffled(hosts)
+    while any(src == dst for src, dst in zip(hosts, order, strict=True)):
+        order = stream.shuffled(hosts)  # a third of all permutations will do
+    return [flow(src, dst) for src, dst in zip(hosts, order, strict=True)]
+
+
+def staggered(setting: Setting) -> list[FlowRequest]:
+    """Each host to one on its edge switch with p_edge, in the rest of its pod with p_pod, else to one of the rest."""
+    p_edge, p_pod = setting.need("p_edge"), setting.need("p_pod")
+    require(p_edge + p_pod <= 1 + 1e-9, "p_pod", p_pod, f"and workload.p_edge {p_edge} are above 1 together; lower one")
+    pods, stream = pods_of(setting), setting.stream()
+    return [flow(src, _staggered_to(setting, pods, src, p_edge, p_pod, stream)) for src in setting.hosts]
+
+
+def hotspot(setting: Setting) -> list[FlowRequest]:
+    """Iroko's fixed hotspot pattern for 16 hosts: one flow a host, at most three to one receiver (matrices/README.md)."""
+    if len(setting.hosts) != HOTSPOT_HOSTS:
+        have = f"the topology has {len(setting.hosts)} hosts, not {HOTSPOT_HOSTS}"
+        raise WorkloadError(f"workload.kind 'hotspot': {have}; take the preset fattree-k4")
+    return read_matrix(HOTSPOT_FILE, set(setting.hosts))
+
+
+def pods_of(setting: Setting) -> dict[str, int]:
+    """The pod of every host: edge switches that share a switch of the layer above, not counting the core, are one pod.
+
+    In a network of two layers an edge switch is a pod of its own.
+    """
+    graph = setting.graph
+    layers = {switch.name: switch.layer for switch in graph.switches}
+    edges = list(dict.fromkeys(setting.edge_of(host) for host in setting.hosts))
+    middle = {edge: {name for name in graph.neighbours(edge) if layers.get(name) == "agg"} for edge in edges}
+    has_core = "core" in layers.values()
+    pod: dict[str, int] = {}
+    for edge in edges:
+        same = [pod[other] for other in pod if has_core and middle[edge] & middle[other]]
+        pod[edge] = same[0] if same else len(pod)
+    return {host: pod[setting.edge_of(host)] for host in setting.hosts}
+
+
+def _staggered_to(setting: Setting, pods: dict[str, int], src: str, p_edge: float, p_pod: float, stream: Stream) -> str:
+    others = [host for host in setting.hosts if host != src]
+    edge = [host for host in others if setting.edge_of(host) == setting.edge_of(src)]
+    pod = [host for host in others if pods[host] == pods[src] and host not in edge]
+    rest = [host for host in others if pods[host] != pods[src]]
+    wanted = 0 if stream.chance(p_edge) else 1 if p_edge < 1 and stream.chance(min(1.0, p_pod / (1 - p_edge))) else 2
+    classes = [edge, pod, rest]
+    return stream.choose(next(each for each in (*classes[wanted:], *reversed(classes[:wanted])) if each))
+
+
+register("pairs", pairs)
+register("many_to_one", many_to_one, ("senders",))
+register("all_to_all", all_to_all, ("flows",))
+register("stride", stride, ("stride",))
+register("staggered", staggered, ("p_edge", "p_pod"))
+register("random", random_destinations, ("flows",))
+register("random_bijective", random_bijective)
+register("hotspot", hotspot)

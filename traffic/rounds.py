@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fan-in: incast in rounds, and partition-aggregate, where all answer an aggregator at once (DCTCP, section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
+from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, Setting, bounded, register, require
+from dc_gym.traffic.patterns import endpoints
+
+REQUEST_BYTES = 1600  # a query in DCTCP's cluster (SIGCOMM 2010, section 2.2)
+
+
+def incast(setting: Setting) -> list[FlowRequest]:
+    """`senders` flows of `size` to the last host, together; the next round starts `interval` after the last of them has ended."""
+    size, senders = setting.need("size_bytes"), setting.need("senders")
+    ends = endpoints(setting, senders)
+    gap_ns, stream, gates = setting.params.interval_ns or 0, setting.stream("gaps"), Gates()
+    pattern = setting.params.intervals or "exact"
+    bytes_in = size * senders
+    least_ns = max(setting.least_ns(*ends[0], size), bytes_in * 8 * 10**9 // setting.rate_bps(setting.hosts[-1]))
+    flows: list[FlowRequest] = []
+    now_ns, gate, rounds = 0, NO_GATE, setting.params.rounds
+    for number in range(MOST_FLOWS if rounds is None else rounds):
+        pause_ns = stream.around(gap_ns, pattern) if number else 0
+        now_ns += pause_ns
+        if number and rounds is None and now_ns >= setting.horizon_ns:
+            break
+        opens, spare = gates.new(), rounds is None and number > 0
+        one = FlowRequest(
+            *ends[0], DEFAULT_PORT, pause_ns, size_bytes=size, group="response", rep=number, gate=gate, opens=(opens,)
+        )
+        flows += [replace(one, src=src, dst=dst, spare=spare) for src, dst in ends]
+        require(len(flows) <= MOST_FLOWS, "rounds", rounds, f"makes more than {MOST_FLOWS} flows; run shorter or give fewer")
+        gate, now_ns = opens, now_ns + least_ns
+    return flows
+
+
+def partition_aggregate(setting: Setting) -> list[FlowRequest]:
+    """Queries at `interval`: a random aggregator sends `request` to each of `senders` workers, who answer size / senders each.
+
+    Queries do not wait for each other; an answer starts when its request has arrived.
+    """
+    size, interval_ns = setting.need("size_bytes"), setting.need("interval_ns")
+    hosts, stream, gates = setting.hosts, setting.stream(), Gates()
+    senders = setting.params.senders or len(hosts) - 1
+    require(senders < len(hosts), "senders", senders, f"is not below the {len(hosts)} hosts; one of them aggregates")
+    require(size >= senders, "size_bytes", size, f"leaves nothing for each of {senders} workers; give more")
+    request = setting.params.request_bytes or REQUEST_BYTES
+    pattern = setting.params.intervals or "exponential"
+    expected = 2 * senders * setting.horizon_ns // max(1, interval_ns)
+    require(expected <= MOST_FLOWS, "interval_ns", interval_ns, f"makes about {expected} flows, a run takes {MOST_FLOWS}")
+    flows: list[FlowRequest] = []
+    now_ns, query = 0, 0
+    while now_ns < setting.horizon_ns:
+        aggregator = stream.choose(hosts)
+        for worker in stream.shuffled([host for host in hosts if host != aggregator])[:senders]:
+            gate = gates.new()
+            ask = FlowRequest(
+                aggregator, worker, DEFAULT_PORT, now_ns, size_bytes=request, group="query", rep=query, opens=(gate,)
+            )
+            flows.append(ask)
+            answer = FlowRequest(
+                worker, aggregator, DEFAULT_PORT, size_bytes=size // senders, group="response", rep=query, gate=gate
+            )
+            flows.append(answer)
+        now_ns, query = now_ns + max(1, stream.around(interval_ns, pattern)), query + 1
+    return bounded(flows)
+
+
+register("incast", incast, ("size_bytes", "senders", "rounds", "interval_ns", "intervals", "ends"))
+register(
+    "partition_aggregate",
+    partition_aggregate,
+    ("size_bytes", "senders", "request_bytes", "interval_ns", "intervals", "last_start_ns"),
+)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flow-size distributions: a file of points, size in bytes and cumulative probability, and how it is sampled.
+
+The line '# sampling: linear' or '# sampling: discrete' says whether sizes between two points occur or only the points; without
+one it is linear. flow_sizes/README.md names the sources of the files that come along. Means are those of the sampler in use.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from re import fullmatch
+
+from dc_gym.errors import WorkloadError
+from dc_gym.traffic.draws import WORD, Stream
+
+FOLDER = Path(__file__).parent / "flow_sizes"
+SEGMENT_BYTES, HEADER_BYTES = 1448, 66  # payload of a full TCP segment, and what its frame has besides
+SUBUNITS = 2**16  # of a byte, while a size is drawn
+SAMPLINGS = ("linear", "discrete")
+
+Point = tuple[Fraction, Fraction]  # size, cumulative probability
+
+
+def names() -> tuple[str, ...]:
+    """The distributions that come along."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.txt")))
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """A distribution of flow sizes, bytes of payload."""
+
+    points: tuple[Point, ...]
+    """Sizes never fall, probabilities never fall, the last probability is 1. Equal sizes are a step."""
+    sampling: str = "linear"
+
+    def scaled(self, factor: Fraction) -> Sizes:
+        """Every size times a factor."""
+        return Sizes(tuple((size * factor, probability) for size, probability in self.points), self.sampling)
+
+    def truncated(self, most_bytes: int) -> Sizes:
+        """Sizes above `most_bytes` become that size."""
+        most = Fraction(most_bytes)
+        kept = [point for point in self.points if point[0] < most]
+        below = self._probability_below(most)
+        return Sizes((*kept, (most, below), (most, Fraction(1))), self.sampling)
+
+    def mean_bytes(self) -> Fraction:
+        """Of what a Sampler draws, but for its rounding to whole bytes."""
+        return sum((weight * (low + high) / 2 for low, high, weight in self._pieces()), Fraction(0))
+
+    def mean_segments(self) -> Fraction:
+        """Packets of full segments, the last one maybe not full."""
+        return sum((weight * _mean_ceiling(low, high) for low, high, weight in self._pieces()), Fraction(0))
+
+    def mean_wire_bytes(self) -> Fraction:
+        """With the headers of its frames (Ethernet, IP, TCP with timestamps), as a cable counts them."""
+        return self.mean_bytes() + HEADER_BYTES * self.mean_segments()
+
+    def _pieces(self) -> Iterator[tuple[Fraction, Fraction, Fraction]]:
+        """Least size, largest size and probability of each piece, in which sizes are uniform."""
+        before = Fraction(0)
+        low = self.points[0][0]
+        for size, probability in self.points:
+            yield low if self.sampling == "linear" else size, size, probability - before
+            low, before = size, probability
+
+    def _probability_below(self, most: Fraction) -> Fraction:
+        """Of a size below `most`."""
+        before: Point = (self.points[0][0], Fraction(0))
+        for size, probability in self.points:
+            if size >= most:
+                inside = self.sampling == "linear" and size > before[0]
+                share = (most - before[0]) / (size - before[0]) if inside and most > before[0] else Fraction(0)
+                return before[1] + (probability - before[1]) * share
+            before = size, probability
+        return Fraction(1)
+
+
+class Sampler:
+    """Draws sizes by inverse transform, at least 1 byte each; in integers, since a run may have a million."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._linear = sizes.sampling == "linear"
+        self._thresholds = [int(probability * WORD) for _, probability in sizes.points]
+        self._sizes = [int(size * SUBUNITS) for size, _ in sizes.points]
+
+    def draw(self, stream: Stream) -> int:
+        """The next size."""
+        word = stream.bits()
+        above = bisect_right(self._thresholds, word)
+        size = self._sizes[above]
+        if self._linear and above:
+            low, first = self._sizes[above - 1], self._thresholds[above - 1]
+            size = low + (size - low) * (word - first) // (self._thresholds[above] - first)
+        return max(1, (size + SUBUNITS // 2) // SUBUNITS)
+
+
+def _mean_ceiling(low: Fraction, high: Fraction) -> Fraction:
+    """Mean of ceil(x / SEGMENT_BYTES) for x uniform in [low, high]."""
+    if low == high:
+        return Fraction(-(-low // SEGMENT_BYTES))
+
+    def integral(x: Fraction) -> Fraction:
+        whole, rest = divmod(x, SEGMENT_BYTES)
+        return SEGMENT_BYTES * Fraction(whole * (whole + 1), 2) + rest * (whole + 1)
+
+    return (integral(high) - integral(low)) / (high - low)
+
+
+def fixed(size_bytes: int) -> Sizes:
+    """All flows alike."""
+    return Sizes(((Fraction(size_bytes), Fraction(1)),), "discrete")
+
+
+def load(name: str) -> Sizes:
+    """One of names()."""
+    if name not in names():
+        raise WorkloadError(f"workload.distribution: value {name!r} is unknown; one of: {', '.join(names())}")
+    return read(FOLDER / f"{name}.txt", "workload.distribution")
+
+
+def read(path: Path, key: str = "workload.distribution_file") -> Sizes:
+    """The distribution of a file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkloadError(f"{key}: cannot read {path}: {error}; give a text file of sizes and probabilities") from error
+    return parse(text, str(path))
+
+
+def parse(text: str, name: str) -> Sizes:
+    """The distribution of a text; `name` stands for the file in errors."""
+    sampling, points = "linear", list[Point]()
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if found := fullmatch(r"#\s*sampling:\s*(\S+)", stripped):
+            sampling = found[1]
+            if sampling not in SAMPLINGS:
+                raise WorkloadError(f"{name}:{number}: sampling {sampling!r} is unknown; one of: {', '.join(SAMPLINGS)}")
+        elif stripped and not stripped.startswith("#"):
+            points.append(_point(stripped, f"{name}:{number}", points))
+    if not points or points[-1][1] not in (1, 100):
+        last = f"ends at probability {float(points[-1][1])}" if points else "has no points"
+        raise WorkloadError(f"{name}: it {last}; end it with the largest size and 1 (or 100, for percent)")
+    whole = points[-1][1]
+    return Sizes(tuple((size, probability / whole) for size, probability in points), sampling)
+
+
+def _point(line: str, where: str, before: Sequence[Point]) -> Point:
+    words = line.split()
+    number = r"[0-9]{1,15}(\.[0-9]{1,15})?"
+    if len(words) != 2 or not all(fullmatch(number, word) for word in words):
+        raise WorkloadError(f"{where}: {line!r} is not a size and a probability; write two numbers such as '10000 0.15'")
+    size, probability = Fraction(words[0]), Fraction(words[1])
+    if before and (size < before[-1][0] or probability < before[-1][1]):
+        raise WorkloadError(f"{where}: {line!r} is below the line before; sort sizes and cumulative probabilities upwards")
+    return size, probability

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storage traffic: the mixes of ACC's table 1 (SIGCOMM 2021), reads from storage to compute and writes the other way.
+
+Each compute host keeps `outstanding` operations under way (fio's IO depth), each with a random storage host. Block sizes are
+powers of two, all of a range equally likely: the paper gives the range and no distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dc_gym.errors import WorkloadError
+from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, Setting, bounded, chained, register, require
+
+KIB, MIB = 2**10, 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Of ten operations `reads` are reads; block sizes from `least` to `most` bytes."""
+
+    reads: int
+    least_bytes: int
+    most_bytes: int
+
+    def sizes(self) -> list[int]:
+        """Powers of two in the range."""
+        return [1 << bits for bits in range(self.least_bytes.bit_length() - 1, self.most_bytes.bit_length())]
+
+
+MIXES = {
+    "oltp": Mix(5, 512, 64 * KIB),
+    "olap": Mix(5, 256 * KIB, 4 * MIB),
+    "vdi": Mix(2, KIB, 64 * KIB),
+    "exchange": Mix(6, 32 * KIB, 512 * KIB),
+    "video": Mix(2, 64 * KIB, 64 * KIB),
+    "backup": Mix(4, 16 * KIB, 64 * KIB),
+}
+
+
+def storage(setting: Setting) -> list[FlowRequest]:
+    """The last `storage` hosts (a quarter) store; the others compute. A write may be copied to `replicas` other storage hosts."""
+    name = setting.need("mix")
+    if name not in MIXES:
+        raise WorkloadError(f"workload.mix: value {name!r} is unknown; one of: {', '.join(MIXES)}")
+    hosts, replicas = setting.hosts, setting.params.replicas or 0
+    stores = max(1, len(hosts) // 4) if setting.params.storage is None else setting.params.storage
+    require(1 <= stores < len(hosts), "storage", stores, f"is not in 1..{len(hosts) - 1}; the other hosts compute")
+    require(replicas < stores, "replicas", replicas, f"is not below the {stores} storage hosts; a copy is on another one")
+    gates, flows = Gates(), list[FlowRequest]()
+    for client in hosts[:-stores]:
+        for slot in range(setting.params.outstanding or 1):
+            slot_flows = chained(setting, gates, None, _operations(setting, client, slot, hosts[-stores:], MIXES[name]))
+            flows += slot_flows + _copies(setting, gates, slot_flows, hosts[-stores:], replicas)
+    return bounded(flows)
+
+
+def _operations(
+    setting: Setting, client: str, slot: int, stores: list[str], mix: Mix
+) -> Callable[[int], tuple[FlowRequest, int]]:
+    stream, sizes = setting.stream(client, slot), mix.sizes()
+
+    def make(rep: int) -> tuple[FlowRequest, int]:
+        store, size, reads = stream.choose(stores), stream.choose(sizes), stream.below(10) < mix.reads
+        ends = (store, client) if reads else (client, store)
+        return FlowRequest(*ends, DEFAULT_PORT, size_bytes=size, group="read" if reads else "write"), 0
+
+    return make
+
+
+def _copies(setting: Setting, gates: Gates, flows: list[FlowRequest], stores: list[str], replicas: int) -> list[FlowRequest]:
+    """From the storage host that was written to, when it has the block. The operation does not wait for its copies."""
+    copies = []
+    for number, flow in enumerate(flows):
+        if flow.group != "write" or not replicas:
+            continue
+        gate = gates.new()
+        flows[number] = replace(flow, opens=(*flow.opens, gate))
+        others = setting.stream("copies", flow.src, flow.dst, number).shuffled([store for store in stores if store != flow.dst])
+        for other in others[:replicas]:
+            copy = FlowRequest(
+                flow.dst, other, DEFAULT_PORT, size_bytes=flow.size_bytes, group="replica", rep=flow.rep, gate=gate
+            )
+            copies.append(replace(copy, spare=flow.spare))
+    return copies
+
+
+register("storage", storage, ("mix", "storage", "outstanding", "replicas"))

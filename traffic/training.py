@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributed training as traffic: iterations of a model's bytes and a pause to compute (ACC's testbed, SIGCOMM 2021, section 5).
+
+`size` is the model: AlexNet has about 61 M parameters, 244 MB in 32 bits; ResNet-50 25.6 M, 102 MB. All iterations are endless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dc_gym.traffic.flows import NO_GATE, FlowRequest
+from dc_gym.traffic.kinds import DEFAULT_PORT, NS_PER_S, Gates, Setting, bounded, register, require
+
+MOST_ITERATIONS = 100_000
+
+
+def parameter_server(setting: Setting) -> list[FlowRequest]:
+    """`senders` workers push a gradient to the last host; when it has all, each pulls the weights, computes, and pushes again."""
+    size, compute_ns = setting.need("size_bytes"), setting.params.compute_ns or 0
+    *others, server = setting.hosts
+    workers, gates = _workers(setting, others), Gates()
+    least_ns = 2 * size * len(workers) * 8 * NS_PER_S // setting.rate_bps(server) + compute_ns + 1
+    waits = dict.fromkeys(workers, NO_GATE)
+    flows: list[FlowRequest] = []
+    for iteration in range(_iterations(setting, least_ns)):
+        barrier, spare = gates.new(), iteration > 0
+        for worker in workers:
+            push = FlowRequest(
+                worker, server, DEFAULT_PORT, compute_ns if spare else 0, size_bytes=size, group="push", rep=iteration
+            )
+            flows.append(replace(push, gate=waits[worker], opens=(barrier,), spare=spare))
+        for worker in workers:
+            waits[worker] = gates.new()
+            pull = FlowRequest(server, worker, DEFAULT_PORT, size_bytes=size, group="pull", rep=iteration)
+            flows.append(replace(pull, gate=barrier, opens=(waits[worker],), spare=spare))
+    return bounded(flows)
+
+
+def ring_allreduce(setting: Setting) -> list[FlowRequest]:
+    """`senders` workers in a ring pass chunks of size / n on, 2 (n - 1) times: reduce-scatter and all-gather; then they compute.
+
+    A worker sends a chunk when it has received one from its predecessor in the step before and has sent its own of that step.
+    """
+    size, compute_ns = setting.need("size_bytes"), setting.params.compute_ns or 0
+    workers, gates = _workers(setting, setting.hosts), Gates()
+    count = len(workers)
+    require(count >= 2, "senders", count, "is no ring; give 2 workers or more")
+    chunk, steps = -(-size // count), 2 * (count - 1)
+    slowest = min(setting.rate_bps(worker) for worker in workers)
+    least_ns = steps * chunk * 8 * NS_PER_S // slowest + compute_ns + 1
+    waits = [NO_GATE] * count
+    flows: list[FlowRequest] = []
+    for iteration in range(_iterations(setting, least_ns)):
+        for step in range(steps):
+            following = [gates.new() for _ in workers]
+            pause_ns = compute_ns if iteration and not step else 0
+            for place, worker in enumerate(workers):
+                after = (place + 1) % count
+                chunk_flow = FlowRequest(
+                    worker, workers[after], DEFAULT_PORT, pause_ns, size_bytes=chunk, group="ring", rep=iteration
+                )
+                opens = (following[place], following[after])
+                flows.append(replace(chunk_flow, gate=waits[place], opens=opens, spare=iteration > 0))
+            waits = following
+    return bounded(flows)
+
+
+def _workers(setting: Setting, candidates: list[str]) -> list[str]:
+    senders = len(candidates) if setting.params.senders is None else setting.params.senders
+    require(1 <= senders <= len(candidates), "senders", senders, f"is not in 1..{len(candidates)}; that many hosts can work")
+    return candidates[:senders]
+
+
+def _iterations(setting: Setting, least_ns: int) -> int:
+    """As many as fit into the run on idle links."""
+    return min(MOST_ITERATIONS, setting.params.rounds or setting.horizon_ns // least_ns + 1)
+
+
+register("parameter_server", parameter_server, ("size_bytes", "senders", "rounds", "compute_ns"))
+register("ring_allreduce", ring_allreduce, ("size_bytes", "senders", "rounds", "compute_ns"))
