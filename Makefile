@@ -2,29 +2,35 @@
 # make demo    the main job, with its plot          make test      the tests
 # make setup   everything into ./.venv              make test-all  the long ones too
 # make docs    the documentation into build/docs    make lint, make format
-# All of them install what they need, may be run again at any time, and build the lab kernel once.
+# All of them install what they need, may be run again at any time, and build the lab kernel once. STRICT=1: warnings are errors.
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 DCGYM := $(VENV)/bin/dcgym
 BIN := dc_gym/bin
 CC := cc
-CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
+CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon tgen linkprobe vm-init)
 C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
-.PHONY: setup demo test test-all lint format docs programs packages kernel clean
+.PHONY: setup demo test test-all lint format docs programs kernel openvswitch clean
 
-setup: packages $(VENV)/.installed programs kernel
+# One after the other, also with -j: what is built needs the packages, and the kernel's builder the environment.
+setup:
+	@scripts/packages.sh
+	@$(MAKE) --no-print-directory $(VENV)/.installed
+	@$(MAKE) --no-print-directory programs kernel openvswitch
 
 demo: setup
 	$(DCGYM) demo --out results/demo
 
-test: setup lint
+test: setup
+	@$(MAKE) --no-print-directory lint
 	$(PYTHON) -m pytest -m "not long"
 
-test-all: setup lint
+test-all: setup
+	@$(MAKE) --no-print-directory lint
 	$(PYTHON) -m pytest
 
 lint: $(VENV)/.installed
@@ -42,17 +48,18 @@ docs: $(VENV)/.installed
 	$(PYTHON) -m mkdocs build --strict --quiet
 	@echo build/docs/index.html
 
-packages:
-	@scripts/packages.sh
-
 kernel: $(VENV)/.installed
 	@$(DCGYM) kernel build
+
+openvswitch: $(VENV)/.installed
+	@$(PYTHON) -c "from dc_gym.kernel import openvswitch; openvswitch.ensure()"
 
 $(VENV)/.installed: pyproject.toml setup.py
 	@scripts/venv.sh $(VENV)
 	@touch $@
 
-programs: $(PROGRAMS)
+# A run compares this list with the sources that are there, so that a stale program is noticed.
+programs: $(PROGRAMS) $(BIN)/sources.sha256
 
 $(BIN):
 	mkdir -p $@
@@ -82,6 +89,12 @@ $(BIN)/linkprobe: dc_gym/bench/linkprobe.c monitors/nl.c monitors/qdisc.c $(wild
 $(BIN)/vm-init: dc_gym/host/vm_init.c | $(BIN)
 	$(CC) $(CFLAGS) -static -o $@ $<
 	chmod 755 $@
+
+SOURCES := kernel/init.c kernel/launch.c kernel/drivers/lab.h $(QMON) $(wildcard monitors/*.h) $(TGEN) $(wildcard traffic/*.h) \
+	dc_gym/bench/linkprobe.c dc_gym/host/vm_init.c
+$(BIN)/sources.sha256: $(PROGRAMS)
+	cd dc_gym && sha256sum $(SOURCES:dc_gym/%=%) > bin/sources.sha256
+	chmod 644 $@
 
 clean:
 	rm -rf build $(BIN) $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache

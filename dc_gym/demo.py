@@ -14,7 +14,7 @@ from typing import Any
 
 from dc_gym import plots, sweep
 from dc_gym.errors import UsageError
-from dc_gym.folder import PARTIAL
+from dc_gym.folder import PARTIAL, words
 from dc_gym.progress import Progress
 from dc_gym.results import Result, load_result
 
@@ -75,7 +75,8 @@ time = { duration = "5s", warmup = "1s" }
 def main(args: Namespace, progress: Progress) -> int:
     """`args.out`: folder of the results and the figure; `args.jobs`: labs at a time."""
     out: Path = args.out
-    out.mkdir(parents=True, exist_ok=True)
+    with words("make", out):
+        out.mkdir(parents=True, exist_ok=True)
     cells = [cell for case in CASES for cell in case_cells(case, out)]
     sweep.require_all(sweep.run_cells(cells, args.jobs or sweep.cpus(), progress))
     progress.phase("figure")

@@ -7,16 +7,19 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.openvswitch import OpenVSwitch
 
 PACKAGE = Path(__file__).resolve().parent
+STAMP = "sources.sha256"
 # What runs in the lab, and what decides its input. Results, plots and the command line are not among it.
 GUEST = (
     *("kernel/*.c", "kernel/drivers/*.h", "traffic/*.c", "traffic/*.h", "traffic/*.py", "traffic/matrices/*.csv"),
-    *("monitors/*.c", "monitors/*.h", "topologies/*.py", "ground.py"),
+    *("monitors/*.c", "monitors/*.h", "topologies/*.py", "ground.py", "runner.py", "controllers.py"),
+    *("lab_ground.py", "kernel/lab.py"),
 )
 
 
@@ -32,13 +35,26 @@ def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
 
 
 def programs() -> str:
-    """SHA-256 over the sources of what runs in the lab, by path."""
-    digest = hashlib.sha256()
+    """SHA-256 over Mininet's version and the sources of what runs in the lab, by path."""
+    digest = hashlib.sha256(f"mininet {metadata.version('mininet')}\n".encode())
     for pattern in GUEST:
         for path in sorted(PACKAGE.glob(pattern)):
             digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
+
+
+def stale() -> str | None:
+    """A source that has changed since the C programs were built of it (`make programs` leaves the list); None: none has."""
+    stamp = PACKAGE / "bin" / STAMP
+    if not stamp.is_file():
+        return STAMP
+    for line in stamp.read_text().splitlines():
+        digest, _, name = line.partition("  ")
+        path = PACKAGE / name
+        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            return name
+    return None
 
 
 def fingerprint(parts: Mapping[str, str]) -> str:

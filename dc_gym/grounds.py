@@ -10,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dc_gym.errors import TestbedError
+from dc_gym import fingerprint
+from dc_gym.errors import MachineError
+from dc_gym.kernel.lab import check_place
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.progress import Progress
 
@@ -49,7 +51,10 @@ def of(spec: Spec) -> Ground:
 
 
 def check_programs() -> None:
-    """TestbedError unless the C programs are built."""
+    """MachineError unless the C programs are built; UsageError where a lab could not run them from."""
     missing = [name for name in NEEDED if not (PROGRAMS / name).is_file()]
     if missing:
-        raise TestbedError(f"{PROGRAMS}: {', '.join(missing)} not built; run `make programs`")
+        raise MachineError(f"{PROGRAMS}: {', '.join(missing)} not built; run `make programs`")
+    if source := fingerprint.stale():
+        raise MachineError(f"{PROGRAMS}: built from another {source} than is here now; run `make programs`")
+    check_place(PROGRAMS.parent.parent, "the checkout", "move it, and run `make setup` there again")

@@ -43,7 +43,9 @@ def main(args: Namespace) -> int:
 
 
 def _folder(out: Path) -> Path:
-    for folder in (out.with_name(out.name + PARTIAL) / ".lab", out / ".lab"):
+    """Of the run, by its --out or by the folder that it writes."""
+    real = out.resolve()
+    for folder in (real.parent / f"{real.name}{PARTIAL}" / ".lab", real / ".lab"):
         if folder.is_dir():
             return folder
     raise UsageError(f"{out}: no run is under way here; give the --out of a run that is")
@@ -54,10 +56,10 @@ def _wait_for_matrix(fd: int, offset: int, length: int, tries: int = 100) -> Sta
     while True:
         try:
             return StateMatrix(fd, offset, length)
-        except ProtocolError:
+        except ProtocolError as error:
             tries -= 1
             if not tries:
-                raise UsageError("the run has no state matrix yet; try again when its traffic has begun") from None
+                raise UsageError(f"the run has no state matrix yet ({error}); try again when its traffic has begun") from None
             time.sleep(0.1)
 
 

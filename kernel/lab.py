@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dc_gym.errors import LabError, UsageError
+from dc_gym.errors import LabError, MachineError, UsageError
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, MessageType
 from dc_gym.kernel.cpu import claimed_cpu
 from dc_gym.kernel.share import RegionServer
@@ -115,8 +115,9 @@ class Lab:
     def wait(self, on_progress: Callable[[LabState], None] = lambda state: None, poll_s: float = 0.1) -> LabExit:
         """Serves the channel until the lab ends; LabError when it dies, or when virtual time stands still."""
         seen_ns, seen_at = -1, time.monotonic()
-        sources: list[Channel | RegionServer] = [self.channel, self._share]
         while True:
+            # Watchers wait until there is something to give them: a connection that is not accepted would make select() spin.
+            sources: list[Channel | RegionServer] = [self.channel] if self.channel.region is None else [self.channel, self._share]
             ready, _, _ = select.select(sources, [], [], poll_s)
             if self.channel in ready and not self._serve_one():
                 return self._end()
@@ -248,9 +249,12 @@ def lab_user() -> tuple[int, int]:
 
 
 def memory_folder(memory_bytes: int) -> Path:
-    """Where the lab's memory file can live: a tmpfs with room for it, else UsageError-free fallbacks, else LabError."""
+    """Where the lab's memory file can live: $TMPDIR where the user named one, else a file system in memory, else on disk.
+
+    The file is sparse and grows with what the lab touches, so the room is that of now: labs that grow together can still run out.
+    """
     tried: list[str] = []
-    for candidate in (SHARED_MEMORY, os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"):
+    for candidate in (os.environ.get("TMPDIR", ""), SHARED_MEMORY, "/tmp", "/var/tmp"):
         if not candidate or not os.access(candidate, os.W_OK | os.X_OK):
             continue
         found = os.statvfs(candidate)
@@ -263,7 +267,7 @@ def memory_folder(memory_bytes: int) -> Path:
             tried.append(f"{candidate} has room, but the machine has {machine >> 20} MiB of memory and swap left")
         else:
             return Path(candidate)
-    raise LabError(
+    raise MachineError(
         f"no room for the lab's memory of {memory_bytes >> 20} MiB: {'; '.join(tried) or 'no writable folder'};"
         " set TMPDIR to a folder with room, enlarge /dev/shm, or lower lab.memory"
     )
@@ -278,12 +282,15 @@ def _machine_room() -> int:
 def _check_run_dir(path: Path) -> None:
     if not path.is_absolute():
         raise ValueError(f"run_dir {path} is not absolute")
+    check_place(path, "a run's folder", "choose another")
+
+
+def check_place(path: Path, what: str, remedy: str) -> None:
+    """UsageError where a lab could not see or be told of a path: it has /run and such of its own, and a command line."""
     if any(path.is_relative_to(hidden) for hidden in HIDDEN):
-        raise UsageError(
-            f"{path}: a run's folder may not be below {', '.join(HIDDEN)}, where a lab has its own files: choose another"
-        )
+        raise UsageError(f"{path}: {what} may not be below {', '.join(HIDDEN)}, where a lab has its own files: {remedy}")
     if any(character.isspace() or character == "," for character in str(path)):
-        raise UsageError(f"'{path}': a run's folder may have no white space or comma in its path: choose another")
+        raise UsageError(f"'{path}': {what} may have no white space or comma in its path: {remedy}")
 
 
 def _boot_entries(argv: Sequence[str], env: Mapping[str, str]) -> bytes:

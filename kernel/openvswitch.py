@@ -118,6 +118,7 @@ def _fetch(work: Path, current: Path, progress: Progress) -> OpenVSwitch:
         "libraries": {offer.package: {"version": offer.version, "sha256": offer.sha256} for offer in libraries},
     }
     (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    (out / "manifest.json").chmod(0o644)  # whatever the umask: others use this cache, too
     name = offers[0].version.rpartition(":")[2]  # without an epoch: its colon would end a path in LD_LIBRARY_PATH
     target = current.with_name(f"{name}-{_key(offers)}")
     publish(out, target, work)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -37,19 +38,15 @@ class RegionServer:
         return self._socket.fileno()
 
     def serve_one(self, memory_fd: int, offset: int, length: int) -> None:
-        """Answers one connection; somebody who has gone away again is nobody's problem."""
-        try:
+        """Answers one connection. A watcher that has gone away again, or no descriptor left for it, is not the run's problem."""
+        with contextlib.suppress(OSError):
             peer, _ = self._socket.accept()
-        except BlockingIOError:
-            return
-        reader = os.open(f"/proc/self/fd/{memory_fd}", os.O_RDONLY | os.O_CLOEXEC)
-        try:
             with peer:
-                socket.send_fds(peer, [PLACE.pack(offset, length)], [reader])
-        except OSError:
-            pass
-        finally:
-            os.close(reader)
+                reader = os.open(f"/proc/self/fd/{memory_fd}", os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    socket.send_fds(peer, [PLACE.pack(offset, length)], [reader])
+                finally:
+                    os.close(reader)
 
 
 def attach(folder: Path) -> tuple[int, int, int]:

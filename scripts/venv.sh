@@ -6,7 +6,8 @@ set -eu
 for python in /usr/bin/python3 python3 python3.13 python3.12 python3.11; do
 	command -v "$python" >/dev/null || continue
 	if "$python" -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))'; then
-		[ -x "$1/bin/python" ] || "$python" -m venv "$1"
+		# One without pip is what an interrupted set-up leaves.
+		"$1/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$1"
 		"$1/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 		exit 0
 	fi

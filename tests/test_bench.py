@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dc_gym import cli
 from dc_gym.bench import report, runs, scale
 from dc_gym.bench.dctcp import closed_form, measured_amplitude, round_trip_s
 from dc_gym.bench.report import Bar
@@ -67,3 +68,8 @@ def test_a_short_bar_fails_and_a_skipped_one_does_not(tmp_path, capsys):
     assert "SHORT" in shown and "skipped" in shown
     report.save(tmp_path / "bars.json", "x", [good, short])
     assert '"ok": false' in (tmp_path / "bars.json").read_text()
+
+
+def test_a_place_for_the_figures_is_looked_for_before_they_are_measured(tmp_path, capsys):
+    assert cli.main(["bench", "speed", "--json", str(tmp_path / "none" / "speed.json")]) == 2
+    assert "no such folder; make it" in capsys.readouterr().err

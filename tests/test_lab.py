@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import LabError, ProtocolError, UsageError
+from dc_gym.errors import LabError, MachineError, ProtocolError, UsageError
 from dc_gym.kernel import channel
 from dc_gym.kernel import lab as lab_module
 from dc_gym.kernel.channel import HEADER, HELLO, MESSAGE_MAX_BYTES, MessageType, parse
-from dc_gym.kernel.lab import Lab, memory_folder
+from dc_gym.kernel.lab import Lab, check_place, memory_folder
 
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).resolve().parent.parent
@@ -258,14 +258,25 @@ def test_run_folder_must_not_be_hidden(lab_config, path, monkeypatch):
 
 
 def test_no_room_for_memory_names_what_was_tried():
-    with pytest.raises(LabError, match=r"no room for the lab's memory of \d+ MiB: .*; set TMPDIR"):
+    with pytest.raises(MachineError, match=r"no room for the lab's memory of \d+ MiB: .*; set TMPDIR"):
         memory_folder(1 << 60)
+
+
+def test_the_users_own_folder_for_memory_goes_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert memory_folder(1 << 20) == tmp_path
+
+
+@pytest.mark.parametrize("path", ["/home/me/my work/dcgym", "/home/me/a,b", "/run/user/1000/dcgym", "/dev/shm/dcgym"])
+def test_a_checkout_that_a_lab_cannot_see_is_named_before_anything_boots(path):
+    with pytest.raises(UsageError, match=r"the checkout may .*: move it"):
+        check_place(Path(path), "the checkout", "move it, and run `make setup` there again")
 
 
 def test_a_file_system_in_memory_has_no_more_room_than_the_machine(monkeypatch):
     monkeypatch.setattr(lab_module, "_machine_room", lambda: 1 << 20)
     monkeypatch.setattr(os, "access", lambda path, mode: path == "/dev/shm")
-    with pytest.raises(LabError, match="/dev/shm has room, but the machine has 1 MiB of memory and swap left"):
+    with pytest.raises(MachineError, match="/dev/shm has room, but the machine has 1 MiB of memory and swap left"):
         memory_folder(2 << 20)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -101,6 +102,16 @@ def test_it_is_unpacked_once_and_then_found(fake: Path) -> None:
     assert openvswitch.ensure(Quiet()) == first
     assert len(FakeApt.asked) == 3
     assert not list((fake / "ovs").glob("*.partial-*"))
+
+
+def test_others_can_read_it_whatever_the_umask(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, before = openvswitch._key, os.umask(0o022)
+    monkeypatch.setattr(openvswitch, "_key", lambda offers: (os.umask(0o077), key(offers))[1])  # the fake's dpkg-deb takes none
+    try:
+        found = openvswitch.ensure(Quiet())
+    finally:
+        os.umask(before)
+    assert (found.folder / "manifest.json").stat().st_mode & 0o004
 
 
 def test_missing_libraries_are_added(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

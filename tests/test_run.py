@@ -305,8 +305,9 @@ def test_kill_9_of_any_process_leaves_nothing(folder):
     draw = random.Random(7)
     spec = folder / "clean.toml"
     spec.write_text(clean.SPEC)
+    length_s = clean.length_of(spec, folder / "whole")
     for number in range(10):
-        victim, left = clean.kill_once(spec, folder / f"killed{number}", draw)
+        victim, left = clean.kill_once(spec, folder / f"killed{number}", draw, length_s)
         assert not left, f"kill -9 of {victim}: {left}"
 
 

@@ -24,6 +24,7 @@ from dc_gym.errors import SpecError, UsageError
 from dc_gym.progress import Quiet
 from dc_gym.sweep import command, grid, pool, state, summary
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
 SPEC = """
 name = "base"
 topology.preset = "dumbbell-10m"
@@ -341,22 +342,35 @@ def test_a_run_that_cannot_be_is_listed_with_its_reason(folder: Path, lab_kernel
 
 
 @pytest.mark.lab
+@pytest.mark.long
 def test_on_a_ray_cluster_the_results_are_the_same(folder: Path, lab_kernel: Path) -> None:
     """Where Ray is installed (the extra `ray`)."""
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     (folder / "flows.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0.1,0,50000\n")
     text = 'base = "spec.toml"\n[grid]\nseed = "1..2"\n[[cells]]\nworkload.kind = "matrix"\nworkload.file = "flows.csv"\n'
     (folder / "grid.toml").write_text(text + '[[cells]]\nlab.t0 = "11s"\n')
+    plugin = (
+        "sweep",
+        EXAMPLES / "ring.toml",
+        "--set",
+        "time.duration=100ms",
+        "--set",
+        "time.warmup=0s",
+        "--out",
+        folder / "ring",
+    )
     words = ("sweep", folder / "grid.toml", "--quiet", "--out")
     here = dcgym(*words, folder / "here")
     cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
     try:
         there = dcgym(*words, folder / "there", "--address", cluster.address)
+        ring = dcgym(*plugin, "--address", cluster.address)
     finally:
         cluster.shutdown()
     assert (here.returncode, there.returncode) == (1, 1), there.stderr
     assert digests(folder / "there") == digests(folder / "here")
     assert "t0-11s: exit 1: dcgym: " in there.stdout
+    assert ring.returncode == 0 and list((folder / "ring" / "run" / "code").iterdir()), ring.stderr + ring.stdout
     assert sorted(path.name for path in (folder / "there").iterdir()) == sorted(path.name for path in (folder / "here").iterdir())
     done = dcgym(*words, folder / "there")
     assert done.returncode == 1 and digests(folder / "there") == digests(folder / "here"), "and it can go on here"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from importlib import import_module
-from pathlib import Path
 
 from dc_gym.bench import report
 from dc_gym.errors import UsageError
@@ -30,7 +29,9 @@ def main(args: Namespace) -> int:
     """`args.name`, `args.json`; 0 when every bar is met, else 1."""
     if args.name not in BENCHES:
         raise UsageError(f"bench {args.name!r} is unknown; one of: {', '.join(BENCHES)}")
+    if args.json and not args.json.absolute().parent.is_dir():  # said before minutes of measuring
+        raise UsageError(f"--json {args.json}: no such folder; make it, or give a file elsewhere")
     bars = report.show(args.name, import_module(f"dc_gym.bench.{args.name}").bars())
     if args.json:
-        report.save(Path(args.json), args.name, bars)
+        report.save(args.json, args.name, bars)
     return 0 if report.all_good(bars) else 1

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +16,10 @@ from pathlib import Path
 
 from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
+from dc_gym.errors import TestbedError
 from dc_gym.results import load_result
 
 KILLS = 10
-LONGEST_S = 3.0
 DEADLINE_S = 30.0
 SPEC = """
 spec_version = 1
@@ -36,27 +38,44 @@ def bars(kills: int = KILLS, seed: int = 1) -> Iterable[Bar]:
     draw = random.Random(seed)
     with runs.scratch("clean") as folder:
         spec = runs.write_spec(folder, "clean", SPEC)
+        length_s = length_of(spec, folder / "whole")
         for number in range(kills):
-            victim, left = kill_once(spec, folder / f"killed{number}", draw)
+            victim, left = kill_once(spec, folder / f"killed{number}", draw, length_s)
             yield Bar(f"kill -9 of {victim}", "nothing left", "; ".join(left) or "nothing left", not left)
 
 
-def kill_once(spec: Path, out: Path, draw: random.Random) -> tuple[str, list[str]]:
-    """Starts a run, kills one of its processes at a random moment; answers which, and what was left when all was quiet."""
+def length_of(spec: Path, out: Path) -> float:
+    """Wall seconds of an undisturbed run."""
+    begun = time.monotonic()
+    if _start(spec, out).wait():
+        raise TestbedError(f"{spec}: the run that was to be killed fails by itself; try it with `dcgym run`")
+    return time.monotonic() - begun
+
+
+def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tuple[str, list[str]]:
+    """Starts a run, kills one of its processes at a random moment of its life; answers which, and what was left in the end."""
     before = _surroundings()
-    argv = [sys.executable, "-m", "dc_gym.cli", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
-    run = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    time.sleep(draw.uniform(0.05, LONGEST_S))
-    family = descendants(run.pid)
-    victim = draw.choice(family) if family else (run.pid, "")
+    while True:
+        run = _start(spec, out)
+        time.sleep(draw.uniform(0, length_s))
+        if family := descendants(run.pid):
+            break
+        run.wait()  # it was quicker than its like: no kill, another draw
+        shutil.rmtree(out, ignore_errors=True)
+    victim = draw.choice(family)
     name = f"{_name(victim)} (one of {len(family)} processes)"
-    if family:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(victim[0], signal.SIGKILL)
     left = _wait_for_quiet(run, family, out)
     run.wait()
     if out.exists():  # killed when the result had its name already: then it must be whole
         load_result(out, check_digest=True)
     return name, left + [f"{what} appeared" for what in sorted(_surroundings() - before)]
+
+
+def _start(spec: Path, out: Path) -> subprocess.Popen[bytes]:
+    argv = [sys.executable, "-m", "dc_gym.cli", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
+    return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def descendants(pid: int) -> list[Process]:

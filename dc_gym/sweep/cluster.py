@@ -24,10 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import cli
+from dc_gym import spec as specs
 from dc_gym.errors import MachineError, TestbedError, UsageError
 from dc_gym.folder import MATRIX_NAME, finish, scratch, writing
 from dc_gym.progress import Progress
 from dc_gym.sweep.pool import Cell, Outcome, Tally, tie_to_parent
+from dc_gym.usercode import CODE
 
 FAREWELL_S = 20.0
 KNOCK_S = 5.0
@@ -41,7 +43,7 @@ class Parcel:
     status: int
     message: str
     files: dict[str, bytes]
-    """By name; empty where there is no result."""
+    """By path; empty where there is no result."""
 
 
 def connect(address: str, jobs: int | None) -> Callable[[list[Cell], Progress, Callable[[Outcome], None]], None]:
@@ -109,8 +111,7 @@ class _Driver:
             parcel = Parcel(1, f"the cluster lost it: {(str(error).splitlines() or [type(error).__name__])[-1].strip()}", {})
         if parcel.files:
             with writing(cell.out, "--force" in cell.options) as partial:
-                for name, content in parcel.files.items():
-                    (partial / Path(name).name).write_bytes(content)
+                _write_all(partial, parcel.files)
                 finish(partial)
         outcome = Outcome(cell, parcel.status, parcel.message)
         self._on_end(outcome)
@@ -124,10 +125,10 @@ class _Driver:
             self._ray.wait(list(self._under_way), num_returns=len(self._under_way), timeout=FAREWELL_S)
 
 
-def run_on_node(spec: dict[str, Any], matrix: bytes | None) -> Parcel:
+def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> Parcel:
     """The task: one run in a process of its own. Ray kills a worker with its children: what tidies up must not be one of them."""
     argv = [sys.executable, "-c", "from dc_gym.sweep.cluster import node_main; node_main()", str(os.getpid())]
-    order = pickle.dumps((spec, matrix))
+    order = pickle.dumps((spec, own))
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as process:
@@ -142,18 +143,16 @@ def run_on_node(spec: dict[str, Any], matrix: bytes | None) -> Parcel:
 
 
 def node_main() -> None:
-    """That process: reads spec and matrix from standard input, runs in a folder of its own, and writes the result's files out."""
+    """That process: reads the spec and its files from standard input, runs in a folder of its own, and writes the result out."""
     tie_to_parent()
-    spec, matrix = pickle.load(sys.stdin.buffer)
+    spec, own = pickle.load(sys.stdin.buffer)
     with scratch(Path(tempfile.gettempdir()), "dcgym-cell-") as place:
-        if matrix is not None:
-            (place / MATRIX_NAME).write_bytes(matrix)
-            spec["workload"]["file"] = MATRIX_NAME
+        _write_all(place, own)
         (place / "spec.json").write_text(json.dumps(spec))
         out = place / "out"
         with contextlib.redirect_stdout(io.StringIO()):
             status = cli.main(Cell("run", place / "spec.json", out).argv())
-        files = {path.name: path.read_bytes() for path in sorted(out.iterdir())} if out.is_dir() else {}
+        files = _read_all(out)
     sys.stdout.buffer.write(pickle.dumps(files))
     sys.stdout.flush()
     sys.exit(status)
@@ -169,11 +168,27 @@ def _talk(process: subprocess.Popen[bytes], order: bytes) -> tuple[bytes, bytes]
             rest = None
 
 
-def _load(cell: Cell) -> tuple[dict[str, Any], bytes | None]:
-    """What a node must be given: the spec, and the flow matrix that it names."""
-    spec: dict[str, Any] = json.loads(cell.spec.read_text())
-    file = spec["workload"].get("file")
+def _load(cell: Cell) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What a node must be given: the spec, and the files that it names, as a result would keep them."""
+    spec = specs.load(cell.spec)
+    own = {f"{CODE}/{path.name}": path for path in spec.code()}
+    if spec.workload.file is not None:
+        own[MATRIX_NAME] = spec.workload.file
     try:
-        return spec, None if file is None else (cell.spec.parent / file).read_bytes()
+        return spec.to_dict(MATRIX_NAME, CODE), {name: path.read_bytes() for name, path in own.items()}
     except OSError as error:
-        raise TestbedError(f"{file}: {error.strerror}; the flow matrix of {cell.name} is gone") from None
+        raise TestbedError(f"{error.filename}: {error.strerror}; the spec of {cell.name} names it") from None
+
+
+def _read_all(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by its path there."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def _write_all(folder: Path, files: dict[str, bytes]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise TestbedError(f"a node sent the file {name!r}, which does not belong into a result")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
