@@ -26,7 +26,7 @@ from typing import Any
 from dc_gym import cli
 from dc_gym import spec as specs
 from dc_gym.errors import MachineError, TestbedError, UsageError
-from dc_gym.folder import MATRIX_NAME, finish, scratch, writing
+from dc_gym.folder import finish, scratch, writing
 from dc_gym.progress import Progress
 from dc_gym.sweep.pool import Cell, Outcome, Tally, tie_to_parent
 from dc_gym.usercode import CODE
@@ -171,11 +171,9 @@ def _talk(process: subprocess.Popen[bytes], order: bytes) -> tuple[bytes, bytes]
 def _load(cell: Cell) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What a node must be given: the spec, and the files that it names, as a result would keep them."""
     spec = specs.load(cell.spec)
-    own = {f"{CODE}/{path.name}": path for path in spec.code()}
-    if spec.workload.file is not None:
-        own[MATRIX_NAME] = spec.workload.file
+    own = {f"{CODE}/{path.name}": path for path in spec.code()} | spec.copies()
     try:
-        return spec.to_dict(MATRIX_NAME, CODE), {name: path.read_bytes() for name, path in own.items()}
+        return spec.to_dict(copied=True), {name: path.read_bytes() for name, path in own.items()}
     except OSError as error:
         raise TestbedError(f"{error.filename}: {error.strerror}; the spec of {cell.name} names it") from None
 
