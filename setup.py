@@ -13,7 +13,7 @@ setup(
     ],
     package_data={
         "dc_gym": ["bin/*", "golden.json"],
-        "dc_gym.conformance": ["*.lark"],
+        "dc_gym.conformance": ["*.lark", "scripts/*.pkt"],
         "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "*.c"],
         "dc_gym.report": ["templates/*"],
         "dc_gym.traffic": ["*.c", "*.h", "matrices/*.*", "matrices/iroko/*", "flow_sizes/*"],

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym conformance`: the kernel's own packetdrill scripts in a lab, or a user's.
+"""`dcgym conformance`: the kernel's own packetdrill scripts in a lab, with a few of ours, or a user's.
 
 script.py (with grammar.lark) reads the language, packets.py and connection.py know TCP on the wire, calls.py and symbols.py
 the system calls, tun.py the network; interpreter.py runs a script with them, guest.py many of them in a lab. host.py boots
-the labs, report.py says what came of it, known.py what is expected to fail. docs/conformance.md has the table.
+the labs, report.py says what came of it, known.py what is expected to fail,
+scripts/ what the kernel's scripts leave out (DCTCP). docs/conformance.md has the table.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from dc_gym.progress import Progress
+
+OWN = Path(__file__).parent / "scripts"
+"""Scripts of this project, for what the kernel's leave out."""
 
 
 def main(args: Namespace, progress: Progress) -> int:
@@ -22,7 +26,7 @@ def main(args: Namespace, progress: Progress) -> int:
     host.check_programs(kernels_own=not args.scripts)
     kernel = build.ensure(progress)
     tests = selftests.ensure(kernel.manifest["source"]["identity"], kernel.version, progress, args.source)
-    paths = args.scripts or sorted(tests.scripts.glob("*.pkt"))
+    paths = args.scripts or [*sorted(OWN.glob("*.pkt")), *sorted(tests.scripts.glob("*.pkt"))]
     cases, verdicts = host.select(paths, args.only, host.families(args.ip))
     if args.list:
         print("\n".join(sorted({case.script.name for case in cases} | {verdict.script for verdict in verdicts})))

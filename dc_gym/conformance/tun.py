@@ -6,6 +6,7 @@ Offloads are on, as on a usual network card: a script sees the large segments th
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import select
@@ -24,6 +25,9 @@ OFFLOADS = 0x01 | 0x02 | 0x04 | 0x08  # checksum, TSO4, TSO6, TSO with ECN
 HEADER = struct.Struct("=BBHHHH")  # struct virtio_net_hdr
 GSO_TCPV4, GSO_TCPV6 = 1, 4
 MOST_BYTES = 1 << 17
+SLEPT_NS = 3000
+TIMER_ABSTIME = 1
+libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,10 @@ class Captured:
     data: bytes
 
 
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
 class Tun:
     """tun0 in the namespace of the caller. Packets are captured whenever somebody waits here."""
 
@@ -87,9 +95,10 @@ class Tun:
         os.write(self._fd, HEADER.pack(0, kind, 0, gso_bytes, 0, 0) + packet)
 
     def wait_until(self, t_ns: int) -> None:
-        """Captures until that time."""
-        while (left_ns := t_ns - time.monotonic_ns()) > 0:
-            self._capture(left_ns)
+        """Captures until that time, to the nanosecond: select() counts in microseconds, so the last few are slept."""
+        while (left_ns := t_ns - time.monotonic_ns()) > SLEPT_NS:
+            self._capture(left_ns - SLEPT_NS)
+        libc.clock_nanosleep(time.CLOCK_MONOTONIC, TIMER_ABSTIME, ctypes.byref(_Timespec(*divmod(t_ns, 10**9))), None)
         self._capture(0)
 
     def receive(self, deadline_ns: int) -> Captured | None:
