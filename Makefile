@@ -31,6 +31,7 @@ test: setup
 
 test-all: setup
 	@$(MAKE) --no-print-directory lint
+	@scripts/packages.sh qemu-system-x86 # the host ground is tested in a VM
 	$(PYTHON) -m pytest
 
 lint: $(VENV)/.installed

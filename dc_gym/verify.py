@@ -85,6 +85,8 @@ def verify(folder: Path, progress: Progress) -> Verdict:
     if written is None:
         raise ResultError(f"{folder / 'manifest.json'}: spec is missing or no table, so it cannot be run again")
     spec = from_dict(written, folder, f"{folder / 'manifest.json'}: spec")
+    if spec.clock == "real":
+        raise UsageError(f"{folder}: a run in real time never repeats to the bit; compare two with dcgym compare A B")
     with scratch(folder.resolve().parent, "dcgym-verify-") as place:
         again = runner.run(spec, place / "again", progress, plot=False)
         return compare(result, again, (str(folder), f"{folder} run again"))

@@ -136,9 +136,8 @@ def test_a_bucket_holds_two_frames_or_what_a_late_timer_misses():
     [([], "tbf", "set topology.delay=0ns"), (["topology.loss=1%"], "netem", "need a cable")],
 )
 def test_links_that_stock_qdiscs_cannot_be_are_refused(settings, links, words):
-    graph = host_spec(*settings).graph()
     with pytest.raises(UsageError, match=words):
-        qdisc_fabric.QdiscFabric(graph, {}, None, False, links=links)
+        qdisc_fabric.check(host_spec(*settings).graph(), links)
 
 
 def test_a_ground_dies_with_its_runner():

@@ -59,6 +59,14 @@ def burst_bytes(rate_bps: int) -> int:
     return max(BURST, rate_bps * LATENESS_NS // (8 * 10**9))
 
 
+def check(graph: Graph, links: str) -> None:
+    """UsageError where such links cannot be what the graph asks for."""
+    if links == "tbf" and any(cable.delay_ns for cable in graph.cables):
+        raise UsageError('host.links = "tbf" makes links without delay: set topology.delay=0ns, or take other links')
+    if any(cable.impairment != NO_IMPAIRMENT for cable in graph.cables):
+        raise UsageError("loss, jitter and reordering by seed need a cable: build it (docs/host.md), or take the lab")
+
+
 class QdiscFabric(Fabric):
     """The network of a graph on veth, tbf and netem."""
 
@@ -81,10 +89,6 @@ class QdiscFabric(Fabric):
             for side, port in (("a", cable.a), ("b", cable.b))
         }
         self._wires: NetlinkSocket | None = None
-        if links == "tbf" and any(cable.delay_ns for cable in graph.cables):
-            raise UsageError('host.links = "tbf" makes links without delay: set topology.delay=0ns, or take other links')
-        if any(cable.impairment != NO_IMPAIRMENT for cable in graph.cables):
-            raise UsageError("loss, jitter and reordering by seed need a cable: build it (docs/host.md), or take the lab")
 
     def devices_in(self, sock: NetlinkSocket) -> dict[str, Device]:
         """Veth ends that are ports, with what their wires hold and lost."""

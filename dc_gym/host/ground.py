@@ -29,6 +29,7 @@ from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.kernel.share import RegionServer
 from dc_gym.progress import Progress
 from dc_gym.spec import Spec
+from dc_gym.topologies import qdisc_fabric
 
 SETUP_LIMIT_S = 600.0
 GRACE_S = 120.0  # after the traffic, for counting
@@ -49,7 +50,10 @@ class HostGround:
         if shutil.which("unshare") is None:
             raise UsageError("unshare is not installed: apt-get install util-linux")
         module = self._choose_links(progress)
-        queues = {port.queue.kind for port in self._spec.graph().ports()}
+        graph = self._spec.graph()
+        if module is None:
+            qdisc_fabric.check(graph, self._links)
+        queues = {port.queue.kind for port in graph.ports()}
         needs.require(needs.modules_for(self._links, queues, [self._spec.controller.kernel_name]))
         if module is not None:
             state.use_cable(module)
