@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym import plots, sweep
+from dc_gym import plots, runner, spec, sweep
 from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
 from dc_gym.errors import TestbedError
 from dc_gym.host import needs, vm, vm_kernel
 from dc_gym.kernel import cable_module
-from dc_gym.progress import choose
+from dc_gym.progress import Quiet, choose
 from dc_gym.results import Result, load_result
 
 FIGURE = Path("results/grounds.png")
@@ -33,7 +33,7 @@ BUFFER_BYTES, FRAME = 300_000, 1514
 OWNER = """
 spec_version = 1
 name = "who owns a packet"
-topology = { kind = "single", hosts = 2, rate = "50Mbit/s", bottleneck_rate = "10Mbit/s", delay = "0ns", buffer = "300kB" }
+topology = { kind = "single", hosts = 2, rate = "20Mbit/s", bottleneck_rate = "10Mbit/s", delay = "0ns", buffer = "300kB" }
 controller.name = "cubic"
 workload = { kind = "many_to_one" }
 time = { duration = "8s", warmup = "2s" }
@@ -120,14 +120,14 @@ def run_here(folder: Path) -> dict[str, str]:
     failures = {}
     for case, links in ((case, links) for case, variants in VARIANTS.items() for links in variants):
         name = f"{case}-{links}"
-        settings = ["ground=host", f"host.links={links}"]
-        cell = sweep.Cell(name, folder / f"{case}.toml", folder / name, settings)
-        with choose(quiet=True) as progress:
-            outcome = sweep.run_cells([cell], 1, progress)[0]
-        print(f"{name}: exit {outcome.status}", flush=True)
-        if not (folder / name / "manifest.json").exists():
-            failures[name] = outcome.message
-            (folder / f"{name}.failed").write_text(outcome.message)
+        try:
+            experiment = spec.load(folder / f"{case}.toml", ["ground=host", f"host.links={links}"])
+            result = runner.run(experiment, folder / name, Quiet(), plot=False)
+            print(f"{name}: {'fit' if result.fit else 'unfit'}", flush=True)
+        except TestbedError as error:
+            failures[name] = str(error)
+            (folder / f"{name}.failed").write_text(f"{error}\n")
+            print(f"{name}: {error}", flush=True)
     return failures
 
 

@@ -33,6 +33,7 @@ from dc_gym.progress import Progress
 QEMU = "qemu-system-x86_64"
 PACKAGE = "qemu-system-x86"
 INIT = "vm-init"
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # util-linux
 PORTS = ("control", "output", "errors")  # numbered from 1, as vm-init knows them
 BOOT_LIMIT_S = 300.0
 INTERRUPT_LIMIT_S = 60.0  # an emulated CPU cleans up slowly
@@ -157,7 +158,7 @@ class _Conversation:
 
 def _qemu(kernel: VmKernel, work: Path, fds: Sequence[int], share: Path, memory_bytes: int, cpus: int) -> list[str]:
     argv = [
-        QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        *DIES_WITH_US, QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus), "-m", f"{memory_bytes >> 20}M",
         "-kernel", str(kernel.image), "-initrd", str(work / "initrd"),
         "-append", "console=ttyS0 panic=-1 loglevel=4 mitigations=off random.trust_cpu=on",
