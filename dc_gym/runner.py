@@ -218,7 +218,7 @@ def _ideals(
 
 
 def _on_idle_network(experiment: Experiment, partial: Path, ovs: openvswitch.OpenVSwitch, progress: Progress) -> ideal.Measure:
-    """What runs lone flows: the same network and ground, another schedule, nothing sampled."""
+    """What runs lone flows: the same network without impairments, the same ground, another schedule, nothing sampled."""
 
     def measure(schedule: Schedule, duration_ns: int) -> Any:
         spec = replace(
@@ -234,7 +234,7 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: openvswitch.Ope
         idle = partial / ".idle"
         (idle / ".lab").mkdir(parents=True)
         try:
-            write_plan(replace(experiment, spec=spec, schedule=schedule), ovs, idle / ".lab")
+            write_plan(replace(experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule), ovs, idle / ".lab")
             log = idle / f"{spec.ground}.log"
             with log.open("w") as file:
                 status = ground.run(idle, _log_to(file, Clock(), VirtualOnly(progress)), VirtualOnly(progress))

@@ -10,7 +10,7 @@ import pytest
 
 from dc_gym.errors import TopologyError
 from dc_gym.topologies.builder import Builder
-from dc_gym.topologies.graph import Cable, Graph, Host, Marking, Port, Queue, Switch
+from dc_gym.topologies.graph import Cable, Graph, Host, Impairment, Marking, Port, Queue, Switch
 from dc_gym.topologies.links import LinkParams, Wiring
 
 QUEUE = Queue(100_000)
@@ -68,6 +68,12 @@ def test_unknown_names_are_errors(query):
         getattr(GRAPH, query)("x9")
 
 
+def test_unimpaired():
+    bad = replace(GRAPH, cables=(replace(CABLES[0], impairment=Impairment(loss_ppb=1, jitter_ns=2)), *CABLES[1:]))
+    assert bad != GRAPH and bad.unimpaired() == GRAPH
+    assert Graph.from_json(json.loads(json.dumps(bad.to_json()))) == bad
+
+
 def test_frozen():
     with pytest.raises(FrozenInstanceError):
         GRAPH.hosts = ()
@@ -110,6 +116,16 @@ BAD_PARTS = {
     "rate 0": lambda: cable("h1-eth0", "s1-eth1", 0),
     "rate below 0": lambda: cable("h1-eth0", "s1-eth1", -1),
     "delay below 0": lambda: cable("h1-eth0", "s1-eth1", 1, -1),
+    "rate above the driver's": lambda: cable("h1-eth0", "s1-eth1", 10**13 + 1),
+    "delay above the driver's": lambda: cable("h1-eth0", "s1-eth1", 1, 10**10 + 1),
+    "loss above all": lambda: Impairment(loss_ppb=10**9 + 1),
+    "loss below none": lambda: Impairment(loss_ppb=-1),
+    "jitter above the driver's": lambda: Impairment(jitter_ns=10**10 + 1),
+    "reordering by nothing": lambda: Impairment(reorder_ppb=1),
+    "a delay for none": lambda: Impairment(reorder_delay_ns=1),
+    "slope without a probability": lambda: Marking("red-instant", min_bytes=1, max_bytes=2),
+    "slope that falls": lambda: Marking("red-instant", min_bytes=2, max_bytes=2, probability_ppm=1),
+    "slope above the buffer": lambda: Queue(2000, "red", Marking("red-instant", min_bytes=1, max_bytes=2001, probability_ppm=1)),
     "cable to itself": lambda: cable("s1-eth1", "s1-eth2"),
     "queue below a frame": lambda: Queue(1513),
     "queue above 31 bits": lambda: Queue(2**31),

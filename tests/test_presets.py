@@ -311,7 +311,7 @@ def test_scale_keeps_bdp_buffer_and_thresholds_in_packets(name, marking):
 
 BAD = {
     "no such link": (TopologyParams(preset="acc24", links=(rule("s1", "s2", rate_bps=1),)), "['s1', 's2'] matches no link"),
-    "no such layer": (TopologyParams(preset="acc24", links=(rule("agg", "*", rate_bps=1),)), "links[1].between"),
+    "no such layer": (TopologyParams(preset="acc24", links=(rule("agg", "*", rate_bps=1),)), "between = ['agg', '*']"),
     "one server on three leaves": (TopologyParams(preset="acc24", nics=3), "topology.leaves: value 4"),
     "no slope's key": (
         TopologyParams(preset="acc24", marking="red-instant", kmin_bytes=1, kmax_bytes=2),

@@ -204,3 +204,105 @@ def test_a_spec_is_frozen_and_checked_however_it_is_made(path: Path) -> None:
         dataclasses.replace(read, seed=-1)
     with pytest.raises(SpecError, match="warmup"):
         dataclasses.replace(read.time, warmup_ns=read.time.duration_ns)
+
+
+NETWORK = """
+[topology]
+preset = "acc24"
+marking = "red-instant"
+buffer = "5.5bdp"
+host_buffer = "100p"
+kmin = "10p"
+kmax = "2bdp"
+pmax = "1%"
+loss = 0.001
+jitter = "2us"
+reorder = "0.5%"
+reorder_delay = "3us"
+scale = 4
+
+[[topology.links]]
+between = ["leaf", "spine"]
+rate = "40Gbit/s"
+marking = "secn1"
+
+[[topology.links]]
+between = ["h1", "*"]
+loss = 0
+k_bytes = 3028
+
+[controller]
+name = "dctcp"
+[workload]
+kind = "many_to_one"
+[time]
+duration = "1s"
+"""
+
+
+def test_a_network_in_full(tmp_path: Path) -> None:
+    (tmp_path / "net.toml").write_text(NETWORK)
+    read = spec.load(tmp_path / "net.toml")
+    plain = read.to_dict()
+    expected = {
+        "preset": "acc24",
+        "buffer": "5.5bdp",
+        "host_buffer": "100p",
+        "marking": "red-instant",
+        "kmin": "10p",
+        "kmax": "2bdp",
+        "pmax": "1%",
+        "loss": "0.1%",
+        "jitter": "2us",
+        "reorder": "0.5%",
+        "reorder_delay": "3us",
+        "scale": 4,
+    }
+    assert {key: plain["topology"][key] for key in expected} == expected
+    links = [{"between": ["leaf", "spine"], "rate": "40Gbit/s", "marking": "secn1"}]
+    assert plain["topology"]["links"] == [*links, {"between": ["h1", "*"], "k_bytes": 3028, "loss": "0%"}]
+    assert spec.from_dict(json.loads(json.dumps(plain)), tmp_path) == read
+    graph = read.graph()
+    assert graph.cable_of("s1-eth13").rate_bps == 10**10 and graph.port("s1-eth13").queue.marking.max_bytes == 200_000
+    assert [graph.cable_of(f"h{number}-eth0").impairment.loss_ppb for number in (1, 2)] == [0, 10**6]
+
+
+BAD_NETWORKS = {
+    "a link's key": ('rate = "40Gbit/s"', "speed = 1", "topology.links[0].speed: unknown key"),
+    "a link's value": ('rate = "40Gbit/s"', 'rate = "40"', 'topology.links[0].rate = "40": is not understood'),
+    "a link's range": (
+        'rate = "40Gbit/s"',
+        'rate = "11000Gbit/s"',
+        'topology.links[0].rate = "11000Gbit/s": is above 10000Gbit/s',
+    ),
+    "a link's name": ('marking = "secn1"', 'marking = "secn9"', 'topology.links[0].marking = "secn9": unknown; one of: auto'),
+    "no between": (
+        'between = ["h1", "*"]',
+        "",
+        "topology.links[1].between: is missing; write two words",
+    ),
+    "half a between": ('["h1", "*"]', '["h1"]', 'topology.links[1].between = ["h1"]: is not understood'),
+    "no such link": ('["h1", "*"]', '["h1", "s3"]', "topology.links: between = ['h1', 's3'] matches no link"),
+    "no share": ("loss = 0.001", 'loss = "much"', 'topology.loss = "much": is not understood; write a share such as'),
+    "too large a share": ("loss = 0.001", "loss = 1.1", "topology.loss = 1.1: is above 100%"),
+    "too fine a share": ("loss = 0.001", "loss = 1e-10", "topology.loss = 1e-10: is not understood"),
+    "no amount": ('"5.5bdp"', '"2.5rtt"', 'topology.buffer = "2.5rtt": is not understood; write an amount such as "400kB"'),
+    "a bare buffer": ('"5.5bdp"', "1000", "topology.buffer = 1000: is a bare number; write an amount"),
+    "too long a delay": ('jitter = "2us"', 'jitter = "2us"\ndelay = "11s"', 'topology.delay = "11s": is above 10s'),
+    "too long when scaled": ('jitter = "2us"', 'jitter = "3s"', "jitter_ns of a link: value 12000000000 is not in"),
+    "no scale": ("scale = 4", "scale = 0", "topology.scale = 0: is below 1"),
+    "a threshold too many": (
+        'marking = "red-instant"',
+        'marking = "step"\nk_bytes = 3000',
+        "topology.kmin: value 10p means nothing to",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "words"), BAD_NETWORKS.values(), ids=BAD_NETWORKS.keys())
+def test_bad_networks_are_refused_before_anything_boots(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in NETWORK
+    (tmp_path / "net.toml").write_text(NETWORK.replace(old, new))
+    with pytest.raises(SpecError) as caught:
+        spec.load(tmp_path / "net.toml")
+    assert words in str(caught.value) and "\n" not in str(caught.value)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -322,6 +322,10 @@ class Graph:
     def peer(self, port: Port | str) -> Port:
         """The port at the other end of the cable."""
         return self.cable_of(port).peer(port if isinstance(port, str) else port.ifname)
+
+    def unimpaired(self) -> Graph:
+        """The same network with perfect links."""
+        return replace(self, cables=tuple(replace(cable, impairment=NO_IMPAIRMENT) for cable in self.cables))
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, dicts, strings and integers."""

@@ -96,12 +96,18 @@ class Wiring:
                 link = rule.params.over(link)
         rate_bps, delay_ns = _given(link, "rate_bps"), _given(link, "delay_ns")
         scale = 1 if self.measuring else self.scale
-        ports = [Port(node.name, ifname, self._queue(link, node, rate_bps)) for node, ifname in (a, b)]
+        ports = [Port(node.name, ifname, self._queue(link, node, ifname, rate_bps)) for node, ifname in (a, b)]
         return Cable(ports[0], ports[1], max(1, rate_bps // scale), delay_ns * scale, _impairment(link, scale))
 
-    def _queue(self, link: LinkParams, node: Node, rate_bps: int) -> Queue:
+    def _queue(self, link: LinkParams, node: Node, ifname: str, rate_bps: int) -> Queue:
         if self.measuring:
             return Queue(FRAME_BYTES)
+        try:
+            return self._queue_of(link, node, rate_bps)
+        except TopologyError as error:
+            raise TopologyError(str(error) if str(error).startswith("topology.") else f"{ifname}: {error}") from None
+
+    def _queue_of(self, link: LinkParams, node: Node, rate_bps: int) -> Queue:
         if node.layer == HOST:
             given = link.buffer_bytes if link.host_buffer_bytes is None else link.host_buffer_bytes
             return Queue(self._bytes(given, "host_buffer_bytes", rate_bps), self.host_qdisc)

@@ -217,9 +217,9 @@ def _check_rules(full: TopologyParams, graph: Graph) -> None:
         (layers.get(cable.a.node, "host"), layers.get(cable.b.node, "host"), cable.a.node, cable.b.node) for cable in graph.cables
     }
     pairs = [(Node(a, a_layer), Node(b, b_layer)) for a_layer, b_layer, a, b in sorted(ends)]
-    for number, rule in enumerate(full.links):
+    for rule in full.links:
         if not any(rule.matches(a, b) for a, b in pairs):
-            what = f"topology.links[{number}].between: value {list(rule.between)} matches no link"
+            what = f"topology.links: between = {list(rule.between)} matches no link"
             raise TopologyError(f"{what}; name two joined nodes, or layers (host, leaf, agg, spine), or '*'")
 
 

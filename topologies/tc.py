@@ -59,7 +59,10 @@ def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, ha
     """Makes `queue` the root qdisc of the device (or that of the class `parent`), in place of any other."""
     kind, options = _options(queue)
     body = TCMSG.pack(0, ifindex, handle, parent, 0) + attr_text(TCA_KIND, kind) + options
-    return Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue {kind} of {queue.limit_bytes} bytes")
+    own = " with marking red-instant, which the lab's kernel alone knows" if queue.marking.kind == "red-instant" else ""
+    return Request(
+        RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue {kind} of {queue.limit_bytes} bytes{own}"
+    )
 
 
 def check_queues(sock: NetlinkSocket, queues: dict[int, tuple[str, Queue]], parent: int = TC_H_ROOT) -> None:
