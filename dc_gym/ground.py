@@ -19,14 +19,16 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.errors import FabricError, LabError, TestbedError
 from dc_gym.topologies import tc
 from dc_gym.topologies.ecmp import PORT_MASK
-from dc_gym.topologies.fabric import Fabric
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.ovs import OpenVSwitch, Programs
+
+if TYPE_CHECKING:  # it brings Mininet, which a runner on the host never needs and takes long to import
+    from dc_gym.topologies.fabric import Fabric
 
 PLAN_VERSION = 1
 LAB_DEVICE = "/dev/lab"
@@ -97,6 +99,8 @@ class LabSite:
     qmon_options: tuple[str, ...] = ()
 
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+        from dc_gym.topologies.fabric import Fabric
+
         return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
 
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:

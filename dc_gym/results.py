@@ -158,7 +158,7 @@ def write_result(
 
 def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write NAME.parquet: numbers that follow from the tables, one of DERIVED. Not part of the digest."""
-    table = pa.table({each: pa.array(values) for each, values in columns.items()})
+    table = pa.Table.from_arrays([to_arrow(values) for values in columns.values()], names=list(columns))
     with words("write", partial / f"{name}.parquet"), (partial / f"{name}.parquet").open("wb") as file:
         pq.write_table(table, file, compression="zstd")
 
@@ -233,8 +233,24 @@ def _to_arrow(table: Table, records: Records, field: pa.Field, names: Names) -> 
     column = np.ascontiguousarray(records[field.name])
     kind = table.strings.get(field.name)
     if kind is None:
-        return pa.array(column, type=field.type)
-    return pa.DictionaryArray.from_arrays(pa.array(column.astype(np.int32)), pa.array(list(names.of_kind(kind)), pa.string()))
+        return to_arrow(column)
+    texts = np.array(names.of_kind(kind), dtype=object)
+    return pa.DictionaryArray.from_arrays(to_arrow(column.astype(np.int32)), to_arrow(texts))
+
+
+def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
+    """Numbers, truth values and strings without pa.array(), which imports pandas where it is installed: half a second a run."""
+    if values.dtype.kind == "b":
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+    if values.dtype.kind in "iuf":
+        values = np.ascontiguousarray(values)
+        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
+    texts = values.tolist()
+    if not all(isinstance(text, str) for text in texts):
+        return pa.array(values)
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
 def _from_arrow(path: Path, table: Table, read: pa.Table, names: Names) -> Records:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +162,41 @@ def test_pandas_is_optional(good: results.Result, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(UsageError, match="pandas is not installed"):
         good.to_pandas("flows")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([1, -2, 3], np.int64),
+        np.arange(6, dtype=np.uint16)[::2],
+        np.array([0.5, np.nan]),
+        np.array([True, False, False, True, True, False, True, True, True]),
+        np.array(["h1", "", "µ"]),
+        np.array(["h1", "s1-eth2"], dtype=object),
+        np.array(["h1", None], dtype=object),
+        np.array([], dtype=object),
+        np.array([], np.float64),
+    ],
+    ids=lambda values: f"{values.dtype}-{len(values)}",
+)
+def test_arrow_columns_are_what_arrow_itself_makes(values: Any) -> None:
+    made = results.to_arrow(values)
+    made.validate(full=True)
+    asked = pa.array(values.tolist(), pa.string() if values.dtype.kind in "UO" else pa.from_numpy_dtype(values.dtype))
+    assert made.type == asked.type and str(made.to_pylist()) == str(asked.to_pylist())
+
+
+def test_a_run_imports_neither_pandas_nor_mininet(tmp_path: Path) -> None:
+    """Each takes as long as booting a lab. The runner's modules and the writing of a result do without, installed or not."""
+    program = (
+        "import sys, pathlib, synthetic\n"
+        "from dc_gym import results, runner\n"
+        "synthetic.result(pathlib.Path(sys.argv[1]))\n"
+        "print([name for name in ('pandas', 'mininet', 'matplotlib') if name in sys.modules])\n"
+    )
+    argv = [sys.executable, "-c", program, str(tmp_path / "r")]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parent)
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
 
 
 def test_port_rows_are_the_graphs() -> None:
