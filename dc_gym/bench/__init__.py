@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bars of the project: `dcgym bench NAME` measures one group and says asked, measured, good or short.
 
-A bench is a module here with `bars() -> Iterable[Bar]`, and its name in BENCHES.
+A bench is a module here with `bars() -> Iterable[Bar]`, and its name in BENCHES (with '-' for '_').
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ BENCHES = {
     "clean": "nothing is left after kill -9 of any process",
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
+    "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
 
 
@@ -31,7 +32,8 @@ def main(args: Namespace) -> int:
         raise UsageError(f"bench {args.name!r} is unknown; one of: {', '.join(BENCHES)}")
     if args.json and not args.json.absolute().parent.is_dir():  # said before minutes of measuring
         raise UsageError(f"--json {args.json}: no such folder; make it, or give a file elsewhere")
-    bars = report.show(args.name, import_module(f"dc_gym.bench.{args.name}").bars())
+    module = args.name.replace("-", "_")
+    bars = report.show(args.name, import_module(f"dc_gym.bench.{module}").bars())
     if args.json:
         report.save(args.json, args.name, bars)
     return 0 if report.all_good(bars) else 1

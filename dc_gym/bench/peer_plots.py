@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the lab beside a peer: a queue over time and its distribution."""
+"""Figures of the lab beside a peer: a queue over time and its distribution; slowdowns by size."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,20 @@ from dc_gym import plots
 
 Trace = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """Times in ns, and packets that wait."""
-COLORS = {"lab": plots.FLOW_COLORS[0], "ns-3": plots.FLOW_COLORS[1]}
+COLORS = dict(zip(("lab", "ns-3", "ns-3, an ACK a segment"), plots.FLOW_COLORS, strict=False))
 START_NS, TEETH_NS = 2_000_000, 2_000_000
+
+
+class Slowdowns(Protocol):
+    """Of flows, by who ran them."""
+
+    @property
+    def size_bytes(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def by_runner(self) -> Mapping[str, npt.NDArray[np.float64]]: ...
+
+    def of_bin(self, who: str, low: int, high: int) -> npt.NDArray[np.float64]: ...
 
 
 def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Path:
@@ -45,3 +57,44 @@ def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Pat
         start.legend()
         plots.save(figure, path)
     return path
+
+
+def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Path) -> Path:
+    """Each flow's slowdown against its size, and mean and 99th percentile by bin."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    style: Any = plots.STYLE
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(11, 3.8), layout="constrained")
+        single, binned = figure.subplots(1, 2)
+        for who, values in list(found.by_runner.items())[:2]:
+            single.plot(found.size_bytes, values, ".", color=COLORS[who], markersize=4, alpha=0.8)
+        width = 0.8 / len(found.by_runner)
+        for number, (who, color) in enumerate((who, COLORS[who]) for who in found.by_runner):
+            values_of = [found.of_bin(who, low, high) for low, high in bins]
+            left = np.arange(len(bins)) - 0.4 + (number + 0.5) * width
+            binned.bar(left, [np.nanmean(each) for each in values_of], 0.9 * width, color=color, label=who)
+            binned.plot(
+                left, [np.nanpercentile(each, 99) for each in values_of], "_", color=color, markersize=14, markeredgewidth=2
+            )
+        for axes in (single, binned):
+            axes.set_yscale("log")
+            axes.set_ylabel("slowdown")
+            axes.set_ylim(bottom=0.9)
+        single.set_xscale("log")
+        single.set_xlabel("size of the flow, bytes")
+        single.set_title("Every flow")
+        binned.set_xticks(range(len(bins)), [_most(high) for _, high in bins])
+        binned.set_xlabel("size of the flow")
+        binned.set_title("Mean (bar) and 99th percentile (line) by size")
+        binned.legend()
+        plots.save(figure, path)
+    return path
+
+
+def _most(size_bytes: int) -> str:
+    """The upper end of a bin."""
+    if size_bytes > 10**9:
+        return "more"
+    return f"≤ {size_bytes // 1000} kB" if size_bytes < 10**6 else f"≤ {size_bytes // 10**6} MB"
