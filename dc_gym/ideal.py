@@ -16,7 +16,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ Measure = Callable[[Schedule, int], Records]
 """Runs the flows of a schedule, for so many ns, on the ground and network of the run; answers the table of flows."""
 
 FORMAT = 1
+NOT_IDEAL = ("a", "b", "rate_bps", "delay_ns", "impairment")
 PART = "ideal"  # of the cache
 SEGMENT_BYTES, HEADER_BYTES, SYN_BYTES, LEAST_BYTES = 1448, 66, 74, 60
 EXACT = 48  # different sizes of a class that are measured each; more are interpolated
@@ -47,8 +49,8 @@ ROUNDS = 8
 PROBES = 24
 PROBE_BYTES = 64 * 10**6
 MOST_FLOWS = 1500  # lone flows in a run
-GAP_NS = 20_000_000
-PATIENCE = (4, 40, 400)  # closed forms that a lone flow may take before the next one starts
+GAP_NS = 5_000_000
+PATIENCE = (4, 40, 400)  # closed forms and gaps that a lone flow may take before the next one starts: in the end 2 s and more
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,10 @@ class Curve:
     file: Path
     wanted: Ints
     """Sizes that occur, ascending."""
-    points: dict[int, int]
+    known: dict[int, int] = field(default_factory=dict)
+    """What the cache has, and what was measured now."""
+    points: dict[int, int] = field(default_factory=dict)
+    """Those of them that this run asks for: what others have asked for changes nothing in what lies between."""
     error: float = 0.0
 
     def at(self, sizes: npt.ArrayLike) -> Floats:
@@ -132,11 +137,17 @@ def of(
         key = _key(classes[number], controller, depends_on)
         wanted = np.unique(sizes[rows])
         model = schedule.flows[int(rows[0])]
-        curves[number, controller] = Curve(classes[number], model, cache_dir() / PART / f"{key}.json", wanted, {})
+        curves[number, controller] = Curve(classes[number], model, cache_dir() / PART / f"{key}.json", wanted)
     measured = complete(list(curves.values()), measure, seed)
     for group, rows in groups.items():
         fct[rows] = curves[group].at(sizes[rows])
     return Ideal(of_flow, fct, closed, max(curve.error for curve in curves.values()), _facts(curves, groups, measured))
+
+
+def unknown(schedule: Schedule, why: str) -> Ideal:
+    """Where the measurement failed: a run is worth more than its slowdown, and the manifest says why it has none."""
+    nothing = np.full(len(schedule.flows), np.nan)
+    return Ideal(np.full(len(nothing), -1, np.int32), nothing, nothing, None, {"method": "failed", "why": why})
 
 
 def classify(schedule: Schedule, graph: Graph, router: Router) -> tuple[list[PathClass], npt.NDArray[np.int32]]:
@@ -169,7 +180,7 @@ def complete(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
     sent = 0
     with locked(cache_dir() / PART / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.lock"):
         for curve in curves:
-            curve.points = _read(curve.file)
+            curve.known = _read(curve.file)
         few = [curve for curve in curves if len(curve.wanted) <= EXACT]
         many = [curve for curve in curves if len(curve.wanted) > EXACT]
         wanted = {id(curve): curve.missing(curve.wanted.tolist()) for curve in few}
@@ -232,8 +243,8 @@ def _middles(curve: Curve) -> list[int]:
 
 
 def _fill(curves: Sequence[Curve], wanted: Mapping[int, Sequence[int]], measure: Measure) -> int:
-    """Measure the sizes that each curve wants (by its id)."""
-    todo = [(curve, size) for curve in curves for size in wanted[id(curve)]]
+    """Measure the sizes that each curve wants (by its id) and the cache has not; answers how many flows were sent."""
+    todo = [(curve, size) for curve in curves for size in wanted[id(curve)] if size not in curve.known]
     for begin in range(0, len(todo), MOST_FLOWS):
         part = todo[begin : begin + MOST_FLOWS]
         for factor in PATIENCE:
@@ -241,10 +252,14 @@ def _fill(curves: Sequence[Curve], wanted: Mapping[int, Sequence[int]], measure:
             if not part:
                 break
         else:
+            curve, size = part[0]
             raise TestbedError(
-                f"ideal FCT: a lone flow of {part[0][1]} bytes from {part[0][0].model.src} to {part[0][0].model.dst} did not end"
-                f" in {PATIENCE[-1]} times its closed form; set metrics.slowdown to closed-form or off"
+                f"ideal FCT: a lone flow of {size} bytes from {curve.model.src} to {curve.model.dst} did not end"
+                f" in {PATIENCE[-1]} times its closed form and {PATIENCE[-1] * GAP_NS / 1e9:g} s;"
+                " set metrics.slowdown to closed-form"
             )
+    for curve in curves:
+        curve.points |= {size: curve.known[size] for size in wanted[id(curve)]}
     return len(todo)
 
 
@@ -253,12 +268,12 @@ def _send(todo: Sequence[tuple[Curve, int]], measure: Measure, factor: int) -> l
     flows, at = [], 0
     for number, (curve, size) in enumerate(todo):
         flows.append(_lone(curve.model, number, size, at))
-        at += int(factor * float(curve.path_class.closed_form_ns(size))) + GAP_NS
+        at += factor * (int(float(curve.path_class.closed_form_ns(size))) + GAP_NS)
     table = measure(Schedule(tuple(flows)), at)
     again, starts = [], [*table["start_ns"][1:].tolist(), at]
     for row, (curve, size) in enumerate(todo):
         if table["fct_ns"][row] >= 0 and table["end_ns"][row] <= starts[row]:
-            curve.points[size] = int(table["fct_ns"][row])
+            curve.known[size] = int(table["fct_ns"][row])
         else:
             again.append((curve, size))
     return again
@@ -287,13 +302,13 @@ def _groups(schedule: Schedule, of_flow: npt.NDArray[np.int32]) -> dict[tuple[in
 def _hop(graph: Graph, ifname: str) -> tuple[int, int, str]:
     """Everything that the graph says of a port's queue and cable, but for names."""
     cable, port = graph.cable_of(ifname), graph.port(ifname)
-    rest = {name: value for name, value in replace_ends(cable).items()} | {"queue": repr(port.queue)}
+    rest = {name: value for name, value in _rest_of(cable).items()} | {"queue": repr(port.queue)}
     return cable.rate_bps, cable.delay_ns, json.dumps(rest, sort_keys=True)
 
 
-def replace_ends(cable: Any) -> dict[str, str]:
-    """The fields of a cable that are not its ends, rate or delay."""
-    return {name: repr(getattr(cable, name)) for name in cable.__slots__ if name not in ("a", "b", "rate_bps", "delay_ns")}
+def _rest_of(cable: Any) -> dict[str, str]:
+    """The fields of a cable that are not its ends, rate or delay; what impairs it is not part of an idle network."""
+    return {name: repr(getattr(cable, name)) for name in cable.__slots__ if name not in NOT_IDEAL}
 
 
 def _key(path_class: PathClass, controller: str, depends_on: Mapping[str, Any]) -> str:
@@ -313,12 +328,16 @@ def _read(file: Path) -> dict[int, int]:
 
 
 def _write(curve: Curve) -> None:
-    """Whole or not at all; the caller holds the lock."""
-    sizes = sorted(curve.points)
-    text = json.dumps({"size_bytes": sizes, "fct_ns": [curve.points[size] for size in sizes]})
+    """Whole or not at all; the caller holds the lock. Without room for it, it is measured again the next time."""
+    sizes = sorted(curve.known)
+    text = json.dumps({"size_bytes": sizes, "fct_ns": [curve.known[size] for size in sizes]})
     partial = curve.file.with_suffix(".partial")
-    partial.write_text(text)
-    partial.replace(curve.file)
+    try:
+        partial.write_text(text)
+        partial.replace(curve.file)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink()
 
 
 def _facts(curves: Mapping[tuple[int, str], Curve], groups: Mapping[tuple[int, str], Ints], sent: int) -> dict[str, Any]:

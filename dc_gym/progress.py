@@ -52,6 +52,7 @@ class Pace:
     def __init__(self, wall_s: Callable[[], float] = time.monotonic) -> None:
         self._wall_s = wall_s
         self._start: tuple[float, int] | None = None
+        self._total_ns = 0
         self.factor: float | None = None
         """Virtual seconds a wall second; None: not known yet."""
         self.eta_s: float | None = None
@@ -62,9 +63,10 @@ class Pace:
         self._start = self.factor = self.eta_s = None
 
     def report(self, now_ns: int, total_ns: int) -> None:
-        """Virtual time is at now_ns."""
-        if self._start is None or now_ns < self._start[1]:
-            self._start = (self._wall_s(), max(0, now_ns))
+        """Virtual time is at now_ns; another total, or a step back, is another run."""
+        if self._start is None or now_ns < self._start[1] or total_ns != self._total_ns:
+            self.restart()
+            self._start, self._total_ns = (self._wall_s(), max(0, now_ns)), total_ns
         passed_s = self._wall_s() - self._start[0]
         moved_s = (now_ns - self._start[1]) / 1e9
         if passed_s > 0 and moved_s > 0:
@@ -130,6 +132,8 @@ class Lines(Quiet):
             return
         self._pace.report(now_ns, total_ns)
         tenths = min(10, 10 * now_ns // total_ns)
+        if tenths < self._tenths:  # another run in the same phase
+            self._tenths = 0
         if tenths > self._tenths:
             self._tenths = tenths
             pace = f" ({self._pace})" if str(self._pace) else ""

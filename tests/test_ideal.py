@@ -135,6 +135,18 @@ def test_a_flow_that_was_not_alone_is_sent_again() -> None:
     assert found.fct_ns.tolist() == [40_100_000, 40_200_000] and network.flows > 2
 
 
+def test_what_the_cache_has_changes_nothing_between_points() -> None:
+    """Two workloads of other sizes; the second finds the same whether the first has been there or not."""
+    first, second = list(range(200, 200_000, 997)), list(range(300, 150_000, 1009))
+    fresh = ideal.of(schedule(second), GRAPH, ROUTER, {"environment": "fresh"}, Network(slow_start), 1)
+    network = Network(slow_start)
+    find(schedule(first), network)
+    before = network.flows
+    found = find(schedule(second), network)
+    assert found.fct_ns.tolist() == fresh.fct_ns.tolist() and found.error == fresh.error
+    assert network.flows - before < 80, "packet boundaries are shared"
+
+
 def test_a_flow_that_never_ends_is_an_error_that_names_it() -> None:
     with pytest.raises(TestbedError, match=r"lone flow of 1000 bytes from h1 to h16 .*metrics.slowdown"):
         find(schedule([1000]), Network(lambda size: 10**12))

@@ -65,6 +65,15 @@ def test_many_flows_are_thin_with_their_mean() -> None:
     assert [text.get_text() for text in figure.axes[1].get_legend().get_texts()] == ["each of 16 flows", "their mean"]
 
 
+def test_flows_that_are_too_many_to_tell_apart_are_summed() -> None:
+    run = a_series(flows=300)
+    figure = plots.run_figure(run, "t", ["x"] * 300)
+    goodput, rtt = figure.axes[1], figure.axes[2]
+    assert goodput.get_title(loc="left") == "Goodput of all 300 flows" and len(goodput.lines) == len(rtt.lines) == 1
+    np.testing.assert_allclose(goodput.lines[0].get_ydata(), run.total_bps / 1e6)
+    assert goodput.get_legend() is None
+
+
 def test_units_follow_the_values() -> None:
     fast = a_series(rate_bps=10**10)
     assert labels(plots.run_figure(fast, "t", []).axes)[1:3] == ["Goodput (Gbit/s)", "RTT (us)"]

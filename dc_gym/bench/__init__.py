@@ -19,6 +19,7 @@ BENCHES = {
     "speed": "wall time of whole runs, by phase",
     "scale": "4 to 2048 hosts: rates, wall time and memory; the start of acc288",
     "sweep": "labs side by side, and a sweep that is killed and goes on",
+    "fct": "WebSearch at three loads: what is offered, every flow accounted for, lone flows against their ideal",
     "clean": "nothing is left after kill -9 of any process",
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",

@@ -18,7 +18,8 @@ from dc_gym.curves import find_results
 from dc_gym.errors import UsageError
 from dc_gym.results import Result
 
-TITLES = ("name", "seed")  # keys of a spec that make no other experiment
+TITLES = ("name", "seed", "controller")  # keys of a spec that tell runs of one scenario apart
+MEANS = ("memory", "watchdog")  # keys of [lab] that results do not depend on
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
     for number, result in enumerate(results, 1):
         spec = result.manifest["spec"]
         run = Run(result, spec, int(spec.get("seed", 1)), f"run-{number}")
-        key = _text({name: value for name, value in spec.items() if name not in (*TITLES, "controller")})
+        key = _text(_experiment(spec))
         groups = sorted_out.setdefault(key, {})
         if not result.fit and not count_unfit:
             unfit.setdefault(key, []).append(run)
@@ -102,6 +103,12 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
         else:
             seeds[run.seed] = run
     return [_scenario(groups, unfit.get(key, [])) for key, groups in sorted_out.items()], notes
+
+
+def _experiment(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes a scenario."""
+    lab = {name: value for name, value in spec.get("lab", {}).items() if name not in MEANS}
+    return {name: value for name, value in spec.items() if name not in TITLES} | {"lab": lab}
 
 
 def _scenario(groups: Mapping[str, Mapping[int, Run]], unfit: Sequence[Run]) -> Scenario:

@@ -206,7 +206,7 @@ def _times(manifest: Mapping[str, Any]) -> str:
 
 def _ideal_words(ideal: Mapping[str, Any]) -> str:
     if ideal.get("method") != "measured":
-        return "closed form"
+        return f"not known: {ideal['why']}" if "why" in ideal else "closed form"
     rows = ideal.get("classes", [])
     error = max((row.get("error", 0.0) for row in rows), default=0.0)
     points = sum(row["points"] for row in rows)
@@ -220,7 +220,8 @@ def _conservation(kept: Mapping[str, int]) -> list[tuple[str, str]]:
         "received_by_hosts": "Received by hosts",
         "dropped_by_switches": "Dropped by switches' queues",
         "under_way": "Under way at the end",
-        "lost_elsewhere": "Lost outside queues",
+        "lost_on_links": "Lost on links, as asked",
+        "lost_elsewhere": "Lost elsewhere",
         "dropped_by_hosts": "Dropped by hosts' own queues, before",
         "cables_checked": "Cables checked",
         "switches_checked": "Switches checked",
@@ -230,19 +231,18 @@ def _conservation(kept: Mapping[str, int]) -> list[tuple[str, str]]:
 
 def _calibration(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str, str]]:
     """A row for each quantity and value asked for: how many ports, what was found, the largest error, how it was looked at."""
-    found: dict[tuple[str, str], list[Any]] = {}
+    found: dict[tuple[str, str, str], list[Any]] = {}
     for row in rows:
         for name in calibration.QUANTITIES:
             if name in row:
-                found.setdefault((name, json.dumps(row[name][0])), []).append((row[name][1], row.get("how", "")))
+                found.setdefault((name, json.dumps(row[name][0]), str(row.get("how", ""))), []).append(row[name][1])
     shown = []
-    for (name, asked), values in found.items():
+    for (name, asked, how), read in found.items():
         wanted = json.loads(asked)
-        read = [value for value, _ in values]
         pairs = [{name: [wanted, value]} for value in read]
         error = calibration.worst(pairs, name)
         same = "0" if all(value == wanted for value in read) else NOTHING if error is None else f"{plain(error * 100, 3)} %"
-        shown.append((name, quantity(name, wanted), _range(name, read), f"{same}, {values[0][1]}", f"{len(values)}"))
+        shown.append((name, quantity(name, wanted), _range(name, read), f"{same}, {how}", f"{len(read)}"))
     return shown
 
 
