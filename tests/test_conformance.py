@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -252,15 +256,22 @@ def test_report_counts_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     written = page.read_text()
     assert written.startswith("before\n") and written.endswith("after\n") and "old" not in written
     assert "| `a` | pass | pass | - | 3 | 2.50 ms |" in written and "CONFIG_X=y" in written and "not explained yet" in written
-    with pytest.raises(UsageError, match="not in it"):
-        report.write_table(tmp_path / "page.md.2", verdicts, "k", []) if (tmp_path / "page.md.2").write_text("x") else None
 
 
-def test_options_that_the_kernel_lacks() -> None:
-    asked = "CONFIG_HZ_1000=y\nCONFIG_TUN=y\nCONFIG_SYN_COOKIES=y\n"
-    assert report.lacking_options(asked, "CONFIG_HZ=1000\nCONFIG_TUN=y\n# CONFIG_SYN_COOKIES is not set\n") == [
-        "CONFIG_SYN_COOKIES=y"
-    ]
+def test_options_that_the_kernel_lacks(tmp_path: Path) -> None:
+    asked, got = tmp_path / "asked", tmp_path / "got"
+    asked.write_text("CONFIG_HZ_1000=y\nCONFIG_TUN=y\nCONFIG_SYN_COOKIES=y\n")
+    got.write_text("CONFIG_HZ=1000\nCONFIG_TUN=y\n# CONFIG_SYN_COOKIES is not set\n")
+    assert report.lacking_options(asked, got) == ["CONFIG_SYN_COOKIES=y"]
+    assert report.lacking_options(tmp_path / "none", got) == []
+
+
+def test_places_are_checked_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("no marks")
+    for to_json, to_write in ((tmp_path / "none/x.json", None), (None, tmp_path / "none.md"), (None, tmp_path / "page.md")):
+        with pytest.raises(UsageError, match=r"none|not in it"):
+            report.check_places(to_json, to_write)
+    report.check_places(tmp_path / "x.json", None)
 
 
 def test_selection(tmp_path: Path) -> None:
@@ -271,6 +282,8 @@ def test_selection(tmp_path: Path) -> None:
     cases, refused = host.select(paths, [], ["ipv4", "ipv6"])
     assert [(case.script.name, case.family) for case in cases] == [("a", "ipv4"), ("a", "ipv6"), ("b", "ipv6")]
     assert [(verdict.script, verdict.status) for verdict in refused] == [("c", "unsupported")] * 2
+    with pytest.raises(ScriptError, match="c:1"):
+        host.select(paths, [], ["ipv4"], must_parse=True)
     with pytest.raises(UsageError, match="--list"):
         host.select(paths, ["zzz*"], ["ipv4"])
     with pytest.raises(UsageError, match="ipv5"):
@@ -364,6 +377,20 @@ def test_representative_scripts_of_the_kernel(tmp_path: Path, lab_kernel: Path, 
     document = json.loads(out.read_text())
     assert document["counts"] == {"passed": len(document["cases"])} and len(document["cases"]) >= 15
     assert max(case["worst_ns"] for case in document["cases"] if "slow_start" in case["script"]) < 1000
+
+
+@pytest.mark.lab
+def test_interruption_leaves_nothing(tmp_path: Path, lab_kernel: Path) -> None:
+    (tmp_path / "wait.pkt").write_text("0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 %{\nwhile True: pass\n}%\n")
+    tmp_path.chmod(0o755)
+    argv = [sys.executable, "-m", "dc_gym.cli", "conformance", str(tmp_path / "wait.pkt"), "--ip", "ipv4,ipv6", "--jobs", "2"]
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert process.stderr is not None
+    while "labs at a time" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.read().splitlines()[-1] == "dcgym: interrupted" and process.wait() == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["wait.pkt"]
 
 
 @pytest.mark.lab

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -33,6 +33,7 @@ PROGRAMS_OF_SCRIPTS = {
 }  # fmt: skip
 MEMORY_BYTES = 512 << 20
 WATCHDOG_S = 60.0
+POLL_S = 0.2
 
 
 def check_programs(kernels_own: bool) -> None:
@@ -44,8 +45,13 @@ def check_programs(kernels_own: bool) -> None:
         raise UsageError(f"the scripts call {', '.join(missing)}, which this machine lacks: apt install {packages}")
 
 
-def select(paths: Sequence[Path], globs: Sequence[str], families: Sequence[str]) -> tuple[list[Case], list[Verdict]]:
-    """The cases to run, and verdicts on scripts that cannot be; UsageError when nothing is left to do."""
+def select(
+    paths: Sequence[Path], globs: Sequence[str], families: Sequence[str], must_parse: bool = False
+) -> tuple[list[Case], list[Verdict]]:
+    """The cases to run, and verdicts on scripts that cannot be; UsageError when nothing is left to do.
+
+    `must_parse`: a script that is not understood is the user's own, and an error.
+    """
     cases: list[Case] = []
     refused: list[Verdict] = []
     for path in paths:
@@ -56,6 +62,8 @@ def select(paths: Sequence[Path], globs: Sequence[str], families: Sequence[str])
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from None
         except ScriptError as error:
+            if must_parse:
+                raise
             refused += [Verdict(path.stem, family, "unsupported", str(error)) for family in families]
             continue
         own = script.option("ip_version")
@@ -78,6 +86,9 @@ def run(cases: Sequence[Case], tcp_header: str, kernel: Path, jobs: int, progres
     with ThreadPoolExecutor(jobs) as pool:
         parts = [pool.submit(labs.run, cases[first::jobs]) for first in range(jobs)]
         try:
+            # Waits in bits: a signal may reach another thread, and Python acts on it when this one wakes.
+            while wait(parts, timeout=POLL_S).not_done:
+                pass
             found = {(v.script, v.family): v for part in parts for v in part.result()}
         except BaseException:
             labs.stop()

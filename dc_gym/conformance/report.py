@@ -16,7 +16,7 @@ from dc_gym.conformance.known import KNOWN
 from dc_gym.conformance.tun import FAMILIES
 from dc_gym.errors import UsageError
 
-__all__ = ["as_json", "lacking_options", "lines", "save", "surprises", "write_table"]
+__all__ = ["as_json", "check_places", "lacking_options", "lines", "save", "surprises", "write_table"]
 
 STATUSES = ("passed", "failed", "unsupported", "broken")
 MARKS = {"passed": "pass", "failed": "FAIL", "unsupported": "unsupported", "broken": "BROKEN"}
@@ -52,11 +52,12 @@ def summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
     yield f"of {len(passed)} that passed, {exact} have every packet within a microsecond of the script's time"
 
 
-def surprises(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def surprises(verdicts: Sequence[Verdict], unsupported_too: bool = False) -> Iterator[str]:
     """What is not as known.py says: scripts that fail and should not, and the other way round."""
+    bad = ("failed", "broken", "unsupported") if unsupported_too else ("failed", "broken")
     for verdict in verdicts:
         known = (verdict.script, verdict.family) in KNOWN
-        if verdict.status in ("failed", "broken") and not known:
+        if verdict.status in bad and not known:
             yield f"{verdict.script} ({verdict.family}) {verdict.status}"
         if verdict.status == "passed" and known:
             yield f"{verdict.script} ({verdict.family}) passed, and dc_gym/conformance/known.py expects it to fail"
@@ -75,21 +76,37 @@ def as_json(verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) ->
     }
 
 
-def lacking_options(asked: str, got: str) -> list[str]:
-    """Options that the scripts' folder asks for and the lab kernel does not have."""
-    have = set(re.findall(r"^(CONFIG_\w+=\S+)$", got, re.MULTILINE))
-    have |= {"CONFIG_HZ_1000=y"} if "CONFIG_HZ=1000" in have else set()  # User Mode Linux has a number and no choice
-    return [line for line in re.findall(r"^(CONFIG_\w+=\S+)$", asked, re.MULTILINE) if line not in have]
+def lacking_options(asked: Path, got: Path) -> list[str]:
+    """Options that the file beside the kernel's scripts asks for and the lab kernel's configuration does not have."""
+    want, have = (
+        re.findall(r"^(CONFIG_\w+=\S+)$", path.read_text() if path.exists() else "", re.MULTILINE) for path in (asked, got)
+    )
+    chosen = ["CONFIG_HZ_1000=y"] if "CONFIG_HZ=1000" in have else []  # User Mode Linux has a number and no choice
+    return [option for option in want if option not in (*have, *chosen)]
 
 
-def write_table(path: Path, verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> None:
-    """Puts the table between its two marks in a document."""
+def check_places(to_json: Path | None, to_write: Path | None) -> None:
+    """Before minutes are spent: UsageError unless the files can be written."""
+    if to_json is not None and not to_json.absolute().parent.is_dir():
+        raise UsageError(f"--json {to_json}: there is no folder {to_json.parent}")
+    if to_write is not None:
+        _page(to_write)
+
+
+def _page(path: Path) -> str:
+    """A document with the two marks in it."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--write {path}: {error.strerror}") from None
     if BEGIN not in text or END not in text:
         raise UsageError(f"--write {path}: the lines '{BEGIN}' and '{END}' are not in it")
+    return text
+
+
+def write_table(path: Path, verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> None:
+    """Puts the table between its two marks in a document."""
+    text = _page(path)
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
     path.write_text("\n".join([before + BEGIN, *_document(verdicts, kernel, lacking), END + after]), encoding="utf-8")

@@ -41,6 +41,10 @@ __all__ = [
 ]
 
 
+SHOWN = 100
+"""Characters of a line that is quoted."""
+
+
 class ScriptError(UsageError):
     """A script that the grammar does not take."""
 
@@ -197,7 +201,8 @@ def parse(text: str, name: str) -> Script:
     except UnexpectedInput as error:
         lines = text.splitlines()
         line = lines[error.line - 1].strip() if 0 < error.line <= len(lines) else "end of file"
-        raise ScriptError(f"{name}:{error.line}: not understood: {line}") from None
+        shown = line[:SHOWN] if line.isprintable() else ascii(line[:SHOWN])
+        raise ScriptError(f"{name}:{max(error.line, 1)}: not understood: {shown}") from None
     except VisitError as error:
         raise ScriptError(f"{name}: {error.orig_exc}") from None
 
