@@ -101,6 +101,12 @@ def test_what_the_experiments_differ_in_is_said_first(tmp_path: Path, capsys: py
     assert "first difference: " in out[7]
 
 
+def test_runs_in_real_time_are_not_expected_to_be_equal(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
+    b = other(a, marks=3)
+    edit(b, ground="host")
+    assert "other ground than a lab: in real time no two runs are equal" in said(capsys, a.path, "--against", b.path)[1]
+
+
 def test_other_ports(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
     tables = a.tables
     ports = ({**tables.ports[0], "name": "s1-eth9"}, *tables.ports[1:])
