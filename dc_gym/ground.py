@@ -188,7 +188,11 @@ class Program:
     def __init__(self, argv: Sequence[str], priority: int) -> None:
         self._name = Path(argv[0]).name
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(priority))
+        try:
+            os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(priority))
+        except PermissionError as error:
+            self.__exit__()
+            raise FabricError(f"{self._name}: make it a real-time process: {error.strerror}; give CAP_SYS_NICE") from error
 
     def __enter__(self) -> Program:
         return self

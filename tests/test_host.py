@@ -171,7 +171,7 @@ def test_clean_ends_what_a_dead_run_owned_and_nothing_else(tmp_path):
         said = "\n".join(state.clean(tmp_path))
         assert mine.wait(timeout=10) == -9 and others.poll() is None
         assert sorted(path.name for path in tmp_path.iterdir()) == [living.name]
-        assert f"killed process {mine.pid}" in said and "kept" in said and str(others.pid) not in said
+        assert f"killed process {mine.pid}" in said and "left " in said and str(others.pid) not in said
     finally:
         for process in (mine, others):
             process.kill()

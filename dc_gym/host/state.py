@@ -91,12 +91,14 @@ def use_cable(module: Path, folder: Path = STATE) -> None:
 
 def clean(folder: Path = STATE) -> list[str]:
     """Removes what dead runs left, and the module; a line for each thing. What a live run owns stays."""
+    if folder.is_dir() and not os.access(folder, os.W_OK):
+        return [f"left    {folder}: it is root's: sudo dcgym clean"]
     said, living = [], 0
     for path in sorted(folder.glob("*.run")):
         run = _read(path)
         if run is not None and run.runner.alive():
             living += 1
-            said.append(f"kept {path}: process {run.runner.pid} is running {run.out}")
+            said.append(f"left    {path}: process {run.runner.pid} is running {run.out}")
             continue
         if run is not None:
             said += _end(run.ground)

@@ -26,7 +26,7 @@ from dc_gym.grounds import PROGRAMS
 from dc_gym.host import vm_kernel
 from dc_gym.host.cpio import archive
 from dc_gym.host.vm_kernel import VmKernel
-from dc_gym.kernel import cable_module
+from dc_gym.kernel import cable_module, cache
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.progress import Progress
 
@@ -55,7 +55,8 @@ def main(args: Namespace, progress: Progress) -> int:
         progress.note(f"the VM has no cable, links will be made of stock qdiscs: {error}")
     progress.phase("VM: boot")
     argv = [sys.executable, "-m", "dc_gym.cli", *words]
-    return run(kernel, argv, environment(), share, args.memory_bytes, args.cpus)
+    with cache.in_use():
+        return run(kernel, argv, environment(), share, args.memory_bytes, args.cpus)
 
 
 def check() -> None:
