@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -190,21 +191,33 @@ def _bar(
     return Bar(name, asked, words, good(value))
 
 
+def _look(number: int, variant: str, one: Seen) -> dict[str, Any]:
+    label = WORDS[variant] + (" (unfit)" if one.unfit else "")
+    return {"color": plots.FLOW_COLORS[number], "linewidth": 1.3, "alpha": 0.5 if one.unfit else 1.0, "label": label}
+
+
 def draw(seen: dict[str, dict[str, Seen]], path: Path) -> None:
-    """The port's queue over time, a panel a case, a line a variant."""
+    """The port's queue, a panel a case, a line a variant: CUBIC's over time, DCTCP's as a distribution."""
     path.parent.mkdir(parents=True, exist_ok=True)
     titles = {"owner": "CUBIC into 10 Mbit/s, 300 kB: who owns a packet", "dumbbell": "DCTCP on the 10 Mbit/s dumbbell"}
     with plots.style():
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(11, 4.2), layout="constrained")
-        for ax, (case, variants) in zip(figure.subplots(1, 2), seen.items(), strict=True):
-            for number, (variant, one) in enumerate(variants.items()):
-                label = WORDS[variant] + (" (unfit)" if one.unfit else "")
-                color = plots.FLOW_COLORS[number]
-                ax.plot(one.t_s, one.packets, color=color, linewidth=1.2, alpha=0.5 if one.unfit else 1.0, label=label)
-            ax.set(title=titles[case], xlabel="s after t0", ylabel=f"packets queued at {PORTS[case]}")
-            ax.set_ylim(bottom=0)
+        over_time, share = figure.subplots(1, 2)
+        for number, (variant, one) in enumerate(seen["owner"].items()):
+            over_time.plot(one.t_s, one.packets, **_look(number, variant, one))
+        for number, (variant, one) in enumerate(seen["dumbbell"].items()):
+            lengths, counts = np.unique(one.packets, return_counts=True)
+            share.step(lengths, np.cumsum(counts) / counts.sum(), where="post", **_look(number, variant, one))
+        over_time.set(title=titles["owner"], xlabel="s after t0", ylabel=f"packets queued at {PORTS['owner']}", ylim=(0, None))
+        share.set(
+            title=titles["dumbbell"],
+            xlabel=f"packets queued at {PORTS['dumbbell']}",
+            ylabel="share of samples, up to",
+            ylim=(0, 1),
+        )
+        for ax in (over_time, share):
             ax.legend(fontsize=8)
         plots.save(figure, path)
 
