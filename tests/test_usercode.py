@@ -63,7 +63,7 @@ def build(wiring, *, hosts, args=None):
 
 presets.register("mine", build, ("hosts",), ("args",))
 marking.register("tenth", lambda at: Marking("step", k_bytes=at.limit_bytes // 10))
-workloads.register("one", lambda graph, params: [FlowRequest("h1", "h2", 5001)])
+workloads.register("one", lambda setting: [FlowRequest("h1", "h2", 5001)])
 controllers.register(Controller("cubic-too", "cubic", "CUBIC, too", ecn=False, color="#000000", marker="o"))
 """
     text = SPEC.replace('"single"', '"mine"\nmarking = "tenth"\nargs = { more = 2 }').replace('"many_to_one"', '"one"')
@@ -79,7 +79,7 @@ def test_a_copy_is_the_same_plug_in(tmp_path):
     read = load(tmp_path, (EXAMPLES / "ring.py").read_text(), SPEC.replace("single", "ring"))
     rows = usercode.keep(read.code(), tmp_path)
     assert rows == [{"file": "code/mine.py", "sha256": hashlib.sha256((EXAMPLES / "ring.py").read_bytes()).hexdigest()}]
-    again = spec.from_dict(read.to_dict(code=usercode.CODE), tmp_path)
+    again = spec.from_dict(read.to_dict(copied=True), tmp_path)
     assert again.plugins == (tmp_path / "code" / "mine.py",) and again.graph() == read.graph()
 
 
@@ -124,8 +124,8 @@ from dc_gym.traffic import workloads
 def build(wiring, *, hosts):
     return hosts["x"]
 
-def pattern(graph, params):
-    return graph.nothing
+def pattern(setting):
+    return setting.nothing
 
 presets.register("mine", build, ("hosts",))
 workloads.register("one", pattern)
