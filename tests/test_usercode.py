@@ -55,7 +55,7 @@ from dc_gym import controllers
 from dc_gym.controllers import Controller
 from dc_gym.topologies import marking, presets, single
 from dc_gym.topologies.graph import Marking
-from dc_gym.traffic import workloads
+from dc_gym.traffic import kinds
 from dc_gym.traffic.flows import FlowRequest
 
 def build(wiring, *, hosts, args=None):
@@ -63,7 +63,7 @@ def build(wiring, *, hosts, args=None):
 
 presets.register("mine", build, ("hosts",), ("args",))
 marking.register("tenth", lambda at: Marking("step", k_bytes=at.limit_bytes // 10))
-workloads.register("one", lambda setting: [FlowRequest("h1", "h2", 5001)])
+kinds.register("one", lambda setting: [FlowRequest("h1", "h2", 5001)])
 controllers.register(Controller("cubic-too", "cubic", "CUBIC, too", ecn=False, color="#000000", marker="o"))
 """
     text = SPEC.replace('"single"', '"mine"\nmarking = "tenth"\nargs = { more = 2 }').replace('"many_to_one"', '"one"')
@@ -119,7 +119,7 @@ def test_mistakes_are_one_line_with_their_place(tmp_path, code, words):
 def test_mistakes_in_what_is_registered_too(tmp_path, part):
     code = """
 from dc_gym.topologies import presets
-from dc_gym.traffic import workloads
+from dc_gym.traffic import kinds
 
 def build(wiring, *, hosts):
     return hosts["x"]
@@ -128,7 +128,7 @@ def pattern(setting):
     return setting.nothing
 
 presets.register("mine", build, ("hosts",))
-workloads.register("one", pattern)
+kinds.register("one", pattern)
 """
     text = SPEC.replace("single", "mine") if part == "build" else SPEC.replace("many_to_one", "one")
     with pytest.raises(SpecError, match=r"mine.py:6: TypeError" if part == "build" else r"mine.py:9: AttributeError"):
