@@ -19,6 +19,9 @@ from dc_gym.spec import Spec
 
 GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 NS = 1e-9
+# Mininet asks distutils for a version number. Python 3.12 and later have none but that of setuptools, which takes twice as long
+# to import as all else in a ground.
+QUICK_DISTUTILS = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}
 
 
 class LabGround:
@@ -45,6 +48,7 @@ class LabGround:
                 "PYTHONPATH": str(PROGRAMS.parent.parent),
                 "PYTHONHASHSEED": "0",
                 "PYTHONDONTWRITEBYTECODE": "1",
+                **QUICK_DISTUTILS,
                 "LC_ALL": "C.UTF-8",
                 "HOME": "/run",
                 "TMPDIR": "/tmp",

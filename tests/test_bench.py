@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from dc_gym import cli
-from dc_gym.bench import fct, report, runs, scale
+from dc_gym.bench import fct, incast, report, runs, scale
 from dc_gym.bench.dctcp import closed_form, measured_amplitude, round_trip_s
 from dc_gym.bench.report import Bar
+from dc_gym.progress import Quiet
 
 
 def test_closed_form_of_the_paper():
@@ -95,3 +96,23 @@ def test_lone_flows_take_their_ideal_time(tmp_path, lab_kernel, monkeypatch):
         fct._lone(tmp_path, spec, "fattree-k4", ("topology.preset=fattree-k4",)).derived("flow_metrics").column("slowdown")
     )
     assert len(slowdown) == 12 and np.all(np.abs(slowdown - 1) <= fct.LONE_TOLERANCE)
+
+
+def test_incast_arithmetic_by_hand():
+    """100 kB hold 66 frames; 125.28 us of round trip hold 10.34; 46 segments and a window of 10 make at most 28 outstanding."""
+    assert incast.pipe_frames() == pytest.approx(125.28e-6 * 1e9 / (8 * 1514))
+    assert incast.onset(incast.CUBIC) == 3  # 2 x 28 - 10.3 = 45.7, 3 x 28 - 10.3 = 73.7
+    assert incast.onset(incast.DCTCP) == 6  # 5 x 10 + 20 - 10.3 = 59.7, 6 x 10 + 20 - 10.3 = 69.7
+    assert incast.first_overflow(incast.LEAST_WINDOW) == 39  # 2 x 38 - 10.3 = 65.7, 2 x 39 - 10.3 = 67.7
+    assert incast.one_timeout_bps(32) == pytest.approx(32 * 65536 * 8 / (0.2 + 32 * 65536 * 8 / 956.4e6), rel=1e-4)
+
+
+@pytest.mark.lab
+def test_incast_drops_begin_where_the_arithmetic_says(tmp_path, lab_kernel):
+    tmp_path.chmod(0o755)
+    spec = runs.write_spec(tmp_path, "incast", incast.SPEC)
+    cells = [incast._cell(tmp_path, spec, incast.CUBIC, senders, 1) for senders in (2, 3)]
+    found = runs.run_all(cells, progress=Quiet())
+    few, more = (incast._round(found[cell.name], senders) for cell, senders in zip(cells, (2, 3), strict=True))
+    assert few.drops == 0 and more.drops > 0
+    assert few.goodput_bps > 0.8 * incast.FULL_BPS

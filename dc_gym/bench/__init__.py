@@ -16,6 +16,7 @@ BENCHES = {
     "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
     "links": "cables and queues against a FIFO oracle, frame by frame",
     "dctcp": "DCTCP's queue against its paper, TCP NV at two rates",
+    "incast": "2 to 256 senders to one receiver: collapse, its end, and the arithmetic",
     "speed": "wall time of whole runs, by phase",
     "scale": "4 to 2048 hosts: rates, wall time and memory; the start of acc288",
     "sweep": "labs side by side, and a sweep that is killed and goes on",
