@@ -30,6 +30,7 @@ class LabGround:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._kernel: KernelBuild
+        self._lab: Lab
         self._ended: LabExit
 
     def prepare(self, progress: Progress) -> None:
@@ -60,6 +61,7 @@ class LabGround:
             virtual_limit_ns=spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS,
         )
         with Lab(config, on_line) as lab:
+            self._lab = lab
             self._ended = lab.wait(lambda state: progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns))
         return self._ended.status
 
@@ -67,4 +69,4 @@ class LabGround:
         return fingerprint.environment(self._kernel, ovs)
 
     def facts(self) -> dict[str, Any]:
-        return {"lab_virtual_s": self._ended.virtual_ns * NS}
+        return {"lab_virtual_s": self._ended.virtual_ns * NS, "lab_peak_bytes": self._lab.peak_bytes}

@@ -77,6 +77,7 @@ class Lab:
     ) -> None:
         self.config = config
         self.reseeded_ns: int | None = None  # when the lab's driver reseeded for t0
+        self.peak_bytes = 0  # most memory that the lab has touched so far, measured every poll_s of wait()
         self._on_log = on_log
         self._on_step = on_step
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -115,6 +116,7 @@ class Lab:
     def wait(self, on_progress: Callable[[LabState], None] = lambda state: None, poll_s: float = 0.1) -> LabExit:
         """Serves the channel until the lab ends; LabError when it dies, or when virtual time stands still."""
         seen_ns, seen_at = -1, time.monotonic()
+        measure_at = seen_at
         while True:
             # Watchers wait until there is something to give them: a connection that is not accepted would make select() spin.
             sources: list[Channel | RegionServer] = [self.channel] if self.channel.region is None else [self.channel, self._share]
@@ -125,6 +127,8 @@ class Lab:
                 self._share.serve_one(self.channel.memory_fd, self.channel.region_offset, len(self.channel.region))
             state = self.state()
             now = time.monotonic()
+            if now >= measure_at:
+                self.peak_bytes, measure_at = max(self.peak_bytes, _peak_bytes(self.pid)), now + poll_s
             if state.virtual_ns != seen_ns:
                 seen_ns, seen_at = state.virtual_ns, now
             elif now - seen_at > self.config.watchdog_s:
@@ -231,6 +235,15 @@ class Lab:
         early = stderr.read_text(errors="replace").splitlines()[-LAST_LINES:] if stderr.exists() else []
         lines = [line for line in (*early, *self._lines) if not _TRACE.search(line)][-LAST_LINES:]
         return "\n".join([where, *(f"  lab: {line}" for line in lines)])
+
+
+def _peak_bytes(pid: int) -> int:
+    """The largest resident set of a process so far (proc(5), VmHWM); 0 when it has ended."""
+    try:
+        found = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) << 10 if found else 0
 
 
 def _give_back(folder: Path, uid: int, gid: int) -> None:

@@ -135,6 +135,7 @@ def test_hundreds_of_hosts_start_and_every_flow_gets_through(folder):
     result = run(folder, "out", *settings, "topology.bottleneck_rate=1Gbit/s", "workload.size=20kB")
     assert result.fit and result.summary["flows_done"] == 170
     assert result.manifest["spec"]["lab"]["memory"] == "554MiB"
+    assert 100 << 20 < result.manifest["lab_peak_bytes"] < 554 << 20
 
 
 def test_the_smallest_retransmission_timeout_is_what_the_spec_says(folder):

@@ -9,8 +9,8 @@ A dumbbell whose middle link has 10 Mbit/s; every host of the left sends UDP to 
 
 The thesis does not say where it measures. Its throughput grows with the hosts though they share one link, so it is what hosts
 send; what arrives is printed beside it. Rates are frame bits (Ethernet header and payload, no FCS, preamble or gap) that left a
-port's queue in the window; `received` is payload. Wall time, CPU time (user and system, with all children) and memory (largest
-resident set of a process: the lab kernel, which maps all that the lab has touched) are those of whole `dcgym run` processes.
+port's queue in the window; `received` is payload. Wall time and CPU time (user and system, with all children) are those of whole
+`dcgym run` processes; memory is the lab's: the largest resident set of its kernel, which maps all that the lab has touched.
 """
 
 from __future__ import annotations
@@ -199,7 +199,8 @@ def run(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, Cost]:
         said = errors.read().decode(errors="replace").strip()
     if process.returncode:
         raise TestbedError(f"{out.name}: exit {process.returncode}: {said}")
-    return load_result(out), Cost(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10)
+    result = load_result(out)
+    return result, Cost(wall_s, usage.ru_utime + usage.ru_stime, result.manifest["lab_peak_bytes"])
 
 
 def slope(hosts: Sequence[int], values: Sequence[float]) -> float:
