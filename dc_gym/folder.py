@@ -38,7 +38,7 @@ COPIES = (MATRIX_COPY, SIZES_COPY)
 """Files that a spec reads, kept with the result."""
 FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in TABLES))
 """What a whole result has at the least."""
-OURS = (*FILES, *COPIES, "plot.png", "lab.log", "host.log")
+OURS = (*FILES, *COPIES, "plot.png", "lab.log", "host.log", "exec")
 PATIENCE_S = 10.0
 
 

@@ -26,6 +26,8 @@ from dc_gym.topologies import tc
 from dc_gym.topologies.ecmp import PORT_MASK
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.ovs import OpenVSwitch, Programs
+from dc_gym.traffic import execs
+from dc_gym.traffic.execs import Execs
 
 if TYPE_CHECKING:  # it brings Mininet, which a runner on the host never needs and takes long to import
     from dc_gym.topologies.fabric import Fabric
@@ -55,6 +57,8 @@ class Plan:
     ovs_libraries: str
     disturb: str
     """A command run during set-up; a test of what set-up leaks into results. Empty: none."""
+    execs: list[dict[str, Any]]
+    """Programs to run in hosts (traffic/execs.py)."""
 
     def write(self, path: Path) -> None:
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
@@ -142,6 +146,7 @@ def run(folder: Path, site: Site) -> None:
         _phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
         fabric.impair(plan.seed, t0_ns)
+        programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
         qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
         qmon.expect_ready()  # tgen looks into its matrix
         tgen = stack.enter_context(Program(_tgen(plan, folder, site.matrix, t0_ns), TGEN_PRIORITY))
@@ -149,18 +154,20 @@ def run(folder: Path, site: Site) -> None:
             subprocess.run(plan.disturb, shell=True, check=True)
         tgen.expect_ready()
         before = count(fabric)
-        ovs.freeze()
+        if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
+            ovs.freeze()
         site.arm(t0_ns)
         _phase("traffic")
         tgen.tell("go\n")
         tgen.expect_end()
         late_sweeps = qmon.expect_end()
+        ends = programs_in_hosts.finish()
         site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
         after = count(fabric)
         _phase("counting")
         ovs.thaw()
         counts = {"t0_ns": t0_ns, "read_back": fabric.read_back(), "before": before, "after": after}
-        counts |= {"losses": fabric.losses(), **site.findings()}
+        counts |= {"losses": fabric.losses(), "exec": ends, **site.findings()}
         (folder / "ground.json").write_text(json.dumps(counts))
 
 

@@ -35,7 +35,7 @@ from dc_gym.topologies.ecmp import Router, route
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.scale import not_scale_free
-from dc_gym.traffic import tgen_log
+from dc_gym.traffic import execs, tgen_log
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
 KEPT_LOG_LINES = 100_000
@@ -127,7 +127,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
             "ideal": None if ideals is None else ideals.facts,
             "conservation": account(experiment.graph, counts["before"], counts["after"], counts["losses"]),
             "calibration": calibration.rows(tables.ports, counts["read_back"]) + counts.get("calibration", []),
-        } | {name: counts[name] for name in ("fidelity",) if name in counts}
+        } | {name: counts[name] for name in ("fidelity", "exec") if counts.get(name)}
         manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts() | _scale(experiment)
         if code := usercode.keep(spec.code(), partial):
             manifest["code"] = code
@@ -154,7 +154,7 @@ def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Pat
     plan = Plan(
         graph=graph,
         rules=rules,
-        peers=experiment.schedule.peers(),
+        peers=_peers(experiment),
         ecn=spec.controller.ecn,
         sysctls=spec.controller.sysctls,
         seed=spec.seed,
@@ -166,6 +166,7 @@ def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Pat
         ovs_root=str(ovs.folder),
         ovs_libraries=":".join(map(str, ovs.library_dirs)),
         disturb=disturb,
+        execs=execs.to_json(spec.execs(graph)),
     )
     plan.write(folder / "plan.json")
     (folder / "flows.csv").write_text(experiment.schedule.csv())
@@ -175,6 +176,18 @@ def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Pat
         for row, port in enumerate(graph.ports())
     ]
     (folder / "ports.csv").write_text("\n".join(["row,name,netns,ifname", *rows]) + "\n")
+
+
+def _peers(experiment: Experiment) -> dict[str, list[str]]:
+    """By host: whom it must be able to reach. A program may talk to anybody."""
+    peers = experiment.schedule.peers()
+    hosts = [host.name for host in experiment.graph.hosts]
+    for each in experiment.spec.workload.exec or ():
+        for other in hosts:
+            if other != each.host:
+                peers[each.host] = [*dict.fromkeys([*peers.get(each.host, []), other])]
+                peers[other] = [*dict.fromkeys([*peers.get(other, []), each.host])]
+    return peers
 
 
 def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, dict[str, Any]]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import copy
 import json
+import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from re import fullmatch
+from re import fullmatch, sub
 from typing import Any
 
 from dc_gym import controllers, units, usercode
@@ -28,6 +29,7 @@ from dc_gym.topologies.presets import LARGEST_SCALE, TopologyParams
 from dc_gym.traffic import sizes, workloads
 from dc_gym.traffic.arrivals import LOAD_COUNTS, LOAD_OF
 from dc_gym.traffic.draws import PATTERNS
+from dc_gym.traffic.execs import ExecRequest, find_program
 from dc_gym.traffic.flows import GAPS, TRANSPORTS, FlowRequest
 from dc_gym.traffic.iroko import BROKEN
 from dc_gym.traffic.patterns import ENDS
@@ -116,6 +118,12 @@ _LINKS = _Kind(
     "tables: write [[topology.links]]",
     lambda value: _link_specs(value),
     lambda value: [_to_plain(each, LinkSpec) for each in value],
+)
+_EXECS = _Kind(
+    (list,),
+    "tables: write [[workload.exec]]",
+    lambda value: _exec_specs(value),
+    lambda value: [_to_plain(each, ExecSpec) for each in value],
 )
 _PATH = _Kind((str,), 'a path such as "flows.csv"', Path, str)
 _NUMBER = _Kind((int, float), "a number such as 0.5", float, _same)
@@ -241,6 +249,34 @@ class ControllerSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExecSpec:
+    """An entry of `[[workload.exec]]`: a program in a host."""
+
+    host: str = _key(_TEXT)
+    command: str = _key(_TEXT)
+    start_ns: int = _key(_TIME, 0, name="start", low=0)
+    stop_ns: int | None = _key(_TIME, name="stop", low=1)
+
+    def words(self) -> list[str]:
+        """The command, split as a shell does it; no shell runs it."""
+        return shlex.split(self.command)
+
+    def beside(self, base: Path) -> ExecSpec:
+        """The same with a program of a relative path taken from a folder."""
+        words = self.words()
+        if "/" not in words[0] or words[0].startswith("/"):
+            return self
+        return replace(self, command=shlex.join([str((base / words[0]).absolute()), *words[1:]]))
+
+    def request(self, graph: Graph, duration_ns: int) -> ExecRequest:
+        """What the ground runs: {h2} stands for the first address of host h2."""
+        addresses = {f"{{{host.name}}}": host.address for host in graph.hosts}
+        argv = [sub(r"\{[a-z][a-z0-9]*\}", lambda found: addresses.get(found[0], found[0]), word) for word in self.words()]
+        stop_ns = duration_ns if self.stop_ns is None else min(self.stop_ns, duration_ns)
+        return ExecRequest(self.host, tuple(argv), self.start_ns, stop_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSpec:
     """`[workload]`; None: no limit, or the default."""
 
@@ -283,6 +319,7 @@ class WorkloadSpec:
     storage: int | None = _key(_COUNT, low=1)
     replicas: int | None = _key(_COUNT, low=0)
     compute_ns: int | None = _key(_TIME, name="compute", low=0)
+    exec: tuple[ExecSpec, ...] | None = _key(_EXECS)
 
     def __post_init__(self) -> None:
         _require_given(self, "workload.", "kind")
@@ -301,7 +338,7 @@ class WorkloadSpec:
 
     def params(self) -> WorkloadParams:
         """What the workloads take."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "exec"}
         return WorkloadParams(**(given | {"size_bytes": self.size_bytes or 0, "rate_bps": self.rate_bps or 0}))
 
 
@@ -433,6 +470,10 @@ class Spec:
     def flows_with_notes(self, graph: Graph) -> tuple[list[FlowRequest], dict[str, Any]]:
         """The flows, and what the workload has to say of itself."""
         return workloads.generate_with_notes(graph, self.workload.params(), self.time.duration_ns, self.seed)
+
+    def execs(self, graph: Graph) -> list[ExecRequest]:
+        """The programs to run in hosts."""
+        return [each.request(graph, self.time.duration_ns) for each in self.workload.exec or ()]
 
     def copies(self) -> dict[str, Path]:
         """The files that this spec reads, by the names that a result keeps copies of them under."""
@@ -577,6 +618,8 @@ def _parse_all(data: Mapping[str, Any], base: Path) -> dict[str, Any]:
             raise _KeyFault(section, table, f"is a table; write [{section}] and a key such as {_first_key(section)}")
         parsed = _parse(table, section, cls)
         parsed = {name: base / value if isinstance(value, Path) else value for name, value in parsed.items()}
+        if parsed.get("exec"):
+            parsed["exec"] = tuple(each.beside(base) for each in parsed["exec"])
         if not section and "plugins" in parsed:
             parsed["plugins"] = tuple(base / path for path in parsed["plugins"])
         values |= {section: cls(**parsed)} if section else parsed
@@ -616,6 +659,47 @@ def _pair(value: list[Any]) -> tuple[str, str]:
     if len(value) != 2 or not all(isinstance(word, str) for word in value):
         raise SpecError("between: not two words")
     return value[0], value[1]
+
+
+def _exec_specs(tables: list[Any]) -> tuple[ExecSpec, ...]:
+    """The entries of [[workload.exec]]."""
+    specs = []
+    for number, table in enumerate(tables):
+        section = f"workload.exec[{number}]"
+        if not isinstance(table, Mapping):
+            raise _KeyFault(section, table, f"is {_type_name(table)}; write [[workload.exec]] and keys below it")
+        for name in ("host", "command"):
+            if name not in table:
+                raise _KeyFault(f"{section}.{name}", None, "is missing; give a host and a command")
+        spec = ExecSpec(**_parse(table, section, ExecSpec))
+        _check(spec, f"{section}.")
+        _check_command(spec, f"{section}.command")
+        if spec.stop_ns is not None and spec.stop_ns <= spec.start_ns:
+            raise _KeyFault(f"{section}.stop", spec.stop_ns, "is not after its start; give a later time")
+        specs.append(spec)
+    return tuple(specs)
+
+
+def _check_command(spec: ExecSpec, key: str) -> None:
+    try:
+        words = spec.words()
+    except ValueError as error:
+        raise _KeyFault(key, spec.command, f"cannot be split into words: {error}; close every quote") from None
+    if not words:
+        raise _KeyFault(key, spec.command, "names no program; give one and its arguments")
+
+
+def _check_execs(spec: Spec, graph: Graph) -> None:
+    """Hosts and programs exist, before anything boots."""
+    hosts = [host.name for host in graph.hosts]
+    for number, each in enumerate(spec.workload.exec or ()):
+        section, program = f"workload.exec[{number}]", each.words()[0]
+        if each.host not in hosts:
+            raise _KeyFault(f"{section}.host", each.host, f"is none of the hosts {hosts[0]} .. {hosts[-1]} of the topology")
+        if each.start_ns >= spec.time.duration_ns:
+            raise _KeyFault(f"{section}.start", each.start_ns, "is not before time.duration; it would never run")
+        if find_program(program) is None:
+            raise _KeyFault(f"{section}.command", each.command, f"there is no program {program!r}; install it, or give its path")
 
 
 def _link_specs(tables: list[Any]) -> tuple[LinkSpec, ...]:
@@ -692,7 +776,9 @@ def _check_code(spec: Spec) -> None:
 
 def _check_network(spec: Spec) -> None:
     """Topology and workload can be what they ask for, and fit each other."""
-    spec.flows(spec.graph())
+    graph = spec.graph()
+    _check_execs(spec, graph)
+    spec.flows(graph)
 
 
 def _read(path: Path) -> dict[str, Any]:

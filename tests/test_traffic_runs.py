@@ -13,6 +13,37 @@ from dc_gym.results import load_result
 
 pytestmark = pytest.mark.lab
 
+SENDER = """#!/usr/bin/env python3
+import socket, sys
+with socket.create_connection((sys.argv[1], 5000)) as s:
+    s.sendall(bytes(1000000))
+"""
+RECEIVER = """#!/usr/bin/env python3
+import pathlib, socket
+peer, address = socket.create_server(("0.0.0.0", 5000)).accept()
+total = 0
+while data := peer.recv(65536):
+    total += len(data)
+print(address[0], total)
+pathlib.Path("note").write_text("kept")
+"""
+PROGRAMS = """
+[[workload.exec]]
+host = "h3"
+command = "./receiver.py"
+[[workload.exec]]
+host = "h1"
+command = "./sender.py {h3}"
+start = "500ms"
+[[workload.exec]]
+host = "h2"
+command = "sh -c 'echo up; sleep 1000 & sleep 1000'"
+start = "100ms"
+stop = "1s"
+[[workload.exec]]
+host = "h2"
+command = "sh -c 'exit 3'"
+"""
 SPEC = """
 [topology]
 preset = "dumbbell-10m"
@@ -29,9 +60,10 @@ duration = "2s"
 def run(tmp_path, lab_kernel):
     """Runs the spec with settings; answers its result."""
     tmp_path.chmod(0o755)
-    (tmp_path / "spec.toml").write_text(SPEC)
 
-    def go(*settings, out="out", code=0):
+    def go(*settings, out="out", code=0, programs=""):
+        top, workload, rest = SPEC.partition('kind = "pairs"')
+        (tmp_path / "spec.toml").write_text(top + workload + programs + rest)
         words = [word for setting in settings for word in ("--set", setting)]
         argv = ["run", tmp_path / "spec.toml", "--out", tmp_path / out, "--quiet", "--no-plot", *words]
         done = subprocess.run([sys.executable, "-m", "dc_gym.cli", *map(str, argv)], capture_output=True, text=True, timeout=300)
@@ -63,3 +95,92 @@ def test_datagrams_above_the_line_rate_are_dropped_in_the_queue(run):
     flows = result.records("flows")
     assert np.all(flows["sent_bytes"] > flows["received_bytes"])
     assert result.summary["goodput_bps"] == pytest.approx(10e6 * 1472 / 1514, rel=0.01)
+
+
+def column(result, name):
+    return result.column("flows", name)
+
+
+def test_repetitions_start_when_the_one_before_has_ended(run):
+    """Endless ones fill the run; none is due before its turn, and those that never came are not in the log."""
+    result = run("workload.kind=repeat", "workload.size=100kB", "workload.interval=3ms", "workload.ends=pairs")
+    flows = result.records("flows")
+    for src in ("h1", "h2"):
+        mine = flows[column(result, "src") == src]
+        assert mine["rep"].tolist() == list(range(len(mine))) and len(mine) > 5
+        assert np.all(mine["start_ns"] >= 0) and np.array_equal(mine["due_ns"][1:], mine["end_ns"][:-1] + 3_000_000)
+        assert np.all(np.abs(mine["start_ns"] - mine["due_ns"]) < 10_000)
+    assert list(column(result, "status")).count("running") <= 2 and result.fit
+
+
+def test_incast_rounds_and_their_barrier(run):
+    settings = ("workload.kind=incast", "workload.senders=8", "workload.size=20kB", "workload.rounds=3", "workload.interval=5ms")
+    result = run(*settings, "topology.rate=100Mbit/s")
+    flows = result.records("flows")
+    assert list(column(result, "status")) == ["done"] * 24 and set(column(result, "dst")) == {"h4"}
+    ends = [flows["end_ns"][flows["rep"] == rep].max() for rep in range(3)]
+    for rep in (1, 2):
+        assert set(flows["due_ns"][flows["rep"] == rep].tolist()) == {int(ends[rep - 1]) + 5_000_000}
+    assert set(column(result, "group")) == {"response"}
+
+
+def test_answers_follow_their_queries(run):
+    settings = ("workload.kind=partition_aggregate", "workload.senders=3", "workload.size=30kB", "workload.interval=100ms")
+    result = run(*settings, "topology.rate=100Mbit/s", "workload.last_start=1s", "workload.jitter=0ns")
+    flows, group = result.records("flows"), column(result, "group")
+    asks, answers = flows[group == "query"], flows[group == "response"]
+    assert len(asks) == len(answers) > 10 and np.array_equal(answers["due_ns"], asks["end_ns"])
+    assert asks["due_ns"].max() < 1_000_000_000 and set(column(result, "status")) == {"done"}
+
+
+def test_open_loop_offers_its_load_and_loses_no_flow(run):
+    """10 Mbit/s hosts at 20 %: every flow of the schedule is in the log, those before the end of the arrivals are done."""
+    settings = ("workload.kind=poisson", "workload.distribution=fb_hadoop", "workload.load=0.2", "workload.truncate=50kB")
+    result = run(*settings, "workload.last_start=1500ms", "time.duration=3s")
+    flows = result.records("flows")
+    assert np.array_equal(flows["flow"], np.arange(len(flows))) and len(flows) > 50
+    assert set(column(result, "status")) == {"done"} and flows["size_bytes"].max() <= 50_000
+    assert np.array_equal(flows["received_bytes"], flows["size_bytes"])
+    assert result.manifest["workload"]["offered_payload_bps"] == pytest.approx(flows["size_bytes"].sum() * 8 / 1.5)
+
+
+def test_programs_run_in_hosts(run, tmp_path):
+    """Beside nothing else: they talk over the network, are stopped with all their children, and leave output and exit codes."""
+    for name, text in (("sender.py", SENDER), ("receiver.py", RECEIVER)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    results = [run("workload.kind=none", "time.duration=3s", out=out, programs=PROGRAMS) for out in ("one", "two")]
+    receiver, sender, sleeper, failing = results[0].manifest["exec"]
+    assert (tmp_path / "one/exec/h3-0.stdout").read_text() == "10.0.0.1 1000000\n" and receiver["exit"] == sender["exit"] == 0
+    assert (tmp_path / "one/exec/note").read_text() == "kept" and (tmp_path / "one/exec/h1-0.stderr").read_text() == ""
+    assert 500_000_000 <= sender["start_ns"] < 500_100_000 and receiver["end_ns"] > sender["start_ns"] + 1_000_000 * 800
+    assert sleeper["stopped"] and 1_000_000_000 <= sleeper["end_ns"] < 1_001_000_000 and sleeper["exit"] == -15
+    assert (tmp_path / "one/exec/h2-0.stdout").read_text() == "up\n"
+    assert (failing["exit"], failing["stopped"]) == (3, False)
+    assert all(result.fit for result in results) and len(results[0].records("flows")) == 0
+    port = results[0].names.port.index("h1-eth0")
+    assert results[0].records("queues")[results[0].records("queues")["port"] == port]["tx_bytes"].max() > 1_000_000
+    assert results[0].digest == results[1].digest
+    assert [result.manifest["exec"] for result in results][0] == results[1].manifest["exec"]
+
+
+def test_programs_beside_flows(run):
+    programs = '[[workload.exec]]\nhost = "h1"\ncommand = "echo {h2} {x} {}"\n'
+    result = run(programs=programs)
+    assert (result.path / "exec" / "h1-0.stdout").read_text() == "10.0.0.2 {x} {}\n"
+    assert list(column(result, "status")) and result.summary["goodput_bps"] > 9e6
+
+
+@pytest.mark.parametrize(("programs", "told"), [
+    ('host = "h1"\ncommand = "no-such-program -x"', "there is no program 'no-such-program'; install it"),
+    ('host = "h9"\ncommand = "true"', "workload.exec[0].host"),
+    ('host = "h1"', "workload.exec[0].command: is missing"),
+    ('host = "h1"\ncommand = "sh -c \'x"', "cannot be split into words"),
+    ('host = "h1"\ncommand = "true"\nstart = "9s"', "is not before time.duration"),
+    ('host = "h1"\ncommand = "true"\nstart = "1s"\nstop = "1s"', "is not after its start"),
+    ('host = "h1"\ncommand = "true"\nwhen = "1s"', "workload.exec[0].when: unknown key"),
+    ('host = "h1"\ncommand = " "', "names no program"),
+])  # fmt: skip
+def test_bad_programs_are_refused_before_anything_boots(run, programs, told):
+    done = run(code=2, programs=f"[[workload.exec]]\n{programs}\n")
+    assert told in done.stderr and done.stderr.count("\n") == 1

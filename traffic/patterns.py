@@ -34,6 +34,11 @@ def pairs(setting: Setting) -> list[FlowRequest]:
     return [flow(src, dst) for src, dst in zip(setting.hosts[:half], setting.hosts[half:], strict=True)]
 
 
+def none(setting: Setting) -> list[FlowRequest]:
+    """No flow: for runs of real programs (workload.exec) alone."""
+    return []
+
+
 def many_to_one(setting: Setting) -> list[FlowRequest]:
     """The first `senders` hosts to the last host."""
     *others, last = setting.hosts
@@ -132,6 +137,7 @@ def _staggered_to(setting: Setting, pods: dict[str, int], src: str, p_edge: floa
 
 
 register("pairs", pairs)
+register("none", none)
 register("many_to_one", many_to_one, ("senders",))
 register("all_to_all", all_to_all, ("flows",))
 register("stride", stride, ("stride",))

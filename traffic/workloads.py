@@ -35,6 +35,8 @@ def generate_with_notes(
     kind = KINDS[params.kind]
     fill_size = 0 if "size_bytes" in kind.uses else params.size_bytes
     flows = [_timed(flow, setting, fill_size, row) for row, flow in enumerate(kind.pattern(setting))]
+    if params.kind == "none":
+        return [], setting.notes
     if not flows:
         raise WorkloadError(f"workload.kind {params.kind!r}: it gives no flow in this network and time; run longer or load more")
     if all(flow.start_ns >= duration_ns for flow in flows if flow.gate == NO_GATE):

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real programs in hosts: started and stopped at instants after t0, in a host's network namespace, their output in files.
+
+Each program has a keeper, a forked process that sleeps until the start, runs it in a session of its own, and ends that session at
+the stop. Nothing polls. What a program writes into its folder (RUN/exec) stays with the result, and so do HOST-N.stdout and
+HOST-N.stderr; how it ended goes through a pipe to whoever asks (`finish`). Linux only, root of the ground.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from dc_gym.topologies.fabric import netns_path
+from dc_gym.topologies.rtnl import entered
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+KEEPER_PRIORITY = 5  # SCHED_FIFO: sleeps end when they should; below tgen and qmon
+GRACE_NS = 10**9  # between SIGTERM and SIGKILL
+NS_PER_S = 10**9
+FOLDER = "exec"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecRequest:
+    """A program that is asked for. Times are ns after t0."""
+
+    host: str
+    argv: tuple[str, ...]
+    start_ns: int
+    stop_ns: int
+
+
+def find_program(name: str) -> str | None:
+    """The path of a program as a host would find it; None: there is none."""
+    return shutil.which(name, path=PATH)
+
+
+class Execs:
+    """All programs of a run, from before t0 to its end; none outlives the context."""
+
+    def __init__(self, requests: Sequence[ExecRequest], run_folder: Path, t0_ns: int) -> None:
+        self._requests, self._folder, self._t0_ns = tuple(requests), run_folder / FOLDER, t0_ns
+        self._keepers: list[tuple[int, int]] = []  # process, reading end of its pipe
+
+    def __enter__(self) -> Self:
+        if self._requests:
+            self._folder.mkdir(exist_ok=True)
+        counts: dict[str, int] = {}
+        for request in self._requests:
+            number = counts.get(request.host, 0)
+            counts[request.host] = number + 1
+            self._keepers.append(self._fork(request, f"{request.host}-{number}"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._keepers:
+            keeper, pipe = self._keepers.pop()
+            os.kill(keeper, signal.SIGTERM)  # it ends its program, then itself
+            os.waitpid(keeper, 0)
+            os.close(pipe)
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Waits until all programs have ended or were stopped; how each did, in the order of the requests."""
+        ends = []
+        for _, pipe in self._keepers:
+            with os.fdopen(os.dup(pipe), "rb") as file:
+                ends.append(json.loads(file.read() or b"{}"))
+        return [
+            {"host": request.host, "command": list(request.argv), **end}
+            for request, end in zip(self._requests, ends, strict=True)
+        ]
+
+    def _fork(self, request: ExecRequest, name: str) -> tuple[int, int]:
+        reading, writing = os.pipe()
+        keeper = os.fork()
+        if keeper:
+            os.close(writing)
+            return keeper, reading
+        status = 1
+        try:
+            end = _keep(request, self._folder, name, self._t0_ns)
+            os.write(writing, json.dumps(end).encode())
+            status = 0
+        finally:
+            os._exit(status)
+
+
+def _keep(request: ExecRequest, folder: Path, name: str, t0_ns: int) -> dict[str, Any]:
+    """The keeper's life."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(KEEPER_PRIORITY))
+    if _wait({signal.SIGTERM}, t0_ns + request.start_ns):
+        return {"start_ns": None, "end_ns": None, "exit": None, "stopped": True}
+    outputs = folder / f"{name}.stdout", folder / f"{name}.stderr"
+    with entered(netns_path(request.host)), outputs[0].open("wb") as out, outputs[1].open("wb") as err:
+        started_ns = time.monotonic_ns()
+        try:
+            program = _start(request, folder, out, err)
+        except OSError as error:
+            err.write(f"{request.argv[0]}: {error.strerror}\n".encode())
+            return {"start_ns": started_ns - t0_ns, "end_ns": started_ns - t0_ns, "exit": 127, "stopped": False}
+        stopped = _wait_for(program, t0_ns + request.stop_ns)
+        ended_ns = time.monotonic_ns()
+    return {"start_ns": started_ns - t0_ns, "end_ns": ended_ns - t0_ns, "exit": program.returncode, "stopped": stopped}
+
+
+def _start(request: ExecRequest, folder: Path, out: Any, err: Any) -> subprocess.Popen[bytes]:
+    environment = {"PATH": PATH, "HOME": str(folder), "TMPDIR": "/tmp", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
+    return subprocess.Popen(
+        request.argv,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=err,
+        start_new_session=True,
+        preexec_fn=_be_ordinary,
+    )
+
+
+def _be_ordinary() -> None:
+    """Scheduling and signals are inherited: a program should find neither the keeper's."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
+
+
+def _wait_for(program: subprocess.Popen[bytes], stop_ns: int) -> bool:
+    """Until the program ends, or its time is up: then its whole session goes. Whether it was stopped."""
+    if _ends(program, stop_ns):
+        return False
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        _signal_session(program.pid, how)
+        if _ends(program, time.monotonic_ns() + GRACE_NS):
+            break
+    _signal_session(program.pid, signal.SIGKILL)
+    return True
+
+
+def _ends(program: subprocess.Popen[bytes], until_ns: int) -> bool:
+    """Waits for its end; False if it did not come in time, or the keeper is told to end."""
+    while program.poll() is None:
+        if _wait({signal.SIGTERM, signal.SIGCHLD}, until_ns) != signal.SIGCHLD:
+            return program.poll() is not None
+    return True
+
+
+def _signal_session(leader: int, how: signal.Signals) -> None:
+    try:
+        os.killpg(leader, how)
+    except ProcessLookupError:
+        pass
+
+
+def _wait(signals: set[signal.Signals], until_ns: int) -> signal.Signals | None:
+    """The first of the (blocked) signals, or None when the time has come."""
+    while (left_ns := until_ns - time.monotonic_ns()) > 0:
+        if (found := signal.sigtimedwait(signals, left_ns / NS_PER_S)) is not None:
+            return signal.Signals(found.si_signo)
+    return None
+
+
+def to_json(requests: Sequence[ExecRequest]) -> list[dict[str, Any]]:
+    """For the plan."""
+    return [asdict(request) for request in requests]
+
+
+def from_json(plain: Sequence[dict[str, Any]]) -> list[ExecRequest]:
+    """What to_json wrote."""
+    return [ExecRequest(**{**each, "argv": tuple(each["argv"])}) for each in plain]
