@@ -19,9 +19,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from dc_gym.topologies.fabric import netns_path
-from dc_gym.topologies.rtnl import entered
-
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 KEEPER_PRIORITY = 5  # SCHED_FIFO: sleeps end when they should; below tgen and qmon
 GRACE_NS = 10**9  # between SIGTERM and SIGKILL
@@ -96,6 +93,9 @@ class Execs:
 
 def _keep(request: ExecRequest, folder: Path, name: str, t0_ns: int) -> dict[str, Any]:
     """The keeper's life."""
+    from dc_gym.topologies.fabric import netns_path  # with Mininet, which only a ground needs
+    from dc_gym.topologies.rtnl import entered
+
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(KEEPER_PRIORITY))
     if _wait({signal.SIGTERM}, t0_ns + request.start_ns):

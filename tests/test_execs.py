@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs in hosts: what a spec may ask for, and that a mistake shows before anything boots. Runs: test_traffic_runs.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from dc_gym import spec
+from dc_gym.errors import SpecError
+from dc_gym.traffic.execs import ExecRequest, from_json, to_json
+
+SPEC = """
+[topology]
+preset = "dumbbell-10m"
+[controller]
+name = "dctcp"
+[workload]
+kind = "none"
+{}
+[time]
+duration = "2s"
+"""
+S = 10**9
+
+
+@pytest.fixture
+def load(tmp_path):
+    def go(*programs):
+        (tmp_path / "spec.toml").write_text(SPEC.format("".join(f"[[workload.exec]]\n{text}\n" for text in programs)))
+        return spec.load(tmp_path / "spec.toml")
+
+    return go
+
+
+def test_requests(load, tmp_path):
+    (tmp_path / "own").write_text("#!/bin/sh\n")
+    (tmp_path / "own").chmod(0o755)
+    read = load(
+        'host = "h1"\ncommand = "sh -c \'echo {h3} {x} {h99}\'"\nstart = "5ms"\nstop = "9s"',
+        'host = "h2"\ncommand = "./own a\\\\ b"\nstop = "1s"',
+    )
+    requests = read.execs(read.graph())
+    assert requests == [
+        ExecRequest("h1", ("sh", "-c", "echo 10.0.0.3 {x} {h99}"), 5_000_000, 2 * S),
+        ExecRequest("h2", (str(tmp_path / "own"), "a b"), 0, S),
+    ]
+    assert from_json(to_json(requests)) == requests
+    assert spec.from_dict(read.to_dict(), tmp_path / "elsewhere") == read  # a manifest knows where the program was
+    assert read.flows(read.graph()) == []
+
+
+def test_none_without_programs(load):
+    assert load().execs(load().graph()) == []
+
+
+@pytest.mark.parametrize(("program", "told"), [
+    ('host = "h1"\ncommand = "no-such-program -x"', "there is no program 'no-such-program'; install it"),
+    ('host = "h1"\ncommand = "./missing"', "there is no program"),
+    ('host = "h9"\ncommand = "true"', "workload.exec[0].host = \"h9\": is none of the hosts h1 .. h4"),
+    ('host = "h1"', "workload.exec[0].command: is missing"),
+    ('command = "true"', "workload.exec[0].host: is missing"),
+    ('host = "h1"\ncommand = "sh -c \'x"', "cannot be split into words"),
+    ('host = "h1"\ncommand = "true"\nstart = "9s"', "is not before time.duration"),
+    ('host = "h1"\ncommand = "true"\nstart = "1s"\nstop = "1s"', "is not after its start"),
+    ('host = "h1"\ncommand = "true"\nwhen = "1s"', "workload.exec[0].when: unknown key"),
+    ('host = "h1"\ncommand = " "', "names no program"),
+])  # fmt: skip
+def test_mistakes(load, program, told):
+    with pytest.raises(SpecError) as caught:
+        load(program)
+    assert told in str(caught.value) and "\n" not in str(caught.value)
