@@ -32,7 +32,7 @@ from dc_gym.progress import Progress, VirtualOnly
 from dc_gym.results import Result
 from dc_gym.spec import MetricsSpec, MonitorSpec, Spec, TimeSpec, WorkloadSpec
 from dc_gym.topologies.ecmp import Router, route
-from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.graph import NETNS_FOLDER, Graph
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.scale import not_scale_free
 from dc_gym.traffic import execs, tgen_log
@@ -172,7 +172,7 @@ def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Pat
     (folder / "flows.csv").write_text(experiment.schedule.csv())
     hosts = {host.name for host in graph.hosts}
     rows = [
-        f"{row},{port.ifname},{f'/run/netns/{port.node}' if port.node in hosts else '-'},{port.ifname}"
+        f"{row},{port.ifname},{f'{NETNS_FOLDER}/{port.node}' if port.node in hosts else '-'},{port.ifname}"
         for row, port in enumerate(graph.ports())
     ]
     (folder / "ports.csv").write_text("\n".join(["row,name,netns,ifname", *rows]) + "\n")

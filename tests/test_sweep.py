@@ -380,3 +380,11 @@ def test_without_ray_or_without_a_cluster_it_is_one_line(pretend: Any, monkeypat
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match="Ray is not installed"):
         pretend(address="auto")
+
+
+def test_runs_in_real_time_go_one_at_a_time_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "run_cells", lambda cells, jobs, progress, on_end: jobs)
+    monkeypatch.setattr(pool, "cpus", lambda: 8)
+    for jobs, real_time, wanted in ((None, True, 1), (None, False, 8), (3, True, 3)):
+        runs = command._where(Namespace(address=None, jobs=jobs), real_time)
+        assert runs([], Quiet(), lambda outcome: None) == wanted

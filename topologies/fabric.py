@@ -25,7 +25,7 @@ from mininet.topo import Topo
 
 from dc_gym.errors import FabricError
 from dc_gym.topologies import cables, tc
-from dc_gym.topologies.graph import NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
+from dc_gym.topologies.graph import NETNS_FOLDER, NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
 from dc_gym.topologies.ovs import OpenVSwitch
 from dc_gym.topologies.rtnl import (
     IFADDRMSG,
@@ -42,7 +42,7 @@ from dc_gym.topologies.rtnl import (
     entered,
 )
 
-NETNS_DIR = Path("/run/netns")
+NETNS_DIR = Path(NETNS_FOLDER)
 LOOPBACK = 1
 IFA_LOCAL, IFA_ADDRESS = 2, 1
 NDA_DST, NDA_LLADDR = 1, 2
@@ -159,7 +159,7 @@ class FabricHost(LazyShell, MininetHost):  # type: ignore[misc]
 class FabricSwitch(LazyShell, OVSSwitch):  # type: ignore[misc]
     """A bridge of the ground's Open vSwitch; all of them start in one batch."""
 
-    OVSVersion = "3.1"
+    OVSVersion = "3.1"  # Mininet asks only whether it is older than 1.10; the real one is in the manifest
     ovs: OpenVSwitch
 
     @classmethod

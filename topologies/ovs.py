@@ -7,18 +7,18 @@ so that nothing of theirs can fall into a measurement. A packet that then finds 
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from dc_gym.errors import FabricError
+from dc_gym.kernel.openvswitch import PROGRAM_FOLDERS
 
 RUN_DIR = Path("/run/openvswitch")
 SWITCHD_CONTROL = RUN_DIR / "ovs-vswitchd.ctl"
@@ -47,8 +47,7 @@ class Programs:
         }
 
     def program(self, name: str) -> str:
-        places = ("usr/bin", "usr/sbin", "usr/lib/openvswitch-switch")
-        for place in places:
+        for place in PROGRAM_FOLDERS:
             if (self.root / place / name).is_file():
                 return str(self.root / place / name)
         raise FabricError(f"{name} is not below {self.root}; run `dcgym clean --cache` and `make setup` again")
@@ -158,8 +157,3 @@ def _wait_for(path: Path) -> None:
         if time.monotonic() > deadline:
             raise FabricError(f"{path} has not appeared within {START_DEADLINE_S:g} s: ovsdb-server did not start")
         time.sleep(0.01)
-
-
-def environment_of(programs: Programs, base: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """`base` with what Mininet's own calls of ovs-vsctl need."""
-    return {**base, **programs.environment()}

@@ -12,11 +12,10 @@ from re import fullmatch
 
 from dc_gym.errors import WorkloadError
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
-from dc_gym.topologies.graph import Graph, Port
+from dc_gym.topologies.graph import NETNS_FOLDER, Graph, Port
 from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
 
 FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 20000, 59999
-NETNS_FOLDER = "/run/netns"
 COLUMNS = (
     *("flow", "transport", "src_ns", "dst_ns", "src_addr", "dst_addr", "src_port", "dst_port", "cc", "gate", "opens"),
     *("start_ns", "stop_ns", "length_ns", "size_bytes", "rate_bps", "gaps", "path"),

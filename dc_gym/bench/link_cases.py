@@ -77,10 +77,6 @@ class Case:
         return job
 
 
-def _row(sender: int, frame: Frame) -> str:
-    return f"{frame.t_ns},{sender},{frame.length},{int(frame.ect)},{frame.seq}"
-
-
 def grid(
     rates: Iterable[int] = RATES,
     delays: Iterable[int] = DELAYS_NS,

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.topologies import cables, tc
-from dc_gym.topologies.graph import Marking, Queue
+from dc_gym.topologies.graph import NETNS_FOLDER, Marking, Queue
 from dc_gym.topologies.rtnl import (
     IFADDRMSG,
     IFINFOMSG,
@@ -252,7 +252,7 @@ def _source(sender: socket.socket) -> None:
 
 
 def _path(node: str) -> str:
-    return f"/run/netns/{node}"
+    return f"{NETNS_FOLDER}/{node}"
 
 
 def _ip(number: int) -> str:

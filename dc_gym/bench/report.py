@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -37,9 +36,9 @@ def show(title: str, bars: Iterable[Bar]) -> list[Bar]:
     return shown
 
 
-def save(path: Path, name: str, bars: Sequence[Bar], extra: dict[str, Any] | None = None) -> None:
+def save(path: Path, name: str, bars: Sequence[Bar]) -> None:
     """The same as JSON."""
-    path.write_text(json.dumps({"bench": name, "bars": [asdict(bar) for bar in bars], **(extra or {})}, indent=1) + "\n")
+    path.write_text(json.dumps({"bench": name, "bars": [asdict(bar) for bar in bars]}, indent=1) + "\n")
 
 
 def all_good(bars: Iterable[Bar]) -> bool:

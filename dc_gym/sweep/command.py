@@ -29,7 +29,7 @@ def main(args: Namespace, progress: Progress) -> int:
     """0 when every run is there and fit, else 1."""
     axes = {"controller.name": args.controllers, "seed": args.seeds}
     asked = grid.load(args.spec, args.overrides, {key: values for key, values in axes.items() if values})
-    runs = _where(args)
+    runs = _where(args, real_time=any(point.spec.clock == "real" for point in asked.points))
     out: Path = (args.out or Path("results") / f"{args.spec.stem}-sweep").absolute()
     folder = SweepFolder(out, asked, _fingerprints(asked, progress))
     folder.make()
@@ -48,9 +48,11 @@ def main(args: Namespace, progress: Progress) -> int:
     return 0 if all(status.state is State.DONE for status in statuses) else 1
 
 
-def _where(args: Namespace) -> Runs:
+def _where(args: Namespace, real_time: bool) -> Runs:
+    """Runs in real time would take CPUs from each other, and show it in their results: one at a time unless told otherwise."""
     if args.address is None:
-        return lambda cells, progress, on_end: pool.run_cells(cells, args.jobs or pool.cpus(), progress, on_end)
+        jobs = args.jobs or (1 if real_time else pool.cpus())
+        return lambda cells, progress, on_end: pool.run_cells(cells, jobs, progress, on_end)
     cluster = importlib.import_module("dc_gym.sweep.cluster")
     runs: Runs = cluster.connect(args.address, args.jobs)
     return runs
