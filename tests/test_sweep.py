@@ -56,6 +56,11 @@ def test_a_grid_is_every_value_with_every_other(folder: Path) -> None:
     assert last.spec.name == "base"
 
 
+def test_the_example_is_one() -> None:
+    found = grid.load(EXAMPLES / "sweep.toml")
+    assert len(found.points) == 12 and found.points[0].name == "dctcp-rate-10Mbits-s1"
+
+
 def test_further_blocks_and_an_inline_base(folder: Path) -> None:
     text = f"[base]{SPEC}[grid]\nseed = [1, 2]\n[[cells]]\ncontroller.name = 'bbr'\nseed = 5\n[[cells]]\ntime.duration = '1s'"
     assert names(folder, text) == ["s1", "s2", "bbr-s5", "duration-1s"]
