@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import cli
+from dc_gym import cli, usercode
+from dc_gym.topologies import presets
 from dc_gym.topologies.presets import PRESETS
 
 
@@ -73,3 +74,11 @@ def test_a_file_of_a_presets_name_is_the_file(capsys, tmp_path, monkeypatch):
     Path("acc24").write_text(text)
     _, lines, _ = told(capsys, "acc24")
     assert row(lines, "topology")[1] == "dctcp-10g,"
+
+
+@pytest.mark.parametrize("name", ["dumbbell", "fattree", "two_racks", "ring"])
+def test_the_examples_are_networks(capsys, monkeypatch, name):
+    monkeypatch.setattr(presets, "TOPOLOGIES", dict(presets.TOPOLOGIES))  # what a plug-in registers is gone afterwards
+    monkeypatch.setattr(usercode, "_by_digest", {})
+    code, lines, _ = told(capsys, str(Path(__file__).parent.parent / "examples" / f"{name}.toml"))
+    assert code == 0 and row(lines, "base", "RTT")
