@@ -15,7 +15,6 @@ from dc_gym.errors import UsageError
 from dc_gym.host import cpio, vm, vm_kernel
 from dc_gym.kernel import cable_module
 from dc_gym.kernel.cache import cache_dir
-from dc_gym.progress import Quiet
 from dc_gym.results import load_result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -153,12 +152,10 @@ print("all clean")
 @needs_qemu
 @pytest.mark.timeout(1800)
 def test_clean_removes_just_ours_after_kill_9(tmp_path):
-    kernel = vm_kernel.ensure(Quiet())
-    cable_module.ensure(kernel.release, kernel.headers)
     (tmp_path / "killed.py").write_text(KILLED)
     program = (
-        "from pathlib import Path; import sys; from dc_gym.host import vm, vm_kernel; from dc_gym.progress import Quiet;"
-        "sys.exit(vm.run(vm_kernel.ensure(Quiet()), [sys.executable, 'killed.py', sys.argv[1]], vm.environment(), Path.cwd()))"
+        "from pathlib import Path; import sys; from dc_gym.host import vm; from dc_gym.progress import Quiet;"
+        "sys.exit(vm.run(vm.prepare(Quiet()), [sys.executable, 'killed.py', sys.argv[1]], vm.environment(), Path.cwd()))"
     )
     argv = [sys.executable, "-c", program, str(ROOT / "examples" / "dumbbell.toml")]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=1500)

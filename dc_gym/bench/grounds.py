@@ -24,8 +24,7 @@ from dc_gym import plots, runner, spec, sweep
 from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
 from dc_gym.errors import TestbedError
-from dc_gym.host import needs, vm, vm_kernel
-from dc_gym.kernel import cable_module
+from dc_gym.host import needs, vm
 from dc_gym.progress import Quiet, choose
 from dc_gym.results import Result, load_result
 
@@ -107,9 +106,7 @@ def run_hosts(folder: Path) -> dict[str, str]:
         return run_here(folder)
     vm.check()
     with choose(quiet=False) as progress:
-        kernel = vm_kernel.ensure(progress)
-        cable_module.ensure(kernel.release, kernel.headers)
-        progress.phase("VM: boot")
+        kernel = vm.prepare(progress)
     argv = [sys.executable, "-m", "dc_gym.bench.grounds", str(folder)]
     if vm.run(kernel, argv, vm.environment(), Path.cwd()):
         raise TestbedError("the VM's runs failed; what they said stands above")

@@ -26,7 +26,7 @@ from dc_gym.grounds import PROGRAMS
 from dc_gym.host import vm_kernel
 from dc_gym.host.cpio import archive
 from dc_gym.host.vm_kernel import VmKernel
-from dc_gym.kernel import cable_module, cache
+from dc_gym.kernel import cable_module, cache, openvswitch
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.progress import Progress
 
@@ -48,15 +48,22 @@ def main(args: Namespace, progress: Progress) -> int:
         raise UsageError("dcgym vm: no command; write it like: dcgym vm -- run examples/dumbbell.toml --ground host")
     check()
     share = Path.cwd()
+    kernel = prepare(progress)
+    argv = [sys.executable, "-m", "dc_gym.cli", *words]
+    with cache.in_use():
+        return run(kernel, argv, environment(), share, args.memory_bytes, args.cpus)
+
+
+def prepare(progress: Progress) -> VmKernel:
+    """Puts all that a run in the VM needs into the cache: the VM has no way to the package archive."""
     kernel = vm_kernel.ensure(progress)
+    openvswitch.ensure(progress)
     try:
         cable_module.ensure(kernel.release, kernel.headers)
     except KernelError as error:
         progress.note(f"the VM has no cable, links will be made of stock qdiscs: {error}")
     progress.phase("VM: boot")
-    argv = [sys.executable, "-m", "dc_gym.cli", *words]
-    with cache.in_use():
-        return run(kernel, argv, environment(), share, args.memory_bytes, args.cpus)
+    return kernel
 
 
 def check() -> None:
