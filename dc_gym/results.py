@@ -32,6 +32,7 @@ __all__ = [
     "PARTIAL",
     "RESULT_VERSION",
     "Result",
+    "copy_inputs",
     "finish",
     "load_result",
     "port_rows",
@@ -138,22 +139,22 @@ def write_result(
     tables: Tables,
     manifest: Mapping[str, Any],
     summary: Mapping[str, Any],
-    copies: Mapping[str, Path] | None = None,
 ) -> dict[str, Any]:
-    """Write everything but plot and log; answers the manifest with `result_version`, `digest_version` and `digest` filled in.
-
-    `copies`: files that the spec reads, by the names that they get here (Spec.copies).
-    """
+    """Write everything but inputs, plot and log; answers the manifest with versions and digest filled in."""
     full = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION, **manifest, "digest": digest_of(tables)}
     for name in TABLES:
         _write_table(partial / f"{name}.parquet", TABLES[name], tables.table(name), tables.names)
-    for name, source in (copies or {}).items():
-        with words("write", partial / name):
-            shutil.copyfile(source, partial / name)
     _write_json(partial / "ports.json", list(tables.ports))
     _write_json(partial / "summary.json", summary)
     _write_json(partial / "manifest.json", full)
     return full
+
+
+def copy_inputs(partial: Path, copies: Mapping[str, Path]) -> None:
+    """Keep the files that a spec reads, by their names here (Spec.copies); before the run, for they may change during it."""
+    for name, source in copies.items():
+        with words("write", partial / name):
+            shutil.copyfile(source, partial / name)
 
 
 def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:

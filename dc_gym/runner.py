@@ -103,6 +103,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
     with results.writing(out, force) as partial:
         private = partial / ".lab"
         private.mkdir()
+        results.copy_inputs(partial, spec.copies())
         write_plan(experiment, ovs, private, disturb)
         log = partial / f"{spec.ground}.log"
         with log.open("w") as file:
@@ -131,7 +132,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts() | _scale(experiment)
         if code := usercode.keep(spec.code(), partial):
             manifest["code"] = code
-        manifest = results.write_result(partial, tables, manifest, summary, spec.copies())
+        manifest = results.write_result(partial, tables, manifest, summary)
         results.write_derived(partial, "port_metrics", found.ports)
         results.write_derived(partial, "flow_metrics", found.flows)
         if plot:

@@ -154,7 +154,8 @@ def test_a_full_disk_is_one_line(tmp_path: Path, name: str) -> None:
 def test_matrix_is_kept(tmp_path: Path) -> None:
     (tmp_path / "flows.csv").write_text("source,destination\n")
     with results.writing(tmp_path / "run", force=False) as partial:
-        results.write_result(partial, synthetic.tables(), {}, {}, {"matrix.csv": tmp_path / "flows.csv"})
+        results.copy_inputs(partial, {"matrix.csv": tmp_path / "flows.csv"})
+        results.write_result(partial, synthetic.tables(), {}, {})
         assert (results.finish(partial) / "matrix.csv").read_text() == "source,destination\n"
 
 

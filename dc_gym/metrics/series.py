@@ -51,7 +51,7 @@ def series(tables: Tables, duration_ns: int, window: Window, intervals: int = 20
     each, mean = _srtt(tables, edges)
     return Series(
         t_s=(edges[:-1] + edges[1:]) / 2e9,
-        queue_bytes=_queue_means(tables, row, edges),
+        queue_bytes=queue_means(tables, row, edges),
         goodput_bps=lines,
         srtt_us=each,
         jain=fairness,
@@ -112,7 +112,7 @@ def _srtt(tables: Tables, edges: Floats) -> tuple[Floats, Floats]:
     return lines, mean
 
 
-def _queue_means(tables: Tables, row: int | None, edges: Floats) -> Floats:
+def queue_means(tables: Tables, row: int | None, edges: Floats) -> Floats:
     """Mean backlog of a port in each interval."""
     mine = tables.queues[tables.queues["port"] == (0 if row is None else row)]
     return means(mine["t_ns"], mine["backlog_bytes"], edges)

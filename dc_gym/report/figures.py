@@ -55,8 +55,9 @@ def all_figures(scenario: Scenario, measured: Mapping[str, Measured]) -> list[Fi
     if not groups:
         return []
     slowdown = _slowdown(groups, measured)
-    made = [_topology(groups, measured), _queue_over_time(groups, measured), _queue_distribution(groups, measured)]
-    return [*made, *([slowdown] if slowdown else []), _rates(groups, measured)]
+    sampled = any(measured[run.number].series.queue_port for group in groups for run in group.runs)
+    queues = [_queue_over_time(groups, measured), _queue_distribution(groups, measured)] if sampled else []
+    return [_topology(groups, measured), *queues, *([slowdown] if slowdown else []), _rates(groups, measured)]
 
 
 def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
@@ -92,11 +93,12 @@ def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) 
     def draw() -> Figure:
         figure = _figure(0.56)
         ax = figure.subplots()
-        _bands(ax, groups, measured, lambda run: run.queue_bytes / 1e3)
+        _bands(ax, groups, measured)
         _time_axis(ax, groups, measured)
-        every = [measured[run.number].series.queue_bytes / 1e3 for group in groups for run in group.runs]
+        every = [measured[run.number].queue_bytes / 1e3 for group in groups for run in group.runs]
+        k_kb = [k_bytes / 1e3 * 1.05 for k_bytes in thresholds if k_bytes is not None]
         ax.set_ylabel("Queue (kB)")
-        _kilobytes(ax, "y", [_mean(each) for each in every], max(_peak(each) for each in every))
+        _kilobytes(ax, "y", [_mean(each) for each in every], max(*k_kb, *(_peak(each) for each in every), 0.0))
         if len(thresholds) == 1:
             k_bytes = thresholds.copy().pop()
             ax.axhline((k_bytes or 0) / 1e3, color=MARK, linestyle=(0, (5, 3)), linewidth=1, zorder=1.5)
@@ -228,12 +230,13 @@ def _figure(ratio: float) -> Figure:
     return plots.new_figure(WIDTH, WIDTH * ratio)
 
 
-def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured], of: Callable[[Series], Floats]) -> None:
+def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured]) -> None:
+    """The queue of each controller: mean over its runs, and the interval of that."""
     for group in groups:
-        runs = [measured[run.number].series for run in group.runs]
-        mean, half = band(np.array([of(run) for run in runs]))
-        ax.fill_between(runs[0].t_s, np.maximum(mean - half, 0), mean + half, color=group.color, alpha=0.18, linewidth=0)
-        ax.plot(runs[0].t_s, mean, color=group.color, linewidth=1.4)
+        runs = [measured[run.number] for run in group.runs]
+        mean, half = band(np.array([run.queue_bytes / 1e3 for run in runs]))
+        ax.fill_between(runs[0].queue_s, np.maximum(mean - half, 0), mean + half, color=group.color, alpha=0.18, linewidth=0)
+        ax.plot(runs[0].queue_s, mean, color=group.color, linewidth=1.4)
 
 
 def _time_axis(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured]) -> None:

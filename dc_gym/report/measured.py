@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dc_gym import spec as specs
 from dc_gym.metrics import Series, Sized, Window, series
 from dc_gym.metrics.fct import counted
+from dc_gym.metrics.series import queue_means
 from dc_gym.report.runs import Run
 from dc_gym.results import Result
 from dc_gym.spec import Spec
@@ -26,7 +27,10 @@ class Measured:
     """One run as figures show it."""
 
     series: Series
-    """The queue is that of the switch port with the largest mean backlog."""
+    queue_s: Floats
+    """Middles of the intervals of queue_bytes, which may be finer than those of the series."""
+    queue_bytes: Floats
+    """Mean backlog of the switch port with the largest one, in each interval."""
     switch_quantiles: Floats
     """Backlog of that port in bytes at QUANTILES."""
     host_quantiles: Floats
@@ -45,11 +49,14 @@ def measure(run: Run) -> Measured:
     spec = specs.from_dict(run.spec, result.path, str(result.path / "manifest.json"))
     window, tables = Window.of(spec), result.tables
     sampled_ns = max(spec.monitor.interval_ns, spec.monitor.tcp_interval_ns)
-    intervals = min(INTERVALS, max(1, spec.time.duration_ns // sampled_ns))
+    intervals, finer = (_intervals(spec, each) for each in (sampled_ns, spec.monitor.interval_ns))
+    edges = np.linspace(0, spec.time.duration_ns, finer + 1)
     rows = {side: _row(result, f"{side}_port") for side in ("switch", "host")}
     drawn = series(tables, spec.time.duration_ns, window, intervals, rows["switch"])
     return Measured(
         series=drawn,
+        queue_s=(edges[:-1] + edges[1:]) / 2e9,
+        queue_bytes=queue_means(tables, rows["switch"], edges),
         switch_quantiles=_quantiles(tables.queues, rows["switch"], window),
         host_quantiles=_quantiles(tables.queues, rows["host"], window),
         sized=_sized(result, spec),
@@ -57,6 +64,11 @@ def measure(run: Run) -> Measured:
         labels=_labels(result, len(drawn.goodput_bps)),
         spec=spec,
     )
+
+
+def _intervals(spec: Spec, sampled_ns: int) -> int:
+    """So many that none is without a sample."""
+    return min(INTERVALS, max(1, spec.time.duration_ns // sampled_ns))
 
 
 def _row(result: Result, name: str) -> int | None:

@@ -130,7 +130,7 @@ def _facts(each: Scenario) -> list[tuple[str, str]]:
 
 
 def _title(scenarios: Sequence[Scenario]) -> str:
-    names = list(dict.fromkeys(each.title for each in scenarios))
+    names = list(dict.fromkeys(str(each.spec.get("name", "experiment")) for each in scenarios))
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more" if names else "Nothing"
 
 

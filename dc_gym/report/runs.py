@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from dc_gym.errors import UsageError
 from dc_gym.results import Result
 
 TITLES = ("name", "seed", "controller")  # keys of a spec that tell runs of one scenario apart
+MOST_TOLD = 4  # keys in a title
 MEANS = ("memory", "watchdog")  # keys of [lab] that results do not depend on
 
 
@@ -102,7 +103,7 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
             notes.append(f"{result.path} is left out: same spec and seed as {seeds[run.seed].result.path}, with {same}")
         else:
             seeds[run.seed] = run
-    return [_scenario(groups, unfit.get(key, [])) for key, groups in sorted_out.items()], notes
+    return _told_apart([_scenario(groups, unfit.get(key, [])) for key, groups in sorted_out.items()]), notes
 
 
 def _experiment(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,6 +118,24 @@ def _scenario(groups: Mapping[str, Mapping[int, Run]], unfit: Sequence[Run]) -> 
     found = tuple(_group(json.loads(key), names, tuple(seeds[seed] for seed in sorted(seeds))) for key, seeds in ordered if seeds)
     first = found[0].runs[0] if found else unfit[0]
     return Scenario(str(first.spec.get("name", "experiment")), found, tuple(unfit))
+
+
+def _told_apart(found: list[Scenario]) -> list[Scenario]:
+    """Scenarios of one title get what sets them apart in theirs."""
+    told = []
+    for each in found:
+        same = [_flat(other.spec) for other in found if other.title == each.title]
+        mine = _flat(each.spec)
+        keys = [key for key in mine if any(other.get(key) != mine[key] for other in same)]
+        more = ", ".join(f"{key.rpartition('.')[2]} {mine[key]}" for key in keys[:MOST_TOLD])
+        told.append(replace(each, title=f"{each.title}: {more}") if more else each)
+    return told
+
+
+def _flat(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that make a scenario, dotted."""
+    sections = {key: value if isinstance(value, Mapping) else {"": value} for key, value in _experiment(spec).items()}
+    return {f"{name}.{key}".strip("."): value for name, table in sections.items() for key, value in table.items()}
 
 
 def _group(controller: Mapping[str, Any], names: Sequence[str], runs: tuple[Run, ...]) -> Group:
