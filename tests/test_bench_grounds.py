@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench grounds`: how it judges what it has seen; and itself, in a VM (long)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dc_gym.bench import grounds
+from dc_gym.host import vm
+
+
+def seen(largest: float, goodput_bps: float = 9.5e6, unfit: tuple[str, ...] = ()) -> grounds.Seen:
+    packets = np.array([1.0, 2.0, largest])
+    return grounds.Seen(np.arange(3.0), packets, goodput_bps, unfit)
+
+
+def verdicts(bars) -> list[str]:
+    return ["skipped" if bar.skipped else "good" if bar.ok else "short" for bar in bars]
+
+
+def test_who_owns_a_packet_is_judged_against_the_lab():
+    good = {"lab": seen(198), "cable": seen(190), "netem": seen(198), "tbf": seen(58)}
+    assert verdicts(grounds.owner_bars(good, {})) == ["good"] * 4
+    bad = {"lab": seen(150), "cable": seen(100), "netem": seen(198), "tbf": seen(100)}
+    assert verdicts(grounds.owner_bars(bad, {})) == ["short"] * 4
+
+
+def test_an_unfit_run_is_shown_and_skipped_and_a_failed_one_is_short():
+    some = {"lab": seen(198), "cable": seen(20, unfit=("a CPU was 99% busy",)), "netem": seen(198)}
+    bars = list(grounds.owner_bars(some, {"owner-tbf": "no sch_tbf"}))
+    assert verdicts(bars) == ["good", "skipped", "good", "short"]
+    assert "a CPU was 99% busy" in bars[1].measured and "no sch_tbf" in bars[3].measured
+
+
+def test_dctcp_may_differ_by_three_percent_and_a_packet():
+    lab = seen(4)
+    near = {"lab": lab, "cable": seen(6, 9.3e6), "netem": seen(4, 9.6e6)}
+    assert verdicts(grounds.dumbbell_bars(near, {})) == ["good"] * 4
+    far = {"lab": lab, "cable": seen(12, 9.0e6), "netem": seen(4, 9.9e6)}
+    assert verdicts(grounds.dumbbell_bars(far, {})) == ["short", "short", "short", "good"]
+
+
+def test_it_is_drawn(tmp_path):
+    both = {"owner": {"lab": seen(198), "tbf": seen(3)}, "dumbbell": {"lab": seen(4), "cable": seen(5, unfit=("late",))}}
+    grounds.draw(both, tmp_path / "grounds.png")
+    assert (tmp_path / "grounds.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.long
+@pytest.mark.lab
+@pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason="no qemu: make test-all installs it")
+@pytest.mark.timeout(3600)
+def test_both_grounds_agree_where_the_host_keeps_up(tmp_path, lab_kernel):
+    tmp_path.chmod(0o755)
+    argv = [sys.executable, "-m", "dc_gym.cli", "bench", "grounds", "--json", "bars.json"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    bars = json.loads((tmp_path / "bars.json").read_text())["bars"]
+    assert len(bars) == 9 and bars[0]["ok"] and (tmp_path / "results" / "grounds.png").is_file()
