@@ -359,6 +359,8 @@ def _run(args: Namespace) -> int:
             spec, out, progress, force=args.force, plot=not args.no_plot, disturb=os.environ.get(DISTURB, "")
         )
     _show_result(result)
+    for row in result.manifest.get("workload", {}).get("broken_rows", ()):
+        print(f"dcgym: warning: {row}", file=sys.stderr)
     for reason in result.manifest.get("unfit_reasons", ()):
         _fail(f"{UNFIT}{reason}", 1)
     return 0 if result.fit else 1
