@@ -10,7 +10,6 @@ An outside that is not in the file is said to be unknown, and its digests are wr
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,7 +72,7 @@ class Entry:
 
     outside: dict[str, str]
     made_by: dict[str, str]
-    """What was ours when the digests were made, and the revision on which they were."""
+    """What was ours when the digests were made."""
     digests: dict[str, str] = field(default_factory=dict)
 
 
@@ -163,7 +162,7 @@ def outside(kernel: build.KernelBuild, ovs: openvswitch.OpenVSwitch) -> tuple[di
     """What others made of what runs in a lab, and what we made."""
     parts = fingerprint.environment(kernel, ovs)
     ours = {name: parts.pop(name) for name in ("kernel", "programs")}
-    return {"linux": str(kernel.manifest["source"]["identity"]), **parts}, {**ours, "revision": _revision()}
+    return {"linux": str(kernel.manifest["source"]["identity"]), **parts}, ours
 
 
 def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -> Entry:
@@ -207,7 +206,7 @@ def _advice(names: Sequence[str], kept: Entry, entry: Entry) -> Iterator[str]:
     changed = " and ".join(f"{name} ({kept.made_by.get(name)} then, {entry.made_by.get(name)} now)" for name in parts)
     yield f"{len(names)} results are not what they were. Changed since: {changed or 'nothing that the fingerprint knows of'}"
     yield "to see where the first one parts:"
-    yield f"  git worktree add /tmp/then {kept.made_by.get('revision', 'REVISION')} && make -C /tmp/then setup"
+    yield "  git worktree add /tmp/then $(git log -1 --format=%h -- dc_gym/golden.json) && make -C /tmp/then setup"
     yield f"  (cd /tmp/then && .venv/bin/dcgym golden --only {names[0]} --out /tmp/golden-then)"
     yield f"  dcgym golden --only {names[0]} --out /tmp/golden-now"
     yield f"  dcgym verify /tmp/golden-then/{names[0]} --against /tmp/golden-now/{names[0]}"
@@ -250,13 +249,3 @@ def _cell(folder: Path, name: str) -> sweep.Cell:
     spec = folder / f"{scenario}.toml"
     spec.write_text(f'spec_version = 1\nname = "golden-{scenario}"\ncontroller.name = "dctcp"\n{SCENARIOS[scenario]}')
     return sweep.Cell(name, spec, folder / name, (f'controller.name="{controller}"',), ("--no-plot", "--force"))
-
-
-def _revision() -> str:
-    """Of the checkout; empty where this is none, or git is missing."""
-    argv = ["git", "-C", str(FILE.parent), "rev-parse", "--short=12", "HEAD"]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

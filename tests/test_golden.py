@@ -19,7 +19,7 @@ from dc_gym.golden import Book, Entry
 from dc_gym.progress import Quiet
 
 HERE = {"linux": "debian 7.2.12", "libc": "glibc 2.36"}
-OURS = {"kernel": "k1", "programs": "p1", "revision": "abc"}
+OURS = {"kernel": "k1", "programs": "p1"}
 RECORD = Path(__file__).resolve().parent.parent / "results" / "golden-unknown.json"
 
 
@@ -49,7 +49,7 @@ def test_what_differs_fails_and_says_how_to_find_out(command: Any) -> None:
     code, out, _ = command(changed)
     assert code == 1
     assert re.search(r"single-cubic +DIFFERENT +c, kept is b", out) and re.search(r"single-nv +equal +a\n", out)
-    assert "programs (p1 then, p2 now)" in out and "git worktree add /tmp/then abc" in out
+    assert "programs (p1 then, p2 now)" in out and "git worktree add /tmp/then $(git log" in out
     assert "dcgym verify /tmp/golden-then/single-cubic --against /tmp/golden-now/single-cubic" in out
 
 
@@ -119,7 +119,7 @@ def test_the_file_has_every_scenario() -> None:
     assert book.entries and book.history
     for kept in book.entries.values():
         assert set(kept.digests) == set(golden.scenarios())
-        assert set(kept.made_by) == {"kernel", "programs", "revision"} and "kernel" not in kept.outside
+        assert set(kept.made_by) == {"kernel", "programs"} and "kernel" not in kept.outside
     assert all(len(row["because"].split()) > 1 for row in book.history)
 
 
