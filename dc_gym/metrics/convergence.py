@@ -22,7 +22,7 @@ import numpy.typing as npt
 from dc_gym.digest import Records, Tables
 from dc_gym.metrics.curves import Curves
 from dc_gym.metrics.fairness import PAYLOAD_SHARE, max_min
-from dc_gym.metrics.window import FAILED
+from dc_gym.metrics.window import EDGE, FAILED
 
 Floats = npt.NDArray[np.float64]
 HOLD = 5
@@ -103,7 +103,8 @@ def convergence_metrics(found: Sequence[Epoch]) -> dict[str, Any]:
 def _long_lived(flows: Records, duration_ns: int, interval_ns: int) -> npt.NDArray[np.int64]:
     """Rows of the flows that last."""
     ends = np.where(flows["end_ns"] >= 0, flows["end_ns"], duration_ns)
-    lasting = (flows["start_ns"] >= 0) & (ends - flows["start_ns"] >= LONG * interval_ns) & (flows["status"] != FAILED)
+    lasted = ends - flows["start_ns"] >= LONG * interval_ns * (1 - EDGE)
+    lasting = (flows["start_ns"] >= 0) & lasted & (flows["status"] != FAILED)
     return np.flatnonzero(lasting)
 
 

@@ -120,7 +120,7 @@ def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) 
     return Figures(
         "queue",
         "Queue over time",
-        f"Backlog of {where}, means over short intervals{_over_seeds(groups)}{mark}. Grey: warm-up.",
+        f"Backlog of {where}, means over short intervals{_over_seeds(groups)}{mark}.{_grey(measured[groups[0].runs[0].number])}",
         draw,
     )
 
@@ -183,7 +183,7 @@ def _rates(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures
     what = "One line a flow" if flows <= MANY else several
     caption = (
         f"{what}; seed {groups[0].runs[0].seed} of each controller. Payload as the application reads it: when a lost packet is"
-        " replaced, what waited behind it counts at once. Grey: warm-up."
+        f" replaced, what waited behind it counts at once.{_grey(shown[0][1])}"
     )
     return Figures("rates", "Goodput over time", caption, draw, wide=True)
 
@@ -244,6 +244,11 @@ def _time_axis(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measure
     _warm_up(ax, run)
     ax.set_xlim(0, run.spec.time.duration_ns / 1e9)
     ax.set_xlabel("Time (s)")
+
+
+def _grey(run: Measured) -> str:
+    """What the shade means, if there is one."""
+    return " Grey: warm-up." if run.spec.time.warmup_ns else ""
 
 
 def _warm_up(ax: Axes, run: Measured) -> None:
