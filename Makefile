@@ -46,7 +46,7 @@ format: $(VENV)/.installed
 	$(VENV)/bin/clang-format -i $(C_FILES)
 
 docs: $(VENV)/.installed
-	$(PYTHON) -m mkdocs build --strict --quiet
+	$(PYTHON) -m mkdocs build --strict
 	@echo build/docs/index.html
 
 kernel: $(VENV)/.installed
