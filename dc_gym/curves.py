@@ -159,7 +159,7 @@ def _panel(ax: Axes, metric: str, lines: Sequence[Curve], axis: Axis) -> None:
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     elif min(means) >= 0:
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, 1.04 * max(means) * y_scale or None)
     ax.set_ylabel(_title(metric) + (f" ({y_unit})" if y_unit else ""))
 
 
