@@ -15,7 +15,7 @@
 #include "tgen_warm.h"
 
 #define MEMORY_FALLBACK (64 << 20) /* where tcp_mem cannot be read: not in the first network namespace */
-#define WARM_BURST      64         /* frames after which a switch gets a moment: its upcall socket holds about 200 */
+#define WARM_BURST      64 /* frames after which a switch gets a moment: its upcall socket holds about 200 */
 
 /*
  * All sockets together stay below memory pressure: a quarter of the room for what is not sent, a quarter for
