@@ -7,14 +7,15 @@ PARTS = ["kernel", "topologies", "traffic", "monitors", "benchmarks"]
 
 setup(
     packages=[
-        *("dc_gym", "dc_gym.bench", "dc_gym.metrics", "dc_gym.report", "dc_gym.sweep", "dc_gym.conformance"),
+        *("dc_gym", "dc_gym.bench", "dc_gym.metrics", "dc_gym.report", "dc_gym.spec", "dc_gym.sweep"),
+        *("dc_gym.conformance", "dc_gym.host", "dc_gym.benchmarks"),
         "dc_gym.benchmarks.peers",
         *(f"dc_gym.{part}" for part in PARTS),
     ],
     package_data={
         "dc_gym": ["bin/*", "golden.json"],
         "dc_gym.conformance": ["*.lark", "scripts/*.pkt"],
-        "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "*.c"],
+        "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "module/*", "*.c"],
         "dc_gym.report": ["templates/*"],
         "dc_gym.traffic": ["*.c", "*.h", "matrices/*.*", "matrices/iroko/*", "flow_sizes/*"],
         "dc_gym.monitors": ["*.c", "*.h"],

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment spec (docs/spec.md): one TOML file, read into frozen dataclasses of integers, or one line on what is wrong.
+
+A field of the dataclasses is a key of the file: its metadata say how the key is written, read and bounded (key.py), so a new
+key is one field in its section (network.py, traffic.py, settings.py, experiment.py) and one row in docs/spec.md.
+Inside, rates are bit/s, times ns, sizes bytes. Nothing here touches a kernel.
+"""
+
+from dc_gym.spec.experiment import CLOCKS, MATRIX_COPY, SIZES_COPY, SPEC_VERSION, Spec, keys, unit_of
+from dc_gym.spec.load import from_dict, load, of_preset, read, vary
+from dc_gym.spec.network import LinkSpec, TopologySpec
+from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
+from dc_gym.spec.traffic import ExecSpec, WorkloadSpec
+
+__all__ = [
+    "CLOCKS",
+    "MATRIX_COPY",
+    "SIZES_COPY",
+    "SPEC_VERSION",
+    "ControllerSpec",
+    "ExecSpec",
+    "HostSpec",
+    "LabSpec",
+    "LinkSpec",
+    "MetricsSpec",
+    "MonitorSpec",
+    "Spec",
+    "TimeSpec",
+    "TopologySpec",
+    "WorkloadSpec",
+    "from_dict",
+    "keys",
+    "load",
+    "of_preset",
+    "read",
+    "unit_of",
+    "vary",
+]

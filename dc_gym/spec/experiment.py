@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole experiment: the keys at the top of the file, and the sections below them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dc_gym import usercode
+from dc_gym.spec.key import COUNT, PATHS, TEXT, KeyFault, check, fields_by_key, key, missing, to_plain
+from dc_gym.spec.network import TopologySpec
+from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
+from dc_gym.spec.traffic import WorkloadSpec
+from dc_gym.topologies import presets
+from dc_gym.topologies.graph import Graph
+from dc_gym.traffic import workloads
+from dc_gym.traffic.execs import ExecRequest
+from dc_gym.traffic.flows import FlowRequest
+
+SPEC_VERSION = 1
+MATRIX_COPY, SIZES_COPY = "matrix.csv", "sizes.txt"
+LARGEST_SEED = 2**63 - 1
+CLOCKS = {"lab": "virtual", "host": "real"}
+"""The grounds, and each one's clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One experiment: topology x workload x controller x ground and clock x seed."""
+
+    spec_version: int = key(COUNT, SPEC_VERSION)
+    name: str = key(TEXT, "experiment")
+    seed: int = key(COUNT, 1, low=0, high=LARGEST_SEED)
+    ground: str = key(TEXT, "lab", names=lambda: CLOCKS)
+    clock: str = key(TEXT, names=lambda: CLOCKS.values())
+    plugins: tuple[Path, ...] = key(PATHS, ())
+    topology: TopologySpec
+    controller: ControllerSpec
+    workload: WorkloadSpec
+    time: TimeSpec
+    monitor: MonitorSpec = field(default_factory=MonitorSpec)
+    metrics: MetricsSpec = field(default_factory=MetricsSpec)
+    lab: LabSpec = field(default_factory=LabSpec)
+    host: HostSpec = field(default_factory=HostSpec)
+
+    def __post_init__(self) -> None:
+        if missing(self, "clock"):
+            object.__setattr__(self, "clock", CLOCKS.get(self.ground))
+        check(self, "")
+        if self.clock != CLOCKS[self.ground]:
+            raise KeyFault("clock", self.clock, f'is not that of ground "{self.ground}"; give "{CLOCKS[self.ground]}"')
+        check_version(self.spec_version)
+        if self.workload.start_ns >= self.time.duration_ns:
+            raise KeyFault("workload.start", self.workload.start_ns, "is not before time.duration; no flow would start")
+        if self.monitor.interval_ns > self.time.duration_ns:
+            raise KeyFault("monitor.interval", self.monitor.interval_ns, "is above time.duration; give a shorter one")
+        self._check_metrics()
+
+    def _check_metrics(self) -> None:
+        cutoff, interval, time = self.metrics.cutoff_ns, self.metrics.rate_interval_ns, self.time
+        if cutoff is not None and not time.warmup_ns < cutoff <= time.duration_ns:
+            raise KeyFault("metrics.cutoff", cutoff, "is not after time.warmup and up to time.duration; give a time between them")
+        if interval is not None and interval > time.duration_ns:
+            raise KeyFault("metrics.rate_interval", interval, "is above time.duration; give a shorter one")
+
+    def graph(self) -> Graph:
+        """The network."""
+        return presets.build(self.topology.params(self.controller.ecn))
+
+    def flows(self, graph: Graph) -> list[FlowRequest]:
+        """The flows in the order of their numbers."""
+        return self.flows_with_notes(graph)[0]
+
+    def code(self) -> tuple[Path, ...]:
+        """The user's Python files that make this spec what it is."""
+        return (*self.plugins, *((self.topology.file,) if self.topology.file else ()))
+
+    def flows_with_notes(self, graph: Graph) -> tuple[list[FlowRequest], dict[str, Any]]:
+        """The flows, and what the workload has to say of itself."""
+        return workloads.generate_with_notes(graph, self.workload.params(), self.time.duration_ns, self.seed)
+
+    def execs(self, graph: Graph) -> list[ExecRequest]:
+        """The programs to run in hosts."""
+        return [each.request(graph, self.time.duration_ns) for each in self.workload.exec or ()]
+
+    def copies(self) -> dict[str, Path]:
+        """The files that this spec reads, by the names that a result keeps copies of them under."""
+        files = {MATRIX_COPY: self.workload.file, SIZES_COPY: self.workload.distribution_file}
+        return {name: path for name, path in files.items() if path is not None}
+
+    def to_dict(self, *, copied: bool = False) -> dict[str, Any]:
+        """The keys as a file would give them, defaults filled in, what was not given left out; `from_dict` takes it back.
+
+        `copied`: paths are those of the copies that a result keeps.
+        """
+        plain: dict[str, Any] = {}
+        for section, cls in SECTIONS.items():
+            values = to_plain(getattr(self, section) if section else self, cls)
+            plain |= {section: values} if section else values
+        names = {"file": MATRIX_COPY, "distribution_file": SIZES_COPY}
+        if copied:
+            plain["workload"] |= {key: name for key, name in names.items() if key in plain["workload"]}
+            plain["plugins"] = [f"{usercode.CODE}/{path.name}" for path in self.plugins]
+            if self.topology.file is not None:
+                plain["topology"]["file"] = f"{usercode.CODE}/{self.topology.file.name}"
+        if not self.plugins:
+            del plain["plugins"]
+        return plain
+
+    def to_json(self) -> str:
+        """The one canonical text of this spec: sorted keys, no spaces."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+SECTIONS: dict[str, type] = {
+    "": Spec,
+    "topology": TopologySpec,
+    "controller": ControllerSpec,
+    "workload": WorkloadSpec,
+    "time": TimeSpec,
+    "monitor": MonitorSpec,
+    "metrics": MetricsSpec,
+    "lab": LabSpec,
+    "host": HostSpec,
+}
+
+
+def keys() -> tuple[str, ...]:
+    """Every key, dotted, in the order of declaration."""
+    return tuple(f"{section}.{name}" if section else name for section, cls in SECTIONS.items() for name in fields_by_key(cls))
+
+
+def unit_of(key: str) -> str:
+    """The ending of what a key's quantity is called inside: '_bps', '_ns', '_bytes'; '' for what has no unit."""
+    section, _, name = key.rpartition(".")
+    each = fields_by_key(SECTIONS[section]).get(name) if section in SECTIONS else None
+    return next((suffix for suffix in ("_bps", "_ns", "_bytes") if each is not None and each.name.endswith(suffix)), "")
+
+
+def check_version(version: Any) -> None:
+    if type(version) is not int or version != SPEC_VERSION:
+        remedy = "upgrade dc-gym" if type(version) is int and version > SPEC_VERSION else f"write spec_version = {SPEC_VERSION}"
+        raise KeyFault("spec_version", version, f"this version reads {SPEC_VERSION}; {remedy}")

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a file to a Spec, or to one line on what is wrong, with the place where it was written."""
+
+from __future__ import annotations
+
+import copy
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from re import fullmatch
+from typing import Any
+
+from dc_gym import usercode
+from dc_gym.errors import SpecError, TestbedError
+from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION, Spec, check_version, keys
+from dc_gym.spec.key import PATHS, KeyFault, UnknownKey, fields_by_key, parse, parse_value, type_name
+from dc_gym.topologies.graph import Graph
+from dc_gym.traffic.execs import find_program
+
+OVERRIDE = "--set"  # where a value comes from that no file gave
+
+
+def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Spec:
+    """The spec of a TOML file, of a JSON file that `to_dict` wrote, or of a result's manifest.json.
+
+    `overrides` are texts "key=value" that replace keys of the file; `seed` replaces `seed` last.
+    """
+    source = Path(path)
+    data = _read(source)
+    data.setdefault("name", source.stem)
+    return _overridden(data, overrides, seed, str(source), source.absolute().parent)
+
+
+def _overridden(data: dict[str, Any], overrides: Iterable[str], seed: int | None, source: str, base: Path) -> Spec:
+    origins: dict[str, str] = {}
+    for text in overrides:
+        key, value = _override(text)
+        _put(data, key, value)
+        origins[key] = OVERRIDE
+    if seed is not None:
+        data["seed"] = seed
+        origins["seed"] = "--seed"
+    return _build(data, source, origins, base)
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """The plain contents of a spec file, unchecked: what `vary` takes."""
+    return _read(Path(path))
+
+
+def vary(
+    data: Mapping[str, Any], base: Path, source: str, overrides: Iterable[str], values: Mapping[str, Any], origin: str
+) -> Spec:
+    """The spec of plain contents in which `overrides` ("key=value"), then `values` (by dotted key) replace keys.
+
+    `origin` says where the values were written. What a sweep makes its runs of.
+    """
+    changed = copy.deepcopy(dict(data))
+    origins: dict[str, str] = {}
+    for key, value in map(_override, overrides):
+        _put(changed, key, value)
+        origins[key] = OVERRIDE
+    for key, value in values.items():
+        _put(changed, key, value, origin)
+        origins[key] = origin
+    return _build(changed, source, origins, base)
+
+
+def of_preset(name: str, overrides: Iterable[str] = ()) -> Spec:
+    """A spec of nothing but a preset's network, for looking at it; the overrides are as in `load`."""
+    data: dict[str, Any] = {"name": name, "topology": {"preset": name}, "controller": {"name": "dctcp"}}
+    data |= {"workload": {"kind": "many_to_one"}, "time": {"duration": "1s"}}
+    return _overridden(data, overrides, None, name, Path.cwd())
+
+
+def from_dict(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:
+    """The spec of a dict such as `to_dict` gives; `base` is the folder that workload.file is relative to."""
+    return _build(data, source, {}, base)
+
+
+def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], base: Path) -> Spec:
+    """Read, check, and build the network once, so that every mistake shows before anything boots."""
+    try:
+        if (version := data.get("spec_version", SPEC_VERSION)) != SPEC_VERSION:
+            check_version(version)
+        _load_plugins(data.get("plugins", []), base)
+        spec = Spec(**_parse_all(data, base))
+        _check_file("workload.file", spec.workload.file)
+        _check_file("workload.distribution_file", spec.workload.distribution_file)
+        _check_code(spec)
+        with usercode.blamed():
+            _check_network(spec)
+    except KeyFault as fault:
+        why = fault.why + _did_you_mean(fault.key) if isinstance(fault, UnknownKey) else fault.why
+        told = KeyFault(fault.key, _written(data, fault), why)
+        raise SpecError(f"{origins.get(fault.key, source)}: {told}") from None
+    except SpecError:
+        raise
+    except TestbedError as error:
+        raise SpecError(f"{source}: {error}") from None
+    return spec
+
+
+def _parse_all(data: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """Arguments of Spec."""
+    values: dict[str, Any] = {}
+    for section, cls in SECTIONS.items():
+        table = data.get(section, {}) if section else {key: value for key, value in data.items() if key not in SECTIONS}
+        if not isinstance(table, Mapping):
+            raise KeyFault(section, table, f"is a table; write [{section}] and a key such as {_first_key(section)}")
+        parsed = parse(table, section, cls)
+        parsed = {name: base / value if isinstance(value, Path) else value for name, value in parsed.items()}
+        if parsed.get("exec"):
+            parsed["exec"] = tuple(each.beside(base) for each in parsed["exec"])
+        if not section and "plugins" in parsed:
+            parsed["plugins"] = tuple(base / path for path in parsed["plugins"])
+        values |= {section: cls(**parsed)} if section else parsed
+    return values
+
+
+def _check_execs(spec: Spec, graph: Graph) -> None:
+    """Hosts and programs exist, before anything boots."""
+    hosts = [host.name for host in graph.hosts]
+    for number, each in enumerate(spec.workload.exec or ()):
+        section, program = f"workload.exec[{number}]", each.words()[0]
+        if each.host not in hosts:
+            raise KeyFault(f"{section}.host", each.host, f"is none of the hosts {hosts[0]} .. {hosts[-1]} of the topology")
+        if each.start_ns >= spec.time.duration_ns:
+            raise KeyFault(f"{section}.start", each.start_ns, "is not before time.duration; it would never run")
+        if find_program(program) is None:
+            raise KeyFault(f"{section}.command", each.command, f"there is no program {program!r}; install it, or give its path")
+
+
+def _check_file(key: str, path: Path | None) -> None:
+    if path is not None and not path.is_file():
+        raise KeyFault(key, str(path), "no such file; paths are relative to the spec")
+
+
+def _load_plugins(value: Any, base: Path) -> None:
+    """Run them first of all: what they register may be named by any other key."""
+    for path in parse_value("plugins", value, PATHS):
+        _check_file("plugins", base / path)
+        usercode.load(base / path)
+
+
+def _check_code(spec: Spec) -> None:
+    """A result keeps the files side by side."""
+    _check_file("topology.file", spec.topology.file)
+    names = [path.name for path in spec.code()]
+    for name in names:
+        if names.count(name) > 1:
+            raise KeyFault("plugins", name, "is the name of two files; rename one")
+
+
+def _check_network(spec: Spec) -> None:
+    """Topology and workload can be what they ask for, and fit each other."""
+    graph = spec.graph()
+    _check_execs(spec, graph)
+    spec.flows(graph)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The plain contents of a spec file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"{path}: cannot read the spec: {error.strerror}; give the path of a TOML file") from None
+    except UnicodeDecodeError:
+        raise SpecError(f"{path}: the spec is not UTF-8 text; give the path of a TOML file") from None
+    try:
+        data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:  # JSONDecodeError and TOMLDecodeError
+        raise SpecError(f"{path}: not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from None
+    if isinstance(data, dict) and "result_version" in data:
+        data = data.get("spec")
+    if not isinstance(data, dict):
+        raise SpecError(f"{path}: no spec in it; give a TOML file, or the manifest.json of a result")
+    return data
+
+
+def _override(text: str) -> tuple[str, Any]:
+    """Key and value of "key=value": a TOML scalar, else the bare text."""
+    key, equals, raw = text.partition("=")
+    key, raw = key.strip(), raw.strip()
+    if not equals or not key:
+        raise SpecError(f"{OVERRIDE} {text!r}: not key=value; write it like {OVERRIDE} controller.name=nv")
+    try:
+        parsed = tomllib.loads(f"value = {raw}")
+        value = parsed["value"] if len(parsed) == 1 else raw
+    except tomllib.TOMLDecodeError:
+        value = raw
+    if isinstance(value, dict | list):
+        raise SpecError(f"{OVERRIDE} {text!r}: the value is {type_name(value)}; set one key at a time")
+    return key, value
+
+
+def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> None:
+    """Set a dotted key."""
+    if key not in keys():
+        raise SpecError(f"{origin}: {key}: unknown key{_did_you_mean(key)}")
+    section, _, name = key.rpartition(".")
+    table = data.setdefault(section, {}) if section else data
+    if isinstance(table, dict):  # else the file's mistake: it is reported when the section is read
+        table[name] = value
+
+
+def _did_you_mean(key: str) -> str:
+    """The nearest known key in words: one of the same last name, else one spelled alike."""
+    known = keys()
+    same = [each for each in known if each.rpartition(".")[2] == key.rpartition(".")[2]]
+    near = same or get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else "; docs/spec.md lists the keys"
+
+
+def _first_key(section: str) -> str:
+    name, each = next(iter(fields_by_key(SECTIONS[section]).items()))
+    return f"{name} ({each.metadata['kind'].example})"
+
+
+def _written(data: Mapping[str, Any], fault: KeyFault) -> Any:
+    """The value as the user wrote it, if he did."""
+    if fault.value is None:
+        return None
+    section, _, name = fault.key.rpartition(".")
+    table = data.get(section, {}) if section else data
+    if found := fullmatch(r"topology\.links\[([0-9]+)\]", section):
+        table = data["topology"]["links"][int(found[1])]
+    return table.get(name, fault.value) if isinstance(table, Mapping) else fault.value

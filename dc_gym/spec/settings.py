@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sections that describe no network and no traffic: `[controller]`, `[time]`, `[monitor]`, `[metrics]`, `[lab]`, `[host]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dc_gym import controllers
+from dc_gym.controllers import Controller
+from dc_gym.spec.key import COUNT, KIB, MIB, MS, SIZE, TEXT, TIME, US, KeyFault, S, check, key, missing, require_given
+
+SLOWDOWNS = ("auto", "measured", "closed-form", "off")
+LINKS = ("auto", "cable", "netem", "tbf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSpec:
+    """`[controller]`."""
+
+    name: str = key(TEXT, names=controllers.names)
+    rto_min_ns: int | None = key(TIME, name="rto_min", low=1 * MS, high=120 * S)
+
+    def __post_init__(self) -> None:
+        require_given(self, "controller.", "name")
+        check(self, "controller.")
+
+    @property
+    def controller(self) -> Controller:
+        """The registered controller of that name."""
+        found = controllers.find(self.name)
+        assert found is not None, "checked at construction"
+        return found
+
+    @property
+    def kernel_name(self) -> str:
+        """What TCP_CONGESTION calls it."""
+        return self.controller.kernel_name
+
+    @property
+    def ecn(self) -> bool:
+        """It reads ECN."""
+        return self.controller.ecn
+
+    @property
+    def sysctls(self) -> dict[str, str]:
+        """What every host's kernel is told, by path below /proc/sys."""
+        return {} if self.rto_min_ns is None else {"net/ipv4/tcp_rto_min_us": str(self.rto_min_ns // US)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSpec:
+    """`[time]`: virtual time of traffic, counted from t0."""
+
+    duration_ns: int = key(TIME, name="duration", low=1)
+    warmup_ns: int = key(TIME, 0, name="warmup", low=0)
+
+    def __post_init__(self) -> None:
+        require_given(self, "time.", "duration")
+        check(self, "time.")
+        if self.warmup_ns >= self.duration_ns:
+            raise KeyFault("time.warmup", self.warmup_ns, "is not below time.duration; nothing would be left to measure")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorSpec:
+    """`[monitor]`: how often queues and TCP are looked at."""
+
+    interval_ns: int = key(TIME, 10 * MS, name="interval", low=10 * US)
+    tcp_interval_ns: int = key(TIME, name="tcp_interval", low=10 * US)
+
+    def __post_init__(self) -> None:
+        if missing(self, "tcp_interval_ns"):
+            object.__setattr__(self, "tcp_interval_ns", self.interval_ns)
+        check(self, "monitor.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSpec:
+    """`[metrics]`: how a run's tables become numbers; None: the default of docs/spec.md."""
+
+    slowdown: str = key(TEXT, "auto", names=lambda: SLOWDOWNS)
+    cutoff_ns: int | None = key(TIME, name="cutoff", low=1)
+    rate_interval_ns: int | None = key(TIME, name="rate_interval", low=10 * US)
+    within_percent: int = key(COUNT, 20, name="within", low=1, high=99)
+
+    def __post_init__(self) -> None:
+        check(self, "metrics.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabSpec:
+    """`[lab]`: the lab kernel."""
+
+    memory_bytes: int | None = key(SIZE, name="memory", low=64 * MIB)  # None: by hosts and paths
+    clock_read_ns: int = key(TIME, 25, name="clock_read", low=1, high=1 * MS)
+    watchdog_ns: int = key(TIME, 60 * S, name="watchdog", low=1 * S)
+    t0_ns: int = key(TIME, 20 * S, name="t0", low=11 * S)
+
+    def __post_init__(self) -> None:
+        check(self, "lab.")
+
+    def sized(self, hosts: int, paths: int) -> LabSpec:
+        """With the memory that a network of so many hosts, and flows on so many paths, is given where the spec does not say.
+
+        Measured (docs/scale.md): 65 MiB for all, a third of a MiB a host, up to 4 KiB a path in Open vSwitch.
+        """
+        needed = 512 * MIB + max(0, hosts - 256) * MIB // 2 + max(0, paths - 8192) * 8 * KIB
+        return self if self.memory_bytes is not None else replace(self, memory_bytes=needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSpec:
+    """`[host]`: the host ground."""
+
+    links: str = key(TEXT, "auto", names=lambda: LINKS)
+    lead_ns: int = key(TIME, 5 * S, name="lead", low=1 * S, high=600 * S)
+
+    def __post_init__(self) -> None:
+        check(self, "host.")
