@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym plot DIR --x KEY --y METRIC`: what many results say of one key of their specs: a line a controller, a point a value.
 
-A point is the mean over the results that agree in key and line (their seeds); its bar is the 95 % interval of that mean
-(Student's t), and there is none for a single result. A key is a dotted one of docs/spec.md, a metric a number of summary.json.
+A point is the mean over the seeds of one experiment; its bar is the 95 % interval of that mean (Student's t), and there is none
+for a single result. Results at one point that differ in more than the seed are refused: their spread would be no interval.
+Unfit results are left out. A key is a dotted one of docs/spec.md, a metric a number of summary.json.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,7 +79,10 @@ class Axis:
 
 def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Path | None) -> int:
     """Draws, prints the points as a table, and says where the figure is."""
-    results = find_results(folder)
+    found = find_results(folder)
+    results = [result for result in found if result.fit]
+    if not results:
+        raise UsageError(f"{folder}: all of its {len(found)} results are unfit; look at their unfit_reasons in manifest.json")
     panels = {metric: curves(results, x_key, metric, by_key) for metric in metrics}
     axis = Axis(x_key, _family(results, x_key))
     path = draw(panels, axis, by_key, out or folder / f"{'-'.join(metrics)}.png")
@@ -88,6 +92,8 @@ def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Pat
             for point in line.points:
                 spread = f" +- {point.half_width:.3g}" if point.half_width is not None else ""
                 print(f"  {line.name:16} {axis.text(point.x):>12} {point.mean:12.6g}{spread}  (n = {point.results})")
+    if len(results) < len(found):
+        print(f"left out: {len(found) - len(results)} unfit of {len(found)} results")
     print(path)
     return 0
 
@@ -104,13 +110,16 @@ def find_results(folder: Path) -> list[Result]:
 
 
 def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> list[Curve]:
-    """Lines in the order in which their names first occur; points by x. A result without the metric (null) is left out."""
-    groups: dict[str, dict[float | str, list[float]]] = {}
+    """Lines in the order in which their names first occur; points by x. A result without the metric (null) is left out.
+
+    UsageError if results of one point are of different experiments.
+    """
+    groups: dict[str, dict[float | str, list[tuple[Result, float]]]] = {}
     for result in results:
         x, line, value = _key(result, x_key), str(_written(result, by_key)), _metric(result, metric)
         group = groups.setdefault(line, {})
         if value is not None:
-            group.setdefault(x, []).append(value)
+            group.setdefault(x, []).append((result, value))
     lines = [Curve(name, tuple(_point(x, group[x]) for x in _ordered(group))) for name, group in groups.items()]
     if not any(line.points for line in lines):
         raise UsageError(f"{metric} is null in every result; choose a metric that these workloads have")
@@ -234,11 +243,31 @@ def _ordered(group: Mapping[float | str, Any]) -> list[float | str]:
     return [*sorted(x for x in group if isinstance(x, float)), *(x for x in group if isinstance(x, str))]
 
 
-def _point(x: float | str, values: Sequence[float]) -> Point:
-    mean, count = float(np.mean(values)), len(values)
-    if count < 2:
-        return Point(x, mean, None, count)
-    return Point(x, mean, stats.t_975(count - 1) * float(np.std(values, ddof=1)) / count**0.5, count)
+def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> Point:
+    """The mean over results that differ in nothing but their seed."""
+    first, *others = (_settings(result) for result, _ in measured)
+    for other in others:
+        for key in sorted(first.keys() | other.keys()):
+            if first.get(key) != other.get(key):
+                values = f"{first.get(key, 'not given')}, {other.get(key, 'not given')}"
+                raise UsageError(f"{key} varies, too ({values}): make it --x or --by, or keep it fixed")
+    found = stats.estimate([value for _, value in measured])
+    assert found is not None, "summary.json holds finite numbers"
+    return Point(x, found.mean, found.half, found.n)
+
+
+def _settings(result: Result) -> dict[str, str]:
+    """The spec by dotted key, but for what makes no other experiment of it: its seed, its name, the lab's memory."""
+    found = dict(_leaves(result.manifest.get("spec", {})))
+    return {key: value for key, value in found.items() if key not in ("seed", "name", "lab.memory")}
+
+
+def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(tree, Mapping):
+        for name, value in tree.items():
+            yield from _leaves(value, f"{path}.{name}" if path else str(name))
+    else:
+        yield path, str(tree)
 
 
 def _title(metric: str) -> str:

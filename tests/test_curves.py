@@ -49,10 +49,31 @@ def test_a_point_is_the_mean_over_seeds_with_its_interval(sweep: Path) -> None:
 
 
 def test_one_result_has_no_interval(sweep: Path) -> None:
-    lines = curves.curves(curves.find_results(sweep), "seed", "mean_srtt_us", "topology.buffer")
+    dctcp = [result for result in curves.find_results(sweep) if "dctcp" in result.path.name]
+    lines = curves.curves(dctcp, "seed", "mean_srtt_us", "topology.buffer")
     assert {line.name for line in lines} == {"1MB", "50kB"}
     single = curves.curves(curves.find_results(sweep)[:1], "seed", "mean_srtt_us", "controller.name")
     assert single[0].points[0].half_width is None
+
+
+def test_results_of_different_experiments_are_no_samples_of_one(sweep: Path) -> None:
+    """A third axis must not look like the spread over seeds."""
+    with pytest.raises(UsageError, match=r"topology.buffer varies, too \(1MB, 50kB\)"):
+        curves.curves(curves.find_results(sweep), "controller.name", "mean_srtt_us", "topology.preset")
+
+
+def test_unfit_results_are_left_out(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(sweep / "dctcp-1MB-1" / "manifest.json", fit=False)
+    words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]
+    assert cli.main(words) == 0
+    said = capsys.readouterr().out
+    assert "left out: 1 unfit of 8 results" in said
+    assert "1 MB            2  (n = 1)" in said
+    for folder in sweep.iterdir():
+        if folder.is_dir():
+            edit(folder / "manifest.json", fit=False)
+    assert cli.main(words) == 2
+    assert "all of its 8 results are unfit" in capsys.readouterr().err
 
 
 def test_null_metrics_are_left_out_and_none_at_all_is_an_error(sweep: Path) -> None:
@@ -60,7 +81,7 @@ def test_null_metrics_are_left_out_and_none_at_all_is_an_error(sweep: Path) -> N
         if folder.name.startswith("cubic"):
             edit(folder / "summary.json", mean_srtt_us=None)
     results = curves.find_results(sweep)
-    assert [line.name for line in curves.curves(results, "seed", "mean_srtt_us", "controller.name")] == ["dctcp"]
+    assert [line.name for line in curves.curves(results, "topology.buffer", "mean_srtt_us", "controller.name")] == ["dctcp"]
     with pytest.raises(UsageError, match="null in every result"):
         curves.curves(results, "seed", "fct_p99_s", "controller.name")
 
@@ -73,8 +94,8 @@ def test_the_command_draws_and_prints(sweep: Path, capsys: pytest.CaptureFixture
     assert said.splitlines()[-1] == str(path)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert "50 kB          3.5 +- 6.35  (n = 2)" in said
-    assert cli.main(["plot", str(sweep), "--x", "topology.preset", "--y", "mean_srtt_us"]) == 0
-    assert "dumbbell-10m" in capsys.readouterr().out
+    assert cli.main(["plot", str(sweep), "--x", "controller.name", "--y", "mean_srtt_us", "--by", "topology.buffer"]) == 0
+    assert "cubic" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -101,7 +122,7 @@ def test_parts_of_lists_can_be_named(sweep: Path) -> None:
     cubic, dctcp = curves.curves(results, "topology.links.0.delay", "flow_goodput_bps.0", "controller.name")
     assert [(point.x, point.mean) for point in dctcp.points] == [((n + 1) * 1e6, n * 1e6) for n in range(4, 8)]
     assert len(cubic.points) == 4
-    assert curves.curves(results, "topology.links.1.delay", "flow_goodput_bps.1", "seed")[0].points[0].x == "-"
+    assert curves.curves(results[:1], "topology.links.1.delay", "flow_goodput_bps.1", "seed")[0].points[0].x == "-"
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
