@@ -38,7 +38,7 @@ Ints = npt.NDArray[np.int64]
 Measure = Callable[[Schedule, int], Records]
 """Runs the flows of a schedule, for so many ns, on the ground and network of the run; answers the table of flows."""
 
-FORMAT = 1
+FORMAT = 2
 NOT_IDEAL = ("a", "b", "rate_bps", "delay_ns", "impairment")
 PART = "ideal"  # of the cache
 SEGMENT_BYTES, HEADER_BYTES, SYN_BYTES, LEAST_BYTES = 1448, 66, 74, 60
@@ -108,6 +108,8 @@ class Curve:
     """What the cache has, and what was measured now."""
     points: dict[int, int] = field(default_factory=dict)
     """Those of them that this run asks for: what others have asked for changes nothing in what lies between."""
+    probed_to_bytes: int | None = None
+    """The largest size at which the error was measured; what is larger has none."""
     error: float = 0.0
 
     def at(self, sizes: npt.ArrayLike) -> Floats:
@@ -154,14 +156,16 @@ def classify(schedule: Schedule, graph: Graph, router: Router) -> tuple[list[Pat
     """The different path classes of the flows that have an ideal, and the class of each flow (-1: none)."""
     hops = {port.ifname: _hop(graph, port.ifname) for port in graph.ports()}
     numbers: dict[PathClass, int] = {}
-    by_ends: dict[tuple[str, str, int, int], int] = {}
+    by_ends: dict[tuple[object, ...], int] = {}
+    planes = {nic.address: plane for host in graph.hosts for plane, nic in enumerate(host.nics)}
     found = np.full(len(schedule.flows), -1, np.int32)
     for row, flow in enumerate(schedule.flows):
         if not has_ideal(flow):
             continue
-        ends = (flow.src, flow.dst, flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK)  # all that routing reads
+        plane = planes[flow.src_addr]
+        ends = flow.src, flow.dst, plane, flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK  # all that routing reads
         if ends not in by_ends:
-            back = path(graph, router, flow.dst, flow.src, flow.dst_port, flow.src_port)
+            back = path(graph, router, flow.dst, flow.src, flow.dst_port, flow.src_port, plane=plane)
             each = PathClass(*(tuple(hops[port] for port in way) for way in (flow.ports, back)))
             by_ends[ends] = numbers.setdefault(each, len(numbers))
         found[row] = by_ends[ends]
@@ -204,16 +208,21 @@ def _check(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
     sent = _fill(curves, probes, measure)
     for curve in curves:
         truth = np.array([curve.points[size] for size in probes[id(curve)]], np.float64)
+        curve.probed_to_bytes = max(probes[id(curve)], default=None)
         curve.error = float(np.max(np.abs(before[id(curve)] / truth - 1), initial=0.0))
     return sent
 
 
 def _probes(curve: Curve, seed: int) -> list[int]:
-    """Sizes that occur and are not points yet, by lot, as far as PROBE_BYTES go."""
-    free = np.array(curve.missing(curve.wanted.tolist()), np.int64)
-    order = np.random.default_rng(seed).permutation(len(free))[:PROBES]
-    chosen = np.sort(free[order])
-    return [int(size) for size in chosen[np.cumsum(chosen) <= PROBE_BYTES]]
+    """Sizes that occur and are not points yet, ascending: the largest that PROBE_BYTES allow, where intervals are the widest, and
+    others by lot, as far as the bytes go."""
+    free = [size for size in curve.missing(curve.wanted.tolist()) if size <= PROBE_BYTES]
+    chosen, left = free[-1:], PROBE_BYTES - sum(free[-1:])
+    for place in np.random.default_rng(seed).permutation(len(free[:-1])).tolist():
+        if len(chosen) < PROBES and free[place] <= left:
+            chosen.append(free[place])
+            left -= free[place]
+    return sorted(chosen)
 
 
 def _first_grid(wanted: Ints) -> list[int]:
@@ -270,13 +279,20 @@ def _send(todo: Sequence[tuple[Curve, int]], measure: Measure, factor: int) -> l
         flows.append(_lone(curve.model, number, size, at))
         at += factor * (int(float(curve.path_class.closed_form_ns(size))) + GAP_NS)
     table = measure(Schedule(tuple(flows)), at)
-    again, starts = [], [*table["start_ns"][1:].tolist(), at]
-    for row, (curve, size) in enumerate(todo):
-        if table["fct_ns"][row] >= 0 and table["end_ns"][row] <= starts[row]:
-            curve.known[size] = int(table["fct_ns"][row])
-        else:
-            again.append((curve, size))
-    return again
+    alone = _were_alone(table, at)
+    for row in np.flatnonzero(alone).tolist():
+        curve, size = todo[row]
+        curve.known[size] = int(table["fct_ns"][row])
+    return [each for each, was_alone in zip(todo, alone.tolist(), strict=True) if not was_alone]
+
+
+def _were_alone(table: Records, stop_ns: int) -> npt.NDArray[np.bool_]:
+    """Which flows ended, each before the next one started and after all before it had ended."""
+    starts, done = table["start_ns"], table["fct_ns"] >= 0
+    ends = np.where(done, table["end_ns"], np.iinfo(np.int64).max)
+    before = np.concatenate(([0], np.maximum.accumulate(ends)[:-1]))
+    alone: npt.NDArray[np.bool_] = done & (ends <= np.append(starts[1:], stop_ns)) & (before <= starts)
+    return alone
 
 
 def _lone(model: Flow, number: int, size: int, start_ns: int) -> Flow:
@@ -353,6 +369,7 @@ def _facts(curves: Mapping[tuple[int, str], Curve], groups: Mapping[tuple[int, s
             "points": len(curve.points),
             "interpolated": len(curve.wanted) > EXACT,
             "error": curve.error,
+            "probed_to_bytes": curve.probed_to_bytes,
             "cache_key": curve.file.stem,
         }
         for (number, controller), curve in curves.items()

@@ -135,6 +135,63 @@ def test_a_flow_that_was_not_alone_is_sent_again() -> None:
     assert found.fct_ns.tolist() == [40_100_000, 40_200_000] and network.flows > 2
 
 
+class Bottleneck(Network):
+    """Flows that overlap share it: whoever starts before all others have ended takes three times as long."""
+
+    def __call__(self, asked: Schedule, duration_ns: int) -> Any:
+        table = super().__call__(asked, duration_ns)
+        busy_ns = 0
+        for row, flow in zip(table, asked.flows, strict=True):
+            row["fct_ns"] = int(self.fct_ns(flow.request.size_bytes)) * (3 if row["start_ns"] < busy_ns else 1)
+            row["end_ns"] = row["start_ns"] + row["fct_ns"]
+            busy_ns = max(busy_ns, int(row["end_ns"]))
+        late = table["end_ns"] > duration_ns
+        table["fct_ns"][late], table["end_ns"][late] = -1, -1
+        return table
+
+
+@pytest.mark.parametrize("first_ms", [40, 90, 1000])
+def test_a_flow_that_started_before_an_earlier_one_ended_is_sent_again(first_ms: int) -> None:
+    """It ends before the next one starts, and yet it was not alone. 1000 ms: the earlier one does not end in the first run."""
+
+    network = Bottleneck(lambda size: first_ms * 10**6 if size == 1000 else 10**6)
+    found = find(schedule([1000, 2000, 3000, 4000, 5000]), network)
+    assert found.fct_ns.tolist() == [first_ms * 10**6] + [10**6] * 4
+
+
+def test_the_way_back_is_in_the_flow_s_own_plane() -> None:
+    """Plane 1 of h1 is slower: flows between the same hosts and ports are of another class there, both ways."""
+    graph = build(TopologyParams(preset="acc24"))
+    slow = graph.cable_of("h1-eth1")
+    cables = tuple(dataclasses.replace(each, delay_ns=777_000) if each == slow else each for each in graph.cables)
+    graph = dataclasses.replace(graph, cables=cables)
+    router = route(graph, 1)
+    many = make_schedule([FlowRequest("h1", "h13", 5001, size_bytes=1000)] * 500, graph, router, "dctcp", 1)
+    assert len({flow.src_addr for flow in many.flows}) == 2, "both planes are used"
+    classes, of_flow = ideal.classify(many, graph, router)
+    second = graph.host("h1").nics[1].address
+    for flow, number in zip(many.flows, of_flow.tolist(), strict=True):
+        delays = [[hop[1] for hop in way].count(777_000) for way in (classes[number].forward, classes[number].backward)]
+        assert delays == ([1, 1] if flow.src_addr == second else [0, 0])
+
+
+def test_the_error_is_measured_at_the_largest_size_that_is_affordable() -> None:
+    """100 sizes of 30 MB and more: by size, the bytes are gone after two; the largest is one of them. Above 64 MB nothing is."""
+    sizes = [*range(30_000_000, 64_000_000, 340_007), 70_000_000]
+    found = find(schedule(sizes), Network(slow_start))
+    assert found.facts["classes"][0]["probed_to_bytes"] == sizes[-2]
+    few = find(schedule([1000]), Network(slow_start))
+    assert few.facts["classes"][0]["probed_to_bytes"] is None
+
+
+def test_the_probes_are_by_lot_and_within_their_bytes() -> None:
+    of = schedule(list(range(100_000, 8_000_000, 20_011)))
+    curve = ideal.Curve(PathClass((), ()), of.flows[0], Path(), np.array([flow.request.size_bytes for flow in of.flows]))
+    probes = ideal._probes(curve, 3)
+    assert len(probes) <= ideal.PROBES and sum(probes) <= ideal.PROBE_BYTES and probes == sorted(set(probes))
+    assert max(probes) == curve.wanted[-1] and probes != ideal._probes(curve, 4)
+
+
 def test_what_the_cache_has_changes_nothing_between_points() -> None:
     """Two workloads of other sizes; the second finds the same whether the first has been there or not."""
     first, second = list(range(200, 200_000, 997)), list(range(300, 150_000, 1009))

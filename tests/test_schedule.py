@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dc_gym.errors import WorkloadError
-from dc_gym.topologies.ecmp import path, route
+from dc_gym.topologies.ecmp import PORT_MASK, path, route
 from dc_gym.topologies.presets import TopologyParams, build
 from dc_gym.traffic.flows import FlowRequest
-from dc_gym.traffic.schedule import COLUMNS, make_schedule
+from dc_gym.traffic.schedule import COLUMNS, Schedule, make_schedule
 from dc_gym.traffic.workloads import WorkloadParams, generate
 
 SECOND = 10**9
@@ -73,6 +74,17 @@ def test_peers_are_both_ends_of_every_flow_once():
     schedule = make_schedule(flows, DUMBBELL, route(DUMBBELL, 1), "cubic", 1)
     assert schedule.peers() == {"h1": ["h3", "h4"], "h3": ["h1"], "h4": ["h1"]}
     assert schedule.paths() == 3
+
+
+def test_paths_are_told_apart_by_plane_and_transport():
+    graph = build(TopologyParams(preset="acc24"))
+    flows = schedule(graph, [FlowRequest("h1", "h13", 5001)] * 4000).flows
+    bits = {flow.src_port & PORT_MASK for flow in flows}
+    assert len({flow.src_addr for flow in flows}) == 2
+    assert Schedule(flows).paths() == 2 * len(bits)
+    udp = [FlowRequest("h1", "h3", 5001, transport=transport, rate_bps=10**6) for transport in ("tcp", "udp")]
+    same = [replace(flow, src_port=20000) for flow in schedule(DUMBBELL, udp).flows]
+    assert Schedule(tuple(same)).paths() == 2
 
 
 @pytest.mark.parametrize(
