@@ -241,7 +241,9 @@ def _demo_row(row: Sequence[Axes], case: Case) -> None:
     ):
         lines = {name: band(panel[column]) for name, panel in panels.items()}
         _draw_lines(ax, every[0].t_s, lines, highest=1.0 if column == 3 else math.inf)
-        _set_axis(ax, column, [mean for mean, _ in lines.values()], [mean + half for mean, half in lines.values()], label)
+        _set_axis(
+            ax, column, [mean for mean, _ in lines.values()], [mean + np.nan_to_num(half) for mean, half in lines.values()], label
+        )
         ax.set_xlim(0, _end_s(every[0]))
     thresholds = {run.k_bytes for run in every if run.k_bytes is not None}
     if len(thresholds) == 1:
@@ -269,7 +271,7 @@ def _mean_srtt(run: Series) -> Floats:
 
 
 def _draw_lines(ax: Axes, t_s: Floats, lines: Mapping[str, tuple[Floats, Floats]], highest: float) -> None:
-    """A mean and its band for each controller; a band ends at what is possible."""
+    """A mean and its band for each controller; a band ends at what is possible, and is left out where it is not known."""
     for name, (mean, half) in lines.items():
         ax.fill_between(
             t_s, np.maximum(mean - half, 0), np.minimum(mean + half, highest), color=_color(name), alpha=0.16, linewidth=0

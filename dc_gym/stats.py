@@ -72,10 +72,10 @@ def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate | None:
 
 
 def band(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Mean over the first axis and half the width of its 95 % interval; NaN is no value, one value has no interval."""
+    """Mean over the first axis and half the width of its 95 % interval; NaN is no value; one value has no interval (NaN)."""
     counts = np.isfinite(values).sum(axis=0)
     filled = np.where(np.isfinite(values), values, 0.0)
     mean = np.where(counts > 0, filled.sum(axis=0) / np.maximum(counts, 1), np.nan)
     squares = np.where(np.isfinite(values), (values - mean) ** 2, 0.0).sum(axis=0)
-    factors = np.array([0.0, *(t_975(freedom) for freedom in range(1, max(2, len(values))))])[(counts - 1).clip(0)]
+    factors = np.array([np.nan, *(t_975(freedom) for freedom in range(1, max(2, len(values))))])[(counts - 1).clip(0)]
     return mean, factors * np.sqrt(squares / np.maximum(counts - 1, 1) / np.maximum(counts, 1))

@@ -47,6 +47,23 @@ def test_flows_that_start_before_the_warm_up_or_after_the_cut_off_do_not_count()
     assert flow_table(of, Context(Window(1 * S, 5 * S), cutoff_ns=3 * S))["counted"].tolist() == [False, True, True, False]
 
 
+def test_a_udp_flow_with_a_size_is_not_unfinished() -> None:
+    """It has no completion time, done or not; neither has a flow whose turn did not come, which is counted as waiting."""
+    flows = [
+        flow_row(0, size_bytes=10, fct_ns=100, end_ns=100, status="done"),
+        flow_row(1, size_bytes=10, end_ns=50, status="done", transport="udp"),
+        flow_row(2, size_bytes=10, status="running", transport="udp"),
+        flow_row(3, size_bytes=10, start_ns=-1, status="waiting"),
+        flow_row(4, size_bytes=10, status="running"),
+        flow_row(5, size_bytes=10, end_ns=90, status="failed"),
+    ]
+    found = summarize(synthetic.tables(flows=flows), Window(0, S))
+    assert (found["fct_flows"], found["fct_unfinished"], found["flows_waiting"]) == (3, 2, 1)
+    assert sum(each["unfinished"] for each in found["fct_bins_homa"]) == 2
+    counted = flow_table(synthetic.tables(flows=flows), Context(Window(0, S)))["counted"]
+    assert counted.tolist() == [True, False, False, False, True, True]
+
+
 def test_equal_bins_have_equally_many_flows_and_show_what_did_not_finish() -> None:
     sizes = list(range(1, 101))
     bins = summarize(sized(sizes, [-1 if size > 98 else size * 10 for size in sizes]), Window(0, S))["fct_bins_hpcc"]
@@ -133,6 +150,19 @@ def test_what_never_converges_is_counted() -> None:
     summary = summarize(of, Context(Window(0, 600 * MS), routes=ROUTES, rate_interval_ns=10 * MS))
     assert (summary["convergence_mean_s"], summary["convergence_never"], summary["reaction_never"]) == (None, 1, 2)
     assert summary["maxmin_least"] == pytest.approx(0.2, rel=1e-3) and summary["maxmin_total"] == pytest.approx(1, rel=1e-3)
+
+
+@pytest.mark.parametrize("most", ["MOST_EPOCHS", "MOST_FLOWS"])
+def test_too_many_epochs_or_flows_to_look_at_are_null_and_not_0(most: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = steady([(FULL, 0.0)] * 30 + [(FULL / 2, FULL / 2)] * 30, 10 * MS, second_from=30)
+    context = Context(Window(0, 600 * MS), routes=ROUTES, rate_interval_ns=10 * MS)
+    names = [name for name in summarize(of, context) if name.startswith(("epochs", "convergence_", "reaction_"))]
+    assert summarize(of, context)["epochs"] == 2 and len(names) == 7
+    monkeypatch.setattr(f"dc_gym.metrics.convergence.{most}", 1)
+    found = summarize(of, context)
+    assert [found[name] for name in names] == [None] * 7
+    nobody = summarize(synthetic.tables(), context)
+    assert nobody["epochs"] == 0, "none of them is a number"
 
 
 def test_changes_that_follow_fast_are_one() -> None:

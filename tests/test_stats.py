@@ -58,4 +58,5 @@ def test_band_is_the_same_column_by_column() -> None:
     values = np.array([[1.0, 1.0, np.nan], [2.0, np.nan, np.nan], [3.0, np.nan, np.nan]])
     mean, half = band(values)
     np.testing.assert_allclose(mean, [2, 1, np.nan])
-    np.testing.assert_allclose(half[:2], [4.302653 / np.sqrt(3), 0], rtol=1e-6)
+    np.testing.assert_allclose(half, [4.302653 / np.sqrt(3), np.nan, np.nan], rtol=1e-6)
+    assert np.isnan(band(np.array([[5.0, 6.0]]))[1]).all(), "one run has no interval, which is not one without width"

@@ -75,7 +75,9 @@ class Schedule:
 
     def paths(self) -> int:
         """How many groups of flows there are that no switch can tell apart."""
-        return len({(flow.src, flow.dst, flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK) for flow in self.flows})
+        bits = ((flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK) for flow in self.flows)
+        ends = ((flow.request.transport, flow.src_addr, flow.dst_addr) for flow in self.flows)
+        return len(set(zip(ends, bits, strict=True)))
 
     def peers(self) -> dict[str, list[str]]:
         """By host: whom it exchanges packets with, in the order of the flows."""

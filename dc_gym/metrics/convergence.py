@@ -61,11 +61,13 @@ class Epoch:
     """Of each flow; None: never."""
 
 
-def epochs(tables: Tables, duration_ns: int, routes: Routes, interval_ns: int, within: float) -> list[Epoch]:
-    """All epochs of a run that can be judged; none where flows or changes are too many to be long-lived."""
+def epochs(tables: Tables, duration_ns: int, routes: Routes, interval_ns: int, within: float) -> list[Epoch] | None:
+    """All epochs of a run that can be judged; None where flows or changes are too many to be looked at one by one."""
     flows, rows = tables.flows, _long_lived(tables.flows, duration_ns, interval_ns)
-    if not 0 < len(rows) <= MOST_FLOWS:
+    if not len(rows):
         return []
+    if len(rows) > MOST_FLOWS:
+        return None
     starts = flows["start_ns"][rows]
     ends = np.where(flows["end_ns"][rows] >= 0, flows["end_ns"][rows], duration_ns)
     edges = np.unique(np.concatenate((starts, ends, [duration_ns])))
@@ -79,12 +81,14 @@ def epochs(tables: Tables, duration_ns: int, routes: Routes, interval_ns: int, w
             found.append(_epoch(curves, here, (begin, end), (joined, left), routes.shares_bps(here, tables), interval_ns, within))
         since = begin
         if len(found) > MOST_EPOCHS:
-            return []
+            return None
     return found
 
 
-def convergence_metrics(found: Sequence[Epoch]) -> dict[str, Any]:
-    """Of summary.json: times over epochs and over flows, and how many never got there."""
+def convergence_metrics(found: Sequence[Epoch] | None) -> dict[str, Any]:
+    """Of summary.json: times over epochs and over flows, and how many never got there; all null where epochs are not known."""
+    if found is None:
+        return dict.fromkeys(convergence_metrics([]))
     shared = [epoch for epoch in found if epoch.flows > 1]
     settled = [epoch.convergence_ns for epoch in shared if epoch.convergence_ns is not None]
     reactions = [each for epoch in found for each in epoch.reactions_ns]

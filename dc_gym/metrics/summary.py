@@ -98,7 +98,7 @@ def _max_min(tables: Tables, context: Context, goodput: Floats, steady: npt.NDAr
 
 def _convergence(tables: Tables, context: Context) -> dict[str, Any]:
     if context.routes is None:
-        return dict.fromkeys(convergence_metrics([]))
+        return convergence_metrics(None)
     interval_ns = context.rate_interval_ns or max(1, context.window.stop_ns // INTERVALS)
     found = epochs(tables, context.window.stop_ns, context.routes, interval_ns, context.within)
     return convergence_metrics(found)

@@ -231,7 +231,7 @@ def _figure(ratio: float) -> Figure:
 
 
 def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured]) -> None:
-    """The queue of each controller: mean over its runs, and the interval of that."""
+    """The queue of each controller: mean over its runs, and the interval of that where there are two runs or more."""
     for group in groups:
         runs = [measured[run.number] for run in group.runs]
         mean, half = band(np.array([run.queue_bytes / 1e3 for run in runs]))
