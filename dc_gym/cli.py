@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -384,6 +384,7 @@ def _show_result(result: Result) -> None:
         ("fairness", _scaled(summary.get("jain"), 1, "(Jain)")),
         ("drops", f"{_scaled(summary.get('drops'), 1, '')}, marks {_scaled(summary.get('marks'), 1, '')}"),
         *_completion_rows(summary),
+        *_program_rows(result.manifest.get("exec", ())),
         ("digest", result.digest),
         ("result", str(result.path)),
     ]
@@ -398,11 +399,22 @@ def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Completion times, where flows have a size."""
     flows, unfinished = summary.get("fct_flows") or 0, summary.get("fct_unfinished") or 0
     if not flows:
-        return []
+        done = summary.get("flows_done") or 0
+        why = f"{done:,} flows done; TCP flows count that start between time.warmup and metrics.cutoff"
+        return [("completion", f"- ({why})")] if done else []
     mean, slowdown = _scaled(summary.get("fct_mean_s"), 1e3, "ms"), _scaled(summary.get("slowdown_p50"), 1, "")
     tail = _scaled(summary.get("slowdown_p99"), 1, "")
     rows = [("completion", f"{mean} on average, {flows - unfinished:,} of {flows:,} flows finished")]
     return rows + ([("slowdown", f"{slowdown} median, {tail} at p99")] if slowdown != "-" else [])
+
+
+def _program_rows(ends: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """How the programs of workload.exec ended."""
+    return [("program", f"{end['command'][0]} in {end['host']}: {_how_it_ended(end)}") for end in ends]
+
+
+def _how_it_ended(end: Mapping[str, Any]) -> str:
+    return "stopped" if end.get("stopped") else f"exit {end.get('exit')}"
 
 
 def _scaled(value: float | None, factor: float, unit: str) -> str:

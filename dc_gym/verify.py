@@ -10,6 +10,8 @@ What differs between the experiments themselves (spec, environment) is said firs
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -87,7 +89,9 @@ def verify(folder: Path, progress: Progress) -> Verdict:
     spec = from_dict(written, folder, f"{folder / 'manifest.json'}: spec")
     if spec.clock == "real":
         raise UsageError(f"{folder}: a run in real time never repeats to the bit; compare two with dcgym compare A B")
-    with scratch(folder.resolve().parent, "dcgym-verify-") as place:
+    beside = folder.resolve().parent
+    parent = beside if os.access(beside, os.W_OK) else Path(tempfile.gettempdir())  # somebody else's result
+    with scratch(parent, "dcgym-verify-") as place:
         again = runner.run(spec, place / "again", progress, plot=False)
         return compare(result, again, (str(folder), f"{folder} run again"))
 

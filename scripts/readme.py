@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the demo's plot, digest and environment into README.md and docs/demo.png: python scripts/readme.py results/demo"""
+"""Writes the demo's plot, digest and environment into README.md and docs: python scripts/readme.py results/demo"""
 
 import json
 import re
@@ -21,6 +21,8 @@ def main() -> None:
     pattern = r"(lists the same environment:\n\n)(    .*\n)+"
     text = re.sub(pattern, lambda found: f"{found[1]}    fingerprint: {manifest['fingerprint']}\n{environment}\n", text)
     (ROOT / "README.md").write_text(text)
+    tutorial = ROOT / "docs" / "tutorial.md"  # its first run is the demo's
+    tutorial.write_text(re.sub(r"(digest +)[0-9a-f]{64}", rf"\g<1>{manifest['digest']}", tutorial.read_text()))
 
 
 if __name__ == "__main__":

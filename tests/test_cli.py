@@ -332,3 +332,17 @@ def test_choice_of_progress() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(3.21, "3.2 s"), (42.3, "42 s"), (250, "4 min 10 s"), (7500, "2 h 5 min")])
 def test_durations_in_words(seconds: float, text: str) -> None:
     assert progress.short_time(seconds) == text
+
+
+def test_how_programs_ended_is_told() -> None:
+    ends = [
+        {"host": "h1", "command": ["sh", "-c", "exit 3"], "exit": 3, "stopped": False},
+        {"host": "h2", "command": ["sleep", "9"], "exit": -15, "stopped": True},
+    ]
+    assert cli._program_rows(ends) == [("program", "sh in h1: exit 3"), ("program", "sleep in h2: stopped")]
+
+
+def test_a_run_without_a_completion_time_that_counts_says_so() -> None:
+    ((name, text),) = cli._completion_rows({"fct_flows": 0, "flows_done": 26})
+    assert name == "completion" and text.startswith("- (26 flows done;")
+    assert cli._completion_rows({"fct_flows": 0, "flows_done": 0}) == []

@@ -7,6 +7,7 @@ Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -163,7 +164,9 @@ def register(name: str, pattern: Pattern, uses: tuple[str, ...] = ()) -> None:
     """Make a pattern known as workload.kind. `uses`: fields of WorkloadParams.
 
     With "size_bytes" among them, workload.size is the pattern's business; else it is the size of each flow that has none.
+    TypeError if the pattern cannot be called with one Setting.
     """
+    inspect.signature(pattern).bind(Setting)
     if name in KINDS:
         raise WorkloadError(f"workload.kind {name!r} is registered already; choose another name")
     KINDS[name] = Kind(pattern, uses)
