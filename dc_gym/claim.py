@@ -2,6 +2,7 @@
 """Whose folder is it? A process that works in a folder holds a lock on FOLDER/.lock; a folder without a holder is litter.
 
 The lock is flock(2)'s: it ends with the process, however that ends, and flock(1) in the janitor's shell knows it, too.
+The file says that it is ours: many a program has a .lock, and only what we made may be removed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 from dc_gym.errors import UsageError
 
 LOCK = ".lock"
+MARK = "dcgym"
+"""The lock's content."""
 
 
 def take(folder: Path) -> int | None:
@@ -25,6 +28,8 @@ def take(folder: Path) -> int | None:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is(fd, lock):
+                if not os.fstat(fd).st_size:
+                    os.write(fd, f"{MARK}\n".encode())
                 return fd
         except BlockingIOError:
             os.close(fd)
@@ -33,6 +38,15 @@ def take(folder: Path) -> int | None:
             os.close(fd)
             raise
         os.close(fd)  # its last holder has removed the file in between
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether a process of ours has, or had, the folder."""
+    try:
+        with (folder / LOCK).open("rb") as file:
+            return file.read(len(MARK)) == MARK.encode()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return False
 
 
 def release(folder: Path, fd: int) -> None:

@@ -8,14 +8,13 @@ line for each thing; what else may be left behind gets one of its own.
 from __future__ import annotations
 
 import os
-import shutil
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dc_gym import claim
 from dc_gym.errors import UsageError
-from dc_gym.folder import ASIDE, PARTIAL, SCRATCH, is_unfinished, recover, settle
+from dc_gym.folder import ASIDE, PARTIAL, SCRATCH, discard, is_result, is_unfinished, recover, settle
 from dc_gym.host import state
 from dc_gym.kernel import cache
 
@@ -36,7 +35,7 @@ def _folders(args: Namespace) -> Iterator[str]:
         if not folder.is_dir():
             raise UsageError(f"{folder}: no such folder; give one that holds results")
         for path in _search(folder, DEPTH):
-            if path.name.startswith(SCRATCH) or (path.name.endswith(PARTIAL) and is_unfinished(path)):
+            if (path.name.startswith(SCRATCH) or path.name.endswith(PARTIAL)) and is_unfinished(path):
                 yield from _remove(path)
             elif path.name.endswith(ASIDE):
                 yield from _put_back(path)
@@ -50,13 +49,15 @@ def _cache(args: Namespace) -> Iterator[str]:
 
 
 def _search(folder: Path, depth: int) -> Iterator[Path]:
-    """Folders below, whatever is in the way of a name; results, symbolic links and hidden folders are not entered."""
+    """Folders below, whatever is in the way of a name; results, symbolic links, scratch and hidden folders are not entered."""
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or not path.is_dir():
             continue
         yield path
         entered = (
-            not path.name.startswith(".") and not path.name.endswith((PARTIAL, ASIDE)) and os.access(path, os.R_OK | os.X_OK)
+            not path.name.startswith((".", *SCRATCH))
+            and not path.name.endswith((PARTIAL, ASIDE))
+            and os.access(path, os.R_OK | os.X_OK)
         )
         if depth and entered and path.exists() and not (path / "manifest.json").exists():
             yield from _search(path, depth - 1)
@@ -70,18 +71,18 @@ def _remove(path: Path) -> Iterator[str]:
     try:
         if path.name.endswith(PARTIAL):
             settle(path.with_suffix(""))  # an older result that stepped aside gets its name back first
-        shutil.rmtree(path)
+        discard(path)
     finally:
         os.close(held)
-    yield f"removed {path}"
+    yield f"left    {path}: cannot be removed" if path.exists() else f"removed {path}"
 
 
 def _put_back(aside: Path) -> Iterator[str]:
     """An older result beside which no run is under way any more."""
     out = aside.with_suffix("")
-    if not (aside / "manifest.json").is_file() or out.with_name(out.name + PARTIAL).exists():
+    newer = os.path.lexists(out)
+    if not is_result(aside) or (newer and not is_result(out)) or out.with_name(out.name + PARTIAL).exists():
         return  # nothing of ours, or a run's, with which it is put right
-    newer = out.exists()
     recover(out)
     yield f"removed {aside}" if newer else f"renamed {aside} to {out.name}"
 

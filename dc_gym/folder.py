@@ -7,6 +7,7 @@
 
 With force an older result is called DIR.replaced until the new one is there; if that fails it gets its name back.
 Every step is such that a kill between any two of them leaves what the janitor, the next run or `dcgym clean` can put right.
+Only ours is ever removed: a result is what has all of FILES, unfinished is what has our lock (claim.py).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from dc_gym import claim, janitor
@@ -26,19 +27,29 @@ from dc_gym.digest import TABLES
 from dc_gym.errors import MachineError, ResultError, UsageError
 from dc_gym.spec import MATRIX_COPY, SIZES_COPY
 
-__all__ = ["ASIDE", "COPIES", "FILES", "PARTIAL", "SCRATCH", "finish", "is_unfinished", "recover", "scratch", "writing"]
+__all__ = [
+    "ASIDE",
+    "COPIES",
+    "FILES",
+    "PARTIAL",
+    "SCRATCH",
+    "discard",
+    "finish",
+    "is_result",
+    "is_unfinished",
+    "recover",
+    "scratch",
+    "writing",
+]
 
 PARTIAL = ".partial"
 ASIDE = ".replaced"
-PRIVATE = ".lab"
-"""In DIR.partial: what only the run itself needs."""
-SCRATCH = ("dcgym-verify-", "dcgym-doctor-", "dcgym-links-", "dcgym-user-", "dcgym-cell-", ".bench-")
+SCRATCH = tuple(f"dcgym-{what}-" for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "vm"))
 """How the names of scratch folders begin."""
 COPIES = (MATRIX_COPY, SIZES_COPY)
 """Files that a spec reads, kept with the result."""
 FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in TABLES))
 """What a whole result has at the least."""
-OURS = (*FILES, *COPIES, "plot.png", "lab.log", "host.log", "exec")
 PATIENCE_S = 10.0
 
 
@@ -103,7 +114,7 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
         try:
             yield path
         finally:
-            shutil.rmtree(path, ignore_errors=True)
+            discard(path)
             os.close(held)
             watch.done = not path.exists()
 
@@ -111,16 +122,17 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
 def settle(out: Path) -> None:
     """Puts right what a killed run left of a replacement: the older result goes if the new one is there, else it comes back.
 
-    The caller holds DIR.partial.
+    The caller holds DIR.partial. What is not a result stays where it is.
     """
     aside = out.with_name(out.name + ASIDE)
-    if os.path.lexists(out / LOCK):  # finished, and its writer was killed, or is just about to end
+    if is_result(out) and claim.is_ours(out):  # finished, and its writer was killed, or is just about to end
         held = _patiently(out)
-        _remove(aside)
+        if _may_go(aside):
+            _remove(aside)
         claim.release(out, held)
-    elif os.path.lexists(aside) and os.path.lexists(out):
+    elif is_result(out) and _may_go(aside):
         _remove(aside)
-    elif os.path.lexists(aside):
+    elif not os.path.lexists(out) and _may_go(aside):
         with words("rename", aside):
             aside.rename(out)
 
@@ -132,13 +144,32 @@ def recover(out: Path) -> None:
     try:
         settle(out)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        discard(partial)
         os.close(held)
 
 
+def is_result(path: Path) -> bool:
+    """A whole result, by what lies in it."""
+    return _is_folder(path) and all((path / name).is_file() for name in FILES)
+
+
 def is_unfinished(path: Path) -> bool:
-    """A folder that a run was writing, by what lies in it."""
-    return _holds_any_or_nothing(path, (*OURS, PRIVATE, LOCK))
+    """A folder of which a run of ours had the lock, or was about to take it."""
+    if not _is_folder(path):
+        return False
+    made = [each for each in path.iterdir() if each.name != LOCK or not each.is_file() or each.stat().st_size]
+    return not made or claim.is_ours(path)
+
+
+def discard(path: Path) -> None:
+    """Removes as much as it can of a folder that this process holds; the lock last, which tells that the rest is ours."""
+    try:
+        for each in path.iterdir():
+            if each.name != LOCK:
+                _remove(each)
+    except (OSError, MachineError):
+        return
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def partial_of(out: Path) -> Path:
@@ -186,7 +217,7 @@ def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
         if os.path.lexists(aside) and not os.path.lexists(out):
             with words("rename", aside):
                 aside.rename(out)
-        shutil.rmtree(partial, ignore_errors=True)
+        discard(partial)
     finally:
         os.close(held)
 
@@ -203,19 +234,24 @@ def _patiently(out: Path) -> int:
 
 def _require_free(out: Path, force: bool) -> None:
     """Anything but a result is never touched."""
+    aside = out.with_name(out.name + ASIDE)
+    if os.path.lexists(aside) and not _may_go(aside):
+        raise UsageError(f"{aside} is in the way and not a result; move it, or give another --out")
     if not os.path.lexists(out):
         return
     if not force:
         raise UsageError(f"{out} exists; replace it with --force, or give another --out")
-    if not _holds_any_or_nothing(out, OURS):
+    if not _may_go(out):
         raise UsageError(f"{out} is not a result; --force replaces results only, give another --out")
 
 
-def _holds_any_or_nothing(path: Path, names: Sequence[str]) -> bool:
-    if path.is_symlink() or not path.is_dir():
-        return False
-    found = {each.name for each in path.iterdir()}
-    return not found or not found.isdisjoint(names)
+def _may_go(path: Path) -> bool:
+    """A result or an empty folder: what --force may replace."""
+    return is_result(path) or (_is_folder(path) and not any(path.iterdir()))
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _remove(path: Path) -> None:

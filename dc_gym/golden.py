@@ -23,6 +23,7 @@ from typing import Any
 from dc_gym import fingerprint, sweep
 from dc_gym.digest import DIGEST_VERSION
 from dc_gym.errors import UsageError
+from dc_gym.folder import scratch
 from dc_gym.kernel import build, openvswitch
 from dc_gym.progress import Progress
 from dc_gym.results import load_result
@@ -169,7 +170,7 @@ def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -
     """Runs scenarios; their results stay in `out`, if it is given."""
     theirs, ours = outside(build.ensure(progress), openvswitch.ensure())
     with ExitStack() as stack:
-        folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dcgym-golden-")))
+        folder = out or stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-golden-"))
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
         cells = [_cell(folder, name) for name in names]

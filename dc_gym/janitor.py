@@ -3,7 +3,8 @@
 
 A janitor is a shell that waits for a word on its standard input. A run that ends by itself says it; when the run is killed
 (kill -9 too), the pipe closes without the word, and the janitor tidies up: an unfinished folder goes, a result that was stepping
-aside gets its name back, or goes where there is a new one. It acts only on what nobody holds (claim.py): the next run on the same
+aside gets its name back, or goes where there is a new one. It acts only on what a run of ours claimed (claim.py): it watches
+before the run has looked at what lies there, which may be a stranger's. And only on what nobody holds: the next run on the same
 folder may have begun already. It has its own session, so that Ctrl-C does not reach it.
 """
 
@@ -14,17 +15,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dc_gym.claim import LOCK
+from dc_gym.claim import LOCK, MARK
 
+# flock(1) makes the file that it locks: so each lock is read first. The lock goes last: it tells whose the rest is.
 _SCRIPT = f"""
 read -r word && [ "$word" = done ] && exit 0
+ours() {{ [ "$(head -c {len(MARK)} "$1/{LOCK}")" = {MARK} ]; }}
 tries=0
 while [ -e "$1" ] && [ $tries -lt 100 ]; do
-	flock -n "$1/{LOCK}" /bin/sh -c '[ -e "$3" ] && [ ! -e "$2" ] && mv -- "$3" "$2"; rm -rf -- "$1"' sh "$1" "$2" "$3"
+	if ! ours "$1"; then
+		rmdir -- "$1" # at most made, not claimed yet
+		break
+	fi
+	flock -n "$1/{LOCK}" /bin/sh -c '
+		[ -e "$3" ] && [ ! -e "$2" ] && mv -- "$3" "$2"
+		find "$1" -mindepth 1 -maxdepth 1 ! -name {LOCK} -exec rm -rf -- {{}} + && rm -rf -- "$1"' sh "$1" "$2" "$3"
 	[ -e "$1" ] && sleep 0.1
 	tries=$((tries + 1))
 done
-if [ -e "$2/{LOCK}" ]; then
+if [ -n "$2" ] && [ -e "$2/{LOCK}" ] && ours "$2"; then
 	flock -w 10 "$2/{LOCK}" /bin/sh -c 'rm -rf -- "$3"; rm -f -- "$2/{LOCK}"' sh "$1" "$2" "$3"
 fi
 """
@@ -40,7 +49,7 @@ class Watch:
 @contextmanager
 def watching(partial: Path, out: Path | None = None, aside: Path | None = None) -> Iterator[Watch]:
     """While the context is open, this process' death removes `partial`, and renames `aside` to `out` or, if `out` was just
-    finished, removes it. So does an end of the context without `done`.
+    finished, removes it; what is neither claimed nor empty stays. So does an end of the context without `done`.
     """
     argv = ["/bin/sh", "-c", _SCRIPT, "dcgym-janitor", *(str(path.absolute()) if path else "" for path in (partial, out, aside))]
     janitor = subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, cwd="/")

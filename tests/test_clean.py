@@ -10,13 +10,20 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from dc_gym import clean, folder
+from dc_gym import claim, clean, folder
 from dc_gym.errors import UsageError
 from dc_gym.kernel import cache
 
 
 def names_in(path: Path) -> list[str]:
     return sorted(each.name for each in path.iterdir())
+
+
+def claimed_before(path: Path) -> None:
+    """As a run leaves it that is killed with its janitor."""
+    fd = claim.take(path)
+    assert fd is not None
+    os.close(fd)
 
 
 def run(*folders: Path, cache: bool = False) -> int:
@@ -26,8 +33,11 @@ def run(*folders: Path, cache: bool = False) -> int:
 def test_what_killed_runs_left_goes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "results"
     whole = synthetic.result(results / "whole").digest
-    for name in ("half.partial", "sweep/half.partial", "dcgym-verify-1", ".bench-clean1", "old.partial/.lab"):
+    for name in ("half.partial", "sweep/half.partial", "dcgym-verify-1", "dcgym-bench-clean1", "old.partial"):
         (results / name).mkdir(parents=True)
+    for name in ("dcgym-bench-clean1", "old.partial"):
+        claimed_before(results / name)
+        (results / name / ".lab").mkdir()
     synthetic.result(results / "sweep" / "one").path.rename(results / "sweep" / "one.replaced")
     synthetic.result(results / "whole.replaced", synthetic.run(seed=2))
     assert run(tmp_path) == 0
@@ -50,9 +60,19 @@ def test_what_no_run_made_stays(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
     for name in ("thesis.partial", "thesis.replaced"):
         (tmp_path / name / "thesis.tex").touch()
+    familiar = ("manifest.json", "plot.png", ".lab", ".lock")
+    for number, name in enumerate(familiar):
+        for path in (f"{number}.partial", f"{number}.replaced", f"dcgym-bench-{number}", f".bench-{number}"):
+            (tmp_path / path / "own").mkdir(parents=True)
+            (tmp_path / path / name).write_text("{}")
+    synthetic.result(tmp_path / "paper.replaced")
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "thesis.tex").touch()
     (tmp_path / "link.partial").symlink_to(tmp_path / "deep" / "er" / "and" / "x.partial")
     assert run(tmp_path) == 0
     assert (tmp_path / "thesis.partial/thesis.tex").exists() and (tmp_path / "thesis.replaced/thesis.tex").exists()
+    assert len(list(tmp_path.glob("*/own"))) == 4 * len(familiar)
+    assert names_in(tmp_path / "paper") == ["thesis.tex"] and folder.is_result(tmp_path / "paper.replaced")
     assert (tmp_path / "deep/er/and/x.partial").exists() and (tmp_path / "link.partial").is_symlink()
     with pytest.raises(UsageError, match="no such folder"):
         run(tmp_path / "none")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import subprocess
 import sys
@@ -32,11 +33,45 @@ def write(partial: Path, seed: int = 1) -> None:
     results.write_result(partial, synthetic.run(seed, duration_ns=synthetic.S), {}, {})
 
 
+def claimed_before(path: Path) -> None:
+    """As a run leaves it that is killed with its janitor."""
+    fd = claim.take(path)
+    assert fd is not None
+    os.close(fd)
+
+
+# Folders of other people in which lies something that a result has, too.
+FAMILIAR = ("manifest.json", "exec/notes", "plot.png", ".lab/notes", ".lock")
+
+
+def strangers(path: Path, familiar: str) -> Path:
+    """Somebody's folder; what must be left of it."""
+    for name in (familiar, "thesis.tex"):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text("years of work")
+    return path / "thesis.tex"
+
+
 def wait_for(path: Path, *names: str) -> None:
     deadline = time.monotonic() + 20
     while names_in(path) != sorted(names):
         assert time.monotonic() < deadline, names_in(path)
         time.sleep(0.02)
+
+
+def wait_until_gone(*words: str) -> None:
+    """Until no process has all these words in its command."""
+    deadline = time.monotonic() + 20
+    while any(all(word.encode() in command(path) for word in words) for path in Path("/proc").glob("[0-9]*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def command(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 HOLDER = """
@@ -163,6 +198,41 @@ def test_only_results_are_replaced(good: results.Result, tmp_path: Path) -> None
             pytest.fail("entered")
 
 
+@pytest.mark.parametrize("familiar", FAMILIAR)
+def test_a_strangers_folder_with_a_familiar_name_in_it_is_never_touched(tmp_path: Path, familiar: str) -> None:
+    theirs = [strangers(tmp_path / name, familiar) for name in ("a", "b.partial", "c.replaced")]
+    words = ("not a result", "no run made it", "in the way and not a result")
+    for name, said in zip("abc", words, strict=True):
+        with pytest.raises(UsageError, match=said), folder.writing(tmp_path / name, force=True):
+            pytest.fail("entered")
+    folder.recover(tmp_path / "c")
+    assert all(path.exists() for path in theirs) and not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("familiar", FAMILIAR)
+def test_a_kill_before_the_claim_costs_a_stranger_nothing(tmp_path: Path, holder: Any, familiar: str) -> None:
+    """The janitor watches already, and nobody has looked yet."""
+    theirs = strangers(tmp_path / "run.partial", familiar)
+    other = holder(tmp_path / "run", patch="folder._claim = lambda partial: stop()")
+    assert other.word == "stopped"
+    other.kill()
+    wait_until_gone("dcgym-janitor", str(tmp_path / "run.partial"))
+    assert theirs.exists() and names_in(tmp_path) == ["run.partial"]
+
+
+def test_the_lock_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be removed is still known as ours."""
+    (tmp_path / "half").mkdir()
+    claimed_before(tmp_path / "half")
+    (tmp_path / "half" / "stays").touch()
+    monkeypatch.setattr(folder, "_remove", lambda path: (_ for _ in ()).throw(MachineError("cannot")))
+    folder.discard(tmp_path / "half")
+    assert names_in(tmp_path / "half") == [".lock", "stays"] and folder.is_unfinished(tmp_path / "half")
+    monkeypatch.undo()
+    folder.discard(tmp_path / "half")
+    assert names_in(tmp_path) == []
+
+
 def test_two_runs_on_one_folder_do_not_destroy_each_other(good: results.Result, holder: Any) -> None:
     other = holder(good.path, "wait")
     assert other.word == "writing"
@@ -240,6 +310,7 @@ def test_a_janitor_is_told_done_only_if_nothing_is_left(tmp_path: Path) -> None:
     partial = tmp_path / "run.partial"
     with janitor.watching(partial):
         partial.mkdir()
+        claimed_before(partial)
         (partial / "late").touch()
     assert names_in(tmp_path) == [], "it was not told, so it tidied up"
     with janitor.watching(partial) as watch:

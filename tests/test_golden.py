@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from dc_gym import cli, golden
+from dc_gym import claim, cli, golden
 from dc_gym.digest import DIGEST_VERSION
 from dc_gym.fingerprint import fingerprint
+from dc_gym.folder import is_unfinished
 from dc_gym.golden import Book, Entry
 from dc_gym.progress import Quiet
 
@@ -132,3 +133,22 @@ def test_results_are_what_they_were(capsys: pytest.CaptureFixture[str], lab_kern
     assert code == 0, said
     if "UNKNOWN" in said:
         warnings.warn(f"golden digests are not checked here:\n{said}", stacklevel=1)
+
+
+def test_the_runs_folder_is_one_that_a_janitor_watches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A kill -9 leaves nothing: test_folder.py."""
+    seen: list[Path] = []
+
+    def stop(cells: Any, *rest: Any) -> None:
+        seen.append(cells[0].out.parent)
+        assert is_unfinished(seen[0]) and claim.take(seen[0]) is None
+        raise RuntimeError
+
+    monkeypatch.setattr(golden.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(golden.build, "ensure", lambda progress: None)
+    monkeypatch.setattr(golden.openvswitch, "ensure", lambda: None)
+    monkeypatch.setattr(golden, "outside", lambda kernel, ovs: ({}, {}))
+    monkeypatch.setattr(golden.sweep, "run_cells", stop)
+    with pytest.raises(RuntimeError):
+        golden.run(["single-nv"], None, 1, Quiet())
+    assert len(seen) == 1 and list(tmp_path.iterdir()) == []

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from dc_gym import claim
 from dc_gym.errors import UsageError
+from dc_gym.folder import is_unfinished
 from dc_gym.host import cpio, vm, vm_kernel
 from dc_gym.kernel import cable_module
 from dc_gym.kernel.cache import cache_dir
@@ -54,6 +56,23 @@ def test_a_missing_qemu_names_its_package(monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UsageError, match=r"apt-get install .*qemu-system-x86"):
         vm.check()
+
+
+def test_its_files_are_where_a_janitor_watches(tmp_path, monkeypatch):
+    """A kill -9 leaves nothing: test_folder.py."""
+    seen = []
+
+    def stop(kernel, work, *rest):
+        seen.append(work)
+        assert is_unfinished(work) and claim.take(work) is None
+        raise RuntimeError
+
+    monkeypatch.setattr(vm.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(vm, "_initramfs", lambda kernel, command: b"")
+    monkeypatch.setattr(vm, "_qemu", stop)
+    with pytest.raises(RuntimeError):
+        vm.run(None, ["true"], {}, tmp_path)
+    assert len(seen) == 1 and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason="no qemu")

@@ -15,7 +15,7 @@ from dc_gym.results import Result, load_result
 @contextmanager
 def scratch(name: str) -> Iterator[Path]:
     """A folder below results/, gone afterwards, whatever ends the bench."""
-    with folder.scratch(Path("results"), ".bench-", name) as path:
+    with folder.scratch(Path("results"), "dcgym-bench-", name) as path:
         yield path
 
 

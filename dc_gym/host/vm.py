@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from dc_gym.errors import KernelError, TestbedError, UsageError
+from dc_gym.folder import scratch
 from dc_gym.grounds import PROGRAMS
 from dc_gym.host import vm_kernel
 from dc_gym.host.cpio import archive
@@ -94,7 +95,7 @@ def run(
 ) -> int:
     """Runs `argv` in a VM, in folder `share`; its output goes to standard output and error. Answers its exit status."""
     with ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dcgym-vm-")))
+        work = stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-vm-"))
         (work / "initrd").write_bytes(_initramfs(kernel, _command(argv, env, share)))
         pairs = [socket.socketpair() for _ in PORTS]
         for pair in pairs:
