@@ -331,7 +331,8 @@ def _scale(experiment: Experiment) -> dict[str, Any]:
     factor = experiment.spec.topology.scale or 1
     if factor == 1:
         return {}
-    return {"scale": {"factor": factor, "not_scale_free": not_scale_free(factor, base_rtt_ns(experiment.graph))}}
+    lines = not_scale_free(factor, base_rtt_ns(experiment.graph), experiment.spec.controller.rto_min_ns)
+    return {"scale": {"factor": factor, "not_scale_free": lines}}
 
 
 def _set_times(path: Path, clock: Clock) -> None:

@@ -44,7 +44,8 @@ def describe(spec: Spec, graph: Graph) -> list[str]:
     lines += ["", *_table(("ports", "of", "rate", "buffer", "frames", "BDPs", "marking"), _port_rows(graph, rtt_ns))]
     lines += ["", *_table(("pairs", "such as", "links", "one way", "RTT", "bottleneck"), _pair_rows(graph, spec.seed))]
     if scale > 1:
-        lines += ["", "not scale-free:", *(f"  {line}" for line in not_scale_free(scale, rtt_ns))]
+        fixed = not_scale_free(scale, rtt_ns, spec.controller.rto_min_ns)
+        lines += ["", "not scale-free:", *(f"  {line}" for line in fixed)]
     return lines
 
 

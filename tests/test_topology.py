@@ -44,6 +44,9 @@ def test_overrides_scale_and_what_does_not_follow(capsys):
     assert row(lines, "48", "host-edge") == ["48", "host-edge", "2.5Gbit/s", "5500", "ns", "loss", "0.1%"]
     assert row(lines, "scale")[1] == "10:" and ["not", "scale-free:"] in lines
     assert row(lines, "TCP's", "shortest")[3:7] == ["timeout:", "200", "ms", "="]
+    _, lines, _ = told(capsys, "acc24", "--set", "topology.scale=10", "--set", "controller.rto_min=1.5ms")
+    assert row(lines, "TCP's", "shortest")[3:7] == ["timeout:", "1.5", "ms", "="]
+    assert row(lines, "its", "first", "one,")[9:11] == ["1000", "ms"]
 
 
 def test_a_drawing(capsys, tmp_path):

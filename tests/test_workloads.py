@@ -303,6 +303,15 @@ def test_load_of_the_bisection():
     assert across * 8 / 600 / 10e6 == pytest.approx(0.6, rel=0.03)
 
 
+def test_load_of_the_bisection_counts_all_planes():
+    """ACC's network: a rack of 12 hosts has a leaf in each of two planes, and each leaf four links of 100 Gbit/s up."""
+    graph = GRAPHS["acc24"]
+    flows = run(graph, "poisson", duration_ns=SECOND, size_bytes=10**7, load=0.3, load_of="bisection")
+    leaving = sum(flow.size_bytes for flow in flows if number(flow.src) < 12 <= number(flow.dst))
+    assert graph.neighbours("h12") == ("s1", "s2") and graph.neighbours("h13") == ("s3", "s4")
+    assert leaving * 8 / 800e9 == pytest.approx(0.3, rel=0.05)
+
+
 def test_the_same_flows_for_every_controller_and_more_of_them_in_a_longer_run():
     short = run(FATTREE, "poisson", duration_ns=SECOND // 2, distribution="websearch", load=0.5)
     longer = run(FATTREE, "poisson", duration_ns=SECOND, distribution="websearch", load=0.5)
@@ -362,6 +371,16 @@ def test_storage_mixes(mix, reads, least, most):
     assert min(sizes) == least and max(sizes) == most and all(size & (size - 1) == 0 for size in sizes)
     assert max(sizes.values()) < 1.6 * min(sizes.values())
     assert Counter(flow.gate == NO_GATE for flow in flows)[True] == 24
+
+
+def test_operations_under_way_at_once_choose_where_copies_go_by_themselves():
+    flows = run(FATTREE, "storage", duration_ns=SECOND // 1000, mix="video", replicas=1, outstanding=40)
+    client = {gate: flow.src for flow in flows if flow.rep == 0 and flow.group == "write" for gate in flow.opens}
+    seen = {}
+    for copy in flows:
+        if copy.group == "replica" and copy.gate in client:
+            seen.setdefault((client[copy.gate], copy.src), set()).add(copy.dst)
+    assert len(seen) == 12 * 4 and sum(len(found) > 1 for found in seen.values()) > 40
 
 
 def test_copies_of_writes():

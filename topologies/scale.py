@@ -21,8 +21,9 @@ class Fixed:
     """Its length where it has one; then it is told in base round trips, too."""
 
 
+RTO_MIN = Fixed("TCP's shortest retransmission timeout", 200 * MS)
 NOT_SCALE_FREE = (
-    Fixed("TCP's shortest retransmission timeout", 200 * MS),
+    RTO_MIN,
     Fixed("its first one, before a round trip is measured", 1000 * MS),
     Fixed("delayed acknowledgements, shortest", 40 * MS),
     Fixed("the kernel's tick (HZ 1000), to which TCP's timers round up", 1 * MS),
@@ -35,17 +36,16 @@ NOT_SCALE_FREE = (
 )
 
 
-def not_scale_free(scale: int, base_rtt_ns: int) -> list[str]:
-    """One line for each, for a network slowed down by `scale` to that base round trip."""
+def not_scale_free(scale: int, base_rtt_ns: int, rto_min_ns: int | None) -> list[str]:
+    """One line for each, for a network slowed down by `scale` to that base round trip. `rto_min_ns` None: Linux's own."""
     lines = []
     for fixed in NOT_SCALE_FREE:
-        if fixed.time_ns is None:
+        time_ns = rto_min_ns if fixed is RTO_MIN and rto_min_ns is not None else fixed.time_ns
+        if time_ns is None:
             lines.append(fixed.what)
             continue
-        trips = fixed.time_ns / max(1, base_rtt_ns)
-        lines.append(
-            f"{fixed.what}: {fixed.time_ns // MS} ms = {_short(trips)} base round trips instead of {_short(trips * scale)}"
-        )
+        trips = time_ns / max(1, base_rtt_ns)
+        lines.append(f"{fixed.what}: {time_ns / MS:g} ms = {_short(trips)} base round trips instead of {_short(trips * scale)}")
     return lines
 
 

@@ -100,19 +100,24 @@ def _host_rates(setting: Setting) -> dict[str, Fraction]:
 
 
 def _bisection_rates(setting: Setting) -> dict[str, Fraction]:
-    """What each host must offer to fill its share of the links above its edge switch, given that some of it stays below them."""
+    """What each host must offer to fill its share of the links above its edge switches, given that some of it stays below them.
+
+    A host of more planes has an edge switch in each, and its flows choose among the planes alike.
+    """
     graph, hosts = setting.graph, setting.hosts
     members: dict[str, list[str]] = {}
     for host in hosts:
-        members.setdefault(setting.edge_of(host), []).append(host)
+        for edge in dict.fromkeys(graph.neighbours(host)):
+            members.setdefault(edge, []).append(host)
     names = set(hosts)
-    rates: dict[str, Fraction] = {}
+    rates = dict.fromkeys(hosts, Fraction(0))
     for edge, inside in members.items():
         up_bps = sum(graph.cable_of(port).rate_bps for port in graph.ports_of(edge) if graph.peer(port).node not in names)
         leaving = Fraction(len(hosts) - len(inside), len(hosts) - 1)
         if not up_bps or not leaving:
             raise WorkloadError(f"workload.load_of = 'bisection': no links above switch {edge}; give load_of = 'host'")
-        rates |= dict.fromkeys(inside, Fraction(up_bps, len(inside)) / leaving)
+        for host in inside:
+            rates[host] += Fraction(up_bps, len(inside)) / leaving
     return rates
 
 

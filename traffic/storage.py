@@ -53,7 +53,7 @@ def storage(setting: Setting) -> list[FlowRequest]:
     for client in hosts[:-stores]:
         for slot in range(setting.params.outstanding or 1):
             slot_flows = chained(setting, gates, None, _operations(setting, client, slot, hosts[-stores:], MIXES[name]))
-            flows += slot_flows + _copies(setting, gates, slot_flows, hosts[-stores:], replicas)
+            flows += slot_flows + _copies(setting, gates, slot, slot_flows, hosts[-stores:], replicas)
     return bounded(flows)
 
 
@@ -70,7 +70,9 @@ def _operations(
     return make
 
 
-def _copies(setting: Setting, gates: Gates, flows: list[FlowRequest], stores: list[str], replicas: int) -> list[FlowRequest]:
+def _copies(
+    setting: Setting, gates: Gates, slot: int, flows: list[FlowRequest], stores: list[str], replicas: int
+) -> list[FlowRequest]:
     """From the storage host that was written to, when it has the block. The operation does not wait for its copies."""
     copies = []
     for number, flow in enumerate(flows):
@@ -78,7 +80,8 @@ def _copies(setting: Setting, gates: Gates, flows: list[FlowRequest], stores: li
             continue
         gate = gates.new()
         flows[number] = replace(flow, opens=(*flow.opens, gate))
-        others = setting.stream("copies", flow.src, flow.dst, number).shuffled([store for store in stores if store != flow.dst])
+        stream = setting.stream("copies", flow.src, slot, number)
+        others = stream.shuffled([store for store in stores if store != flow.dst])
         for other in others[:replicas]:
             copy = FlowRequest(
                 flow.dst, other, DEFAULT_PORT, size_bytes=flow.size_bytes, group="replica", rep=flow.rep, gate=gate
