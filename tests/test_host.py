@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
+import socket
 import subprocess
 import sys
 import threading
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -181,10 +185,71 @@ def test_clean_ends_what_a_dead_run_owned_and_nothing_else(tmp_path):
 
 def test_a_run_takes_its_own_record_away(tmp_path):
     folder = tmp_path / "state"
-    with pytest.raises(RuntimeError), state.registered(os.getpid(), tmp_path / "out", folder):
-        assert [state.Run.read(path).out for path in folder.iterdir()] == [str(tmp_path / "out")]
+    with pytest.raises(RuntimeError), state.registered(tmp_path / "out", folder) as in_ground:
+        (run,) = map(state.Run.read, folder.iterdir())
+        assert run.out == str(tmp_path / "out") and run.runner.alive() and not run.ground.alive()
+        in_ground(os.getppid())
+        (run,) = map(state.Run.read, folder.iterdir())
+        assert run.ground == state.Process.of(os.getppid())
         raise RuntimeError
     assert list(folder.iterdir()) == []
+
+
+def test_a_record_is_whole_or_as_it_was(tmp_path, monkeypatch):
+    whole = Path.write_text
+
+    def full(path, text):
+        whole(path, text[:20])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    me = state.Process.of(os.getpid())
+    path = state.Run(me, state.NOBODY, "out").write(tmp_path)
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
+        patched.setattr(Path, "write_text", full)
+        state.Run(me, me, "out").write(tmp_path)
+    assert list(tmp_path.iterdir()) == [path] and state.Run.read(path).ground == state.NOBODY
+    (tmp_path / "4194305.new").write_text("{")  # above any process: cut short by kill -9
+    (tmp_path / f"{os.getppid()}.new").write_text("{")  # it is about to be renamed
+    state.clean(tmp_path)
+    assert {found.name for found in tmp_path.iterdir()} == {path.name, f"{os.getppid()}.new"}
+
+
+def test_the_module_is_loaded_when_the_run_is_on_record(tmp_path, monkeypatch):
+    said = []
+
+    def use_cable(module):
+        (tmp_path / state.MARK).write_text("build\n")
+        said.extend(state.clean(tmp_path))
+        raise KernelError("seen")
+
+    monkeypatch.setattr(state, "registered", partial(state.registered, folder=tmp_path))
+    monkeypatch.setattr(state, "use_cable", use_cable)
+    ground = HostGround(host_spec())
+    ground._module = tmp_path / "cable.ko"
+    with pytest.raises(KernelError, match="seen"):
+        ground.run(tmp_path / "out", print, Quiet())
+    assert len(said) == 1 and said[0].startswith("left") and (tmp_path / state.MARK).exists()
+
+
+def test_a_module_of_another_build_is_not_ours(tmp_path, monkeypatch):
+    """The mark stands before the module does; when loading failed, and somebody loads one of theirs, it stays."""
+    loaded = tmp_path / "loaded"
+    folder = tmp_path / "state"
+
+    def refuse(module):
+        raise KernelError("refused")
+
+    monkeypatch.setattr(cable_module, "LOADED", loaded)
+    monkeypatch.setattr(cable_module, "build_id", lambda module: "ours")
+    monkeypatch.setattr(cable_module, "loaded_build_id", lambda: "theirs")
+    monkeypatch.setattr(cable_module, "load", refuse)
+    with pytest.raises(KernelError, match="refused"):
+        state.use_cable(tmp_path / "cable.ko", folder)
+    loaded.mkdir()
+    monkeypatch.setattr(cable_module, "unload", lambda: pytest.fail("it is not ours"))
+    with pytest.raises(KernelError, match="not ours is loaded"):
+        state.use_cable(tmp_path / "cable.ko", folder)
+    assert state.clean(folder) == [] and not folder.exists()
 
 
 def test_headers_that_are_not_there_are_named(tmp_path, monkeypatch):
@@ -206,6 +271,30 @@ def test_a_link_is_judged_by_rate_delay_and_gaps():
     assert "delay 1400 us measured" in measured(delay_ns=1_400_000).faults()[0]
     assert "gaps between frames are 1300 us off" in measured(pacing_error_ns=1_300_000).faults()[0]
     assert measured(rate_bps=0).faults()
+
+
+class LateSink:
+    """A packet socket on which a frame of a failed try comes first, then another protocol's, then those that are waited for."""
+
+    def __init__(self, numbers):
+        arp = calibration._frame(7).replace(calibration.HEAD.pack(calibration.ETHERTYPE, 7), b"\x08\x06\0\0\0\7")
+        self._frames = [calibration._frame(3), arp, *map(calibration._frame, numbers)]
+        self._at_s = 0
+
+    def settimeout(self, seconds):
+        assert seconds > 0
+
+    def recvmsg(self, size, _):
+        if not self._frames:
+            raise TimeoutError
+        self._at_s += 1
+        stamp = (socket.SOL_SOCKET, calibration.SO_TIMESTAMPNS, calibration.TIMESPEC.pack(self._at_s, 0))
+        return self._frames.pop(0)[:size], [stamp], 0, ("s1-eth1", 3, socket.PACKET_HOST)
+
+
+def test_a_late_frame_of_another_try_does_not_count():
+    assert calibration._arrivals(LateSink([7, 8]), [7, 8]) == [3 * 10**9, 4 * 10**9]
+    assert calibration._arrivals(LateSink([7]), [7, 8]) == [3 * 10**9]
 
 
 GOOD = fidelity.Fidelity(0.5, 0.2, 0.0, 0.0, 100_000, 900_000, 0)
@@ -241,11 +330,16 @@ def test_shares_of_a_cpu():
     assert (round(busy, 3), round(softirq, 3), stolen) == (0.3, 0.1, 0.0)
 
 
-def test_watching_this_machine():
-    watch = fidelity.Watch()
-    try:
-        watch.start()
-        threading.Event().wait(0.1)
-    finally:
-        found = watch.stop(late_sweeps=0)
+@root
+def test_watching_this_machine(monkeypatch):
+    """From the time asked for to its end, however early it was started and however late somebody asks."""
+    looked, t0_ns = [], time.monotonic_ns() + 200_000_000
+    ticks = fidelity.cpu_ticks
+    monkeypatch.setattr(fidelity, "cpu_ticks", lambda: looked.append(time.monotonic_ns()) or ticks())
+    watch = fidelity.Watch(t0_ns, t0_ns + 100_000_000)
+    watch.start()
+    while len(looked) < 2:
+        time.sleep(0.01)
+    found = watch.result(late_sweeps=0)
+    assert len(looked) == 2 and looked[0] >= t0_ns - fidelity.PERIOD_NS and looked[1] >= t0_ns + 100_000_000
     assert 0 <= found.busiest_cpu <= 1 and found.timer_late_ns_worst >= found.timer_late_ns_p90 >= 0

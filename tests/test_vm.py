@@ -150,8 +150,9 @@ links, spaces = sh("ip", "-br", "link"), sh("ip", "netns")
 cli = [sys.executable, "-m", "dc_gym.cli"]
 argv = [*cli, "run", sys.argv[1], "--ground", "host", "--no-plot", "--quiet", "--out", "out", "--set", "time.duration=600s"]
 runner = subprocess.Popen(argv, env={**os.environ})
-wait(lambda: list(run.glob("dcgym/*.run")))
-ground = json.loads(next(run.glob("dcgym/*.run")).read_text())["ground"]["pid"]
+def ground_pid(): return [json.loads(path.read_text())["ground"]["pid"] for path in run.glob("dcgym/*.run")]
+wait(lambda: any(ground_pid()))
+(ground,) = ground_pid()
 wait(lambda: "tgen" in sh("ps", "-e", "-o", "comm="))
 assert sh("ip", "-br", "link") == links, "the network of a run is not among the machine's devices"
 runner.kill()

@@ -5,12 +5,14 @@ The first case is who owns a packet (docs/host.md): one CUBIC flow into a port o
 DCTCP on the dumbbell. Rates are low, so that an emulated CPU keeps up in real time.
 
 The lab runs here. The host ground runs here if it can (root, and a kernel with its modules), else in one VM (`dcgym vm`). A host
-run that its own fidelity check calls unfit is shown, and its bars are skipped: it tells of the machine, not of links.
+run that its own fidelity check calls unfit is tried once more; if that is unfit, too, it is shown, and its bars are skipped: it
+tells of the machine, not of links. A case without any fit host run has shown nothing: its bar is short.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -120,13 +122,21 @@ def run_here(folder: Path) -> dict[str, str]:
         name = f"{case}-{links}"
         try:
             experiment = spec.load(folder / f"{case}.toml", ["ground=host", f"host.links={links}"])
-            result = runner.run(experiment, folder / name, Quiet(), plot=False)
-            print(f"{name}: {'fit' if result.fit else 'unfit'}", flush=True)
+            fit = run_fit(experiment, folder / name)
+            print(f"{name}: {'fit' if fit else 'unfit'}", flush=True)
         except TestbedError as error:
             failures[name] = str(error)
             (folder / f"{name}.failed").write_text(f"{error}\n")
             print(f"{name}: {error}", flush=True)
     return failures
+
+
+def run_fit(experiment: spec.Spec, out: Path) -> bool:
+    """Run it, and again if it is unfit; the second run stands."""
+    if runner.run(experiment, out, Quiet(), plot=False).fit:
+        return True
+    shutil.rmtree(out)
+    return runner.run(experiment, out, Quiet(), plot=False).fit
 
 
 def _seen(folder: Path, case: str) -> Iterator[tuple[str, Seen]]:
@@ -148,6 +158,14 @@ def owner_bars(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Bar]
         else:
             asked, good = "within 10 % of the lab's", _within(lab, 0.1)
         yield _bar(name, asked, seen.get(variant), lambda one: one.largest, "packets", good, failures.get(f"owner-{variant}"))
+    yield fit_bar("who owns a packet", seen)
+
+
+def fit_bar(case: str, seen: dict[str, Seen]) -> Bar:
+    """Not all host runs of a case are skipped."""
+    hosts = [one for variant, one in seen.items() if variant != "lab"]
+    fit = sum(not one.unfit for one in hosts)
+    return Bar(f"{case}: fit runs on the host", ">= 1", f"{fit} of {len(hosts)}", fit >= 1)
 
 
 def dumbbell_bars(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Bar]:
@@ -162,6 +180,7 @@ def dumbbell_bars(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[B
         yield _bar(
             f"dctcp: {WORDS[variant]}: mean queue", asked, one, lambda s: s.mean, "packets", _within(lab.mean, allowed), failed
         )
+    yield fit_bar("dctcp", seen)
 
 
 Check = Callable[[float], bool]

@@ -3,7 +3,8 @@
 
 A lone full frame gives the delay: from send() to the kernel's own time stamp at the other end, less its serialization. A train
 of full frames gives the rate, by its median gap, and how far the gaps are from the line's: the pacing error. Frames have an
-EtherType that nobody listens to (IEEE 802's local experimental one), and each goes over one link only.
+EtherType that nobody listens to (IEEE 802's local experimental one), and each goes over one link only. Each has a number of its
+own, so that one that comes too late for its try is not taken for one of the next.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import socket
 import statistics
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, islice, pairwise
 from typing import Any
 
 from dc_gym.topologies.fabric import Fabric, netns_path
@@ -22,6 +23,8 @@ from dc_gym.topologies.graph import FRAME_BYTES, Cable, Port
 from dc_gym.topologies.rtnl import entered
 
 ETHERTYPE = 0x88B5
+HEAD = struct.Struct(">HI")  # the EtherType and the number of a frame
+HEAD_AT = 12
 ALL_PROTOCOLS = 3
 SO_TIMESTAMPNS = 35
 TIMESPEC = struct.Struct("=qq")
@@ -77,30 +80,30 @@ class Measured:
 
 def measure(fabric: Fabric) -> list[Measured]:
     """Every direction of every link, one after the other."""
-    found = []
+    found, numbers = [], count()
     for cable in fabric.graph.cables:
         for sender, receiver in ((cable.a, cable.b), (cable.b, cable.a)):
             with _tap(fabric, sender) as source, _tap(fabric, receiver) as sink:
-                found.append(_tried(cable, sender, source, sink))
+                found.append(_tried(cable, sender, source, sink, numbers))
     return found
 
 
-def _tried(cable: Cable, sender: Port, source: socket.socket, sink: socket.socket) -> Measured:
+def _tried(cable: Cable, sender: Port, source: socket.socket, sink: socket.socket, numbers: Iterator[int]) -> Measured:
     """Again if need be: one stall of the machine is not the link's fault."""
     for _ in range(TRIES - 1):
-        measured = _measure(cable, sender, source, sink)
+        measured = _measure(cable, sender, source, sink, numbers)
         if not measured.faults():
             return measured
-    return _measure(cable, sender, source, sink)
+    return _measure(cable, sender, source, sink, numbers)
 
 
-def _measure(cable: Cable, sender: Port, source: socket.socket, sink: socket.socket) -> Measured:
+def _measure(cable: Cable, sender: Port, source: socket.socket, sink: socket.socket, numbers: Iterator[int]) -> Measured:
     frame_ns = FRAME_BYTES * 8 * 10**9 // cable.rate_bps
-    lone = [_one_way_ns(source, sink, number) - frame_ns for number in range(LONE_FRAMES)]
-    count = max(LEFT_OUT + 4, min(TRAIN_FRAMES, sender.queue.limit_bytes // FRAME_BYTES))
-    for number in range(count):
-        source.send(_frame(1000 + number))
-    times = _arrivals(sink, count)[LEFT_OUT:]
+    lone = [_one_way_ns(source, sink, number) - frame_ns for number in islice(numbers, LONE_FRAMES)]
+    train = list(islice(numbers, max(LEFT_OUT + 4, min(TRAIN_FRAMES, sender.queue.limit_bytes // FRAME_BYTES))))
+    for number in train:
+        source.send(_frame(number))
+    times = _arrivals(sink, train)[LEFT_OUT:]
     gaps = [later - sooner for sooner, later in pairwise(times)]
     gap_ns = statistics.median(gaps) if gaps else 0
     return Measured(
@@ -128,28 +131,29 @@ def _tap(fabric: Fabric, port: Port) -> socket.socket:
 
 
 def _frame(number: int) -> bytes:
-    head = bytes.fromhex("02ffffffffff02fffffffffe") + struct.pack(">HI", ETHERTYPE, number)
+    head = bytes.fromhex("02ffffffffff02fffffffffe") + HEAD.pack(ETHERTYPE, number)
     return head.ljust(FRAME_BYTES, b"\0")
 
 
 def _one_way_ns(source: socket.socket, sink: socket.socket, number: int) -> int:
     sent = time.time_ns()
     source.send(_frame(number))
-    arrived = _arrivals(sink, 1)
+    arrived = _arrivals(sink, [number])
     return arrived[0] - sent if arrived else int(WAIT_S * 1e9)
 
 
-def _arrivals(sink: socket.socket, count: int) -> list[int]:
-    """The kernel's times of the next `count` frames of ours, or of as many as come."""
+def _arrivals(sink: socket.socket, numbers: Collection[int]) -> list[int]:
+    """The kernel's times of the frames of these numbers, or of as many as come."""
+    wanted = {HEAD.pack(ETHERTYPE, number) for number in numbers}
     times: list[int] = []
     deadline = time.monotonic() + WAIT_S
-    while len(times) < count and (left := deadline - time.monotonic()) > 0:
+    while len(times) < len(wanted) and (left := deadline - time.monotonic()) > 0:
         sink.settimeout(left)
         try:
             data, ancillary, _flags, address = sink.recvmsg(64, 128)
         except TimeoutError:
             break
-        ours = data[12:14] == ETHERTYPE.to_bytes(2, "big") and address[2] != socket.PACKET_OUTGOING
+        ours = data[HEAD_AT : HEAD_AT + HEAD.size] in wanted and address[2] != socket.PACKET_OUTGOING
         for level, kind, stamp in ancillary if ours else ():
             if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
                 seconds, nanoseconds = TIMESPEC.unpack(stamp)

@@ -2,8 +2,8 @@
 """The fidelity check: whether this machine kept up with the traffic in real time. What it did not makes the run unfit.
 
 After Mininet-HiFi (Handigol et al., CoNEXT 2012): do not trust the plot, check invariants in every run. Looked at, over the time
-of the traffic: how busy CPUs were, and how much of that was softirqs, where packets are forwarded; whether softirqs ran out of
-their budget (/proc/net/softnet_stat); how late timers were, at this process and at the monitor.
+of the traffic and no other: how busy CPUs were, and how much of that was softirqs, where packets are forwarded; whether softirqs
+ran out of their budget (/proc/net/softnet_stat); how late timers were, at this process and at the monitor.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dc_gym.errors import FabricError
 from dc_gym.host.calibration import percentile_90
 
 PERIOD_NS = 10_000_000
@@ -68,45 +69,72 @@ class Fidelity:
         return {name: round(value, 4) for name, value in asdict(self).items()}
 
 
-class Watch:
-    """Looks on from start() to stop()."""
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The kernel's counters at one time."""
 
-    def __init__(self) -> None:
+    at_ns: int
+    cpus: dict[str, list[int]]
+    squeezes: int
+
+    @classmethod
+    def now(cls) -> Counts:
+        return cls(time.monotonic_ns(), cpu_ticks(), _squeezes())
+
+
+class Watch:
+    """Looks on from one time to another, ns of CLOCK_MONOTONIC.
+
+    It counts first one period early: reading takes a while, and nothing may delay the first flows. A tick is as long.
+    """
+
+    def __init__(self, from_ns: int, to_ns: int) -> None:
+        self._from_ns, self._to_ns = from_ns, to_ns
         self._lateness: list[int] = []
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-        self._before: dict[str, list[int]] = {}
-        self._squeezes = 0
-        self._began = 0.0
+        self._counts: list[Counts] = []
+        self._thread = threading.Thread(target=self._look_on, daemon=True)
 
     def start(self) -> None:
-        self._before, self._squeezes, self._began = cpu_ticks(), _squeezes(), time.monotonic()
         self._thread.start()
 
-    def stop(self, late_sweeps: int) -> Fidelity:
-        self._over.set()
+    def result(self, late_sweeps: int) -> Fidelity:
+        """Waits for the end of the time."""
         self._thread.join()
-        seconds = max(time.monotonic() - self._began, 1e-9)
-        shares = [share(self._before[name], now) for name, now in cpu_ticks().items() if name in self._before]
+        if len(self._counts) != 2:
+            raise FabricError("the fidelity check could not be a real-time process: give CAP_SYS_NICE")
+        before, after = self._counts
+        shares = [share(before.cpus[name], ticks) for name, ticks in after.cpus.items() if name in before.cpus]
         return Fidelity(
             busiest_cpu=max(busy for busy, _, _ in shares),
             softirq=max(softirq for _, softirq, _ in shares),
             stolen=max(stolen for _, _, stolen in shares),
-            squeezes_per_s=(_squeezes() - self._squeezes) / seconds,
+            squeezes_per_s=(after.squeezes - before.squeezes) * 1e9 / max(after.at_ns - before.at_ns, 1),
             timer_late_ns_p90=percentile_90(self._lateness),
             timer_late_ns_worst=max(self._lateness, default=0),
             late_sweeps=late_sweeps,
         )
 
-    def _sample(self) -> None:
+    def _look_on(self) -> None:
         """A timer every PERIOD_NS, at the priority of programs that measure."""
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(TIMER_PRIORITY))
-        due = time.monotonic_ns() + PERIOD_NS
-        while not self._over.is_set():
-            time.sleep(max(0, due - time.monotonic_ns()) / 1e9)
-            now = time.monotonic_ns()
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(TIMER_PRIORITY))
+        except PermissionError:
+            return
+        _sleep_until(self._from_ns - PERIOD_NS)
+        self._counts.append(Counts.now())
+        due = self._from_ns
+        while due < self._to_ns:
+            now = _sleep_until(due)
             self._lateness.append(now - due)
             due = max(due + PERIOD_NS, now)
+        _sleep_until(self._to_ns)
+        self._counts.append(Counts.now())
+
+
+def _sleep_until(due_ns: int) -> int:
+    """The time afterwards."""
+    time.sleep(max(0, due_ns - time.monotonic_ns()) / 1e9)
+    return time.monotonic_ns()
 
 
 def cpu_ticks(text: str | None = None) -> dict[str, list[int]]:

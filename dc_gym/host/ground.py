@@ -42,6 +42,7 @@ class HostGround:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._links = spec.host.links
+        self._module: Path | None = None
         self._t0_ns: int | None = None
 
     def prepare(self, progress: Progress) -> None:
@@ -49,14 +50,12 @@ class HostGround:
             raise UsageError('ground "host" needs root: run it with sudo, or in a VM: dcgym vm -- run ...; a lab needs none')
         if shutil.which("unshare") is None:
             raise UsageError("unshare is not installed: apt-get install util-linux")
-        module = self._choose_links(progress)
+        self._module = self._choose_links(progress)
         graph = self._spec.graph()
-        if module is None:
+        if self._module is None:
             qdisc_fabric.check(graph, self._links)
         queues = {port.queue.kind for port in graph.ports()}
         needs.require(needs.modules_for(self._links, queues, [self._spec.controller.kernel_name]))
-        if module is not None:
-            state.use_cable(module)
 
     def _choose_links(self, progress: Progress) -> Path | None:
         """What links are made of; the cable's module if they are cables."""
@@ -77,6 +76,9 @@ class HostGround:
 
     def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress) -> int:
         with ExitStack() as stack:
+            in_ground = stack.enter_context(state.registered(partial))
+            if self._module is not None:
+                state.use_cable(self._module)
             matrix = os.memfd_create("dcgym-matrix", os.MFD_CLOEXEC)
             stack.callback(os.close, matrix)
             share = _share(partial / ".lab", stack, progress)
@@ -86,7 +88,7 @@ class HostGround:
                 pass_fds=[matrix], env=_environment(), cwd="/", start_new_session=True,
             )  # fmt: skip
             stack.callback(_end, process)
-            stack.enter_context(state.registered(process.pid, partial))
+            in_ground(process.pid)
             return self._attend(process, share, matrix, on_line, progress)
 
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:

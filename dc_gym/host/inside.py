@@ -57,10 +57,12 @@ class HostSite:
         self._links = links
         self._lead_ns = lead_ns
         self._links_found: list[calibration.Measured] = []
-        self._watch = fidelity.Watch()
+        self._duration_ns = 0
+        self._watch: fidelity.Watch | None = None
         self._fidelity: fidelity.Fidelity | None = None
 
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+        self._duration_ns = plan.duration_ns
         if self._links == "cable":
             return HostFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
         return HostQdiscFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls, self._links)
@@ -76,11 +78,13 @@ class HostSite:
         if time.monotonic_ns() >= t0_ns:
             raise FabricError(f"set-up was late: programs were not ready within {self._lead_ns / 1e9:g} s; raise host.lead")
         print(f"::t0 {t0_ns}", flush=True)
+        self._watch = fidelity.Watch(t0_ns, t0_ns + self._duration_ns)
         self._watch.start()
 
     def settle(self, fabric: Fabric, late_sweeps: int) -> None:
         """Real packets drain in real time; those of closed connections are few."""
-        self._fidelity = self._watch.stop(late_sweeps)
+        assert self._watch is not None
+        self._fidelity = self._watch.result(late_sweeps)
         deadline = time.monotonic() + SETTLE_LIMIT_S
         last: Any = None
         while time.monotonic() < deadline:

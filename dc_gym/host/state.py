@@ -2,8 +2,9 @@
 """What the host ground owns on this machine outside its namespaces, and how it is removed: all of it is named below /run/dcgym.
 
     /run/dcgym/PID.run    a run: who runs it, and the process whose namespaces hold its network
-    /run/dcgym/cable      the module cable is loaded, and we loaded it
+    /run/dcgym/cable      the build of the module cable that we load: a loaded module of another build is not ours
 
+A run is on record before it touches the module: no `dcgym clean` takes that away in between. Files appear whole, by a rename.
 A run removes its own; `dcgym clean` removes what dead ones left. A process is known by its number and its start, so a number
 that was given to another is never mistaken.
 """
@@ -14,9 +15,9 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dc_gym.errors import KernelError, TestbedError
@@ -45,6 +46,9 @@ class Process:
         return self.start != 0 and Process.of(self.pid) == self
 
 
+NOBODY = Process(0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run on the host ground."""
@@ -55,7 +59,7 @@ class Run:
 
     def write(self, folder: Path) -> Path:
         path = folder / f"{self.runner.pid}.run"
-        path.write_text(json.dumps(asdict(self)) + "\n")
+        _put(path, json.dumps(asdict(self)) + "\n")
         return path
 
     @classmethod
@@ -65,12 +69,17 @@ class Run:
 
 
 @contextmanager
-def registered(ground_pid: int, out: Path, folder: Path = STATE) -> Iterator[None]:
-    """While the context is open, the run of this process is on record."""
+def registered(out: Path, folder: Path = STATE) -> Iterator[Callable[[int], None]]:
+    """While the context is open, the run of this process is on record; the ground's number is told later: it has none yet."""
     folder.mkdir(mode=0o755, exist_ok=True)
-    path = Run(Process.of(os.getpid()), Process.of(ground_pid), str(out)).write(folder)
+    run = Run(Process.of(os.getpid()), NOBODY, str(out))
+    path = run.write(folder)
+
+    def in_ground(pid: int) -> None:
+        replace(run, ground=Process.of(pid)).write(folder)
+
     try:
-        yield
+        yield in_ground
     finally:
         path.unlink(missing_ok=True)
 
@@ -80,12 +89,12 @@ def use_cable(module: Path, folder: Path = STATE) -> None:
     wanted, loaded = cable_module.build_id(module), cable_module.LOADED.is_dir()
     if loaded and cable_module.loaded_build_id() == wanted:
         return
-    if loaded and not (folder / MARK).exists():
+    if loaded and not _is_ours(folder / MARK):
         raise KernelError("a module 'cable' that is not ours is loaded: unload it (rmmod cable), or set host.links=netem")
     if loaded and not cable_module.unload():
         raise KernelError("another build of the module cable is in use by another run: wait for it, or set host.links=netem")
     folder.mkdir(mode=0o755, exist_ok=True)
-    (folder / MARK).write_text(wanted + "\n")
+    _put(folder / MARK, wanted + "\n")
     cable_module.load(module)
 
 
@@ -104,6 +113,9 @@ def clean(folder: Path = STATE) -> list[str]:
             said += _end(run.ground)
         path.unlink()
         said.append(f"removed {path}")
+    for path in folder.glob("*.new"):
+        if not Path("/proc", path.stem).exists():
+            path.unlink()
     if (folder / MARK).exists() and not living:
         said += _unload(folder / MARK)
     if folder.is_dir() and not any(folder.iterdir()):
@@ -111,8 +123,23 @@ def clean(folder: Path = STATE) -> list[str]:
     return said
 
 
+def _put(path: Path, text: str) -> None:
+    """The file as a whole, or as it was."""
+    new = path.with_name(f"{os.getpid()}.new")
+    try:
+        new.write_text(text)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _is_ours(mark: Path) -> bool:
+    """The loaded module is the build that we marked."""
+    return mark.exists() and mark.read_text().strip() == cable_module.loaded_build_id()
+
+
 def _read(path: Path) -> Run | None:
-    """None for a record that a full disk or a kill cut short."""
+    """None for what is no record."""
     try:
         return Run.read(path)
     except (ValueError, KeyError, TypeError):
@@ -131,7 +158,9 @@ def _end(ground: Process) -> list[str]:
 
 
 def _unload(mark: Path) -> list[str]:
-    if cable_module.LOADED.is_dir():
+    """The mark goes; the module too, if it is ours: a load that was marked may have failed, or was never begun."""
+    ours = cable_module.LOADED.is_dir() and _is_ours(mark)
+    if ours:
         for _ in range(100):  # namespaces are taken apart some time after their last process
             if cable_module.unload():
                 break
@@ -139,4 +168,4 @@ def _unload(mark: Path) -> list[str]:
         else:
             raise TestbedError("the module cable is still in use: by a network that is not ours?")
     mark.unlink()
-    return ["unloaded the module cable"]
+    return ["unloaded the module cable"] if ours else []
