@@ -48,10 +48,12 @@ class Comparison:
     b: str
     rows: tuple[Row, ...]
     same_spec: bool
+    same_inputs: bool
+    """The files that the specs read: flow matrix, sizes, Python files."""
     same_fingerprint: bool
     same_digest: bool
     first_difference: Difference | None
-    """Looked for only between runs of the same spec with different digests."""
+    """Looked for only between runs of the same spec and inputs with different digests."""
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -64,15 +66,17 @@ def compare(a: Result, b: Result) -> Comparison:
     if versions[0] != versions[1]:
         raise ResultError(f"{a.path} has a digest of version {versions[0]}, {b.path} of {versions[1]}; run one of them again")
     same_spec = a.manifest.get("spec") == b.manifest.get("spec")
+    same_inputs = a.inputs == b.inputs
     same_digest = a.digest == b.digest
     return Comparison(
         a=str(a.path),
         b=str(b.path),
         rows=_rows(a.summary, b.summary),
         same_spec=same_spec,
+        same_inputs=same_inputs,
         same_fingerprint=a.manifest.get("fingerprint") == b.manifest.get("fingerprint"),
         same_digest=same_digest,
-        first_difference=first_difference(a.tables, b.tables) if same_spec and not same_digest else None,
+        first_difference=first_difference(a.tables, b.tables) if same_spec and same_inputs and not same_digest else None,
     )
 
 
@@ -127,7 +131,8 @@ def _show(found: Comparison, console: Console) -> None:
 
 def _verdict(found: Comparison) -> list[str]:
     same = {True: "equal", False: "different"}
-    lines = [f"spec {same[found.same_spec]}, fingerprint {same[found.same_fingerprint]}, digest {same[found.same_digest]}"]
+    spec = same[found.same_spec] + ("" if found.same_inputs else ", files that it reads different")
+    lines = [f"spec {spec}, fingerprint {same[found.same_fingerprint]}, digest {same[found.same_digest]}"]
     if found.first_difference is not None:
         lines.append(f"first difference, A and B: {found.first_difference}")
     return lines

@@ -10,10 +10,11 @@ Parquet files have the documented columns and types (`schema`); strings are dict
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 from dc_gym.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.errors import ResultError, UsageError
 from dc_gym.folder import FILES, PARTIAL, finish, words, writing
+from dc_gym.spec import MATRIX_COPY, SIZES_COPY
 from dc_gym.topologies.graph import PPB, PPM, Graph
 
 __all__ = [
@@ -76,6 +78,14 @@ class Result:
     def fit(self) -> bool:
         """Nothing happened that the numbers do not show (docs/results.md, "Fit or unfit")."""
         return bool(self.manifest.get("fit", True))
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """SHA-256 of the files that the spec read, by the names of their copies: the spec says no more than those names."""
+        stated, code = self.manifest.get("inputs"), self.manifest.get("code")
+        found = stated if isinstance(stated, Mapping) else _sha256(self.path, (MATRIX_COPY, SIZES_COPY))
+        rows = [row for row in code if isinstance(row, Mapping)] if isinstance(code, list) else []
+        return {**found, **{str(row.get("file")): str(row.get("sha256")) for row in rows}}
 
     @property
     def tables(self) -> Tables:
@@ -150,11 +160,20 @@ def write_result(
     return full
 
 
-def copy_inputs(partial: Path, copies: Mapping[str, Path]) -> None:
-    """Keep the files that a spec reads, by their names here (Spec.copies); before the run, for they may change during it."""
+def copy_inputs(partial: Path, copies: Mapping[str, Path]) -> dict[str, str]:
+    """Keep the files that a spec reads, by their names here (Spec.copies); before the run, for they may change during it.
+
+    Answers their SHA-256, for the manifest.
+    """
     for name, source in copies.items():
         with words("write", partial / name):
             shutil.copyfile(source, partial / name)
+    return _sha256(partial, copies)
+
+
+def _sha256(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Of those files that are there."""
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names if (folder / name).is_file()}
 
 
 def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:

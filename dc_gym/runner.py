@@ -103,7 +103,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
     with results.writing(out, force) as partial:
         private = partial / ".lab"
         private.mkdir()
-        results.copy_inputs(partial, spec.copies())
+        inputs = results.copy_inputs(partial, spec.copies())
         write_plan(experiment, ovs, private, disturb)
         log = partial / f"{spec.ground}.log"
         with log.open("w") as file:
@@ -130,6 +130,8 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
             "calibration": calibration.rows(tables.ports, counts["read_back"]) + counts.get("calibration", []),
         } | {name: counts[name] for name in ("fidelity", "exec") if counts.get(name)}
         manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts() | _scale(experiment)
+        if inputs:
+            manifest["inputs"] = inputs
         if code := usercode.keep(spec.code(), partial):
             manifest["code"] = code
         manifest = results.write_result(partial, tables, manifest, summary)

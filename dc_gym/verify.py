@@ -4,7 +4,8 @@
     dcgym verify DIR                  runs DIR's spec again and compares the two (so does --against DIR alone)
     dcgym verify DIR --against OTHER  compares two results and runs nothing
 
-What differs between the experiments themselves (spec, environment) is said first: that is where a difference comes from.
+What differs between the experiments themselves (spec, its files, environment) is said first: that is where a difference
+comes from.
 """
 
 from __future__ import annotations
@@ -112,9 +113,10 @@ def compare(a: Result, b: Result, labels: tuple[str, str] | None = None) -> Verd
 
 
 def experiment_differences(a: Result, b: Result) -> Iterator[str]:
-    """Keys of the specs and parts of the environments that differ, one line each."""
-    for section in ("spec", "environment"):
-        one, other = (_flat(_stated(result, section) or {}) for result in (a, b))
+    """Keys of the specs, files that they read and parts of the environments that differ, one line each."""
+    for section in ("spec", "inputs", "environment"):
+        stated = [result.inputs if section == "inputs" else _stated(result, section) or {} for result in (a, b)]
+        one, other = map(_flat, stated)
         for key in sorted(one.keys() | other.keys()):
             values = [json.dumps(each[key]) if key in each else MISSING for each in (one, other)]
             if values[0] != values[1] and (section, key) != ("spec", "name"):

@@ -62,6 +62,14 @@ def test_other_experiments_are_compared_without_a_search(a: Result) -> None:
     assert "spec different" in shown(found)
 
 
+def test_one_spec_with_other_files_is_another_experiment(a: Result) -> None:
+    one, other = (again(a, name, change, inputs={"matrix.csv": name * 64}) for change, name in enumerate("bc"))
+    found = compare.compare(one, other)
+    assert found.same_spec and not found.same_inputs and found.first_difference is None
+    assert "spec equal, files that it reads different, fingerprint equal, digest different" in shown(found)
+    assert compare.compare(one, again(a, "d", inputs={"matrix.csv": "b" * 64})).same_inputs
+
+
 def test_metrics_that_one_lacks(a: Result) -> None:
     rows = {
         row.name: row for row in compare._rows({"x": 1, "n": None, "z": 0}, {"y_s": 2.5, "n": 3, "z": 4, "flow_goodput_bps": [1]})

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -184,6 +185,28 @@ def test_scenarios_of_one_name_are_told_apart_by_their_keys(folder: Path) -> Non
     a_result(folder / "sweep" / "sized", 1, sized=True)
     found, _ = scenarios(gather([folder / "sweep"]))
     assert [each.title for each in found] == ["two pairs", "two pairs: size 100kB"]
+
+
+@pytest.mark.parametrize("stated", [True, False], ids=["in the manifest", "older, from the copies"])
+def test_other_files_of_one_spec_are_not_seeds_of_one_group(tmp_path: Path, stated: bool) -> None:
+    """All specs with a matrix say matrix.csv: what is in it tells experiments apart."""
+    for seed, text in ((1, "one"), (2, "one"), (3, "two")):
+        inputs = {"inputs": {"matrix.csv": hashlib.sha256(text.encode()).hexdigest()}} if stated else {}
+        a_result(tmp_path / f"s{seed}", seed, **inputs)
+        (tmp_path / f"s{seed}" / "matrix.csv").write_text(text)
+    found, notes = scenarios(gather([tmp_path]))
+    assert [each.groups[0].seeds for each in found] == [(1, 2), (3,)] and notes == []
+    assert [each.title for each in found] == ["two pairs: matrix.csv 7692c3ad", "two pairs: matrix.csv 3fc4ccfe"]
+
+
+def test_runs_of_another_fingerprint_are_apart_and_it_is_said(folder: Path) -> None:
+    a_result(folder / "sweep" / "other-kernel", 5, fingerprint="beef" * 16)
+    a_result(folder / "sweep" / "other-kernel-too", 6, "cubic", fingerprint="beef" * 16)
+    found, notes = scenarios(gather([folder / "sweep"]))
+    assert [[group.seeds for group in each.groups] for each in found] == [[(1, 2, 3), (1, 2, 3)], [(5,), (6,)]]
+    assert [each.title for each in found] == ["two pairs: fingerprint f00d", "two pairs: fingerprint beefbeef"]
+    assert len(notes) == 1 and "have 2 fingerprints" in notes[0]
+    assert "have 2 fingerprints" in Page(written(folder, "sweep")).text
 
 
 def test_marking_far_above_the_queue_fits_the_figure(folder: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -154,9 +155,11 @@ def test_a_full_disk_is_one_line(tmp_path: Path, name: str) -> None:
 def test_matrix_is_kept(tmp_path: Path) -> None:
     (tmp_path / "flows.csv").write_text("source,destination\n")
     with results.writing(tmp_path / "run", force=False) as partial:
-        results.copy_inputs(partial, {"matrix.csv": tmp_path / "flows.csv"})
+        found = results.copy_inputs(partial, {"matrix.csv": tmp_path / "flows.csv"})
         results.write_result(partial, synthetic.tables(), {}, {})
         assert (results.finish(partial) / "matrix.csv").read_text() == "source,destination\n"
+    assert found == {"matrix.csv": hashlib.sha256(b"source,destination\n").hexdigest()}
+    assert results.load_result(tmp_path / "run").inputs == found, "of an older result: from the copy"
 
 
 def test_pandas_is_optional(good: results.Result, monkeypatch: pytest.MonkeyPatch) -> None:

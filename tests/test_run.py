@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole runs through the `dcgym` command: results, digests, bad input, interruption, nothing left behind."""
 
+import hashlib
 import json
 import os
 import random
@@ -160,6 +161,7 @@ def test_a_matrix_file_is_run_and_kept(folder):
     result = run(folder, "out", "workload.kind=matrix", "workload.file=flows.csv")
     assert [str(status) for status in result.column("flows", "status")] == ["done", "stopped"]
     assert (folder / "out" / "matrix.csv").read_text() == (folder / "flows.csv").read_text()
+    assert result.manifest["inputs"] == {"matrix.csv": hashlib.sha256((folder / "flows.csv").read_bytes()).hexdigest()}
     starts = result.records("flows")["start_ns"]
     assert starts[0] == pytest.approx(100_000_000, abs=100) and starts[1] == pytest.approx(200_000_000, abs=100)
 

@@ -101,6 +101,15 @@ def test_what_the_experiments_differ_in_is_said_first(tmp_path: Path, capsys: py
     assert "first difference: " in out[7]
 
 
+def test_other_files_of_one_spec_are_named(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
+    b = other(a)
+    for result, digit in ((a, "1"), (b, "2")):
+        edit(result, inputs={"matrix.csv": digit * 64}, code=[{"file": "code/mine.py", "sha256": digit * 64}])
+    out = said(capsys, a.path, "--against", b.path)[1]
+    assert f'other inputs matrix.csv: "{"1" * 64}" and "{"2" * 64}"\n' in out
+    assert f'other inputs code/mine.py: "{"1" * 64}" and "{"2" * 64}"\n' in out
+
+
 def test_runs_in_real_time_are_not_expected_to_be_equal(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
     b = other(a, marks=3)
     edit(b, ground="host")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results that a report is about: found in folders, grouped by experiment and controller, a seed a run.
 
-Results of the same spec but for its seed are one group: their means have intervals. Groups that differ in their controller alone
-are one scenario: their seeds are paired. The name of a spec is a title and nothing else.
+Results of the same spec but for its seed, of the same files that it reads and of one fingerprint are one group: their means have
+intervals. Groups that differ in their controller alone are one scenario: their seeds are paired. The name of a spec is a title
+and nothing else.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dc_gym.results import Result
 
 TITLES = ("name", "seed", "controller")  # keys of a spec that tell runs of one scenario apart
 MOST_TOLD = 4  # keys in a title
+HASHES, HASH_DIGITS = ("inputs", "fingerprint"), 8  # and so many digits of one in a title
 MEANS = ("memory", "watchdog")  # keys of [lab] that results do not depend on
 
 
@@ -92,7 +94,7 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
     for number, result in enumerate(results, 1):
         spec = result.manifest["spec"]
         run = Run(result, spec, int(spec.get("seed", 1)), f"run-{number}")
-        key = _text(_experiment(spec))
+        key = _text(_experiment(result))
         groups = sorted_out.setdefault(key, {})
         if not result.fit and not count_unfit:
             unfit.setdefault(key, []).append(run)
@@ -103,13 +105,30 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
             notes.append(f"{result.path} is left out: same spec and seed as {seeds[run.seed].result.path}, with {same}")
         else:
             seeds[run.seed] = run
-    return _told_apart([_scenario(groups, unfit.get(key, [])) for key, groups in sorted_out.items()]), notes
+    found = [_scenario(groups, unfit.get(key, [])) for key, groups in sorted_out.items()]
+    return _told_apart(found), notes + _warnings(found)
 
 
-def _experiment(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes a scenario."""
+def _experiment(result: Result) -> dict[str, Any]:
+    """What makes a scenario: the spec, what is in the files that it names, and what the run was made with."""
+    spec: Mapping[str, Any] = result.manifest["spec"]
     lab = {name: value for name, value in spec.get("lab", {}).items() if name not in MEANS}
-    return {name: value for name, value in spec.items() if name not in TITLES} | {"lab": lab}
+    told = {name: value for name, value in spec.items() if name not in TITLES} | {"lab": lab}
+    return told | {"inputs": result.inputs, "fingerprint": result.manifest.get("fingerprint")}
+
+
+def _warnings(found: Sequence[Scenario]) -> list[str]:
+    """Of scenarios that are one spec and one set of files, and were run with different things."""
+    fingerprints: dict[str, set[str]] = {}
+    for each in found:
+        told = _experiment(each.all_runs[0].result)
+        fingerprint = str(told.pop("fingerprint"))
+        fingerprints.setdefault(_text(told), set()).add(fingerprint)
+    most = max(map(len, fingerprints.values()), default=0)
+    if most < 2:
+        return []
+    text = f"runs of the same experiment have {most} fingerprints (kernel, Open vSwitch, libc, Python or this project differ)"
+    return [f"{text}: each is a scenario of its own, and they are not compared; dcgym verify A --against B says what differs"]
 
 
 def _scenario(groups: Mapping[str, Mapping[int, Run]], unfit: Sequence[Run]) -> Scenario:
@@ -124,18 +143,22 @@ def _told_apart(found: list[Scenario]) -> list[Scenario]:
     """Scenarios of one title get what sets them apart in theirs."""
     told = []
     for each in found:
-        same = [_flat(other.spec) for other in found if other.title == each.title]
-        mine = _flat(each.spec)
+        same = [_flat(other.all_runs[0].result) for other in found if other.title == each.title]
+        mine = _flat(each.all_runs[0].result)
         keys = [key for key in mine if any(other.get(key) != mine[key] for other in same)]
-        more = ", ".join(f"{key.rpartition('.')[2]} {mine[key]}" for key in keys[:MOST_TOLD])
+        more = ", ".join(mine[key] for key in keys[:MOST_TOLD])
         told.append(replace(each, title=f"{each.title}: {more}") if more else each)
     return told
 
 
-def _flat(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that make a scenario, dotted."""
-    sections = {key: value if isinstance(value, Mapping) else {"": value} for key, value in _experiment(spec).items()}
-    return {f"{name}.{key}".strip("."): value for name, table in sections.items() for key, value in table.items()}
+def _flat(result: Result) -> dict[str, str]:
+    """The keys that make a scenario, dotted, and each in words."""
+    found = {}
+    for name, section in _experiment(result).items():
+        for key, value in (section if isinstance(section, Mapping) else {"": section}).items():
+            short = str(value)[:HASH_DIGITS] if name in HASHES else value
+            found[f"{name}.{key}".rstrip(".")] = f"{key or name} {short}"
+    return found
 
 
 def _group(controller: Mapping[str, Any], names: Sequence[str], runs: tuple[Run, ...]) -> Group:
