@@ -18,8 +18,9 @@ STAMP = "sources.sha256"
 # What runs in the lab, and what decides its input. Results, plots and the command line are not among it.
 GUEST = (
     *("kernel/*.c", "kernel/drivers/*.h", "traffic/*.c", "traffic/*.h", "traffic/*.py", "traffic/matrices/*.csv"),
+    *("traffic/matrices/*/*.csv", "traffic/flow_sizes/*.txt", "spec/*.py", "units.py", "usercode.py"),
     *("monitors/*.c", "monitors/*.h", "topologies/*.py", "ground.py", "runner.py", "controllers.py"),
-    *("lab_ground.py", "kernel/lab.py"),
+    *("lab_ground.py", "kernel/lab.py", "kernel/openvswitch.py", "host/*.py"),
 )
 
 

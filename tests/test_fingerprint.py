@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,28 @@ def test_what_runs_in_the_lab_and_what_starts_it_is_in_the_fingerprint(package: 
     with (package / name).open("a") as file:
         file.write("\n")
     assert fingerprint.programs() != before
+
+
+# Imported in a lab, and without a say in what is recorded there: words for the user, and how things get into the cache.
+WORDS = {"__init__.py", "errors.py", "progress.py", "kernel/__init__.py", "kernel/apt.py", "kernel/cache.py"}
+
+
+def test_every_data_file_and_every_module_of_a_ground_is_in_the_fingerprint() -> None:
+    here = fingerprint.PACKAGE
+    covered = {path for pattern in fingerprint.GUEST for path in here.glob(pattern)}
+    program = "import sys, dc_gym.ground, dc_gym.host.inside\n"
+    program += "print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'dc_gym'), sep='\\n')"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert {Path(line) for line in said.splitlines()} - covered == {here / name for name in WORDS}
+    assert {*(here / "spec").glob("*.py"), here / "units.py"} <= covered, "they decide what a lab is given"
+    data = {
+        Path(folder, name)
+        for top in ("traffic", "topologies", "spec")
+        for folder, _, names in os.walk(here / top)
+        for name in names
+        if Path(name).suffix in (".csv", ".txt", ".json", ".toml")
+    }
+    assert len(data) > 3 and data <= covered
 
 
 def test_the_version_of_mininet_is_in_the_fingerprint(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:

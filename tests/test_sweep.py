@@ -13,6 +13,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -20,9 +21,10 @@ import pytest
 import synthetic
 
 from dc_gym import results, sweep
-from dc_gym.errors import SpecError, UsageError
+from dc_gym.bench import sweep as bench
+from dc_gym.errors import SpecError, TestbedError, UsageError
 from dc_gym.progress import Quiet
-from dc_gym.sweep import command, grid, pool, state, summary
+from dc_gym.sweep import cluster, command, grid, pool, state, summary
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SPEC = """
@@ -393,3 +395,27 @@ def test_runs_in_real_time_go_one_at_a_time_unless_told_otherwise(monkeypatch: p
     for jobs, real_time, wanted in ((None, True, 1), (None, False, 8), (3, True, 3)):
         runs = command._where(Namespace(address=None, jobs=jobs), real_time)
         assert runs([], Quiet(), lambda outcome: None) == wanted
+
+
+def test_a_result_that_cannot_be_kept_fails_its_cell_alone(tmp_path: Path) -> None:
+    parcels = {
+        "deep": cluster.Parcel(0, "", {"exec/a/b/c": b"x"}),
+        "outside": cluster.Parcel(0, "", {"../x": b"x"}),
+    }
+    (tmp_path / "taken").mkdir()
+    parcels["taken"] = cluster.Parcel(0, "", {"x": b""})
+    ray = SimpleNamespace(get=parcels.__getitem__, exceptions=SimpleNamespace(RayError=KeyError))
+    ended: list[sweep.Outcome] = []
+    driver = cluster._Driver(ray, 1, pool.Tally(3, Quiet()), ended.append)
+    for name in parcels:
+        driver._under_way[name] = sweep.Cell(name, tmp_path / "spec.toml", tmp_path / name)
+        driver._bring(name)
+    assert [outcome.status for outcome in ended] == [2, 1, 2]
+    words = ("manifest.json is missing", "does not belong into a result", "exists; replace it with --force")
+    assert all(said in outcome.message for outcome, said in zip(ended, words, strict=True))
+
+
+def test_the_bench_does_not_judge_a_kill_before_anything_was_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "DEADLINE_S", 0.0)
+    with subprocess.Popen(["sleep", "600"]) as process, pytest.raises(TestbedError, match="0 of 2 runs were done"):
+        bench._kill_at(process, tmp_path, 2)

@@ -123,6 +123,8 @@ def _kill_at(process: subprocess.Popen[bytes], out: Path, count: int) -> None:
         raise TestbedError(f"the sweep ended with status {process.returncode} before it could be killed")
     process.kill()
     process.wait()
+    if len(_finished(out)) < count:
+        raise TestbedError(f"{len(_finished(out))} of {count} runs were done within {DEADLINE_S:g} s: nothing to say of a kill")
     while any(path.name.endswith(".partial") for path in out.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.02)
 

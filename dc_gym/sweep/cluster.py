@@ -92,7 +92,12 @@ class _Driver:
             while waiting or self._under_way:
                 while waiting and len(self._under_way) < self._room():
                     cell = waiting.popleft()
-                    self._under_way[remote.remote(*_load(cell))] = cell
+                    try:
+                        self._under_way[remote.remote(*_load(cell))] = cell
+                    except TestbedError as error:
+                        self._end(Outcome(cell, error.exit_code, str(error)))
+                if not self._under_way:
+                    continue
                 ended, _ = self._ray.wait(list(self._under_way), num_returns=1)
                 self._bring(ended[0])
         finally:
@@ -109,11 +114,17 @@ class _Driver:
             parcel = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
             parcel = Parcel(1, f"the cluster lost it: {(str(error).splitlines() or [type(error).__name__])[-1].strip()}", {})
+        status, message = parcel.status, parcel.message
         if parcel.files:
-            with writing(cell.out, "--force" in cell.options) as partial:
-                _write_all(partial, parcel.files)
-                finish(partial)
-        outcome = Outcome(cell, parcel.status, parcel.message)
+            try:
+                with writing(cell.out, "--force" in cell.options) as partial:
+                    _write_all(partial, parcel.files)
+                    finish(partial)
+            except (OSError, TestbedError) as error:  # of this cell alone: the others go on
+                status, message = getattr(error, "exit_code", 1), f"its result could not be kept: {error}"
+        self._end(Outcome(cell, status, message))
+
+    def _end(self, outcome: Outcome) -> None:
         self._on_end(outcome)
         self._tally.count(outcome)
 
@@ -188,5 +199,5 @@ def _write_all(folder: Path, files: dict[str, bytes]) -> None:
         path = folder / name
         if not path.resolve().is_relative_to(folder.resolve()):
             raise TestbedError(f"a node sent the file {name!r}, which does not belong into a result")
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
