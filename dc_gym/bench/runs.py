@@ -11,6 +11,9 @@ from dc_gym import folder, sweep
 from dc_gym.progress import Progress, choose
 from dc_gym.results import Result, load_result
 
+START_PHASES = ("prepare", "boot", "switches", "fabric", "programs")
+"""Of a run, as its manifest calls them: what comes before the traffic."""
+
 
 @contextmanager
 def scratch(name: str) -> Iterator[Path]:

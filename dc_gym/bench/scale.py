@@ -15,18 +15,14 @@ port's queue in the window; `received` is payload. Wall time and CPU time (user 
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from dc_gym.bench import runs
+from dc_gym.bench import meter, runs
 from dc_gym.bench.report import Bar
 from dc_gym.errors import TestbedError
 from dc_gym.results import Result, load_result
@@ -43,7 +39,6 @@ VARIANTS = {
 EGRESS_TOLERANCE = 0.001
 SLOPE = 1.15
 MEMORY_BYTES = 8 << 30
-START_PHASES = ("prepare", "boot", "switches", "fabric", "programs")
 START_S = 60
 WARMUP_NS = 100_000_000  # as in the spec below
 
@@ -160,7 +155,7 @@ def _start_bars(folder: Path) -> Iterator[Bar]:
     spec = runs.write_spec(folder, "acc288", START_SPEC)
     result, cost = run(spec, folder / "acc288-run", ())
     start = _start_s(result)
-    phases = ", ".join(f"{name} {result.manifest['wall_s'][name]:.2f}" for name in START_PHASES)
+    phases = ", ".join(f"{name} {result.manifest['wall_s'][name]:.2f}" for name in runs.START_PHASES)
     words = f"{start:.1f} s ({phases}); the whole run {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU"
     yield Bar("acc288: start", f"<= {START_S} s", words, start <= START_S)
 
@@ -189,18 +184,11 @@ def run(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, Cost]:
     argv = [sys.executable, "-m", "dc_gym.cli", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
     for setting in settings:
         argv += ["--set", setting]
-    with tempfile.TemporaryFile() as errors:
-        started = time.perf_counter()
-        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=errors)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall_s = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-        errors.seek(0)
-        said = errors.read().decode(errors="replace").strip()
-    if process.returncode:
-        raise TestbedError(f"{out.name}: exit {process.returncode}: {said}")
+    done = meter.run(argv)
+    if done.status:
+        raise TestbedError(f"{out.name}: exit {done.status}: {done.stderr.strip()}")
     result = load_result(out)
-    return result, Cost(wall_s, usage.ru_utime + usage.ru_stime, result.manifest["lab_peak_bytes"])
+    return result, Cost(done.cost.wall_s, done.cost.cpu_s, result.manifest["lab_peak_bytes"])
 
 
 def slope(hosts: Sequence[int], values: Sequence[float]) -> float:
@@ -209,4 +197,4 @@ def slope(hosts: Sequence[int], values: Sequence[float]) -> float:
 
 
 def _start_s(result: Result) -> float:
-    return float(sum(result.manifest["wall_s"][name] for name in START_PHASES))
+    return float(sum(result.manifest["wall_s"][name] for name in runs.START_PHASES))

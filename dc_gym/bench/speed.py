@@ -26,7 +26,6 @@ from dc_gym.errors import TestbedError
 from dc_gym.results import Result, load_result
 
 REPEATS = 3
-START_PHASES = ("prepare", "boot", "switches", "fabric", "programs")
 SPEC = """
 spec_version = 1
 name = "speed"
@@ -75,7 +74,7 @@ def bars() -> Iterable[Bar]:
         ratio = fast.virtual_s / fast.phase_s("traffic")
         yield Bar("dumbbell-1g, 5 s: traffic phase", ">= 0.7x", f"{ratio:.2f}x ({_phases(fast)})", ratio >= 0.7)
         tree = _median(folder, spec, "fattree-k4", FAT_TREE)
-        start = tree.phase_s(*START_PHASES)
+        start = tree.phase_s(*runs.START_PHASES)
         yield Bar("fattree-k4: start", "<= 8 s", f"{start:.2f} s ({_phases(tree)})", start <= 8)
         yield from _costs(fast)
 

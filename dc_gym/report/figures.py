@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dc_gym import plots
 from dc_gym.drawing import draw_topology
 from dc_gym.metrics import MOST_LINES, Series
-from dc_gym.plots import FAINT, INK, MARK
+from dc_gym.plots import FAINT, FRAME_KB, INK, MARK
 from dc_gym.report.measured import QUANTILES, Measured
 from dc_gym.report.runs import Group, Scenario
 from dc_gym.report.svg import SHADE
@@ -32,7 +32,6 @@ Floats = npt.NDArray[np.float64]
 WIDTH, WIDE_WIDTH = 5.4, 10.4
 STYLE = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9.5, "ytick.labelsize": 9.5}
 WIDE = 15  # means that differ by more than this factor get a logarithmic axis
-FRAME_KB = 1.514
 MANY = 8  # more flows than that are drawn thin, with their mean
 SIZE_TICKS = ((1e3, "1 kB"), (1e4, "10 kB"), (1e5, "100 kB"), (1e6, "1 MB"), (1e7, "10 MB"), (1e8, "100 MB"), (1e9, "1 GB"))
 

@@ -7,7 +7,7 @@ A field of a section's dataclass is a key; its metadata say all that is to know 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,25 @@ def parse_value(key: str, value: Any, kind: Kind) -> Any:
         raise
     except TestbedError:
         raise KeyFault(key, value, f"is not understood; write {kind.example}") from None
+
+
+def entries(tables: list[Any], array: str, cls: type, needed: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """The entries of an array of tables such as [[topology.links]], each with its place; `needed`: keys, and what to give."""
+    for number, table in enumerate(tables):
+        section = f"{array}[{number}]"
+        if not isinstance(table, Mapping):
+            raise KeyFault(section, table, f"is {type_name(table)}; write [[{array}]] and keys below it")
+        for name, remedy in needed.items():
+            if name not in table:
+                raise KeyFault(f"{section}.{name}", None, f"is missing; {remedy}")
+        entry = cls(**parse(table, section, cls))
+        check(entry, f"{section}.")
+        yield section, entry
+
+
+def tables_of(array: str, cls: type, read: Callable[[list[Any]], tuple[Any, ...]]) -> Kind:
+    """The kind of a key that is an array of tables."""
+    return Kind((list,), f"tables: write [[{array}]]", read, lambda value: [to_plain(each, cls) for each in value])
 
 
 def check(section: Any, prefix: str) -> None:

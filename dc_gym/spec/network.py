@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,11 @@ from dc_gym.spec.key import (
     TEXT,
     THRESHOLD,
     TIME,
-    KeyFault,
     Kind,
     check,
+    entries,
     key,
-    parse,
-    to_plain,
-    type_name,
+    tables_of,
 )
 from dc_gym.topologies import amount, marking, presets
 from dc_gym.topologies.ecmp import ROUTINGS
@@ -71,25 +68,11 @@ class LinkSpec:
 
 def _link_specs(tables: list[Any]) -> tuple[LinkSpec, ...]:
     """The entries of [[topology.links]]."""
-    specs = []
-    for number, table in enumerate(tables):
-        section = f"topology.links[{number}]"
-        if not isinstance(table, Mapping):
-            raise KeyFault(section, table, f"is {type_name(table)}; write [[topology.links]] and keys below it")
-        if "between" not in table:
-            raise KeyFault(f"{section}.between", None, f"is missing; write {_PAIR.example}")
-        spec = LinkSpec(**parse(table, section, LinkSpec))
-        check(spec, f"{section}.")
-        specs.append(spec)
-    return tuple(specs)
+    needed = {"between": f"write {_PAIR.example}"}
+    return tuple(link for _, link in entries(tables, "topology.links", LinkSpec, needed))
 
 
-_LINKS = Kind(
-    (list,),
-    "tables: write [[topology.links]]",
-    _link_specs,
-    lambda value: [to_plain(each, LinkSpec) for each in value],
-)
+_LINKS = tables_of("topology.links", LinkSpec, _link_specs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from re import sub
@@ -19,13 +18,11 @@ from dc_gym.spec.key import (
     TEXT,
     TIME,
     KeyFault,
-    Kind,
     check,
+    entries,
     key,
-    parse,
     require_given,
-    to_plain,
-    type_name,
+    tables_of,
 )
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import sizes, workloads
@@ -70,15 +67,8 @@ class ExecSpec:
 def _exec_specs(tables: list[Any]) -> tuple[ExecSpec, ...]:
     """The entries of [[workload.exec]]."""
     specs = []
-    for number, table in enumerate(tables):
-        section = f"workload.exec[{number}]"
-        if not isinstance(table, Mapping):
-            raise KeyFault(section, table, f"is {type_name(table)}; write [[workload.exec]] and keys below it")
-        for name in ("host", "command"):
-            if name not in table:
-                raise KeyFault(f"{section}.{name}", None, "is missing; give a host and a command")
-        spec = ExecSpec(**parse(table, section, ExecSpec))
-        check(spec, f"{section}.")
+    needed = dict.fromkeys(("host", "command"), "give a host and a command")
+    for section, spec in entries(tables, "workload.exec", ExecSpec, needed):
         _check_command(spec, f"{section}.command")
         if spec.stop_ns is not None and spec.stop_ns <= spec.start_ns:
             raise KeyFault(f"{section}.stop", spec.stop_ns, "is not after its start; give a later time")
@@ -95,12 +85,7 @@ def _check_command(spec: ExecSpec, key: str) -> None:
         raise KeyFault(key, spec.command, "names no program; give one and its arguments")
 
 
-_EXECS = Kind(
-    (list,),
-    "tables: write [[workload.exec]]",
-    _exec_specs,
-    lambda value: [to_plain(each, ExecSpec) for each in value],
-)
+_EXECS = tables_of("workload.exec", ExecSpec, _exec_specs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
