@@ -11,6 +11,10 @@
  *   header.off_cells        rows x cols x u64, row by row
  *   header.off_activity     rows x u64: flows that now cross the port; written by the traffic
  *                           generator alone (relaxed atomic stores), copied by qmon at each sweep
+ *   header.off_flows        flow_rows x struct sm_flow, by flow number; written by the traffic
+ *                           generator alone; 0 rows: it publishes none
+ *   header.off_commands     struct sm_commands, then command_rows x struct sm_rate: what an agent
+ *                           wants of the hosts' rates, and what is enforced; 0 rows: no agent
  *
  * Seqlock: the writer makes seq odd (release), writes, makes it even (release). A reader loads seq
  * (acquire), copies, loads seq again, and retries if it was odd or has changed. Every even value
@@ -25,7 +29,7 @@
 
 #define SM_MAGIC         "DCGYMSM1" /* 8 bytes, no NUL */
 #define SM_VERSION_MAJOR 1
-#define SM_VERSION_MINOR 0
+#define SM_VERSION_MINOR 1
 #define SM_NAME_LEN      32
 #define SM_MAX_ROWS      65536
 #define SM_MAX_COLS      256
@@ -44,7 +48,9 @@ struct sm_header {
 	uint64_t seq;        /* odd while a sweep is being written */
 	uint32_t writer_pid;
 	uint32_t reserved0;
-	uint8_t reserved[144];
+	uint64_t off_flows, off_commands; /* both since 1.1 */
+	uint32_t flow_rows, command_rows;
+	uint8_t reserved[120];
 };
 
 static_assert(sizeof(struct sm_header) == 256, "state matrix header");
@@ -52,6 +58,48 @@ static_assert(offsetof(struct sm_header, rows) == 16, "state matrix header");
 static_assert(offsetof(struct sm_header, off_row_names) == 24, "state matrix header");
 static_assert(offsetof(struct sm_header, interval_ns) == 64, "state matrix header");
 static_assert(offsetof(struct sm_header, seq) == 96, "state matrix header");
+
+enum sm_flow_status { SM_FLOW_WAITING, SM_FLOW_RUNNING, SM_FLOW_DONE, SM_FLOW_STOPPED, SM_FLOW_FAILED };
+
+/* One flow as of its last sample or its end; times are ns after t0, -1: not yet. */
+struct sm_flow {
+	uint64_t received_bytes; /* payload in order at the receiver */
+	uint64_t acked_bytes;    /* payload acknowledged at the sender; UDP: handed to the socket */
+	int64_t start_ns, end_ns;
+	uint32_t srtt_us, min_rtt_us; /* 0: no sample; UDP: always */
+	uint32_t cwnd_packets, retransmits;
+	uint32_t status; /* enum sm_flow_status */
+	uint32_t reserved0;
+	uint64_t reserved1;
+};
+
+static_assert(sizeof(struct sm_flow) == 64, "state matrix flow");
+
+/*
+ * The agent makes seq odd, writes wanted_bps of all rows, makes it even (release): an even value that
+ * differs from ack is a command to carry out. The enforcer stores ack and applied_ns when it has told the
+ * kernel, and enforced_bps as it reads it back from there.
+ */
+struct sm_commands {
+	uint64_t seq;        /* by the agent */
+	uint64_t ack;        /* by the enforcer: seq of the last command carried out */
+	uint64_t applied_ns; /* CLOCK_MONOTONIC of that */
+	uint64_t timeouts;   /* commands to a host that were given up, or sent again */
+	uint64_t reserved[4];
+};
+
+static_assert(sizeof(struct sm_commands) == 64, "state matrix commands");
+
+/* One host egress. */
+struct sm_rate {
+	uint64_t wanted_bps;   /* by the agent */
+	uint64_t enforced_bps; /* by the enforcer: of the last sweep */
+	uint64_t acked;        /* seq of the last command that this host has carried out */
+	uint32_t row;          /* of the port in the state matrix */
+	uint32_t reserved;
+};
+
+static_assert(sizeof(struct sm_rate) == 32, "state matrix rate");
 
 /* Columns of version 1, in this order. Counters are 64 bits wide and start at the row's creation. */
 #define SM_COLUMNS(X)                                                                                        \

@@ -54,7 +54,11 @@ HEADER = np.dtype(
         ("seq", "<u8"),
         ("writer_pid", "<u4"),
         ("reserved0", "<u4"),
-        ("reserved", "u1", 144),
+        ("off_flows", "<u8"),
+        ("off_commands", "<u8"),
+        ("flow_rows", "<u4"),
+        ("command_rows", "<u4"),
+        ("reserved", "u1", 120),
     ]
 )
 """`struct sm_header`; a test compares the offsets with those of C."""

@@ -41,6 +41,10 @@ int main(void)
 	FIELD(seq);
 	FIELD(writer_pid);
 	FIELD(reserved0);
+	FIELD(off_flows);
+	FIELD(off_commands);
+	FIELD(flow_rows);
+	FIELD(command_rows);
 	printf("\"reserved\": [%zu, %zu]}, ", offsetof(struct sm_header, reserved),
 	       sizeof(((struct sm_header *)0)->reserved));
 	printf("\"size\": %zu, \"magic\": \"%s\", \"major\": %d, \"name_len\": %d, \"columns\": [",
