@@ -33,6 +33,10 @@ class WorkloadError(UsageError):
     """A workload or a flow matrix is not valid."""
 
 
+class AgentError(UsageError):
+    """An observation, an action, a reward or a policy is unknown, or not what the network takes."""
+
+
 class ResultError(UsageError):
     """A folder is not a result, or not one that this version reads."""
 

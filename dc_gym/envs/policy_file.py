@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trained policy as an .npz file: a net of dense layers with its normalisation, evaluated with numpy alone.
+
+The format is docs/policy-file.md. Whatever trained it writes `PolicyFile(...).write(path)`; a run reads it back and holds its
+manifest against the network before it acts (policies.py).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.envs.words import unknown
+from dc_gym.errors import AgentError
+
+Floats = npt.NDArray[np.floating[Any]]
+FORMAT, VERSION = "dcgym-policy", 1
+EPSILON = 1e-8
+"""Added to obs_std, as RLlib's filter does."""
+
+
+def _silu(x: Floats) -> Floats:
+    with np.errstate(over="ignore"):  # exp of a large -x is infinite, and x / infinity the 0 that it should be
+        y: Floats = x / (1 + np.exp(-x))
+    return y
+
+
+ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+    "silu": _silu,
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "linear": lambda x: x,
+}
+"""Between layers."""
+OUTPUTS: dict[str, Callable[[Floats], Floats]] = {"clip": lambda x: np.clip(x, -1, 1), "tanh": np.tanh}
+"""From the last layer into [-1, 1]: PPO's mean is clipped, SAC's and DDPG's go through tanh."""
+DAMAGED = (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
+"""What numpy and zipfile say of a file that is no .npz, or no longer a whole one."""
+WANTED = {"activation": str, "output": str, "observation": list, "hosts": list, "settings": dict, "origin": dict}
+"""What the manifest must hold, and of which type."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFile:
+    """What the file holds. Shapes and names are checked at construction."""
+
+    weights: tuple[Floats, ...]
+    """Of each layer [outputs, inputs], as torch has them."""
+    biases: tuple[Floats, ...]
+    """Of each layer [outputs]; as many in the last as hosts act."""
+    low: Floats
+    """[hosts], with `high`: the bounds of the action space that [-1, 1] stands for."""
+    high: Floats
+    observation: tuple[str, ...]
+    """Name of each element of the observation, such as s1-eth3/backlog (Observer.names)."""
+    hosts: tuple[str, ...]
+    """Who the elements of the action are for, in order (Scene.hosts)."""
+    activation: str = "tanh"
+    output: str = "clip"
+    obs_mean: Floats | None = None
+    """[observation], with obs_std: a normalisation that was learned; None: the environment's alone."""
+    obs_std: Floats | None = None
+    obs_clip: float = 10.0
+    """The normalised observation is clipped to -obs_clip..obs_clip."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of the environment that it was trained in: observe, history, action, ...; `action` is checked."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """For people: algorithm, steps, seed, version, date; nothing reads it."""
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise AgentError(unknown("activation", self.activation, ACTIVATIONS))
+        if self.output not in OUTPUTS:
+            raise AgentError(unknown("output", self.output, OUTPUTS))
+        if why := self._fault():
+            raise AgentError(f"{why}; write the file as docs/policy-file.md says")
+
+    def _fault(self) -> str:
+        """What is wrong with the shapes; empty: nothing."""
+        inputs, outputs = len(self.observation), len(self.hosts)
+        if not self.weights or len(self.weights) != len(self.biases):
+            return f"{len(self.weights)} weights and {len(self.biases)} biases are no layers"
+        for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if weight.ndim != 2 or weight.shape[1] != inputs:
+                return f"W{number} has the shape {weight.shape}, and {inputs} values go in"
+            inputs = weight.shape[0]
+            if bias.shape != (inputs,):
+                return f"b{number} has the shape {bias.shape} instead of ({inputs},)"
+        if inputs != outputs:
+            return f"the last layer gives {inputs} values for {outputs} hosts"
+        if (self.obs_mean is None) != (self.obs_std is None):
+            return "of obs_mean and obs_std there is only one"
+        return self._fault_of_vectors()
+
+    def _fault_of_vectors(self) -> str:
+        sizes = {"low": len(self.hosts), "high": len(self.hosts), "obs_mean": len(self.observation)}
+        for name, size in (sizes | {"obs_std": len(self.observation)}).items():
+            vector = getattr(self, name)
+            if vector is not None and vector.shape != (size,):
+                return f"{name} has the shape {vector.shape} instead of ({size},)"
+        arrays = [*self.weights, *self.biases, self.low, self.high]
+        arrays += [each for each in (self.obs_mean, self.obs_std) if each is not None]
+        if not all(np.isfinite(each).all() for each in arrays):
+            return "some of its numbers are not finite"
+        return "" if (self.low < self.high).all() else "low is not below high"
+
+    def act(self, observation: npt.ArrayLike) -> Floats:
+        """The action for an observation, in low..high."""
+        x: Floats = np.asarray(observation, self.weights[0].dtype).reshape(-1)
+        if self.obs_mean is not None and self.obs_std is not None:
+            x = np.clip((x - self.obs_mean) / (self.obs_std + EPSILON), -self.obs_clip, self.obs_clip)
+        between = ACTIVATIONS[self.activation]
+        for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = weight @ (between(x) if number else x) + bias
+        action: Floats = self.low + (OUTPUTS[self.output](x) + 1) * (self.high - self.low) / 2
+        return action
+
+    def write(self, path: Path) -> None:
+        """The file; equal policies give equal bytes."""
+        arrays: dict[str, Any] = {"manifest": np.array(json.dumps(self._manifest(), sort_keys=True))}
+        for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            arrays |= {f"W{number}": weight, f"b{number}": bias}
+        arrays |= {"low": self.low, "high": self.high}
+        if self.obs_mean is not None:
+            arrays |= {"obs_mean": self.obs_mean, "obs_std": self.obs_std, "obs_clip": np.float64(self.obs_clip)}
+        partial = path.with_name(path.name + ".partial")
+        try:
+            with partial.open("wb") as file:
+                np.savez(file, **arrays)
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise AgentError(f"{path}: cannot write the policy: {error.strerror}") from None
+
+    def _manifest(self) -> dict[str, Any]:
+        names = ("activation", "output", "observation", "hosts", "settings", "origin")
+        plain = {name: getattr(self, name) for name in names}
+        plain |= {name: list(plain[name]) for name in ("observation", "hosts")}
+        return {"format": FORMAT, "version": VERSION, "layers": len(self.weights)} | plain
+
+    @classmethod
+    def read(cls, path: Path) -> PolicyFile:
+        """The policy in a file; AgentError in one line if it is none."""
+        try:
+            with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as found:
+                arrays = {name: found[name] for name in found.files}
+        except OSError as error:
+            raise AgentError(f"{path}: cannot read the policy: {error.strerror or error}") from None
+        except DAMAGED:
+            raise AgentError(f"{path}: is not an .npz file of plain arrays; docs/policy-file.md says what a policy is") from None
+        try:
+            return cls._of(arrays)
+        except AgentError as error:
+            raise AgentError(f"{path}: {error}") from None
+
+    @classmethod
+    def _of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> PolicyFile:
+        manifest = _parse_manifest(arrays)
+        layers = range(manifest["layers"])
+        needed = ["low", "high", *(f"{kind}{number}" for number in layers for kind in "Wb")]
+        if missing := [name for name in needed if name not in arrays]:
+            raise AgentError(f"it has no array {missing[0]!r}; docs/policy-file.md lists them")
+        for name, array in arrays.items():
+            if name != "manifest" and not np.issubdtype(array.dtype, np.floating):
+                raise AgentError(f"array {name!r} is of {array.dtype}, not of floating point numbers")
+        values = {name: manifest[name] for name in ("activation", "output", "settings", "origin")}
+        values |= {name: tuple(map(str, manifest[name])) for name in ("observation", "hosts")}
+        values |= {name: arrays[name] for name in ("low", "high")}
+        values |= {name: arrays[name] for name in ("obs_mean", "obs_std") if name in arrays}
+        if "obs_clip" in arrays:
+            values["obs_clip"] = float(arrays["obs_clip"])
+        return cls(tuple(arrays[f"W{i}"] for i in layers), tuple(arrays[f"b{i}"] for i in layers), **values)
+
+
+def _parse_manifest(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """The manifest, with all that it must hold."""
+    try:
+        manifest = json.loads(str(arrays["manifest"][()]))
+        kind, version = manifest["format"], manifest["version"]
+    except (KeyError, ValueError, TypeError, IndexError):
+        raise AgentError("it has no manifest; docs/policy-file.md says what a policy is") from None
+    if kind != FORMAT or version != VERSION:
+        raise AgentError(f"format {kind!r}, version {version!r}; this version of dc-gym reads {FORMAT!r}, version {VERSION}")
+    plain: dict[str, Any] = manifest | {"settings": manifest.get("settings", {}), "origin": manifest.get("origin", {})}
+    for name, wanted in WANTED.items():
+        if not isinstance(plain.get(name), wanted):
+            raise AgentError(f"{name!r} of its manifest is no {wanted.__name__}; docs/policy-file.md lists what must be there")
+    layers = plain.get("layers")
+    if type(layers) is not int or not 0 < layers <= len(arrays):
+        raise AgentError(f"its manifest counts {layers!r} layers; docs/policy-file.md says how")
+    return plain

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy file: what it computes by hand, byte equality, and each mistake in one line."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym.envs.policy_file import ACTIVATIONS, PolicyFile
+from dc_gym.errors import AgentError
+
+
+def array(*rows):
+    return np.array(rows, np.float64)
+
+
+def policy(**changes):
+    """Two inputs, two hidden units, one host."""
+    values = {
+        "weights": (array([1, 2], [0, -1]), array([3, 1])),
+        "biases": (array(0.5, 0), array(-1)),
+        "low": array(0),
+        "high": array(4),
+        "observation": ("s1-eth1/backlog", "h1/enforced"),
+        "hosts": ("h1",),
+        "activation": "relu",
+    }
+    return PolicyFile(**values | changes)
+
+
+def test_a_net_is_computed_layer_by_layer():
+    # hidden = relu(0.1 + 2 * 0.2 + 0.5, -0.2) = (1, 0); 3 * 1 - 1 = 2, clipped to 1: the highest action
+    assert policy().act([0.1, 0.2]) == 4
+    # hidden = relu(-0.6 + 0.2 + 0.5, -0.1) = (0.1, 0); 0.3 - 1 = -0.7: 0 + 0.3 * 4 / 2
+    assert policy().act([-0.6, 0.1]) == pytest.approx(0.6)
+    assert policy(output="tanh").act([-0.6, 0.1]) == pytest.approx((np.tanh(-0.7) + 1) * 2)
+
+
+def test_the_observation_is_normalised_and_clipped():
+    normal = policy(obs_mean=array(1, 0), obs_std=array(2, 1), obs_clip=1.5)
+    # ((0 - 1) / 2, 0.6) = (-0.5, 0.6): hidden (1.2, 0), 3.6 - 1, clipped
+    assert normal.act([0, 0.6]) == pytest.approx(4)
+    # ((-9 - 1) / 2, 0.7) = (-5, 0.7), the first clipped to -1.5: hidden (0.4, 0), 1.2 - 1 = 0.2
+    assert normal.act([-9, 0.7]) == pytest.approx(1.2 * 2, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        *(("tanh", 0.5, 0.46211716), ("relu", -2, 0), ("relu", 3, 3), ("linear", -7, -7)),
+        *(("silu", 1, 0.73105858), ("silu", -2000, 0), ("elu", 2, 2), ("elu", -1, -0.63212056)),
+    ],
+)
+def test_activations(name, at, value):
+    assert ACTIVATIONS[name](array(at)) == pytest.approx(value, rel=1e-6)
+
+
+def test_what_was_written_is_read(tmp_path):
+    written = policy(obs_mean=array(1, 0), obs_std=array(2, 1), settings={"history": 2}, origin={"algorithm": "PPO"})
+    written.write(tmp_path / "p.npz")
+    read = PolicyFile.read(tmp_path / "p.npz")
+    assert read.act([0.3, 0.4]) == written.act([0.3, 0.4])
+    assert (read.observation, read.hosts, read.obs_clip) == (written.observation, written.hosts, 10)
+    assert (read.settings, read.origin) == ({"history": 2}, {"algorithm": "PPO"})
+
+
+def test_single_precision_stays_single(tmp_path):
+    small = policy(weights=tuple(w.astype(np.float32) for w in policy().weights), biases=(np.float32([0.5, 0]), np.float32([-1])))
+    small.write(tmp_path / "p.npz")
+    assert PolicyFile.read(tmp_path / "p.npz").weights[0].dtype == np.float32
+
+
+def test_equal_policies_are_equal_files(tmp_path):
+    for name in "ab":
+        policy(settings={"history": 1, "action": "linear"}).write(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"activation": "tan"}, "activation 'tan' is unknown; did you mean tanh?"),
+        ({"output": "sigmoid"}, "output 'sigmoid' is unknown; one of: clip, tanh"),
+        ({"biases": (array(0.5, 0),)}, "2 weights and 1 biases are no layers"),
+        ({"observation": ("a", "b", "c")}, "W0 has the shape (2, 2), and 3 values go in"),
+        ({"biases": (array(0.5), array(-1))}, "b0 has the shape (1,) instead of (2,)"),
+        ({"hosts": ("h1", "h2")}, "the last layer gives 1 values for 2 hosts"),
+        ({"obs_mean": array(0, 0)}, "of obs_mean and obs_std there is only one"),
+        ({"obs_mean": array(0, 0), "obs_std": array(1)}, "obs_std has the shape (1,) instead of (2,)"),
+        ({"low": array(0, 1)}, "low has the shape (2,) instead of (1,)"),
+        ({"low": array(np.nan)}, "some of its numbers are not finite"),
+        ({"low": array(4)}, "low is not below high"),
+    ],
+)
+def test_a_policy_that_does_not_fit_together_is_one_line(changes, line):
+    with pytest.raises(AgentError) as caught:
+        policy(**changes)
+    assert line in str(caught.value) and "\n" not in str(caught.value)
+
+
+def _with_manifest(path: Path, **changes):
+    policy().write(path)
+    with np.load(path) as found:
+        arrays = dict(found)
+    arrays["manifest"] = np.array(json.dumps(json.loads(str(arrays["manifest"])) | changes))
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"format": "onnx"}, "format 'onnx', version 1; this version of dc-gym reads 'dcgym-policy', version 1"),
+        ({"version": 2}, "version 2; this version of dc-gym reads"),
+        ({"hosts": "h1"}, "'hosts' of its manifest is no list"),
+        ({"layers": 3}, "it has no array 'W2'"),
+        ({"layers": -1}, "its manifest counts -1 layers"),
+        ({"layers": 10**12}, "its manifest counts 1000000000000 layers"),
+    ],
+)
+def test_a_wrong_manifest_is_one_line(changes, line, tmp_path):
+    _with_manifest(tmp_path / "p.npz", **changes)
+    with pytest.raises(AgentError) as caught:
+        PolicyFile.read(tmp_path / "p.npz")
+    assert line in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/p.npz: ")
+
+
+def test_what_is_no_policy_is_one_line(tmp_path):
+    (tmp_path / "text.npz").write_text("weights")
+    (tmp_path / "cut.npz").write_bytes(b"PK\x03\x04 cut off")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    np.save(tmp_path / "array.npy", array(1))
+    np.savez(tmp_path / "objects.npz", manifest=np.array([{}], object))
+    np.savez(tmp_path / "other.npz", weights=array(1))
+    for path in sorted(tmp_path.iterdir()):
+        with pytest.raises(AgentError) as caught:
+            PolicyFile.read(path)
+        assert "docs/policy-file.md" in str(caught.value) and "\n" not in str(caught.value), path
+    with pytest.raises(AgentError, match=r"none\.npz: cannot read the policy: No such file"):
+        PolicyFile.read(tmp_path / "none.npz")
+    with pytest.raises(AgentError, match="cannot write the policy: No such file"):
+        policy().write(tmp_path / "nowhere" / "p.npz")
+
+
+def test_damaged_files_are_one_line(tmp_path):
+    """Bytes changed and ends cut off at random: a policy comes out, or an AgentError."""
+    policy().write(tmp_path / "p.npz")
+    whole, rng = (tmp_path / "p.npz").read_bytes(), np.random.default_rng(1)
+    refused = 0
+    for _ in range(400):
+        broken = bytearray(whole[: rng.integers(1, len(whole) + 1)] if rng.random() < 0.3 else whole)
+        for _ in range(rng.integers(1, 4)):
+            broken[rng.integers(len(broken))] = rng.integers(256)
+        (tmp_path / "p.npz").write_bytes(broken)
+        try:
+            PolicyFile.read(tmp_path / "p.npz")
+        except AgentError as error:
+            refused += "\n" not in str(error)
+    assert refused > 300
+
+
+def test_numbers_that_are_none_are_refused(tmp_path):
+    with pytest.raises(AgentError, match="array 'low' is of int64"):
+        policy(low=np.array([0]), high=np.array([4])).write(tmp_path / "p.npz")
+        PolicyFile.read(tmp_path / "p.npz")
+    assert replace(policy(), activation="elu").activation == "elu"
