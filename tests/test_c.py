@@ -16,7 +16,7 @@ UNIT_TESTS = {
     "test_flow_csv": ("traffic/flow_csv.c",),
     "test_tgen_parts": (
         "traffic/flow_csv.c", "traffic/tgen_flow.c", "traffic/tgen_log.c", "traffic/tgen_timers.c", "traffic/tgen_warm.c",
-        "traffic/tgen_activity.c", "traffic/tgen_net.c", "traffic/tgen_pace.c", "traffic/tgen_udp.c",
+        "traffic/tgen_matrix.c", "traffic/tgen_net.c", "traffic/tgen_pace.c", "traffic/tgen_publish.c", "traffic/tgen_udp.c",
     ),
 }  # fmt: skip
 FUZZERS = {

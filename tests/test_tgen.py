@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import re
 import shutil
@@ -11,7 +12,8 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +84,9 @@ def test_bad_options(tmp_path: Path) -> None:
     refused(run_tgen(*good, "--nonsense"), "usage:")
     refused(run_tgen(*good, "more"), "'more'")
     refused(run_tgen(*good, "--t0", "-5"), "--t0", "'-5'")
-    refused(run_tgen(*good, "--sample", "0"), "--sample", "'0'")
+    refused(run_tgen(*good, "--sample", "-1"), "--sample", "'-1'")
+    refused(run_tgen(*good, "--publish", "1ms"), "--publish", "'1ms'")
+    refused(run_tgen(*good, "--publish", "5"), "--publish", "--matrix")
     refused(run_tgen(*good, "--seed", "x"), "--seed", "'x'")
     refused(run_tgen(*good, "--flows", "/nonexistent"), "/nonexistent", "No such file")
     refused(run_tgen(*good, "--out", "/nonexistent"), "/nonexistent", "No such file")
@@ -110,17 +114,18 @@ def start_tgen(*args: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([str(TGEN), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_no_flows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_before_go(tmp_path: Path, number: signal.Signals) -> None:
     flows = tmp_path / "flows.csv"
     flows.write_text(HEADER)
     t0_ns = time.monotonic_ns() + 20_000 * MS
     process = start_tgen(*arguments(flows, tmp_path, t0_ns), "--seed", "42")
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-    process.send_signal(signal.SIGTERM)
+    assert (tmp_path / "flows.bin.partial").exists()
+    process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert b"SIGTERM" in stderr
-    assert (tmp_path / "flows.bin.partial").exists() and not (tmp_path / "flows.bin").exists()
+    assert (process.returncode, stderr) == (128 + number, b"")
+    assert not list(tmp_path.glob("*.bin*"))
 
 
 def test_go_after_t0(tmp_path: Path) -> None:
@@ -423,9 +428,24 @@ def test_address_of_nobody(tmp_path: Path, pair: Pair) -> None:
     assert "flow 0: sender: bind: Cannot assign requested address" in result.stderr
 
 
-def matrix_file(path: Path, rows: int) -> Path:
-    header = struct.pack("<8sHHIIIQQQQQ", b"DCGYMSM1", 1, 0, 256, rows, 8, 256, 256, 256, 256, 256 + 8 * rows)
-    path.write_bytes(header.ljust(256, b"\0") + bytes(8 * rows))
+FLOW_ROW = np.dtype(
+    [
+        ("received_bytes", "<u8"), ("acked_bytes", "<u8"), ("start_ns", "<i8"), ("end_ns", "<i8"),
+        ("srtt_us", "<u4"), ("min_rtt_us", "<u4"), ("cwnd_packets", "<u4"), ("retransmits", "<u4"),
+        ("status", "<u4"), ("reserved0", "<u4"), ("reserved1", "<u8"),
+    ]
+)  # fmt: skip
+ROW_STATUS = ("waiting", "running", "done", "stopped", "failed")  # enum sm_flow_status
+HEADER_FLOWS = 112  # offset of off_flows, off_commands, flow_rows, command_rows
+
+
+def matrix_file(path: Path, rows: int, flow_rows: int = 0) -> Path:
+    """A header, the activity cells and rows of flows (with rubbish in them)."""
+    flows = 256 + 8 * rows
+    total = flows + FLOW_ROW.itemsize * flow_rows
+    header = struct.pack("<8sHHIIIQQQQQ", b"DCGYMSM1", 1, 1, 256, rows, 8, 256, 256, 256, 256, total)
+    header = header.ljust(HEADER_FLOWS, b"\0") + struct.pack("<QQII", flows, total, flow_rows, 0)
+    path.write_bytes(header.ljust(256, b"\0") + bytes(8 * rows) + b"\xa5" * (total - flows))
     return path
 
 
@@ -433,27 +453,145 @@ def activity(path: Path) -> list[int]:
     return np.frombuffer(path.read_bytes()[256:], "<u8").tolist()
 
 
-def test_activity_cells(tmp_path: Path, pair: Pair) -> None:
-    matrix = matrix_file(tmp_path / "matrix", 3)
-    rows = [pair.row(0) + "0;2", pair.row(1) + "2", pair.row(2, size=1) + "1"]
+def flow_rows(path: Path) -> tgen_log.Records:
+    data = path.read_bytes()
+    offset, _, count, _ = struct.unpack_from("<QQII", data, HEADER_FLOWS)
+    return np.frombuffer(data, FLOW_ROW, count, offset)
+
+
+def row_statuses(rows: tgen_log.Records) -> list[str]:
+    return [ROW_STATUS[status] for status in rows["status"]]
+
+
+@contextmanager
+def flows_under_way(tmp_path: Path, rows: list[str], *more: str, duration_ns: int) -> Iterator[subprocess.Popen[bytes]]:
+    """tgen, told to go; it is stopped at the end unless it has ended."""
     (tmp_path / "flows.csv").write_text(HEADER + "".join(row + "\n" for row in rows))
-    t0_ns = time.monotonic_ns() + 1000 * MS
-    command = arguments(tmp_path / "flows.csv", tmp_path, t0_ns, 20_000 * MS, 100 * MS)
-    process = start_tgen(*command, "--matrix", str(matrix))
+    command = arguments(tmp_path / "flows.csv", tmp_path, time.monotonic_ns() + 1000 * MS, duration_ns, 0)
+    process = start_tgen(*command, *more)
     try:
         assert process.stdin is not None and process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        assert activity(matrix) == [0, 0, 0]
         process.stdin.write(b"go\n")
         process.stdin.flush()
-        while activity(matrix) != [1, 0, 2]:
-            assert process.poll() is None, activity(matrix)
-            time.sleep(0.01)
+        yield process
     finally:
         process.terminate()
         process.communicate(timeout=60)
-    assert process.returncode == 1
+
+
+def wait_until(process: subprocess.Popen[bytes], holds: Callable[[], bool]) -> None:
+    while not holds():
+        assert process.poll() is None
+        time.sleep(0.01)
+
+
+def test_activity_cells(tmp_path: Path, pair: Pair) -> None:
+    matrix = matrix_file(tmp_path / "matrix", 3)
+    rows = [pair.row(0) + "0;2", pair.row(1) + "2", pair.row(2, size=1) + "1"]
+    with flows_under_way(tmp_path, rows, "--matrix", str(matrix), duration_ns=20_000 * MS) as process:
+        wait_until(process, lambda: activity(matrix) == [1, 0, 2])
+    assert process.returncode == 128 + signal.SIGTERM
     assert activity(matrix) == [0, 0, 0]
+
+
+# --- the rows of flows
+
+
+def test_rows_end_as_the_log(tmp_path: Path, pair: Pair) -> None:
+    """Every flow's beginning, end and last counts; rows that belong to no flow are those of one that waits."""
+    ip("-n", pair.a, "route", "add", "prohibit", "10.77.0.3/32")
+    ip("-n", pair.b, "addr", "add", "10.77.0.3/24", "dev", "e0")
+    matrix = matrix_file(tmp_path / "matrix", 0, 10)
+    rows = [
+        pair.row(0),
+        pair.row(1, size=300_001),
+        pair.row(2, start=50 * MS, stop=200 * MS),
+        pair.row(3, size=1, gate="7"),
+        pair.row(4, size=1, opens="7").replace("10.77.0.2", "10.77.0.3"),
+        pair.row(5, rate=8_000_000),
+        pair.row(6, transport="udp", rate=11_776_000, size=100_000),
+        pair.row(7, transport="udp", rate=11_776_000, stop=100 * MS, port=5002),
+    ]
+    log, samples = run_flows(tmp_path, rows, "--matrix", str(matrix), "--publish", str(7 * MS))
+    published = flow_rows(matrix)
+    assert statuses(log) == ["running", "done", "stopped", "done", "failed", "running", "done", "stopped"]
+    assert row_statuses(published) == statuses(log) + ["waiting"] * 2
+    for column in ("received_bytes", "start_ns", "end_ns", "retransmits"):
+        assert published[column].tolist()[:8] == log[column].astype("<i8").tolist(), column
+    assert published["acked_bytes"].tolist()[:8] == log["sent_bytes"].tolist()
+    assert np.all(published["start_ns"][8:] == -1) and np.all(published["end_ns"][8:] == -1)
+    assert np.all(published["received_bytes"][8:] == 0)
+    assert np.all(published["srtt_us"][[0, 1, 2, 3, 5]] >= published["min_rtt_us"][[0, 1, 2, 3, 5]])
+    assert np.all(published["min_rtt_us"][[0, 1, 2, 3, 5]] > 0) and np.all(published["cwnd_packets"][[0, 1, 2, 3, 5]] > 0)
+    for column in ("srtt_us", "min_rtt_us", "cwnd_packets"):
+        assert published[column][[6, 7]].tolist() == [0, 0]
+    assert set(samples["t_ns"].tolist()) <= set(range(0, 400 * MS, 20 * MS))  # only the logs' own instants
+
+
+def test_rows_of_flows_under_way(tmp_path: Path, pair: Pair) -> None:
+    """With --publish counts rise while a flow runs; without it they wait for its end."""
+    matrix = matrix_file(tmp_path / "matrix", 0, 2)
+    rows = [pair.row(0), pair.row(1, transport="udp", rate=11_776_000)]
+    with flows_under_way(tmp_path, rows, "--matrix", str(matrix), "--publish", str(MS), duration_ns=20_000 * MS) as process:
+        seen = []
+        wait_until(process, lambda: row_statuses(flow_rows(matrix)) == ["running"] * 2)
+        for _ in range(5):
+            least = seen[-1]["received_bytes"] if seen else np.zeros(2, np.uint64)
+            wait_until(process, lambda least=least: bool(np.all(flow_rows(matrix)["received_bytes"] > least)))
+            seen.append(flow_rows(matrix))
+    assert process.returncode == 128 + signal.SIGTERM
+    assert all(np.all(rows["acked_bytes"] <= later["acked_bytes"]) for rows, later in itertools.pairwise(seen))
+    assert all(rows["end_ns"].tolist() == [-1, -1] for rows in seen)
+
+
+def test_rows_without_an_interval(tmp_path: Path, pair: Pair) -> None:
+    matrix = matrix_file(tmp_path / "matrix", 0, 3)
+    rows = [pair.row(0), pair.row(1, size=5000, opens="1"), pair.row(2, gate="1", start=200 * MS)]
+    with flows_under_way(tmp_path, rows, "--matrix", str(matrix), duration_ns=20_000 * MS) as process:
+        wait_until(process, lambda: row_statuses(flow_rows(matrix)) == ["running", "done", "running"])
+        published = flow_rows(matrix)
+    assert published["received_bytes"].tolist() == [0, 5000, 0]
+    assert published["start_ns"][2] >= published["end_ns"][1] + 200 * MS
+
+
+def test_no_samples(tmp_path: Path, pair: Pair) -> None:
+    _, samples = run_flows(tmp_path, [pair.row(0, size=100_000)], sample_ns=0)
+    assert len(samples) == 0
+
+
+def test_too_few_rows(tmp_path: Path, pair: Pair) -> None:
+    matrix = matrix_file(tmp_path / "matrix", 0, 1)
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER + pair.row(0) + "\n" + pair.row(1) + "\n")
+    command = arguments(flows, tmp_path)
+    refused(run_tgen(*command, "--matrix", str(matrix)), "rows for 1 flows", "has 2", "--flow-rows 2")
+
+
+def test_the_matrix_may_have_no_rows_of_flows(tmp_path: Path, pair: Pair) -> None:
+    matrix = matrix_file(tmp_path / "matrix", 1)
+    before = matrix.read_bytes()
+    run_flows(tmp_path, [pair.row(0, size=1)], "--matrix", str(matrix), "--publish", str(MS))
+    assert matrix.read_bytes() == before
+
+
+def sockets(name: str) -> list[str]:
+    command = ["ip", "netns", "exec", name, "cat", "/proc/net/tcp"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+
+
+def test_a_signal_leaves_nothing_to_send(tmp_path: Path, pair: Pair) -> None:
+    """Nobody hears the resets here: a socket that was merely closed would go on sending for minutes."""
+    matrix = matrix_file(tmp_path / "matrix", 0, 2)
+    rows = [pair.row(0), pair.row(1)]
+    with flows_under_way(tmp_path, rows, "--matrix", str(matrix), "--publish", str(MS), duration_ns=20_000 * MS) as process:
+        wait_until(process, lambda: bool(np.all(flow_rows(matrix)["received_bytes"] > 0)))
+        ip("-n", pair.a, "route", "add", "blackhole", "10.77.0.2/32")
+        ip("-n", pair.b, "route", "add", "blackhole", "10.77.0.1/32")
+        assert len(sockets(pair.a)) == 2 and len(sockets(pair.b)) == 3  # one listens
+    assert process.returncode == 128 + signal.SIGTERM
+    assert sockets(pair.a) == sockets(pair.b) == []
+    assert not list(tmp_path.glob("*.bin*"))
 
 
 def test_a_path_past_the_matrix(tmp_path: Path, pair: Pair) -> None:

@@ -2,8 +2,8 @@
 /*
  * tgen: sends and sinks all traffic of a ground (docs/protocols.md).
  *
- * Exit codes: 0 done; 1 could not do it; 2 bad input. One line on standard error says what, where and the
- * remedy.
+ * Exit codes: 0 done; 1 could not do it; 2 bad input; 143 or 130 given up on SIGTERM or SIGINT. One line on
+ * standard error says what, where and the remedy; a signal needs none.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,11 +23,11 @@
 #include "tgen_run.h"
 
 #define USAGE                                                                                                \
-	"usage: tgen --flows FILE --out DIR --t0 NS --duration NS --sample NS [--matrix FILE] [--seed N] "   \
-	"[--warm [--warm-mask BITS]]"
+	"usage: tgen --flows FILE --out DIR --t0 NS --duration NS --sample NS [--matrix FILE "               \
+	"[--publish NS]] [--seed N] [--warm [--warm-mask BITS]]"
 #define FILE_MAX ((off_t)1 << 30)
 
-enum { EXIT_FAULT = 1, EXIT_INPUT = 2 };
+enum { EXIT_FAULT = 1, EXIT_INPUT = 2, SIGNALLED = 128 };
 
 struct options {
 	const char *flows, *out;
@@ -49,6 +49,18 @@ static int parse_number(const char *text, uint64_t max, uint64_t *value)
 	errno = 0;
 	*value = strtoull(text, &end, 10);
 	return text[0] >= '0' && text[0] <= '9' && !*end && !errno && *value <= max ? 0 : -EINVAL;
+}
+
+/* 0: never. */
+static int parse_interval(const char *option, const char *text, int64_t *ns)
+{
+	uint64_t v;
+
+	if (parse_number(text, FLOW_TIME_MAX, &v))
+		return bad_input(option, text,
+				 "not a number of nanoseconds; write plain decimal digits, 0 for never");
+	*ns = (int64_t)v;
+	return 0;
 }
 
 static int parse_time(const char *option, const char *text, int64_t *ns)
@@ -94,7 +106,9 @@ static int parse_option(struct options *o, int option)
 	case 'd':
 		return parse_time("--duration", optarg, &o->run.duration_ns);
 	case 's':
-		return parse_time("--sample", optarg, &o->run.sample_ns);
+		return parse_interval("--sample", optarg, &o->run.sample_ns);
+	case 'p':
+		return parse_interval("--publish", optarg, &o->run.publish_ns);
 	case 'r':
 		if (parse_number(optarg, UINT64_MAX, &o->run.seed) == 0)
 			return 0;
@@ -108,11 +122,17 @@ static int parse_option(struct options *o, int option)
 static int parse_options(struct options *o, int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{ "flows", required_argument, NULL, 'f' },     { "out", required_argument, NULL, 'o' },
-		{ "t0", required_argument, NULL, '0' },        { "duration", required_argument, NULL, 'd' },
-		{ "sample", required_argument, NULL, 's' },    { "matrix", required_argument, NULL, 'm' },
-		{ "seed", required_argument, NULL, 'r' },      { "warm", no_argument, NULL, 'w' },
-		{ "warm-mask", required_argument, NULL, 'k' }, { NULL, 0, NULL, 0 },
+		{ "flows", required_argument, NULL, 'f' },
+		{ "out", required_argument, NULL, 'o' },
+		{ "t0", required_argument, NULL, '0' },
+		{ "duration", required_argument, NULL, 'd' },
+		{ "sample", required_argument, NULL, 's' },
+		{ "matrix", required_argument, NULL, 'm' },
+		{ "seed", required_argument, NULL, 'r' },
+		{ "warm", no_argument, NULL, 'w' },
+		{ "warm-mask", required_argument, NULL, 'k' },
+		{ "publish", required_argument, NULL, 'p' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int option, rc;
 
@@ -124,9 +144,13 @@ static int parse_options(struct options *o, int argc, char **argv)
 	}
 	if (optind < argc)
 		return bad_input("argument", argv[optind], "not expected; " USAGE);
-	if (!o->flows || !o->out || !o->run.t0_ns || !o->run.duration_ns || !o->run.sample_ns) {
+	if (!o->flows || !o->out || !o->run.t0_ns || !o->run.duration_ns || o->run.sample_ns < 0) {
 		fprintf(stderr,
 			"tgen: --flows, --out, --t0, --duration and --sample are needed; " USAGE "\n");
+		return EXIT_INPUT;
+	}
+	if (o->run.publish_ns && !o->run.matrix) {
+		fprintf(stderr, "tgen: --publish writes into the state matrix; name it with --matrix\n");
 		return EXIT_INPUT;
 	}
 	return 0;
@@ -252,11 +276,18 @@ static int wait_for_go(int signals)
 
 static int fault(const char *what, int rc)
 {
-	if (rc == -EINTR)
-		fprintf(stderr, "tgen: %s: stopped by SIGTERM or SIGINT\n", what);
-	else
-		fprintf(stderr, "tgen: %s: %s\n", what, strerror(-rc));
+	fprintf(stderr, "tgen: %s: %s\n", what, strerror(-rc));
 	return EXIT_FAULT;
+}
+
+/* As a shell names the end by a signal. */
+static int exit_of_signal(int signals)
+{
+	struct signalfd_siginfo info;
+
+	if (read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return fault("read which signal came", -EIO);
+	return SIGNALLED + (int)info.ssi_signo;
 }
 
 static int start(const struct run_config *config)
@@ -268,6 +299,8 @@ static int start(const struct run_config *config)
 	if (rc)
 		return fault("say ready on standard output", rc);
 	rc = wait_for_go(config->signals);
+	if (rc == -EINTR)
+		return exit_of_signal(config->signals);
 	if (rc)
 		return fault("wait for the line 'go' on standard input", rc);
 	now = clock_now();
@@ -279,6 +312,18 @@ static int start(const struct run_config *config)
 	return EXIT_FAULT;
 }
 
+static int loop(struct run *run)
+{
+	int rc;
+
+	rc = run_loop(run);
+	if (rc == -EINTR)
+		return exit_of_signal(run->config->signals);
+	if (!rc)
+		rc = run_finish(run);
+	return rc ? fault(run->fault, rc) : 0;
+}
+
 static int run_flows(const struct run_config *config, const struct flow_table *table)
 {
 	struct run run;
@@ -288,20 +333,19 @@ static int run_flows(const struct run_config *config, const struct flow_table *t
 	code = rc ? fault(run.fault, rc) : start(config);
 	if (rc && run.bad_input)
 		code = EXIT_INPUT;
-	if (!code) {
-		rc = run_loop(&run);
-		if (!rc)
-			rc = run_finish(&run);
-		if (rc)
-			code = fault(run.fault, rc);
-	}
+	if (!code)
+		code = loop(&run);
+	if (code > SIGNALLED)
+		run_abort(&run);
 	run_close(&run);
 	return code;
 }
 
 int main(int argc, char **argv)
 {
-	struct options options = { .run = { .out = -1, .signals = -1, .warm_mask = UINT16_MAX } };
+	struct options options = {
+		.run = { .out = -1, .signals = -1, .sample_ns = -1, .warm_mask = UINT16_MAX }
+	};
 	struct flow_table table = { 0 };
 	int rc;
 

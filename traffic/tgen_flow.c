@@ -35,17 +35,33 @@ static uint64_t payload_arrived(const struct flow *flow, const struct tcp_info *
 	return info->tcpi_bytes_received < flow->queued ? info->tcpi_bytes_received : flow->queued;
 }
 
+static void fill_sample(const struct flow *flow, const struct tcp_info *info, uint64_t received,
+			struct tgen_sample_record *sample)
+{
+	sample->delivery_rate_bps = 8 * info->tcpi_delivery_rate;
+	sample->bytes_acked = payload_acked(flow, info);
+	sample->bytes_received = received;
+	sample->srtt_us = info->tcpi_rtt;
+	sample->min_rtt_us = info->tcpi_min_rtt;
+	sample->cwnd_packets = info->tcpi_snd_cwnd;
+	sample->notsent_bytes = info->tcpi_notsent_bytes;
+	sample->retransmits = info->tcpi_total_retrans;
+}
+
 static int take_sender_counts(struct run *run, uint32_t number)
 {
 	struct flow *flow = &run->flows[number];
+	struct tgen_sample_record last = { 0 };
 	struct tcp_info info;
 	int rc;
 
 	rc = net_tcp_info(flow->sender, &info);
 	if (rc)
 		return run_fault(run, rc, "flow %u: TCP_INFO", number);
-	flow->sent = payload_acked(flow, &info);
-	flow->retransmits = info.tcpi_total_retrans;
+	fill_sample(flow, &info, flow->received, &last);
+	flow->sent = last.bytes_acked;
+	flow->retransmits = last.retransmits;
+	publish_sample(run, number, &last);
 	return 0;
 }
 
@@ -86,7 +102,7 @@ static void set_under_way(struct run *run, uint32_t number, bool is)
 	const struct flow_spec *spec = run->flows[number].spec;
 	uint64_t bit = UINT64_C(1) << (number % 64);
 
-	activity_add(&run->activity, run->table->rows + spec->path_start, spec->path_len, is ? 1 : -1);
+	tgen_matrix_count(&run->matrix, run->table->rows + spec->path_start, spec->path_len, is ? 1 : -1);
 	run->under_way[number / 64] ^= bit;
 	run->active += is ? 1u : -1u;
 }
@@ -104,6 +120,7 @@ int flow_end(struct run *run, uint32_t number, enum tgen_status status, int64_t 
 		udp_leave(run, number);
 		close_fd(&flow->sender);
 	}
+	publish_state(run, number);
 	for (uint32_t i = 0; !rc && i < flow->spec->opens_len; i++) {
 		uint32_t gate = run->table->opens[flow->spec->opens_start + i];
 
@@ -185,7 +202,9 @@ int flow_start(struct run *run, uint32_t number, int64_t at)
 		return rc;
 	set_under_way(run, number, true);
 	run->now = 0; /* the connect() before this one took its microsecond */
-	return flow->spec->transport == FLOW_UDP ? udp_start(run, number) : connect_sender(run, number);
+	rc = flow->spec->transport == FLOW_UDP ? udp_start(run, number) : connect_sender(run, number);
+	publish_state(run, number);
+	return rc;
 }
 
 /* No more data: the FIN follows what the socket holds. */
@@ -430,45 +449,41 @@ static int arrived(const struct flow *flow, uint64_t *bytes)
 	return rc;
 }
 
-static int sample_tcp(struct run *run, uint32_t number, struct tgen_sample_record *record)
+/* The receiver need not be asked when all that was sent is acknowledged. */
+static int sample_tcp(struct run *run, uint32_t number, struct tgen_sample_record *sample)
 {
 	struct flow *flow = &run->flows[number];
 	struct tcp_info info;
-	uint64_t bytes;
+	uint64_t bytes = 0;
 	int rc;
 
 	rc = net_tcp_info(flow->sender, &info);
-	if (!rc)
+	if (!rc && info.tcpi_unacked)
 		rc = arrived(flow, &bytes);
 	if (rc)
 		return run_fault(run, rc, "flow %u: TCP_INFO", number);
-	record->delivery_rate_bps = 8 * info.tcpi_delivery_rate;
-	record->bytes_acked = payload_acked(flow, &info);
-	record->bytes_received = bytes;
-	record->srtt_us = info.tcpi_rtt;
-	record->min_rtt_us = info.tcpi_min_rtt;
-	record->cwnd_packets = info.tcpi_snd_cwnd;
-	record->notsent_bytes = info.tcpi_notsent_bytes;
-	record->retransmits = info.tcpi_total_retrans;
+	fill_sample(flow, &info, info.tcpi_unacked ? bytes : payload_acked(flow, &info), sample);
 	rc = info.tcpi_delivery_rate && !flow->closed ? adapt_ahead(run, flow, info.tcpi_delivery_rate) : 0;
 	return rc ? run_fault(run, rc, "flow %u: TCP_NOTSENT_LOWAT", number) : 0;
 }
 
-int flow_sample(struct run *run, uint32_t number, int64_t at)
+int flow_sample(struct run *run, uint32_t number, int64_t at, unsigned int uses)
 {
 	const struct flow *flow = &run->flows[number];
-	struct tgen_sample_record record = { .t_ns = at - run->config->t0_ns, .flow = number };
+	struct tgen_sample_record sample = { .t_ns = at - run->config->t0_ns, .flow = number };
 	int rc = 0;
 
 	if (flow->phase != PHASE_SENDING && !drains(run, number))
 		return 0;
 	if (flow->spec->transport == FLOW_TCP)
-		rc = sample_tcp(run, number, &record);
+		rc = sample_tcp(run, number, &sample);
 	else
-		record.bytes_acked = flow->queued, record.bytes_received = flow->received;
+		sample.bytes_acked = flow->queued, sample.bytes_received = flow->received;
 	if (rc)
 		return rc;
-	rc = tgen_log_add(&run->samples, &record);
+	if (uses & SAMPLE_PUBLISH)
+		publish_sample(run, number, &sample);
+	rc = uses & SAMPLE_LOG ? tgen_log_add(&run->samples, &sample) : 0;
 	return rc ? run_fault(run, rc, "write samples.bin") : 0;
 }
 
@@ -496,5 +511,6 @@ int flow_settle(struct run *run, uint32_t number)
 	} else if (flow->phase == PHASE_WAITING) {
 		flow->status = TGEN_WAITING;
 	}
+	publish_state(run, number);
 	return 0;
 }

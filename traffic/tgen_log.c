@@ -89,6 +89,15 @@ int tgen_log_finish(struct tgen_log *log)
 	return fsync(log->dir) < 0 ? -errno : 0;
 }
 
+void tgen_log_discard(struct tgen_log *log)
+{
+	char partial[64];
+
+	partial_name(log, partial);
+	if (log->fd >= 0)
+		unlinkat(log->dir, partial, 0);
+}
+
 void tgen_log_close(struct tgen_log *log)
 {
 	if (log->fd >= 0)

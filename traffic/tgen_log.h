@@ -23,9 +23,9 @@ struct tgen_log_header {
 	char magic[8];
 	uint32_t version, record_size;
 	uint64_t count;
-	int64_t t0_ns; /* CLOCK_MONOTONIC */
-	int64_t duration_ns, sample_ns;
-	uint64_t seed; /* as given */
+	int64_t t0_ns;                  /* CLOCK_MONOTONIC */
+	int64_t duration_ns, sample_ns; /* the latter 0: no samples */
+	uint64_t seed;                  /* as given */
 	uint64_t reserved;
 };
 
@@ -72,6 +72,7 @@ struct tgen_log {
 int tgen_log_open(struct tgen_log *log, int dir, const char *name, const struct tgen_log_header *header);
 int tgen_log_add(struct tgen_log *log, const void *record);
 int tgen_log_finish(struct tgen_log *log);
-void tgen_log_close(struct tgen_log *log); /* leaves NAME.partial where it is; fine after finish() */
+void tgen_log_discard(struct tgen_log *log); /* instead of finish(): removes NAME.partial */
+void tgen_log_close(struct tgen_log *log);   /* leaves NAME.partial where it is; fine after finish() */
 
 #endif

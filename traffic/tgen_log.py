@@ -72,7 +72,7 @@ class TgenHeader:
 
     t0_ns: int  # CLOCK_MONOTONIC
     duration_ns: int
-    sample_ns: int
+    sample_ns: int  # 0: no samples were asked for
     seed: int
 
 
@@ -97,9 +97,10 @@ def read_samples(path: Path) -> Records:
     """One record a flow under way and sample instant, ordered by ``t_ns``, then ``flow``."""
     header, records = _read(path, b"DCGYMSA1", SAMPLE_DTYPE)
     t, flow = records["t_ns"], records["flow"].astype(np.int64)
+    _require(path, header.sample_ns > 0 or not len(records), "samples, though none were asked for")
     ordered = (np.diff(t) > 0) | ((np.diff(t) == 0) & (np.diff(flow) > 0))
     _require(path, bool(np.all(ordered)), "samples are out of order")
-    _require(path, bool(np.all(t % header.sample_ns == 0)), "a sample that is not at a multiple of the interval")
+    _require(path, bool(np.all(t % max(header.sample_ns, 1) == 0)), "a sample that is not at a multiple of the interval")
     _require(path, bool(np.all((t >= 0) & (t < header.duration_ns))), "a sample outside the run")
     return records
 
@@ -113,7 +114,7 @@ def _header(path: Path, data: bytes) -> tuple[TgenHeader, np.void]:
     _require(path, len(data) >= HEADER_DTYPE.itemsize, f"{len(data)} bytes are too few for a header")
     raw = np.frombuffer(data, HEADER_DTYPE, count=1)[0]
     _require(path, raw["version"] == VERSION, f"version {raw['version']}, this reader knows {VERSION}")
-    _require(path, raw["duration_ns"] > 0 and raw["sample_ns"] > 0, "a duration or an interval that is not positive")
+    _require(path, raw["duration_ns"] > 0 and raw["sample_ns"] >= 0, "a duration that is not positive, or an interval below 0")
     return TgenHeader(*(int(raw[name]) for name in ("t0_ns", "duration_ns", "sample_ns", "seed"))), raw
 
 

@@ -268,6 +268,17 @@ int net_error(int fd)
 	return -error;
 }
 
+void net_abort(int *fd)
+{
+	const struct linger now = { .l_onoff = 1 };
+
+	if (*fd < 0)
+		return;
+	setsockopt(*fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(*fd);
+	*fd = -1;
+}
+
 int net_tcp_info(int fd, struct tcp_info *info)
 {
 	socklen_t len = sizeof(*info);

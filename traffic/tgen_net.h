@@ -47,7 +47,8 @@ int net_receive(int fd, struct net_datagram out[NET_BATCH]); /* how many; 0: non
 
 int net_set_ahead(int fd, int ahead);
 int net_set_batch(int fd, int batch);
-int net_error(int fd); /* what SO_ERROR holds, as -errno */
+int net_error(int fd);   /* what SO_ERROR holds, as -errno */
+void net_abort(int *fd); /* closes it with a reset, and what it holds is lost; -1 is fine */
 int net_tcp_info(int fd, struct tcp_info *info);
 
 #endif

@@ -109,6 +109,17 @@ static int index_gates(struct run *run)
 	return 0;
 }
 
+/* The next instant at which flows are looked at, for the log, for the state matrix or for both. */
+static int plan_sample(struct run *run)
+{
+	const struct run_config *c = run->config;
+	int64_t at = run->next_sample < run->next_publish ? run->next_sample : run->next_publish;
+
+	return at < c->t0_ns + c->duration_ns
+		       ? timers_add(&run->timers, (struct timer){ .at = at, .kind = TIMER_SAMPLE })
+		       : 0;
+}
+
 /* A start, a stop and an offer a flow, a drain a sink, the next sample and the end. */
 static int plan(struct run *run)
 {
@@ -119,7 +130,7 @@ static int plan(struct run *run)
 		rc = timers_add(&run->timers,
 				(struct timer){ .at = c->t0_ns + c->duration_ns, .kind = TIMER_END });
 	if (!rc)
-		rc = timers_add(&run->timers, (struct timer){ .at = c->t0_ns, .kind = TIMER_SAMPLE });
+		rc = plan_sample(run);
 	for (uint32_t i = 0; !rc && i < run->table->flows; i++) {
 		struct flow *flow = &run->flows[i];
 
@@ -178,15 +189,22 @@ static int open_matrix(struct run *run)
 
 	if (!run->config->matrix)
 		return 0;
-	rc = activity_open(&run->activity, run->config->matrix, &why);
+	rc = tgen_matrix_open(&run->matrix, run->config->matrix, &why);
 	if (rc)
 		return run_fault(run, rc, "--matrix %s%s%s", run->config->matrix, why ? ": " : "",
 				 why ? why : "");
 	for (uint32_t i = 0; i < run->table->nrows; i++)
-		if (run->table->rows[i] >= run->activity.rows)
+		if (run->table->rows[i] >= run->matrix.rows)
 			return run_fault(run, -EINVAL,
 					 "--matrix %s: it has %u rows, a flow's path names row %u",
-					 run->config->matrix, run->activity.rows, run->table->rows[i]);
+					 run->config->matrix, run->matrix.rows, run->table->rows[i]);
+	if (run->matrix.flow_rows && run->matrix.flow_rows < run->table->flows)
+		return run_fault(run, -EINVAL,
+				 "--matrix %s: it has rows for %u flows, --flows has %u; make it with "
+				 "--flow-rows %u",
+				 run->config->matrix, run->matrix.flow_rows, run->table->flows,
+				 run->table->flows);
+	publish_reset(run);
 	return 0;
 }
 
@@ -197,6 +215,8 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 	*run = (struct run){ .config = config,
 			     .table = table,
 			     .entered = UINT32_MAX,
+			     .next_sample = config->sample_ns ? config->t0_ns : INT64_MAX,
+			     .next_publish = config->publish_ns ? config->t0_ns : INT64_MAX,
 			     .epoll = -1,
 			     .timer = -1,
 			     .payload = -1 };
@@ -239,20 +259,29 @@ static int take_datagrams(struct run *run)
 	return rc;
 }
 
+/* Whether `*next` is now; if so, it moves on. */
+static bool is_due(int64_t *next, int64_t interval_ns, int64_t at)
+{
+	if (*next != at)
+		return false;
+	*next += interval_ns;
+	return true;
+}
+
 static int sample(struct run *run, int64_t at)
 {
 	const struct run_config *c = run->config;
+	unsigned int uses = 0;
 	int rc;
 
+	uses |= is_due(&run->next_sample, c->sample_ns, at) ? SAMPLE_LOG : 0;
+	uses |= is_due(&run->next_publish, c->publish_ns, at) ? SAMPLE_PUBLISH : 0;
 	rc = take_datagrams(run);
 	for (uint32_t word = 0; !rc && word <= run->table->flows / 64; word++)
 		for (uint64_t bits = run->under_way[word] | run->draining[word]; !rc && bits;
 		     bits &= bits - 1)
-			rc = flow_sample(run, 64 * word + (uint32_t)__builtin_ctzll(bits), at);
-	if (!rc && at + c->sample_ns < c->t0_ns + c->duration_ns)
-		rc = timers_add(&run->timers,
-				(struct timer){ .at = at + c->sample_ns, .kind = TIMER_SAMPLE });
-	return rc;
+			rc = flow_sample(run, 64 * word + (uint32_t)__builtin_ctzll(bits), at, uses);
+	return rc ? rc : plan_sample(run);
 }
 
 static int act(struct run *run, struct timer timer)
@@ -408,6 +437,17 @@ int run_finish(struct run *run)
 	return rc ? run_fault(run, rc, "write the logs in --out") : 0;
 }
 
+/* SO_LINGER of 0 s: close() throws away what is queued, and a reset ends the peer's side. */
+void run_abort(struct run *run)
+{
+	for (uint32_t i = 0; i < run->table->flows; i++) {
+		net_abort(&run->flows[i].sender);
+		net_abort(&run->flows[i].receiver);
+	}
+	tgen_log_discard(&run->samples);
+	tgen_log_discard(&run->log);
+}
+
 static void close_fd(int *fd)
 {
 	if (*fd >= 0)
@@ -429,8 +469,8 @@ static void close_flows(struct run *run)
 		struct flow *flow = &run->flows[i];
 
 		if (flow->phase == PHASE_CONNECTING || flow->phase == PHASE_SENDING)
-			activity_add(&run->activity, run->table->rows + flow->spec->path_start,
-				     flow->spec->path_len, -1);
+			tgen_matrix_count(&run->matrix, run->table->rows + flow->spec->path_start,
+					  flow->spec->path_len, -1);
 		if (flow->sender >= 0)
 			close(flow->sender);
 		if (flow->receiver >= 0)
@@ -460,7 +500,7 @@ void run_close(struct run *run)
 	run->gate_start = run->gate_flows = run->gate_left = NULL;
 	tgen_log_close(&run->log);
 	tgen_log_close(&run->samples);
-	activity_close(&run->activity);
+	tgen_matrix_close(&run->matrix);
 	timers_free(&run->timers);
 	close_fd(&run->payload);
 	close_fd(&run->timer);

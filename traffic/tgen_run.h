@@ -6,6 +6,7 @@
  *   tgen_flow.c    what one TCP flow does at a time or an event, and how any flow begins and ends
  *   tgen_udp.c     the same for datagrams
  *   tgen_pace.c    when an application with a rate has more to send
+ *   tgen_publish.c the rows of flows in the state matrix, which others read while the run is under way
  *   tgen_run.c     the loop, the samples and the logs
  *
  * What shapes it: in the lab computing takes no virtual time, but a system call takes microseconds of wall
@@ -22,8 +23,8 @@
 #include <stdint.h>
 
 #include "flow_csv.h"
-#include "tgen_activity.h"
 #include "tgen_log.h"
+#include "tgen_matrix.h"
 #include "tgen_net.h"
 #include "tgen_timers.h"
 
@@ -63,7 +64,8 @@ struct sink {
 };
 
 struct run_config {
-	int64_t t0_ns, duration_ns, sample_ns;
+	int64_t t0_ns, duration_ns;
+	int64_t sample_ns, publish_ns; /* for samples.bin, for the state matrix; 0: never */
 	uint64_t seed;
 	const char *matrix; /* NULL: none */
 	int out;            /* directory */
@@ -86,13 +88,14 @@ struct run {
 	uint64_t *under_way;               /* one bit a flow */
 	uint64_t *draining;                /* likewise: stopped, and not all has arrived */
 	uint32_t active;                   /* bits set in it */
-	struct activity activity;
+	struct tgen_matrix matrix;
 	struct timers timers;
 	struct tgen_log samples, log;
 	int epoll, timer, payload; /* payload: a file of zeros that takes no memory */
 	long memory; /* that all sockets may fill with what is not sent, and again with what is not read */
-	int64_t now, armed;   /* 0: not read since the wake-up; not armed */
-	bool over, bad_input; /* the fault is in what the user gave */
+	int64_t next_sample, next_publish; /* INT64_MAX: no more */
+	int64_t now, armed;                /* 0: not read since the wake-up; not armed */
+	bool over, bad_input;              /* the fault is in what the user gave */
 	char fault[256];
 };
 
@@ -108,6 +111,7 @@ int64_t clock_now(void);
 int run_open(struct run *run, const struct run_config *config, const struct flow_table *table);
 int run_loop(struct run *run); /* from now to t0 + duration; -EINTR: a signal came */
 int run_finish(struct run *run);
+void run_abort(struct run *run); /* instead of the above: no log, and nothing that the sockets hold is sent */
 void run_close(struct run *run); /* fine after a failed open, and twice */
 
 int setup_sockets(struct run *run);
@@ -121,7 +125,10 @@ uint32_t flow_of_peer(const struct run *run, uint32_t listener, struct net_end p
 int flow_accept(struct run *run, uint32_t listener);
 int flow_on_sender(struct run *run, uint32_t number, uint32_t events);
 int flow_on_receiver(struct run *run, uint32_t number, uint32_t events);
-int flow_sample(struct run *run, uint32_t number, int64_t at);
+
+/* One look at a flow serves both. */
+enum sample_use { SAMPLE_LOG = 1, SAMPLE_PUBLISH = 2 };
+int flow_sample(struct run *run, uint32_t number, int64_t at, unsigned int uses);
 int flow_settle(struct run *run, uint32_t number); /* the run is over: take the last counts */
 int flow_end(struct run *run, uint32_t number, enum tgen_status status, int64_t at);
 int flow_fail(struct run *run, uint32_t number, int error);
@@ -132,6 +139,12 @@ int udp_on_sender(struct run *run, uint32_t number, uint32_t events);
 void udp_leave(struct run *run, uint32_t number); /* the flow is over for its sink */
 int udp_drain(struct run *run, uint32_t listener, int64_t at);
 int udp_take(struct run *run, uint32_t listener); /* counts what has arrived */
+
+/* Nothing happens when the state matrix has no rows of flows. */
+void publish_reset(const struct run *run);                  /* all rows: flows that wait */
+void publish_state(const struct run *run, uint32_t number); /* a flow has begun or ended */
+void publish_sample(const struct run *run, uint32_t number, const struct tgen_sample_record *sample);
+void publish_received(const struct run *run, uint32_t number, uint64_t bytes);
 
 /*
  * Payload that an application has produced `elapsed` ns after its first byte, in whole chunks (of a datagram

@@ -108,6 +108,16 @@ int udp_on_sender(struct run *run, uint32_t number, uint32_t events)
 	return flow->full ? udp_offer(run, number, run_now(run)) : 0;
 }
 
+/* What arrives after a flow's end no sample will show. */
+static void count_datagram(struct run *run, uint32_t number, uint32_t bytes)
+{
+	struct flow *flow = &run->flows[number];
+
+	flow->received += bytes;
+	if (flow->phase == PHASE_ENDED)
+		publish_received(run, number, flow->received);
+}
+
 int udp_take(struct run *run, uint32_t listener)
 {
 	struct net_datagram datagrams[NET_BATCH];
@@ -121,7 +131,7 @@ int udp_take(struct run *run, uint32_t listener)
 			uint32_t number = flow_of_peer(run, listener, datagrams[i].from);
 
 			if (number != SLOT_EMPTY)
-				run->flows[number].received += datagrams[i].bytes;
+				count_datagram(run, number, datagrams[i].bytes);
 		}
 	} while (n == NET_BATCH);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of tgen that need no network: timers, logs, frames, offered load, the activity cells. */
+/* The parts of tgen that need no network: timers, logs, frames, offered load, the state matrix. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "state_matrix.h"
-#include "tgen_activity.h"
 #include "tgen_log.h"
+#include "tgen_matrix.h"
 #include "tgen_run.h"
 #include "tgen_timers.h"
 #include "tgen_warm.h"
@@ -254,12 +254,14 @@ static void frame_has_a_right_ip_and_a_wrong_tcp_checksum(void **state)
 	}
 }
 
-/* --- activity ---------------------------------------------------------------------------------------- */
+/* --- the state matrix -------------------------------------------------------------------------------- */
 
-#define ROWS 3
+#define ROWS      3
+#define FLOW_ROWS 2
 struct region {
 	struct sm_header header;
 	uint64_t activity[ROWS];
+	struct sm_flow flows[FLOW_ROWS];
 };
 
 static struct region good_region(void)
@@ -267,68 +269,133 @@ static struct region good_region(void)
 	struct region r = { .header = { .version_major = SM_VERSION_MAJOR,
 					.header_len = sizeof(struct sm_header),
 					.rows = ROWS,
-					.off_activity = sizeof(struct sm_header),
+					.off_activity = offsetof(struct region, activity),
+					.off_flows = offsetof(struct region, flows),
+					.flow_rows = FLOW_ROWS,
 					.total_len = sizeof(struct region) } };
 
 	memcpy(r.header.magic, SM_MAGIC, sizeof(r.header.magic));
 	return r;
 }
 
-static int open_region(const struct region *region, size_t len, struct activity *a, struct region *after)
+/* The region lies in a file that has no name any more. */
+static int open_region(const struct region *region, size_t len, struct tgen_matrix *m, int *fd)
 {
-	static const uint32_t rows[] = { 0, 2 };
 	char file[] = "/tmp/tgen_matrix_XXXXXX";
 	const char *why;
-	int fd = mkstemp(file), rc;
+	int rc;
 
-	assert_int_equal(write(fd, region, len), len);
-	rc = activity_open(a, file, &why);
-	if (rc == 0) {
-		activity_add(a, rows, 2, 1);
-		activity_add(a, rows, 2, 1);
-		activity_add(a, rows + 1, 1, -1);
-		assert_int_equal(pread(fd, after, sizeof(*after), 0), sizeof(*after));
-	} else {
-		assert_non_null(why);
-	}
-	activity_close(a);
-	activity_close(a);
-	close(fd);
+	*fd = mkstemp(file);
+	assert_int_equal(write(*fd, region, len), len);
+	rc = tgen_matrix_open(m, file, &why);
 	unlink(file);
+	if (rc)
+		assert_non_null(why);
 	return rc;
+}
+
+static struct region read_region(int fd)
+{
+	struct region r;
+
+	assert_int_equal(pread(fd, &r, sizeof(r), 0), sizeof(r));
+	return r;
 }
 
 static void activity_counts(void **state)
 {
-	struct region region = good_region(), after;
-	struct activity a;
+	static const uint32_t rows[] = { 0, 2 };
+	struct region region = good_region();
+	struct tgen_matrix m;
+	int fd;
 
 	(void)state;
-	assert_int_equal(open_region(&region, sizeof(region), &a, &after), 0);
-	assert_int_equal(after.activity[0], 2);
-	assert_int_equal(after.activity[1], 0);
-	assert_int_equal(after.activity[2], 1);
-	activity_add(&a, NULL, 0, 1); /* closed: nothing happens */
+	assert_int_equal(open_region(&region, sizeof(region), &m, &fd), 0);
+	tgen_matrix_count(&m, rows, 2, 1);
+	tgen_matrix_count(&m, rows, 2, 1);
+	tgen_matrix_count(&m, rows + 1, 1, -1);
+	tgen_matrix_close(&m);
+	tgen_matrix_close(&m);
+	region = read_region(fd);
+	assert_int_equal(region.activity[0], 2);
+	assert_int_equal(region.activity[1], 0);
+	assert_int_equal(region.activity[2], 1);
+	tgen_matrix_count(&m, NULL, 0, 1); /* closed: nothing happens */
+	close(fd);
 }
 
-static void activity_refuses_what_is_no_matrix(void **state)
+static void what_is_no_matrix_is_refused(void **state)
 {
-	struct region bad[7], after;
-	struct activity a;
+	enum { COUNT = 11 };
+	struct region bad[COUNT];
+	struct tgen_matrix m;
+	int fd;
 
 	(void)state;
-	for (size_t i = 0; i < 7; i++)
+	for (size_t i = 0; i < COUNT; i++)
 		bad[i] = good_region();
 	bad[0].header.magic[0] = 'x';
 	bad[1].header.version_major = 2;
 	bad[2].header.header_len = 8;
 	bad[3].header.rows = SM_MAX_ROWS + 1;
 	bad[4].header.off_activity = UINT64_MAX - 7;
-	bad[5].header.rows = ROWS + 1;
+	bad[5].header.rows = 4000;
 	bad[6].header.total_len = sizeof(struct region) + 1;
-	for (size_t i = 0; i < 7; i++)
-		assert_int_equal(open_region(&bad[i], sizeof(bad[i]), &a, &after), -EINVAL);
-	assert_int_equal(open_region(&bad[0], 100, &a, &after), -EINVAL);
+	bad[7].header.flow_rows = FLOW_ROWS + 1;
+	bad[8].header.off_flows += 4;
+	bad[9].header.off_flows = UINT64_MAX - 7;
+	bad[10].header.flow_rows = UINT32_MAX;
+	for (size_t i = 0; i < COUNT; i++) {
+		assert_int_equal(open_region(&bad[i], sizeof(bad[i]), &m, &fd), -EINVAL);
+		close(fd);
+	}
+	assert_int_equal(open_region(&bad[0], 100, &m, &fd), -EINVAL);
+	close(fd);
+}
+
+/* A flow's way through its row; a stale sample takes nothing back. */
+static void a_row_follows_its_flow(void **state)
+{
+	const struct run_config config = { .t0_ns = 1000 };
+	const struct flow_spec spec = { .transport = FLOW_TCP };
+	struct flow flows[FLOW_ROWS] = { { .start_ns = -1, .end_ns = -1 },
+					 { .spec = &spec, .start_ns = 1500, .end_ns = -1 } };
+	struct tgen_sample_record sample = { .bytes_acked = 70,
+					     .bytes_received = 80,
+					     .srtt_us = 9,
+					     .min_rtt_us = UINT32_MAX,
+					     .cwnd_packets = 10,
+					     .retransmits = 2 };
+	struct run run = { .config = &config, .flows = flows };
+	struct region region = good_region();
+	struct sm_flow row;
+	int fd;
+
+	(void)state;
+	assert_int_equal(open_region(&region, sizeof(region), &run.matrix, &fd), 0);
+	publish_reset(&run);
+	row = read_region(fd).flows[1];
+	assert_true(row.status == SM_FLOW_WAITING && row.start_ns == -1 && row.end_ns == -1);
+	flows[1].phase = PHASE_CONNECTING;
+	publish_state(&run, 1);
+	row = read_region(fd).flows[1];
+	assert_true(row.status == SM_FLOW_RUNNING && row.start_ns == 500 && row.end_ns == -1);
+	publish_sample(&run, 1, &sample);
+	row = read_region(fd).flows[1];
+	assert_true(row.received_bytes == 80 && row.acked_bytes == 70 && row.srtt_us == 9);
+	assert_true(row.min_rtt_us == 0 && row.cwnd_packets == 10 && row.retransmits == 2);
+	flows[1] = (struct flow){ &spec, .phase = PHASE_ENDED, .status = TGEN_STOPPED, .start_ns = 1500,
+				  .end_ns = 1900 };
+	publish_state(&run, 1);
+	publish_received(&run, 1, 79);
+	row = read_region(fd).flows[1];
+	assert_true(row.status == SM_FLOW_STOPPED && row.end_ns == 900 && row.received_bytes == 80);
+	publish_received(&run, 1, 81);
+	assert_int_equal(read_region(fd).flows[1].received_bytes, 81);
+	assert_int_equal(read_region(fd).flows[0].start_ns, -1);
+	tgen_matrix_close(&run.matrix);
+	publish_state(&run, 1); /* no matrix: nothing happens */
+	close(fd);
 }
 
 int main(void)
@@ -342,7 +409,8 @@ int main(void)
 		cmocka_unit_test(log_is_renamed_when_whole),
 		cmocka_unit_test(frame_has_a_right_ip_and_a_wrong_tcp_checksum),
 		cmocka_unit_test(activity_counts),
-		cmocka_unit_test(activity_refuses_what_is_no_matrix),
+		cmocka_unit_test(what_is_no_matrix_is_refused),
+		cmocka_unit_test(a_row_follows_its_flow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tgen_activity.h"
+#include "tgen_matrix.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "state_matrix.h"
 
 #define REGION_MAX (UINT64_C(1) << 32)
 
@@ -25,6 +23,10 @@ static const char *check(const struct sm_header *h, uint64_t room)
 	    h->off_activity > h->total_len ||
 	    (uint64_t)h->rows * sizeof(uint64_t) > h->total_len - h->off_activity)
 		return "a damaged state matrix (activity cells out of bounds); write it again";
+	if (h->flow_rows &&
+	    (h->off_flows % sizeof(uint64_t) || h->off_flows < h->header_len || h->off_flows > h->total_len ||
+	     h->flow_rows > (h->total_len - h->off_flows) / sizeof(struct sm_flow)))
+		return "a damaged state matrix (rows of flows out of bounds); write it again";
 	return NULL;
 }
 
@@ -47,7 +49,7 @@ static int read_header(int fd, struct sm_header *header, uint64_t *room)
 	return 0;
 }
 
-static int map(struct activity *a, int fd, const char **why)
+static int map(struct tgen_matrix *m, int fd, const char **why)
 {
 	struct sm_header header;
 	uint64_t room = 0;
@@ -60,43 +62,56 @@ static int map(struct activity *a, int fd, const char **why)
 	*why = check(&header, room);
 	if (*why)
 		return -EINVAL;
-	a->len = header.total_len;
-	a->region = mmap(NULL, a->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (a->region == MAP_FAILED) {
-		a->region = NULL;
+	m->len = header.total_len;
+	m->region = mmap(NULL, m->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (m->region == MAP_FAILED) {
+		m->region = NULL;
 		return -errno;
 	}
-	a->rows = header.rows;
-	a->cells = (uint64_t *)((char *)a->region + header.off_activity);
+	m->rows = header.rows;
+	m->activity = (uint64_t *)((char *)m->region + header.off_activity);
+	m->flow_rows = header.flow_rows; /* a writer of version 1.0 left a zero there */
+	if (m->flow_rows)
+		m->flows = (struct sm_flow *)((char *)m->region + header.off_flows);
 	return 0;
 }
 
-int activity_open(struct activity *a, const char *file, const char **why)
+int tgen_matrix_open(struct tgen_matrix *m, const char *file, const char **why)
 {
 	int fd, rc;
 
-	*a = (struct activity){ 0 };
+	*m = (struct tgen_matrix){ 0 };
 	*why = NULL;
 	fd = open(file, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	rc = map(a, fd, why);
+	rc = map(m, fd, why);
 	close(fd);
 	return rc;
 }
 
-void activity_add(const struct activity *a, const uint32_t *rows, uint32_t count, int64_t change)
+void tgen_matrix_count(const struct tgen_matrix *m, const uint32_t *rows, uint32_t count, int64_t change)
 {
-	if (!a->region)
+	if (!m->region)
 		return;
 	for (uint32_t i = 0; i < count; i++)
-		atomic_fetch_add_explicit((_Atomic uint64_t *)&a->cells[rows[i]], (uint64_t)change,
+		atomic_fetch_add_explicit((_Atomic uint64_t *)&m->activity[rows[i]], (uint64_t)change,
 					  memory_order_relaxed);
 }
 
-void activity_close(struct activity *a)
+void tgen_matrix_store(const struct tgen_matrix *m, uint32_t flow, const struct sm_flow *row)
 {
-	if (a->region)
-		munmap(a->region, a->len);
-	*a = (struct activity){ 0 };
+	_Atomic uint64_t *cells = (_Atomic uint64_t *)&m->flows[flow];
+	uint64_t words[sizeof(*row) / sizeof(uint64_t)];
+
+	memcpy(words, row, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		atomic_store_explicit(&cells[i], words[i], memory_order_relaxed);
+}
+
+void tgen_matrix_close(struct tgen_matrix *m)
+{
+	if (m->region)
+		munmap(m->region, m->len);
+	*m = (struct tgen_matrix){ 0 };
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tgen alone writes into the state matrix (monitors/state_matrix.h): the activity cells, flows under way
+ * a row, and the rows of flows. Each u64 is stored atomically; a row as a whole is not.
+ */
+#ifndef TGEN_MATRIX_H
+#define TGEN_MATRIX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "state_matrix.h"
+
+struct tgen_matrix {
+	void *region; /* NULL: no matrix */
+	size_t len;
+	uint64_t *activity;
+	uint32_t rows;
+	uint32_t flow_rows; /* 0: flows are not published */
+	struct sm_flow *flows;
+};
+
+/* 0, -errno, or -EINVAL with *why: the file is no state matrix of this version. */
+int tgen_matrix_open(struct tgen_matrix *m, const char *file, const char **why);
+void tgen_matrix_count(const struct tgen_matrix *m, const uint32_t *rows, uint32_t count, int64_t change);
+void tgen_matrix_store(const struct tgen_matrix *m, uint32_t flow, const struct sm_flow *row);
+void tgen_matrix_close(struct tgen_matrix *m);
+
+#endif
