@@ -2,6 +2,7 @@
 # make demo    the main job, with its plot          make test      the tests
 # make setup   everything into ./.venv              make test-all  the long ones too
 # make docs    the documentation into build/docs    make lint, make format
+# make test-rl the training's tests, with Ray and torch (6 GB on disk)
 # All of them install what they need, may be run again at any time, and build the lab kernel once. STRICT=1: warnings are errors.
 
 VENV := .venv
@@ -14,7 +15,7 @@ CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon tgen linkprobe vm-init)
 C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
-.PHONY: setup demo test test-all lint format docs programs kernel openvswitch clean
+.PHONY: setup demo test test-all test-rl lint format docs programs kernel openvswitch clean
 
 # One after the other, also with -j: what is built needs the packages, and the kernel's builder the environment.
 setup:
@@ -32,7 +33,12 @@ test: setup
 test-all: setup
 	@$(MAKE) --no-print-directory lint
 	@scripts/packages.sh qemu-system-x86 # the host ground is tested in a VM
-	$(PYTHON) -m pytest
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,rl]'
+	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest
+
+test-rl: setup
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,rl]'
+	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest tests/rl
 
 lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .

@@ -44,7 +44,7 @@ __all__ = [
 
 PARTIAL = ".partial"
 ASIDE = ".replaced"
-SCRATCH = tuple(f"dcgym-{what}-" for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "vm"))
+SCRATCH = tuple(f"dcgym-{what}-" for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "vm", "ray"))
 """How the names of scratch folders begin."""
 COPIES = (MATRIX_COPY, SIZES_COPY)
 """Files that a spec reads, kept with the result."""

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The algorithms by name. Adding one is a line in ALGORITHMS; one that is not here is named as module:Class or file.py:Class."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym import usercode
+from dc_gym.errors import UsageError
+
+__all__ = ["ALGORITHMS", "Choice", "choose"]
+
+VECTOR, BOUNDED, DISCRETE, ANY = "vector", "bounded vector", "discrete", "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One algorithm of the list."""
+
+    config: str
+    """module:Class of its AlgorithmConfig."""
+    actions: str
+    """What it can act in."""
+
+
+ALGORITHMS = {
+    "PPO": Entry("ray.rllib.algorithms.ppo:PPOConfig", ANY),
+    "APPO": Entry("ray.rllib.algorithms.appo:APPOConfig", ANY),
+    "SAC": Entry("ray.rllib.algorithms.sac:SACConfig", BOUNDED),
+    "DQN": Entry("ray.rllib.algorithms.dqn:DQNConfig", DISCRETE),
+    "DDPG": Entry("dc_gym.rl.algorithms.ddpg:DDPGConfig", BOUNDED),
+    "TD3": Entry("dc_gym.rl.algorithms.td3:TD3Config", BOUNDED),
+    "REINFORCE": Entry("dc_gym.rl.algorithms.reinforce:ReinforceConfig", VECTOR),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What --algo came to."""
+
+    name: str
+    """A key of ALGORITHMS, or module:Class as it was given."""
+    actions: str
+    config_class: Any
+    source: usercode.UserFile | None = None
+    """The user's file that it came from."""
+
+    def config(self) -> Any:
+        return self.config_class()
+
+
+def choose(text: str) -> Choice:
+    """By name, in any case; or module:Class, or file.py:Class, of an Algorithm or its AlgorithmConfig."""
+    entry = ALGORITHMS.get(text.upper())
+    if entry:
+        return Choice(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
+    if ":" not in text:
+        near = difflib.get_close_matches(text.upper(), ALGORITHMS, n=2, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(ALGORITHMS)}"
+        raise UsageError(f"--algo {text!r} is unknown; {hint} (or module:Class, or file.py:Class)")
+    place, _, name = text.rpartition(":")
+    if place.endswith(".py"):
+        source = usercode.load(Path(place))
+        _pickle_by_value(source.module)
+        return Choice(text, ANY, _config_class(text, source.module, name), source)
+    return Choice(text, ANY, _config_class(text, *_import(text, text)))
+
+
+def _import(text: str, path: str) -> tuple[Any, str]:
+    """The module, found from the working directory, too, and the name in it."""
+    place, _, name = path.rpartition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    try:
+        module = importlib.import_module(place)
+    except ImportError as error:
+        remedy = "run it where that module is found, or give file.py:Class"
+        raise UsageError(f"--algo {text}: cannot import {place} ({error}); {remedy}") from None
+    if Path(module.__file__ or "").parent == Path.cwd():
+        _pickle_by_value(module)
+    return module, name
+
+
+def _config_class(text: str, module: Any, name: str) -> Any:
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+    found: Any = getattr(module, name, None)
+    if _is_a(found, AlgorithmConfig):
+        return found
+    if _is_a(found, Algorithm):
+        return found.get_default_config
+    known = [key for key, each in vars(module).items() if _is_a(each, Algorithm)]
+    what = "is not there" if found is None else "is not an RLlib Algorithm or AlgorithmConfig"
+    raise UsageError(f"--algo {text}: {name} {what}; it has: {', '.join(known) or 'no Algorithm'}")
+
+
+def _is_a(found: Any, base: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, base)
+
+
+def _pickle_by_value(module: Any) -> None:
+    """Ray's other processes, also on other machines, need no copy of the file."""
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(module)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What our RLModules are made of: fully connected nets, which the export (export.py) can read layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import torch
+from torch import nn
+
+HIDDEN = (64, 64)
+ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
+
+def mlp(inputs: int, hidden: Sequence[int], outputs: int, activation: str, last: type[nn.Module] | None = None) -> nn.Sequential:
+    """Linear, activation, ..., Linear and perhaps one more module."""
+    layers: list[nn.Module] = []
+    for size in hidden:
+        layers += [nn.Linear(inputs, size), ACTIVATIONS[activation]()]
+        inputs = size
+    layers.append(nn.Linear(inputs, outputs))
+    return nn.Sequential(*layers, *([last()] if last else []))
+
+
+def shape_of(model: Mapping[str, Any], default: str) -> tuple[Sequence[int], str]:
+    """Hidden sizes and activation, under the names that RLlib's own nets have: fcnet_hiddens and fcnet_activation."""
+    activation = model.get("fcnet_activation", default)
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"fcnet_activation {activation!r} is unknown; one of: {', '.join(ACTIVATIONS)}")
+    return model.get("fcnet_hiddens", HIDDEN), activation
+
+
+def width(space: gymnasium.Space[Any]) -> int:
+    """Numbers in a vector of the space."""
+    assert isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1, f"{space} is not a vector"
+    return int(space.shape[0])
+
+
+def shrink(net: nn.Sequential, bound: float, generator: torch.Generator | None = None) -> nn.Sequential:
+    """Draws the last Linear's weights from [-bound, bound], so that a tanh after it starts near 0 and not at its ends."""
+    last = [each for each in net if isinstance(each, nn.Linear)][-1]
+    for parameter in last.parameters():
+        nn.init.uniform_(parameter, -bound, bound, generator=generator)
+    return net

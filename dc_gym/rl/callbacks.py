@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carries the totals of an episode, which the env puts into its last info, into the training's results.
+
+One look at the end of an episode: a callback at each step would cost more than the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from ray.rllib.callbacks.callbacks import RLlibCallback
+
+TOTALS = "totals"
+"""The key of the last info of an episode: numbers by name."""
+
+
+class EpisodeTotals(RLlibCallback):
+    """Every episode's totals of an iteration, as they are; `spread` says mean, max and p99 of them."""
+
+    def on_episode_end(self, *, episode: Any, metrics_logger: Any, **kwargs: Any) -> None:
+        for name, value in numbers(last_info(episode).get(TOTALS, {})):
+            metrics_logger.log_value((TOTALS, name), value, reduce="item_series")
+
+
+def last_info(episode: Any) -> Mapping[str, Any]:
+    info: Mapping[str, Any] = episode.get_infos(-1) or {}
+    return info
+
+
+def numbers(totals: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Those of the totals that are a number, by name."""
+    for name, value in totals.items():
+        if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+            yield name, float(value)
+
+
+def spread(values: Any) -> tuple[float, float, float]:
+    """Mean, max and 99th percentile over episodes; nan (nothing was measured) does not count."""
+    numbers_ = np.asarray(values, float)
+    known = numbers_[~np.isnan(numbers_)]
+    if not known.size:
+        return (float("nan"),) * 3
+    return float(known.mean()), float(known.max()), float(np.percentile(known, 99))

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ray without its noise: started for one training on this machine, or joined where a cluster runs; nothing of it stays.
+
+Importing this module sets what Ray reads when it is imported: import it before anything of Ray's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import socket
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dc_gym.errors import MachineError, UsageError
+from dc_gym.folder import scratch
+
+LAB = "lab"
+"""The custom resource that counts labs on a cluster: ray start --resources='{"lab": 8}'."""
+ENVIRONMENT = {
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "PYTHONWARNINGS": "ignore",
+    # Nets here are small: two threads a process on two CPUs take more than twice as long as one.
+    "OMP_NUM_THREADS": "1",
+}
+for _name, _value in ENVIRONMENT.items():
+    os.environ.setdefault(_name, _value)
+
+OBJECT_STORE_BYTES = 256 << 20
+KNOCK_S = 5.0
+LONGEST_SESSION_PATH = 32
+"""Ray puts sockets 75 letters below its folder, and the kernel allows 107."""
+
+
+def require() -> None:
+    """Ray, RLlib and torch are there; else one line."""
+    try:
+        for name in ("ray.rllib", "torch", "tensorboard"):
+            importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(f"training needs {error.name or 'ray'}, which is not installed; pip install 'dc-gym[rl]'") from None
+    warnings.filterwarnings("ignore")
+    logging.getLogger("ray.rllib").setLevel(logging.ERROR)
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    importlib.import_module("torch").set_num_threads(1)
+
+
+@contextlib.contextmanager
+def session(address: str | None, labs: int, processes: int, env: dict[str, str]) -> Iterator[Any]:
+    """Ray, on this machine alone or on the cluster at `address`, with room for so many labs and processes."""
+    require()
+    import ray
+
+    common = {"logging_level": "ERROR", "log_to_driver": False}
+    runtime = {"env_vars": ENVIRONMENT | env}
+    try:
+        if address:
+            _join(ray, address, common | {"runtime_env": runtime})
+            _require_labs(ray, address, labs)
+            yield ray
+        else:
+            with scratch(_session_root(), "dcgym-ray-") as place:
+                ray.init(
+                    num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
+                    resources={LAB: max(1, labs)},
+                    include_dashboard=False,
+                    object_store_memory=OBJECT_STORE_BYTES,
+                    _temp_dir=str(place),
+                    _node_ip_address="127.0.0.1",  # its servers are nobody else's
+                    runtime_env=runtime,
+                    **common,
+                )
+                yield ray
+                ray.shutdown()
+    finally:
+        ray.shutdown()
+
+
+def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
+    try:
+        host, colon, port = address.rpartition(":")
+        if colon and port.isdecimal() and "/" not in host:  # Ray itself would try for minutes
+            socket.create_connection((host, int(port)), KNOCK_S).close()
+        ray.init(address=address, **options)
+    except Exception as error:  # Ray has no class for it
+        words = (str(error).splitlines() or [type(error).__name__])[0]
+        remedy = "start one with `ray start --head --resources='{\"lab\": 4}'` and give its address, or leave --address out"
+        raise MachineError(f"--address {address}: no Ray cluster answers ({words}); {remedy}") from None
+
+
+def _require_labs(ray: Any, address: str, labs: int) -> None:
+    has = int(ray.cluster_resources().get(LAB, 0))
+    if has < labs:
+        remedy = "start its nodes with `ray start ... --resources='{\"lab\": N}'`, or give smaller --labs and --runners"
+        raise MachineError(f"--address {address}: the training needs {labs} labs and the cluster has {has}; {remedy}")
+
+
+def _session_root() -> Path:
+    root = Path(tempfile.gettempdir())
+    return root if len(str(root)) <= LONGEST_SESSION_PATH - len("/dcgym-ray-01234567") else Path("/tmp")

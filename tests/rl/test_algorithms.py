@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each algorithm learns a toy; those of RLlib's run at all. What the numbers of the toy mean is in toy_link.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.usefixtures("ray")
+
+
+def build(name: str, **training: Any) -> Any:
+    from dc_gym.rl.algorithms import choose
+
+    config = choose(name).config()
+    config.environment("toy", env_config={"hosts": 2, "levels": 8 if name == "DQN" else 0})
+    config.env_runners(
+        num_env_runners=0, num_envs_per_env_runner=4, gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
+    )
+    config.learners(num_learners=0).debugging(seed=1, log_level="ERROR")
+    config.reporting(min_sample_timesteps_per_iteration=500, min_time_s_per_iteration=0)
+    return config.training(gamma=0.9, **training)
+
+
+def returns(config: Any, steps: int) -> list[float]:
+    """Mean return of the episodes of each iteration."""
+    algorithm = config.build_algo()
+    try:
+        found, done = [], 0
+        while done < steps:
+            sampled = algorithm.train()["env_runners"]
+            done = sampled["num_env_steps_sampled_lifetime"]
+            found.append(float(sampled["episode_return_mean"]))
+        return found
+    finally:
+        algorithm.stop()
+
+
+def actor_critic(name: str) -> Any:
+    """Rates for a toy; those of the papers take a hundred times as long."""
+    config = build(name, train_batch_size_per_learner=128, actor_lr=1e-3, tau=0.02, training_intensity=32.0)
+    config.training(num_steps_sampled_before_learning_starts=256)
+    return config.env_runners(rollout_fragment_length=8)
+
+
+def test_reinforce_learns() -> None:
+    found = returns(build("REINFORCE", lr=3e-3, train_batch_size_per_learner=512), 6000)
+    assert np.mean(found[:2]) < 0 < 5 < np.mean(found[-3:])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["DDPG", "TD3"])
+def test_a_deterministic_actor_learns(name: str) -> None:
+    found = returns(actor_critic(name), 4000)
+    assert found[0] < 5 < 10 < found[-1]
+
+
+@pytest.mark.long
+def test_prioritized_replay() -> None:
+    replay = {"type": "PrioritizedEpisodeReplayBuffer", "capacity": 10_000, "alpha": 0.6, "beta": 0.4}
+    found = returns(actor_critic("DDPG").training(replay_buffer_config=replay, n_step=3), 1000)
+    assert all(np.isfinite(found))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["PPO", "SAC", "DQN"])
+def test_those_of_rllib_run(name: str) -> None:
+    config = build(name, train_batch_size_per_learner=64)
+    if name == "PPO":
+        config.training(num_epochs=2, minibatch_size=32)
+    else:
+        config.training(num_steps_sampled_before_learning_starts=256)
+        config.env_runners(rollout_fragment_length=16)
+    assert all(np.isfinite(returns(config, 600)))
+
+
+def test_the_noise_is_a_process_of_each_lab() -> None:
+    import torch
+
+    from dc_gym.rl.algorithms.ddpg import DDPGModule
+
+    space = gymnasium.spaces.Box(-1, 1, (3,))
+    settings = {"ou_theta": 0.15, "ou_sigma": 0.2}
+    module = DDPGModule(observation_space=space, action_space=space, model_config=settings, inference_only=True)
+    torch.manual_seed(1)
+    drawn = torch.stack([module.noise(torch.zeros(4, 3)) for _ in range(5000)]).numpy()
+    deviation = 0.2 / np.sqrt(1 - 0.85**2)  # of x = 0.85 x + 0.2 N(0, 1)
+    np.testing.assert_allclose(drawn.std(0), deviation, rtol=0.1)
+    step = np.corrcoef(drawn[1:, 0, 0], drawn[:-1, 0, 0])[0, 1]
+    assert abs(step - 0.85) < 0.03 and abs(np.corrcoef(drawn[:, 0, 0], drawn[:, 1, 0])[0, 1]) < 0.2

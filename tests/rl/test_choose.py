@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--algo: names, modules and files, and one line for what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dc_gym.errors import TestbedError
+
+FILE = """
+from ray.rllib.algorithms.ppo import PPO, PPOConfig
+class Mine(PPO):
+    @classmethod
+    def get_default_config(cls):
+        return PPOConfig(algo_class=cls)
+class Other:
+    pass
+"""
+
+
+def config_name(text: str) -> str:
+    from dc_gym.rl.algorithms import choose
+
+    return type(choose(text).config()).__name__
+
+
+def test_names_modules_and_files(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FILE)
+    assert config_name("ppo") == "PPOConfig"
+    assert config_name("REINFORCE") == "ReinforceConfig"
+    assert config_name("ray.rllib.algorithms.impala:IMPALA") == "IMPALAConfig"
+    assert config_name("ray.rllib.algorithms.impala:IMPALAConfig") == "IMPALAConfig"
+    assert config_name(f"{tmp_path / 'mine.py'}:Mine") == "PPOConfig"
+
+
+def test_a_module_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine_here.py").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))  # undone afterwards
+    assert config_name("mine_here:Mine") == "PPOConfig"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("PPPO", "'PPPO' is unknown; did you mean PPO or APPO?"),
+        ("xyz", "'xyz' is unknown; one of: PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE"),
+        ("nowhere.at.all:Class", "cannot import nowhere.at.all"),
+        ("ray.rllib.algorithms.ppo:Nothing", "Nothing is not there; it has: "),
+        ("FILE:Other", "Other is not an RLlib Algorithm or AlgorithmConfig; it has: PPO, Mine"),
+        ("missing.py:Class", "missing.py: cannot read it"),
+    ],
+)
+def test_one_line(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FILE)
+    with pytest.raises(TestbedError) as caught:
+        config_name(text.replace("FILE", str(tmp_path / "mine.py")))
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
