@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym clean`: what runs left that were killed together with their janitors, and with --cache what was downloaded and built.
+"""`dcgym clean`: what was left by commands that were killed together with their janitors, in the folders that are named and in
+the one for temporary files, and with --cache what was downloaded and built.
 
 Nothing that a living process holds is touched. A cleaner is a function in CLEANERS that removes what is nobody's and yields a
 line for each thing; what else may be left behind gets one of its own.
@@ -8,6 +9,7 @@ line for each thing; what else may be left behind gets one of its own.
 from __future__ import annotations
 
 import os
+import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +41,13 @@ def _folders(args: Namespace) -> Iterator[str]:
                 yield from _remove(path)
             elif path.name.endswith(ASIDE):
                 yield from _put_back(path)
+
+
+def _temporary(_args: Namespace) -> Iterator[str]:
+    """The user's own scratch folders among everybody's temporary files."""
+    for path in sorted(Path(tempfile.gettempdir()).iterdir()):
+        if path.name.startswith(SCRATCH) and path.lstat().st_uid == os.geteuid() and is_unfinished(path):
+            yield from _remove(path)
 
 
 def _cache(args: Namespace) -> Iterator[str]:
@@ -92,4 +101,4 @@ def _host(_args: Namespace) -> Iterator[str]:
     yield from state.clean()
 
 
-CLEANERS: tuple[Callable[[Namespace], Iterator[str]], ...] = (_host, _folders, _cache)
+CLEANERS: tuple[Callable[[Namespace], Iterator[str]], ...] = (_host, _folders, _temporary, _cache)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `dcgym` command: arguments, exit codes, and errors as one line. What a command does is elsewhere and imported when it runs.
 
-Exit codes: 0 good; 1 the run or a bar failed; 2 the user's to mend, in the command or on the machine; 130 interrupted.
+Exit codes: 0 good; 1 the run or a bar failed; 2 the user's to mend, in the command or on the machine; 130 interrupted (Ctrl-C);
+143 terminated (SIGTERM, as `timeout` and batch systems send it). Both leave nothing behind.
 DCGYM_TRACEBACK=1 shows where an error came from.
 """
 
@@ -10,11 +11,15 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import logging
 import os
 import re
+import signal
 import sys
+import threading
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 UNFIT = "unfit: "
 """How a line begins that says why a result is unfit; whoever started the run tells such an end from a failure by it."""
 EXPECTED_ERRNOS = (
@@ -41,12 +46,20 @@ DISTURB = "DCGYM_DISTURB"
 MOST_SEEDS = 10_000
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: all that Ctrl-C has to clean up."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; answers the exit code. argparse's own exits (--help, 2 for bad arguments) are SystemExit."""
     args = _parser().parse_args(argv)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where its cache is, if there is no home, is not our user's concern
     try:
-        code = _dispatch(args)
-        sys.stdout.flush()
+        with _terminable():
+            code = _dispatch(args)
+            sys.stdout.flush()
+    except Terminated:
+        return _fail("terminated", TERMINATED)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -61,6 +74,25 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return _fail(f"{error.filename or 'reading or writing'}: {error.strerror}", UsageError.exit_code)
     return code
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM raises Terminated, once: another one is not to disturb the clean-up. Where it is ignored, or this is a thread of
+    somebody's program, it stays as it is."""
+
+    def terminate(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _dispatch(args: Namespace) -> int:
@@ -83,7 +115,8 @@ def _parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="dcgym",
         description="A testbed for datacenter congestion control: real Linux TCP on virtual time, without root.",
-        epilog="Start with `dcgym doctor`, then `dcgym run SPEC`. Exit codes: 0 good, 1 failed, 2 usage, 130 interrupted.",
+        epilog="Start with `dcgym doctor`, then `dcgym run SPEC`."
+        " Exit codes: 0 good, 1 failed, 2 usage, 130 interrupted, 143 terminated.",
     )
     parser.add_argument("--version", action="version", version=f"dcgym {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -285,7 +318,7 @@ def _add_topology(commands: Any) -> None:
     example = "dcgym topology acc24 --set topology.scale=10 --png acc24.png"
     parser = _add(commands, "topology", summary, example, _delegate("dc_gym.topology", progress=False))
     _add_spec(parser, "TOML file, a result's manifest.json, or the name of a preset")
-    parser.add_argument("--png", type=Path, metavar="FILE", help="draw it")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="draw it; the name may end in .png, .pdf or .svg")
 
 
 def _add_bench(commands: Any) -> None:

@@ -17,9 +17,8 @@ from dc_gym import grounds
 from dc_gym.errors import TestbedError
 from dc_gym.folder import scratch
 from dc_gym.host import needs, vm
-from dc_gym.kernel import build, cable_module, openvswitch
+from dc_gym.kernel import build, cable_module, cache, openvswitch
 from dc_gym.kernel import source as sources
-from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.lab import Lab, LabConfig, lab_user, memory_folder
 
 LAB_MEMORY_BYTES = 512 << 20
@@ -124,8 +123,13 @@ def _control_group() -> Finding:
 
 
 def _cache() -> Iterator[Finding]:
-    folder = cache_dir()
-    room = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
+    folder = cache.cache_dir()
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if there != folder and not os.access(there, os.W_OK):
+        remedy = "set DCGYM_CACHE to a folder that you may write to"
+        yield Finding("cache", False, f"{folder} cannot be made in {there}", remedy, fatal=False)
+        return
+    room = shutil.disk_usage(there).free
     good = room >= CACHE_BYTES
     yield Finding(
         "cache", good, f"{folder}, {room >> 30} GiB free", "" if good else "set DCGYM_CACHE to a folder with 5 GiB", fatal=False
@@ -138,9 +142,13 @@ def _programs() -> Iterator[Finding]:
 
 
 def _kernel() -> Iterator[Finding]:
-    kernel = build.lookup(sources.tested(None))
+    source = sources.tested(None)
+    kernel = build.lookup(source)
     if kernel is None:
-        yield Finding("lab kernel", False, "not built", "dcgym kernel build (five minutes of CPU)")
+        remedy = "dcgym kernel build (five minutes of CPU)"
+        if os.access(cache.OF_ROOT / "kernel" / build.Parts().key(source) / "linux", os.R_OK | os.X_OK):
+            remedy += f", or use root's: export DCGYM_CACHE={cache.OF_ROOT}"
+        yield Finding("lab kernel", False, "not built", remedy)
         return
     yield Finding("lab kernel", True, f"{kernel.version}, fingerprint {kernel.fingerprint}")
 

@@ -37,6 +37,7 @@ __all__ = [
     "finish",
     "is_result",
     "is_unfinished",
+    "put",
     "recover",
     "scratch",
     "writing",
@@ -44,7 +45,9 @@ __all__ = [
 
 PARTIAL = ".partial"
 ASIDE = ".replaced"
-SCRATCH = tuple(f"dcgym-{what}-" for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "vm", "ray"))
+SCRATCH = tuple(
+    f"dcgym-{what}-" for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray")
+)
 """How the names of scratch folders begin."""
 COPIES = (MATRIX_COPY, SIZES_COPY)
 """Files that a spec reads, kept with the result."""
@@ -119,6 +122,21 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
             watch.done = not path.exists()
 
 
+def put(path: Path, content: bytes) -> Path:
+    """A single file that a user asked for, whole or not at all; its folder is made if need be."""
+    work = path.with_name(path.name + PARTIAL)
+    with words("write", path, "another path"):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            work.write_bytes(content)
+            work.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                work.unlink()
+            raise
+    return path
+
+
 def settle(out: Path) -> None:
     """Puts right what a killed run left of a replacement: the older result goes if the new one is there, else it comes back.
 
@@ -179,12 +197,12 @@ def partial_of(out: Path) -> Path:
 
 
 @contextlib.contextmanager
-def words(doing: str, path: Path) -> Iterator[None]:
+def words(doing: str, path: Path, other: str = "another --out") -> Iterator[None]:
     """An OSError inside becomes one line that names what was tried."""
     try:
         yield
     except OSError as error:
-        remedy = "free some room, or give another --out" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "give another --out"
+        remedy = f"free some room, or give {other}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"give {other}"
         raise MachineError(f"cannot {doing} {path}: {error.strerror or error}; {remedy}") from None
 
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from dc_gym.digest import Records
 from dc_gym.errors import TestbedError
-from dc_gym.kernel.cache import cache_dir, locked
+from dc_gym.kernel.cache import cache_dir, locked_if_ours
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.flows import FlowRequest
@@ -182,7 +182,7 @@ def complete(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
     """Fill all curves, from the cache as far as it goes; answers how many lone flows were sent."""
     names = "".join(sorted(curve.file.name for curve in curves))
     sent = 0
-    with locked(cache_dir() / PART / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.lock"):
+    with locked_if_ours(cache_dir() / PART / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.lock"):
         for curve in curves:
             curve.known = _read(curve.file)
         few = [curve for curve in curves if len(curve.wanted) <= EXACT]

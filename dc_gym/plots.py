@@ -7,6 +7,7 @@ Units on the axes: time s, queues kB, goodput Mbit/s or Gbit/s, srtt us or ms.
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym import controllers, spec
-from dc_gym.errors import TestbedError
+from dc_gym.errors import TestbedError, UsageError
+from dc_gym.folder import put
 from dc_gym.metrics import MOST_LINES, Series, Window, series
 from dc_gym.results import Result
 from dc_gym.stats import band
@@ -27,10 +29,29 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Case", "band", "demo_figure", "load_series", "new_figure", "plot_result", "run_figure", "save", "style"]
+__all__ = [
+    "FORMATS",
+    "Case",
+    "band",
+    "check_name",
+    "demo_figure",
+    "load_series",
+    "new_figure",
+    "plot_result",
+    "run_figure",
+    "save",
+    "style",
+]
 
 Floats = npt.NDArray[np.float64]
 INTERVALS = 200
+DPI = 150
+FORMATS: Mapping[str, dict[str, str | None]] = {
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None},
+    ".svg": {"Date": None},
+}
+"""By a figure's suffix: what is left out of the file, so that the same figure has the same bytes."""
 DEMO_INTERVALS = 40  # long enough that a hole in the sequence, and its filling, fall into one
 WIDE = 15  # a panel whose lines differ by more than this factor gets a logarithmic axis
 FRAME_KB = 1.514
@@ -63,6 +84,7 @@ STYLE = {
     "lines.linewidth": 1.5,
     "lines.solid_capstyle": "round",
     "path.simplify": True,
+    "svg.hashsalt": "dcgym",
 }
 
 
@@ -141,16 +163,19 @@ def demo_figure(cases: Sequence[Case], caption: str = "") -> Figure:
     return figure
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a PNG: whole or not at all, and the same bytes for the same figure."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with style(), partial.open("wb") as file:
-            figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise TestbedError(f"cannot write {path}: {error.strerror}; give another path, or free some room") from None
+def check_name(path: Path) -> None:
+    """UsageError unless a figure can have this name: its suffix says what is written."""
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(f"{path}: a figure's name ends in {', '.join(FORMATS)}; give such a one")
+
+
+def save(figure: Figure, path: Path, dpi: int = DPI, changes: Mapping[str, Any] | None = None) -> Path:
+    """Write a figure: whole or not at all, and the same bytes for the same figure."""
+    check_name(path)
+    suffix, stream = path.suffix.lower(), io.BytesIO()
+    with style(changes):
+        figure.savefig(stream, format=suffix[1:], dpi=dpi, metadata=FORMATS[suffix])
+    return put(path, stream.getvalue())
 
 
 def _spec_of(result: Result) -> spec.Spec:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run tells its user while it is under way: the phase, and how far virtual time is, how fast, and how long it will take.
 
-On a terminal a bar that is redrawn; elsewhere a line for each phase and each tenth of the run; with --quiet nothing.
+On a terminal a bar that is redrawn; elsewhere a line for each phase and each tenth of the run; with --quiet nothing but that
+something takes minutes which the user did not ask for, such as the build of the lab kernel.
 All of it goes to standard error: standard output is for results.
 """
 
@@ -40,6 +41,9 @@ class Progress(Protocol):
 
     def note(self, line: str) -> None:
         """One line that the user should see now."""
+
+    def announce(self, line: str) -> None:
+        """One line that even a user who wants quiet should see: why nothing happens for minutes."""
 
     def __enter__(self) -> Progress: ...
 
@@ -80,7 +84,7 @@ class Pace:
 
 
 class Quiet:
-    """Says nothing."""
+    """Says nothing, or next to it."""
 
     def phase(self, name: str) -> None:
         pass
@@ -93,6 +97,9 @@ class Quiet:
 
     def note(self, line: str) -> None:
         pass
+
+    def announce(self, line: str) -> None:
+        print(f"dcgym: {line}", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Quiet:
         return self
@@ -109,6 +116,9 @@ class VirtualOnly(Quiet):
 
     def virtual(self, now_ns: int, total_ns: int) -> None:
         self._shown.virtual(now_ns, total_ns)
+
+    def announce(self, line: str) -> None:
+        self._shown.announce(line)
 
 
 class Lines(Quiet):
@@ -147,6 +157,9 @@ class Lines(Quiet):
         self._said_s = self._wall_s()
         print(f"dcgym: {line}", file=self._stream, flush=True)
 
+    def announce(self, line: str) -> None:
+        self.note(line)
+
     def __enter__(self) -> Lines:
         return self
 
@@ -183,6 +196,9 @@ class Bar(Quiet):
 
     def note(self, line: str) -> None:
         self._bar.console.print(line, markup=False, highlight=False)
+
+    def announce(self, line: str) -> None:
+        self.note(line)
 
     def __enter__(self) -> Bar:
         return self

@@ -21,14 +21,17 @@ from dc_gym.units import format_rate, format_share, format_size, format_time
 MOST_PAIRS = 5000
 A_PORT = 5001
 BIT_NS = 8 * 10**9
+PAIR_HEADER = ("pairs", "such as", "links", "one way", "RTT", "bottleneck")
 
 
 def main(args: Namespace) -> int:
+    if args.png is not None:
+        _check_name(args.png)
     spec = _spec(str(args.spec), args.overrides)
     graph = spec.graph()
     print("\n".join(describe(spec, graph)))
     if args.png is not None:
-        _draw(graph, args.png)
+        print(f"\ndrawn      {_draw(graph, args.png)}")
     return 0
 
 
@@ -42,7 +45,7 @@ def describe(spec: Spec, graph: Graph) -> list[str]:
         lines.append(f"scale      {scale}: rates / {scale}, delays x {scale}, queues as they were; what follows is what runs")
     lines += ["", *_table(("links", "between", "rate", "delay", "impaired"), _link_rows(graph))]
     lines += ["", *_table(("ports", "of", "rate", "buffer", "frames", "BDPs", "marking"), _port_rows(graph, rtt_ns))]
-    lines += ["", *_table(("pairs", "such as", "links", "one way", "RTT", "bottleneck"), _pair_rows(graph, spec.seed))]
+    lines += ["", *_table((*_plane_cell(graph, "plane"), *PAIR_HEADER), _pair_rows(graph, spec.seed))]
     if scale > 1:
         fixed = not_scale_free(scale, rtt_ns, spec.controller.rto_min_ns)
         lines += ["", "not scale-free:", *(f"  {line}" for line in fixed)]
@@ -60,8 +63,17 @@ def _spec(name: str, overrides: Sequence[str]) -> Spec:
 def _nodes(graph: Graph) -> str:
     layers = [str(switch.layer) for switch in graph.switches]
     switches = ", ".join(f"{layers.count(layer)} {layer}" for layer in dict.fromkeys(layers))
-    planes = max(len(host.nics) for host in graph.hosts)
+    planes = _planes(graph)
     return f"{len(graph.hosts)} hosts; switches: {switches}" + (f"; {planes} planes" if planes > 1 else "")
+
+
+def _planes(graph: Graph) -> int:
+    return max(len(host.nics) for host in graph.hosts)
+
+
+def _plane_cell(graph: Graph, text: str) -> tuple[str, ...]:
+    """A first cell that says which plane, where there are several."""
+    return (text,) if _planes(graph) > 1 else ()
 
 
 def _layer(graph: Graph, node: str, names: dict[str, str]) -> str:
@@ -120,25 +132,27 @@ def _impaired(impairment: Impairment) -> str:
 
 
 def _pair_rows(graph: Graph, seed: int) -> Iterator[tuple[str, ...]]:
-    """Pairs whose paths are alike; of many hosts, those of two at each switch."""
+    """Pairs whose paths are alike, plane by plane; of many hosts, those of two at each switch."""
     router = route(graph, seed)
-    groups: dict[tuple[int, int, int, int], list[str]] = {}
-    for a, b in combinations(_some_hosts(graph), 2):
-        crossed = path(graph, router, a, b, A_PORT, A_PORT)
-        slowest = graph.cable_of(bottleneck(graph, crossed)).rate_bps
-        key = len(crossed), one_way_ns(graph, crossed), round_trip_ns(graph, crossed), slowest
-        groups.setdefault(key, []).append(f"{a}-{b}")
-    for (links, one_way, there_and_back, slowest), pairs in sorted(groups.items()):
-        yield str(len(pairs)), pairs[0], str(links), _time(one_way), _time(there_and_back), format_rate(slowest)
+    groups: dict[tuple[int, int, int, int, int], list[str]] = {}
+    for plane in range(_planes(graph)):
+        for a, b in combinations(_some_hosts(graph, plane), 2):
+            crossed = path(graph, router, a, b, A_PORT, A_PORT, plane=plane)
+            slowest = graph.cable_of(bottleneck(graph, crossed)).rate_bps
+            key = plane, len(crossed), one_way_ns(graph, crossed), round_trip_ns(graph, crossed), slowest
+            groups.setdefault(key, []).append(f"{a}-{b}")
+    for (plane, links, one_way, there_and_back, slowest), pairs in sorted(groups.items()):
+        cells = str(len(pairs)), pairs[0], str(links), _time(one_way), _time(there_and_back), format_rate(slowest)
+        yield *_plane_cell(graph, str(plane)), *cells
 
 
-def _some_hosts(graph: Graph) -> list[str]:
-    names = [host.name for host in graph.hosts]
+def _some_hosts(graph: Graph, plane: int) -> list[str]:
+    names = [host.name for host in graph.hosts if plane < len(host.nics)]
     if len(names) * (len(names) - 1) // 2 <= MOST_PAIRS:
         return names
     at: dict[str, list[str]] = {}
     for name in names:
-        at.setdefault(graph.neighbours(name)[0], []).append(name)
+        at.setdefault(graph.neighbours(name)[plane], []).append(name)
     return [name for below in at.values() for name in below[:2]]
 
 
@@ -153,17 +167,22 @@ def _table(header: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> list[str
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
 
 
-def _draw(graph: Graph, out: Path) -> None:
-    from dc_gym.drawing import draw_topology
-    from dc_gym.plots import new_figure, save, style
+def _check_name(out: Path) -> None:
+    from dc_gym.plots import check_name  # with pyarrow, which takes longer than all else here
 
-    with style():
-        figure = new_figure(10, 5)
+    check_name(out)
+
+
+def _draw(graph: Graph, out: Path) -> Path:
+    from dc_gym import plots
+    from dc_gym.drawing import draw_topology
+
+    with plots.style():
+        figure = plots.new_figure(10, 5)
         axes = figure.add_subplot()
         draw_topology(graph, axes)
         axes.legend(loc="upper right", fontsize=7, frameon=False, markerscale=0.6)
-        save(figure, out)
-    print(f"\ndrawn      {out}")
+        return plots.save(figure, out)
 
 
 __all__ = ["describe", "main"]

@@ -7,6 +7,7 @@ Rates and times are decimal; sizes are decimal (kB, MB, GB) or binary (KiB, MiB,
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 
@@ -18,6 +19,14 @@ SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB"
 LARGEST = 2**63 - 1  # fits every signed 64-bit field further down
 
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(.*)", re.DOTALL)
+
+
+class TooFine(SpecError):
+    """A quantity that lies between two which can be had."""
+
+    def __init__(self, field: str, value: object, why: str) -> None:
+        super().__init__(f"{field}: value {value!r} {why}")
+        self.why = why
 
 
 def parse_rate_bps(text: str, field: str = "rate") -> int:
@@ -55,9 +64,11 @@ def parse_share(value: object, parts: int, field: str = "share") -> int:
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", value) if isinstance(value, str) else None
     if found is None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise SpecError(f"{field}: value {value!r} is no share; write it like '0.1%' or 0.001")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SpecError(f"{field}: value {value!r} is no share; write it like '0.1%' or 0.001")
     share = Fraction(found[1]) / 100 if found else Fraction(str(value))
     if (share * parts).denominator != 1:
-        raise SpecError(f"{field}: value {value!r} is finer than one in {parts}; round it")
+        raise TooFine(field, value, f"is too fine: shares are multiples of {format_share(1, parts)} (one in {parts:,}); round it")
     return int(share * parts)
 
 
@@ -79,7 +90,7 @@ def _parse(text: object, field: str, units: dict[str, int], example: str) -> int
     value = Fraction(found[1]) * units[found[2]]
     base = next(iter(units))
     if value.denominator != 1:
-        raise SpecError(f"{field}: value {text!r} is not a whole number of {base}; round it")
+        raise TooFine(field, text, f"is not a whole number of {base}; round it")
     if value > LARGEST:
         raise SpecError(f"{field}: value {text!r} is above {LARGEST} {base}; give a smaller one")
     return int(value)

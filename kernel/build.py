@@ -194,6 +194,7 @@ def _build_once(cache: Path, source: Source, parts: Parts, options: Options, pro
             own = parts.copy_to(work / "parts")
             if own.key(source) != key:
                 raise KernelError("the lab kernel's configuration, patches or drivers changed just now: build again")
+            progress.announce("the lab kernel is not in the cache and is built now, once: about five minutes of CPU")
             out = _build(work, source, own, options, progress, held, target)
             publish(out, target, work)
             progress.phase("lab kernel: remove the source")

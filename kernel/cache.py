@@ -19,6 +19,8 @@ from dc_gym.errors import TestbedError, UsageError
 PARTIAL = ".partial-"
 PARTS = ("kernel", "selftests", "ovs", "apt", "ideal", "peers", "vm", "cable")
 IN_USE = "in-use.lock"
+OF_ROOT = Path("/var/cache/dcgym")
+"""Root's cache, which everybody may read."""
 
 
 def cache_dir() -> Path:
@@ -29,7 +31,7 @@ def cache_dir() -> Path:
         if not path.is_absolute():
             raise UsageError(f"DCGYM_CACHE={named}: not an absolute path: give one that starts with /")
     elif os.geteuid() == 0:
-        path = Path("/var/cache/dcgym")
+        path = OF_ROOT
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
         path = (Path(base) if base.startswith("/") else Path.home() / ".cache") / "dcgym"
@@ -77,6 +79,17 @@ def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[i
         yield fd
     finally:
         os.close(fd)
+
+
+@contextmanager
+def locked_if_ours(path: Path) -> Iterator[None]:
+    """As `locked`, for what can be had without keeping it: a cache that this user may only read has nothing to guard."""
+    there = next(folder for folder in path.parents if folder.exists())
+    if not os.access(there, os.W_OK):
+        yield
+        return
+    with locked(path):
+        yield
 
 
 @contextmanager

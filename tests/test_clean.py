@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from argparse import Namespace
 from pathlib import Path
 
@@ -13,6 +14,14 @@ import synthetic
 from dc_gym import claim, clean, folder
 from dc_gym.errors import UsageError
 from dc_gym.kernel import cache
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nobody else's temporary files."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
 
 
 def names_in(path: Path) -> list[str]:
@@ -44,6 +53,16 @@ def test_what_killed_runs_left_goes(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert names_in(results) == ["sweep", "whole"] and names_in(results / "sweep") == ["one"]
     assert synthetic.results.load_result(results / "whole").digest == whole
     assert len(capsys.readouterr().out.splitlines()) == 7
+
+
+def test_scratch_folders_among_temporary_files_go(tmp_path: Path, temporary: Path) -> None:
+    for name in ("dcgym-conformance-1", "dcgym-links-2", "dcgym-other-3", "somebody", "dcgym-vm-4"):
+        (temporary / name / ".lab").mkdir(parents=True)
+    for name in ("dcgym-conformance-1", "dcgym-links-2", "somebody"):
+        claimed_before(temporary / name)
+    with folder.scratch(temporary, "dcgym-vm-") as held:
+        assert run(tmp_path) == 0
+        assert names_in(temporary) == sorted(["dcgym-other-3", "dcgym-vm-4", held.name, "somebody"])
 
 
 def test_a_run_under_way_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

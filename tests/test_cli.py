@@ -225,8 +225,13 @@ def test_compare_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().err == "dcgym: c: no such folder; give the folder of a result\n"
     assert cli.main(["plot", "a"]) == 0
     assert (folder / "a" / "plot.png").read_bytes().startswith(b"\x89PNG")
-    assert cli.main(["plot", "a", "--out", "none/x.png"]) == 1
-    assert "cannot write none/x.png" in capsys.readouterr().err
+    assert cli.main(["plot", "a", "--out", "new/x.pdf"]) == 0
+    assert Path("new/x.pdf").read_bytes().startswith(b"%PDF")
+    capsys.readouterr()
+    assert cli.main(["plot", "a", "--out", "new/x.pdf/x.png"]) == 2
+    assert capsys.readouterr().err == "dcgym: cannot write new/x.pdf/x.png: File exists; give another path\n"
+    assert cli.main(["plot", "a", "--out", "x.xyz"]) == 2
+    assert "x.xyz: a figure's name ends in .png, .pdf, .svg" in capsys.readouterr().err
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:

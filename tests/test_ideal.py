@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,17 @@ def test_a_damaged_cache_is_measured_again(cache: Path) -> None:
     file = next((cache / "ideal").glob("*.json"))
     file.write_text(file.read_text()[:-9])
     assert find(schedule([1000]), network).fct_ns.tolist() == [slow_start(1000)] and network.flows == 2
+
+
+def test_a_cache_for_reading_alone_is_read(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network(slow_start)
+    find(schedule([1000]), network)
+    for lock in (cache / "ideal").glob("*.lock"):
+        lock.unlink()
+    monkeypatch.setattr(os, "access", lambda path, how: False)
+    found = find(schedule([1000, 2000]), network)
+    assert found.fct_ns.tolist() == [slow_start(1000), slow_start(2000)] and network.flows == 2
+    assert not list((cache / "ideal").glob("*.lock")), "nothing is made where nothing may be"
 
 
 def test_another_network_controller_or_kernel_is_another_key(cache: Path) -> None:

@@ -128,6 +128,14 @@ def wait_dead(pid: int) -> None:
         time.sleep(0.02)
 
 
+def test_a_quiet_build_is_one_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make(root)
+    told = capsys.readouterr().err
+    assert "is built now" in told and told.count("\n") == 1
+    make(root)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_build_is_made_once(root: Path) -> None:
     first = make(root)
     assert makes(root) == 1

@@ -103,6 +103,17 @@ def test_a_run_within_a_phase_passes_on_virtual_time_alone() -> None:
     assert stream.getvalue() == "dcgym: 5 s of 10 s\n"
 
 
+def test_what_takes_minutes_is_told_to_everybody(capsys: pytest.CaptureFixture[str]) -> None:
+    stream = io.StringIO()
+    VirtualOnly(Lines(stream)).announce("building")
+    assert stream.getvalue() == "dcgym: building\n"
+    quiet = Quiet()
+    quiet.phase("build")
+    quiet.note("a step")
+    quiet.announce("building")
+    assert capsys.readouterr() == ("", "dcgym: building\n")
+
+
 def test_quiet_and_dumb_streams() -> None:
     assert isinstance(choose(quiet=True), Quiet) and not isinstance(choose(quiet=True), Lines)
     assert isinstance(choose(quiet=False, stream=io.StringIO()), Lines)

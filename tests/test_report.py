@@ -20,7 +20,7 @@ import synthetic
 from synthetic import S, flow_row
 
 from dc_gym import report, results
-from dc_gym.errors import TestbedError, UsageError
+from dc_gym.errors import MachineError, TestbedError, UsageError
 from dc_gym.metrics import Context, Window, flow_table, port_table, summarize
 from dc_gym.progress import Quiet
 from dc_gym.report.numbers import plain, scale_of, size, with_interval
@@ -280,8 +280,10 @@ def test_figures_as_files(folder: Path) -> None:
 
 def test_a_page_that_cannot_be_written_leaves_nothing(folder: Path) -> None:
     (folder / "taken").write_text("")
-    with pytest.raises(TestbedError, match=r"cannot write .*page\.html"):
+    with pytest.raises(MachineError, match=r"cannot write .*page\.html"):
         report.write([folder / "alone"], folder / "taken" / "page.html", Quiet())
+    made = report.write([folder / "alone"], folder / "new" / "folder" / "page.html", Quiet())
+    assert made == [folder / "new" / "folder" / "page.html"] == list((folder / "new" / "folder").iterdir())
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:

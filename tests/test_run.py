@@ -276,7 +276,20 @@ def test_no_permission_is_one_line(folder):
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "locked" in done.stderr
 
 
-def test_ctrl_c_ends_the_run_and_leaves_nothing(folder):
+def to_the_group(process):
+    """As a terminal does: the whole foreground group."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def to_the_command(process):
+    """As timeout(1) and batch systems do; they may lose patience, too."""
+    process.terminate()
+    time.sleep(0.01)
+    process.terminate()
+
+
+@pytest.mark.parametrize(("end", "code", "word"), [(to_the_group, 130, "interrupted"), (to_the_command, 143, "terminated")])
+def test_a_run_that_is_told_to_end_leaves_nothing(folder, end, code, word):
     argv = [
         sys.executable,
         "-m",
@@ -293,13 +306,13 @@ def test_ctrl_c_ends_the_run_and_leaves_nothing(folder):
         if "traffic" in line:
             break
     family = clean.descendants(process.pid)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole foreground group
+    end(process)
     rest = process.stderr.read()
-    assert process.wait(timeout=60) == 130
-    assert "interrupted" in rest and "Traceback" not in rest
+    assert process.wait(timeout=60) == code
+    assert rest.splitlines()[-1] == f"dcgym: {word}" and "Traceback" not in rest
     deadline = time.monotonic() + 20
     while any(clean._alive(each) for each in family):
-        assert time.monotonic() < deadline, "a process outlived Ctrl-C"
+        assert time.monotonic() < deadline, "a process outlived the command"
         time.sleep(0.05)
     assert sorted(path.name for path in folder.iterdir()) == ["spec.toml"]
 

@@ -173,7 +173,7 @@ def test_what_is_there_is_kept(pretend: Any, folder: Path, capsys: pytest.Captur
     assert (first["name"], first["values"], first["state"]) == ("s2", {"seed": 2}, "done")
     assert first["digest"] == results.load_result(folder / "out" / "s2").digest
     assert {each.name for each in (folder / "out").iterdir()} == {
-        *("s1", "s2", "s3", "s4", "specs", "failed", state.SUMMARY, summary.CSV, summary.PARQUET)
+        *("s1", "s2", "s3", "s4", "specs", state.SUMMARY, summary.CSV, summary.PARQUET)
     }
 
 
@@ -199,7 +199,7 @@ def test_a_failed_run_is_told_and_retried_on_request(pretend: Any, folder: Path,
     assert pretend(retry=True) == (1, ["s2", "s3"])
     pretend.bad.clear()
     assert pretend(retry=True) == (0, ["s3"])
-    assert list((folder / "out" / "failed").iterdir()) == []
+    assert not (folder / "out" / "failed").exists()
 
 
 def test_a_failed_run_does_not_show_the_numbers_of_an_older_one(pretend: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -314,7 +314,10 @@ def test_a_killed_sweep_goes_on_and_ends_as_an_undisturbed_one(folder: Path, lab
 
 
 @pytest.mark.lab
-def test_ctrl_c_reaches_each_run_once_and_the_sweep_can_go_on(folder: Path, lab_kernel: Path) -> None:
+@pytest.mark.parametrize(
+    ("end", "code"), [(lambda sweep: os.killpg(sweep.pid, signal.SIGINT), 130), (lambda sweep: sweep.terminate(), 143)]
+)
+def test_a_signal_reaches_each_run_once_and_the_sweep_can_go_on(folder: Path, lab_kernel: Path, end: Any, code: int) -> None:
     words = ["sweep", str(folder / "spec.toml"), "--seeds", "1..2", "--out", str(folder / "out"), "--set", "time.duration=3600s"]
     process = subprocess.Popen(
         [sys.executable, "-m", "dc_gym.cli", *words], start_new_session=True, stderr=subprocess.PIPE, text=True
@@ -323,18 +326,16 @@ def test_ctrl_c_reaches_each_run_once_and_the_sweep_can_go_on(folder: Path, lab_
     while not list(folder.glob("out/*.partial/.lab/share")):
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
+    end(process)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "2 waiting; the same command goes on from here" in errors and "Traceback" not in errors
     assert {path.name for path in (folder / "out").iterdir()} == {
         "specs",
-        "failed",
         "sweep.json",
         "summary.csv",
         "summary.parquet",
     }
-    assert list((folder / "out" / "failed").iterdir()) == []
 
 
 @pytest.mark.lab

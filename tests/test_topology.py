@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,9 +52,36 @@ def test_overrides_scale_and_what_does_not_follow(capsys):
     assert row(lines, "its", "first", "one,")[9:11] == ["1000", "ms"]
 
 
-def test_a_drawing(capsys, tmp_path):
-    code, _, _ = told(capsys, "acc24a", "--png", str(tmp_path / "a.png"))
-    assert code == 0 and (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+def test_every_plane_has_its_pairs(capsys):
+    """acc24: 24 servers in two racks, each on a leaf of either plane; h1 and h2 share theirs, h1 and h13 do not."""
+    _, lines, _ = told(capsys, "acc24")
+    for plane in ("0", "1"):
+        assert row(lines, plane, "132")[2:4] == ["h1-h2", "2"]
+        assert row(lines, plane, "144")[2:4] == ["h1-h13", "4"]
+    _, lines, _ = told(capsys, "acc24a")
+    assert row(lines, "pairs") and row(lines, "132", "h1-h2")
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("new/folder/a.pdf", b"%PDF"), ("a.SVG", b"<?xml")])
+def test_a_drawing(capsys, tmp_path, name, start):
+    code, lines, _ = told(capsys, "acc24a", "--png", str(tmp_path / name))
+    assert code == 0 and (tmp_path / name).read_bytes().startswith(start)
+    assert lines[-1] == ["drawn", str(tmp_path / name)]
+
+
+def test_the_same_drawing_has_the_same_bytes(capsys, tmp_path):
+    for suffix in ("pdf", "svg"):
+        for name in "ab":
+            told(capsys, "dumbbell-10m", "--png", str(tmp_path / f"{name}.{suffix}"))
+        assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+
+
+def test_a_user_without_a_home_can_draw(tmp_path):
+    """matplotlib would tell where its cache is."""
+    env = {"PATH": os.environ["PATH"], "HOME": "/dev/null"}
+    argv = [sys.executable, "-m", "dc_gym.cli", "topology", "dumbbell-10m", "--png", "a.png"]
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert done.stderr == "" and "drawn      a.png" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -62,6 +92,8 @@ def test_a_drawing(capsys, tmp_path):
         (["acc24", "--set", "topology.uplinks=0"], "topology.uplinks = 0: is below 1"),
         (["acc24", "--set", "topology.rate=20000Gbit/s"], "is above 10000Gbit/s"),
         (["acc24", "--set", "topology.delay=11s"], "is above 10s"),
+        (["acc24", "--png", "x.xyz"], "x.xyz: a figure's name ends in .png, .pdf, .svg"),
+        (["acc24", "--png", "x"], "x: a figure's name ends in .png, .pdf, .svg"),
     ],
 )
 def test_refused(capsys, argv, words):

@@ -20,6 +20,7 @@ from dc_gym.conformance.interpreter import unsupported
 from dc_gym.conformance.script import ScriptError, parse
 from dc_gym.conformance.tun import FAMILIES
 from dc_gym.errors import LabError, UsageError
+from dc_gym.folder import scratch
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.progress import Progress
 
@@ -128,9 +129,7 @@ class _Labs:
 
     def _run_lab(self, cases: Sequence[Case]) -> tuple[list[Verdict], str]:
         """Verdicts of the cases that came to an end, and what ended the lab before the others."""
-        with tempfile.TemporaryDirectory(prefix="dcgym-conformance-") as name:
-            folder = Path(name)
-            folder.chmod(0o755)
+        with scratch(Path(tempfile.gettempdir()), "dcgym-conformance-") as folder:
             private = folder / ".lab"
             private.mkdir()
             (private / "cases.pickle").write_bytes(pickle.dumps(Plan(self._tcp_header, tuple(cases))))

@@ -3,27 +3,22 @@
 
 from __future__ import annotations
 
-import io
 import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dc_gym import controllers, plots
-from dc_gym.errors import TestbedError, UsageError
+from dc_gym.errors import UsageError
+from dc_gym.folder import put
 from dc_gym.progress import Progress
 from dc_gym.report import figures, page
 from dc_gym.report.measured import Measured, measure
 from dc_gym.report.runs import Scenario, gather, scenarios
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 __all__ = ["main", "write"]
 
-FORMATS: Mapping[str, dict[str, str | None]] = {"png": {"Software": None}, "pdf": {"CreationDate": None}}
+SUFFIXES = (".png", ".pdf")
 DPI = 200
 
 
@@ -50,7 +45,7 @@ def write(
     measured = _measure_all(found, progress)
     progress.phase("draw")
     text = page.render(found, notes, measured, baseline)
-    _put(out, text.encode())
+    put(out, text.encode())
     written = [out]
     if figures_folder is not None:
         written += _save_figures(found, measured, figures_folder)
@@ -78,27 +73,5 @@ def _save_figures(found: Sequence[Scenario], measured: Mapping[str, Measured], f
             name = f"{stem}-{len(taken) + 1}"
         taken.add(name)
         for figure, canvas in page.draw_all(each, measured):
-            written += [_save(canvas, folder / f"{name}-{figure.name}.{suffix}") for suffix in FORMATS]
+            written += [plots.save(canvas, folder / f"{name}-{figure.name}{suffix}", DPI, figures.STYLE) for suffix in SUFFIXES]
     return written
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    """The same bytes for the same figure."""
-    stream = io.BytesIO()
-    with plots.style(figures.STYLE):
-        suffix = path.suffix[1:]
-        figure.savefig(stream, format=suffix, dpi=DPI, metadata=FORMATS[suffix])
-    return _put(path, stream.getvalue())
-
-
-def _put(path: Path, content: bytes) -> Path:
-    partial = path.with_name(path.name + ".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(content)
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise TestbedError(f"cannot write {path}: {error.strerror}; give another path, or free some room") from None
-    return path

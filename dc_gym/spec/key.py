@@ -7,6 +7,7 @@ A field of a section's dataclass is a key; its metadata say all that is to know 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -111,6 +112,8 @@ def parse_value(key: str, value: Any, kind: Kind) -> Any:
         return kind.parse(value)
     except KeyFault:
         raise
+    except units.TooFine as fault:
+        raise KeyFault(key, value, fault.why) from None
     except TestbedError:
         raise KeyFault(key, value, f"is not understood; write {kind.example}") from None
 
@@ -143,6 +146,8 @@ def check(section: Any, prefix: str) -> None:
             continue
         if isinstance(value, amount.Amount):
             continue
+        if isinstance(value, float) and not math.isfinite(value):
+            raise KeyFault(prefix + name, value, f"is not finite; write {kind.example}")
         if low is not None and value < low:
             raise KeyFault(prefix + name, value, f"is below {kind.write(low)}; give that or more")
         if high is not None and value > high:

@@ -103,7 +103,7 @@ def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress)
 
     def on_end(outcome: Outcome) -> None:
         """A result speaks for itself, also an unfit one; what was interrupted is still to be done."""
-        if outcome.status not in (0, cli.INTERRUPTED) and cli.UNFIT not in outcome.message:
+        if outcome.status not in (0, cli.INTERRUPTED, cli.TERMINATED) and cli.UNFIT not in outcome.message:
             folder.record_failure(points[outcome.cell.name], outcome.status, outcome.message.strip())
         if outcome.status == 0:
             try:

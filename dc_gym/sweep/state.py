@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -67,7 +68,6 @@ class SweepFolder:
             raise UsageError(f"{self.path} is the result of a run; give a sweep another --out")
         with words("make", self.path):
             (self.path / SPECS).mkdir(parents=True, exist_ok=True)
-            (self.path / FAILED).mkdir(exist_ok=True)
 
     def write_specs(self) -> None:
         """`dcgym run` takes them, also to look into a run that failed."""
@@ -92,10 +92,13 @@ class SweepFolder:
 
     def record_failure(self, point: Point, status: int, message: str) -> None:
         record = {"exit": status, "message": message, "spec": plain(point.spec)}
+        (self.path / FAILED).mkdir(exist_ok=True)
         self._failure_file(point).write_text(json.dumps(record, indent=1) + "\n")
 
     def forget_failure(self, point: Point) -> None:
         self._failure_file(point).unlink(missing_ok=True)
+        with suppress(OSError):  # there is none, or others failed, too
+            (self.path / FAILED).rmdir()
 
     def _load(self, folder: Path, spec: Spec) -> Result:
         try:

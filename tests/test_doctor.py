@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym doctor`: its remedies, on machines that are made up. A whole one: test_run.py."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dc_gym import doctor
+from dc_gym.kernel import build, cache
+from dc_gym.kernel import source as sources
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "mine"))
+    monkeypatch.setattr(cache, "OF_ROOT", tmp_path / "roots")
+    return tmp_path / "mine"
+
+
+def test_a_kernel_that_root_has_need_not_be_built(own_cache: Path, tmp_path: Path) -> None:
+    (finding,) = doctor._kernel()
+    assert not finding.good and finding.remedy == "dcgym kernel build (five minutes of CPU)"
+    kernel = tmp_path / "roots" / "kernel" / build.Parts().key(sources.tested(None)) / "linux"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text("")
+    kernel.chmod(0o644)
+    (finding,) = doctor._kernel()
+    assert "root" not in finding.remedy, "it cannot be executed"
+    kernel.chmod(0o755)
+    (finding,) = doctor._kernel()
+    assert finding.remedy.endswith(f", or use root's: export DCGYM_CACHE={tmp_path / 'roots'}")
+
+
+def test_a_cache_that_cannot_be_made_is_told(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (finding,) = doctor._cache()
+    assert finding.words.startswith(f"{own_cache}, ")
+    monkeypatch.setattr(os, "access", lambda path, how: False)
+    (finding,) = doctor._cache()
+    assert not finding.good and finding.words == f"{own_cache} cannot be made in {own_cache.parent}"
+    own_cache.mkdir()
+    (finding,) = doctor._cache()
+    assert finding.words.startswith(f"{own_cache}, "), "what is there can be used"
