@@ -12,8 +12,8 @@ BIN := dc_gym/bin
 CC := cc
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon tgen linkprobe vm-init)
-C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd tgen linkprobe vm-init)
+C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] ctrl/*.[ch] dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
 .PHONY: setup demo test test-all test-rl lint format docs programs kernel openvswitch clean
 
@@ -79,9 +79,15 @@ $(BIN)/lab-launch: kernel/launch.c | $(BIN)
 	$(CC) $(CFLAGS) -o $@ kernel/launch.c
 	chmod 755 $@
 
-QMON := $(addprefix monitors/,qmon.c nl.c qdisc.c matrix.c ports_csv.c)
+SWEEPER := $(addprefix monitors/,sweeper.c program.c fault.c csv.c ports_csv.c nl.c qdisc.c matrix.c)
+QMON := monitors/qmon.c $(SWEEPER)
 $(BIN)/qmon: $(QMON) $(wildcard monitors/*.h) | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -o $@ $(QMON)
+	chmod 755 $@
+
+AGENTD := $(wildcard ctrl/*.c) $(SWEEPER)
+$(BIN)/agentd: $(AGENTD) $(wildcard ctrl/*.h monitors/*.h) kernel/drivers/lab.h | $(BIN)
+	$(CC) $(CFLAGS) -Imonitors -Ictrl -Ikernel/drivers -o $@ $(AGENTD)
 	chmod 755 $@
 
 TGEN := $(wildcard traffic/*.c)
@@ -97,7 +103,7 @@ $(BIN)/vm-init: dc_gym/host/vm_init.c | $(BIN)
 	$(CC) $(CFLAGS) -static -o $@ $<
 	chmod 755 $@
 
-SOURCES := kernel/init.c kernel/launch.c kernel/drivers/lab.h $(QMON) $(wildcard monitors/*.h) $(TGEN) $(wildcard traffic/*.h) \
+SOURCES := kernel/init.c kernel/launch.c kernel/drivers/lab.h $(QMON) $(wildcard monitors/*.h) $(wildcard ctrl/*.[ch]) $(TGEN) $(wildcard traffic/*.h) \
 	dc_gym/bench/linkprobe.c dc_gym/host/vm_init.c
 $(BIN)/sources.sha256: $(PROGRAMS)
 	cd dc_gym && sha256sum $(SOURCES:dc_gym/%=%) > bin/sources.sha256

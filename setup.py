@@ -3,7 +3,7 @@
 
 from setuptools import setup
 
-PARTS = ["kernel", "topologies", "traffic", "monitors", "benchmarks"]
+PARTS = ["kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks"]
 
 setup(
     packages=[
@@ -19,6 +19,7 @@ setup(
         "dc_gym.report": ["templates/*"],
         "dc_gym.traffic": ["*.c", "*.h", "matrices/*.*", "matrices/iroko/*", "flow_sizes/*"],
         "dc_gym.monitors": ["*.c", "*.h"],
+        "dc_gym.ctrl": ["*.c", "*.h"],
         "dc_gym.benchmarks.peers": ["*.cc"],
     },
 )

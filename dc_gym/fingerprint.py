@@ -19,7 +19,7 @@ STAMP = "sources.sha256"
 GUEST = (
     *("kernel/*.c", "kernel/drivers/*.h", "traffic/*.c", "traffic/*.h", "traffic/*.py", "traffic/matrices/*.csv"),
     *("traffic/matrices/*/*.csv", "traffic/flow_sizes/*.txt", "spec/*.py", "units.py", "usercode.py"),
-    *("monitors/*.c", "monitors/*.h", "topologies/*.py", "ground.py", "runner.py", "controllers.py"),
+    *("monitors/*.c", "monitors/*.h", "ctrl/*.c", "ctrl/*.h", "topologies/*.py", "ground.py", "runner.py", "controllers.py"),
     *("lab_ground.py", "kernel/lab.py", "kernel/openvswitch.py", "host/*.py"),
 )
 

@@ -36,25 +36,37 @@ static uint64_t end_of_names(const struct sm_header *h)
 	return h->off_col_names + (uint64_t)h->cols * SM_NAME_LEN;
 }
 
-void matrix_layout(struct sm_header *h, uint32_t rows, uint64_t interval_ns, uint64_t t0_ns)
+void matrix_layout(struct sm_header *h, struct matrix_shape shape, uint64_t interval_ns, uint64_t t0_ns)
 {
-	uint64_t cells_len = (uint64_t)rows * SM_NR_COLUMNS * sizeof(uint64_t);
+	uint64_t cells_len = (uint64_t)shape.rows * SM_NR_COLUMNS * sizeof(uint64_t);
 
 	*h = (struct sm_header){
 		.version_major = SM_VERSION_MAJOR,
 		.version_minor = SM_VERSION_MINOR,
 		.header_len = sizeof(*h),
-		.rows = rows,
+		.rows = shape.rows,
 		.cols = SM_NR_COLUMNS,
 		.off_row_names = sizeof(*h),
-		.off_col_names = sizeof(*h) + (uint64_t)rows * SM_NAME_LEN,
+		.off_col_names = sizeof(*h) + (uint64_t)shape.rows * SM_NAME_LEN,
 		.interval_ns = interval_ns,
 		.t0_ns = t0_ns,
+		.flow_rows = shape.flow_rows,
+		.command_rows = shape.command_rows,
 	};
 	memcpy(h->magic, SM_MAGIC, sizeof(h->magic));
+	/* A line of its own for each part: different processes write them. */
 	h->off_cells = align(end_of_names(h));
-	h->off_activity = align(h->off_cells + cells_len); /* its own line: another process writes it */
-	h->total_len = h->off_activity + (uint64_t)rows * sizeof(uint64_t);
+	h->off_activity = align(h->off_cells + cells_len);
+	h->total_len = h->off_activity + (uint64_t)shape.rows * sizeof(uint64_t);
+	if (shape.flow_rows) {
+		h->off_flows = align(h->total_len);
+		h->total_len = h->off_flows + (uint64_t)shape.flow_rows * sizeof(struct sm_flow);
+	}
+	if (shape.command_rows) {
+		h->off_commands = align(h->total_len);
+		h->total_len = h->off_commands + sizeof(struct sm_commands) +
+			       (uint64_t)shape.command_rows * sizeof(struct sm_rate);
+	}
 }
 
 static void put_name(unsigned char *to, const char *name)
@@ -97,7 +109,7 @@ static int map_file(struct matrix *m, const char *path)
 		goto out;
 	at = mmap(NULL, m->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
-		rc = -errno;
+		rc = errno == EINVAL && !S_ISREG(st.st_mode) ? -EFBIG : -errno;
 	else
 		m->header = at;
 out:
@@ -178,6 +190,76 @@ void matrix_publish(struct matrix *m, uint64_t t_ns, const uint64_t *cells)
 	atomic_store_explicit(seq, 2 * generation + 2, memory_order_release);
 }
 
+void matrix_begin(const struct matrix *m, uint64_t t0_ns)
+{
+	atomic_store_explicit(atomics(m, offsetof(struct sm_header, t0_ns)), t0_ns, memory_order_relaxed);
+}
+
+static _Atomic uint64_t *command_field(const struct matrix *m, size_t offset)
+{
+	return atomics(m, m->header->off_commands + offset);
+}
+
+static _Atomic uint64_t *rate_field(const struct matrix *m, uint32_t i, size_t offset)
+{
+	return command_field(m, sizeof(struct sm_commands) + i * sizeof(struct sm_rate) + offset);
+}
+
+uint64_t matrix_take_command(const struct matrix *m, uint64_t *wanted_bps)
+{
+	_Atomic uint64_t *seq = command_field(m, offsetof(struct sm_commands, seq));
+	uint64_t before = atomic_load_explicit(seq, memory_order_acquire);
+
+	if (before % 2)
+		return before;
+	for (uint32_t i = 0; i < m->header->command_rows; i++)
+		wanted_bps[i] = atomic_load_explicit(rate_field(m, i, offsetof(struct sm_rate, wanted_bps)),
+						     memory_order_relaxed);
+	atomic_thread_fence(memory_order_acquire);
+	return before |
+	       (atomic_load_explicit(seq, memory_order_relaxed) != before); /* odd: it changed under us */
+}
+
+void matrix_want(const struct matrix *m, uint32_t i, uint64_t wanted_bps)
+{
+	atomic_store_explicit(rate_field(m, i, offsetof(struct sm_rate, wanted_bps)), wanted_bps,
+			      memory_order_relaxed);
+}
+
+void matrix_enforced(const struct matrix *m, uint32_t i, uint64_t enforced_bps)
+{
+	atomic_store_explicit(rate_field(m, i, offsetof(struct sm_rate, enforced_bps)), enforced_bps,
+			      memory_order_relaxed);
+}
+
+void matrix_acknowledge(const struct matrix *m, uint64_t seq, uint64_t applied_ns)
+{
+	for (uint32_t i = 0; i < m->header->command_rows; i++)
+		atomic_store_explicit(rate_field(m, i, offsetof(struct sm_rate, acked)), seq,
+				      memory_order_relaxed);
+	atomic_store_explicit(command_field(m, offsetof(struct sm_commands, applied_ns)), applied_ns,
+			      memory_order_relaxed);
+	atomic_store_explicit(command_field(m, offsetof(struct sm_commands, ack)), seq, memory_order_release);
+}
+
+uint64_t matrix_disown_commands(const struct matrix *m)
+{
+	uint64_t seq = atomic_load_explicit(command_field(m, offsetof(struct sm_commands, seq)),
+					    memory_order_acquire) &
+		       ~UINT64_C(1); /* one that is being written is still to come */
+
+	matrix_acknowledge(m, seq, 0);
+	return seq;
+}
+
+void matrix_assign(const struct matrix *m, uint32_t i, uint32_t row)
+{
+	struct sm_rate *rates = (struct sm_rate *)((unsigned char *)m->header + m->header->off_commands +
+						   sizeof(struct sm_commands));
+
+	rates[i].row = row;
+}
+
 static int write_all(int fd, const unsigned char *buf, size_t len)
 {
 	while (len > 0) {
@@ -236,6 +318,8 @@ static int trace_head(struct trace *t, const struct sm_header *layout, struct ro
 		return -ENOMEM;
 	h.off_cells = h.total_len = len;
 	h.off_activity = 0;
+	h.flow_rows = h.command_rows = 0;
+	h.off_flows = h.off_commands = 0;
 	memcpy(head, &h, sizeof(h));
 	put_names(head, &h, names);
 	rc = trace_put(t, head, len);

@@ -31,12 +31,18 @@ struct row_names {
 	size_t stride;
 };
 
-/* Sizes and offsets for `rows` ports; the rest of the header is 0. */
-void matrix_layout(struct sm_header *h, uint32_t rows, uint64_t interval_ns, uint64_t t0_ns);
+/* How many records of each part there are: ports, and of flows and hosts with a rate often none. */
+struct matrix_shape {
+	uint32_t rows, flow_rows, command_rows;
+};
+
+/* Sizes and offsets; the rest of the header is 0. */
+void matrix_layout(struct sm_header *h, struct matrix_shape shape, uint64_t interval_ns, uint64_t t0_ns);
 
 /*
  * Map `path` and write the layout, the names and an empty matrix to it. A regular file is created and
- * grown; anything else is mapped as it is; NULL is memory of this process alone. 0 or -errno.
+ * grown; anything else is mapped as it is, and too small for the layout it is -EFBIG; NULL is memory of this
+ * process alone. 0 or -errno.
  */
 int matrix_open(struct matrix *m, const char *path, const struct sm_header *layout, struct row_names names);
 void matrix_close(struct matrix *m);
@@ -46,6 +52,23 @@ void matrix_copy_activity(const struct matrix *m, uint64_t *cells);
 
 /* Publish one complete sweep. */
 void matrix_publish(struct matrix *m, uint64_t t_ns, const uint64_t *cells);
+
+/* From now on times count from another t0. */
+void matrix_begin(const struct matrix *m, uint64_t t0_ns);
+
+/*
+ * The commands of an agent (struct sm_commands). matrix_take_command() copies what it wants of each row and
+ * returns the command's number; while one is being written, or where there never was one, an odd number or 0.
+ */
+uint64_t matrix_take_command(const struct matrix *m, uint64_t *wanted_bps);
+void matrix_want(const struct matrix *m, uint32_t i, uint64_t wanted_bps);
+void matrix_enforced(const struct matrix *m, uint32_t i, uint64_t enforced_bps);
+/* Command `seq` is carried out by all hosts. */
+void matrix_acknowledge(const struct matrix *m, uint64_t seq, uint64_t applied_ns);
+/* Whatever was commanded so far counts as carried out, at no time: its number. */
+uint64_t matrix_disown_commands(const struct matrix *m);
+/* Which port a command row is. */
+void matrix_assign(const struct matrix *m, uint32_t i, uint32_t row);
 
 /* Begin PATH.partial; an old PATH is removed, so that it cannot be taken for the new one. */
 int trace_open(struct trace *t, const char *path, const struct sm_header *layout, struct row_names names);

@@ -8,6 +8,7 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -143,6 +144,15 @@ int nl_ifindex(const struct nl_sock *s, const char *ifname)
 	return ifr.ifr_ifindex;
 }
 
+static int send_all(struct nl_sock *s, const void *buf, size_t len)
+{
+	ssize_t n = send(s->fd, buf, len, 0);
+
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)len ? 0 : -EIO;
+}
+
 static int send_request(struct nl_sock *s)
 {
 	struct {
@@ -155,11 +165,14 @@ static int send_request(struct nl_sock *s)
 		.h.nlmsg_seq = ++s->seq,
 		.tc.tcm_family = AF_UNSPEC,
 	};
-	ssize_t n = send(s->fd, &req, sizeof(req), 0);
 
-	if (n < 0)
-		return -errno;
-	return n == (ssize_t)sizeof(req) ? 0 : -EIO;
+	return send_all(s, &req, sizeof(req));
+}
+
+int nl_send_change(struct nl_sock *s, struct nlmsghdr *request)
+{
+	request->nlmsg_seq = ++s->seq;
+	return send_all(s, request, request->nlmsg_len);
 }
 
 /* Receive what is there, at least one datagram: how many. */
@@ -203,8 +216,10 @@ int nl_dump_qdiscs(struct nl_sock *s, nl_visit visit, void *arg)
 		for (int i = 0; i < n && !rc; i++)
 			rc = walk_datagram(s, i, visit, arg, &seen);
 	}
+	s->refused = seen & NL_REFUSED;
 	if (rc)
 		return rc;
+	s->dumped = s->seq;
 	return seen & NL_INTR ? -EAGAIN : 0;
 }
 
@@ -244,6 +259,13 @@ static int handle_message(const struct nlmsghdr *h, const unsigned char *payload
 	}
 }
 
+/* An error with the number of a change that was sent since the last dump. */
+static bool is_refusal(const struct nlmsghdr *h, const struct nl_sock *s)
+{
+	return h->nlmsg_type == NLMSG_ERROR && h->nlmsg_pid == s->portid &&
+	       h->nlmsg_seq - s->dumped - 1 < s->seq - s->dumped - 1;
+}
+
 int nl_walk(const unsigned char *buf, size_t len, const struct nl_sock *s, nl_visit visit, void *arg,
 	    unsigned int *seen)
 {
@@ -257,6 +279,10 @@ int nl_walk(const unsigned char *buf, size_t len, const struct nl_sock *s, nl_vi
 		memcpy(&h, buf, sizeof(h));
 		if (h.nlmsg_len < NLMSG_HDRLEN || h.nlmsg_len > len)
 			return -EBADMSG;
+		if (is_refusal(&h, s)) {
+			*seen |= NL_REFUSED;
+			return result_of(buf + NLMSG_HDRLEN, h.nlmsg_len - NLMSG_HDRLEN) ?: -EPROTO;
+		}
 		if (h.nlmsg_seq != s->seq || h.nlmsg_pid != s->portid || *seen & NL_DONE)
 			return -EPROTO;
 		if (h.nlmsg_flags & NLM_F_DUMP_INTR)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A netlink socket that dumps qdiscs, and the walk over what comes back.
+ * A netlink socket that dumps qdiscs and changes them, and the walk over what comes back.
  *
  * nl_walk() and nl_attr_next() are pure functions over a buffer: every length is checked before what
  * it covers is read, and nothing needs to be aligned. All functions return 0 (or what they say) or
@@ -9,6 +9,8 @@
 #ifndef NL_H
 #define NL_H
 
+#include <linux/netlink.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +18,8 @@ struct nl_sock {
 	int fd;
 	uint32_t portid; /* the kernel's replies carry it */
 	uint32_t seq;    /* of the last request */
+	uint32_t dumped; /* seq of the last dump that came to its end: requests since are changes */
+	bool refused;    /* what ended the last dump is the refusal of such a change */
 	struct nl_ring *ring;
 };
 
@@ -32,8 +36,9 @@ struct nl_attr {
 };
 
 enum nl_seen {
-	NL_DONE = 1, /* the dump is over */
-	NL_INTR = 2, /* it was interrupted by a change: repeat it */
+	NL_DONE = 1,    /* the dump is over */
+	NL_INTR = 2,    /* it was interrupted by a change: repeat it */
+	NL_REFUSED = 4, /* what ended the walk is the refusal of an earlier change */
 };
 
 /* Called with the payload of one RTM_NEWQDISC; what it returns other than 0 ends the walk. */
@@ -48,6 +53,12 @@ int nl_ifindex(const struct nl_sock *s, const char *ifname);
 
 /* Dump all qdiscs once. -EAGAIN: the dump is over but has holes; throw it away and repeat. */
 int nl_dump_qdiscs(struct nl_sock *s, nl_visit visit, void *arg);
+
+/*
+ * Send one request that asks for no acknowledgement; its number is filled in. The kernel carries it out
+ * before this returns. A refusal comes with the next dump, as the error of that, with s->refused set.
+ */
+int nl_send_change(struct nl_sock *s, struct nlmsghdr *request);
 
 /* Walk the messages of one datagram from the kernel; adds enum nl_seen bits to *seen. */
 int nl_walk(const unsigned char *buf, size_t len, const struct nl_sock *s, nl_visit visit, void *arg,

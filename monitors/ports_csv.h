@@ -3,6 +3,7 @@
 #ifndef PORTS_CSV_H
 #define PORTS_CSV_H
 
+#include "fault.h"
 #include "state_matrix.h"
 
 #include <stddef.h>
@@ -22,16 +23,12 @@ struct ports {
 	uint32_t n;
 };
 
-/* Where and what: "line 3, ifname: 'a-very-long-one' has more than 15 characters". */
-struct ports_csv_error {
-	char text[256];
-};
-
 /*
- * Parse a whole file in memory: 0, -ENOMEM, or -EINVAL with err->text filled in. On success the caller
- * releases with ports_free(); on failure there is nothing to release.
+ * Parse a whole file in memory: 0, -ENOMEM or -EINVAL, and *f says where and what: "line 3, ifname:
+ * 'a-very-long-one' has 17 characters; give at most 15". On success the caller releases with ports_free(); on
+ * failure there is nothing to release.
  */
-int ports_csv_parse(const char *buf, size_t len, struct ports *out, struct ports_csv_error *err);
+int ports_csv_parse(const char *buf, size_t len, struct ports *out, struct fault *f);
 void ports_free(struct ports *p);
 
 #endif

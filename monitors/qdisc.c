@@ -42,7 +42,7 @@ static const struct mark_kind {
 
 /* What one message says, before it is understood: attributes that may come in any order. */
 struct parts {
-	struct nl_attr kind, stats2, basic, pkt64, queue, app;
+	struct nl_attr kind, options, stats2, basic, pkt64, queue, app;
 };
 
 static int split_stats(struct parts *p)
@@ -79,6 +79,8 @@ static int split_message(const unsigned char *pos, size_t left, struct parts *p)
 	while ((rc = nl_attr_next(&pos, &left, &a)) > 0) {
 		if (a.type == TCA_KIND)
 			p->kind = a;
+		else if (a.type == TCA_OPTIONS)
+			p->options = a;
 		else if (a.type == TCA_STATS2)
 			p->stats2 = a;
 	}
@@ -156,6 +158,26 @@ static uint64_t read_marks(const struct parts *p)
 	return 0;
 }
 
+/* The rate has 32 bits in the parameters, and an attribute of its own where that is not enough. */
+static int read_tbf(const struct parts *p, struct qdisc *q)
+{
+	const unsigned char *pos = p->options.data;
+	size_t left = p->options.len;
+	struct tc_tbf_qopt parms;
+	struct nl_attr a;
+	int rc;
+
+	while ((rc = nl_attr_next(&pos, &left, &a)) > 0) {
+		if (a.type == TCA_TBF_PARMS && a.len >= sizeof(parms) && !q->tbf_byteps) {
+			memcpy(&parms, a.data, sizeof(parms));
+			q->tbf_byteps = parms.rate.rate;
+		} else if (a.type == TCA_TBF_RATE64 && a.len >= sizeof(q->tbf_byteps)) {
+			memcpy(&q->tbf_byteps, a.data, sizeof(q->tbf_byteps));
+		}
+	}
+	return rc;
+}
+
 static enum qdisc_place place_of(uint32_t parent)
 {
 	if (parent == TC_H_ROOT)
@@ -190,7 +212,7 @@ int qdisc_parse(const unsigned char *payload, size_t len, struct qdisc *q)
 	if (rc)
 		return rc;
 	q->marks = read_marks(&parts);
-	return 0;
+	return is_kind(&parts.kind, "tbf") ? read_tbf(&parts, q) : 0;
 }
 
 void port_sample_add(struct port_sample *s, const struct qdisc *q)

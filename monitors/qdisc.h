@@ -32,6 +32,7 @@ struct qdisc {
 	enum qdisc_place place;
 	uint32_t backlog_bytes, backlog_packets, drops, requeues;
 	uint64_t tx_bytes, tx_packets, marks;
+	uint64_t tbf_byteps; /* rate of a token bucket filter, bytes a second; 0: it is none */
 };
 
 /* One port in one sweep: what its qdiscs say together. */

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of the state matrix: what every queue of the network looks like now, in shared memory (layout: `state_matrix.h`).
+"""The state matrix: what every queue and flow of the network looks like now, and an agent's commands, in shared memory.
 
     with StateMatrix.attach("run/matrix") as matrix:
         sweep = matrix.read()
         backlog = sweep.cells[:, matrix.columns.index("backlog_bytes")]
 
-`read()` copies one complete sweep. `cells` is the live memory without a copy: while the writer is at work its rows may
-belong to two sweeps. The loads of the sequence number are ordered as the processor orders them: enough on x86, whose loads
-stay in order, and wherever the writer stands still meanwhile (virtual clock).
+    with StateMatrix.over(channel.region) as matrix:  # a lab's
+        number = matrix.commands.send(rates_bps)
+
+The layout is `state_matrix.h`. `read()` copies one complete sweep. `cells`, `flows` and the rates are the live memory without a
+copy: while the writer is at work their rows may belong to two sweeps. The loads of the sequence number are ordered as the
+processor orders them: enough on x86, whose loads stay in order, and wherever the writer stands still meanwhile (virtual clock).
 """
 
 from __future__ import annotations
@@ -16,16 +19,22 @@ import mmap
 import os
 import time
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.errors import ProtocolError
 
-__all__ = ["HEADER", "NAME_LEN", "Header", "StateMatrix", "Sweep", "parse_header", "parse_names"]
+__all__ = [
+    *("COMMANDS", "FLOW", "HEADER", "NAME_LEN", "RATE", "Commands", "FlowStatus", "Header", "StateMatrix", "Sweep"),
+    *("parse_header", "parse_names"),
+]
 
+Buffer = bytes | bytearray | memoryview | mmap.mmap
 MAGIC = b"DCGYMSM1"
 VERSION_MAJOR = 1
 NAME_LEN = 32
@@ -61,7 +70,43 @@ HEADER = np.dtype(
         ("reserved", "u1", 120),
     ]
 )
-"""`struct sm_header`; a test compares the offsets with those of C."""
+"""`struct sm_header`; a test compares the offsets of this and the next three with those of C."""
+
+FLOW = np.dtype(
+    [
+        ("received_bytes", "<u8"),
+        ("acked_bytes", "<u8"),
+        ("start_ns", "<i8"),
+        ("end_ns", "<i8"),
+        ("srtt_us", "<u4"),
+        ("min_rtt_us", "<u4"),
+        ("cwnd_packets", "<u4"),
+        ("retransmits", "<u4"),
+        ("status", "<u4"),
+        ("reserved0", "<u4"),
+        ("reserved1", "<u8"),
+    ]
+)
+"""`struct sm_flow`."""
+
+COMMANDS = np.dtype([("seq", "<u8"), ("ack", "<u8"), ("applied_ns", "<u8"), ("timeouts", "<u8"), ("reserved", "<u8", 4)])
+"""`struct sm_commands`; its `RATE` records follow."""
+
+RATE = np.dtype([("wanted_bps", "<u8"), ("enforced_bps", "<u8"), ("acked", "<u8"), ("row", "<u4"), ("reserved", "<u4")])
+"""`struct sm_rate`."""
+
+MAX_FLOWS = 1 << 20
+"""What tgen takes at most."""
+
+
+class FlowStatus(IntEnum):
+    """`status` of a flow."""
+
+    WAITING = 0
+    RUNNING = 1
+    DONE = 2
+    STOPPED = 3
+    FAILED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +123,10 @@ class Header:
     interval_ns: int
     t0_ns: int
     writer_pid: int
+    off_flows: int
+    off_commands: int
+    flow_rows: int
+    command_rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +145,8 @@ def _fault(header: Header) -> str | None:
     """What is wrong with the sizes and offsets that region and trace share, if anything."""
     if not 0 < header.rows <= MAX_ROWS or not 0 < header.cols <= MAX_COLS:
         return f"{header.rows} rows and {header.cols} columns"
+    if header.flow_rows > MAX_FLOWS or header.command_rows > header.rows:
+        return f"{header.flow_rows} flows and {header.command_rows} hosts on {header.rows} rows"
     for name, offset, count in (
         ("off_row_names", header.off_row_names, header.rows),
         ("off_col_names", header.off_col_names, header.cols),
@@ -105,12 +156,12 @@ def _fault(header: Header) -> str | None:
     return None
 
 
-def parse_header(buffer: bytes | mmap.mmap, offset: int, what: str) -> Header:
+def parse_header(buffer: Buffer, offset: int, what: str) -> Header:
     """The header at `offset`, checked; `what` names the source in errors."""
     room = len(buffer) - offset
     if room < HEADER.itemsize:
         raise ProtocolError(f"{what}: {room} bytes are too short for a header of {HEADER.itemsize}; is it a state matrix?")
-    raw = np.frombuffer(buffer[offset : offset + HEADER.itemsize], dtype=HEADER)[0]
+    raw = np.frombuffer(bytes(buffer[offset : offset + HEADER.itemsize]), dtype=HEADER)[0]
     magic, major, minor = bytes(raw["magic"]), int(raw["version_major"]), int(raw["version_minor"])
     if magic != MAGIC:
         raise ProtocolError(f"{what}: magic {magic!r} is not {MAGIC!r}; is it a state matrix, and has qmon said ready?")
@@ -125,7 +176,7 @@ def parse_header(buffer: bytes | mmap.mmap, offset: int, what: str) -> Header:
     return header
 
 
-def parse_names(buffer: bytes | mmap.mmap, offset: int, count: int, what: str) -> tuple[str, ...]:
+def parse_names(buffer: Buffer, offset: int, count: int, what: str) -> tuple[str, ...]:
     """`count` NUL-padded names."""
     raw = bytes(buffer[offset : offset + count * NAME_LEN])
     fields = [raw[i : i + NAME_LEN].split(b"\0", 1)[0] for i in range(0, len(raw), NAME_LEN)]
@@ -143,10 +194,73 @@ def _check_cells(header: Header, room: int, what: str) -> None:
     }
     if header.total_len > room:
         raise ProtocolError(f"{what}: total_len is {header.total_len}, but only {room} bytes are there; was it cut off?")
+    if header.flow_rows:
+        ends["off_flows"] = header.off_flows + header.flow_rows * FLOW.itemsize
+    if header.command_rows:
+        ends["off_commands"] = header.off_commands + COMMANDS.itemsize + header.command_rows * RATE.itemsize
     for name, end in ends.items():
         offset = getattr(header, name)
         if offset < HEADER.itemsize or offset % 8 or end > header.total_len:
             raise ProtocolError(f"{what}: {name} is {offset}, which cannot be in {header.total_len} bytes; it is damaged")
+
+
+class Commands:
+    """An agent's hold on the hosts' rates, in the order of the hosts file. One writer at a time."""
+
+    rates: npt.NDArray[np.void]
+    """`RATE` records of the hosts, live."""
+
+    def __init__(self, head: npt.NDArray[np.void], rates: npt.NDArray[np.void]) -> None:
+        self.rates = rates
+        self._seq, self._ack = head["seq"], head["ack"]
+        self._applied_ns, self._timeouts = head["applied_ns"], head["timeouts"]
+        self._wanted_bps, self._enforced_bps = rates["wanted_bps"], rates["enforced_bps"]
+
+    def send(self, rates_bps: npt.ArrayLike) -> int:
+        """Asks for these rates, one a host: the command's number. It is carried out once `ack` has that number.
+
+        A rate below a host's floor (not a number and less than 0 among them) becomes the floor, one above its line the line.
+        """
+        wanted = np.asarray(rates_bps)
+        if wanted.shape != self._wanted_bps.shape:
+            raise ProtocolError(f"command: rates of shape {wanted.shape} for {len(self.rates)} hosts; give one a host")
+        if not self._seq.flags.writeable:
+            raise ProtocolError("command: the state matrix is mapped read-only; attach to it with writable=True")
+        number = int(self._seq[0]) // 2 * 2  # one that was begun and not finished, by an agent that died, is written over
+        self._seq[0] = number + 1
+        np.fmax(wanted, 0, out=self._wanted_bps, casting="unsafe")
+        self._seq[0] = number + 2
+        return number + 2
+
+    @property
+    def seq(self) -> int:
+        """Number of the last command; odd while it is being written."""
+        return int(self._seq[0])
+
+    @property
+    def ack(self) -> int:
+        """Number of the last command that was carried out, by all hosts."""
+        return int(self._ack[0])
+
+    @property
+    def applied_ns(self) -> int:
+        """CLOCK_MONOTONIC of that; 0: none yet in this episode."""
+        return int(self._applied_ns[0])
+
+    @property
+    def timeouts(self) -> int:
+        """Commands to one host that were given up, or sent again."""
+        return int(self._timeouts[0])
+
+    @property
+    def wanted_bps(self) -> npt.NDArray[np.uint64]:
+        """Of the last command, a copy."""
+        return self._wanted_bps.copy()
+
+    @property
+    def enforced_bps(self) -> npt.NDArray[np.uint64]:
+        """What the kernel said at the last sweep, a copy."""
+        return self._enforced_bps.copy()
 
 
 class StateMatrix:
@@ -155,12 +269,15 @@ class StateMatrix:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     interval_ns: int
-    t0_ns: int
     writer_pid: int
     cells: npt.NDArray[np.uint64]
     """[rows, columns], live and read-only. Its memory stays mapped as long as an array refers to it."""
+    flows: npt.NDArray[np.void]
+    """`FLOW` records by flow number, live and read-only; none where the traffic generator does not publish."""
 
-    def __init__(self, fd: int, offset: int = 0, length: int | None = None, *, what: str | None = None) -> None:
+    def __init__(
+        self, fd: int, offset: int = 0, length: int | None = None, *, what: str | None = None, writable: bool = False
+    ) -> None:
         """Map the region at `offset` of the open file `fd`, which may be closed afterwards.
 
         Args:
@@ -168,6 +285,7 @@ class StateMatrix:
             offset: where the region begins; any multiple of 8.
             length: how much there is to map after offset; None: up to the end of the file.
             what: what errors call it.
+            writable: commands can be sent. The file must be open for writing.
         """
         what = what or f"state matrix (descriptor {fd}, offset {offset})"
         if offset < 0 or offset % 8:
@@ -177,45 +295,76 @@ class StateMatrix:
             hint = "is it a state matrix? (a device needs `length`)"
             raise ProtocolError(f"{what}: {room} bytes are too short for a header of {HEADER.itemsize}; {hint}")
         skip = offset % mmap.ALLOCATIONGRANULARITY
-        self._what = what
-        self._map: mmap.mmap | None = mmap.mmap(fd, skip + room, mmap.MAP_SHARED, mmap.PROT_READ, offset=offset - skip)
+        protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+        self._map: mmap.mmap | None = mmap.mmap(fd, skip + room, mmap.MAP_SHARED, protection, offset=offset - skip)
         try:
-            self._view(self._map, skip, room)
+            self._view(self._map, skip, room, what)
         except BaseException:
             self.close()
             raise
 
     @classmethod
-    def attach(cls, path: str | Path) -> StateMatrix:
+    def over(cls, buffer: Buffer, *, what: str = "state matrix") -> StateMatrix:
+        """On memory that is mapped already; whoever mapped it unmaps it. Commands can be sent if it is writable."""
+        made = cls.__new__(cls)
+        made._map = None
+        made._view(buffer, 0, len(buffer), what)
+        return made
+
+    @classmethod
+    def attach(cls, path: str | Path, *, writable: bool = False) -> StateMatrix:
         """Map the region in a file."""
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
         except OSError as error:
             raise ProtocolError(f"{path}: open: {error.strerror}; is qmon running, with --matrix?") from None
         try:
-            return cls(fd, what=str(path))
+            return cls(fd, what=str(path), writable=writable)
         finally:
             os.close(fd)
 
-    def _view(self, region: mmap.mmap, base: int, room: int) -> None:
-        header = parse_header(region, base, self._what)
-        _check_cells(header, room, self._what)
-        self.rows = parse_names(region, base + header.off_row_names, header.rows, self._what)
-        self.columns = parse_names(region, base + header.off_col_names, header.cols, self._what)
-        self.interval_ns, self.t0_ns, self.writer_pid = header.interval_ns, header.t0_ns, header.writer_pid
-        self._live = np.frombuffer(region, dtype=HEADER, count=1, offset=base)
-        self._seq = self._live["seq"]
-        flat = np.frombuffer(region, dtype="<u8", count=header.rows * header.cols, offset=base + header.off_cells)
-        self.cells = flat.reshape(header.rows, header.cols)
+    def _view(self, region: Buffer, base: int, room: int, what: str) -> None:
+        self._what = what
+        self._open = True
+        header = parse_header(region, base, what)
+        _check_cells(header, room, what)
+        self.rows = parse_names(region, base + header.off_row_names, header.rows, what)
+        self.columns = parse_names(region, base + header.off_col_names, header.cols, what)
+        self.interval_ns, self.writer_pid = header.interval_ns, header.writer_pid
+
+        def part(dtype: npt.DTypeLike, count: int, offset: int) -> npt.NDArray[Any]:
+            return np.frombuffer(region, dtype, count, base + offset) if count else np.empty(0, dtype)
+
+        self._live = part(HEADER, 1, 0)
+        self._seq, self._t_ns, self._generation = self._live["seq"], self._live["t_ns"], self._live["generation"]
+        self.cells = part("<u8", header.rows * header.cols, header.off_cells).reshape(header.rows, header.cols)
+        self.flows = part(FLOW, header.flow_rows, header.off_flows)
+        self.cells.flags.writeable = self.flows.flags.writeable = False
+        self._commands: Commands | None = None
+        if header.command_rows:
+            head = part(COMMANDS, 1, header.off_commands)
+            self._commands = Commands(head, part(RATE, header.command_rows, header.off_commands + COMMANDS.itemsize))
+
+    @property
+    def t0_ns(self) -> int:
+        """CLOCK_MONOTONIC at which the traffic starts: of the present episode, where there are several."""
+        return int(self._live["t0_ns"][0])
+
+    @property
+    def commands(self) -> Commands:
+        """The rates of the hosts that an agent sets."""
+        if not self._open or self._commands is None:
+            raise ProtocolError(f"{self._what}: no host's rate can be set in it; is agentd running, and not qmon?")
+        return self._commands
 
     def read(self) -> Sweep:
         """Copy the last complete sweep (before the first one: generation 0 and zeros)."""
-        if self._map is None:
+        if not self._open:
             raise ProtocolError(f"{self._what}: read after close")
         for attempt in range(READ_TRIES):
             before = int(self._seq[0])
             if before % 2 == 0:
-                sweep = Sweep(int(self._live["t_ns"][0]), int(self._live["generation"][0]), self.cells.copy())
+                sweep = Sweep(int(self._t_ns[0]), int(self._generation[0]), self.cells.copy())
                 if int(self._seq[0]) == before:
                     return sweep
             if attempt >= 10:
@@ -226,10 +375,9 @@ class StateMatrix:
         )
 
     def close(self) -> None:
-        region, self._map = self._map, None
-        self.__dict__.pop("_live", None)
-        self.__dict__.pop("_seq", None)
-        self.__dict__.pop("cells", None)
+        region, self._map, self._open = self._map, None, False
+        for name in ("_live", "_seq", "_t_ns", "_generation", "_commands", "cells", "flows"):
+            self.__dict__.pop(name, None)
         if region is None:
             return
         try:

@@ -8,11 +8,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Imonitors", "-Itraffic", "-Ikernel/drivers"]
+FLAGS = [
+    "-std=c11",
+    "-D_GNU_SOURCE",
+    "-g",
+    "-O1",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Imonitors",
+    "-Itraffic",
+    "-Ictrl",
+    "-Ikernel/drivers",
+]
 UNIT_TESTS = {
     "test_nl": ("monitors/nl.c", "monitors/qdisc.c"),
     "test_matrix": ("monitors/matrix.c",),
-    "test_ports_csv": ("monitors/ports_csv.c",),
+    "test_ports_csv": ("monitors/ports_csv.c", "monitors/csv.c", "monitors/fault.c"),
     "test_flow_csv": ("traffic/flow_csv.c",),
     "test_tgen_parts": (
         "traffic/flow_csv.c", "traffic/tgen_flow.c", "traffic/tgen_log.c", "traffic/tgen_timers.c", "traffic/tgen_warm.c",
@@ -21,7 +33,7 @@ UNIT_TESTS = {
 }  # fmt: skip
 FUZZERS = {
     "fuzz_nl": ("monitors/nl.c", "monitors/qdisc.c"),
-    "fuzz_ports_csv": ("monitors/ports_csv.c",),
+    "fuzz_ports_csv": ("monitors/ports_csv.c", "monitors/csv.c", "monitors/fault.c"),
     "fuzz_flow_csv": ("traffic/flow_csv.c",),
 }
 SHORT_S, LONG_S = 3, 60

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ports ports;
-	struct ports_csv_error err;
+	struct fault err;
 	int rc = ports_csv_parse((const char *)data, size, &ports, &err);
 
 	if (rc) {

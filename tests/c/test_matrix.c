@@ -60,7 +60,7 @@ static struct sm_header layout(void)
 {
 	struct sm_header h;
 
-	matrix_layout(&h, ROWS, 1000000, 5000000000);
+	matrix_layout(&h, (struct matrix_shape){ .rows = ROWS }, 1000000, 5000000000);
 	return h;
 }
 

@@ -91,8 +91,8 @@ struct given {
 	uint64_t bytes, pkt64;
 	uint32_t packets;
 	struct gnet_stats_queue queue;
-	const void *xstats;
-	size_t xstats_len;
+	const void *xstats, *options;
+	size_t xstats_len, options_len;
 };
 
 static void put_payload(struct out *o, const struct given *g)
@@ -107,7 +107,7 @@ static void put_payload(struct out *o, const struct given *g)
 
 	put(o, &tc, sizeof(tc));
 	put_attr(o, TCA_KIND, g->kind, strlen(g->kind) + 1);
-	put_attr(o, TCA_OPTIONS, "1234", 4);
+	put_attr(o, TCA_OPTIONS, g->options ? g->options : "1234", g->options ? g->options_len : 4);
 	nest = begin_attr(o, TCA_STATS2 | NLA_F_NESTED);
 	put_attr(o, TCA_STATS_BASIC, &basic, sizeof(basic));
 	if (g->pkt64)
@@ -203,12 +203,38 @@ static void reads_marks_by_kind(void **state)
 	assert_int_equal(marks_of("codel", &codel, sizeof(codel)), 7);
 	assert_int_equal(marks_of("choke", &choke, sizeof(choke)), 5);
 	assert_int_equal(marks_of("pie", &pie, sizeof(pie)), 6);
-	assert_int_equal(marks_of("tbf", &red, sizeof(red)), 0);
+	assert_int_equal(marks_of("sfq", &red, sizeof(red)), 0);
 	/* the statistics of an older kernel end before the field */
 	assert_int_equal(marks_of("fq", &fq, offsetof(struct tc_fq_qd_stats, ce_mark)), 0);
 	assert_int_equal(marks_of("red", &red, 0), 0);
 	/* those of a newer one may go on after what we know */
 	assert_int_equal(marks_of("red", &fq_codel, sizeof(fq_codel)), 10);
+}
+
+static void reads_the_rate_of_a_tbf(void **state)
+{
+	const struct tc_tbf_qopt slow = { .rate.rate = 1250, .limit = 99 },
+				 fast = { .rate.rate = UINT32_MAX };
+	const uint64_t rate64 = 1ULL << 33;
+	struct out options = { .len = 0 };
+	struct given g = { .kind = "tbf", .parent = TC_H_ROOT, .options = options.buf };
+
+	(void)state;
+	put_attr(&options, TCA_TBF_PARMS, &slow, sizeof(slow));
+	g.options_len = options.len;
+	assert_int_equal(parse(&g).tbf_byteps, 1250);
+	g.kind = "tbff";
+	assert_int_equal(parse(&g).tbf_byteps, 0);
+	g.kind = "tbf";
+	options.len = 0;
+	put_attr(&options, TCA_TBF_RATE64, &rate64, sizeof(rate64));
+	put_attr(&options, TCA_TBF_PARMS, &fast, sizeof(fast));
+	g.options_len = options.len;
+	assert_int_equal(parse(&g).tbf_byteps, rate64);
+	options.len = 0;
+	put_attr(&options, TCA_TBF_PARMS, &slow, 8); /* cut: says nothing */
+	g.options_len = options.len;
+	assert_int_equal(parse(&g).tbf_byteps, 0);
 }
 
 static void takes_ingress_as_it_is(void **state)
@@ -358,6 +384,31 @@ static void passes_errors_on(void **state)
 	assert_int_equal(walk_result(RTM_NEWLINK, 0), -EPROTO);
 }
 
+static void tells_refused_changes(void **state)
+{
+	struct nl_sock s = sock;
+	struct out o = { .len = 0 };
+	unsigned int seen = 0;
+	int visited = 0;
+
+	(void)state;
+	put_result(&o, NLMSG_ERROR, -EPERM);
+	s.seq = SEQ + 1; /* the error is of the request before the dump */
+	s.dumped = SEQ - 1;
+	assert_int_equal(nl_walk(o.buf, o.len, &s, count, &visited, &seen), -EPERM);
+	assert_int_equal(seen, NL_REFUSED);
+	seen = 0;
+	s.seq = SEQ; /* of the dump itself */
+	assert_int_equal(nl_walk(o.buf, o.len, &s, count, &visited, &seen), -EPERM);
+	assert_int_equal(seen, 0);
+	s.seq = SEQ + 2; /* of a dump that is long over */
+	s.dumped = SEQ;
+	assert_int_equal(nl_walk(o.buf, o.len, &s, count, &visited, &seen), -EPROTO);
+	s.seq = 2; /* numbers begin again */
+	s.dumped = SEQ - 8;
+	assert_int_equal(nl_walk(o.buf, o.len, &s, count, &visited, &seen), -EPROTO);
+}
+
 static void refuses_foreign_messages(void **state)
 {
 	struct out o = { .len = 0 };
@@ -469,13 +520,22 @@ static void survives_replacement(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parses_root),           cmocka_unit_test(prefers_64_bit_packets),
-		cmocka_unit_test(reads_marks_by_kind),   cmocka_unit_test(takes_ingress_as_it_is),
-		cmocka_unit_test(refuses_cut_messages),  cmocka_unit_test(refuses_short_attributes),
-		cmocka_unit_test(walks_a_dump),          cmocka_unit_test(tells_interruptions),
-		cmocka_unit_test(passes_errors_on),      cmocka_unit_test(refuses_foreign_messages),
-		cmocka_unit_test(refuses_cut_datagrams), cmocka_unit_test(adds_up_a_port),
-		cmocka_unit_test(widens_counters),       cmocka_unit_test(survives_replacement),
+		cmocka_unit_test(parses_root),
+		cmocka_unit_test(prefers_64_bit_packets),
+		cmocka_unit_test(reads_marks_by_kind),
+		cmocka_unit_test(takes_ingress_as_it_is),
+		cmocka_unit_test(refuses_cut_messages),
+		cmocka_unit_test(refuses_short_attributes),
+		cmocka_unit_test(walks_a_dump),
+		cmocka_unit_test(tells_interruptions),
+		cmocka_unit_test(passes_errors_on),
+		cmocka_unit_test(tells_refused_changes),
+		cmocka_unit_test(reads_the_rate_of_a_tbf),
+		cmocka_unit_test(refuses_foreign_messages),
+		cmocka_unit_test(refuses_cut_datagrams),
+		cmocka_unit_test(adds_up_a_port),
+		cmocka_unit_test(widens_counters),
+		cmocka_unit_test(survives_replacement),
 	};
 
 	return cmocka_run_group_tests_name("nl", tests, NULL, NULL);

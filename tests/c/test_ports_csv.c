@@ -14,7 +14,7 @@
 #define HEADER "row,name,netns,ifname\n"
 
 /* Parse from a block of exactly the text's size, so that a read past its end is seen. */
-static int parse(const char *text, struct ports *ports, struct ports_csv_error *err)
+static int parse(const char *text, struct ports *ports, struct fault *err)
 {
 	size_t len = strlen(text);
 	char *exact = malloc(len ? len : 1);
@@ -30,7 +30,7 @@ static int parse(const char *text, struct ports *ports, struct ports_csv_error *
 static void expect_refusal(const char *text, const char *words)
 {
 	struct ports ports;
-	struct ports_csv_error err;
+	struct fault err;
 
 	assert_int_equal(parse(text, &ports, &err), -EINVAL);
 	assert_null(ports.port);
@@ -41,7 +41,7 @@ static void expect_refusal(const char *text, const char *words)
 static void reads_ports(void **state)
 {
 	struct ports ports;
-	struct ports_csv_error err;
+	struct fault err;
 
 	(void)state;
 	assert_int_equal(parse(HEADER "0,s1-eth1,-,s1-eth1\n1,h1-eth0,/run/netns/h1,h1-eth0\n", &ports, &err),
@@ -58,7 +58,7 @@ static void reads_ports(void **state)
 static void reads_other_line_ends(void **state)
 {
 	struct ports ports;
-	struct ports_csv_error err;
+	struct fault err;
 
 	(void)state;
 	assert_int_equal(parse("row,name,netns,ifname\r\n0,a,-,a\r\n1,b,-,b", &ports, &err), 0);
@@ -71,7 +71,7 @@ static void reads_other_line_ends(void **state)
 static void reads_longest_fields(void **state)
 {
 	struct ports ports;
-	struct ports_csv_error err;
+	struct fault err;
 
 	(void)state;
 	assert_int_equal(parse(HEADER "0,1234567890123456789012345678901,-,123456789012345\n", &ports, &err),
@@ -105,7 +105,7 @@ static void refuses_mistakes(void **state)
 static void refuses_twins(void **state)
 {
 	struct ports ports;
-	struct ports_csv_error err;
+	struct fault err;
 
 	(void)state;
 	expect_refusal(HEADER "0,a,-,a\n1,b,-,b\n2,a,-,c\n", "name: both are 'a'");

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * agentd: the ground's end of a central agent. It sweeps the queues as qmon does, and at each step lets the
+ * host decide what every host may send, which it enforces and reads back (docs/protocols.md).
+ *
+ * It is told of each episode on standard input and says on standard output how it ended.
+ */
+#include "episode.h"
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MIN_INTERVAL_NS 10000ULL
+#define MAX_INTERVAL_NS (3600 * NS_PER_SEC)
+#define MAX_FLOW_ROWS   (1u << 20) /* tgen's limit */
+#define MAX_PENDING     65536
+#define LINE_LEN        128
+
+static const char usage[] =
+	"usage: agentd --ports FILE --hosts FILE --interval NS --step NS --matrix FILE [--latency NS]\n"
+	"              [--channel DEVICE] [--flow-rows N] [--trace FILE] [--stock-tbf] [--check-late]\n"
+	"  --ports FILE     CSV, header row,name,netns,ifname\n"
+	"  --hosts FILE     CSV, header row,name,netns,ifname,line_bps,floor_bps,burst_bytes,limit_bytes\n"
+	"  --interval NS    between sweeps, at least 10000\n"
+	"  --step NS        between decisions: a multiple of the interval\n"
+	"  --latency NS     from a step to the enforcement of what was decided (0)\n"
+	"  --matrix FILE    file or device that holds the state matrix\n"
+	"  --channel DEVICE lab channel: each step waits for the host\n"
+	"  --flow-rows N    rows for the traffic generator's flows (0)\n"
+	"  --trace FILE     every sweep of all episodes, one after the other\n"
+	"  --stock-tbf      each change refills the buckets, as in Linux\n"
+	"  --check-late     count sweeps that began after the next was due; the last line is 'late COUNT'\n"
+	"It reads lines 'episode T0 COUNT' and answers each with 'over STEP CODE'.\n";
+
+struct options {
+	const char *ports, *hosts, *matrix, *channel, *trace;
+	uint64_t flow_rows;
+	struct timing timing;
+	bool stock_tbf;
+};
+
+struct agentd {
+	struct options opt;
+	struct agent agent;
+	char line[LINE_LEN]; /* what was read of standard input and not yet used */
+	size_t line_len;
+};
+
+/* ---- options ---- */
+
+static int check_options(const struct options *o)
+{
+	const struct timing *t = &o->timing;
+
+	if (!o->ports || !o->hosts || !o->matrix)
+		return program_fail(EXIT_USAGE, "--%s is missing; see agentd --help",
+				    !o->ports   ? "ports"
+				    : !o->hosts ? "hosts"
+						: "matrix");
+	if (!t->interval_ns || !t->step_ns)
+		return program_fail(EXIT_USAGE, "--%s is missing; give nanoseconds",
+				    !t->interval_ns ? "interval" : "step");
+	if (t->step_ns % t->interval_ns)
+		return program_fail(EXIT_USAGE,
+				    "--step: %" PRIu64 " is no multiple of the interval, %" PRIu64
+				    "; sweeps and steps must coincide",
+				    t->step_ns, t->interval_ns);
+	if (t->latency_ns / t->interval_ns >= MAX_PENDING)
+		return program_fail(EXIT_USAGE, "--latency: %" PRIu64 " is more than %d intervals; give less",
+				    t->latency_ns, MAX_PENDING);
+	return 0;
+}
+
+static int take_option(int c, struct options *o)
+{
+	struct timing *t = &o->timing;
+
+	switch (c) {
+	case 'p':
+		o->ports = optarg;
+		return 0;
+	case 'h':
+		o->hosts = optarg;
+		return 0;
+	case 'm':
+		o->matrix = optarg;
+		return 0;
+	case 'c':
+		o->channel = optarg;
+		return 0;
+	case 't':
+		o->trace = optarg;
+		return 0;
+	case 'k':
+		o->stock_tbf = true;
+		return 0;
+	case 'L':
+		t->check_late = true;
+		return 0;
+	case 'i':
+		return program_number("interval", optarg, MIN_INTERVAL_NS, MAX_INTERVAL_NS, &t->interval_ns);
+	case 's':
+		return program_number("step", optarg, MIN_INTERVAL_NS, MAX_INTERVAL_NS, &t->step_ns);
+	case 'l':
+		return program_number("latency", optarg, 0, MAX_INTERVAL_NS, &t->latency_ns);
+	case 'f':
+		return program_number("flow-rows", optarg, 0, MAX_FLOW_ROWS, &o->flow_rows);
+	default:
+		return program_fail(EXIT_USAGE, "option %d is not handled", c);
+	}
+}
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{ "ports", required_argument, NULL, 'p' },
+		{ "hosts", required_argument, NULL, 'h' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "step", required_argument, NULL, 's' },
+		{ "latency", required_argument, NULL, 'l' },
+		{ "matrix", required_argument, NULL, 'm' },
+		{ "channel", required_argument, NULL, 'c' },
+		{ "trace", required_argument, NULL, 't' },
+		{ "flow-rows", required_argument, NULL, 'f' },
+		{ "stock-tbf", no_argument, NULL, 'k' },
+		{ "check-late", no_argument, NULL, 'L' },
+		{ "help", no_argument, NULL, 'H' },
+		{ 0 },
+	};
+	int c, rc;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
+		if (c == 'H') {
+			fputs(usage, stdout);
+			exit(0);
+		}
+		if (c == '?' || c == ':')
+			return program_fail(EXIT_USAGE, "'%s': %s; see agentd --help", argv[optind - 1],
+					    c == ':' ? "its value is missing" : "no such option");
+		rc = take_option(c, o);
+		if (rc)
+			return rc;
+	}
+	if (optind < argc)
+		return program_fail(EXIT_USAGE, "'%s': not an option; see agentd --help", argv[optind]);
+	return check_options(o);
+}
+
+/* ---- set-up ---- */
+
+static int load_hosts(struct agentd *d, struct fault *f)
+{
+	struct fault why;
+	char *text;
+	long len = program_read_file("--hosts", d->opt.hosts, &text, f);
+	int rc = len < 0 ? (int)len : 0;
+
+	if (!rc)
+		rc = hosts_csv_parse(text, (size_t)len, &d->agent.sweeper.ports, &d->agent.hosts, &why);
+	if (rc && len >= 0)
+		fault_say(f, rc, "--hosts: %.100s: %.400s", d->opt.hosts, why.text);
+	free(text);
+	return rc;
+}
+
+static int open_channel(struct agentd *d, struct fault *f)
+{
+	if (!d->opt.channel)
+		return 0;
+	d->agent.channel_fd = open(d->opt.channel, O_RDWR | O_CLOEXEC);
+	if (d->agent.channel_fd < 0)
+		return fault_say(f, -EINVAL, "--channel: open '%s': %s; in a lab it is /dev/lab",
+				 d->opt.channel, strerror(errno));
+	return 0;
+}
+
+static int open_matrix(struct agentd *d, struct fault *f)
+{
+	struct agent *a = &d->agent;
+	int rc = sweeper_open_matrix(&a->sweeper, d->opt.matrix, (uint32_t)d->opt.flow_rows, a->hosts.n,
+				     a->timing.interval_ns, 0, f);
+
+	for (uint32_t i = 0; !rc && i < a->hosts.n; i++)
+		matrix_assign(&a->sweeper.matrix, i, a->hosts.host[i].row);
+	return rc;
+}
+
+static int prepare(struct agentd *d, struct fault *f)
+{
+	struct agent *a = &d->agent;
+	const struct timing *t = &d->opt.timing;
+	uint32_t room = (uint32_t)(t->latency_ns / (d->opt.channel ? t->step_ns : t->interval_ns)) + 2;
+	int rc;
+
+	a->timing = *t;
+	rc = sweeper_open(&a->sweeper, d->opt.ports, f);
+	if (!rc)
+		rc = load_hosts(d, f);
+	if (!rc)
+		rc = rates_open(&a->rates, &a->hosts, &a->sweeper, d->opt.stock_tbf, f);
+	if (!rc && commands_open(&a->pending, room, a->hosts.n))
+		rc = fault_say(f, -ENOMEM, "--latency: out of memory for %u commands", room);
+	if (!rc)
+		rc = open_channel(d, f);
+	if (!rc)
+		rc = open_matrix(d, f);
+	return rc;
+}
+
+/* ---- episodes ---- */
+
+/* Wait for input; a signal that stops us is let in here and nowhere between a look at it and the wait. */
+static int wait_for_input(void)
+{
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+	sigset_t stops, before;
+	int rc = 0;
+
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGTERM);
+	sigaddset(&stops, SIGINT);
+	sigprocmask(SIG_BLOCK, &stops, &before);
+	if (!program_stop)
+		rc = ppoll(&in, 1, NULL, &before);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return rc < 0 && errno != EINTR ? -errno : 0;
+}
+
+/* The next line of standard input without its end: 1, 0 at the end of input or of ourselves, or -errno. */
+static int next_line(struct agentd *d, char *line, struct fault *f)
+{
+	char *nl;
+
+	while (!(nl = memchr(d->line, '\n', d->line_len))) {
+		ssize_t n;
+		int rc = wait_for_input();
+
+		if (program_stop)
+			return 0;
+		n = rc ? rc : read(STDIN_FILENO, d->line + d->line_len, sizeof(d->line) - d->line_len);
+		if (n < 0)
+			return fault_say(f, -EIO, "read standard input: %s", strerror(rc ? -rc : errno));
+		if (n == 0)
+			return d->line_len ? fault_say(f, -EINVAL, "standard input ends within a line") : 0;
+		d->line_len += (size_t)n;
+		if (d->line_len == sizeof(d->line) && !memchr(d->line, '\n', d->line_len))
+			return fault_say(f, -EINVAL,
+					 "standard input: a line is too long; write 'episode T0 COUNT'");
+	}
+	*nl++ = 0;
+	strcpy(line, d->line);
+	d->line_len -= (size_t)(nl - d->line);
+	memmove(d->line, nl, d->line_len);
+	return 1;
+}
+
+static int parse_episode(const struct agentd *d, const char *line, uint64_t *t0_ns, uint64_t *count,
+			 struct fault *f)
+{
+	uint64_t span;
+	int used = 0;
+
+	if (strchr(line, '-') ||
+	    sscanf(line, "episode %" SCNu64 " %" SCNu64 "%n", t0_ns, count, &used) != 2 || line[used] ||
+	    !*count)
+		return fault_say(f, -EINVAL, "standard input: '%.60s' is not 'episode T0 COUNT'", line);
+	if (__builtin_mul_overflow(d->opt.timing.step_ns, *count, &span) || *t0_ns > INT64_MAX ||
+	    span > INT64_MAX - *t0_ns)
+		return fault_say(f, -EINVAL, "standard input: '%.60s' ends after the year 2262", line);
+	if (now_ns() >= *t0_ns)
+		return fault_say(f, -EINVAL,
+				 "standard input: '%.60s': t0 is past, it is %" PRIu64 "; give a later time",
+				 line, now_ns());
+	return 0;
+}
+
+static int run_episode(struct agentd *d, const char *line, struct fault *f)
+{
+	struct sweeper *s = &d->agent.sweeper;
+	uint64_t t0_ns, count;
+	struct end end;
+	int rc = parse_episode(d, line, &t0_ns, &count, f);
+
+	if (!rc && d->opt.trace && s->trace.fd < 0)
+		rc = sweeper_open_trace(s, d->opt.trace, d->opt.timing.interval_ns, t0_ns, f);
+	if (!rc)
+		rc = episode_run(&d->agent, t0_ns, count, &end, f);
+	if (rc || end.code < 0)
+		return rc;
+	return program_say("over %" PRIu64 " %d\n", end.step, end.code)
+		       ? fault_say(f, -EIO, "nobody reads our answers")
+		       : 0;
+}
+
+static int run(struct agentd *d, struct fault *f)
+{
+	char line[LINE_LEN];
+	int rc = 0, more = 0;
+
+	while (!rc && !program_stop && (more = next_line(d, line, f)) > 0)
+		rc = run_episode(d, line, f);
+	if (!rc)
+		rc = more < 0 ? more : sweeper_finish_trace(&d->agent.sweeper, f);
+	if (!rc && d->opt.timing.check_late)
+		program_say("late %" PRIu64 "\n", d->agent.late);
+	return rc;
+}
+
+static void release(struct agentd *d)
+{
+	struct agent *a = &d->agent;
+
+	if (a->channel_fd >= 0)
+		close(a->channel_fd);
+	commands_close(&a->pending);
+	rates_close(&a->rates);
+	hosts_free(&a->hosts);
+	sweeper_close(&a->sweeper);
+}
+
+int main(int argc, char **argv)
+{
+	struct agentd d = { .agent = { .sweeper = SWEEPER_INIT, .channel_fd = -1 } };
+	struct fault fault;
+	int rc = parse_options(argc, argv, &d.opt);
+
+	if (rc)
+		return rc;
+	rc = program_prepare();
+	if (!rc)
+		rc = program_end(prepare(&d, &fault), &fault);
+	if (!rc)
+		rc = program_say("ready\n");
+	if (!rc)
+		rc = program_end(run(&d, &fault), &fault);
+	release(&d);
+	return rc;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands that were given and are not yet due: a queue in the order in which they came, at most one a look.
+ */
+#ifndef COMMANDS_H
+#define COMMANDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct command {
+	uint64_t seq, due_ns;
+	uint64_t *wanted_bps; /* of each host */
+};
+
+struct commands {
+	struct command *ring;
+	uint64_t *rates; /* of all of them */
+	uint32_t size, first, n;
+};
+
+/* Room for `size` commands to `hosts` hosts: 0 or -ENOMEM. */
+int commands_open(struct commands *c, uint32_t size, uint32_t hosts);
+void commands_close(struct commands *c);
+
+/* Where the next command goes: fill it in, then push. NULL: the queue is full. */
+struct command *commands_slot(struct commands *c);
+void commands_push(struct commands *c);
+
+/* The one that is due first; NULL: there is none. */
+const struct command *commands_first(const struct commands *c);
+void commands_pop(struct commands *c);
+void commands_clear(struct commands *c);
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Episodes: see episode.h. In a lab a system call is most of what a step costs, so this path makes as few as
+ * it can. */
+#include "episode.h"
+
+#include "program.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <lab.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+static void publish_enforced(const struct agent *a)
+{
+	for (uint32_t i = 0; i < a->hosts.n; i++)
+		matrix_enforced(&a->sweeper.matrix, i, rates_enforced_bps(&a->rates, i));
+}
+
+/* The filters obey: a kernel that rounds, or somebody else who sets them, is found before an episode. */
+static int check_lines(const struct agent *a, struct fault *f)
+{
+	for (uint32_t i = 0; i < a->hosts.n; i++) {
+		const struct host *h = &a->hosts.host[i];
+		uint64_t got = rates_enforced_bps(&a->rates, i);
+
+		if (got != h->line_bps / 8 * 8)
+			return fault_say(f, -EIO,
+					 "host '%s': its tbf was set to %" PRIu64 " bit/s and says %" PRIu64
+					 "; does something else set it?",
+					 h->name, h->line_bps, got);
+	}
+	return 0;
+}
+
+/* Nothing of what was commanded before is left, carried out or not. */
+static int begin(struct agent *a, uint64_t t0_ns, struct fault *f)
+{
+	const struct matrix *m = &a->sweeper.matrix;
+	int rc = rates_reset(&a->rates, f);
+
+	if (!rc)
+		rc = sweeper_sample(&a->sweeper, f);
+	if (!rc)
+		rc = check_lines(a, f);
+	if (rc)
+		return rc;
+	commands_clear(&a->pending);
+	matrix_begin(m, t0_ns);
+	publish_enforced(a);
+	for (uint32_t i = 0; i < a->hosts.n; i++)
+		matrix_want(m, i, a->hosts.host[i].line_bps);
+	a->taken = matrix_disown_commands(m);
+	return 0;
+}
+
+static int sweep(struct agent *a, uint64_t t_ns, struct fault *f)
+{
+	int rc = sleep_until(t_ns);
+
+	if (rc)
+		return fault_say(f, -EIO, "sleep until %" PRIu64 ": %s", t_ns, strerror(-rc));
+	if (program_stop)
+		return 0;
+	if (a->timing.check_late && now_ns() >= t_ns + a->timing.interval_ns)
+		a->late++;
+	rc = sweeper_sweep(&a->sweeper, t_ns, f);
+	if (!rc)
+		publish_enforced(a);
+	return rc;
+}
+
+static int carry_out(struct agent *a, const struct command *c, struct fault *f)
+{
+	int rc = rates_apply(&a->rates, c->wanted_bps, f);
+
+	if (rc)
+		return rc;
+	/* On a virtual clock nothing takes time, and on a real one it does. */
+	matrix_acknowledge(&a->sweeper.matrix, c->seq, a->channel_fd >= 0 ? c->due_ns : now_ns());
+	commands_pop(&a->pending);
+	return 0;
+}
+
+/* Commands that are due before t_ns, each in its time. */
+static int carry_out_before(struct agent *a, uint64_t t_ns, struct fault *f)
+{
+	const struct command *c;
+	int rc = 0;
+
+	while (!rc && !program_stop && (c = commands_first(&a->pending)) && c->due_ns < t_ns) {
+		rc = sleep_until(c->due_ns);
+		if (rc)
+			return fault_say(f, -EIO, "sleep until %" PRIu64 ": %s", c->due_ns, strerror(-rc));
+		if (!program_stop)
+			rc = carry_out(a, c, f);
+	}
+	return rc;
+}
+
+static int carry_out_at(struct agent *a, uint64_t t_ns, struct fault *f)
+{
+	const struct command *c;
+	int rc = 0;
+
+	while (!rc && (c = commands_first(&a->pending)) && c->due_ns <= t_ns)
+		rc = carry_out(a, c, f);
+	return rc;
+}
+
+/* Queue the agent's command, if there is a new one. */
+static int take_command(struct agent *a, uint64_t t_ns, struct fault *f)
+{
+	struct command *c = commands_slot(&a->pending);
+
+	if (!c)
+		return fault_say(f, -ENOBUFS, "commands: more than %u wait for their time", a->pending.size);
+	c->seq = matrix_take_command(&a->sweeper.matrix, c->wanted_bps);
+	if (c->seq % 2 || c->seq == a->taken)
+		return 0;
+	c->due_ns = t_ns + a->timing.latency_ns;
+	a->taken = c->seq;
+	commands_push(&a->pending);
+	return 0;
+}
+
+/* The lab stands still until the host has answered. */
+static int ask_host(const struct agent *a, uint64_t step, int *code, struct fault *f)
+{
+	*code = STEP_GO_ON;
+	if (a->channel_fd < 0)
+		return 0;
+	*code = ioctl(a->channel_fd, LAB_IOC_STEP, &step);
+	if (*code < 0)
+		return fault_say(f, -EIO, "--channel: step %" PRIu64 ": %s", step, strerror(errno));
+	if (*code >= NR_STEP_CODES)
+		return fault_say(f, -EIO,
+				 "--channel: the host answered step %" PRIu64
+				 " with code %d; there are 0 to %d",
+				 step, *code, NR_STEP_CODES - 1);
+	return 0;
+}
+
+/* One instant: a sweep, and a step where one falls on it. */
+static int tick(struct agent *a, uint64_t t_ns, uint64_t count, bool is_step, struct end *end,
+		struct fault *f)
+{
+	int rc = carry_out_before(a, t_ns, f);
+
+	if (!rc && !program_stop)
+		rc = sweep(a, t_ns, f);
+	if (!rc && !program_stop)
+		rc = carry_out_at(a, t_ns, f);
+	if (rc || program_stop)
+		return rc;
+	if (is_step)
+		rc = ask_host(a, end->step, &end->code, f);
+	if (rc || (is_step && (end->code != STEP_GO_ON || end->step == count)))
+		return rc;
+	if (is_step || a->channel_fd < 0)
+		rc = take_command(a, t_ns, f);
+	return rc ? rc : carry_out_at(a, t_ns, f);
+}
+
+int episode_run(struct agent *a, uint64_t t0_ns, uint64_t count, struct end *end, struct fault *f)
+{
+	const uint64_t sweeps_a_step = a->timing.step_ns / a->timing.interval_ns;
+	int rc = begin(a, t0_ns, f);
+
+	*end = (struct end){ 0, STEP_GO_ON };
+	for (uint64_t j = 0; !rc; j++) {
+		bool is_step = j % sweeps_a_step == 0;
+
+		end->step = j / sweeps_a_step;
+		rc = tick(a, t0_ns + j * a->timing.interval_ns, count, is_step, end, f);
+		if (program_stop)
+			end->code = -1;
+		if (end->code != STEP_GO_ON || (is_step && end->step == count))
+			break;
+	}
+	return rc ? rc : rates_reset(&a->rates, f);
+}

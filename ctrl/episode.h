@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An episode: sweeps at t0 + j * interval, steps at t0 + k * step, and the agent's commands carried out so
+ * long after the step at which they were given as a decision takes.
+ *
+ * With a channel each step stops the lab, virtual time included, until the host has answered; without one
+ * nothing waits, and commands are looked for at each sweep. What happens at one instant happens in this
+ * order: sweep, commands that are due, step, the command just given if it takes no time.
+ */
+#ifndef EPISODE_H
+#define EPISODE_H
+
+#include "commands.h"
+#include "fault.h"
+#include "hosts_csv.h"
+#include "rates.h"
+#include "sweeper.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum step_code { STEP_GO_ON, STEP_RESET, STEP_END, NR_STEP_CODES }; /* the host's answers */
+
+struct timing {
+	uint64_t interval_ns, step_ns, latency_ns;
+	bool check_late;
+};
+
+struct agent {
+	struct timing timing;
+	struct sweeper sweeper;
+	struct hosts hosts;
+	struct rates rates;
+	struct commands pending;
+	int channel_fd; /* -1: none */
+	uint64_t taken; /* number of the last command that was taken over */
+	uint64_t late;  /* sweeps that began after the next was due, if somebody asked */
+};
+
+/* How an episode ended. */
+struct end {
+	uint64_t step;
+	int code; /* enum step_code, or -1: a signal stopped it */
+};
+
+/* One episode of `count` steps: 0, or -errno and *f. Every rate is the line's before it and after it. */
+int episode_run(struct agent *a, uint64_t t0_ns, uint64_t count, struct end *end, struct fault *f);
+
+#endif

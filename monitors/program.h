@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the programs of the ground that keep a schedule have in common: options, files, signals, time, last
+ * words. */
+#ifndef PROGRAM_H
+#define PROGRAM_H
+
+#include "fault.h"
+
+#include <signal.h>
+#include <stdint.h>
+
+#define NS_PER_SEC 1000000000ULL
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* Set by SIGTERM and SIGINT. */
+extern volatile sig_atomic_t program_stop;
+
+/* One line on standard error; returns the exit code, for the caller to pass on. */
+__attribute__((format(printf, 2, 3))) int program_fail(int code, const char *fmt, ...);
+
+/* 0 for 0; else the line of a fault that a function with this result left behind, and the exit code. */
+int program_end(int rc, const struct fault *f);
+
+/* A whole number from min to max as the value of --name: 0, or EXIT_USAGE and a line. */
+int program_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
+/* The whole of a regular file in memory: its length, or -EINVAL. The caller frees *out in any case. */
+long program_read_file(const char *option, const char *path, char **out, struct fault *f);
+
+/* Die with the parent, sleep exactly, stop in order. */
+int program_prepare(void);
+
+/* One line to the program that started this one: 0 or EXIT_FAILED and a line. */
+__attribute__((format(printf, 1, 2))) int program_say(const char *fmt, ...);
+
+uint64_t now_ns(void);
+
+/* Sleep until t_ns: 0 or -errno. A signal ends it early: the caller looks at `program_stop`. */
+int sleep_until(uint64_t t_ns);
+
+#endif
