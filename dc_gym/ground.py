@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # it brings Mininet, which a runner on the host never needs a
 PLAN_VERSION = 1
 LAB_DEVICE = "/dev/lab"
 LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64) of kernel/drivers/lab.h
+LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, where it is not the lab's own
 TGEN_PRIORITY, QMON_PRIORITY = 10, 20  # SCHED_FIFO: what measures goes first, and nothing else delays either
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dc_gym import ground
 from dc_gym.errors import LabError, MachineError, ProtocolError, UsageError
 from dc_gym.kernel import channel
 from dc_gym.kernel import lab as lab_module
@@ -113,6 +114,34 @@ print(os.urandom(16).hex())
     plain = in_lab(program.format(before=1, reads=1)).text
     assert in_lab(program.format(before=1000, reads=777)).text == plain
     assert in_lab(program.format(before=1, reads=1), seed=2).text != plain
+
+
+def test_each_t0_has_the_randomness_of_its_own_seed(in_lab):
+    """Whatever came before: the order of the seeds, what was drawn, the lab's own seed."""
+    program = """
+import fcntl, os, struct, sys, time
+with open("/dev/lab", "wb", buffering=0) as lab:
+    for number, seed in enumerate(sys.argv[1:], 1):
+        if seed != "none":
+            fcntl.ioctl(lab, 0x40084C05, struct.pack("<Q", int(seed)))
+        fcntl.ioctl(lab, 0x40084C02, struct.pack("<Q", number * 2 * 10**9))
+        time.sleep(2 * number + 1 - time.monotonic())
+        print(os.urandom(8 * number).hex()[:16])
+"""
+    drawn = in_lab([sys.executable, "-c", program, "5", "6", "5", "1", str(2**64 - 1)], seed=1).lines
+    assert len(set(drawn)) == 4 and drawn[0] == drawn[2]
+    assert in_lab([sys.executable, "-c", program, "6", "5", "1"], seed=9).lines == [drawn[1], drawn[0], drawn[3]]
+    assert in_lab([sys.executable, "-c", program, "none", "none"], seed=1).lines == [drawn[3], drawn[3]]
+
+
+def test_the_hosts_numbers_of_calls_are_the_headers(tmp_path):
+    source = tmp_path / "calls.c"
+    source.write_text(
+        '#include <stdio.h>\n#include "lab.h"\nint main(void) { printf("%lu %lu\\n", LAB_IOC_AT_T0, LAB_IOC_SEED); }\n'
+    )
+    subprocess.run(["cc", "-I", str(ROOT / "kernel" / "drivers"), "-o", str(tmp_path / "calls"), str(source)], check=True)
+    printed = subprocess.run([str(tmp_path / "calls")], capture_output=True, check=True).stdout.split()
+    assert [int(word) for word in printed] == [ground.LAB_IOC_AT_T0, ground.LAB_IOC_SEED] == [0x40084C02, 0x40084C05]
 
 
 def test_t0_in_the_past_is_refused(in_lab):

@@ -68,11 +68,21 @@ struct lab_page {
 	char comm[16];
 };
 
-/* /dev/lab: mmap() gives the shared region, write() sends LAB_MSG_LOG, and: */
+/* /dev/lab: mmap() gives the shared region, write() sends LAB_MSG_LOG, and the calls below. A lab may have
+ * many t0, one an episode: AT_T0 is called for each. What the kernel draws after a t0 follows from the seed
+ * alone: the lab's own, or the one that SEED gave last.
+ */
 #define LAB_IOC_STEP   _IOW('L', 1, __u64) /* argument: step number; returns the host's code */
 #define LAB_IOC_AT_T0  _IOW('L', 2, __u64) /* argument: t0, ns of CLOCK_MONOTONIC; reseed there */
 #define LAB_IOC_BYE    _IOW('L', 3, __s32) /* argument: exit status */
 #define LAB_IOC_LENGTH _IOR('L', 4, __u64) /* length of the region */
+#define LAB_IOC_SEED   _IOW('L', 5, __u64) /* argument: seed of the t0 to come */
+
+/* An attribute of tbf's below TCA_OPTIONS, a flag: this change keeps the tokens earned so far, as bytes, and
+ * looks at the queue again at once. Without it tbf fills the bucket, and a frame that waits goes on waiting
+ * for as long as the old rate wanted.
+ */
+#define LAB_TCA_TBF_KEEP 16
 
 /* The cable's attributes below IFLA_INFO_DATA. */
 enum {

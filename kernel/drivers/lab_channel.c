@@ -28,7 +28,7 @@
 #define REGION_ORDER 10 /* 4 MiB, the largest block that the page allocator hands out */
 
 static int channel_fd = -1;
-static u64 lab_seed;
+static u64 lab_seed; /* of boot, then of the next t0 */
 static void *region;
 static u64 t0_ns;
 static struct hrtimer t0_timer;
@@ -168,6 +168,11 @@ static long lab_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		if (copy_from_user(&value, (void __user *)arg, sizeof(value)))
 			return -EFAULT;
 		return cmd == LAB_IOC_STEP ? lab_step(value) : lab_at_t0(value);
+	case LAB_IOC_SEED:
+		if (copy_from_user(&value, (void __user *)arg, sizeof(value)))
+			return -EFAULT;
+		lab_seed = value;
+		return 0;
 	case LAB_IOC_BYE:
 		if (copy_from_user(&status, (void __user *)arg, sizeof(status)))
 			return -EFAULT;
