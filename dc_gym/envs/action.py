@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an agent does: one number a host that acts becomes the rate of its egress.
+
+A head maps between the actions of its space and rates. Plug-ins: one class and one `register`, here or in a user's file. All that
+an environment knows of a head is its space and what it makes of an action; heads for ECN thresholds or path weights are the same
+with another thing to enforce.
+
+Iroko's thesis (Ruffy, UBC 2019), section 4: (4.1) a_norm = (tanh(a) + 1) / 2 (a_max - a_min) + a_min, (4.2) bw = a_norm bw_max,
+where bw_max is the line rate, a_max = 1, and a_min the floor of the spec as a share of the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from dc_gym.envs.frame import Floats
+from dc_gym.envs.scene import Scene
+from dc_gym.envs.words import unknown
+from dc_gym.errors import AgentError
+
+Share = Callable[[Floats, Floats], Floats]
+"""From actions (or shares of the line) and the floors as shares of the line to shares (or actions)."""
+THESIS_BOUND = 5.0
+"""The thesis' actions have no bounds, a Box that algorithms take has: at +-5 tanh is within 0.01 % of its limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A way of choosing rates."""
+
+    name: str
+    bound: float
+    """Actions lie in -bound..bound."""
+    formula: str
+    """Of the share of the line, in words."""
+    to_share: Share
+    from_share: Share
+
+
+_registry: dict[str, Head] = {}
+
+
+def register(name: str, bound: float, formula: str, to_share: Share, from_share: Share) -> None:
+    """Make a head known; a name can be taken once."""
+    if name in _registry:
+        raise AgentError(f"action {name!r} is registered already; choose another name")
+    if not 0 < bound < np.inf:
+        raise AgentError(f"action {name!r}: the bound {bound} is not positive and finite; give another")
+    _registry[name] = Head(name, float(bound), formula, to_share, from_share)
+
+
+def heads() -> tuple[Head, ...]:
+    """All of them, in the order of registration."""
+    return tuple(_registry.values())
+
+
+class Action:
+    """A head on the hosts of a scene."""
+
+    def __init__(self, scene: Scene, name: str = "linear") -> None:
+        if name not in _registry:
+            raise AgentError("agent.action: " + unknown("action", name, _registry))
+        self.head, self._hosts = _registry[name], scene.hosts
+        self._line_bps, self._floor_bps = scene.line_bps, scene.floor_bps
+        self._floor = scene.share(scene.floor_bps)
+        bound = self.head.bound
+        self.space = spaces.Box(-bound, bound, (len(scene.hosts),), dtype=np.float32)
+
+    def to_rates(self, action: npt.ArrayLike) -> Floats:
+        """[hosts] bit/s, from the floor to the line. What lies outside of the space counts as its edge."""
+        given = np.asarray(action, np.float64).reshape(-1)
+        if given.shape != self._floor.shape:
+            raise AgentError(f"action: {given.size} values for {self._floor.size} hosts; give one for each")
+        if np.isnan(given.sum()):
+            host = self._hosts[int(np.isnan(given).argmax())]
+            raise AgentError(f"action: that of {host} is not a number; has the policy diverged?")
+        share = self.head.to_share(np.clip(given, -self.head.bound, self.head.bound), self._floor)
+        return np.clip(share * self._line_bps, self._floor_bps, self._line_bps)
+
+    def from_rates(self, rates_bps: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """The action that comes nearest to these rates."""
+        wanted = np.clip(np.asarray(rates_bps, np.float64), self._floor_bps, self._line_bps)
+        action = self.head.from_share(wanted / self._line_bps, self._floor)
+        return np.clip(action, -self.head.bound, self.head.bound).astype(np.float32)
+
+
+def _over_range(unit: Any, floor: Floats) -> Floats:
+    """0..1 over floor..1."""
+    share: Floats = unit * (1 - floor) + floor
+    return share
+
+
+def _of_range(share: Floats, floor: Floats) -> Floats:
+    """floor..1 over 0..1; a floor at the line leaves no choice, and any action is as good."""
+    return np.divide(share - floor, 1 - floor, out=np.ones(len(share)), where=floor < 1)
+
+
+def _linear(action: Floats, floor: Floats) -> Floats:
+    return _over_range((action + 1) / 2, floor)
+
+
+def _from_linear(share: Floats, floor: Floats) -> Floats:
+    return _of_range(share, floor) * 2 - 1
+
+
+def _log(action: Floats, floor: Floats) -> Floats:
+    share: Floats = floor ** ((1 - action) / 2)
+    return share
+
+
+def _from_log(share: Floats, floor: Floats) -> Floats:
+    log_floor = np.log(floor)
+    return 1 - 2 * np.divide(np.log(share), log_floor, out=np.zeros(len(share)), where=log_floor < 0)
+
+
+def _tanh(action: Floats, floor: Floats) -> Floats:
+    """Equation 4.1."""
+    return _over_range((np.tanh(action) + 1) / 2, floor)
+
+
+def _from_tanh(share: Floats, floor: Floats) -> Floats:
+    with np.errstate(divide="ignore"):  # the ends are infinitely far, and clipped
+        return np.arctanh(_from_linear(share, floor))
+
+
+register("linear", 1, "(a + 1) / 2, from the floor to the line", _linear, _from_linear)
+register("log", 1, "equal ratios from the floor (-1) to the line (1): for small rates", _log, _from_log)
+register("rates", 1, "(tanh(a) + 1) / 2, equation 4.1 on actions of -1..1: 12 % to 88 % of the range", _tanh, _from_tanh)
+register("thesis", THESIS_BOUND, "(tanh(a) + 1) / 2, equation 4.1: 0.005 % to 99.995 % of the range", _tanh, _from_tanh)

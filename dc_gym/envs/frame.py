@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was measured over one step: every queue's counters, every flow's progress, the hosts' rates; now and one step before.
+
+Bytes of ports are those of L2 frames without FCS, bytes of flows are payload. Rewards and features are functions of a Frame and
+its Scene (scene.py) and of nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+
+COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
+"""Of the cells, in the order of monitors/state_matrix.h."""
+LEVELS = ("backlog_bytes", "backlog_packets", "active_flows")
+"""The columns that go up and down; the others only count."""
+WAITING, RUNNING, DONE, STOPPED, FAILED = range(5)
+"""enum sm_flow_status."""
+FLOW_DTYPE = np.dtype(
+    [
+        ("received_bytes", "<u8"),
+        ("acked_bytes", "<u8"),
+        ("start_ns", "<i8"),
+        ("end_ns", "<i8"),
+        ("srtt_us", "<u4"),
+        ("min_rtt_us", "<u4"),
+        ("cwnd_packets", "<u4"),
+        ("retransmits", "<u4"),
+        ("status", "<u4"),
+        ("reserved0", "<u4"),
+        ("reserved1", "<u8"),
+    ]
+)
+"""struct sm_flow of monitors/state_matrix.h, as of a flow's last sample or its end."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowInfo:
+    """What the schedule of an episode says of its flows; arrays by flow number."""
+
+    src: Rows
+    """With dst: an index into Scene.all_hosts."""
+    dst: Rows
+    size_bytes: npt.NDArray[np.int64]
+    """0: unlimited."""
+    is_udp: Bools
+    ideal_ns: Floats
+    """FCT alone on the idle network, in closed form (dc_gym/ideal.py); nan: it has none."""
+    rows: tuple[Rows, ...]
+    """The ports that its data crosses: its host's egress, then those of switches."""
+    base_rtt_ns: Floats
+    """A full frame over its path and an ACK back, without queues."""
+    demand_bps: Floats
+    """Payload that its application offers; inf: as much as goes."""
+    start_ns: npt.NDArray[np.int64]
+    """After t0, or after its gate opens."""
+    awaits: tuple[tuple[int, ...], ...]
+    """The flows that must all have ended before its gate opens; empty: it waits for its time alone."""
+    host_row: Rows
+    """Scene.host_row."""
+    host: Rows = field(init=False)
+    """By flow: the index into Scene.hosts of the egress that it leaves by; -1: one without an action."""
+    path_rows: Rows = field(init=False)
+    """All paths in one array, and by the same places the flows."""
+    path_flows: Rows = field(init=False)
+    known: dict[bytes, Floats] = field(init=False, repr=False, default_factory=dict)
+    """Fair shares that have been worked out (measures.py)."""
+
+    def __post_init__(self) -> None:
+        first = np.array([int(rows[0]) for rows in self.rows], np.intp)
+        places = {int(row): place for place, row in enumerate(self.host_row)}
+        object.__setattr__(self, "host", np.array([places.get(int(row), -1) for row in first], np.intp))
+        object.__setattr__(self, "path_rows", np.concatenate([*self.rows, np.empty(0, np.intp)]).astype(np.intp))
+        lengths = [len(rows) for rows in self.rows]
+        object.__setattr__(self, "path_flows", np.repeat(np.arange(len(self.rows)), lengths).astype(np.intp))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """What was measured over one step."""
+
+    step: int
+    """0: before the first action."""
+    t_ns: int
+    """After t0 of the episode."""
+    elapsed_ns: int
+    """Since the frame before (0 at step 0): the interval that was achieved."""
+    cells: npt.NDArray[np.uint64]
+    """[rows, columns] now."""
+    before: npt.NDArray[np.uint64]
+    """The same at the frame before."""
+    flows: npt.NDArray[np.void]
+    """[flows] of FLOW_DTYPE."""
+    flows_before: npt.NDArray[np.void]
+    wanted_bps: Floats
+    """[hosts] of the last command."""
+    enforced_bps: Floats
+    """[hosts], as the kernel says."""
+    info: FlowInfo
+    _known: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.elapsed_ns / 1e9
+
+    def column(self, name: str) -> Floats:
+        """[rows] of one column now."""
+        values: Floats = self._levels()[:, COLUMNS.index(name)]
+        return values
+
+    def change(self, name: str) -> Floats:
+        """[rows]: what one column changed by over the step."""
+        values: Floats = self._changes()[:, COLUMNS.index(name)]
+        return values
+
+    def flow_change(self, name: str) -> Floats:
+        """[flows]: what a counter of each flow grew by over the step."""
+        key = "flow " + name
+        if key not in self._known:
+            self._known[key] = self.flows[name].astype(np.float64) - self.flows_before[name].astype(np.float64)
+        values: Floats = self._known[key]
+        return values
+
+    def utilization(self, rate_bps: Floats) -> Floats:
+        """[rows]: frame bytes sent over the step as a share of what the line rates (Scene.rate_bps) carry; 0 at step 0.
+
+        A frame counts when it leaves the queue: in a step that is shorter than a frame takes, its share is above 1.
+        """
+        return self.change("tx_bytes") * 8 / (rate_bps * self.elapsed_s) if self.elapsed_ns else np.zeros(len(self.cells))
+
+    def goodput_bps(self) -> Floats:
+        """[flows]: payload that receivers got in order over the step; 0 at step 0."""
+        received = self.flow_change("received_bytes")
+        return received * 8 / self.elapsed_s if self.elapsed_ns else np.zeros(len(received))
+
+    @property
+    def under_way(self) -> Bools:
+        """[flows]: running now."""
+        if "under way" not in self._known:
+            self._known["under way"] = self.flows["status"] == RUNNING
+        mask: Bools = self._known["under way"]
+        return mask
+
+    @property
+    def at_work(self) -> Bools:
+        """[flows]: running at some time of the step, as far as its two ends show."""
+        if "at work" not in self._known:
+            self._known["at work"] = self.under_way | (self.flows_before["status"] == RUNNING) | self.ended
+        mask: Bools = self._known["at work"]
+        return mask
+
+    @property
+    def ended(self) -> Bools:
+        """[flows]: done in this step, with all their bytes."""
+        if "ended" not in self._known:
+            self._known["ended"] = (self.flows["status"] == DONE) & (self.flows_before["status"] != DONE)
+        mask: Bools = self._known["ended"]
+        return mask
+
+    def _levels(self) -> Floats:
+        if "levels" not in self._known:
+            self._known["levels"] = self.cells.astype(np.float64)
+        levels: Floats = self._known["levels"]
+        return levels
+
+    def _changes(self) -> Floats:
+        if "changes" not in self._known:
+            self._known["changes"] = self._levels() - self.before.astype(np.float64)
+        changes: Floats = self._known["changes"]
+        return changes

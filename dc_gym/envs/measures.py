@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a frame says of performance: delays end to end and in switches, delivered payload beside its fair share, fairness.
+
+The delay of a flow is measured end to end. TCP: its srtt above the base round trip of its path, whatever queue the time went to,
+its host's included (srtt is Linux' mean with a gain of 1/8: it lags by some round trips). UDP, and TCP before its first sample:
+what stands in the queues on its path over the rates that drain them, its host's at the enforced rate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dc_gym.envs.frame import Bools, Floats, FlowInfo, Frame
+from dc_gym.envs.scene import Scene
+from dc_gym.metrics.fairness import PAYLOAD_SHARE, jain, max_min
+
+MOST_KNOWN = 4096
+"""Allocations that are kept: flows come and go, and mostly the same ones."""
+
+
+def gini(shares: Floats) -> float:
+    """Gini's coefficient: 0 if all are equal, towards 1 if one has all; 0 of nothing."""
+    ordered, count = np.sort(shares), len(shares)
+    total = float(ordered.sum())
+    return float((2 * np.arange(1, count + 1) - count - 1) @ ordered) / (count * total) if total > 0 else 0.0
+
+
+def occupancy(frame: Frame, scene: Scene) -> Floats:
+    """[rows]: bytes queued over the buffer."""
+    return frame.column("backlog_bytes") / scene.buffer_bytes
+
+
+def port_delays_ns(frame: Frame, scene: Scene) -> Floats:
+    """[rows]: the time that what is queued takes to leave; of a host at its enforced rate."""
+    rate_bps = scene.rate_bps.copy()
+    rate_bps[scene.host_row] = np.clip(frame.enforced_bps, scene.floor_bps, scene.line_bps)
+    delays: Floats = frame.column("backlog_bytes") * 8e9 / rate_bps
+    return delays
+
+
+def path_delays_ns(frame: Frame, delays_ns: Floats) -> Floats:
+    """[flows]: sums of ports' delays over each one's path."""
+    info = frame.info
+    sums: Floats = np.bincount(info.path_flows, delays_ns[info.path_rows], len(info)).astype(np.float64)
+    return sums
+
+
+def queueing_delays_ns(frame: Frame, scene: Scene) -> Floats:
+    """[flows]: end to end; of flows that are not under way it means nothing."""
+    srtt_ns = frame.flows["srtt_us"] * 1000.0
+    in_queues = path_delays_ns(frame, port_delays_ns(frame, scene))
+    return np.where(srtt_ns > 0, np.maximum(srtt_ns - frame.info.base_rtt_ns, 0), in_queues)
+
+
+def switch_delays_ns(frame: Frame, scene: Scene) -> Floats:
+    """[flows]: of the switch ports on each one's path alone."""
+    return path_delays_ns(frame, np.where(scene.is_switch, port_delays_ns(frame, scene), 0))
+
+
+def mean_over(values: Floats, chosen: Bools) -> float:
+    """Of the flows that are chosen; 0 if there are none."""
+    count = int(np.count_nonzero(chosen))
+    return float(values[chosen].sum()) / count if count else 0.0
+
+
+def fair_rates_bps(info: FlowInfo, scene: Scene, flows: Bools) -> Floats:
+    """[flows]: max-min fair frame rates of those that are chosen, by the lines and their own demands; 0: the others."""
+    key = flows.tobytes()
+    if key not in info.known:
+        if len(info.known) >= MOST_KNOWN:
+            info.known.clear()
+        rates, rows = np.zeros(len(info)), np.flatnonzero(flows)
+        paths = [info.rows[row].tolist() for row in rows.tolist()]
+        if paths:
+            rates[rows] = max_min(paths, scene.rate_bps, info.demand_bps[rows] / PAYLOAD_SHARE)
+        info.known[key] = rates
+    return info.known[key]
+
+
+def fair_goodput_bps(frame: Frame, scene: Scene) -> float:
+    """Payload that all flows at work in the step would get together if each had its fair share."""
+    return float(fair_rates_bps(frame.info, scene, frame.at_work).sum()) * PAYLOAD_SHARE
+
+
+def jain_of_goodput(frame: Frame) -> float:
+    """Jain's index of what the flows at work were delivered in the step; 0 if nothing was."""
+    return jain(frame.goodput_bps()[frame.at_work]) or 0.0
+
+
+def completion_ns(frame: Frame) -> Floats:
+    """Of the flows that ended in the step, what they took."""
+    rows = np.flatnonzero(frame.ended)
+    took_ns: Floats = (frame.flows["end_ns"][rows] - frame.flows["start_ns"][rows]).astype(np.float64)
+    return took_ns
+
+
+def slowdowns(frame: Frame) -> Floats:
+    """Of the flows that ended in the step and have an ideal: completion time over ideal."""
+    found: Floats = completion_ns(frame) / frame.info.ideal_ns[frame.ended]
+    return found[np.isfinite(found)]

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an agent sees: features by name, of ports or of hosts, normalised by physical constants, in one flat vector.
+
+A feature is one function of a Frame and its Scene and one `register`, here or in a user's file; docs/environment.md says what
+each one is. What is observed is a comma list of presets and features; before a feature of ports, `switch:`, `host:`, `all:` or
+a pattern of port names such as `s1-*:` chooses rows:
+
+    default                      backlog, backlog_change, marks, utilization of all ports, and the enforced rates
+    switch:backlog,srtt          the backlogs of switch ports, then the srtt of every host that acts
+
+The vector is feature after feature, each in the order of Scene.ports or Scene.hosts; with a history the oldest frame comes first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from dc_gym.envs.frame import Floats, Frame, Rows
+from dc_gym.envs.scene import Scene
+from dc_gym.envs.words import unknown
+from dc_gym.errors import AgentError
+from dc_gym.metrics.fairness import PAYLOAD_SHARE
+from dc_gym.topologies.graph import FRAME_BYTES
+
+Vector = npt.NDArray[np.float32]
+Compute = Callable[[Frame, Scene], Floats]
+KINDS = ("port", "host")
+MOST_RTTS = 100.0
+"""Where times in round trips, and windows in bandwidth-delay products, are clipped."""
+ALL = slice(None)
+OVER_LINE = "over what the line carries in the step (at least one frame)"
+FULL_FRAMES = f"over the step, as full frames, {OVER_LINE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One number a port, or one a host that acts."""
+
+    name: str
+    kind: str
+    """What it is a feature of: "port" ([rows] of the scene) or "host" ([hosts]: of its egress, or over its flows under way)."""
+    low: float
+    """What lies outside of low..high is clipped."""
+    high: float
+    formula: str
+    """In words, with what it is normalised by."""
+    compute: Compute
+
+
+_registry: dict[str, Feature] = {}
+
+
+def register(name: str, kind: str, low: float, high: float, formula: str, compute: Compute) -> None:
+    """Make a feature known; a name can be taken once."""
+    if kind not in KINDS:
+        raise AgentError(unknown(f"kind of feature {name!r}", kind, KINDS))
+    if name in _registry or name in PRESETS:
+        raise AgentError(f"feature {name!r} is registered already; choose another name")
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise AgentError(f"feature {name!r}: bounds {low}..{high} are not finite and ascending; give others")
+    _registry[name] = Feature(name, kind, low, high, formula, compute)
+
+
+def features() -> tuple[Feature, ...]:
+    """All of them, in the order of registration."""
+    return tuple(_registry.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One item of what is observed: a feature of some rows."""
+
+    key: str
+    """As it was asked for, such as switch:backlog."""
+    feature: Feature
+    rows: Rows
+    names: tuple[str, ...]
+
+
+def parse(text: str, scene: Scene) -> tuple[Part, ...]:
+    """The items of a comma list."""
+    items = [item.strip() for item in text.split(",")]
+    expanded = [each for item in items for each in PRESETS.get(item, item).split(",")]
+    if "" in expanded:
+        raise AgentError(f"observe: {text!r} has an empty item; write it like 'switch:backlog,srtt', or name a preset")
+    parts = tuple(_part(item, scene) for item in expanded)
+    seen: set[str] = set()
+    for name in (name for part in parts for name in part.names):
+        if name in seen:
+            raise AgentError(f"observe: {text!r} has {name} twice; take one out")
+        seen.add(name)
+    return parts
+
+
+def _part(item: str, scene: Scene) -> Part:
+    rows_of, found, name = item.rpartition(":")
+    if name not in _registry:
+        raise AgentError("observe: " + unknown("feature", name, [*PRESETS, *_registry]))
+    feature = _registry[name]
+    if feature.kind == "host":
+        if found:
+            raise AgentError(f"observe: {item!r}: {name} is a feature of hosts, not of ports; write {name!r} alone")
+        rows, owners = np.arange(len(scene.hosts)), scene.hosts
+    else:
+        rows = _rows(rows_of if found else "all", item, scene)
+        owners = tuple(scene.ports[row] for row in rows.tolist())
+    return Part(item, feature, rows, tuple(f"{owner}/{name}" for owner in owners))
+
+
+def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
+    masks = {"all": np.ones(len(scene.ports), bool), "switch": scene.is_switch, "host": ~scene.is_switch}
+    matching = np.array([fnmatchcase(port, rows_of) for port in scene.ports], bool)
+    rows = np.flatnonzero(masks.get(rows_of, matching))
+    if not len(rows):
+        ports = f"{scene.ports[0]} .. {scene.ports[-1]}"
+        raise AgentError(f"observe: {item!r}: {rows_of!r} is none of {', '.join(masks)}, and no port of {ports} is called so")
+    return rows
+
+
+class Observer:
+    """Makes observations of the frames of one environment, in order: a frame of step 0 starts the history anew."""
+
+    def __init__(self, scene: Scene, observe: str = "default", history: int = 1) -> None:
+        if history < 1:
+            raise AgentError(f"history: {history} frames are none; give 1 or more")
+        self.scene, self.history = scene, history
+        self.parts = parse(observe, scene)
+        one = [name for part in self.parts for name in part.names]
+        ages = range(history - 1, -1, -1)
+        self.names = tuple(name + (f"@-{age}" if age else "") for age in ages for name in one)
+        """One an element, such as s1-eth3/backlog, one step earlier s1-eth3/backlog@-1."""
+        sizes = [len(part.rows) for part in self.parts]
+        low, high = (np.repeat([getattr(part.feature, end) for part in self.parts], sizes) for end in ("low", "high"))
+        self._low, self._high = low.astype(np.float32), high.astype(np.float32)
+        self._ends = np.cumsum(sizes)[:-1]
+        self._frames: deque[Vector] = deque(maxlen=history)
+        self.space = spaces.Box(np.tile(self._low, history), np.tile(self._high, history), dtype=np.float32)
+
+    def observe(self, frame: Frame) -> Vector:
+        """The observation; before the first step of an episode there was what its first frame shows."""
+        now = np.concatenate([self._values(part, frame) for part in self.parts]).astype(np.float32)
+        np.clip(now, self._low, self._high, out=now)
+        if np.isnan(now.sum()):
+            raise AgentError(f"observe: {self.names[int(np.isnan(now).argmax())]} is not a number; mend the feature")
+        if self.history == 1:
+            return now
+        if frame.step == 0 or not self._frames:
+            self._frames.extend([now] * self.history)
+        else:
+            self._frames.append(now)
+        return np.concatenate(self._frames)
+
+    def _values(self, part: Part, frame: Frame) -> Floats:
+        values, wanted = part.feature.compute(frame, self.scene), len(self.scene.hosts)
+        if part.feature.kind == "port":
+            wanted = len(self.scene.ports)
+        if values.shape != (wanted,):
+            what = f"observe: feature {part.feature.name!r} gives an array of shape {values.shape}"
+            raise AgentError(f"{what} instead of ({wanted},), one value a {part.feature.kind}; mend the feature")
+        return values[part.rows]
+
+    def unflatten(self, observation: npt.ArrayLike) -> dict[str, Vector]:
+        """By item of what is observed: its values [rows], with a history [frames, rows], the oldest first."""
+        frames = np.asarray(observation, np.float32).reshape(self.history, -1)
+        parts = np.split(frames, self._ends, axis=1)
+        values = [part if self.history > 1 else part[0] for part in parts]
+        return {part.key: value for part, value in zip(self.parts, values, strict=True)}
+
+
+PRESETS = {
+    "thesis": "switch:backlog,switch:backlog_change",
+    "default": "backlog,backlog_change,marks,utilization,enforced",
+    "full": (
+        "backlog,backlog_change,marks,drops,utilization,tx_rate,rx_rate,active_flows,"
+        "srtt,rtt_min,cwnd,retransmits,goodput,enforced"
+    ),
+}
+
+
+def _backlog(frame: Frame, scene: Scene) -> Floats:
+    return frame.column("backlog_bytes") / scene.buffer_bytes
+
+
+def _backlog_change(frame: Frame, scene: Scene) -> Floats:
+    return frame.change("backlog_bytes") / scene.buffer_bytes
+
+
+def _frames_over_line(column: str) -> Compute:
+    """Packets counted over the step, in full frames over what the line carries."""
+    return lambda frame, scene: frame.change(column) * FRAME_BYTES / scene.carried_bytes(ALL, frame.elapsed_ns)
+
+
+def _utilization(frame: Frame, scene: Scene) -> Floats:
+    return frame.change("tx_bytes") / scene.carried_bytes(ALL, frame.elapsed_ns)
+
+
+def _tx_rate(frame: Frame, scene: Scene) -> Floats:
+    fastest: Floats = frame.change("tx_bytes") / scene.carried_bytes(ALL, frame.elapsed_ns).max()
+    return fastest
+
+
+def _rx_rate(frame: Frame, scene: Scene) -> Floats:
+    return _tx_rate(frame, scene)[scene.peer_row]
+
+
+def _active_flows(frame: Frame, scene: Scene) -> Floats:
+    flows = frame.column("active_flows")
+    return flows / (1 + flows)
+
+
+def _enforced(frame: Frame, scene: Scene) -> Floats:
+    return scene.share(frame.enforced_bps)
+
+
+def _sum_over_hosts(values: Floats, frame: Frame, scene: Scene, chosen: npt.NDArray[np.bool_]) -> Floats:
+    """[hosts]: sums over those of its flows that are chosen."""
+    host = frame.info.host
+    mine = np.flatnonzero(chosen & (host >= 0))
+    sums: Floats = np.bincount(host[mine], values[mine], len(scene.hosts)).astype(np.float64)
+    return sums
+
+
+def _mean_rtt(field: str) -> Compute:
+    """Over a host's flows under way that have a sample: by how much it exceeds the flow's base round trip, in those."""
+
+    def compute(frame: Frame, scene: Scene) -> Floats:
+        rtt_us = frame.flows[field].astype(np.float64)
+        sampled = frame.under_way & (rtt_us > 0)
+        counts = _sum_over_hosts(np.ones(len(rtt_us)), frame, scene, sampled)
+        sums = _sum_over_hosts(rtt_us * 1000 / frame.info.base_rtt_ns - 1, frame, scene, sampled)
+        return np.divide(sums, counts, out=np.zeros(len(sums)), where=counts > 0)
+
+    return compute
+
+
+def _cwnd(frame: Frame, scene: Scene) -> Floats:
+    windows = frame.flows["cwnd_packets"] * float(FRAME_BYTES)
+    carried = scene.carried_bytes(scene.host_row, scene.base_rtt_ns)
+    return _sum_over_hosts(windows, frame, scene, frame.under_way) / carried
+
+
+def _retransmits(frame: Frame, scene: Scene) -> Floats:
+    sent = frame.flow_change("retransmits") * FRAME_BYTES
+    everyone = np.ones(len(sent), bool)
+    return _sum_over_hosts(sent, frame, scene, everyone) / scene.carried_bytes(scene.host_row, frame.elapsed_ns)
+
+
+def _goodput(frame: Frame, scene: Scene) -> Floats:
+    received = frame.flow_change("received_bytes") / PAYLOAD_SHARE
+    everyone = np.ones(len(received), bool)
+    return _sum_over_hosts(received, frame, scene, everyone) / scene.carried_bytes(scene.host_row, frame.elapsed_ns)
+
+
+register("backlog", "port", 0, 1, "bytes queued over the buffer", _backlog)
+register("backlog_change", "port", -1, 1, "bytes queued now minus at the step before, over the buffer", _backlog_change)
+register("marks", "port", 0, 4, f"CE marks {FULL_FRAMES}", _frames_over_line("marks"))
+register("drops", "port", 0, 4, f"packets dropped {FULL_FRAMES}", _frames_over_line("drops"))
+register("utilization", "port", 0, 2, f"bytes sent over the step {OVER_LINE}", _utilization)
+register("tx_rate", "port", 0, 2, "bytes sent over the step over what the fastest line of the network carries", _tx_rate)
+register("rx_rate", "port", 0, 2, "tx_rate of the port at the other end of the cable", _rx_rate)
+register("active_flows", "port", 0, 1, "n / (1 + n) of the n flows under way that cross the port", _active_flows)
+register("srtt", "host", 0, MOST_RTTS, "mean of srtt / base RTT - 1 over the host's TCP flows under way", _mean_rtt("srtt_us"))
+register("rtt_min", "host", 0, MOST_RTTS, "the same of the least RTT that each flow has seen", _mean_rtt("min_rtt_us"))
+register("cwnd", "host", 0, MOST_RTTS, "windows of the host's flows under way, as full frames, over line rate x base RTT", _cwnd)
+register("retransmits", "host", 0, 4, f"segments sent again {FULL_FRAMES}", _retransmits)
+register("goodput", "host", 0, 4, f"payload of the host's flows that arrived in order over the step, {OVER_LINE}", _goodput)
+register("enforced", "host", 0, 1, "rate that the kernel enforces over line rate", _enforced)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who acts: TCP alone, chance, an oracle, a file of weights, or a class of the user's.
+
+A policy is made of a Setting and answers observations; what sees more than those (oracles) finds it in the frame. By name with
+`register`, by the path of a policy file (docs/policy-file.md), or as `module:Class`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.envs.action import Action
+from dc_gym.envs.frame import RUNNING, WAITING, Bools, Frame
+from dc_gym.envs.measures import fair_rates_bps
+from dc_gym.envs.observation import Observer, Vector
+from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.envs.scene import Scene
+from dc_gym.envs.words import unknown
+from dc_gym.errors import AgentError
+
+FAIR_SHARE = 0.98
+"""What the oracle gives out of each line: the rest is for ACKs of flows the other way, and drains what a burst has left."""
+SUFFIX = ".npz"
+
+
+class Policy(Protocol):
+    """What acts. A frame of step 0 begins an episode."""
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        """The action of the environment's action space."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a policy is made of."""
+
+    scene: Scene
+    observer: Observer
+    action: Action
+    seed: int = 0
+    """For policies that throw dice."""
+
+
+Make = Callable[[Setting], Policy]
+_registry: dict[str, Make] = {}
+
+
+def register(name: str, make: Make) -> None:
+    """Make a policy known; a name can be taken once."""
+    if name in _registry or ":" in name or name.endswith(SUFFIX):
+        raise AgentError(f"policy {name!r} is registered already, or reads like a file or a class; choose another name")
+    _registry[name] = make
+
+
+def names() -> tuple[str, ...]:
+    """Of all that are registered."""
+    return tuple(_registry)
+
+
+def of(policy: str | Path, setting: Setting) -> Policy:
+    """The policy of a name, a file, or a class."""
+    text = str(policy)
+    if text.endswith(SUFFIX):
+        return FilePolicy(Path(text), setting)
+    if ":" in text:
+        return _class(text)(setting)
+    if text not in _registry:
+        hint = "; a file ends in .npz, a class is written module:Class"
+        raise AgentError("controller.policy: " + unknown("policy", text, _registry) + hint)
+    return _registry[text](setting)
+
+
+def _class(text: str) -> Make:
+    module, _, name = text.partition(":")
+    try:
+        made: Make = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise AgentError(f"controller.policy: {text!r}: {error}; is it installed, or in PYTHONPATH?") from None
+    except AttributeError:
+        raise AgentError(f"controller.policy: {text!r}: module {module} has no {name}") from None
+    return made
+
+
+class MaxPolicy:
+    """Never limits: TCP, or whatever runs in the hosts, alone."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._action = setting.action.from_rates(setting.scene.line_bps)
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        return self._action
+
+
+class RandomPolicy:
+    """Uniform over the action space."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._rng, self._space = np.random.default_rng(setting.seed), setting.action.space
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        return self._rng.uniform(self._space.low, self._space.high).astype(np.float32)
+
+
+class FairShare:
+    """An oracle: each host gets the max-min fair rates of its flows under way, as frames; one without any is not limited.
+
+    `ahead`: it knows the schedule, and counts a flow already in the step before it starts, or while those that its gate waits for
+    are still under way.
+    """
+
+    def __init__(self, setting: Setting, ahead: bool = False) -> None:
+        self._scene, self._action, self._ahead = setting.scene, setting.action, ahead
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        info, flows = frame.info, frame.under_way
+        if self._ahead:
+            flows = flows | self._due(frame)
+        rates = FAIR_SHARE * fair_rates_bps(info, self._scene, flows)
+        mine = info.host >= 0
+        per_host = np.bincount(info.host[mine], rates[mine], len(self._scene.hosts))
+        return self._action.from_rates(np.where(per_host > 0, per_host, self._scene.line_bps))
+
+    def _due(self, frame: Frame) -> Bools:
+        """The flows that start before the next action, as far as the schedule tells."""
+        waiting = frame.flows["status"] == WAITING
+        due: Bools = waiting & (frame.info.start_ns <= frame.t_ns + self._scene.step_ns)
+        for flow in np.flatnonzero(waiting).tolist():
+            if frame.info.awaits[flow]:
+                due[flow] = self._may_open(flow, frame)
+        return due
+
+    def _may_open(self, flow: int, frame: Frame) -> bool:
+        """Of a flow that waits at a gate. One that takes over from a flow of the same host adds nothing to what that one gets."""
+        info, awaited = frame.info, list(frame.info.awaits[flow])
+        states, step_ns = frame.flows[awaited], self._scene.step_ns
+        if (states["status"] == WAITING).any():
+            return False
+        running = states["status"] == RUNNING
+        if not running.any():
+            return int(states["end_ns"].max()) + int(info.start_ns[flow]) <= frame.t_ns + step_ns
+        return int(info.start_ns[flow]) <= step_ns and not (running & (info.src[awaited] == info.src[flow])).any()
+
+
+class FilePolicy:
+    """Weights of a file, held against the network first."""
+
+    def __init__(self, path: Path, setting: Setting) -> None:
+        self._net = PolicyFile.read(path)
+        if why := _misfit(self._net, setting):
+            raise AgentError(f"{path}: {why}")
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        return self._net.act(observation)
+
+
+def _misfit(net: PolicyFile, setting: Setting) -> str:
+    """Why the policy is not for this network; empty: it is."""
+    for what, has, gives in (("acts on", net.hosts, setting.scene.hosts), ("observes", net.observation, setting.observer.names)):
+        if len(has) != len(gives):
+            return f"the policy {what} {len(has)} values ({_some(has)}), and the network has {len(gives)} ({_some(gives)}){HINT}"
+        for number, (mine, theirs) in enumerate(zip(has, gives, strict=True)):
+            if mine != theirs:
+                return f"the policy {what} {mine!r} as value {number}, and the network has {theirs!r}{HINT}"
+    trained, head = net.settings.get("action"), setting.action.head.name
+    if trained is not None and trained != head:
+        return f"the policy was trained with action {trained!r}, and the network has {head!r}{HINT}"
+    space = setting.action.space
+    if not (np.allclose(net.low, space.low) and np.allclose(net.high, space.high)):
+        ends = f"{net.low.min():g}..{net.high.max():g}", f"{space.low.min():g}..{space.high.max():g}"
+        return f"the policy's actions are {ends[0]}, and those of the network {ends[1]}{HINT}"
+    return ""
+
+
+HINT = "; give the topology and the [agent] keys that it was trained with"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]}, .. {names[-1]}"
+
+
+register("max", MaxPolicy)
+register("random", RandomPolicy)
+register("fair-share", FairShare)
+register("fair-share-ahead", lambda setting: FairShare(setting, ahead=True))

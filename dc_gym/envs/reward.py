@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewards by name, and sums of them such as `0.5*goodput - 2*queueing_delay`.
+
+A reward is one function of the frame that was measured *after* the action, the scene and the action as shares of the hosts'
+lines, and one `register`. Its means are over the hosts that act: by agent.hosts all of them, or the senders. Those of Iroko's
+thesis (Ruffy, UBC 2019, equation 4.3), of its code (dcgym/iroko, 7941dd2) and of its workshop paper (f54d55c) are kept as they
+were, on queues of switch ports alone; the measured ones are ours. A *cost* is better when smaller: no sum may add one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dc_gym.envs import measures
+from dc_gym.envs.frame import Floats, Frame
+from dc_gym.envs.scene import Scene
+from dc_gym.envs.words import unknown
+from dc_gym.errors import AgentError
+from dc_gym.metrics.fairness import jain
+from dc_gym.topologies.graph import FRAME_BYTES
+
+Compute = Callable[[Frame, Scene, Floats], float]
+Range = Callable[[Scene], tuple[float, float]]
+INFINITY = float("inf")
+STEP_QUEUE = 0.30
+"""Where Iroko's step reward turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """One number a step."""
+
+    name: str
+    cost: bool
+    """It is better when smaller."""
+    range: Range
+    """What no frame leads out of; infinite where nothing bounds it."""
+    formula: str
+    """In words; a: shares of the line that were commanded, q: occupancies of switch ports."""
+    compute: Compute
+
+
+_registry: dict[str, Reward] = {}
+
+
+def register(name: str, range: tuple[float, float] | Range, formula: str, compute: Compute, *, cost: bool = False) -> None:
+    """Make a reward known; a name can be taken once."""
+    if not re.fullmatch(NAME, name):
+        raise AgentError(f"reward {name!r} is no name; take small letters, digits and _")
+    if name in _registry:
+        raise AgentError(f"reward {name!r} is registered already; choose another name")
+    bounds = range if callable(range) else lambda scene: range
+    _registry[name] = Reward(name, cost, bounds, formula, compute)
+
+
+def rewards() -> tuple[Reward, ...]:
+    """All of them, in the order of registration."""
+    return tuple(_registry.values())
+
+
+NAME = r"[a-z][a-z0-9_]*"
+_TERM = re.compile(rf"\s*([+-]?)\s*(?:([0-9]+(?:\.[0-9]*)?(?:e-?[0-9]+)?|\.[0-9]+)\s*\*\s*)?({NAME})\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """A weighted sum of rewards."""
+
+    text: str
+    terms: tuple[tuple[float, Reward], ...]
+
+    @classmethod
+    def of(cls, text: str) -> Mix:
+        """Of a text: [+|-] [number *] name, again and again."""
+        terms: list[tuple[float, Reward]] = []
+        at = 0
+        while at < len(text) or not terms:
+            found = _TERM.match(text, at)
+            if found is None or (terms and not found[1]):
+                rest = repr(text[at:]) if text[at:].strip() else "its end"
+                raise AgentError(
+                    f"agent.reward: {text!r} makes no sense at {rest}; write it like '0.5*goodput - 2*queueing_delay'"
+                )
+            terms.append(_term(text, found))
+            at = found.end()
+        return cls(text, tuple(terms))
+
+    def __call__(self, frame: Frame, scene: Scene, share: Floats) -> float:
+        return self.score(frame, scene, share)[0]
+
+    def score(self, frame: Frame, scene: Scene, share: Floats) -> tuple[float, dict[str, float]]:
+        """The sum, and by name what each reward is before its weight."""
+        parts = {each.name: each.compute(frame, scene, share) for _, each in self.terms}
+        return sum(weight * parts[each.name] for weight, each in self.terms), parts
+
+    def range(self, scene: Scene) -> tuple[float, float]:
+        """What the sum cannot leave."""
+        low, high = 0.0, 0.0
+        for weight, each in self.terms:
+            ends = sorted(weight * end for end in each.range(scene))
+            low, high = low + ends[0], high + ends[1]
+        return low, high
+
+
+def _term(text: str, found: re.Match[str]) -> tuple[float, Reward]:
+    sign, number, name = found.groups()
+    if name not in _registry:
+        raise AgentError("agent.reward: " + unknown("reward", name, _registry))
+    weight = float(number or 1) * (-1 if sign == "-" else 1)
+    if not 0 < abs(weight) < INFINITY:
+        raise AgentError(f"agent.reward: {text!r} weighs {name} by {weight:g}; leave it out, or give another number")
+    if _registry[name].cost and weight > 0:
+        raise AgentError(f"agent.reward: {text!r} adds {name}, which is better when smaller; write -{name}")
+    return weight, _registry[name]
+
+
+def _queues(frame: Frame, scene: Scene) -> Floats:
+    """Occupancies of switch ports."""
+    values: Floats = measures.occupancy(frame, scene)[scene.is_switch]
+    return values
+
+
+def _equation(occupancy: Floats, share: Floats) -> float:
+    """Equation 4.3: R = A - 2 A Q."""
+    mean = float(share.mean())
+    return mean - 2 * mean * float(occupancy.max())
+
+
+def _thesis(frame: Frame, scene: Scene, share: Floats) -> float:
+    return _equation(_queues(frame, scene), share)
+
+
+def _thesis_all(frame: Frame, scene: Scene, share: Floats) -> float:
+    return _equation(measures.occupancy(frame, scene), share)
+
+
+def _queue(frame: Frame, scene: Scene, share: Floats) -> float:
+    return -(float(_queues(frame, scene).sum()) ** 2)
+
+
+def _fair_queue(frame: Frame, scene: Scene, share: Floats) -> float:
+    limited = share[share < 1]
+    fairness = jain(limited) if len(limited) else 1.0
+    return (float(share.mean()) + (fairness or 0.0)) * (1 - float(_queues(frame, scene).max()))
+
+
+def _step(frame: Frame, scene: Scene, share: Floats) -> float:
+    mean, longest = float(share.mean()), float(_queues(frame, scene).max())
+    if longest > STEP_QUEUE:
+        return -mean - longest
+    return mean * (2 - measures.gini(share)) - longest
+
+
+def _workshop(frame: Frame, scene: Scene, share: Floats) -> float:
+    queues = _queues(frame, scene)
+    sent = float(frame.utilization(scene.rate_bps)[scene.host_row].sum())
+    return sent - len(queues) / 2 * float((queues**2).sum()) - float(share.std())
+
+
+def _goodput(frame: Frame, scene: Scene, share: Floats) -> float:
+    fair = measures.fair_goodput_bps(frame, scene)
+    return float(frame.goodput_bps().sum()) / fair if fair else 0.0
+
+
+def _queueing_delay(frame: Frame, scene: Scene, share: Floats) -> float:
+    return measures.mean_over(measures.queueing_delays_ns(frame, scene), frame.under_way) / scene.base_rtt_ns
+
+
+def _switch_delay(frame: Frame, scene: Scene, share: Floats) -> float:
+    return measures.mean_over(measures.switch_delays_ns(frame, scene), frame.under_way) / scene.base_rtt_ns
+
+
+def _slowdown(frame: Frame, scene: Scene, share: Floats) -> float:
+    found = measures.slowdowns(frame)
+    return float(found.mean()) if len(found) else 0.0
+
+
+def _drops(frame: Frame, scene: Scene, share: Floats) -> float:
+    carried = scene.carried_bytes(np.flatnonzero(~scene.is_switch), frame.elapsed_ns)
+    return float(frame.change("drops").sum()) * FRAME_BYTES / float(carried.sum())
+
+
+def _switch_ports(scene: Scene) -> float:
+    return float(np.count_nonzero(scene.is_switch))
+
+
+register("thesis", (-1, 1), "A - 2 A Q, A = mean(a), Q = max(q): equation 4.3 of Iroko's thesis", _thesis)
+register("thesis_all", (-1, 1), "the same with Q over all ports, the hosts' included", _thesis_all)
+register("action", (0, 1), "mean(a)", lambda frame, scene, share: float(share.mean()))
+register("fairness", (0, 1), "Jain's index of a", lambda frame, scene, share: jain(share) or 0.0)
+register("gini", (0, 1), "Gini's coefficient of a", lambda frame, scene, share: measures.gini(share), cost=True)
+register("std_dev", (-0.5, 0), "-std(a)", lambda frame, scene, share: -float(share.std()))
+register("queue", lambda scene: (-(_switch_ports(scene) ** 2), 0), "-(sum of q)^2", _queue)
+register("joint_queue", (-1, 1), "mean(a) (1 - 2 max(q)): equation 4.3 under the code's name", _thesis)
+register("fair_queue", (0, 2), "(mean(a) + Jain's index of those a below 1, 1 without any) (1 - max(q))", _fair_queue)
+register("step", (-2, 2), "max(q) > 0.3: -mean(a) - max(q); else mean(a) (2 - Gini(a)) - max(q)", _step)
+register(
+    "workshop",
+    lambda scene: (-(_switch_ports(scene) ** 2) / 2 - 0.5, INFINITY),
+    "sum over hosts of what the switch receives over the line - ports / 2 x sum of q^2 - std(a)",
+    _workshop,
+)
+register("goodput", (0, INFINITY), "payload delivered over the step / max-min fair total of the flows at work", _goodput)
+register("queueing_delay", (0, INFINITY), "mean delay of flows under way, end to end, in base RTTs", _queueing_delay, cost=True)
+register("switch_delay", (0, INFINITY), "the same in the switches on their paths alone", _switch_delay, cost=True)
+register("slowdown", (0, INFINITY), "mean of FCT / ideal over the flows that ended in the step; 0: none", _slowdown, cost=True)
+register("jain", (0, 1), "Jain's index of what the flows at work were delivered", lambda f, s, a: measures.jain_of_goodput(f))
+register(
+    "drops", (0, INFINITY), "packets dropped at any port, as full frames, over what all hosts' lines carry", _drops, cost=True
+)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does not change in a network while an agent acts on it, and what an episode's schedule says of its flows. Plain data.
+
+Rows are the ports of the state matrix (graph.ports()): those of the switches, then the hosts' egresses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym import ideal
+from dc_gym.envs.frame import COLUMNS, Bools, Floats, FlowInfo, Rows
+from dc_gym.envs.words import unknown
+from dc_gym.errors import AgentError
+from dc_gym.topologies.graph import FRAME_BYTES, Graph, Port
+from dc_gym.topologies.paths import base_rtt_ns, round_trip_ns
+from dc_gym.traffic.schedule import Flow, Schedule
+
+if TYPE_CHECKING:
+    from dc_gym.runner import Experiment
+
+HOSTS = ("all", "senders")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """What does not change in a network."""
+
+    ports: tuple[str, ...]
+    """Names of the rows."""
+    is_switch: Bools
+    rate_bps: Floats
+    """[rows] of the line."""
+    buffer_bytes: Floats
+    """[rows]"""
+    peer_row: Rows
+    """[rows]: the other end of the cable, whose egress is what this port receives."""
+    all_hosts: tuple[str, ...]
+    """Every host of the network: FlowInfo.src and dst are indices into it."""
+    hosts: tuple[str, ...]
+    """Who has an action, in its order: the name of the host, or of each of its ports if it has several."""
+    host_row: Rows
+    """[hosts]: row of each one's egress."""
+    senders: Bools
+    """[hosts]: sends at least one flow of the schedule that the spec's own seed gives."""
+    floor_bps: Floats
+    """[hosts]"""
+    base_rtt_ns: int
+    """Largest round trip of a full frame and its ACK over the idle network."""
+    step_ns: int
+    seed: int
+    columns: tuple[str, ...] = COLUMNS
+
+    @property
+    def line_bps(self) -> Floats:
+        """[hosts]: line rate of each one's egress."""
+        rates: Floats = self.rate_bps[self.host_row]
+        return rates
+
+    @classmethod
+    def of(cls, experiment: Experiment, *, hosts: str = "all", floor_bps: int = 10_000, step_ns: int = 10**6) -> Scene:
+        """Of an experiment, with an agent that sets the rates of `hosts` ("all" or "senders") each `step_ns`."""
+        if hosts not in HOSTS:
+            raise AgentError(unknown("agent.hosts", hosts, HOSTS))
+        graph, ports = experiment.graph, experiment.graph.ports()
+        rows = {port.ifname: row for row, port in enumerate(ports)}
+        sending = {flow.rows[0] for flow in experiment.schedule.flows}
+        egress = [port for host in graph.hosts for port in graph.ports_of(host.name)]
+        acting = [port for port in egress if hosts == "all" or rows[port.ifname] in sending]
+        if not acting:
+            raise AgentError('agent.hosts "senders": no host sends a flow in this workload; give "all", or another workload')
+        host_row = np.array([rows[port.ifname] for port in acting], np.intp)
+        rate_bps = np.array([graph.cable_of(port).rate_bps for port in ports], np.float64)
+        return cls(
+            ports=tuple(port.ifname for port in ports),
+            is_switch=np.arange(len(ports)) < len(graph.switch_ports()),
+            rate_bps=rate_bps,
+            buffer_bytes=np.array([port.queue.limit_bytes for port in ports], np.float64),
+            peer_row=np.array([rows[graph.peer(port).ifname] for port in ports], np.intp),
+            all_hosts=tuple(host.name for host in graph.hosts),
+            hosts=tuple(_actor(graph, port) for port in acting),
+            host_row=host_row,
+            senders=np.array([row in sending for row in host_row.tolist()], bool),
+            floor_bps=np.minimum(float(floor_bps), rate_bps[host_row]),
+            base_rtt_ns=base_rtt_ns(graph),
+            step_ns=step_ns,
+            seed=experiment.spec.seed,
+        )
+
+    def share(self, rates_bps: Floats) -> Floats:
+        """[hosts]: rates as shares of the hosts' lines, which rewards call the action."""
+        return rates_bps / self.line_bps
+
+    def carried_bytes(self, rows: Rows | slice, elapsed_ns: int) -> Floats:
+        """What lines carry in a time, a frame at the least: what counters of a step are normalised by."""
+        return np.maximum(self.rate_bps[rows] * elapsed_ns / 8e9, FRAME_BYTES)
+
+
+def _actor(graph: Graph, port: Port) -> str:
+    return port.node if len(graph.ports_of(port.node)) == 1 else port.ifname
+
+
+def flow_info(experiment: Experiment, scene: Scene) -> FlowInfo:
+    """Of the flows of an episode."""
+    schedule, graph = experiment.schedule, experiment.graph
+    flows = schedule.flows
+    index = {name: number for number, name in enumerate(scene.all_hosts)}
+    round_trips: dict[tuple[str, ...], int] = {}
+    for flow in flows:
+        if flow.ports not in round_trips:
+            round_trips[flow.ports] = round_trip_ns(graph, flow.ports)
+    return FlowInfo(
+        src=np.array([index[flow.src] for flow in flows], np.intp),
+        dst=np.array([index[flow.dst] for flow in flows], np.intp),
+        size_bytes=np.array([flow.request.size_bytes for flow in flows], np.int64),
+        is_udp=np.array([flow.request.transport == "udp" for flow in flows], bool),
+        ideal_ns=_ideals(experiment, schedule),
+        rows=tuple(np.array(flow.rows, np.intp) for flow in flows),
+        base_rtt_ns=np.array([round_trips[flow.ports] for flow in flows], np.float64),
+        demand_bps=np.array([flow.request.rate_bps or np.inf for flow in flows], np.float64),
+        start_ns=np.array([flow.request.start_ns for flow in flows], np.int64),
+        awaits=_awaits(flows),
+        host_row=scene.host_row,
+    )
+
+
+def _ideals(experiment: Experiment, schedule: Schedule) -> Floats:
+    """The closed form of each flow's completion time; nan where there is none."""
+    classes, of_flow = ideal.classify(schedule, experiment.graph, experiment.router)
+    sizes = np.array([flow.request.size_bytes for flow in schedule.flows], np.int64)
+    found: npt.NDArray[np.float64] = np.full(len(sizes), np.nan)
+    for number, each in enumerate(classes):
+        found[of_flow == number] = each.closed_form_ns(sizes[of_flow == number])
+    return found
+
+
+def _awaits(flows: tuple[Flow, ...]) -> tuple[tuple[int, ...], ...]:
+    """By flow: those that open its gate."""
+    openers: dict[int, list[int]] = {}
+    for flow in flows:
+        for gate in flow.request.opens:
+            openers.setdefault(gate, []).append(flow.flow)
+    return tuple(tuple(openers.get(flow.request.gate, ())) for flow in flows)

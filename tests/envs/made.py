@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Made-up scenes and frames for the tests of observations, actions, rewards and policies. Nothing here was measured.
+
+The dumbbell of preset dumbbell-10m: rows s1-eth1..3, s2-eth1..3, h1..h4; 10 Mbit/s, 400 kB, base RTT 3,852,000 ns; its pairs
+h1 -> h3 and h2 -> h4 share the middle link s1-eth3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dc_gym import spec
+from dc_gym.envs.frame import COLUMNS, FLOW_DTYPE, FlowInfo, Frame
+from dc_gym.envs.scene import Scene, flow_info
+from dc_gym.runner import Experiment
+
+MS = 10**6
+ROWS = {name: row for row, name in enumerate(["s1-eth1", "s1-eth2", "s1-eth3", "s2-eth1", "s2-eth2", "s2-eth3"])}
+ROWS |= {f"h{i}-eth0": 5 + i for i in (1, 2, 3, 4)}
+WAITING, RUNNING, DONE, STOPPED = range(4)
+
+
+def experiment(*overrides: str) -> Experiment:
+    """The dumbbell with its pairs, or with other settings."""
+    return Experiment.of(spec.of_preset("dumbbell-10m", ['workload.kind="pairs"', *overrides]))
+
+
+def scene(*overrides: str, hosts: str = "all", step_ns: int = 10 * MS) -> tuple[Scene, FlowInfo]:
+    made = experiment(*overrides)
+    found = Scene.of(made, hosts=hosts, step_ns=step_ns)
+    return found, flow_info(made, found)
+
+
+def cells(**columns: dict[str, int]) -> np.ndarray[Any, Any]:
+    """Of the dumbbell: cells(backlog_bytes={"s1-eth3": 1000})."""
+    made = np.zeros((len(ROWS), len(COLUMNS)), np.uint64)
+    for column, values in columns.items():
+        for port, value in values.items():
+            made[ROWS[port], COLUMNS.index(column)] = value
+    return made
+
+
+def flows(*rows: dict[str, int]) -> np.ndarray[Any, Any]:
+    """One dict a flow; what it does not say is as of one that waits."""
+    made = np.zeros(len(rows), FLOW_DTYPE)
+    made["start_ns"] = made["end_ns"] = -1
+    for place, row in enumerate(rows):
+        for name, value in row.items():
+            made[name][place] = value
+    return made
+
+
+def frame(info: FlowInfo, **changes: Any) -> Frame:
+    """Step 1 of 10 ms, of a network where nothing happens."""
+    nothing, waiting, hosts = cells(), flows(*[{}] * len(info)), len(info.host_row)
+    values: dict[str, Any] = {"step": 1, "t_ns": 10 * MS, "elapsed_ns": 10 * MS, "cells": nothing, "before": nothing}
+    values |= {"flows": waiting, "flows_before": waiting, "wanted_bps": np.full(hosts, 1e7), "enforced_bps": np.full(hosts, 1e7)}
+    return Frame(**(values | {"info": info} | changes))
+
+
+def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: int = 1) -> Frame:
+    """Anything that counters, queues and flows can be, extremes among it."""
+    rows, count, hosts = len(scene.ports), len(info), len(scene.hosts)
+    elapsed_ns = 0 if step == 0 else int(rng.choice([1, 1000, MS, 10 * MS, 10**9]))
+
+    def level() -> Any:
+        made = rng.integers(0, 2 ** int(rng.integers(1, 40)), (rows, len(COLUMNS)), dtype=np.uint64)
+        made[:, 0] = rng.choice([0.0, 1.0, rng.random()], rows) * scene.buffer_bytes
+        return made
+
+    def some_flows() -> Any:
+        made = np.zeros(count, FLOW_DTYPE)
+        for name in FLOW_DTYPE.names:
+            made[name] = rng.integers(0, 2 ** int(rng.integers(1, 31)), count)
+        made["status"] = rng.integers(0, 5, count)
+        made["end_ns"] = made["start_ns"] + rng.integers(1, 10**9, count)
+        return made
+
+    before, was = level(), some_flows()
+    now, then = level(), some_flows()
+    now[:, 2:7] += before[:, 2:7]
+    for name in ("received_bytes", "acked_bytes", "retransmits"):
+        then[name] += was[name]
+    if step == 0:
+        before, was = now, then
+    rates = scene.floor_bps + rng.random((2, hosts)) * (scene.line_bps - scene.floor_bps)
+    return Frame(step, step * scene.step_ns, elapsed_ns, now, before, then, was, *rates, info)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts that everything registered keeps on any frame: bounds, numbers, one value a port or host."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dc_gym import spec
+from dc_gym.envs import observation, policies, reward, totals
+from dc_gym.envs.action import Action, heads
+from dc_gym.envs.observation import Observer
+from dc_gym.envs.policies import Setting
+from dc_gym.envs.reward import Mix
+from dc_gym.envs.scene import Scene, flow_info
+from dc_gym.runner import Experiment
+from dc_gym.topologies import presets
+from tests.envs.made import random_frame, scene
+
+SCENES = [
+    *[([], hosts) for hosts in ("all", "senders")],
+    (['workload.kind="all_to_all"', 'workload.transport="udp"', 'workload.rate="3Mbit/s"'], "all"),
+    (['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"'], "all"),
+    (['workload.kind="none"'], "all"),
+]
+
+
+@pytest.fixture(params=SCENES, ids=lambda param: " ".join([*param[0][:1], param[1]]))
+def place(request):
+    """A scene, its flows, and twenty frames of whatever."""
+    found, info = scene(*request.param[0], hosts=request.param[1])
+    rng = np.random.default_rng(7)
+    return found, info, [random_frame(found, info, rng, step) for step in range(20)]
+
+
+@pytest.mark.parametrize("feature", observation.features(), ids=lambda each: each.name)
+def test_a_feature_is_bounded_and_has_one_value_each(feature, place):
+    found, _, frames = place
+    observer = Observer(found, feature.name)
+    assert observer.space.shape == (len(found.ports) if feature.kind == "port" else len(found.hosts),)
+    assert math.isfinite(feature.low) and math.isfinite(feature.high)
+    for frame in frames:
+        assert observer.space.contains(observer.observe(frame))
+
+
+@pytest.mark.parametrize("history", [1, 3])
+@pytest.mark.parametrize("preset", observation.PRESETS)
+def test_presets_stay_in_their_space(preset, history, place):
+    found, _, frames = place
+    observer = Observer(found, preset, history)
+    assert len(observer.names) == len(set(observer.names)) == observer.space.shape[0]
+    for frame in frames:
+        assert observer.space.contains(observer.observe(frame))
+
+
+@pytest.mark.parametrize("each", reward.rewards(), ids=lambda each: each.name)
+def test_a_reward_is_a_number_in_its_range(each, place):
+    found, _, frames = place
+    mix = Mix.of(("-" if each.cost else "") + each.name)
+    low, high = mix.range(found)
+    for frame in frames:
+        value = mix(frame, found, found.share(frame.wanted_bps))
+        assert type(value) is float and math.isfinite(value)
+        assert low - 1e-9 <= value <= high + 1e-9
+
+
+@pytest.mark.parametrize("head", heads(), ids=lambda each: each.name)
+def test_rates_lie_between_floor_and_line_and_lead_back(head, place):
+    found = place[0]
+    action, rng = Action(found, head.name), np.random.default_rng(3)
+    edges = [np.full(len(found.hosts), edge) for edge in (-np.inf, -head.bound, 0, head.bound, np.inf)]
+    for given in [*edges, *(action.space.sample() for _ in range(20)), rng.normal(0, 100, len(found.hosts))]:
+        rates = action.to_rates(given)
+        assert (rates >= found.floor_bps).all() and (rates <= found.line_bps).all()
+        assert action.space.contains(action.from_rates(rates))
+        assert action.to_rates(action.from_rates(rates)) == pytest.approx(rates, rel=1e-4)
+    assert (
+        np.diff([action.to_rates(np.full(len(found.hosts), a))[0] for a in np.linspace(-head.bound, head.bound, 9)]) > 0
+    ).all()
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_a_policy_acts_in_the_action_space(name, place):
+    found, _, frames = place
+    observer, action = Observer(found), Action(found)
+    policy = policies.of(name, Setting(found, observer, action))
+    for frame in frames:
+        assert action.space.contains(np.asarray(policy.act(observer.observe(frame), frame), np.float32))
+
+
+def test_metrics_and_totals_are_numbers(place):
+    found, _, frames = place
+    sums, names = totals.EpisodeTotals(found), set(totals.metrics(frames[0], found))
+    assert sums.result() == {"return": 0, "steps": 0}
+    for frame in frames:
+        values = totals.metrics(frame, found)
+        assert set(values) == names
+        assert all(type(value) is float and math.isfinite(value) and value >= 0 for value in values.values()), values
+        sums.add(frame, values, 0.5)
+    result = sums.result()
+    assert all(type(value) is float and math.isfinite(value) for value in result.values()), result
+    assert (result["steps"], result["return"]) == (20, 10)
+
+
+def test_nothing_depends_on_what_a_frame_was_asked_before(place):
+    """Frames keep what they worked out: in any order the answers are the same."""
+    found, info, _ = place
+    once, again = (random_frame(found, info, np.random.default_rng(9)) for _ in range(2))
+    forwards = [Observer(found, "full").observe(once), totals.metrics(once, found)]
+    backwards = [totals.metrics(again, found), Observer(found, "full").observe(again)]
+    assert (forwards[0] == backwards[1]).all() and forwards[1] == backwards[0]
+
+
+@pytest.mark.parametrize("preset", sorted(presets.PRESETS))
+def test_every_network_has_a_scene_that_all_can_be_seen_of(preset):
+    made = Experiment.of(spec.of_preset(preset))
+    found = Scene.of(made)
+    frame = random_frame(found, flow_info(made, found), np.random.default_rng(1))
+    observer = Observer(found, "full")
+    assert observer.space.contains(observer.observe(frame))
+    assert (Action(found).to_rates(np.ones(len(found.hosts))) == found.line_bps).all()

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenes, schedules and frames of the dumbbell, against what its spec says by hand."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym import spec
+from dc_gym.envs import frame as frames
+from dc_gym.envs.frame import COLUMNS, FLOW_DTYPE
+from dc_gym.envs.scene import Scene, flow_info
+from dc_gym.errors import AgentError
+from dc_gym.runner import Experiment
+from tests.envs.made import DONE, MS, ROWS, RUNNING, cells, experiment, flows, frame, scene
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def test_a_scene_is_what_the_spec_says():
+    found, _ = scene()
+    assert found.ports == tuple(ROWS)
+    assert found.is_switch.tolist() == [True] * 6 + [False] * 4
+    assert (found.rate_bps == 1e7).all() and (found.buffer_bytes == 400_000).all()
+    assert found.hosts == found.all_hosts == ("h1", "h2", "h3", "h4")
+    assert found.host_row.tolist() == [6, 7, 8, 9]
+    assert found.senders.tolist() == [True, True, False, False]
+    assert (found.floor_bps == 10_000).all() and (found.line_bps == 1e7).all()
+    # three links of 10 us each way: a frame of 1514 bytes takes 1,211,200 ns, an ACK of 66 bytes 52,800 ns
+    assert found.base_rtt_ns == 3 * (1_211_200 + 52_800 + 20_000)
+    assert [found.ports[row] for row in found.peer_row[[2, 0, 6]]] == ["s2-eth3", "h1-eth0", "s1-eth1"]
+
+
+def test_senders_alone_may_act():
+    found, info = scene(hosts="senders")
+    assert found.hosts == ("h1", "h2") and found.host_row.tolist() == [6, 7]
+    assert info.host.tolist() == [0, 1]
+    with pytest.raises(AgentError, match="did you mean senders"):
+        scene(hosts="sender")
+    with pytest.raises(AgentError, match="no host sends a flow"):
+        Scene.of(experiment('workload.kind="none"'), hosts="senders")
+
+
+def test_a_host_with_several_ports_acts_at_each():
+    made = Experiment.of(spec.of_preset("acc24"))
+    found = Scene.of(made)
+    assert len(found.hosts) == 2 * len(found.all_hosts)
+    assert found.hosts[:2] == ("h1-eth0", "h1-eth1")
+    assert (flow_info(made, found).host >= 0).all()
+
+
+def test_the_floor_is_never_above_the_line():
+    found = Scene.of(experiment(), floor_bps=10**9)
+    assert (found.floor_bps == 1e7).all()
+
+
+def test_flow_info_is_what_the_schedule_says():
+    found, info = scene('workload.size="1MB"', 'workload.rate="4Mbit/s"')
+    names = [(found.all_hosts[src], found.all_hosts[dst]) for src, dst in zip(info.src, info.dst, strict=True)]
+    assert names == [("h1", "h3"), ("h2", "h4")]
+    assert info.size_bytes.tolist() == [1_000_000] * 2 and not info.is_udp.any()
+    assert np.isnan(info.ideal_ns).all(), "a flow with a rate of its own has no ideal"
+    assert [[found.ports[row] for row in rows] for rows in info.rows] == [
+        ["h1-eth0", "s1-eth3", "s2-eth1"],
+        ["h2-eth0", "s1-eth3", "s2-eth2"],
+    ]
+    assert info.base_rtt_ns.tolist() == [3_852_000] * 2
+    assert info.demand_bps.tolist() == [4e6] * 2
+    assert info.path_flows.tolist() == [0, 0, 0, 1, 1, 1] and info.path_rows.tolist() == [6, 2, 3, 7, 2, 4]
+
+
+def test_an_ideal_is_the_closed_form():
+    _, info = scene('workload.size="1448B"')
+    # handshake: 3 x 2 x (74 B = 59,200 ns + 10,000 ns); the ACK's 66 bytes; a full frame over three links and 30 us
+    assert info.ideal_ns.tolist() == pytest.approx([6 * 69_200 + 52_800 + 3 * 1_211_200 + 30_000] * 2)
+    _, unlimited = scene()
+    assert np.isnan(unlimited.ideal_ns).all() and np.isinf(unlimited.demand_bps).all()
+
+
+def test_a_gate_names_those_that_open_it():
+    made = experiment(
+        'workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"'
+    )
+    info = flow_info(made, Scene.of(made))
+    gated = [(flow.flow, flow.request.gate) for flow in made.schedule.flows if flow.request.gate >= 0]
+    assert gated
+    for flow, gate in gated:
+        assert info.awaits[flow] and all(gate in made.schedule.flows[other].request.opens for other in info.awaits[flow])
+
+
+def test_a_schedule_without_flows():
+    found, info = scene('workload.kind="none"')
+    assert len(info) == 0 and not found.senders.any() and frame(info).goodput_bps().shape == (0,)
+
+
+def test_a_frame_tells_levels_and_changes():
+    _, info = scene()
+    now = frame(
+        info,
+        before=cells(tx_bytes={"s1-eth3": 5000}, backlog_bytes={"s1-eth3": 3000}),
+        cells=cells(tx_bytes={"s1-eth3": 11_250}, backlog_bytes={"s1-eth3": 1000}),
+        flows_before=flows({"received_bytes": 1000, "status": RUNNING}, {}),
+        flows=flows({"received_bytes": 5000, "status": DONE}, {"status": RUNNING}),
+    )
+    assert now.column("backlog_bytes")[2] == 1000 and now.change("backlog_bytes")[2] == -2000
+    assert now.utilization(np.full(10, 1e7))[2] == 0.5, "6250 of 12,500 bytes in 10 ms"
+    assert now.goodput_bps().tolist() == [4000 * 8 / 0.01, 0]
+    assert now.under_way.tolist() == [False, True]
+    assert now.ended.tolist() == [True, False]
+    assert now.at_work.tolist() == [True, True]
+
+
+def test_the_first_frame_has_no_rates():
+    _, info = scene()
+    first = frame(info, step=0, t_ns=0, elapsed_ns=0)
+    assert not first.utilization(np.full(10, 1e7)).any() and not first.goodput_bps().any()
+    assert frame(info, elapsed_ns=3 * MS).elapsed_s == 0.003
+
+
+def test_the_layouts_are_those_of_the_c_header(tmp_path):
+    """Names, offsets and sizes of struct sm_flow, the order of columns and states."""
+    header = (ROOT / "monitors" / "state_matrix.h").read_text()
+    assert tuple(re.findall(r"\tX\(\w+, \"(\w+)\"\)", header)) == COLUMNS
+    states = re.search(r"enum sm_flow_status \{([^}]*)\}", header)[1].replace("SM_FLOW_", "").split(",")
+    assert [getattr(frames, name.strip()) for name in states] == list(range(5))
+    prints = "".join(f'printf("{name} %zu\\n", offsetof(struct sm_flow, {name}));' for name in FLOW_DTYPE.names)
+    source = f'#include "state_matrix.h"\n#include <stdio.h>\nint main(void) {{ {prints} return sizeof(struct sm_flow); }}'
+    (tmp_path / "layout.c").write_text(source)
+    subprocess.run(["cc", f"-I{ROOT / 'monitors'}", "-o", tmp_path / "layout", tmp_path / "layout.c"], check=True)
+    done = subprocess.run([tmp_path / "layout"], capture_output=True, text=True)
+    assert done.returncode == FLOW_DTYPE.itemsize == 64
+    offsets = {name: FLOW_DTYPE.fields[name][1] for name in FLOW_DTYPE.names}
+    assert dict(line.split() for line in done.stdout.splitlines()) == {name: str(at) for name, at in offsets.items()}
