@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,8 @@ import pytest
 from dc_gym.results import load_result
 
 pytestmark = pytest.mark.lab
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
 
 SENDER = """#!/usr/bin/env python3
 import socket, sys
@@ -164,6 +169,37 @@ def test_programs_run_in_hosts(run, tmp_path):
     assert results[0].records("queues")[results[0].records("queues")["port"] == port]["tx_bytes"].max() > 1_000_000
     assert results[0].digest == results[1].digest
     assert results[0].manifest["exec"] == results[1].manifest["exec"]
+
+
+def test_the_example_of_programs(tmp_path, lab_kernel):
+    """Each answer waits behind bulk flows: longer than the 10.8 ms that a request and 10 kB take on the idle path."""
+    tmp_path.chmod(0o755)
+    argv = ["run", str(EXAMPLES / "programs.toml"), "--out", str(tmp_path / "out"), "--quiet", "--no-plot"]
+    done = subprocess.run([sys.executable, "-m", "dc_gym.cli", *argv], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    times_ms = [float(line.split()[0]) for line in (tmp_path / "out/exec/h2-0.stdout").read_text().splitlines()]
+    assert len(times_ms) == 30 and 10.8 < min(times_ms) < max(times_ms) < 40
+    server, client = load_result(tmp_path / "out").manifest["exec"]
+    assert server["stopped"] and (client["exit"], client["stopped"]) == (0, False)
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+def test_iperf3_sees_the_link_that_was_asked_for(run):
+    """In steady state: 1448 bytes of 1514, which take 1.2112 ms at 10 Mbit/s."""
+    programs = """
+[[workload.exec]]
+host = "h3"
+command = "iperf3 -s -1"
+[[workload.exec]]
+host = "h1"
+command = "iperf3 -c {h3} -J -t 3"
+start = "1ms"
+"""
+    result = run("workload.kind=none", "time.duration=4s", "controller.name=cubic", programs=programs)
+    assert [end["exit"] for end in result.manifest["exec"]] == [0, 0]
+    said = json.loads((result.path / "exec/h1-0.stdout").read_text())["end"]
+    assert said["sum_received"]["bits_per_second"] == pytest.approx(1e7 * 1448 / 1514, rel=2e-3)
+    assert said["sum_sent"]["retransmits"] == 0 and said["sender_tcp_congestion"] == "cubic"
 
 
 def test_programs_beside_flows(run):
