@@ -8,7 +8,8 @@ PARTS = ["kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks"]
 setup(
     packages=[
         *("dc_gym", "dc_gym.bench", "dc_gym.metrics", "dc_gym.report", "dc_gym.spec", "dc_gym.sweep"),
-        *("dc_gym.conformance", "dc_gym.envs", "dc_gym.rl", "dc_gym.rl.algorithms", "dc_gym.host", "dc_gym.benchmarks"),
+        *("dc_gym.conformance", "dc_gym.envs", "dc_gym.rl", "dc_gym.rl.algorithms", "dc_gym.host", "dc_gym.watch"),
+        "dc_gym.benchmarks",
         "dc_gym.benchmarks.peers",
         *(f"dc_gym.{part}" for part in PARTS),
     ],

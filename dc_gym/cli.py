@@ -280,8 +280,11 @@ def _add_sweep(commands: Any) -> None:
 
 def _add_watch(commands: Any) -> None:
     body = _delegate("dc_gym.watch", progress=False)
-    parser = _add(commands, "watch", "show the queues of a run that is under way", "dcgym watch results/nv-2", body)
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the --out of that run")
+    summary = "show queues, rates and flows of a run or a training that is under way"
+    parser = _add(commands, "watch", summary, "dcgym watch results/nv-2", body)
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the --out of that run; of a training or a sweep: its folder")
+    parser.add_argument("--lab", type=_jobs, default=1, metavar="N", help="which of several labs (default: the first)")
+    parser.add_argument("--interval", type=_seconds, metavar="S", help="seconds between two looks (default: 0.5; no terminal: 5)")
     parser.add_argument("--once", action="store_true", help="print one table and end")
 
 
@@ -549,6 +552,16 @@ def _jobs(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of labs; give 1 or more")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.01 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds; give 0.01 to 3600")
+    return seconds
 
 
 if __name__ == "__main__":

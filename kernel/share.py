@@ -14,6 +14,7 @@ from dc_gym.errors import UsageError
 
 PLACE = struct.Struct("<QQ")  # offset and length of the region in the file behind the descriptor
 NAME = "share"
+PATIENCE_S = 10.0  # a lab that boots, or whose host is busy, answers later
 
 
 class RegionServer:
@@ -52,10 +53,13 @@ class RegionServer:
 def attach(folder: Path) -> tuple[int, int, int]:
     """Descriptor, offset and length of the region of the lab that runs in `folder`; UsageError when none does."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(PATIENCE_S)
         try:
             with _short(folder) as short:
                 client.connect(short)
             data, fds, _, _ = socket.recv_fds(client, PLACE.size, 1)
+        except TimeoutError:
+            raise UsageError(f"{folder}: the lab gave no answer for {PATIENCE_S:g} s; try again when it does something") from None
         except OSError as error:
             raise UsageError(
                 f"{folder}: no lab runs here ({error.strerror}); give the folder of a run that is under way"
@@ -64,6 +68,19 @@ def attach(folder: Path) -> tuple[int, int, int]:
         raise UsageError(f"{folder}: the lab has just ended")
     offset, length = PLACE.unpack(data)
     return fds[0], offset, length
+
+
+def is_served(folder: Path) -> bool:
+    """Whether somebody holds the socket: one whose process was killed still has its name."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as client:
+        try:
+            with _short(folder) as short:
+                client.connect(short)
+        except BlockingIOError:  # others wait already
+            return True
+        except OSError:
+            return False
+    return True
 
 
 class _short:

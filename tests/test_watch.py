@@ -1,35 +1,167 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym watch` where there is nothing to watch, and the socket behind it; tests of whole runs watch a real one."""
+"""`dcgym watch` on made-up labs: a state matrix in a file, and the socket that hands it out; test_run watches a real one."""
 
 from __future__ import annotations
 
+import io
+import json
+import math
+import os
+import select
+import signal
 import socket
+import subprocess
+import sys
+import threading
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from rich.console import Console
 
 from dc_gym import watch
 from dc_gym.errors import UsageError
 from dc_gym.kernel import share
+from dc_gym.monitors.state_matrix import COMMANDS, FLOW, HEADER, NAME_LEN, RATE, FlowStatus
+from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
+from dc_gym.watch import line, places, screen, training
+from dc_gym.watch.moment import Attached, Change, Window
+from dc_gym.watch.places import Place
+
+PORTS = ("s1-eth1", "s1-eth2", "h1-eth0", "h2-eth0")
+COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
+NS = 10**9
+PLACE = Place(Path("lab/.lab"), "lab", 1, 1, alone=True)
+
+
+class FakeMatrix:
+    """The region of a lab, in a file that can be changed as it is watched."""
+
+    def __init__(self, path: Path, ports: tuple[str, ...] = PORTS, flows: int = 0, hosts: int = 0) -> None:
+        names = np.array([*ports, *COLUMNS], dtype=f"S{NAME_LEN}").tobytes()
+        cells = HEADER.itemsize + len(names)
+        activity = cells + 8 * len(ports) * len(COLUMNS)
+        off_flows = activity + 8 * len(ports)
+        off_commands = off_flows + FLOW.itemsize * flows
+        total = off_commands + (COMMANDS.itemsize + RATE.itemsize * hosts)
+        path.write_bytes(bytes(total))
+        self.file = path.open("r+b")
+        region = np.memmap(path, np.uint8, "r+", shape=(total,))
+        self.header = region[: HEADER.itemsize].view(HEADER)
+        region[HEADER.itemsize : cells] = np.frombuffer(names, np.uint8)
+        self.cells = region[cells:activity].view("<u8").reshape(len(ports), len(COLUMNS))
+        self.flows = region[off_flows:off_commands].view(FLOW)
+        self.rates = region[off_commands + COMMANDS.itemsize :].view(RATE)
+        values: dict[str, Any] = {
+            "magic": b"DCGYMSM1", "version_major": 1, "version_minor": 1, "header_len": HEADER.itemsize,
+            "rows": len(ports), "cols": len(COLUMNS), "off_row_names": HEADER.itemsize,
+            "off_col_names": HEADER.itemsize + NAME_LEN * len(ports), "off_cells": cells, "off_activity": activity,
+            "total_len": total, "interval_ns": 10**6, "t0_ns": 10 * NS, "t_ns": 11 * NS, "generation": 1,
+            "off_flows": off_flows, "off_commands": off_commands, "flow_rows": flows, "command_rows": hosts,
+        }  # fmt: skip
+        for name, value in values.items():
+            self.header[name] = value
+
+    def put(self, port: int, **values: int) -> None:
+        for name, value in values.items():
+            self.cells[port, COLUMNS.index(name)] = value
+
+    def tick(self, t_ns: int) -> None:
+        self.header["t_ns"] = t_ns
+        self.header["generation"] += 1
+
+
+def plan(duration_ns: int = 30 * NS) -> str:
+    queue = Queue(400_000)
+    hosts = [Host(f"h{i}", f"10.0.0.{i}", f"02:00:00:00:00:0{i}") for i in (1, 2)]
+    cables = [Cable(Port("s1", f"s1-eth{i}", queue), Port(f"h{i}", f"h{i}-eth0", queue), 10**7, 10_000) for i in (1, 2)]
+    graph = Graph(tuple(hosts), (Switch("s1", "edge"),), tuple(cables))
+    return json.dumps({"graph": graph.to_json(), "duration_ns": duration_ns})
+
+
+@contextmanager
+def served(run: Path, matrix: FakeMatrix) -> Iterator[Path]:
+    """A lab's folder below `run`, with a plan and a server."""
+    folder = run / ".lab"
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text(plan())
+    end, ended = os.pipe()
+    with share.RegionServer(folder) as server:
+
+        def serve() -> None:
+            while end not in (ready := select.select([server, end], [], [])[0]) and server in ready:
+                server.serve_one(matrix.file.fileno(), 0, int(matrix.header["total_len"][0]))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield folder
+        finally:
+            os.write(ended, b"x")
+            thread.join()
+            os.close(end)
+            os.close(ended)
+
+
+def changed(folder: Path, matrix: FakeMatrix, t_ns: int = 13 * NS, **values: int) -> Change:
+    """Two looks, between which port 0 changes."""
+    window = Window()
+    with Attached(folder) as lab:
+        lab.change(window)
+        matrix.put(0, **values)
+        matrix.tick(t_ns)
+        return lab.change(window)
+
+
+def drawn(change: Change, height: int | None = None, progress: training.Training | None = None) -> list[str]:
+    console = Console(file=io.StringIO(), width=160)
+    console.print(screen.draw(PLACE, change, progress, height))
+    assert isinstance(console.file, io.StringIO)
+    return [text.rstrip() for text in console.file.getvalue().splitlines()]
+
+
+# --- where
 
 
 @pytest.mark.parametrize("where", [".", "..", "/", "none", "deep/none"])
 def test_nothing_under_way_is_one_line(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
+    monkeypatch.setattr(places, "MOST_FOLDERS", 3)  # other runs of this machine are not ours
     with pytest.raises(UsageError, match="no run is under way here"):
-        watch.main(Namespace(dir=Path(where), once=True))
+        watch.main(Namespace(dir=Path(where), lab=1, interval=None, once=True))
 
 
 def test_a_run_is_found_by_its_out_and_by_the_folder_that_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "run.partial" / ".lab"
     folder.mkdir(parents=True)
-    assert watch._folder(tmp_path / "run") == watch._folder(tmp_path / "run.partial") == folder
+    assert places.find(tmp_path / "run") == Place(folder, "run", 1, 1, alone=True)
+    assert places.find(tmp_path / "run.partial").folder == folder
     monkeypatch.chdir(tmp_path / "run.partial")
-    assert watch._folder(Path()) == folder
+    assert places.find(Path()).folder == folder
     with pytest.raises(UsageError, match="no lab runs here"):
-        watch.main(Namespace(dir=tmp_path / "run", once=True))
+        watch.main(Namespace(dir=tmp_path / "run", lab=1, interval=None, once=True))
+
+
+def test_the_labs_of_a_training_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    (tmp_path / "t" / "checkpoint" / ".lab").mkdir(parents=True)  # without a socket
+    with share_of(tmp_path / "t/labs/lab-10"), share_of(tmp_path / "t/labs/lab-9"), share_of(tmp_path / "t.partial/b"):
+        found = [places.find(tmp_path / "t", number) for number in (1, 2, 3)]
+        assert [place.name for place in found] == ["t.partial/b", "t/labs/lab-9", "t/labs/lab-10"]
+        assert {(place.count, place.alone) for place in found} == {(3, False)}
+        with pytest.raises(UsageError, match=r"--lab: '4': .*1 is t.partial/b, 2 is t/labs/lab-9"):
+            places.find(tmp_path / "t", 4)
+
+
+@contextmanager
+def share_of(run: Path) -> Iterator[None]:
+    (run / ".lab").mkdir(parents=True)
+    with share.RegionServer(run / ".lab"):
+        yield
 
 
 def test_a_watcher_gets_the_region_and_a_failing_one_harms_nobody(tmp_path: Path) -> None:
@@ -46,3 +178,176 @@ def test_a_watcher_gets_the_region_and_a_failing_one_harms_nobody(tmp_path: Path
             data, fds, _, _ = socket.recv_fds(watcher, 16, 1)
             assert share.PLACE.unpack(data) == (4096, 8192) and len(fds) == 1
             socket.close(fds[0])
+
+
+def test_a_lab_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share, "PATIENCE_S", 0.05)
+    with share.RegionServer(tmp_path), pytest.raises(UsageError, match="gave no answer"):
+        share.attach(tmp_path)
+
+
+def test_a_socket_whose_holder_was_killed_is_not_served(tmp_path: Path) -> None:
+    with share.RegionServer(tmp_path):
+        assert all(share.is_served(tmp_path) for _ in range(20))  # more than the queue of the socket holds
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(tmp_path / share.NAME))
+    assert not share.is_served(tmp_path)
+
+
+# --- what
+
+
+def test_rates_are_of_the_labs_clock(tmp_path: Path) -> None:
+    matrix = FakeMatrix(tmp_path / "matrix")
+    matrix.put(0, drops=5, tx_bytes=1000)
+    with served(tmp_path / "run", matrix) as folder:
+        change = changed(folder, matrix, 13 * NS, drops=25, tx_bytes=1_001_000, backlog_bytes=100_000)
+    assert (change.elapsed_s, change.since_t0_s) == (2, 3)
+    assert change.per_s("drops").tolist() == [10, 0, 0, 0]
+    assert change.per_s("tx_bytes").tolist() == [500_000, 0, 0, 0]
+    assert change.network.buffer_bytes.tolist() == [400_000] * 4 and change.network.duration_ns == 30 * NS
+    assert change.now.rates is None and change.now.flows is None
+
+
+def test_another_episode_begins_the_window_anew(tmp_path: Path) -> None:
+    matrix = FakeMatrix(tmp_path / "matrix")
+    matrix.put(0, drops=5)
+    window = Window()
+    with served(tmp_path / "run", matrix) as folder, Attached(folder) as lab:
+        lab.change(window)
+        matrix.header["t0_ns"] = 90 * NS
+        matrix.put(0, drops=2)
+        matrix.tick(91 * NS)
+        change = lab.change(window)
+    assert change.before is change.now and change.per_s("drops").tolist() == [0] * 4 and math.isnan(change.speed)
+
+
+def test_queues_are_drawn_against_their_buffers(tmp_path: Path) -> None:
+    matrix = FakeMatrix(tmp_path / "matrix")
+    with served(tmp_path / "run", matrix) as folder:
+        change = changed(folder, matrix, tx_bytes=1_250_000, backlog_bytes=100_000, marks=14, active_flows=3)
+    text = drawn(change)
+    row = next(each for each in text if each.strip().startswith("s1-eth1"))
+    assert row.split() == ["s1-eth1", "█" * 6, "100,000", "25", "%", "5", "Mbit/s", "50", "%", "7", "3"]
+    assert "t0 + 3.000 s of 30 s" in text[1] and "sweep 2" in text[1]
+    assert not any("h1-eth0" in each for each in text)  # it has seen nothing
+
+
+def test_no_plan_no_shares(tmp_path: Path) -> None:
+    matrix = FakeMatrix(tmp_path / "matrix")
+    with served(tmp_path / "run", matrix) as folder:
+        (folder / "plan.json").write_text("{")
+        change = changed(folder, matrix, backlog_bytes=100_000)
+    text = drawn(change)
+    assert any("100,000" in each for each in text) and not any("%" in each for each in text)
+    assert "(" not in line.of(PLACE, change, None)
+
+
+def test_rates_and_flows(tmp_path: Path) -> None:
+    matrix = FakeMatrix(tmp_path / "matrix", flows=3, hosts=2)
+    matrix.rates["row"], matrix.rates["wanted_bps"], matrix.rates["enforced_bps"] = (2, 3), (5 * 10**6, 10**7), (4_990_000, 10**7)
+    matrix.flows["status"] = FlowStatus.RUNNING, FlowStatus.DONE, FlowStatus.RUNNING
+    matrix.flows["srtt_us"], matrix.flows["received_bytes"] = (2000, 9, 6000), (10, 20, 3_000_000)
+    with served(tmp_path / "run", matrix) as folder:
+        change = changed(folder, matrix, backlog_bytes=1)
+    text = drawn(change)
+    rows = {each.split()[0]: each.split()[1:] for each in text if each.startswith(" h")}
+    assert rows["h1-eth0"] == ["█" * 12, "5", "Mbit/s", "4.99", "Mbit/s", "0", "bit/s"]
+    assert rows["h2-eth0"][0] == "█" * 24
+    assert any("2 flows under way, srtt 4 ms" in each for each in text)
+    flows = [each.split() for each in text if each.startswith(" flow ")]
+    assert [flow[:4] for flow in flows] == [["flow", "2", "6.000", "ms"], ["flow", "0", "2.000", "ms"]]
+    words = line.of(PLACE, change, None)
+    assert words.startswith("t0 + 3.000 s of 30 s") and "hosts want 15 Mbit/s, have 15 Mbit/s" in words
+    assert words.endswith("2 flows, srtt 4 ms")
+
+
+def test_a_small_terminal_shows_the_fullest_ports(tmp_path: Path) -> None:
+    ports = tuple(f"s1-eth{i}" for i in range(1, 101))
+    matrix = FakeMatrix(tmp_path / "matrix", ports)
+    for i in range(100):
+        matrix.put(i, backlog_bytes=1000 + i)
+    matrix.put(7, backlog_bytes=10**5)
+    with served(tmp_path / "run", matrix) as folder:
+        change = changed(folder, matrix)
+    for height in (12, 24):
+        text = drawn(change, height)
+        assert len(text) <= height
+        shown = [each.split()[0] for each in text if each.strip().startswith("s1-eth")]
+        assert shown[0] == "s1-eth8" and shown[-1] == "s1-eth100" and f"and {100 - len(shown)} ports" in text[-1]
+    assert len(drawn(change)) > 100
+
+
+# --- a training
+
+
+def test_the_last_whole_line_of_progress(tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    assert training.read(out) is None
+    (tmp_path / "t.partial").mkdir()
+    file = tmp_path / "t.partial" / "progress.csv"
+    file.write_text("iteration,steps,return_mean,queue_mean,steps_per_s,eta_s\n")
+    assert training.read(out) is None
+    file.write_text(file.read_text() + "1,1000,-3.5,0.25,900,60\n2,2000,-1.25,nan,1000,\n3,30")
+    progress = training.read(out)
+    assert progress is not None and str(progress) == "iteration 2, 2,000 steps, return -1.25, 1000 steps/s"
+    file.write_text("iteration,steps,return_mean\n7,70,0.5\n")
+    assert str(training.read(out)) == "iteration 7, 70 steps, return 0.5"
+
+
+# --- the command
+
+
+def test_lines_until_the_run_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    matrix = FakeMatrix(tmp_path / "matrix")
+    with served(tmp_path / "run", matrix) as folder:
+        args = Namespace(dir=tmp_path / "run", lab=1, interval=0.01, once=False)
+        watcher = threading.Thread(target=watch.main, args=(args,))
+        watcher.start()
+        said: list[str] = []
+        while len(said) < 3:
+            said += capsys.readouterr().out.splitlines()
+        (folder / share.NAME).unlink()
+        watcher.join(timeout=60)
+        assert not watcher.is_alive()
+    assert all(each.startswith("t0 + 1.000 s of 30 s") for each in said)
+
+
+def test_a_training_goes_on_with_its_next_lab(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "NEXT_LAB_S", 0.2)
+    first, second = FakeMatrix(tmp_path / "a"), FakeMatrix(tmp_path / "b")
+    second.header["t_ns"] = 15 * NS
+    with served(tmp_path / "t" / "lab-1", first) as one, served(tmp_path / "t" / "lab-2", second) as two:
+        args = Namespace(dir=tmp_path / "t", lab=1, interval=0.01, once=False)
+        watcher = threading.Thread(target=watch.main, args=(args,))
+        watcher.start()
+        said = ""
+        while "lab 1 of 2: t0 + 1.000 s" not in said:
+            said += capsys.readouterr().out
+        (one / share.NAME).unlink()
+        while "\nt0 + 5.000 s" not in said:
+            said += capsys.readouterr().out
+        (two / share.NAME).unlink()
+        watcher.join(timeout=60)
+        assert not watcher.is_alive()
+
+
+def test_ctrl_c(tmp_path: Path) -> None:
+    matrix = FakeMatrix(tmp_path / "matrix")
+    with served(tmp_path / "run", matrix):
+        argv = [sys.executable, "-m", "dc_gym.cli", "watch", str(tmp_path / "run"), "--interval", "0.1"]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None and process.stdout.readline().startswith("t0 + 1.000 s")
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr) == (130, "dcgym: interrupted\n")
+
+
+def test_bad_options() -> None:
+    for option, value in (("--lab", "0"), ("--interval", "0"), ("--interval", "nan"), ("--interval", "soon")):
+        done = subprocess.run(
+            [sys.executable, "-m", "dc_gym.cli", "watch", "x", option, value], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2 and repr(value) in done.stderr

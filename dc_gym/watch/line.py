@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab as one plain line, for logs and pipes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dc_gym.watch.moment import Change
+from dc_gym.watch.places import Place
+from dc_gym.watch.screen import clock, short
+from dc_gym.watch.training import Training
+
+__all__ = ["of"]
+
+
+def of(place: Place, change: Change, training: Training | None) -> str:
+    """Such as: t0 + 12.3 s of 30 s, 4.2x real time; queue s1-eth3 123,456 B (31 %), drops 0/s, marks 12/s; 4 flows, srtt 9 ms."""
+    parts = [clock(change), ", ".join([_fullest(change), *(f"{name} {_sum(change, name)}/s" for name in ("drops", "marks"))])]
+    parts += [words for words in (_rates(change), _flows(change)) if words]
+    if not place.alone and place.count > 1:
+        parts[0] = f"lab {place.number} of {place.count}: {parts[0]}"
+    return "; ".join(parts + ([str(training)] if training is not None else []))
+
+
+def _fullest(change: Change) -> str:
+    backlog = change.value("backlog_bytes")
+    row = int(np.argmax(backlog))
+    share = backlog[row] / change.network.buffer_bytes[row]
+    words = f"queue {change.network.ports[row]} {backlog[row]:,.0f} B"
+    return words if np.isnan(share) else f"{words} ({100 * share:.0f} %)"
+
+
+def _sum(change: Change, column: str) -> str:
+    return f"{change.per_s(column).sum():,.0f}"
+
+
+def _rates(change: Change) -> str:
+    rates = change.now.rates
+    if rates is None:
+        return ""
+    sums = short(rates.wanted_bps.sum(), "bit/s"), short(rates.enforced_bps.sum(), "bit/s")
+    return f"hosts want {sums[0]}, have {sums[1]}"
+
+
+def _flows(change: Change) -> str:
+    flows = change.now.flows
+    if flows is None:
+        return f"up to {change.value('active_flows').max():.0f} flows at a port"
+    known = flows.srtt_us[~np.isnan(flows.srtt_us)]
+    return f"{len(flows.number)} flows" + (f", srtt {known.mean() / 1e3:.3g} ms" if len(known) else "")

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab looks like now, read from its shared memory, and what has changed since some moments before.
+
+Rates (drops a second, bit/s) are per second of the lab's clock, over the last WINDOW_S of wall time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.errors import ProtocolError, UsageError
+from dc_gym.kernel import share
+from dc_gym.monitors.state_matrix import FlowStatus, StateMatrix
+from dc_gym.topologies.graph import Graph
+
+__all__ = ["Attached", "Change", "Flows", "Moment", "Network", "Rates", "Window"]
+
+WINDOW_S = 3.0
+STILL_S = 3.0
+"""A clock that stands still so long: perhaps whoever ran the lab is dead."""
+LONGEST_NS = 10**15
+"""A duration beyond it means: until told otherwise."""
+NS = 1e-9
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What does not change: of the ports in the order of the rows. nan: the run's plan does not say it."""
+
+    ports: tuple[str, ...]
+    rate_bps: Numbers
+    buffer_bytes: Numbers
+    duration_ns: int | None
+
+    @classmethod
+    def of(cls, ports: tuple[str, ...], plan: Path) -> Network:
+        found: dict[str, tuple[int, int]] = {}
+        duration_ns = None
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            plain: dict[str, Any] = json.loads(plan.read_text())
+            for cable in Graph.from_json(plain["graph"]).cables:
+                for port in (cable.a, cable.b):
+                    found[port.ifname] = cable.rate_bps, port.queue.limit_bytes
+            duration_ns = int(plain["duration_ns"])
+        limits = np.array([found.get(port, (np.nan, np.nan)) for port in ports], dtype=np.float64).reshape(-1, 2)
+        return cls(ports, limits[:, 0], limits[:, 1], duration_ns if duration_ns and duration_ns < LONGEST_NS else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What an agent wants of the hosts and what their kernel enforces."""
+
+    row: npt.NDArray[np.intp]
+    wanted_bps: Numbers
+    enforced_bps: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """Of those under way."""
+
+    number: npt.NDArray[np.intp]
+    received_bytes: Numbers
+    srtt_us: Numbers
+    """nan: no sample."""
+    retransmits: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One complete sweep, and what else the matrix says."""
+
+    wall_s: float
+    t_ns: int
+    t0_ns: int
+    generation: int
+    cells: npt.NDArray[np.uint64]
+    rates: Rates | None
+    flows: Flows | None
+    """None: the traffic generator does not publish them."""
+
+
+class Window:
+    """The moments of the last WINDOW_S."""
+
+    def __init__(self) -> None:
+        self._moments: deque[Moment] = deque()
+
+    def add(self, moment: Moment) -> Moment:
+        """The oldest of them; of another episode than `moment` is none."""
+        if self._moments and self._moments[-1].t0_ns != moment.t0_ns:
+            self._moments.clear()
+        self._moments.append(moment)
+        while len(self._moments) > 2 and moment.wall_s - self._moments[1].wall_s > WINDOW_S:
+            self._moments.popleft()
+        return self._moments[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Two moments of a lab."""
+
+    network: Network
+    columns: tuple[str, ...]
+    before: Moment
+    now: Moment
+
+    @property
+    def elapsed_s(self) -> float:
+        """Of the lab's clock."""
+        return (self.now.t_ns - self.before.t_ns) * NS
+
+    @property
+    def since_t0_s(self) -> float:
+        return (self.now.t_ns - self.now.t0_ns) * NS
+
+    @property
+    def speed(self) -> float:
+        """Seconds of the lab's clock a second; nan: not known yet."""
+        wall_s = self.now.wall_s - self.before.wall_s
+        return self.elapsed_s / wall_s if wall_s > 0 else float("nan")
+
+    def value(self, column: str) -> Numbers:
+        """Now, of each port."""
+        return self.now.cells[:, self.columns.index(column)].astype(np.float64)
+
+    def per_s(self, column: str) -> Numbers:
+        """How fast a counter grows."""
+        index = self.columns.index(column)
+        grown = self.now.cells[:, index].astype(np.float64) - self.before.cells[:, index].astype(np.float64)
+        return grown / self.elapsed_s if self.elapsed_s > 0 else np.zeros(len(grown))
+
+
+class Attached:
+    """A lab's matrix, mapped read-only."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        fd, offset, length = share.attach(folder)
+        try:
+            self._matrix = _wait_for_matrix(fd, offset, length)
+        finally:
+            os.close(fd)
+        self.network = Network.of(self._matrix.rows, folder / "plan.json")
+        self._seen: tuple[int, float] = (-1, time.monotonic())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._matrix.close()
+
+    def is_alive(self) -> bool:
+        """A lab takes its socket with it; one that was killed is asked for it when its clock stands still."""
+        if not (self._folder / share.NAME).exists():
+            return False
+        now_s = time.monotonic()
+        try:
+            t_ns = self._matrix.read().t_ns
+        except ProtocolError:  # killed within a sweep, or a fault to tell
+            return share.is_served(self._folder)
+        if t_ns != self._seen[0]:
+            self._seen = (t_ns, now_s)
+        elif now_s - self._seen[1] > STILL_S:
+            self._seen = (t_ns, now_s)
+            return share.is_served(self._folder)
+        return True
+
+    def change(self, window: Window) -> Change:
+        """Now, and what `window` remembers."""
+        matrix = self._matrix
+        sweep = matrix.read()
+        now = Moment(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, sweep.cells, _rates(matrix), _flows(matrix))
+        return Change(self.network, matrix.columns, window.add(now), now)
+
+
+def _wait_for_matrix(fd: int, offset: int, length: int, tries: int = 100) -> StateMatrix:
+    """The matrix appears when the monitor has started."""
+    while True:
+        try:
+            return StateMatrix(fd, offset, length)
+        except ProtocolError as error:
+            tries -= 1
+            if not tries:
+                raise UsageError(f"the run has no state matrix yet ({error}); try again when its traffic has begun") from None
+            time.sleep(0.1)
+
+
+def _rates(matrix: StateMatrix) -> Rates | None:
+    try:
+        rates = matrix.commands.rates.copy()
+    except ProtocolError:
+        return None  # no agent
+    return Rates(*(rates[name].astype(kind) for name, kind in (("row", np.intp), ("wanted_bps", float), ("enforced_bps", float))))
+
+
+def _flows(matrix: StateMatrix) -> Flows | None:
+    if not len(matrix.flows):
+        return None
+    number = np.flatnonzero(matrix.flows["status"] == FlowStatus.RUNNING)
+    flows = matrix.flows[number]
+    srtt_us = np.where(flows["srtt_us"] > 0, flows["srtt_us"].astype(float), np.nan)
+    return Flows(number, flows["received_bytes"].astype(float), srtt_us, flows["retransmits"].astype(float))

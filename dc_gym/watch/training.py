@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a training is: the last whole line of DIR/progress.csv, which it writes as it goes."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.folder import PARTIAL
+from dc_gym.progress import short_time
+
+__all__ = ["Training", "read"]
+
+FILE = "progress.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What it said last; what it did not say is nan."""
+
+    iteration: float
+    steps: float
+    return_mean: float
+    queue_mean: float
+    steps_per_s: float
+    eta_s: float
+
+    def __str__(self) -> str:
+        words = [f"iteration {self.iteration:.0f}", f"{self.steps:,.0f} steps", f"return {self.return_mean:.4g}"]
+        words += [f"queue {self.queue_mean:.4g}", f"{self.steps_per_s:.0f} steps/s"]
+        if self.eta_s == self.eta_s:
+            words.append(f"{short_time(self.eta_s)} to go")
+        return ", ".join(word for word in words if "nan" not in word)
+
+
+def read(out: Path) -> Training | None:
+    """None: there is no training here, or it has not said anything yet."""
+    real = out.resolve()
+    for folder in (real, real.with_name(f"{real.name}{PARTIAL}") if real.name else real):
+        try:
+            with (folder / FILE).open(newline="") as file:
+                rows = list(csv.DictReader(file))
+        except (OSError, UnicodeDecodeError, csv.Error):
+            continue
+        whole = [row for row in rows if None not in row.values() and None not in row]
+        if whole:
+            return Training(*(_number(whole[-1], name) for name in Training.__dataclass_fields__))
+    return None
+
+
+def _number(row: Mapping[str, str], name: str) -> float:
+    try:
+        return float(row.get(name, "nan"))
+    except ValueError:
+        return float("nan")
