@@ -79,7 +79,7 @@ $(BIN)/lab-launch: kernel/launch.c | $(BIN)
 	$(CC) $(CFLAGS) -o $@ kernel/launch.c
 	chmod 755 $@
 
-SWEEPER := $(addprefix monitors/,sweeper.c program.c fault.c csv.c ports_csv.c nl.c qdisc.c matrix.c)
+SWEEPER := $(addprefix monitors/,sweeper.c program.c fault.c csv.c ports_csv.c nl.c batch.c qdisc.c matrix.c)
 QMON := monitors/qmon.c $(SWEEPER)
 $(BIN)/qmon: $(QMON) $(wildcard monitors/*.h) | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -o $@ $(QMON)
@@ -95,8 +95,9 @@ $(BIN)/tgen: $(TGEN) $(wildcard traffic/*.h) monitors/state_matrix.h | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -Itraffic -o $@ $(TGEN)
 	chmod 755 $@
 
-$(BIN)/linkprobe: dc_gym/bench/linkprobe.c monitors/nl.c monitors/qdisc.c $(wildcard monitors/*.h) | $(BIN)
-	$(CC) $(CFLAGS) -Imonitors -o $@ dc_gym/bench/linkprobe.c monitors/nl.c monitors/qdisc.c
+LINKPROBE := dc_gym/bench/linkprobe.c $(addprefix monitors/,nl.c batch.c qdisc.c)
+$(BIN)/linkprobe: $(LINKPROBE) $(wildcard monitors/*.h) | $(BIN)
+	$(CC) $(CFLAGS) -Imonitors -o $@ $(LINKPROBE)
 	chmod 755 $@
 
 $(BIN)/vm-init: dc_gym/host/vm_init.c | $(BIN)

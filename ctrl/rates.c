@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef LAB_TCA_TBF_KEEP
-#define LAB_TCA_TBF_KEEP 16
-#endif
-
 /* RTM_NEWQDISC without NLM_F_CREATE: change what is there. All parts are multiples of 4 bytes, as netlink
  * aligns. */
 struct tbf_request {
@@ -67,7 +63,8 @@ int rates_open(struct rates *r, const struct hosts *hosts, const struct sweeper 
 	r->requests = calloc(hosts->n, sizeof(*r->requests));
 	r->socks = calloc(hosts->n, sizeof(*r->socks));
 	r->byteps = calloc(hosts->n, sizeof(*r->byteps));
-	if (!r->requests || !r->socks || !r->byteps)
+	r->planned = calloc(hosts->n, sizeof(*r->planned));
+	if (!r->requests || !r->socks || !r->byteps || !r->planned)
 		return fault_say(f, -ENOMEM, "hosts: out of memory for %u hosts", hosts->n);
 	for (uint32_t i = 0; i < hosts->n; i++) {
 		const struct host *h = &hosts->host[i];
@@ -81,14 +78,18 @@ int rates_open(struct rates *r, const struct hosts *hosts, const struct sweeper 
 		r->requests[i] = request_for(h, sweeper_ifindex(sweeper, h->row), root->handle, stock);
 		r->socks[i] = sweeper_socket(sweeper, h->row);
 	}
+	if (batch_open(&r->batch, hosts->n))
+		batch_close(&r->batch);
 	return 0;
 }
 
 void rates_close(struct rates *r)
 {
+	batch_close(&r->batch);
 	free(r->requests);
 	free(r->socks);
 	free(r->byteps);
+	free(r->planned);
 	*r = (struct rates){ 0 };
 }
 
@@ -99,6 +100,13 @@ static uint64_t clamped(const struct host *h, uint64_t wanted_bps)
 	return wanted_bps < h->floor_bps ? h->floor_bps : wanted_bps;
 }
 
+static int refusal(const struct rates *r, uint32_t i, int rc, struct fault *f)
+{
+	return fault_say(f, -EIO, "change the tbf of host '%s' to %" PRIu64 " bit/s: %s",
+			 r->hosts->host[i].name, 8 * r->byteps[i], strerror(-rc));
+}
+
+/* Send a host's rate, or add it to the batch. */
 static int tell(struct rates *r, uint32_t i, uint64_t byteps, struct fault *f)
 {
 	struct tbf_request *request = &r->requests[i];
@@ -107,23 +115,43 @@ static int tell(struct rates *r, uint32_t i, uint64_t byteps, struct fault *f)
 	request->parms.rate.rate = byteps > UINT32_MAX ? UINT32_MAX : (uint32_t)byteps;
 	memcpy(request->rate64, &byteps, sizeof(byteps));
 	r->byteps[i] = byteps;
+	if (r->batch.size) {
+		r->planned[nl_plan_change(r->socks[i], &r->batch, &request->h)] = i;
+		return 0;
+	}
 	rc = nl_send_change(r->socks[i], &request->h);
+	return rc ? refusal(r, i, rc, f) : 0;
+}
+
+/* Send what was added to the batch. */
+static int flush(struct rates *r, struct fault *f)
+{
+	uint32_t n = r->batch.n;
+	int rc = n ? batch_run(&r->batch) : 0;
+
 	if (rc)
-		return fault_say(f, -EIO, "change the tbf of host '%s' to %" PRIu64 " bit/s: %s",
-				 r->hosts->host[i].name, 8 * byteps, strerror(-rc));
+		return fault_say(f, -EIO, "change the tbf of %u hosts: io_submit: %s", n, strerror(-rc));
+	for (uint32_t op = 0; op < n; op++) {
+		uint32_t i = r->planned[op];
+		int64_t sent = r->batch.results[op];
+
+		if (sent != r->requests[i].h.nlmsg_len)
+			return refusal(r, i, sent < 0 ? (int)sent : -EIO, f);
+	}
 	return 0;
 }
 
 int rates_apply(struct rates *r, const uint64_t *wanted_bps, struct fault *f)
 {
-	for (uint32_t i = 0; i < r->hosts->n; i++) {
-		uint64_t byteps = clamped(&r->hosts->host[i], wanted_bps[i]) / 8;
-		int rc = byteps == r->byteps[i] ? 0 : tell(r, i, byteps, f);
+	int rc = 0;
 
-		if (rc)
-			return rc;
+	for (uint32_t i = 0; i < r->hosts->n && !rc; i++) {
+		uint64_t byteps = clamped(&r->hosts->host[i], wanted_bps[i]) / 8;
+
+		if (byteps != r->byteps[i])
+			rc = tell(r, i, byteps, f);
 	}
-	return 0;
+	return rc ? rc : flush(r, f);
 }
 
 int rates_reset(struct rates *r, struct fault *f)
@@ -132,7 +160,7 @@ int rates_reset(struct rates *r, struct fault *f)
 
 	for (uint32_t i = 0; i < r->hosts->n && !rc; i++)
 		rc = tell(r, i, r->hosts->host[i].line_bps / 8, f);
-	return rc;
+	return rc ? rc : flush(r, f);
 }
 
 uint64_t rates_enforced_bps(const struct rates *r, uint32_t i)

@@ -21,7 +21,9 @@ struct rates {
 	const struct sweeper *sweeper;
 	struct tbf_request *requests; /* of each host, whole but for the rate */
 	struct nl_sock **socks;
-	uint64_t *byteps; /* that each was told last */
+	struct batch batch; /* without operations where the kernel has no batches */
+	uint64_t *byteps;   /* that each was told last */
+	uint32_t *planned;  /* host of each operation in the batch */
 };
 
 /*

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Netlink for qmon: see nl.h. A dump takes two system calls: send, and one recvmmsg for all of it. */
+/* Netlink for qmon and agentd: see nl.h. A dump by itself takes two system calls: send, and one recvmmsg for
+ * all of it. */
 #include "nl.h"
 
 #include <errno.h>
@@ -18,13 +19,18 @@
 /* The kernel fills datagrams of a dump up to 32 kB if it has once seen a receive buffer as large
  * (netlink_dump, max_recvmsg_len), which is about 100 qdiscs. */
 #define DATAGRAM_LEN 32768
-#define DATAGRAMS    8
+
+struct dump_request {
+	struct nlmsghdr h;
+	struct tcmsg tc;
+};
 
 struct nl_ring {
-	struct mmsghdr msgs[DATAGRAMS];
-	struct iovec iov[DATAGRAMS];
-	struct sockaddr_nl from[DATAGRAMS];
-	unsigned char data[DATAGRAMS][DATAGRAM_LEN];
+	struct dump_request request;
+	struct mmsghdr msgs[NL_DATAGRAMS];
+	struct iovec iov[NL_DATAGRAMS];
+	struct sockaddr_nl from[NL_DATAGRAMS];
+	unsigned char data[NL_DATAGRAMS][DATAGRAM_LEN];
 };
 
 static struct nl_ring *ring_new(void)
@@ -33,7 +39,7 @@ static struct nl_ring *ring_new(void)
 
 	if (!ring)
 		return NULL;
-	for (int i = 0; i < DATAGRAMS; i++) {
+	for (int i = 0; i < NL_DATAGRAMS; i++) {
 		ring->iov[i] = (struct iovec){ ring->data[i], DATAGRAM_LEN };
 		ring->msgs[i].msg_hdr = (struct msghdr){
 			.msg_name = &ring->from[i],
@@ -46,7 +52,7 @@ static struct nl_ring *ring_new(void)
 
 static int set_options(int fd)
 {
-	const int on = 1, rcvbuf = DATAGRAMS * DATAGRAM_LEN;
+	const int on = 1, rcvbuf = NL_DATAGRAMS * DATAGRAM_LEN;
 
 	/* Strict: the kernel refuses what it would otherwise ignore in the request. */
 	if (setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on)))
@@ -62,6 +68,9 @@ static int bind_socket(struct nl_sock *s)
 	socklen_t len = sizeof(addr);
 
 	if (bind(s->fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return -errno;
+	/* To the kernel: nobody else can send us anything now. */
+	if (connect(s->fd, (struct sockaddr *)&addr, sizeof(addr)))
 		return -errno;
 	if (getsockname(s->fd, (struct sockaddr *)&addr, &len))
 		return -errno;
@@ -153,20 +162,17 @@ static int send_all(struct nl_sock *s, const void *buf, size_t len)
 	return n == (ssize_t)len ? 0 : -EIO;
 }
 
-static int send_request(struct nl_sock *s)
+/* It stays where it is: a batch sends it later. */
+static const struct dump_request *next_request(struct nl_sock *s)
 {
-	struct {
-		struct nlmsghdr h;
-		struct tcmsg tc;
-	} req = {
-		.h.nlmsg_len = sizeof(req),
+	s->ring->request = (struct dump_request){
+		.h.nlmsg_len = sizeof(struct dump_request),
 		.h.nlmsg_type = RTM_GETQDISC,
 		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
 		.h.nlmsg_seq = ++s->seq,
 		.tc.tcm_family = AF_UNSPEC,
 	};
-
-	return send_all(s, &req, sizeof(req));
+	return &s->ring->request;
 }
 
 int nl_send_change(struct nl_sock *s, struct nlmsghdr *request)
@@ -175,16 +181,22 @@ int nl_send_change(struct nl_sock *s, struct nlmsghdr *request)
 	return send_all(s, request, request->nlmsg_len);
 }
 
+uint32_t nl_plan_change(struct nl_sock *s, struct batch *b, struct nlmsghdr *request)
+{
+	request->nlmsg_seq = ++s->seq;
+	return batch_write(b, s->fd, request, request->nlmsg_len);
+}
+
 /* Receive what is there, at least one datagram: how many. */
 static int receive(struct nl_sock *s)
 {
 	int n;
 
-	for (int i = 0; i < DATAGRAMS; i++)
+	for (int i = 0; i < NL_DATAGRAMS; i++)
 		s->ring->msgs[i].msg_hdr.msg_namelen = sizeof(s->ring->from[i]);
 	do {
 		/* WAITFORONE: the first datagram is waited for, the others only taken. */
-		n = recvmmsg(s->fd, s->ring->msgs, DATAGRAMS, MSG_WAITFORONE, NULL);
+		n = recvmmsg(s->fd, s->ring->msgs, NL_DATAGRAMS, MSG_WAITFORONE, NULL);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -200,10 +212,10 @@ static int walk_datagram(struct nl_sock *s, int i, nl_visit visit, void *arg, un
 	return nl_walk(s->ring->data[i], m->msg_len, s, visit, arg, seen);
 }
 
-int nl_dump_qdiscs(struct nl_sock *s, nl_visit visit, void *arg)
+/* The rest of a dump, of which `seen` has been seen. */
+static int read_dump(struct nl_sock *s, nl_visit visit, void *arg, unsigned int seen)
 {
-	unsigned int seen = 0;
-	int n, rc = send_request(s);
+	int n, rc = 0;
 
 	while (!rc && !(seen & NL_DONE)) {
 		n = receive(s);
@@ -215,12 +227,62 @@ int nl_dump_qdiscs(struct nl_sock *s, nl_visit visit, void *arg)
 			return n;
 		for (int i = 0; i < n && !rc; i++)
 			rc = walk_datagram(s, i, visit, arg, &seen);
+		s->datagrams += (uint32_t)n;
 	}
 	s->refused = seen & NL_REFUSED;
 	if (rc)
 		return rc;
 	s->dumped = s->seq;
 	return seen & NL_INTR ? -EAGAIN : 0;
+}
+
+int nl_dump_qdiscs(struct nl_sock *s, nl_visit visit, void *arg)
+{
+	const struct dump_request *request = next_request(s);
+	int rc = send_all(s, request, sizeof(*request));
+
+	s->datagrams = 0;
+	return rc ? rc : read_dump(s, visit, arg, 0);
+}
+
+void nl_plan_dump(struct nl_sock *s, struct batch *b)
+{
+	const struct dump_request *request = next_request(s);
+
+	/* As many as last time; one that is missing is read by itself, and one too many finds nothing. */
+	s->n_reads = s->datagrams < 2 ? 2 : s->datagrams > NL_DATAGRAMS ? NL_DATAGRAMS : s->datagrams;
+	s->first_op = batch_write(b, s->fd, request, sizeof(*request));
+	for (uint32_t i = 0; i < s->n_reads; i++)
+		batch_read(b, s->fd, s->ring->data[i], DATAGRAM_LEN);
+}
+
+int nl_finish_dump(struct nl_sock *s, const struct batch *b, nl_visit visit, void *arg)
+{
+	const int64_t *results = &b->results[s->first_op];
+	unsigned int seen = 0;
+	int rc = 0;
+
+	if (results[0] != sizeof(struct dump_request))
+		return results[0] < 0 ? (int)results[0] : -EIO;
+	s->datagrams = 0;
+	for (uint32_t i = 0; i < s->n_reads && !rc; i++) {
+		int64_t len = results[1 + i];
+
+		if (len == -EAGAIN)
+			break;
+		s->datagrams++;
+		if (len == -ENOBUFS)
+			seen |= NL_INTR;
+		else if (len < 0 || len == DATAGRAM_LEN) /* longer than any that the kernel makes: cut */
+			rc = len < 0 ? (int)len : -EMSGSIZE;
+		else
+			rc = nl_walk(s->ring->data[i], (size_t)len, s, visit, arg, &seen);
+	}
+	if (rc) {
+		s->refused = seen & NL_REFUSED;
+		return rc;
+	}
+	return read_dump(s, visit, arg, seen);
 }
 
 /* NLMSG_ERROR and NLMSG_DONE begin with an int: 0 or -errno. */

@@ -9,6 +9,8 @@
 #ifndef NL_H
 #define NL_H
 
+#include "batch.h"
+
 #include <linux/netlink.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,12 +18,17 @@
 
 struct nl_sock {
 	int fd;
-	uint32_t portid; /* the kernel's replies carry it */
-	uint32_t seq;    /* of the last request */
-	uint32_t dumped; /* seq of the last dump that came to its end: requests since are changes */
-	bool refused;    /* what ended the last dump is the refusal of such a change */
+	uint32_t portid;    /* the kernel's replies carry it */
+	uint32_t seq;       /* of the last request */
+	uint32_t dumped;    /* seq of the last dump that came to its end: requests since are changes */
+	bool refused;       /* what ended the last dump is the refusal of such a change */
+	uint32_t datagrams; /* that the last dump took */
+	uint32_t first_op, n_reads; /* of a dump that is part of a batch */
 	struct nl_ring *ring;
 };
+
+#define NL_DATAGRAMS 8 /* received with one call */
+#define NL_MAX_OPS   (1 + NL_DATAGRAMS)
 
 #define NL_SOCK_INIT                                                                                         \
 	{                                                                                                    \
@@ -55,10 +62,20 @@ int nl_ifindex(const struct nl_sock *s, const char *ifname);
 int nl_dump_qdiscs(struct nl_sock *s, nl_visit visit, void *arg);
 
 /*
+ * The same with the dumps of other sockets as one batch: plan each, run the batch, finish each. A plan takes
+ * at most NL_MAX_OPS operations.
+ */
+void nl_plan_dump(struct nl_sock *s, struct batch *b);
+int nl_finish_dump(struct nl_sock *s, const struct batch *b, nl_visit visit, void *arg);
+
+/*
  * Send one request that asks for no acknowledgement; its number is filled in. The kernel carries it out
  * before this returns. A refusal comes with the next dump, as the error of that, with s->refused set.
  */
 int nl_send_change(struct nl_sock *s, struct nlmsghdr *request);
+
+/* The same as part of a batch: the operation's number. */
+uint32_t nl_plan_change(struct nl_sock *s, struct batch *b, struct nlmsghdr *request);
 
 /* Walk the messages of one datagram from the kernel; adds enum nl_seen bits to *seen. */
 int nl_walk(const unsigned char *buf, size_t len, const struct nl_sock *s, nl_visit visit, void *arg,

@@ -3,8 +3,9 @@
  * The sweeper: one look at the queues of many network namespaces, published as a row a port in the state
  * matrix and appended to a trace (docs/protocols.md).
  *
- * Each sweep dumps the qdiscs of every namespace once over a netlink socket that stays open. It reads no
- * clock: who calls it knows what time it is. Functions return 0 or -errno with *f filled in (fault.h).
+ * Each sweep dumps the qdiscs of every namespace once over a netlink socket that stays open: one system call
+ * for all of them, or two a namespace where the kernel has no AIO. It reads no clock: who calls it knows what
+ * time it is. Functions return 0 or -errno with *f filled in (fault.h).
  */
 #ifndef SWEEPER_H
 #define SWEEPER_H
@@ -21,6 +22,7 @@ struct sweeper {
 	struct ports ports;
 	struct source *sources; /* one a namespace */
 	uint32_t n_sources;
+	struct batch batch; /* of all their dumps; without operations where the kernel has no batches */
 	struct port_sample *samples;    /* of all rows, as of the last sweep */
 	struct port_counters *counters; /* since the first */
 	uint64_t *cells;

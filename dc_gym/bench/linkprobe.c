@@ -104,7 +104,7 @@ struct probe {
 	int64_t start_ns, real_minus_mono;
 };
 
-struct batch {
+struct haul {
 	struct mmsghdr msgs[BATCH];
 	struct iovec iov[BATCH];
 	union {
@@ -378,7 +378,7 @@ static int play(struct probe *p)
 	return 0;
 }
 
-static int receive_batch(int fd, int flags, struct batch *b)
+static int receive_haul(int fd, int flags, struct haul *b)
 {
 	for (int i = 0; i < BATCH; i++) {
 		b->iov[i] = (struct iovec){ &b->tags[i], sizeof(b->tags[i]) };
@@ -438,11 +438,11 @@ static void print_arrival(const struct probe *p, const struct tag *tag, struct m
 
 static int print_departures(const struct probe *p, const struct sender *s)
 {
-	static struct batch b;
+	static struct haul b;
 	int n;
 
 	do {
-		n = receive_batch(s->fd, MSG_ERRQUEUE, &b);
+		n = receive_haul(s->fd, MSG_ERRQUEUE, &b);
 		for (int i = 0; i < n; i++)
 			print_departure(p, s, &b.msgs[i].msg_hdr);
 	} while (n == BATCH);
@@ -451,11 +451,11 @@ static int print_departures(const struct probe *p, const struct sender *s)
 
 static int print_arrivals(const struct probe *p)
 {
-	static struct batch b;
+	static struct haul b;
 	int n;
 
 	do {
-		n = receive_batch(p->receiver, 0, &b);
+		n = receive_haul(p->receiver, 0, &b);
 		for (int i = 0; i < n; i++)
 			print_arrival(p, &b.tags[i], &b.msgs[i].msg_hdr, b.msgs[i].msg_len);
 	} while (n == BATCH);

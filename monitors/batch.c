@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Many operations, one system call: see batch.h. */
+#include "batch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define RING_MAGIC 0xa10a10a1
+
+/* The start of the page that an aio_context_t points to (fs/aio.c); libaio reads it in the same way. */
+struct ring {
+	uint32_t id, nr;
+	_Atomic uint32_t head, tail;
+	uint32_t magic, compat_features, incompat_features, header_length;
+	struct io_event events[];
+};
+
+static_assert(sizeof(struct ring) == 32, "as the kernel has it");
+
+static struct ring *ring_of(const struct batch *b)
+{
+	return (struct ring *)b->context;
+}
+
+int batch_open(struct batch *b, uint32_t size)
+{
+	*b = (struct batch){ .size = size };
+	b->ops = calloc(size, sizeof(*b->ops));
+	b->order = calloc(size, sizeof(struct iocb *));
+	b->results = calloc(size, sizeof(*b->results));
+	if (!b->ops || !b->order || !b->results)
+		return -ENOMEM;
+	if (syscall(SYS_io_setup, size, &b->context))
+		return -errno;
+	if (ring_of(b)->magic != RING_MAGIC || ring_of(b)->incompat_features)
+		return -ENOSYS;
+	return 0;
+}
+
+void batch_close(struct batch *b)
+{
+	if (b->context)
+		syscall(SYS_io_destroy, b->context);
+	free(b->ops);
+	free(b->order);
+	free(b->results);
+	*b = (struct batch){ 0 };
+}
+
+static uint32_t add(struct batch *b, uint16_t opcode, int fd, const void *buf, size_t len)
+{
+	uint32_t i = b->n++;
+
+	assert(i < b->size);
+	b->ops[i] = (struct iocb){
+		.aio_data = i,
+		.aio_lio_opcode = opcode,
+		.aio_rw_flags = RWF_NOWAIT,
+		.aio_fildes = (uint32_t)fd,
+		.aio_buf = (uintptr_t)buf,
+		.aio_nbytes = len,
+	};
+	b->order[i] = &b->ops[i];
+	return i;
+}
+
+uint32_t batch_read(struct batch *b, int fd, void *buf, size_t len)
+{
+	return add(b, IOCB_CMD_PREAD, fd, buf, len);
+}
+
+uint32_t batch_write(struct batch *b, int fd, const void *buf, size_t len)
+{
+	return add(b, IOCB_CMD_PWRITE, fd, buf, len);
+}
+
+/* Take what is in the ring: how many. */
+static uint32_t reap(struct batch *b)
+{
+	struct ring *r = ring_of(b);
+	uint32_t head = atomic_load_explicit(&r->head, memory_order_relaxed), n = 0;
+	uint32_t tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+
+	for (; head != tail; n++) {
+		const struct io_event *e = &r->events[head];
+
+		if (e->data < b->n)
+			b->results[e->data] = e->res;
+		head = (head + 1) % r->nr;
+	}
+	atomic_store_explicit(&r->head, head, memory_order_release);
+	return n;
+}
+
+int batch_run(struct batch *b)
+{
+	uint32_t done = 0, n = b->n;
+
+	while (done < n) {
+		long submitted = syscall(SYS_io_submit, b->context, n - done, b->order + done);
+
+		if (submitted <= 0)
+			return submitted ? -errno : -EIO;
+		/* What is submitted is over: a socket either does a thing at once or fails. */
+		if (reap(b) != (uint32_t)submitted)
+			return -EPROTO;
+		done += (uint32_t)submitted;
+	}
+	b->n = 0;
+	return 0;
+}
