@@ -142,7 +142,9 @@ def test_nothing_measured_is_none_and_valid_json() -> None:
     found = summarize(synthetic.tables(), Window(0, S))
     assert found["goodput_bps"] == 0 and found["flow_goodput_bps"] == [] and found["flows"] == 0
     nothing = {key for key, value in found.items() if value is None}
-    counts = {key for key in found if key.startswith(("flows", "fct_bins")) or key.endswith(("_flows", "unfinished"))}
+    counts = {
+        key for key in found if key.startswith(("flows", "fct_bins", "fct_groups")) or key.endswith(("_flows", "unfinished"))
+    }
     assert nothing == set(found) - {"goodput_bps", "flow_goodput_bps", "retransmits"} - counts
     json.dumps(found, allow_nan=False)
 

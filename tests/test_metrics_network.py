@@ -73,6 +73,22 @@ def test_equal_bins_have_equally_many_flows_and_show_what_did_not_finish() -> No
     assert bins[-1]["fct_p50_s"] == pytest.approx(970e-9), "percentiles are over the finished ones"
 
 
+def test_flows_are_told_apart_by_what_they_are_for() -> None:
+    flows = [
+        flow_row(0, size_bytes=10, fct_ns=100, end_ns=100, status="done", group="response"),
+        flow_row(1, size_bytes=30, fct_ns=300, end_ns=300, status="done", group="response"),
+        flow_row(2, size_bytes=20, status="running", group="response"),
+        flow_row(3, size_bytes=5, fct_ns=50, end_ns=50, status="done", group="query"),
+        flow_row(4, status="running", group="background"),  # without a size
+    ]
+    context = Context(Window(0, S), ideal_ns=np.array([50.0, 100, 10, 50, np.nan]))
+    query, response = summarize(synthetic.tables(flows=flows), context)["fct_groups"]
+    assert (query["group"], query["flows"], query["unfinished"], query["slowdown_p99"]) == ("query", 1, 0, 1)
+    assert (response["group"], response["flows"], response["unfinished"]) == ("response", 3, 1)
+    assert (response["fct_mean_s"], response["slowdown_mean"]) == (pytest.approx(200e-9), 2.5)
+    assert (response["from_bytes"], response["to_bytes"]) == (10, 30)
+
+
 def test_few_flows_fill_few_bins() -> None:
     found = summarize(sized([7, 5], [1, 1]), Window(0, S))
     assert [each["from_bytes"] for each in found["fct_bins_hpcc"]] == [5, 7]

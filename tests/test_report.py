@@ -102,6 +102,8 @@ def a_result(folder: Path, seed: int, controller: str = "dctcp", name: str = "tw
             flow_row(row, controller=controller, size_bytes=1000 * (row + 1), start_ns=3 * S, status="done", fct_ns=int(each))
             for row, each in enumerate(fct)
         ]
+        for row in rows[150:]:
+            row["group"] = "response"
         rows[-1] |= {"status": "running", "fct_ns": -1}
         tables = synthetic.tables(flows=rows, queues=[], tcp=[])
         ideal = np.full(200, 10.0**6)
@@ -243,6 +245,16 @@ def test_unfinished_flows_are_shown(folder: Path) -> None:
     assert "1 flows had not finished" in text or "1 flow had not finished" in text
     row = re.search(r"101 kB \u2013 200 kB (\d+) (\d+)", text.replace("\u00a0", " "))
     assert row is not None and row.groups() == ("100", "1")
+
+
+def test_flows_are_told_apart_by_what_they_are_for(folder: Path) -> None:
+    title = "Completion times by what flows are for"
+    text = Page(written(folder, "alone")).text.replace("\u00a0", " ")
+    assert title in text and title not in Page(written(folder, "sweep")).text
+    response = results.load_result(folder / "alone").summary["fct_groups"][1]
+    assert (response["group"], response["flows"]) == ("response", 50)
+    numbers = f"{plain(response['fct_p50_s'] * 1e3, 3)} ms {plain(response['fct_p99_s'] * 1e3, 3)} ms"
+    assert f"response 50 1 \u25bc {numbers} {plain(response['slowdown_p50'], 3)}" in text and "flow 150 0 " in text
 
 
 def test_the_certificate_says_asked_and_found(folder: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flow completion times and slowdown, by size, in the bins that papers use.
+"""Flow completion times and slowdown: of all flows, by what they are for, and by size, in the bins that papers use.
 
 Slowdown is FCT over the FCT of the same flow alone on the idle network (dc_gym/ideal.py). Bins:
 - HPCC (Li et al., SIGCOMM 2019): flows sorted by size, 20 bins of 5 % of the flows each;
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from dc_gym.digest import STATUSES, Records
 from dc_gym.metrics.window import Window
-from dc_gym.traffic.flows import TRANSPORTS
+from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -36,8 +36,12 @@ BIN_SETS = ("hpcc", "pias", "homa")
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """The flows that count, each with its size, its FCT and its slowdown; NaN: unfinished, or no ideal is known."""
+    """The flows that count, each with what it is for (its number in GROUPS), its size, its FCT and its slowdown.
 
+    NaN: unfinished, or no ideal is known.
+    """
+
+    group: Rows
     size_bytes: npt.NDArray[np.int64]
     fct_s: Floats
     slowdown: Floats
@@ -48,7 +52,7 @@ class Sized:
         mine = counted(flows, window)
         fct = np.where(flows["status"] == DONE, flows["fct_ns"], np.nan)[mine]
         ideal = np.full(len(fct), np.nan) if ideal_ns is None else ideal_ns[mine]
-        return cls(flows["size_bytes"][mine].astype(np.int64), fct / 1e9, fct / ideal)
+        return cls(flows["group"][mine].astype(np.int64), flows["size_bytes"][mine].astype(np.int64), fct / 1e9, fct / ideal)
 
     @property
     def finished(self) -> npt.NDArray[np.bool_]:
@@ -63,6 +67,10 @@ class Sized:
             sizes = self.size_bytes[order]
             parts = np.split(order, np.searchsorted(sizes, PIAS_EDGES, side="right"))
         return [self._bin(rows) for rows in parts if len(rows)]
+
+    def groups(self) -> list[dict[str, Any]]:
+        """As a bin each: the flows of one group, in the order of GROUPS; one without flows is left out."""
+        return [{"group": GROUPS[number], **self._bin(np.flatnonzero(self.group == number))} for number in np.unique(self.group)]
 
     def _bin(self, rows: Rows) -> dict[str, Any]:
         sizes, fct = self.size_bytes[rows], self.fct_s[rows]
@@ -89,7 +97,7 @@ def fct_metrics(flows: Records, window: Window, ideal_ns: Floats | None = None) 
         | {"fct_flows": len(sized.size_bytes), "fct_unfinished": unfinished}
         | _spread("fct_", sized.fct_s, "_s")
         | _spread("slowdown_", sized.slowdown)
-        | {"slowdown_flows": int(np.isfinite(sized.slowdown).sum())}
+        | {"slowdown_flows": int(np.isfinite(sized.slowdown).sum()), "fct_groups": sized.groups()}
         | {f"fct_bins_{name}": sized.bins(name) for name in BIN_SETS}
     )
 

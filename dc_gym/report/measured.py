@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ def _sized(result: Result, spec: Spec) -> Sized:
     if table is None or "slowdown" not in table.column_names:
         return plain
     slowdown = np.asarray(table.column("slowdown"), np.float64)[counted(flows, starts)]
-    return Sized(plain.size_bytes, plain.fct_s, slowdown)
+    return replace(plain, slowdown=slowdown)
 
 
 def _utilization(result: Result) -> dict[str, float]:

@@ -45,6 +45,7 @@ class Section:
     metrics: Table
     differences: Table | None
     baseline: str
+    groups: Table | None
     slowdown: Sequence[tuple[str, Table]]
     ports: Sequence[tuple[str, Table]]
     runs: Sequence[tuple[Run, str]]
@@ -102,6 +103,7 @@ def _section(anchor: str, each: Scenario, measured: Mapping[str, Measured], name
         metrics=tables.metrics_table(each),
         differences=tables.differences_table(each, baseline) if baseline else None,
         baseline=baseline.label if baseline else "",
+        groups=tables.groups_table(each, measured),
         slowdown=[(title, table) for title, table in slowdown if table is not None],
         ports=[(title, table) for title, table in ports if table.rows],
         runs=[(run, group.label) for group in each.groups for run in group.runs]

@@ -83,10 +83,19 @@ def slowdown_table(scenario: Scenario, measured: Mapping[str, Measured], bins: s
     return Table(("Flow size", "Flows", "Unfinished", "p50", "p95", "p99", "p99.9"), tuple(sections))
 
 
+def groups_table(scenario: Scenario, measured: Mapping[str, Measured]) -> Table | None:
+    """Completion times by what flows are for, the runs of a controller taken together; None where all are for the same."""
+    found = [(group.label, together(group, measured).groups()) for group in scenario.groups]
+    if len({row["group"] for _, rows in found for row in rows}) < 2:
+        return None
+    columns = ("Flows for", "Flows", "Unfinished", "FCT p50", "FCT p99", "Slowdown p50", "p95", "p99")
+    return Table(columns, tuple((label, tuple(map(_group_row, rows))) for label, rows in found if rows))
+
+
 def together(group: Group, measured: Mapping[str, Measured]) -> Sized:
     """The counted flows of all runs of a controller."""
     parts = [measured[run.number].sized for run in group.runs]
-    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("size_bytes", "fct_s", "slowdown"))
+    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("group", "size_bytes", "fct_s", "slowdown"))
     return Sized(*columns)
 
 
@@ -180,18 +189,34 @@ def _bin_row(each: Mapping[str, Any]) -> tuple[str, tuple[Cell, ...]]:
     low, high = size(each["from_bytes"]), size(each["to_bytes"])
     numbers = [each[f"slowdown_{name}"] for name in PERCENTILES]
     shown = [Cell(NOTHING if number is None else plain(number, 3)) for number in numbers]
-    unfinished = Cell(str(each["unfinished"]), "worse" if each["unfinished"] else "")
-    return low if low == high else f"{low} \u2013 {high}", (Cell(f"{each['flows']:,}"), unfinished, *shown)
+    return low if low == high else f"{low} \u2013 {high}", (Cell(f"{each['flows']:,}"), _unfinished(each["unfinished"]), *shown)
+
+
+def _group_row(each: Mapping[str, Any]) -> tuple[str, tuple[Cell, ...]]:
+    slowdowns = [each[f"slowdown_{name}"] for name in ("p50", "p95", "p99")]
+    shown = [Cell(NOTHING if number is None else plain(number, 3)) for number in slowdowns]
+    times = [Cell(_time(each[f"fct_{name}_s"])) for name in ("p50", "p99")]
+    return each["group"], (Cell(f"{each['flows']:,}"), _unfinished(each["unfinished"]), *times, *shown)
+
+
+def _unfinished(count: int) -> Cell:
+    return Cell(f"{count:,}", "worse" if count else "")
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return NOTHING
+    factor, unit = scale_of("s", [seconds])
+    return f"{plain(seconds / factor, 3)}\u00a0{unit}"
 
 
 def _port_cells(columns: Mapping[str, Sequence[Any]], row: int) -> list[str]:
-    factor, unit = scale_of("s", [columns["p99_delay_s"][row]])
     utilization = columns["utilization"][row]
     return [
         columns["side"][row],
         f"{plain(utilization * 100, 3)}\u00a0%" if utilization == utilization else NOTHING,
         *(size(columns[f"{name}_queue_bytes"][row]) for name in ("mean", "p99", "max")),
-        f"{plain(columns['p99_delay_s'][row] / factor, 3)}\u00a0{unit}",
+        _time(columns["p99_delay_s"][row]),
         f"{columns['drops'][row]:,}",
         f"{columns['marks'][row]:,}",
     ]
