@@ -77,11 +77,13 @@ class Action:
         given = np.asarray(action, np.float64).reshape(-1)
         if given.shape != self._floor.shape:
             raise AgentError(f"action: {given.size} values for {self._floor.size} hosts; give one for each")
-        if np.isnan(given.sum()):
+        if np.isnan(given).any():
             host = self._hosts[int(np.isnan(given).argmax())]
             raise AgentError(f"action: that of {host} is not a number; has the policy diverged?")
-        share = self.head.to_share(np.clip(given, -self.head.bound, self.head.bound), self._floor)
-        return np.clip(share * self._line_bps, self._floor_bps, self._line_bps)
+        bound = self.head.bound
+        share = self.head.to_share(np.minimum(np.maximum(given, -bound), bound), self._floor)
+        rates: Floats = np.minimum(np.maximum(share * self._line_bps, self._floor_bps), self._line_bps)
+        return rates
 
     def from_rates(self, rates_bps: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """The action that comes nearest to these rates."""

@@ -7,20 +7,25 @@ its Scene (scene.py) and of nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.metrics.fairness import PAYLOAD_SHARE
+
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
+T = TypeVar("T")
 
 COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
 """Of the cells, in the order of monitors/state_matrix.h."""
-LEVELS = ("backlog_bytes", "backlog_packets", "active_flows")
-"""The columns that go up and down; the others only count."""
+PLACES = {name: place for place, name in enumerate(COLUMNS)}
+UDP_PAYLOAD_SHARE = 1472 / 1514
+"""Of a full datagram's frame, as PAYLOAD_SHARE is of a TCP segment's."""
 WAITING, RUNNING, DONE, STOPPED, FAILED = range(5)
 """enum sm_flow_status."""
 FLOW_DTYPE = np.dtype(
@@ -67,19 +72,25 @@ class FlowInfo:
     """Scene.host_row."""
     host: Rows = field(init=False)
     """By flow: the index into Scene.hosts of the egress that it leaves by; -1: one without an action."""
-    path_rows: Rows = field(init=False)
-    """All paths in one array, and by the same places the flows."""
-    path_flows: Rows = field(init=False)
+    first_row: Rows = field(init=False)
+    """By flow: its host's egress."""
+    switch_rows: Rows = field(init=False)
+    """The rest of all paths in one array, and by the same places the flows."""
+    switch_flows: Rows = field(init=False)
+    payload_share: Floats = field(init=False)
+    """By flow: payload of its full frames."""
     known: dict[bytes, Floats] = field(init=False, repr=False, default_factory=dict)
     """Fair shares that have been worked out (measures.py)."""
 
     def __post_init__(self) -> None:
         first = np.array([int(rows[0]) for rows in self.rows], np.intp)
         places = {int(row): place for place, row in enumerate(self.host_row)}
+        object.__setattr__(self, "payload_share", np.where(self.is_udp, UDP_PAYLOAD_SHARE, PAYLOAD_SHARE))
+        object.__setattr__(self, "first_row", first)
         object.__setattr__(self, "host", np.array([places.get(int(row), -1) for row in first], np.intp))
-        object.__setattr__(self, "path_rows", np.concatenate([*self.rows, np.empty(0, np.intp)]).astype(np.intp))
-        lengths = [len(rows) for rows in self.rows]
-        object.__setattr__(self, "path_flows", np.repeat(np.arange(len(self.rows)), lengths).astype(np.intp))
+        rest = [rows[1:] for rows in self.rows]
+        object.__setattr__(self, "switch_rows", np.concatenate([*rest, np.empty(0, np.intp)]).astype(np.intp))
+        object.__setattr__(self, "switch_flows", np.repeat(np.arange(len(rest)), [len(rows) for rows in rest]).astype(np.intp))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -109,72 +120,69 @@ class Frame:
     info: FlowInfo
     _known: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
 
+    def once(self, key: str, work: Callable[[], T]) -> T:
+        """What `work` gives, worked out the first time that this frame is asked for it."""
+        if key not in self._known:
+            self._known[key] = work()
+        found: T = self._known[key]
+        return found
+
     @property
     def elapsed_s(self) -> float:
         return self.elapsed_ns / 1e9
 
+    @property
+    def levels(self) -> Floats:
+        """[rows, columns] now."""
+        return self.once("levels", lambda: self.cells.astype(np.float64))
+
+    @property
+    def changes(self) -> Floats:
+        """[rows, columns]: what changed over the step."""
+        return self.once("changes", lambda: self.levels - self.before.astype(np.float64))
+
     def column(self, name: str) -> Floats:
         """[rows] of one column now."""
-        values: Floats = self._levels()[:, COLUMNS.index(name)]
+        values: Floats = self.levels[:, PLACES[name]]
         return values
 
     def change(self, name: str) -> Floats:
         """[rows]: what one column changed by over the step."""
-        values: Floats = self._changes()[:, COLUMNS.index(name)]
+        values: Floats = self.changes[:, PLACES[name]]
         return values
 
     def flow_change(self, name: str) -> Floats:
         """[flows]: what a counter of each flow grew by over the step."""
-        key = "flow " + name
-        if key not in self._known:
-            self._known[key] = self.flows[name].astype(np.float64) - self.flows_before[name].astype(np.float64)
-        values: Floats = self._known[key]
-        return values
+        return self.once(name, lambda: self.flows[name].astype(np.float64) - self.flows_before[name].astype(np.float64))
 
     def utilization(self, rate_bps: Floats) -> Floats:
         """[rows]: frame bytes sent over the step as a share of what the line rates (Scene.rate_bps) carry; 0 at step 0.
 
         A frame counts when it leaves the queue: in a step that is shorter than a frame takes, its share is above 1.
         """
-        return self.change("tx_bytes") * 8 / (rate_bps * self.elapsed_s) if self.elapsed_ns else np.zeros(len(self.cells))
+        return self.change("tx_bytes") * (8 / self.elapsed_s) / rate_bps if self.elapsed_ns else np.zeros(len(self.cells))
 
     def goodput_bps(self) -> Floats:
         """[flows]: payload that receivers got in order over the step; 0 at step 0."""
         received = self.flow_change("received_bytes")
-        return received * 8 / self.elapsed_s if self.elapsed_ns else np.zeros(len(received))
+        return received * (8 / self.elapsed_s) if self.elapsed_ns else np.zeros(len(received))
 
     @property
     def under_way(self) -> Bools:
         """[flows]: running now."""
-        if "under way" not in self._known:
-            self._known["under way"] = self.flows["status"] == RUNNING
-        mask: Bools = self._known["under way"]
-        return mask
-
-    @property
-    def at_work(self) -> Bools:
-        """[flows]: running at some time of the step, as far as its two ends show."""
-        if "at work" not in self._known:
-            self._known["at work"] = self.under_way | (self.flows_before["status"] == RUNNING) | self.ended
-        mask: Bools = self._known["at work"]
-        return mask
+        return self.once("under way", lambda: self.flows["status"] == RUNNING)
 
     @property
     def ended(self) -> Bools:
         """[flows]: done in this step, with all their bytes."""
-        if "ended" not in self._known:
-            self._known["ended"] = (self.flows["status"] == DONE) & (self.flows_before["status"] != DONE)
-        mask: Bools = self._known["ended"]
-        return mask
+        return self.once("ended", lambda: (self.flows["status"] == DONE) & (self.flows_before["status"] != DONE))
 
-    def _levels(self) -> Floats:
-        if "levels" not in self._known:
-            self._known["levels"] = self.cells.astype(np.float64)
-        levels: Floats = self._known["levels"]
-        return levels
+    @property
+    def at_work(self) -> Bools:
+        """[flows]: under way at either end of the step, or something of it arrived in between."""
 
-    def _changes(self) -> Floats:
-        if "changes" not in self._known:
-            self._known["changes"] = self._levels() - self.before.astype(np.float64)
-        changes: Floats = self._known["changes"]
-        return changes
+        def work() -> Bools:
+            either: Bools = self.under_way | (self.flows_before["status"] == RUNNING)
+            return either | (self.flow_change("received_bytes") > 0)
+
+        return self.once("at work", work)

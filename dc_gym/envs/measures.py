@@ -12,7 +12,8 @@ import numpy as np
 
 from dc_gym.envs.frame import Bools, Floats, FlowInfo, Frame
 from dc_gym.envs.scene import Scene
-from dc_gym.metrics.fairness import PAYLOAD_SHARE, jain, max_min
+from dc_gym.metrics.fairness import max_min
+from dc_gym.topologies.graph import FRAME_BYTES
 
 MOST_KNOWN = 4096
 """Allocations that are kept: flows come and go, and mostly the same ones."""
@@ -25,42 +26,50 @@ def gini(shares: Floats) -> float:
     return float((2 * np.arange(1, count + 1) - count - 1) @ ordered) / (count * total) if total > 0 else 0.0
 
 
+def carried_bytes(frame: Frame, scene: Scene) -> Floats:
+    """[rows]: what the line carries in the time of the step, a frame at the least: what counters are normalised by."""
+    return frame.once("carried", lambda: np.maximum(scene.rate_bps * (frame.elapsed_ns / 8e9), FRAME_BYTES))
+
+
 def occupancy(frame: Frame, scene: Scene) -> Floats:
     """[rows]: bytes queued over the buffer."""
-    return frame.column("backlog_bytes") / scene.buffer_bytes
+    return frame.once("occupancy", lambda: frame.column("backlog_bytes") / scene.buffer_bytes)
 
 
 def port_delays_ns(frame: Frame, scene: Scene) -> Floats:
     """[rows]: the time that what is queued takes to leave; of a host at its enforced rate."""
     rate_bps = scene.rate_bps.copy()
-    rate_bps[scene.host_row] = np.clip(frame.enforced_bps, scene.floor_bps, scene.line_bps)
+    rate_bps[scene.host_row] = np.minimum(np.maximum(frame.enforced_bps, scene.floor_bps), scene.line_bps)
     delays: Floats = frame.column("backlog_bytes") * 8e9 / rate_bps
     return delays
 
 
-def path_delays_ns(frame: Frame, delays_ns: Floats) -> Floats:
-    """[flows]: sums of ports' delays over each one's path."""
-    info = frame.info
-    sums: Floats = np.bincount(info.path_flows, delays_ns[info.path_rows], len(info)).astype(np.float64)
-    return sums
+def queue_delays_ns(frame: Frame, scene: Scene) -> tuple[Floats, Floats]:
+    """[flows], twice: what stands in the queue of each one's host, and in those of the switches on its path."""
+
+    def work() -> tuple[Floats, Floats]:
+        info, delays_ns = frame.info, port_delays_ns(frame, scene)
+        in_switches = np.bincount(info.switch_flows, delays_ns[info.switch_rows], len(info))
+        return delays_ns[info.first_row], in_switches.astype(np.float64)
+
+    return frame.once("queue delays", work)
 
 
 def queueing_delays_ns(frame: Frame, scene: Scene) -> Floats:
     """[flows]: end to end; of flows that are not under way it means nothing."""
-    srtt_ns = frame.flows["srtt_us"] * 1000.0
-    in_queues = path_delays_ns(frame, port_delays_ns(frame, scene))
-    return np.where(srtt_ns > 0, np.maximum(srtt_ns - frame.info.base_rtt_ns, 0), in_queues)
 
+    def work() -> Floats:
+        at_host, in_switches = queue_delays_ns(frame, scene)
+        srtt_ns = frame.flows["srtt_us"] * 1000.0
+        return np.where(srtt_ns > 0, np.maximum(srtt_ns - frame.info.base_rtt_ns, 0), at_host + in_switches)
 
-def switch_delays_ns(frame: Frame, scene: Scene) -> Floats:
-    """[flows]: of the switch ports on each one's path alone."""
-    return path_delays_ns(frame, np.where(scene.is_switch, port_delays_ns(frame, scene), 0))
+    return frame.once("queueing delays", work)
 
 
 def mean_over(values: Floats, chosen: Bools) -> float:
     """Of the flows that are chosen; 0 if there are none."""
     count = int(np.count_nonzero(chosen))
-    return float(values[chosen].sum()) / count if count else 0.0
+    return float(values @ chosen) / count if count else 0.0
 
 
 def fair_rates_bps(info: FlowInfo, scene: Scene, flows: Bools) -> Floats:
@@ -72,19 +81,21 @@ def fair_rates_bps(info: FlowInfo, scene: Scene, flows: Bools) -> Floats:
         rates, rows = np.zeros(len(info)), np.flatnonzero(flows)
         paths = [info.rows[row].tolist() for row in rows.tolist()]
         if paths:
-            rates[rows] = max_min(paths, scene.rate_bps, info.demand_bps[rows] / PAYLOAD_SHARE)
+            rates[rows] = max_min(paths, scene.rate_bps, info.demand_bps[rows] / info.payload_share[rows])
         info.known[key] = rates
     return info.known[key]
 
 
 def fair_goodput_bps(frame: Frame, scene: Scene) -> float:
     """Payload that all flows at work in the step would get together if each had its fair share."""
-    return float(fair_rates_bps(frame.info, scene, frame.at_work).sum()) * PAYLOAD_SHARE
+    return float(fair_rates_bps(frame.info, scene, frame.at_work) @ frame.info.payload_share)
 
 
 def jain_of_goodput(frame: Frame) -> float:
     """Jain's index of what the flows at work were delivered in the step; 0 if nothing was."""
-    return jain(frame.goodput_bps()[frame.at_work]) or 0.0
+    received = frame.flow_change("received_bytes")
+    squares = float(received @ received)
+    return float(received.sum()) ** 2 / (int(np.count_nonzero(frame.at_work)) * squares) if squares else 0.0
 
 
 def completion_ns(frame: Frame) -> Floats:

@@ -23,10 +23,10 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from dc_gym.envs.frame import Floats, Frame, Rows
+from dc_gym.envs.measures import carried_bytes, occupancy
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
-from dc_gym.metrics.fairness import PAYLOAD_SHARE
 from dc_gym.topologies.graph import FRAME_BYTES
 
 Vector = npt.NDArray[np.float32]
@@ -34,7 +34,6 @@ Compute = Callable[[Frame, Scene], Floats]
 KINDS = ("port", "host")
 MOST_RTTS = 100.0
 """Where times in round trips, and windows in bandwidth-delay products, are clipped."""
-ALL = slice(None)
 OVER_LINE = "over what the line carries in the step (at least one frame)"
 FULL_FRAMES = f"over the step, as full frames, {OVER_LINE}"
 
@@ -146,7 +145,7 @@ class Observer:
     def observe(self, frame: Frame) -> Vector:
         """The observation; before the first step of an episode there was what its first frame shows."""
         now = np.concatenate([self._values(part, frame) for part in self.parts]).astype(np.float32)
-        np.clip(now, self._low, self._high, out=now)
+        np.minimum(np.maximum(now, self._low, out=now), self._high, out=now)
         if np.isnan(now.sum()):
             raise AgentError(f"observe: {self.names[int(np.isnan(now).argmax())]} is not a number; mend the feature")
         if self.history == 1:
@@ -185,7 +184,7 @@ PRESETS = {
 
 
 def _backlog(frame: Frame, scene: Scene) -> Floats:
-    return frame.column("backlog_bytes") / scene.buffer_bytes
+    return occupancy(frame, scene)
 
 
 def _backlog_change(frame: Frame, scene: Scene) -> Floats:
@@ -194,15 +193,15 @@ def _backlog_change(frame: Frame, scene: Scene) -> Floats:
 
 def _frames_over_line(column: str) -> Compute:
     """Packets counted over the step, in full frames over what the line carries."""
-    return lambda frame, scene: frame.change(column) * FRAME_BYTES / scene.carried_bytes(ALL, frame.elapsed_ns)
+    return lambda frame, scene: frame.change(column) * FRAME_BYTES / carried_bytes(frame, scene)
 
 
 def _utilization(frame: Frame, scene: Scene) -> Floats:
-    return frame.change("tx_bytes") / scene.carried_bytes(ALL, frame.elapsed_ns)
+    return frame.change("tx_bytes") / carried_bytes(frame, scene)
 
 
 def _tx_rate(frame: Frame, scene: Scene) -> Floats:
-    fastest: Floats = frame.change("tx_bytes") / scene.carried_bytes(ALL, frame.elapsed_ns).max()
+    fastest: Floats = frame.change("tx_bytes") / carried_bytes(frame, scene).max()
     return fastest
 
 
@@ -242,20 +241,20 @@ def _mean_rtt(field: str) -> Compute:
 
 def _cwnd(frame: Frame, scene: Scene) -> Floats:
     windows = frame.flows["cwnd_packets"] * float(FRAME_BYTES)
-    carried = scene.carried_bytes(scene.host_row, scene.base_rtt_ns)
-    return _sum_over_hosts(windows, frame, scene, frame.under_way) / carried
+    product_bytes = np.maximum(scene.line_bps * scene.base_rtt_ns / 8e9, FRAME_BYTES)
+    return _sum_over_hosts(windows, frame, scene, frame.under_way) / product_bytes
 
 
 def _retransmits(frame: Frame, scene: Scene) -> Floats:
     sent = frame.flow_change("retransmits") * FRAME_BYTES
     everyone = np.ones(len(sent), bool)
-    return _sum_over_hosts(sent, frame, scene, everyone) / scene.carried_bytes(scene.host_row, frame.elapsed_ns)
+    return _sum_over_hosts(sent, frame, scene, everyone) / carried_bytes(frame, scene)[scene.host_row]
 
 
 def _goodput(frame: Frame, scene: Scene) -> Floats:
-    received = frame.flow_change("received_bytes") / PAYLOAD_SHARE
+    received = frame.flow_change("received_bytes") / frame.info.payload_share
     everyone = np.ones(len(received), bool)
-    return _sum_over_hosts(received, frame, scene, everyone) / scene.carried_bytes(scene.host_row, frame.elapsed_ns)
+    return _sum_over_hosts(received, frame, scene, everyone) / carried_bytes(frame, scene)[scene.host_row]
 
 
 register("backlog", "port", 0, 1, "bytes queued over the buffer", _backlog)

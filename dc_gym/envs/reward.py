@@ -120,7 +120,7 @@ def _term(text: str, found: re.Match[str]) -> tuple[float, Reward]:
 
 def _queues(frame: Frame, scene: Scene) -> Floats:
     """Occupancies of switch ports."""
-    values: Floats = measures.occupancy(frame, scene)[scene.is_switch]
+    values: Floats = measures.occupancy(frame, scene)[scene.switch_rows]
     return values
 
 
@@ -171,7 +171,7 @@ def _queueing_delay(frame: Frame, scene: Scene, share: Floats) -> float:
 
 
 def _switch_delay(frame: Frame, scene: Scene, share: Floats) -> float:
-    return measures.mean_over(measures.switch_delays_ns(frame, scene), frame.under_way) / scene.base_rtt_ns
+    return measures.mean_over(measures.queue_delays_ns(frame, scene)[1], frame.under_way) / scene.base_rtt_ns
 
 
 def _slowdown(frame: Frame, scene: Scene, share: Floats) -> float:
@@ -180,7 +180,7 @@ def _slowdown(frame: Frame, scene: Scene, share: Floats) -> float:
 
 
 def _drops(frame: Frame, scene: Scene, share: Floats) -> float:
-    carried = scene.carried_bytes(np.flatnonzero(~scene.is_switch), frame.elapsed_ns)
+    carried = measures.carried_bytes(frame, scene)[scene.host_rows]
     return float(frame.change("drops").sum()) * FRAME_BYTES / float(carried.sum())
 
 

@@ -6,7 +6,7 @@ Rows are the ports of the state matrix (graph.ports()): those of the switches, t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,7 @@ from dc_gym import ideal
 from dc_gym.envs.frame import COLUMNS, Bools, Floats, FlowInfo, Rows
 from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
-from dc_gym.topologies.graph import FRAME_BYTES, Graph, Port
+from dc_gym.topologies.graph import Graph, Port
 from dc_gym.topologies.paths import base_rtt_ns, round_trip_ns
 from dc_gym.traffic.schedule import Flow, Schedule
 
@@ -54,12 +54,17 @@ class Scene:
     step_ns: int
     seed: int
     columns: tuple[str, ...] = COLUMNS
+    line_bps: Floats = field(init=False)
+    """[hosts]: line rate of each one's egress."""
+    switch_rows: slice = field(init=False)
+    """The rows come in this order: slices are views, and cost nothing."""
+    host_rows: slice = field(init=False)
 
-    @property
-    def line_bps(self) -> Floats:
-        """[hosts]: line rate of each one's egress."""
-        rates: Floats = self.rate_bps[self.host_row]
-        return rates
+    def __post_init__(self) -> None:
+        switch_ports = int(np.count_nonzero(self.is_switch))
+        object.__setattr__(self, "line_bps", self.rate_bps[self.host_row])
+        object.__setattr__(self, "switch_rows", slice(0, switch_ports))
+        object.__setattr__(self, "host_rows", slice(switch_ports, len(self.ports)))
 
     @classmethod
     def of(cls, experiment: Experiment, *, hosts: str = "all", floor_bps: int = 10_000, step_ns: int = 10**6) -> Scene:
@@ -94,10 +99,6 @@ class Scene:
     def share(self, rates_bps: Floats) -> Floats:
         """[hosts]: rates as shares of the hosts' lines, which rewards call the action."""
         return rates_bps / self.line_bps
-
-    def carried_bytes(self, rows: Rows | slice, elapsed_ns: int) -> Floats:
-        """What lines carry in a time, a frame at the least: what counters of a step are normalised by."""
-        return np.maximum(self.rate_bps[rows] * elapsed_ns / 8e9, FRAME_BYTES)
 
 
 def _actor(graph: Graph, port: Port) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dc_gym.envs import measures
-from dc_gym.envs.frame import STOPPED, WAITING, Floats, Frame
+from dc_gym.envs.frame import PLACES, STOPPED, WAITING, Floats, Frame
 from dc_gym.envs.scene import Scene
 from dc_gym.metrics.fairness import jain
 from dc_gym.traffic.sizes import SEGMENT_BYTES
@@ -27,40 +27,38 @@ SLOWDOWN_PERCENTILES = (50, 99)
 
 def metrics(frame: Frame, scene: Scene) -> dict[str, float]:
     """Of one step."""
-    backlog = frame.column("backlog_bytes")
-    switch, host = backlog[scene.is_switch], backlog[~scene.is_switch]
-    flows, utilization = frame.under_way, frame.utilization(scene.rate_bps)
-    found = {
+    backlog, utilization = frame.column("backlog_bytes"), frame.utilization(scene.rate_bps)
+    switch, host = backlog[scene.switch_rows], backlog[scene.host_rows]
+    counted = frame.changes.sum(axis=0)
+    return {
         "goodput_bps": float(frame.goodput_bps().sum()),
-        "sent_bps": float((utilization * scene.rate_bps)[~scene.is_switch].sum()),
-        "utilization": float(utilization[scene.is_switch].max()),
+        "sent_bps": float(utilization[scene.host_rows] @ scene.rate_bps[scene.host_rows]),
+        "utilization": float(utilization[scene.switch_rows].max()),
         **_delays(frame, scene),
         "switch_queue_bytes_max": float(switch.max()),
-        "switch_queue_bytes_mean": float(switch.mean()),
+        "switch_queue_bytes_mean": float(switch.sum()) / len(switch),
         "host_queue_bytes_max": float(host.max()),
-        "host_queue_bytes_mean": float(host.mean()),
-        "drops": float(frame.change("drops").sum()),
-        "marks": float(frame.change("marks").sum()),
+        "host_queue_bytes_mean": float(host.sum()) / len(host),
+        "drops": float(counted[PLACES["drops"]]),
+        "marks": float(counted[PLACES["marks"]]),
         "retransmits": float(frame.flow_change("retransmits").sum()),
-        "flows": float(np.count_nonzero(flows)),
+        "flows": float(np.count_nonzero(frame.under_way)),
         "flows_ended": float(np.count_nonzero(frame.ended)),
         "jain": measures.jain_of_goodput(frame),
-        "wanted": float(scene.share(frame.wanted_bps).mean()),
-        "enforced": float(scene.share(frame.enforced_bps).mean()),
+        "wanted": float(scene.share(frame.wanted_bps).sum()) / len(scene.hosts),
+        "enforced": float(scene.share(frame.enforced_bps).sum()) / len(scene.hosts),
     }
-    return found
 
 
 def _delays(frame: Frame, scene: Scene) -> dict[str, float]:
     """Means over the flows under way; 0 without any."""
-    flows, rtt_s = frame.under_way, frame.flows["srtt_us"] / 1e6
-    delays_ns = measures.port_delays_ns(frame, scene)
-    at_hosts = measures.path_delays_ns(frame, np.where(scene.is_switch, 0, delays_ns))
+    flows, rtt_us = frame.under_way, frame.flows["srtt_us"].astype(np.float64)
+    at_host, in_switches = measures.queue_delays_ns(frame, scene)
     return {
         "queueing_delay_s": measures.mean_over(measures.queueing_delays_ns(frame, scene), flows) / 1e9,
-        "switch_delay_s": measures.mean_over(measures.switch_delays_ns(frame, scene), flows) / 1e9,
-        "host_delay_s": measures.mean_over(at_hosts, flows) / 1e9,
-        "rtt_s": measures.mean_over(rtt_s, flows & (rtt_s > 0)),
+        "switch_delay_s": measures.mean_over(in_switches, flows) / 1e9,
+        "host_delay_s": measures.mean_over(at_host, flows) / 1e9,
+        "rtt_s": measures.mean_over(rtt_us, flows & (rtt_us > 0)) / 1e6,
     }
 
 

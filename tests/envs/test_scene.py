@@ -68,7 +68,8 @@ def test_flow_info_is_what_the_schedule_says():
     ]
     assert info.base_rtt_ns.tolist() == [3_852_000] * 2
     assert info.demand_bps.tolist() == [4e6] * 2
-    assert info.path_flows.tolist() == [0, 0, 0, 1, 1, 1] and info.path_rows.tolist() == [6, 2, 3, 7, 2, 4]
+    assert info.first_row.tolist() == [6, 7]
+    assert info.switch_flows.tolist() == [0, 0, 1, 1] and info.switch_rows.tolist() == [2, 3, 2, 4]
 
 
 def test_an_ideal_is_the_closed_form():

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions and rates: equations 4.1 and 4.2 of the thesis by hand, the other heads, and the way back."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dc_gym.envs import action as actions
+from dc_gym.envs.action import Action, register
+from dc_gym.errors import AgentError
+from tests.envs.made import scene
+
+FLOOR = 0.001  # 10 kbit/s of 10 Mbit/s
+
+
+def shares(name, *values):
+    found, _ = scene()
+    given = [*values, *[0.0] * (4 - len(values))]
+    return (Action(found, name).to_rates(given) / 1e7)[: len(values)].tolist()
+
+
+def test_equations_4_1_and_4_2():
+    for name in ("rates", "thesis"):
+        for a in (-1.0, -0.3, 0.0, 0.5, 1.0):
+            expected = (math.tanh(a) + 1) / 2 * (1 - FLOOR) + FLOOR
+            assert shares(name, a) == pytest.approx([expected], rel=1e-6)
+    assert shares("thesis", 0) == pytest.approx([0.5005])
+
+
+def test_what_tanh_reaches():
+    """Actions of -1..1 reach 12 to 88 % of the range; those of the thesis are not bounded, and ours do as well at 5."""
+    assert shares("rates", -1, 1) == pytest.approx([0.1201, 0.8809], abs=1e-3)
+    assert shares("rates", -50, 50) == shares("rates", -1, 1)
+    low, high = shares("thesis", -5, 5)
+    assert low == pytest.approx(FLOOR, rel=0.05) and 0.9999 < high < 1
+
+
+def test_linear():
+    assert shares("linear", -1, 1) == [FLOOR, 1]
+    assert shares("linear", 0) == pytest.approx([0.5005])
+    assert shares("linear", -7, 7) == [FLOOR, 1]
+
+
+def test_log_goes_in_equal_ratios():
+    assert shares("log", -1, -1 / 3, 1 / 3, 1) == pytest.approx([0.001, 0.01, 0.1, 1])
+
+
+@pytest.mark.parametrize("name", ["linear", "log", "rates", "thesis"])
+def test_the_way_back(name):
+    found, _ = scene()
+    action = Action(found, name)
+    rates = np.array([2e6, 3e6, 5e6, 8e6])
+    assert action.to_rates(action.from_rates(rates)) == pytest.approx(rates, rel=1e-5)
+    assert action.from_rates([1e9] * 4).tolist() == [action.head.bound] * 4
+    assert action.from_rates([0] * 4).tolist() == [-action.head.bound] * 4
+
+
+def test_a_floor_at_the_line_leaves_no_choice():
+    from dc_gym.envs.scene import Scene
+    from tests.envs.made import experiment
+
+    found = Scene.of(experiment(), floor_bps=10**7)
+    for head in actions.heads():
+        action = Action(found, head.name)
+        assert (action.to_rates([-1, 0, 0.5, 1]) == 1e7).all()
+        assert action.space.contains(action.from_rates([1e7] * 4))
+
+
+def test_only_those_who_act_have_an_action():
+    found, _ = scene(hosts="senders")
+    assert Action(found).space.shape == (2,)
+    assert Action(found, "thesis").space.high.tolist() == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ([0, 0, 0], "3 values for 4 hosts; give one for each"),
+        ([0, math.nan, 0, 0], "that of h2 is not a number; has the policy diverged?"),
+        ([math.inf, 0, math.nan, -math.inf], "that of h3 is not a number"),
+    ],
+)
+def test_a_wrong_action_is_one_line(given, line):
+    found, _ = scene()
+    with pytest.raises(AgentError) as caught:
+        Action(found).to_rates(given)
+    assert line in str(caught.value)
+
+
+def test_a_wrong_head_is_one_line():
+    found, _ = scene()
+    with pytest.raises(AgentError, match="action 'linaer' is unknown; did you mean linear"):
+        Action(found, "linaer")
+    with pytest.raises(AgentError, match="action 'log' is registered already"):
+        register("log", 1, "", lambda a, floor: a, lambda share, floor: share)
+    with pytest.raises(AgentError, match="the bound inf is not positive and finite"):
+        register("wide", math.inf, "", lambda a, floor: a, lambda share, floor: share)
+
+
+def test_a_head_of_the_user_s(monkeypatch):
+    monkeypatch.setattr(actions, "_registry", dict(actions._registry))
+    register(
+        "halves", 1, "the floor or the line", lambda a, floor: np.where(a > 0, 1.0, floor), lambda s, floor: np.sign(s - 0.5)
+    )
+    assert shares("halves", -0.1, 0.1) == [FLOOR, 1]

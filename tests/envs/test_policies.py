@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who acts: TCP alone, chance, the oracle by hand, files and classes, and what does not fit."""
+
+import numpy as np
+import pytest
+
+from dc_gym.envs import policies
+from dc_gym.envs.action import Action
+from dc_gym.envs.observation import Observer
+from dc_gym.envs.policies import FAIR_SHARE, Setting, register
+from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.errors import AgentError
+from tests.envs.made import DONE, MS, RUNNING, flows, frame, scene
+
+GATED = ['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"']
+
+
+def setting(found, observe="default", head="linear", **changes):
+    return Setting(found, Observer(found, observe), Action(found, head), **changes)
+
+
+def rates(policy, found, now):
+    return Action(found).to_rates(policy.act(Observer(found).observe(now), now)).tolist()
+
+
+def test_max_never_limits():
+    found, info = scene()
+    for head, least in (("linear", 1e7), ("log", 1e7), ("thesis", 0.9999e7), ("rates", 0.88e7)):
+        made = setting(found, head=head)
+        action = policies.of("max", made).act(made.observer.observe(frame(info)), frame(info))
+        assert (made.action.to_rates(action) >= least).all()
+
+
+def test_random_follows_its_seed():
+    found, info = scene()
+    now = frame(info)
+    drawn = [[policies.of("random", setting(found, seed=seed)).act(None, now).tolist() for _ in range(3)] for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    one = policies.of("random", setting(found, seed=1))
+    assert one.act(None, now).tolist() != one.act(None, now).tolist()
+
+
+def test_the_oracle_gives_each_host_its_fair_share():
+    """h1 and h2 over one link; whoever does not send is not limited."""
+    found, info = scene()
+    policy = policies.of("fair-share", setting(found))
+    line, half = 1e7, FAIR_SHARE * 5e6
+    both = frame(info, flows=flows({"status": RUNNING}, {"status": RUNNING}))
+    assert rates(policy, found, both) == pytest.approx([half, half, line, line])
+    one = frame(info, flows=flows({"status": DONE}, {"status": RUNNING}))
+    assert rates(policy, found, one) == pytest.approx([line, FAIR_SHARE * line, line, line])
+    assert rates(policy, found, frame(info)) == [line] * 4
+
+
+def test_the_oracle_adds_up_the_flows_of_a_host():
+    """All to all: each host has two flows over the middle link, which carries four each way: 2.5 Mbit/s each; the third one,
+    to the neighbour, gets what is left of its line, 5 Mbit/s."""
+    found, info = scene('workload.kind="all_to_all"')
+    now = frame(info, flows=flows(*[{"status": RUNNING}] * len(info)))
+    assert rates(policies.of("fair-share", setting(found)), found, now) == pytest.approx([FAIR_SHARE * 1e7] * 4)
+
+
+def test_the_oracle_that_looks_ahead_sees_a_start():
+    found, info = scene('workload.start="30ms"')
+    plain, ahead = (policies.of(name, setting(found)) for name in ("fair-share", "fair-share-ahead"))
+    for t_ms, knows in ((10, False), (20, True)):
+        now = frame(info, t_ns=t_ms * MS)
+        assert rates(plain, found, now) == [1e7] * 4
+        assert (rates(ahead, found, now)[:2] == pytest.approx([FAIR_SHARE * 5e6] * 2)) is knows
+
+
+def test_the_oracle_that_looks_ahead_sees_a_gate_open():
+    """Requests are under way: their answers count. They have not begun: nothing does."""
+    found, info = scene(*GATED)
+    ahead = policies.of("fair-share-ahead", setting(found))
+    answers = [flow for flow in range(len(info)) if info.awaits[flow] and info.src[flow] != info.src[info.awaits[flow][0]]]
+    first, request = answers[0], info.awaits[answers[0]][0]
+    states = [{} for _ in range(len(info))]
+    replier = int(info.src[first])
+    quiet = 10**9  # no flow starts at a time of its own any more
+
+    def given(state):
+        states[request] = state
+        return rates(ahead, found, frame(info, t_ns=-quiet, flows=flows(*states)))[replier]
+
+    assert given({}) == 1e7
+    assert given({"status": RUNNING}) == pytest.approx(FAIR_SHARE * 1e7)
+
+
+def test_a_flow_that_takes_over_is_not_counted_twice():
+    """A repetition waits for the one before it, of the same host: h1 does not get two shares."""
+    found, info = scene('workload.kind="repeat"', 'workload.size="100kB"')
+    states = [{} for _ in range(len(info))]
+    followed = [flow for flow in range(len(info)) if info.awaits[flow]]
+    assert followed
+    current = [info.awaits[flow][0] for flow in followed if not info.awaits[info.awaits[flow][0]]]
+    for flow in current:
+        states[flow] = {"status": RUNNING}
+    now = frame(info, flows=flows(*states))
+    plain, ahead = (policies.of(name, setting(found)) for name in ("fair-share", "fair-share-ahead"))
+    assert rates(ahead, found, now) == rates(plain, found, now)
+
+
+def net(found, observer, **changes):
+    """A net whose every action is 0.5: W = 0."""
+    count, hosts = len(observer.names), len(found.hosts)
+    values = {
+        "weights": (np.zeros((hosts, count), np.float32),),
+        "biases": (np.full(hosts, 0.5, np.float32),),
+        "low": np.full(hosts, -1, np.float32),
+        "high": np.ones(hosts, np.float32),
+        "observation": observer.names,
+        "hosts": found.hosts,
+        "settings": {"action": "linear"},
+    }
+    return PolicyFile(**values | changes)
+
+
+def test_a_file_acts(tmp_path):
+    found, info = scene()
+    made = setting(found)
+    net(found, made.observer).write(tmp_path / "p.npz")
+    for path in (tmp_path / "p.npz", str(tmp_path / "p.npz")):
+        action = policies.of(path, made).act(made.observer.observe(frame(info)), frame(info))
+        assert made.action.to_rates(action) == pytest.approx([0.75 * 0.999e7 + 0.001e7] * 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "made", "line"),
+    [
+        ({"hosts": ("h1", "h2", "h3", "h9")}, {}, "acts on 'h9' as value 3, and the network has 'h4'"),
+        ({}, {"hosts": "senders"}, "acts on 4 values (h1, h2, h3, h4), and the network has 2 (h1, h2)"),
+        (
+            {},
+            {"observe": "thesis"},
+            "observes 44 values (s1-eth1/backlog, s1-eth2/backlog, .. h4/enforced), and the network has 12",
+        ),
+        (
+            {},
+            {"observe": "backlog_change,backlog,marks,utilization,enforced"},
+            "observes 's1-eth1/backlog' as value 0, and the network has 's1-eth1/backlog_change'",
+        ),
+        ({}, {"head": "log"}, "was trained with action 'linear', and the network has 'log'"),
+        ({"settings": {}}, {"head": "thesis"}, "actions are -1..1, and those of the network -5..5"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_one_line(changes, made, line, tmp_path):
+    found, _ = scene()
+    net(found, Observer(found), **changes).write(tmp_path / "p.npz")
+    other, _ = scene(hosts=made.pop("hosts", "all"))
+    with pytest.raises(AgentError) as caught:
+        policies.of(tmp_path / "p.npz", setting(other, **made))
+    assert line in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/p.npz: the policy")
+    assert str(caught.value).endswith("; give the topology and the [agent] keys that it was trained with")
+
+
+def test_a_class_by_its_name(tmp_path, monkeypatch):
+    (tmp_path / "my_policies.py").write_text(
+        "import numpy as np\n\n\nclass Half:\n"
+        "    def __init__(self, setting):\n        self._hosts = len(setting.scene.hosts)\n\n"
+        "    def act(self, observation, frame):\n        return np.zeros(self._hosts)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found, info = scene()
+    assert policies.of("my_policies:Half", setting(found)).act(None, frame(info)).tolist() == [0] * 4
+    with pytest.raises(AgentError, match="module my_policies has no Full"):
+        policies.of("my_policies:Full", setting(found))
+    with pytest.raises(AgentError, match=r"No module named .your_policies.; is it installed"):
+        policies.of("your_policies:Half", setting(found))
+
+
+def test_unknown_policies_and_names_that_cannot_be(monkeypatch):
+    monkeypatch.setattr(policies, "_registry", dict(policies._registry))
+    found, _ = scene()
+    with pytest.raises(AgentError, match="policy 'maxx' is unknown; did you mean max"):
+        policies.of("maxx", setting(found))
+    for name in ("max", "a:b", "a.npz"):
+        with pytest.raises(AgentError, match="registered already, or reads like a file or a class"):
+            register(name, policies.MaxPolicy)
+    register("mine", policies.MaxPolicy)
+    assert policies.names() == ("max", "random", "fair-share", "fair-share-ahead", "mine")
