@@ -25,7 +25,7 @@ from dc_gym import claim, janitor
 from dc_gym.claim import LOCK
 from dc_gym.digest import TABLES
 from dc_gym.errors import MachineError, ResultError, UsageError
-from dc_gym.spec import MATRIX_COPY, SIZES_COPY
+from dc_gym.spec import MATRIX_COPY, POLICY_COPY, SIZES_COPY
 
 __all__ = [
     "ASIDE",
@@ -46,10 +46,11 @@ __all__ = [
 PARTIAL = ".partial"
 ASIDE = ".replaced"
 SCRATCH = tuple(
-    f"dcgym-{what}-" for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray")
+    f"dcgym-{what}-"
+    for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray", "env")
 )
 """How the names of scratch folders begin."""
-COPIES = (MATRIX_COPY, SIZES_COPY)
+COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY)
 """Files that a spec reads, kept with the result."""
 FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in TABLES))
 """What a whole result has at the least."""

@@ -60,6 +60,8 @@ class Plan:
     """A command run during set-up; a test of what set-up leaks into results. Empty: none."""
     execs: list[dict[str, Any]]
     """Programs to run in hosts (traffic/execs.py)."""
+    agent: dict[str, Any] | None = None
+    """A central agent's settings (episodes.AgentPlan); None: there is none."""
 
     def write(self, path: Path) -> None:
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
@@ -87,8 +89,8 @@ class Site(Protocol):
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
         """When traffic starts; the network stands, and programs are told next."""
 
-    def arm(self, t0_ns: int) -> None:
-        """The last call before traffic; an error if t0 is past."""
+    def arm(self, t0_ns: int, seed: int | None = None) -> None:
+        """The last call before traffic; an error if t0 is past. `seed`: of randomness from then on; None: the run's."""
 
     def settle(self, fabric: Fabric, late_sweeps: int) -> None:
         """The traffic is over. Returns when the counters of all ports stand still, or will not."""
@@ -111,9 +113,11 @@ class LabSite:
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
         return plan.t0_ns
 
-    def arm(self, t0_ns: int) -> None:
+    def arm(self, t0_ns: int, seed: int | None = None) -> None:
         """At t0 the driver makes the kernel's randomness a function of the seed alone."""
         with Path(LAB_DEVICE).open("wb", buffering=0) as device:
+            if seed is not None:
+                fcntl.ioctl(device, LAB_IOC_SEED, struct.pack("<Q", seed))
             try:
                 fcntl.ioctl(device, LAB_IOC_AT_T0, struct.pack("<Q", t0_ns))
             except OSError as error:
@@ -140,36 +144,49 @@ def run(folder: Path, site: Site) -> None:
     programs = Programs(Path(plan.ovs_root), plan.ovs_libraries)
     os.environ.update(programs.environment())
     with ExitStack() as stack:
-        _phase("switches")
+        phase("switches")
         ovs = stack.enter_context(OpenVSwitch(programs))
-        _phase("fabric")
+        phase("fabric")
         fabric = stack.enter_context(site.fabric(plan, ovs))
-        _phase("programs")
+        phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
-        fabric.impair(plan.seed, t0_ns)
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
-        qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
-        qmon.expect_ready()  # tgen looks into its matrix
-        tgen = stack.enter_context(Program(_tgen(plan, folder, site.matrix, t0_ns), TGEN_PRIORITY))
         if plan.disturb:
             subprocess.run(plan.disturb, shell=True, check=True)
-        tgen.expect_ready()
-        before = count(fabric)
-        if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
-            ovs.freeze()
-        site.arm(t0_ns)
-        _phase("traffic")
-        tgen.tell("go\n")
-        tgen.expect_end()
-        late_sweeps = qmon.expect_end()
+        if plan.agent is None:
+            before, late_sweeps = _undirected(plan, folder, site, fabric, ovs, t0_ns)
+        else:
+            from dc_gym import episodes
+
+            before, late_sweeps = episodes.run(plan, folder, site, fabric, ovs, t0_ns), ""
         ends = programs_in_hosts.finish()
         site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
         after = count(fabric)
-        _phase("counting")
+        phase("counting")
         ovs.thaw()
         counts = {"t0_ns": t0_ns, "read_back": fabric.read_back(), "before": before, "after": after}
         counts |= {"losses": fabric.losses(), "exec": ends, **site.findings()}
         (folder / "ground.json").write_text(json.dumps(counts))
+
+
+def _undirected(
+    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int
+) -> tuple[dict[str, dict[str, int]], str]:
+    """The traffic of a run without an agent: the counters before it, and qmon's last word."""
+    with ExitStack() as stack:
+        qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
+        qmon.expect_ready()  # tgen looks into its matrix
+        tgen = stack.enter_context(Program(_tgen(plan, folder, site.matrix, t0_ns), TGEN_PRIORITY))
+        tgen.expect_ready()
+        before = count(fabric)
+        if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
+            ovs.freeze()
+        fabric.impair(plan.seed, t0_ns)
+        site.arm(t0_ns)
+        phase("traffic")
+        tgen.tell("go\n")
+        tgen.expect_end()
+        return before, qmon.expect_end()
 
 
 def count(fabric: Fabric) -> dict[str, dict[str, int]]:
@@ -217,10 +234,30 @@ class Program:
             self.expect_end()
             raise FabricError(f"{self._name} said {line!r} where 'ready' was expected")
 
+    def hear(self) -> str:
+        """The next line of its standard output, without the end; FabricError when it has ended."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self.expect_end()
+            raise FabricError(f"{self._name} ended too early")
+        return line.decode().strip()
+
+    def stop(self, status: int) -> None:
+        """Tells it to end by SIGTERM; `status`: what it then answers."""
+        self._process.terminate()
+        if (ended := self._process.wait()) != status:
+            raise FabricError(f"{self._name} ended with status {ended} when it was stopped")
+
     def tell(self, text: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(text.encode())
         self._process.stdin.flush()
+
+    def hang_up(self) -> None:
+        """The end of its standard input."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
     def expect_end(self) -> str:
         """Waits for the end: its last words. Its own line on standard error says why a status is not 0."""
@@ -248,7 +285,7 @@ def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _phase(name: str) -> None:
+def phase(name: str) -> None:
     print(f"::phase {name}", flush=True)
 
 

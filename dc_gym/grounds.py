@@ -17,6 +17,7 @@ from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.progress import Progress
 
 if TYPE_CHECKING:
+    from dc_gym.envs.driver import Driver
     from dc_gym.spec import Spec
 
 PROGRAMS = Path(__file__).resolve().parent / "bin"
@@ -29,8 +30,11 @@ class Ground(Protocol):
     def prepare(self, progress: Progress) -> None:
         """Gets what is needed, or TestbedError; the machine is not changed yet."""
 
-    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress) -> int:
-        """Runs the plan in `partial`/.lab to its end: its exit status. `on_line` gets each line that it prints."""
+    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress, driver: Driver | None = None) -> int:
+        """Runs the plan in `partial`/.lab to its end: its exit status. `on_line` gets each line that it prints.
+
+        `driver`: the policy that answers the steps of a plan with an agent.
+        """
 
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         """By name: identities of all that results may depend on besides the spec."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dc_gym import fingerprint
 from dc_gym.grounds import PROGRAMS
@@ -17,11 +17,40 @@ from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.progress import Progress
 from dc_gym.spec import Spec
 
+if TYPE_CHECKING:  # it brings Gymnasium
+    from dc_gym.envs.driver import Driver
+
 GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 NS = 1e-9
 # Mininet asks distutils for a version number. Python 3.12 and later have none but that of setuptools, which takes twice as long
 # to import as all else in a ground.
 QUICK_DISTUTILS = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}
+
+
+def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: int) -> LabConfig:
+    """The lab that runs the plan in `folder`/.lab."""
+    assert spec.lab.memory_bytes is not None, "an Experiment's is given"
+    return LabConfig(
+        kernel=kernel.path,
+        programs=PROGRAMS,
+        run_dir=folder,
+        argv=[sys.executable, "-m", "dc_gym.ground", str(folder)],
+        env={
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "PYTHONPATH": str(PROGRAMS.parent.parent),
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **QUICK_DISTUTILS,
+            "LC_ALL": "C.UTF-8",
+            "HOME": "/run",
+            "TMPDIR": "/tmp",
+        },
+        seed=spec.seed,
+        memory_bytes=spec.lab.memory_bytes,
+        clock_read_ns=spec.lab.clock_read_ns,
+        watchdog_s=spec.lab.watchdog_ns * NS,
+        virtual_limit_ns=virtual_limit_ns,
+    )
 
 
 class LabGround:
@@ -36,31 +65,15 @@ class LabGround:
     def prepare(self, progress: Progress) -> None:
         self._kernel = build.ensure(progress)
 
-    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress) -> int:
+    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress, driver: Driver | None = None) -> int:
         spec = self._spec
-        assert spec.lab.memory_bytes is not None, "an Experiment's is given"
-        config = LabConfig(
-            kernel=self._kernel.path,
-            programs=PROGRAMS,
-            run_dir=partial,
-            argv=[sys.executable, "-m", "dc_gym.ground", str(partial)],
-            env={
-                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-                "PYTHONPATH": str(PROGRAMS.parent.parent),
-                "PYTHONHASHSEED": "0",
-                "PYTHONDONTWRITEBYTECODE": "1",
-                **QUICK_DISTUTILS,
-                "LC_ALL": "C.UTF-8",
-                "HOME": "/run",
-                "TMPDIR": "/tmp",
-            },
-            seed=spec.seed,
-            memory_bytes=spec.lab.memory_bytes,
-            clock_read_ns=spec.lab.clock_read_ns,
-            watchdog_s=spec.lab.watchdog_ns * NS,
-            virtual_limit_ns=spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS,
-        )
-        with Lab(config, on_line) as lab:
+        limit_ns = spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS
+
+        def answer(step: int, _virtual_ns: int) -> int:
+            assert driver is not None, "only an agent asks"
+            return driver.step(self._lab.channel, step)
+
+        with Lab(lab_config(spec, self._kernel, partial, limit_ns), on_line, answer) as lab:
             self._lab = lab
             self._ended = lab.wait(lambda state: progress.virtual(state.virtual_ns - spec.lab.t0_ns, spec.time.duration_ns))
         return self._ended.status

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from dc_gym.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.errors import ResultError, UsageError
 from dc_gym.folder import FILES, PARTIAL, finish, words, writing
-from dc_gym.spec import MATRIX_COPY, SIZES_COPY
+from dc_gym.spec import MATRIX_COPY, POLICY_COPY, SIZES_COPY
 from dc_gym.topologies.graph import PPB, PPM, Graph
 
 __all__ = [
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 RESULT_VERSION = 1
-DERIVED = ("port_metrics", "flow_metrics")
+DERIVED = ("port_metrics", "flow_metrics", "agent")
 """Tables that a result of today has beside those; one of an older version has not."""
 ROW_GROUP = 1 << 18
 PORT_KEYS = (
@@ -83,7 +83,7 @@ class Result:
     def inputs(self) -> dict[str, str]:
         """SHA-256 of the files that the spec read, by the names of their copies: the spec says no more than those names."""
         stated, code = self.manifest.get("inputs"), self.manifest.get("code")
-        found = stated if isinstance(stated, Mapping) else _sha256(self.path, (MATRIX_COPY, SIZES_COPY))
+        found = stated if isinstance(stated, Mapping) else _sha256(self.path, (MATRIX_COPY, SIZES_COPY, POLICY_COPY))
         rows = [row for row in code if isinstance(row, Mapping)] if isinstance(code, list) else []
         return {**found, **{str(row.get("file")): str(row.get("sha256")) for row in rows}}
 

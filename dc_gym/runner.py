@@ -12,11 +12,11 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -24,44 +24,24 @@ from dc_gym import __version__, analysis, calibration, fingerprint, grounds, ide
 from dc_gym.conservation import account, violations
 from dc_gym.digest import Tables
 from dc_gym.errors import MachineError, ResultError, TestbedError
-from dc_gym.ground import Plan
-from dc_gym.grounds import PROGRAMS, check_programs
+from dc_gym.experiment import Experiment, write_plan
+from dc_gym.grounds import check_programs
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.monitors.trace import read_trace
 from dc_gym.progress import Progress, VirtualOnly
 from dc_gym.results import Result
 from dc_gym.spec import MetricsSpec, MonitorSpec, Spec, TimeSpec, WorkloadSpec
-from dc_gym.topologies.ecmp import Router, route
-from dc_gym.topologies.graph import NETNS_FOLDER, Graph
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.scale import not_scale_free
-from dc_gym.traffic import execs, tgen_log
-from dc_gym.traffic.schedule import Schedule, make_schedule
+from dc_gym.traffic import tgen_log
+from dc_gym.traffic.schedule import Schedule
+
+if TYPE_CHECKING:
+    from dc_gym.envs.driver import Driver
 
 KEPT_LOG_LINES = 100_000
 IDLE_SEED = 1  # of the runs that measure lone flows: what they find serves every seed
 NS = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """Everything that follows from a spec before anything runs."""
-
-    spec: Spec
-    graph: Graph
-    router: Router
-    schedule: Schedule
-    notes: Mapping[str, Any]
-    """What the workload has to say of itself."""
-
-    @classmethod
-    def of(cls, spec: Spec) -> Experiment:
-        graph = spec.graph()
-        router = route(graph, spec.seed, spec.topology.routing)
-        flows, notes = spec.flows_with_notes(graph)
-        schedule = make_schedule(flows, graph, router, spec.controller.kernel_name, spec.seed)
-        sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths())) if spec.ground == "lab" else spec
-        return cls(sized, graph, router, schedule, notes)
 
 
 @dataclass(slots=True)
@@ -97,6 +77,7 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
 
 def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *, force: bool, plot: bool, disturb: str) -> Result:
     spec = experiment.spec
+    driver = _driver(experiment)
     ground = grounds.of(spec)
     ground.prepare(progress)
     ovs = openvswitch.ensure(progress)
@@ -109,7 +90,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         with log.open("w") as file:
             clock.phase("boot")
             progress.phase("boot")
-            status = ground.run(partial, _log_to(file, clock, progress), progress)
+            status = ground.run(partial, _log_to(file, clock, progress), progress, driver)
         clock.phase("results")
         progress.phase("results")
         _check_end(status, log, spec.ground)
@@ -130,11 +111,15 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
             "calibration": calibration.rows(tables.ports, counts["read_back"]) + counts.get("calibration", []),
         } | {name: counts[name] for name in ("fidelity", "exec") if counts.get(name)}
         manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts() | _scale(experiment)
+        if driver is not None:
+            manifest["agent"] = driver.totals()
         if inputs:
             manifest["inputs"] = inputs
         if code := usercode.keep(spec.code(), partial):
             manifest["code"] = code
         manifest = results.write_result(partial, tables, manifest, summary)
+        if driver is not None:
+            results.write_derived(partial, "agent", driver.table())
         results.write_derived(partial, "port_metrics", found.ports)
         results.write_derived(partial, "flow_metrics", found.flows)
         if plot:
@@ -148,49 +133,13 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
     return results.load_result(out)
 
 
-def write_plan(experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Path, disturb: str = "") -> None:
-    """The files that the ground reads: plan.json, flows.csv, ports.csv."""
-    spec, graph = experiment.spec, experiment.graph
-    rules: dict[str, list[str]] = {switch.name: [] for switch in graph.switches}
-    for rule in experiment.router.rules:
-        rules[rule.switch].append(rule.flow())
-    plan = Plan(
-        graph=graph,
-        rules=rules,
-        peers=_peers(experiment),
-        ecn=spec.controller.ecn,
-        sysctls=spec.controller.sysctls,
-        seed=spec.seed,
-        t0_ns=spec.lab.t0_ns,
-        duration_ns=spec.time.duration_ns,
-        interval_ns=spec.monitor.interval_ns,
-        tcp_interval_ns=spec.monitor.tcp_interval_ns,
-        programs=str(PROGRAMS),
-        ovs_root=str(ovs.folder),
-        ovs_libraries=":".join(map(str, ovs.library_dirs)),
-        disturb=disturb,
-        execs=execs.to_json(spec.execs(graph)),
-    )
-    plan.write(folder / "plan.json")
-    (folder / "flows.csv").write_text(experiment.schedule.csv())
-    hosts = {host.name for host in graph.hosts}
-    rows = [
-        f"{row},{port.ifname},{f'{NETNS_FOLDER}/{port.node}' if port.node in hosts else '-'},{port.ifname}"
-        for row, port in enumerate(graph.ports())
-    ]
-    (folder / "ports.csv").write_text("\n".join(["row,name,netns,ifname", *rows]) + "\n")
+def _driver(experiment: Experiment) -> Driver | None:
+    """What acts for controller.policy."""
+    if experiment.spec.controller.policy is None:
+        return None
+    from dc_gym.envs.driver import Driver  # it brings Gymnasium
 
-
-def _peers(experiment: Experiment) -> dict[str, list[str]]:
-    """By host: whom it must be able to reach. A program may talk to anybody."""
-    peers = experiment.schedule.peers()
-    hosts = [host.name for host in experiment.graph.hosts]
-    for each in experiment.spec.workload.exec or ():
-        for other in hosts:
-            if other != each.host:
-                peers[each.host] = [*dict.fromkeys([*peers.get(each.host, []), other])]
-                peers[other] = [*dict.fromkeys([*peers.get(other, []), each.host])]
-    return peers
+    return Driver(experiment)
 
 
 def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, dict[str, Any]]:

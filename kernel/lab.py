@@ -66,7 +66,8 @@ class Lab:
     """Boots on entry, is dead and gone on exit.
 
     `wait()` runs the lab to its end. `on_log` gets each line that the lab's kernel or programs print;
-    `on_step(step, virtual_ns) -> code` answers programs that ask through the channel.
+    `on_step(step, virtual_ns) -> code` answers programs that ask through the channel. Or the caller does so itself:
+    `until_step()` runs the lab up to the next question, `answer()` lets it go on.
     """
 
     def __init__(
@@ -87,6 +88,9 @@ class Lab:
         self._stack = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
+        self._asked: tuple[int, int] | None = None  # by until_step: the question that has not been answered
+        self._keeps_questions = False
+        self._seen: tuple[int, float] = (-1, 0.0)  # virtual time, and when it was first seen so
         self._share: RegionServer
 
     def __enter__(self) -> Self:
@@ -115,27 +119,61 @@ class Lab:
 
     def wait(self, on_progress: Callable[[LabState], None] = lambda state: None, poll_s: float = 0.1) -> LabExit:
         """Serves the channel until the lab ends; LabError when it dies, or when virtual time stands still."""
-        seen_ns, seen_at = -1, time.monotonic()
-        measure_at = seen_at
-        while True:
-            # Watchers wait until there is something to give them: a connection that is not accepted would make select() spin.
-            sources: list[Channel | RegionServer] = [self.channel] if self.channel.region is None else [self.channel, self._share]
-            ready, _, _ = select.select(sources, [], [], poll_s)
-            if self.channel in ready and not self._serve_one():
-                return self._end()
-            if self._share in ready and self.channel.region is not None:
-                self._share.serve_one(self.channel.memory_fd, self.channel.region_offset, len(self.channel.region))
-            state = self.state()
-            now = time.monotonic()
+        self._keeps_questions = False
+        measure_at = time.monotonic()
+        self._seen = (-1, measure_at)
+        while self._serve(poll_s):
+            state, now = self.state(), time.monotonic()
             if now >= measure_at:
                 self.peak_bytes, measure_at = max(self.peak_bytes, _peak_bytes(self.pid)), now + poll_s
-            if state.virtual_ns != seen_ns:
-                seen_ns, seen_at = state.virtual_ns, now
-            elif now - seen_at > self.config.watchdog_s:
-                raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, self.config.watchdog_s)))
-            if state.virtual_ns > self.config.virtual_limit_ns:
-                raise LabError(self._story(_SLEEPS))
+            self._check_alive(state, now)
             on_progress(state)
+        return self._end()
+
+    def until_step(self, poll_s: float = 0.1) -> tuple[int, int]:
+        """Serves the channel until a program in the lab asks: number of the step, and virtual time. The lab stands still then.
+
+        LabError when the lab ends or dies instead, or hangs.
+        """
+        self._keeps_questions, self._asked = True, None
+        self._seen = (-1, time.monotonic())
+        while True:
+            if not self._serve(poll_s):
+                ended = self._end()
+                raise LabError(self._story(f"the lab ended with status {ended.status} where a step was expected"))
+            if (asked := self._question()) is not None:
+                return asked
+            self._check_alive(self.state(), time.monotonic())
+
+    def _question(self) -> tuple[int, int] | None:
+        return self._asked
+
+    def answer(self, code: int) -> None:
+        """Lets the lab that stands still in a step go on; its call returns `code`."""
+        assert self._asked is not None, "there is no question"
+        self.channel.reply_step(self._asked[0], code)
+        self._asked = None
+
+    def _serve(self, poll_s: float) -> bool:
+        """Waits for what comes, at most that long, and handles it; False at the end of the channel."""
+        # Watchers wait until there is something to give them: a connection that is not accepted would make select() spin.
+        sources: list[Channel | RegionServer] = [self.channel] if self.channel.region is None else [self.channel, self._share]
+        ready, _, _ = select.select(sources, [], [], poll_s)
+        if self.channel in ready and not self._serve_one():
+            return False
+        if self._share in ready and self.channel.region is not None:
+            self._share.serve_one(self.channel.memory_fd, self.channel.region_offset, len(self.channel.region))
+        return True
+
+    def _check_alive(self, state: LabState, now: float) -> None:
+        """LabError when virtual time stands still, or has run away."""
+        seen_ns, seen_at = self._seen
+        if state.virtual_ns != seen_ns:
+            self._seen = (state.virtual_ns, now)
+        elif now - seen_at > self.config.watchdog_s:
+            raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, self.config.watchdog_s)))
+        if state.virtual_ns > self.config.virtual_limit_ns:
+            raise LabError(self._story(_SLEEPS))
 
     def close(self) -> None:
         """Kills the lab if it still runs and frees everything; may be called twice."""
@@ -195,6 +233,9 @@ class Lab:
                 self._log(message.text)
             case MessageType.STEP:
                 step, virtual_ns = STEP.unpack(message.payload)
+                if self._keeps_questions:
+                    self._asked = (step, virtual_ns)
+                    return True
                 self.channel.reply_step(step, self._on_step(step, virtual_ns))
             case MessageType.SEED:
                 self.reseeded_ns = SEED.unpack(message.payload)[1]

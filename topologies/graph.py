@@ -30,7 +30,7 @@ PPM, PPB = 10**6, 10**9
 T = TypeVar("T")
 Layer = Literal["edge", "agg", "core"]
 MarkingKind = Literal["none", "step", "red-instant", "iroko-thesis"]
-QueueKind = Literal["bfifo", "fq", "red"]
+QueueKind = Literal["bfifo", "fq", "red", "tbf"]
 
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -134,17 +134,25 @@ NO_MARKING = Marking()
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The one queue of a port."""
+    """The one queue of a port; 'tbf' is a token bucket over a bfifo, whose rate an agent changes."""
 
     limit_bytes: int
     kind: QueueKind = "bfifo"
     marking: Marking = NO_MARKING
+    rate_bps: int = 0  # tbf: of frame bytes, until it is changed
+    burst_bytes: int = 0  # tbf
 
     def __post_init__(self) -> None:
         limit, marking, kinds = self.limit_bytes, self.marking, get_args(QueueKind)
         _require(self.kind in kinds, "queue kind", self.kind, f"is unknown; one of: {', '.join(kinds)}")
         in_range = FRAME_BYTES <= limit <= LARGEST_QUEUE_BYTES
         _require(in_range, "queue limit_bytes", limit, f"is not in {FRAME_BYTES}..{LARGEST_QUEUE_BYTES}; give room for a frame")
+        for what, value in (("rate_bps", self.rate_bps), ("burst_bytes", self.burst_bytes)):
+            _require((value > 0) == (self.kind == "tbf"), f"{what} of a queue", value, "does not fit its kind; 'tbf' has one")
+        whole = self.kind != "tbf" or self.burst_bytes >= FRAME_BYTES
+        _require(
+            whole, "burst_bytes of tbf", self.burst_bytes, f"is below a frame of {FRAME_BYTES} bytes, which could never leave"
+        )
         fits = (marking.kind != "none") == (self.kind == "red")
         _require(fits, "queue kind", self.kind, f"does not fit marking {marking.kind}; 'red' marks, nothing else does")
         _require(marking.k_bytes < limit, "k_bytes", marking.k_bytes, f"is not below the buffer of {limit}; lower it")
@@ -327,6 +335,18 @@ class Graph:
     def unimpaired(self) -> Graph:
         """The same network with perfect links."""
         return replace(self, cables=tuple(replace(cable, impairment=NO_IMPAIRMENT) for cable in self.cables))
+
+    def limited(self, burst_bytes: int, limit_bytes: int | None) -> Graph:
+        """The same network with a token bucket at every host, at line rate; `limit_bytes`: of its queue, None: as it was."""
+
+        def port(port: Port, rate_bps: int) -> Port:
+            if port.node not in self._hosts:
+                return port
+            queue = Queue(limit_bytes or port.queue.limit_bytes, "tbf", rate_bps=rate_bps, burst_bytes=burst_bytes)
+            return replace(port, queue=queue)
+
+        cables = (replace(each, a=port(each.a, each.rate_bps), b=port(each.b, each.rate_bps)) for each in self.cables)
+        return replace(self, cables=tuple(cables))
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, dicts, strings and integers."""

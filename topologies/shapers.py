@@ -27,34 +27,23 @@ from dc_gym.topologies.rtnl import (
     attributes,
     nested,
 )
-from dc_gym.topologies.tc import TC_H_ROOT, TCA_KIND, TCA_OPTIONS
+from dc_gym.topologies.tc import LARGEST_U32, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, tbf_rate_bps
 
 RTM_NEWTFILTER = 44
 TBF_HANDLE, QUEUE_HANDLE, TBF_CLASS = 0x1 << 16, 0x2 << 16, 0x1 << 16 | 1
 INGRESS_PARENT, INGRESS_HANDLE = 0xFFFFFFF1, 0xFFFF0000
 ALL_PROTOCOLS = socket.htons(3)  # ETH_P_ALL
-TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
-TBF_PARMS = struct.Struct("=BBHhHI12sIII")  # rate (its last field is bytes/s), peak rate, limit, buffer, mtu
-LINK_ETHERNET = 1
 TCA_NETEM_RATE, TCA_NETEM_RATE64, TCA_NETEM_LATENCY64 = 6, 8, 10
 NETEM_PARMS, NETEM_RATE = struct.Struct("=6I"), struct.Struct("=IiIi")
 NETEM_LIMIT = 10**6  # frames on the way: never the limit
 TCA_MATCHALL_ACT, TCA_ACT_KIND, TCA_ACT_OPTIONS, TCA_MIRRED_PARMS = 2, 1, 2, 2
 MIRRED = struct.Struct("=IIiiiiI")
 TC_ACT_STOLEN, EGRESS_REDIRECT = 4, 1
-LARGEST_U32 = 2**32 - 1
 
 
 def set_limited_queue(ifindex: int, queue: Queue, rate_bps: int, burst_bytes: int, name: str) -> list[Request]:
     """A tbf as the device's root, and the queue inside of it."""
-    rate = rate_bps // 8
-    parms = TBF_PARMS.pack(0, LINK_ETHERNET, 0, 0, 0, min(rate, LARGEST_U32), bytes(12), 0, 0, 0)
-    options = nested(
-        TCA_OPTIONS,
-        attribute(TCA_TBF_PARMS, parms),
-        attr_u64(TCA_TBF_RATE64, rate),
-        attribute(TCA_TBF_BURST, struct.pack("=I", burst_bytes)),
-    )
+    options = tc.tbf_options(rate_bps, burst_bytes, limit_bytes=0)
     body = TCMSG.pack(0, ifindex, TBF_HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "tbf") + options
     tbf = Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: limit to {rate_bps} bit/s by tbf")
     return [tbf, tc.set_queue(ifindex, queue, name, parent=TBF_CLASS, handle=QUEUE_HANDLE)]
@@ -100,13 +89,6 @@ def check_rates(sock: NetlinkSocket, rates_bps: dict[int, tuple[str, int]]) -> N
             found[ifindex] = attributes(payload[TCMSG.size :])
     for ifindex, (name, asked) in rates_bps.items():
         root = found.get(ifindex, {})
-        read = _tbf_rate_bps(root) if root.get(TCA_KIND, b"").rstrip(b"\0") == b"tbf" else 0
+        read = tbf_rate_bps(attributes(root[TCA_OPTIONS])) if root.get(TCA_KIND, b"").rstrip(b"\0") == b"tbf" else 0
         if read != asked // 8 * 8:
             raise FabricError(f"{name}: asked for {asked} bit/s, read back {read}")
-
-
-def _tbf_rate_bps(root: dict[int, bytes]) -> int:
-    options = attributes(root[TCA_OPTIONS])
-    if TCA_TBF_RATE64 in options:
-        return 8 * int.from_bytes(options[TCA_TBF_RATE64], "little")
-    return 8 * int(TBF_PARMS.unpack_from(options[TCA_TBF_PARMS])[5])

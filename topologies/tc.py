@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queueing disciplines as netlink requests, and read back: bfifo, fq, and RED: as a step, on the queue itself, as tc(8) sets it.
+"""Queueing disciplines as netlink requests, and read back: bfifo, fq, tbf, and RED: step, on the queue itself, as tc(8) sets it.
 
 All sizes are bytes of the frame as Linux counts it in a qdisc: L2 header and payload, no FCS.
 """
@@ -22,6 +22,7 @@ from dc_gym.topologies.rtnl import (
     Request,
     attr_text,
     attr_u32,
+    attr_u64,
     attribute,
     attributes,
     nested,
@@ -39,6 +40,10 @@ RED_ECN, RED_NODROP = 1, 8
 RED_INDEPENDENT = 128  # of kernel/patches/0005: each packet is marked by a draw of its own
 NO_AVERAGE = bytes([31] * 256)  # an idle queue's average is 0
 TCA_FQ_PLIMIT, TCA_FQ_FLOW_PLIMIT = 1, 2
+TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
+TBF_PARMS = struct.Struct("=BBHhHI12sIII")  # rate (its last field is bytes/s), peak rate, limit, buffer, mtu
+LINK_ETHERNET = 1
+LARGEST_U32 = 2**32 - 1
 TICKS_PER_US = 15.625  # psched ticks of 64 ns, in which tc(8) computes RED's idle damping
 LONGEST_IDLE_US = 512
 
@@ -103,6 +108,8 @@ def queue_settings(sock: NetlinkSocket, parent: int = TC_H_ROOT) -> dict[int, Qu
 
 def _settings(found: dict[int, bytes]) -> QueueSettings:
     kind, options = found[TCA_KIND].rstrip(b"\0").decode(), found.get(TCA_OPTIONS, b"")
+    if kind == "tbf":
+        return QueueSettings(kind, TBF_PARMS.unpack_from(attributes(options)[TCA_TBF_PARMS])[7], None)
     if kind == "bfifo":
         return QueueSettings(kind, struct.unpack_from("=I", options)[0], None)
     inner = attributes(options) if kind in ("fq", "red") else {}
@@ -175,6 +182,8 @@ def _options(queue: Queue) -> tuple[str, bytes]:
     if queue.kind == "fq":
         packets = max(1, queue.limit_bytes // 1514)  # fq limits packets, in all and of one flow
         return "fq", nested(TCA_OPTIONS, attr_u32(TCA_FQ_PLIMIT, packets), attr_u32(TCA_FQ_FLOW_PLIMIT, packets))
+    if queue.kind == "tbf":
+        return "tbf", tbf_options(queue.rate_bps, queue.burst_bytes, queue.limit_bytes)
     red, low, high = _red(queue.marking)
     parms = RED_PARMS.pack(queue.limit_bytes, low, high, red.wlog, red.plog, red.scell_log, 0)  # flags: the attribute below
     flags = struct.pack("=II", red.flags, red.flags | RED_ECN | RED_NODROP)  # value and selector of a bitfield32
@@ -185,6 +194,25 @@ def _options(queue: Queue) -> tuple[str, bytes]:
         attr_u32(TCA_RED_MAX_P, red.max_p),
         attribute(TCA_RED_FLAGS, flags),
     )
+
+
+def tbf_options(rate_bps: int, burst_bytes: int, limit_bytes: int) -> bytes:
+    """A token bucket; with a limit the kernel puts a bfifo of that size inside, with 0 nothing yet."""
+    rate = rate_bps // 8
+    parms = TBF_PARMS.pack(0, LINK_ETHERNET, 0, 0, 0, min(rate, LARGEST_U32), bytes(12), limit_bytes, 0, 0)
+    return nested(
+        TCA_OPTIONS,
+        attribute(TCA_TBF_PARMS, parms),
+        attr_u64(TCA_TBF_RATE64, rate),
+        attribute(TCA_TBF_BURST, struct.pack("=I", burst_bytes)),
+    )
+
+
+def tbf_rate_bps(options: dict[int, bytes]) -> int:
+    """What a tbf's options, as the kernel dumps them, say of its rate."""
+    if TCA_TBF_RATE64 in options:
+        return 8 * int.from_bytes(options[TCA_TBF_RATE64], "little")
+    return 8 * int(TBF_PARMS.unpack_from(options[TCA_TBF_PARMS])[5])
 
 
 def _red(marking: Marking) -> tuple[RedSettings, int, int]:
@@ -201,6 +229,10 @@ def _check_queue(name: str, queue: Queue, found: dict[int, bytes]) -> None:
     options = found.get(TCA_OPTIONS, b"")
     if kind == "bfifo":
         _check_value(name, "limit", queue.limit_bytes, struct.unpack_from("=I", options)[0])
+    elif kind == "tbf":
+        inner = attributes(options)
+        _check_value(name, "limit", queue.limit_bytes, TBF_PARMS.unpack_from(inner[TCA_TBF_PARMS])[7])
+        _check_value(name, "rate", queue.rate_bps // 8 * 8, tbf_rate_bps(inner))
     elif kind == "red":
         inner = attributes(options)
         red, low, high = _red(queue.marking)

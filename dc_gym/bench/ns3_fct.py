@@ -25,7 +25,7 @@ from dc_gym.bench import peer_plots, runs
 from dc_gym.bench.pairs import LabRun, run_lab, run_pairs, speed_bars
 from dc_gym.bench.report import Bar
 from dc_gym.benchmarks.peers import ns3
-from dc_gym.runner import Experiment
+from dc_gym.experiment import Experiment
 from dc_gym.traffic import sizes
 from dc_gym.traffic.draws import Stream
 

@@ -21,7 +21,7 @@ from dc_gym.topologies.paths import base_rtt_ns, round_trip_ns
 from dc_gym.traffic.schedule import Flow, Schedule
 
 if TYPE_CHECKING:
-    from dc_gym.runner import Experiment
+    from dc_gym.experiment import Experiment
 
 HOSTS = ("all", "senders")
 
@@ -103,6 +103,12 @@ class Scene:
 
 def _actor(graph: Graph, port: Port) -> str:
     return port.node if len(graph.ports_of(port.node)) == 1 else port.ifname
+
+
+def scene_of(experiment: Experiment) -> Scene:
+    """As the experiment's [agent] has it."""
+    agent = experiment.spec.agent
+    return Scene.of(experiment, hosts=agent.hosts, floor_bps=agent.floor_bps, step_ns=agent.interval_ns)
 
 
 def flow_info(experiment: Experiment, scene: Scene) -> FlowInfo:

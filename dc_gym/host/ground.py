@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dc_gym import fingerprint
 from dc_gym.errors import FabricError, KernelError, UsageError
@@ -30,6 +30,9 @@ from dc_gym.kernel.share import RegionServer
 from dc_gym.progress import Progress
 from dc_gym.spec import Spec
 from dc_gym.topologies import qdisc_fabric
+
+if TYPE_CHECKING:
+    from dc_gym.envs.driver import Driver
 
 SETUP_LIMIT_S = 600.0
 GRACE_S = 120.0  # after the traffic, for counting
@@ -74,7 +77,7 @@ class HostGround:
         self._links = "cable"
         return module
 
-    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress) -> int:
+    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress, driver: Driver | None = None) -> int:
         with ExitStack() as stack:
             in_ground = stack.enter_context(state.registered(partial))
             if self._module is not None:

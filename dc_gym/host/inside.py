@@ -74,7 +74,7 @@ class HostSite:
         print("::phase programs", flush=True)
         return time.monotonic_ns() + self._lead_ns
 
-    def arm(self, t0_ns: int) -> None:
+    def arm(self, t0_ns: int, seed: int | None = None) -> None:
         if time.monotonic_ns() >= t0_ns:
             raise FabricError(f"set-up was late: programs were not ready within {self._lead_ns / 1e9:g} s; raise host.lead")
         print(f"::t0 {t0_ns}", flush=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import usercode
-from dc_gym.spec.key import COUNT, PATHS, TEXT, KeyFault, check, fields_by_key, key, missing, to_plain
+from dc_gym.spec.agent import AgentSpec
+from dc_gym.spec.key import COUNT, MS, PATHS, TEXT, KeyFault, check, fields_by_key, key, missing, to_plain
 from dc_gym.spec.network import TopologySpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.spec.traffic import WorkloadSpec
@@ -20,7 +21,8 @@ from dc_gym.traffic.execs import ExecRequest
 from dc_gym.traffic.flows import FlowRequest
 
 SPEC_VERSION = 1
-MATRIX_COPY, SIZES_COPY = "matrix.csv", "sizes.txt"
+MATRIX_COPY, SIZES_COPY, POLICY_COPY = "matrix.csv", "sizes.txt", "policy.npz"
+DEFAULT_INTERVAL_NS = 10 * MS  # of the monitor
 LARGEST_SEED = 2**63 - 1
 CLOCKS = {"lab": "virtual", "host": "real"}
 """The grounds, and each one's clock."""
@@ -38,6 +40,7 @@ class Spec:
     plugins: tuple[Path, ...] = key(PATHS, ())
     topology: TopologySpec
     controller: ControllerSpec
+    agent: AgentSpec = field(default_factory=AgentSpec)
     workload: WorkloadSpec
     time: TimeSpec
     monitor: MonitorSpec = field(default_factory=MonitorSpec)
@@ -48,6 +51,8 @@ class Spec:
     def __post_init__(self) -> None:
         if missing(self, "clock"):
             object.__setattr__(self, "clock", CLOCKS.get(self.ground))
+        if missing(self.monitor, "interval_ns"):
+            object.__setattr__(self, "monitor", self.monitor.every(self._default_interval_ns()))
         check(self, "")
         if self.clock != CLOCKS[self.ground]:
             raise KeyFault("clock", self.clock, f'is not that of ground "{self.ground}"; give "{CLOCKS[self.ground]}"')
@@ -56,7 +61,28 @@ class Spec:
             raise KeyFault("workload.start", self.workload.start_ns, "is not before time.duration; no flow would start")
         if self.monitor.interval_ns > self.time.duration_ns:
             raise KeyFault("monitor.interval", self.monitor.interval_ns, "is above time.duration; give a shorter one")
+        self._check_agent()
         self._check_metrics()
+
+    def _check_agent(self) -> None:
+        interval_ns, agent = self.monitor.interval_ns, self.agent
+        if self.controller.policy is None:
+            return
+        if self.ground != "lab":
+            raise KeyFault("controller.policy", str(self.controller.policy), 'runs on ground "lab" alone so far; leave it out')
+        if agent.interval_ns % interval_ns:
+            raise KeyFault("agent.interval", agent.interval_ns, "is no multiple of monitor.interval; give one")
+        if self.time.duration_ns % agent.interval_ns:
+            raise KeyFault("agent.interval", agent.interval_ns, "does not divide time.duration; change one of them")
+
+    def _default_interval_ns(self) -> int:
+        longest = DEFAULT_INTERVAL_NS if self.controller.policy is None else self.agent.interval_ns
+        return min(longest, DEFAULT_INTERVAL_NS, self.time.duration_ns)
+
+    @property
+    def steps(self) -> int:
+        """Of the agent, in the whole of time.duration."""
+        return self.time.duration_ns // self.agent.interval_ns
 
     def _check_metrics(self) -> None:
         cutoff, interval, time = self.metrics.cutoff_ns, self.metrics.rate_interval_ns, self.time
@@ -66,8 +92,9 @@ class Spec:
             raise KeyFault("metrics.rate_interval", interval, "is above time.duration; give a shorter one")
 
     def graph(self) -> Graph:
-        """The network."""
-        return presets.build(self.topology.params(self.controller.ecn))
+        """The network; under an agent with a token bucket at each host."""
+        graph = presets.build(self.topology.params(self.controller.ecn))
+        return graph if self.controller.policy is None else graph.limited(self.agent.burst_bytes, self.agent.limit_bytes)
 
     def flows(self, graph: Graph) -> list[FlowRequest]:
         """The flows in the order of their numbers."""
@@ -87,8 +114,12 @@ class Spec:
 
     def copies(self) -> dict[str, Path]:
         """The files that this spec reads, by the names that a result keeps copies of them under."""
-        files = {MATRIX_COPY: self.workload.file, SIZES_COPY: self.workload.distribution_file}
-        return {name: path for name, path in files.items() if path is not None}
+        files = {
+            MATRIX_COPY: self.workload.file,
+            SIZES_COPY: self.workload.distribution_file,
+            POLICY_COPY: self.controller.policy,
+        }
+        return {name: path for name, path in files.items() if isinstance(path, Path)}
 
     def to_dict(self, *, copied: bool = False) -> dict[str, Any]:
         """The keys as a file would give them, defaults filled in, what was not given left out; `from_dict` takes it back.
@@ -97,11 +128,15 @@ class Spec:
         """
         plain: dict[str, Any] = {}
         for section, cls in SECTIONS.items():
+            if section == "agent" and self.controller.policy is None:
+                continue
             values = to_plain(getattr(self, section) if section else self, cls)
             plain |= {section: values} if section else values
         names = {"file": MATRIX_COPY, "distribution_file": SIZES_COPY}
         if copied:
             plain["workload"] |= {key: name for key, name in names.items() if key in plain["workload"]}
+            if isinstance(self.controller.policy, Path):
+                plain["controller"]["policy"] = POLICY_COPY
             plain["plugins"] = [f"{usercode.CODE}/{path.name}" for path in self.plugins]
             if self.topology.file is not None:
                 plain["topology"]["file"] = f"{usercode.CODE}/{self.topology.file.name}"
@@ -118,6 +153,7 @@ SECTIONS: dict[str, type] = {
     "": Spec,
     "topology": TopologySpec,
     "controller": ControllerSpec,
+    "agent": AgentSpec,
     "workload": WorkloadSpec,
     "time": TimeSpec,
     "monitor": MonitorSpec,

@@ -59,6 +59,11 @@ def _share_of(parts: int) -> Kind:
     )
 
 
+def _policy(value: str) -> str | Path:
+    """A file is a path, which the loader takes as relative to the spec's; all else is a name."""
+    return Path(value) if value.endswith(".npz") else value
+
+
 def _paths(value: list[Any]) -> tuple[Path, ...]:
     if not all(isinstance(path, str) and path for path in value):
         raise SpecError("plugins: not a list of paths")
@@ -77,6 +82,7 @@ SHARE_PPB = _share_of(PPB)
 PATHS = Kind((list,), 'a list such as ["ring.py"]', _paths, lambda value: list(map(str, value)))
 ARGS = Kind((dict,), "a table such as { depth = 2 }", lambda value: tuple(value.items()), dict)
 PATH = Kind((str,), 'a path such as "flows.csv"', Path, str)
+POLICY = Kind((str,), 'a policy such as "max", "policy.npz" or "module:Class"', _policy, str)
 NUMBER = Kind((int, float), "a number such as 0.5", float, _same)
 
 

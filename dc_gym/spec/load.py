@@ -89,6 +89,7 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
         spec = Spec(**_parse_all(data, base))
         _check_file("workload.file", spec.workload.file)
         _check_file("workload.distribution_file", spec.workload.distribution_file)
+        _check_file("controller.policy", spec.controller.policy if isinstance(spec.controller.policy, Path) else None)
         _check_code(spec)
         with usercode.blamed():
             _check_network(spec)
@@ -191,6 +192,8 @@ def _override(text: str) -> tuple[str, Any]:
         value = parsed["value"] if len(parsed) == 1 else raw
     except tomllib.TOMLDecodeError:
         value = raw
+    if key == "controller" and isinstance(value, str):
+        key = "controller.policy"
     if isinstance(value, dict | list):
         raise SpecError(f"{OVERRIDE} {text!r}: the value is {type_name(value)}; set one key at a time")
     return key, value

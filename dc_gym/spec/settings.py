@@ -4,13 +4,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dc_gym import controllers
 from dc_gym.controllers import Controller
-from dc_gym.spec.key import COUNT, KIB, MIB, MS, SIZE, TEXT, TIME, US, KeyFault, S, check, key, missing, require_given
+from dc_gym.spec.key import (
+    COUNT,
+    KIB,
+    MIB,
+    MS,
+    POLICY,
+    SIZE,
+    TEXT,
+    TIME,
+    US,
+    KeyFault,
+    S,
+    check,
+    key,
+    missing,
+    require_given,
+)
 
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")
+UNDER_AGENT = "cubic"
+"""The TCP below an agent that names none: Linux' default, as in the thesis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +37,12 @@ class ControllerSpec:
     """`[controller]`."""
 
     name: str = key(TEXT, names=controllers.names)
+    policy: str | Path | None = key(POLICY)  # None: no agent
     rto_min_ns: int | None = key(TIME, name="rto_min", low=1 * MS, high=120 * S)
 
     def __post_init__(self) -> None:
+        if missing(self, "name") and self.policy is not None:
+            object.__setattr__(self, "name", UNDER_AGENT)
         require_given(self, "controller.", "name")
         check(self, "controller.")
 
@@ -65,13 +87,18 @@ class TimeSpec:
 class MonitorSpec:
     """`[monitor]`: how often queues and TCP are looked at."""
 
-    interval_ns: int = key(TIME, 10 * MS, name="interval", low=10 * US)
+    interval_ns: int = key(TIME, name="interval", low=10 * US)
     tcp_interval_ns: int = key(TIME, name="tcp_interval", low=10 * US)
 
     def __post_init__(self) -> None:
         if missing(self, "tcp_interval_ns"):
             object.__setattr__(self, "tcp_interval_ns", self.interval_ns)
         check(self, "monitor.")
+
+    def every(self, interval_ns: int) -> MonitorSpec:
+        """With what holds where the spec gives no interval."""
+        given = None if missing(self, "tcp_interval_ns") else self.tcp_interval_ns
+        return MonitorSpec(interval_ns=interval_ns, tcp_interval_ns=given or interval_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from dc_gym.envs import frame as frames
 from dc_gym.envs.frame import COLUMNS, FLOW_DTYPE
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.errors import AgentError
-from dc_gym.runner import Experiment
+from dc_gym.experiment import Experiment
 from tests.envs.made import DONE, MS, ROWS, RUNNING, cells, experiment, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy in an ordinary run (controller.policy): it answers the lab's steps, and what it did becomes a table of the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.envs import policies
+from dc_gym.envs.console import Console
+from dc_gym.envs.env import Episode
+from dc_gym.envs.policies import Setting
+from dc_gym.envs.scene import flow_info, scene_of
+from dc_gym.episodes import END_OF_RUN, GO_ON
+from dc_gym.errors import AgentError
+from dc_gym.experiment import Experiment
+from dc_gym.kernel.channel import Channel
+from dc_gym.spec import EXTERNAL
+
+
+class Driver:
+    """Of one run."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        spec = experiment.spec
+        policy = spec.controller.policy
+        if policy is None or policy == EXTERNAL:
+            raise AgentError(f'controller.policy = "{EXTERNAL}": that is for environments; name a policy')
+        scene = scene_of(experiment)
+        self._episode = Episode(spec, scene)
+        self._console = Console(scene, flow_info(experiment, scene))
+        self._policy = policies.of(policy, Setting(scene, self._episode.observer, self._episode.action, spec.seed))
+        self._rows: list[tuple[Any, ...]] = []
+
+    def step(self, channel: Channel, step: int) -> int:
+        """Answers a step of the lab."""
+        if not self._console.is_open:
+            self._console.open(channel)
+        episode, frame = self._episode, self._console.frame(step)
+        reward, over = 0.0, False
+        if step == 0:
+            observation, _ = episode.begin(frame, 0)
+        else:
+            observation, reward, _, over, _ = episode.advance(frame)
+        self._rows.append((step, frame.t_ns, reward, frame.wanted_bps, frame.enforced_bps))
+        if over:
+            return END_OF_RUN
+        self._console.send(episode.action.to_rates(self._policy.act(observation, frame)))
+        return GO_ON
+
+    def table(self) -> dict[str, npt.NDArray[Any]]:
+        """A row a step: reward, and each host's rate as commanded and as enforced at the step's end."""
+        steps, times, rewards, wanted, enforced = zip(*self._rows, strict=True)
+        columns: dict[str, npt.NDArray[Any]] = {
+            "step": np.array(steps, np.uint32),
+            "t_ns": np.array(times, np.int64),
+            "reward": np.array(rewards, np.float64),
+        }
+        for name, rates in (("wanted", np.stack(wanted)), ("enforced", np.stack(enforced))):
+            columns |= {f"{name}_bps_{host}": rates[:, place] for place, host in enumerate(self._episode.scene.hosts)}
+        return columns
+
+    def totals(self) -> dict[str, float]:
+        """What the environment would say of this episode."""
+        return self._episode.totals.result()

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Gymnasium environment: a central agent sets the rates of all hosts of a datacenter network that runs in a lab.
+
+A step is exact: at t0 + k x agent.interval of virtual time the queues are swept and the lab stands still until the next action is
+there, so the agent's own computing costs nothing (agent.latency declares what it should cost). The reward of a step is computed
+from what was measured after its action. docs/environment.md is the data sheet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.envs.action import Action
+from dc_gym.envs.frame import DONE, Frame
+from dc_gym.envs.observation import Observer, Vector
+from dc_gym.envs.reward import Mix
+from dc_gym.envs.scene import Scene
+from dc_gym.envs.session import Session
+from dc_gym.envs.totals import EpisodeTotals, metrics
+from dc_gym.errors import AgentError
+from dc_gym.spec import Spec, load, vary
+
+LARGEST_SEED = 2**62
+FRESH = "fresh"
+"""The one option of reset."""
+
+
+def as_spec(spec: Spec | str | Path | Mapping[str, Any], overrides: Iterable[str] = ()) -> Spec:
+    """A spec, the path of one, or its plain keys; `overrides` are texts "key=value" as of `dcgym run --set`."""
+    if isinstance(spec, Spec):
+        if any(overrides):
+            raise AgentError("overrides: a Spec takes none; give the path of a spec file, or a dict of its keys")
+        return spec
+    if isinstance(spec, Mapping):
+        return vary({"name": "environment", **spec}, Path.cwd(), "spec", overrides, {}, "spec")
+    return load(spec, overrides)
+
+
+class Episode:
+    """What an environment makes of the frames of one episode; the vector and multi-agent forms share it."""
+
+    def __init__(self, spec: Spec, scene: Scene) -> None:
+        agent = spec.agent
+        self.scene, self.steps = scene, spec.steps
+        self.observer = Observer(self.scene, agent.observe, agent.history)
+        self.action = Action(self.scene, agent.action)
+        self.mix = Mix.of(agent.reward)
+        self.totals = EpisodeTotals(self.scene)
+        self.frame: Frame | None = None
+        self.seed = 0
+
+    def begin(self, frame: Frame, seed: int) -> tuple[Vector, dict[str, Any]]:
+        """Observation and info of the first frame."""
+        self.totals, self.frame, self.seed = EpisodeTotals(self.scene), frame, seed
+        return self.observer.observe(frame), {"seed": seed, **metrics(frame, self.scene)}
+
+    def advance(self, frame: Frame) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
+        """What a step returns."""
+        self.frame = frame
+        share = self.scene.share(frame.wanted_bps)
+        found = metrics(frame, self.scene)
+        reward = float(self.mix(frame, self.scene, share))
+        self.totals.add(frame, found, reward)
+        truncated = frame.step >= self.steps  # which stops the flows that are left
+        terminated = not truncated and _all_ended(frame)
+        info: dict[str, Any] = found
+        if terminated or truncated:
+            info = {**found, "episode_totals": self.totals.result()}
+        return self.observer.observe(frame), reward, terminated, truncated, info
+
+
+def _all_ended(frame: Frame) -> bool:
+    return bool(len(frame.flows) and (frame.flows["status"] >= DONE).all())
+
+
+class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
+    """One lab, one agent.
+
+    Observation: flat Box, float32, the features of agent.observe normalised by rates, buffers and the base round trip;
+    `unflatten` gives them names. Action: Box, one number a host, which agent.action maps to rates from agent.floor to the line.
+    Reward: agent.reward. terminated: every flow has ended; truncated: time.duration is over. info: what was measured, in SI
+    units; that of the last step has `episode_totals`.
+
+    The lab boots at the first reset; later ones keep the network and restart the traffic, `reset(options={"fresh": True})` boots
+    anew. reset(seed=s) gives the traffic of `dcgym run --seed s`, and each reset without a seed that of the next seed drawn.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}
+
+    def __init__(
+        self,
+        spec: Spec | str | Path | Mapping[str, Any],
+        overrides: Iterable[str] = (),
+        *,
+        folder: str | Path | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """`folder`: below which the lab has its own, for as long as it lives; None: the folder for temporary files."""
+        if render_mode is not None:
+            raise AgentError(f"render_mode: {render_mode!r} is unknown; there is none, `dcgym watch` shows a lab that runs")
+        self.render_mode = None
+        self.session = Session(as_spec(spec, overrides), None if folder is None else Path(folder))
+        self.episode = Episode(self.session.experiment.spec, self.session.scene)
+        self.observation_space = self.episode.observer.space
+        self.action_space = self.episode.action.space
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
+        super().reset(seed=seed)
+        if unknown := set(options or {}) - {FRESH}:
+            raise AgentError(f"reset: option {sorted(unknown)[0]!r} is unknown; there is {FRESH!r}")
+        drawn = int(self.np_random.integers(LARGEST_SEED)) if seed is None else seed
+        frame = self.session.begin(drawn, fresh=bool((options or {}).get(FRESH)))
+        return self.episode.begin(frame, drawn)
+
+    def step(self, action: npt.NDArray[np.floating[Any]]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
+        frame = self.episode.frame
+        if frame is None or frame.step >= self.session.steps:
+            raise AgentError("step: there is no episode under way; reset first")
+        return self.episode.advance(self.session.step(self.episode.action.to_rates(action)))
+
+    def unflatten(self, observation: Vector) -> dict[str, Vector]:
+        """By item of agent.observe, such as switch:backlog: its values."""
+        return self.episode.observer.unflatten(observation)
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """One an element of the observation, such as s1-eth3/backlog."""
+        return self.episode.observer.names
+
+    def close(self) -> None:
+        self.session.close()
+        self.episode.frame = None
+        super().close()

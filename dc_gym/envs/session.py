@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab under an agent, stepped from outside: boots once, runs episode after episode on the same network.
+
+    with Session(spec) as session:
+        frame = session.begin(seed=1)            # step 0: before the first action
+        frame = session.step(rates_bps)          # enforced for one interval, then measured
+
+`post` and `collect` are the halves of `step`: whoever steps many labs posts to all first, so that they run at the same time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.envs.console import Console
+from dc_gym.envs.frame import Frame
+from dc_gym.envs.scene import flow_info, scene_of
+from dc_gym.episodes import GO_ON, NEXT_EPISODE, Episode
+from dc_gym.errors import LabError
+from dc_gym.experiment import FLOWS, Experiment, write_plan
+from dc_gym.folder import scratch
+from dc_gym.grounds import check_programs
+from dc_gym.kernel import build, cache, openvswitch
+from dc_gym.kernel.lab import Lab
+from dc_gym.lab_ground import lab_config
+from dc_gym.progress import Quiet
+from dc_gym.spec import EXTERNAL, MonitorSpec, Spec
+
+FEWEST_ROWS, MOST_ROWS = 64, 32768
+FOREVER_NS = 1 << 62
+SCRATCH = "dcgym-env-"
+
+
+def external(spec: Spec) -> Spec:
+    """The same experiment with actions from outside, and a sweep a step."""
+    monitor = MonitorSpec(interval_ns=spec.agent.interval_ns)
+    return replace(spec, controller=replace(spec.controller, policy=EXTERNAL), monitor=monitor)
+
+
+class Session:
+    """One lab. It starts at the first `begin`; a session that was closed, or whose lab died, starts anew at the next."""
+
+    def __init__(self, spec: Spec, parent: Path | None = None) -> None:
+        """`parent`: where the lab's folder is made; None: the folder for temporary files."""
+        check_programs()
+        self.experiment = Experiment.of(external(spec))
+        self.scene = scene_of(self.experiment)
+        self.boots = 0
+        """Labs started so far."""
+        self._parent = parent or Path(tempfile.gettempdir())
+        self._stack = ExitStack()
+        self._lab: Lab | None = None
+        self._folder: Path
+        self._console: Console
+        self._episodes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def steps(self) -> int:
+        """Of an episode."""
+        return self.experiment.spec.steps
+
+    @property
+    def pid(self) -> int | None:
+        """Of the lab; None: there is none."""
+        return None if self._lab is None else self._lab.pid
+
+    def begin(self, seed: int, *, fresh: bool = False) -> Frame:
+        """The first frame of a new episode with that seed's traffic; `fresh`: in a lab that is booted for it."""
+        self.post_begin(seed, fresh=fresh)
+        return self.collect()
+
+    def post_begin(self, seed: int, *, fresh: bool = False) -> None:
+        """Starts what `begin` does; `collect` gives the frame."""
+        if fresh:
+            self.close()
+        experiment = self.experiment.episode(seed)
+        if self._lab is None:
+            self._start(experiment, seed)
+        else:
+            self._next(self._lab, experiment, seed)
+
+    def step(self, rates_bps: npt.NDArray[np.float64]) -> Frame:
+        """Enforces `rates_bps` ([hosts] of the scene) for an interval: what was measured at its end."""
+        self.post(rates_bps)
+        return self.collect()
+
+    def post(self, rates_bps: npt.NDArray[np.float64]) -> None:
+        """Lets the lab run an interval with these rates; `collect` waits for its end."""
+        assert self._lab is not None, "begin comes first"
+        self._console.send(rates_bps)
+        self._lab.answer(GO_ON)
+
+    def collect(self) -> Frame:
+        """What was measured, when the lab stands still again; LabError when it died or hung, and then it is gone."""
+        assert self._lab is not None, "post comes first"
+        try:
+            step, _ = self._lab.until_step()
+            if not self._console.is_open:
+                self._console.open(self._lab.channel)
+            return self._console.frame(step)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the lab and removes its folder; may be called twice, and `begin` boots another."""
+        if self._lab is not None:
+            self._console.close()
+            self._lab = None
+        self._stack.close()
+
+    def _start(self, experiment: Experiment, seed: int) -> None:
+        self._stack = ExitStack()
+        try:
+            self._boot(experiment, seed)
+        except BaseException:
+            self.close()
+            raise
+
+    def _boot(self, experiment: Experiment, seed: int) -> None:
+        self._stack.enter_context(cache.in_use())
+        kernel, ovs = build.ensure(Quiet()), openvswitch.ensure(Quiet())
+        self._folder = self._stack.enter_context(scratch(self._parent, SCRATCH))
+        private = self._folder / ".lab"
+        private.mkdir()
+        write_plan(experiment, ovs, private, flow_rows=_rows(len(experiment.schedule.flows)))
+        Episode(seed, self.steps, FLOWS).write(private, 0)
+        self._episodes = 1
+        self._console = Console(self.scene, flow_info(experiment, self.scene))
+        self._lab = self._stack.enter_context(Lab(lab_config(experiment.spec, kernel, self._folder, FOREVER_NS)))
+        self.boots += 1
+
+    def _next(self, lab: Lab, experiment: Experiment, seed: int) -> None:
+        private, name = self._folder / ".lab", f"flows-{self._episodes}.csv"
+        if (flows := len(experiment.schedule.flows)) > self._console.flow_rows:
+            what = f"the traffic of seed {seed} has {flows} flows, but this lab has room for {self._console.flow_rows}"
+            raise LabError(f"{what}; reset with options fresh = True")
+        (private / name).write_text(experiment.schedule.csv())
+        Episode(seed, self.steps, name).write(private, self._episodes)
+        self._console.info = flow_info(experiment, self.scene)
+        self._episodes += 1
+        lab.answer(NEXT_EPISODE)
+
+
+def _rows(flows: int) -> int:
+    """Room for the flows of other seeds, too."""
+    rows = FEWEST_ROWS
+    while rows < 2 * flows and rows < MOST_ROWS:
+        rows *= 2
+    return max(rows, flows)

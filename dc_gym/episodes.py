@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inside a ground: the episodes of a run with a central agent. The network stays; traffic starts anew with each.
+
+`agentd` (ctrl/) sweeps, hands over and enforces; this module starts the traffic of an episode, waits for its end, and brings the
+network back to rest: traffic is aborted, every token bucket is set to line rate, and QUIET_NS of virtual time pass, which cost no
+wall time. In them TIME_WAIT ends (60 s), queues drain, buckets fill, RED's average decays. What must be gone then is checked.
+The switches' flows stay: they are rules of the network, and those of new connections are added before traffic starts.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from re import search
+from typing import TYPE_CHECKING, Any
+
+from dc_gym.errors import FabricError
+from dc_gym.topologies import tc
+from dc_gym.topologies.ecmp import PORT_MASK
+
+if TYPE_CHECKING:
+    from dc_gym.ground import Plan, Site
+    from dc_gym.topologies.fabric import Fabric
+    from dc_gym.topologies.ovs import OpenVSwitch
+
+AGENTD_PRIORITY = 5  # below tgen's: at one instant, flows are looked at before queues are
+QUIET_NS = 70 * 10**9
+S = 10**9
+GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
+"""What the agent's side answers to a step."""
+TGEN_ABORTED = 143
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlan:
+    """What a ground must know of an agent."""
+
+    step_ns: int
+    latency_ns: int
+    publish_ns: int
+    flow_rows: int
+    stock_tbf: bool
+    keeps: bool
+    """It is a run: sweeps, samples and flows are kept, and traffic comes to its own end. Else episodes of an environment."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One episode, as the agent's side writes it to episode-N.json before it answers the last step of the one before."""
+
+    seed: int
+    steps: int
+    flows: str
+    """The file with its flows."""
+
+    def write(self, folder: Path, number: int) -> None:
+        (folder / f"episode-{number}.json").write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, folder: Path, number: int) -> Episode:
+        return cls(**json.loads((folder / f"episode-{number}.json").read_text()))
+
+
+def run(plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int) -> dict[str, dict[str, int]]:
+    """Episodes until the agent's side ends the run; the counters before the first."""
+    from dc_gym.ground import Program, count, phase
+
+    assert plan.agent is not None
+    agent = AgentPlan(**plan.agent)
+    with Program(_agentd(plan, agent, folder, site.matrix), AGENTD_PRIORITY) as agentd:
+        agentd.expect_ready()
+        before = count(fabric)
+        number = 0
+        while True:
+            ovs.thaw()
+            again = _one(plan, agent, folder, site, fabric, ovs, agentd, t0_ns, number)
+            if not again:
+                break
+            phase("reset")
+            t0_ns = _rest(fabric)
+            number += 1
+        agentd.hang_up()
+        agentd.expect_end()
+    return before
+
+
+def _one(
+    plan: Plan, agent: AgentPlan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, agentd: Any, t0_ns: int, number: int
+) -> bool:
+    """One episode; whether there is another."""
+    from dc_gym.ground import TGEN_PRIORITY, Program, phase
+
+    episode = Episode.read(folder, number)
+    with ExitStack() as stack:
+        tgen = stack.enter_context(Program(_tgen(plan, agent, folder, site.matrix, t0_ns, episode), TGEN_PRIORITY))
+        tgen.expect_ready()
+        if not plan.execs:
+            ovs.freeze()
+        fabric.impair(episode.seed, t0_ns)
+        agentd.tell(f"episode {t0_ns} {episode.steps}\n")
+        site.arm(t0_ns, episode.seed)
+        phase("traffic")
+        tgen.tell("go\n")
+        code = _code(agentd.hear())
+        if code == END_OF_RUN:
+            tgen.expect_end()
+        else:
+            tgen.stop(TGEN_ABORTED)
+    return code == NEXT_EPISODE
+
+
+def _code(line: str) -> int:
+    found = search(r"^over [0-9]+ ([0-9]+)$", line)
+    if found is None:
+        raise FabricError(f"agentd said {line!r} where 'over STEP CODE' was expected")
+    return int(found[1])
+
+
+def _rest(fabric: Fabric) -> int:
+    """Brings the network back to rest; t0 of the next episode, a whole second."""
+    for host in fabric.graph.hosts:
+        sock = fabric.socket_of(host.name)
+        devices = fabric.devices_in(sock)
+        sock.batch(
+            [tc.set_queue(devices[port.ifname].ifindex, port.queue, port.ifname) for port in fabric.graph.ports_of(host.name)]
+        )
+    time.sleep(QUIET_NS / S)
+    if left := leftovers(fabric):
+        what = ", ".join(f"{name}: {count}" for name, count in left.items())
+        raise FabricError(f"reset: {QUIET_NS // S} s after the traffic was stopped there are still {what}")
+    return (time.monotonic_ns() // S + 2) * S
+
+
+def leftovers(fabric: Fabric) -> dict[str, int]:
+    """What is not as before the first episode: bytes in queues, sockets in use, in TIME_WAIT, orphaned. Empty: all is at rest."""
+    from dc_gym.topologies.fabric import netns_path
+    from dc_gym.topologies.rtnl import entered
+
+    found: dict[str, int] = {}
+    for node in ("", *(host.name for host in fabric.graph.hosts)):
+        backlog = sum(queue.backlog_bytes for queue in tc.queue_counters(fabric.socket_of(node)).values())
+        found["queued bytes"] = found.get("queued bytes", 0) + backlog
+    for host in fabric.graph.hosts:
+        with entered(netns_path(host.name)):
+            text = Path("/proc/thread-self/net/sockstat").read_text()
+        for name in ("inuse", "orphan", "tw"):
+            match = search(rf"TCP:.*?\b{name} ([0-9]+)", text)
+            key = f"TCP sockets {name}"
+            found[key] = found.get(key, 0) + (int(match[1]) if match else 0)
+    return {name: count for name, count in found.items() if count}
+
+
+def _agentd(plan: Plan, agent: AgentPlan, folder: Path, matrix: str) -> list[str]:
+    argv = [
+        f"{plan.programs}/agentd", "--ports", str(folder / "ports.csv"), "--hosts", str(folder / "hosts.csv"),
+        "--interval", str(plan.interval_ns), "--step", str(agent.step_ns), "--latency", str(agent.latency_ns),
+        "--matrix", matrix, "--channel", matrix, "--flow-rows", str(agent.flow_rows),
+    ]  # fmt: skip
+    if agent.stock_tbf:
+        argv.append("--stock-tbf")
+    return [*argv, "--trace", str(folder / "queues.trace")] if agent.keeps else argv
+
+
+def _tgen(plan: Plan, agent: AgentPlan, folder: Path, matrix: str, t0_ns: int, episode: Episode) -> list[str]:
+    sample_ns = plan.tcp_interval_ns if agent.keeps else 0
+    steps = episode.steps if agent.keeps else episode.steps + 1  # it is under way when it is stopped
+    return [
+        f"{plan.programs}/tgen", "--flows", str(folder / episode.flows), "--out", str(folder),
+        "--t0", str(t0_ns), "--duration", str(steps * agent.step_ns), "--sample", str(sample_ns),
+        "--publish", str(agent.publish_ns), "--seed", str(episode.seed), "--matrix", matrix,
+        "--warm", "--warm-mask", str(PORT_MASK),
+    ]  # fmt: skip

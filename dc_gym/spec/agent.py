@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`[agent]`: what a central agent sees of the network, what it does, and when (docs/environment.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dc_gym.spec.key import COUNT, MS, RATE, SIZE, TEXT, TIME, US, S, check, key
+from dc_gym.topologies.graph import FRAME_BYTES
+
+HOSTS = ("all", "senders")
+TBFS = ("exact", "stock")
+EXTERNAL = "external"
+"""controller.policy of an environment's lab: actions come from outside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec:
+    """`[agent]`: the central agent, where controller.policy names one; a gym has it always."""
+
+    interval_ns: int = key(TIME, 1 * MS, name="interval", low=10 * US)
+    latency_ns: int = key(TIME, 0, name="latency", low=0, high=10 * S)
+    hosts: str = key(TEXT, "all", names=lambda: HOSTS)
+    floor_bps: int = key(RATE, 10_000, name="floor", low=1_000)
+    burst_bytes: int = key(SIZE, FRAME_BYTES, name="burst", low=FRAME_BYTES)
+    limit_bytes: int | None = key(SIZE, name="limit", low=FRAME_BYTES)  # None: topology.host_buffer
+    tbf: str = key(TEXT, "exact", names=lambda: TBFS)
+    observe: str = key(TEXT, "default")
+    history: int = key(COUNT, 1, low=1, high=64)
+    action: str = key(TEXT, "linear")
+    reward: str = key(TEXT, "thesis")
+    publish_ns: int | None = key(TIME, name="publish", low=10 * US)  # None: the interval
+
+    def __post_init__(self) -> None:
+        check(self, "agent.")
