@@ -15,7 +15,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -151,8 +151,9 @@ class Lab:
     def answer(self, code: int) -> None:
         """Lets the lab that stands still in a step go on; its call returns `code`."""
         assert self._asked is not None, "there is no question"
-        self.channel.reply_step(self._asked[0], code)
-        self._asked = None
+        step, self._asked = self._asked[0], None
+        with suppress(BrokenPipeError):  # it has died; who waits for its next question is told
+            self.channel.reply_step(step, code)
 
     def _serve(self, poll_s: float) -> bool:
         """Waits for what comes, at most that long, and handles it; False at the end of the channel."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gymnasium's ids of the environments: `gymnasium.make("dcgym/Dumbbell10m-v0")` works wherever dc-gym is installed.
+"""Gymnasium's ids of the environments: `gymnasium.make("dcgym/Dumbbell10m-v0")` after `import dc_gym.envs`.
 
 An id is a spec by another name; keyword arguments of make are those of DataCenterEnv, so `overrides=["agent.reward=goodput"]`
 changes a key. `dcgym/Spec-v0` takes any spec: `make("dcgym/Spec-v0", spec="mine.toml")`.
@@ -9,34 +9,35 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
+from gymnasium.envs.registration import register
 
 ENTRY, VECTOR_ENTRY = "dc_gym.envs.env:DataCenterEnv", "dc_gym.envs.vector:LabVectorEnv"
 ANY = "dcgym/Spec-v0"
 SPECS: dict[str, dict[str, Any]] = {
     # Iroko thesis, section 5: two pairs over one middle link; endless TCP, or UDP at line rate with no control but the agent.
+    # The jitter of the starts is ours: without it all seeds would be the same episode.
     "dcgym/Dumbbell10m-v0": {
         "topology": {"preset": "dumbbell-10m"},
         "controller": {"name": "cubic"},
-        "workload": {"kind": "pairs"},
+        "workload": {"kind": "pairs", "jitter": "10ms"},
         "time": {"duration": "2s"},
     },
     "dcgym/Dumbbell10mUdp-v0": {
         "topology": {"preset": "dumbbell-10m"},
         "controller": {"name": "cubic"},
-        "workload": {"kind": "pairs", "transport": "udp", "rate": "10Mbit/s"},
+        "workload": {"kind": "pairs", "jitter": "10ms", "transport": "udp", "rate": "10Mbit/s"},
         "time": {"duration": "2s"},
     },
     "dcgym/Dumbbell1g-v0": {
         "topology": {"preset": "dumbbell-1g"},
         "controller": {"name": "cubic"},
-        "workload": {"kind": "pairs"},
+        "workload": {"kind": "pairs", "jitter": "10ms"},
         "time": {"duration": "1s"},
     },
     "dcgym/FatTreeK4-v0": {
         "topology": {"preset": "fattree-k4", "rate": "100Mbit/s"},
         "controller": {"name": "cubic"},
-        "workload": {"kind": "hotspot"},
+        "workload": {"kind": "hotspot", "jitter": "10ms"},
         "time": {"duration": "1s"},
     },
 }
@@ -44,7 +45,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 def register_all() -> None:
-    """What Gymnasium's plug-in loader calls."""
+    """Make all ids known to Gymnasium."""
     for name, spec in SPECS.items():
-        gymnasium.register(name, ENTRY, vector_entry_point=VECTOR_ENTRY, kwargs={"spec": spec}, disable_env_checker=True)
-    gymnasium.register(ANY, ENTRY, vector_entry_point=VECTOR_ENTRY, disable_env_checker=True)
+        register(name, ENTRY, vector_entry_point=VECTOR_ENTRY, kwargs={"spec": spec}, disable_env_checker=True)
+    register(ANY, ENTRY, vector_entry_point=VECTOR_ENTRY, disable_env_checker=True)

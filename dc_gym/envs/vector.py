@@ -33,6 +33,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
     """`num_envs` labs of one spec, stepped in one call. Spaces, rewards and infos are those of DataCenterEnv, batched."""
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+    sessions: tuple[Session, ...] = ()
 
     def __init__(
         self,
