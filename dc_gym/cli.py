@@ -129,6 +129,8 @@ def _parser() -> ArgumentParser:
         _add_compare,
         _add_sweep,
         _add_watch,
+        _add_train,
+        _add_export,
         _add_plot,
         _add_report,
         _add_list,
@@ -286,6 +288,40 @@ def _add_watch(commands: Any) -> None:
     parser.add_argument("--lab", type=_jobs, default=1, metavar="N", help="which of several labs (default: the first)")
     parser.add_argument("--interval", type=_seconds, metavar="S", help="seconds between two looks (default: 0.5; no terminal: 5)")
     parser.add_argument("--once", action="store_true", help="print one table and end")
+
+
+def _add_train(commands: Any) -> None:
+    summary = "train a policy in labs with RLlib (extra `rl`); again with --resume, it goes on where it stopped"
+    example = "dcgym train examples/dumbbell.toml --algo PPO --steps 200000 --out results/ppo"
+    parser = _add(commands, "train", summary, example, _delegate("dc_gym.rl.train"))
+    _add_spec(parser)
+    algo = "PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE, or your own as module:Class or file.py:Class"
+    parser.add_argument("--algo", default="PPO", metavar="NAME", help=f"{algo} (default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the training")
+    config = "TOML, or Python with configure(config): hyper-parameters and settings (docs/training.md)"
+    parser.add_argument("--config", type=Path, metavar="FILE", help=config)
+    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters by name: default, iroko-thesis")
+    for name, what in (
+        ("steps", "steps of the environment, over all labs (default: 100000)"),
+        ("labs", "labs of each runner, stepped at the same time"),
+        ("runners", "processes that sample; 0, the default: the training's own does"),
+        ("seed", "of the training; evaluations have others (default: 1)"),
+        ("levels", "discrete actions: so many allocations, the same for all hosts"),
+    ):
+        parser.add_argument(f"--{name}", type=_count, metavar="N", help=what)
+    evaluate = "evaluate on these specs, too: the same network and agent, other traffic"
+    parser.add_argument("--evaluate", type=Path, nargs="+", default=[], metavar="SPEC", help=evaluate)
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in DIR")
+    parser.add_argument("--address", metavar="ADDR", help="run on a Ray cluster: auto, or HOST:PORT; needs --runners")
+    _add_quiet(parser)
+
+
+def _add_export(commands: Any) -> None:
+    summary = "write the policy of a training as a file that runs without RLlib: --set controller=policy.npz"
+    example = "dcgym export results/ppo --out ppo.npz\n  dcgym export results/ppo/checkpoints/iteration-000010"
+    parser = _add(commands, "export", summary, example, _delegate("dc_gym.rl.export", progress=False))
+    parser.add_argument("dir", type=Path, metavar="DIR", help="folder of a training, or one of its checkpoints")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the file (default: policy.npz in the training's folder)")
 
 
 def _add_plot(commands: Any) -> None:
@@ -546,6 +582,12 @@ def _size(text: str) -> int:
         return parse_size_bytes(text)
     except TestbedError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number; give 0 or more")
+    return int(text)
 
 
 def _jobs(text: str) -> int:

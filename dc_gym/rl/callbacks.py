@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-TOTALS = "totals"
-"""The key of the last info of an episode: numbers by name."""
+TOTALS = "episode_totals"
+"""Of the last info of an episode: numbers by name."""
+RLLIBS = ("return", "steps")
+"""Those that RLlib counts itself."""
 
 
 class EpisodeTotals(RLlibCallback):
@@ -32,7 +34,7 @@ def last_info(episode: Any) -> Mapping[str, Any]:
 def numbers(totals: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Those of the totals that are a number, by name."""
     for name, value in totals.items():
-        if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        if name not in RLLIBS and isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
             yield name, float(value)
 
 

@@ -11,6 +11,7 @@ import importlib
 import logging
 import os
 import socket
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -53,34 +54,47 @@ def require() -> None:
 
 
 @contextlib.contextmanager
-def session(address: str | None, labs: int, processes: int, env: dict[str, str]) -> Iterator[Any]:
+def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
     """Ray, on this machine alone or on the cluster at `address`, with room for so many labs and processes."""
     require()
     import ray
 
     common = {"logging_level": "ERROR", "log_to_driver": False}
-    runtime = {"env_vars": ENVIRONMENT | env}
     try:
         if address:
-            _join(ray, address, common | {"runtime_env": runtime})
+            _join(ray, address, common | {"runtime_env": {"env_vars": ENVIRONMENT}})
             _require_labs(ray, address, labs)
             yield ray
         else:
             with scratch(_session_root(), "dcgym-ray-") as place:
-                ray.init(
-                    num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
-                    resources={LAB: max(1, labs)},
-                    include_dashboard=False,
-                    object_store_memory=OBJECT_STORE_BYTES,
-                    _temp_dir=str(place),
-                    _node_ip_address="127.0.0.1",  # its servers are nobody else's
-                    runtime_env=runtime,
-                    **common,
-                )
+                with _hushed():
+                    ray.init(
+                        num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
+                        resources={LAB: max(1, labs)},
+                        include_dashboard=False,
+                        object_store_memory=OBJECT_STORE_BYTES,
+                        _temp_dir=str(place),
+                        _node_ip_address="127.0.0.1",  # its servers are nobody else's
+                        **common,
+                    )
                 yield ray
                 ray.shutdown()
     finally:
         ray.shutdown()
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Without standard error, also that of code which is not Python's: Ray tells that its log level was set."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
@@ -88,7 +102,8 @@ def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
         host, colon, port = address.rpartition(":")
         if colon and port.isdecimal() and "/" not in host:  # Ray itself would try for minutes
             socket.create_connection((host, int(port)), KNOCK_S).close()
-        ray.init(address=address, **options)
+        with _hushed():
+            ray.init(address=address, **options)
     except Exception as error:  # Ray has no class for it
         words = (str(error).splitlines() or [type(error).__name__])[0]
         remedy = "start one with `ray start --head --resources='{\"lab\": 4}'` and give its address, or leave --address out"

@@ -34,6 +34,6 @@ def ray() -> Iterator[Any]:
     from ray.tune.registry import register_env
 
     cloudpickle.register_pickle_by_value(toy_link)
-    with quiet.session(None, labs=8, processes=8, env={}) as started:
+    with quiet.session(None, labs=8, processes=8) as started:
         register_env("toy", toy_link.make)
         yield started

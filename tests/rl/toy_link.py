@@ -42,7 +42,11 @@ class ToyLink(gymnasium.Env):
         self.time += 1
         reward = min(asked, self.capacity) / self.capacity - 0.5 * self.queue - float(self.rates.std())
         over = self.time >= self.horizon
-        info = {"totals": {"queue_mean": self.total_queue / self.time, "capacity": self.capacity}} if over else {}
+        info = (
+            {"episode_totals": {"switch_queue_bytes_longest": self.total_queue / self.time, "capacity": self.capacity}}
+            if over
+            else {}
+        )
         return self._observation(), reward, False, over, info
 
     def _observation(self) -> Any:

@@ -31,7 +31,7 @@ class Entry:
 ALGORITHMS = {
     "PPO": Entry("ray.rllib.algorithms.ppo:PPOConfig", ANY),
     "APPO": Entry("ray.rllib.algorithms.appo:APPOConfig", ANY),
-    "SAC": Entry("ray.rllib.algorithms.sac:SACConfig", BOUNDED),
+    "SAC": Entry("dc_gym.rl.algorithms.sac:SACConfig", BOUNDED),
     "DQN": Entry("ray.rllib.algorithms.dqn:DQNConfig", DISCRETE),
     "DDPG": Entry("dc_gym.rl.algorithms.ddpg:DDPGConfig", BOUNDED),
     "TD3": Entry("dc_gym.rl.algorithms.td3:TD3Config", BOUNDED),

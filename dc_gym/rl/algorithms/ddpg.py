@@ -92,16 +92,12 @@ class DDPGLearner(DQNLearner, TorchLearner):
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         module = self.module[module_id].unwrapped()
-        decay = config.critic_weight_decay
-        for name, net, rate, weight_decay in (
-            ("pi", module.pi, config.actor_lr, 0.0),
-            ("qf", module.qs, config.critic_lr, decay),
-        ):
+        for name, net, rate in (("pi", module.pi, config.actor_lr), ("qf", module.qs, config.critic_lr)):
             parameters = self.get_parameters(net)
             self.register_optimizer(
                 module_id=module_id,
                 optimizer_name=name,
-                optimizer=torch.optim.Adam(parameters, weight_decay=weight_decay),
+                optimizer=torch.optim.Adam(parameters, weight_decay=config.weight_decay),
                 params=parameters,
                 lr_or_lr_schedule=rate,
             )
@@ -159,7 +155,7 @@ class DDPGConfig(SACConfig):
     def __init__(self, algo_class: type[DQN] | None = None) -> None:
         super().__init__(algo_class=algo_class or DDPG)
         self.actor_lr, self.critic_lr, self.alpha_lr = 1e-4, 1e-3, None
-        self.critic_weight_decay = 0.0
+        self.weight_decay = 0.0
         self.tau = 1e-3
         self.ou_theta, self.ou_sigma = 0.15, 0.2
         self.critics = 1
@@ -168,13 +164,13 @@ class DDPGConfig(SACConfig):
     def training(
         self,
         *,
-        critic_weight_decay: Any = NotProvided,
+        weight_decay: Any = NotProvided,
         ou_theta: Any = NotProvided,
         ou_sigma: Any = NotProvided,
         **kwargs: Any,
     ) -> DDPGConfig:
         super().training(**kwargs)
-        self.take(critic_weight_decay=critic_weight_decay, ou_theta=ou_theta, ou_sigma=ou_sigma)
+        self.take(weight_decay=weight_decay, ou_theta=ou_theta, ou_sigma=ou_sigma)
         return self
 
     def take(self, **values: Any) -> None:

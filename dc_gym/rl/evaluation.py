@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluation of a frozen policy: no exploration, episodes of seeds that no training has, of the spec and of others.
+
+The policy runs in an EnvRunner of its own with RLlib's whole pipeline of connectors; where the training samples in processes of
+its own, so does this (a lab of each spec, counted as one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+from ray.rllib.core import COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_LEARNER, COMPONENT_MODULE_TO_ENV_CONNECTOR
+from ray.rllib.core import COMPONENT_RL_MODULE as MODULE
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+
+from dc_gym.rl.callbacks import TOTALS, last_info, numbers
+from dc_gym.rl.environment import SEEDS, Task
+from dc_gym.rl.quiet import LAB
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """What one came to."""
+
+    spec: str
+    seed: int
+    reward: float
+    steps: int
+    totals: dict[str, float]
+
+
+class Examiner:
+    """Runs the episodes of one spec."""
+
+    def __init__(self, config: Any, spec: str, seeds: Sequence[int]) -> None:
+        self._runner = SingleAgentEnvRunner(config=config, worker_index=0)
+        self._spec, self._seeds = spec, seeds
+
+    def run(self, state: dict[str, Any]) -> list[Episode]:
+        self._runner.set_state(state)
+        episodes = self._runner.sample(num_episodes=len(self._seeds), explore=False)
+        self._runner.get_metrics()  # forgets them
+        return [
+            Episode(self._spec, seed, float(each.get_return()), len(each), dict(numbers(last_info(each).get(TOTALS, {}))))
+            for seed, each in zip(self._seeds, episodes, strict=True)
+        ]
+
+    def close(self) -> None:
+        self._runner.stop()
+
+
+class Evaluation:
+    """Examiners of all specs; a lab boots at the first evaluation and stays."""
+
+    def __init__(self, ray: Any, config: Any, tasks: dict[str, Task], seeds: Sequence[int]) -> None:
+        remote = config.num_env_runners > 0
+        actor = ray.remote(num_cpus=1, resources={LAB: 1})(Examiner) if remote else None
+        self._ray, self._remote = ray, remote
+        self._examiners: list[Any] = []
+        for name, task in tasks.items():
+            own = _config_for(config, task, seeds)
+            self._examiners.append(actor.remote(own, name, seeds) if actor else Examiner(own, name, seeds))
+
+    def run(self, algorithm: Any) -> list[Episode]:
+        """With the policy as it is now."""
+        state = state_of(algorithm)
+        if self._remote:
+            found = self._ray.get([each.run.remote(state) for each in self._examiners])
+        else:
+            found = [each.run(state) for each in self._examiners]
+        return [episode for part in found for episode in part]
+
+    def close(self) -> None:
+        for each in self._examiners:
+            if self._remote:
+                self._ray.get(each.close.remote())
+                self._ray.kill(each)
+            else:
+                each.close()
+
+
+def _config_for(config: Any, task: Task, seeds: Sequence[int]) -> Any:
+    own = config.copy(copy_frozen=False)
+    own.environment(task.name, env_config=dict(own.env_config) | {SEEDS: tuple(seeds)})
+    own.env_runners(
+        num_env_runners=0,
+        num_envs_per_env_runner=1,
+        gym_env_vectorize_mode=gymnasium.VectorizeMode.SYNC,
+        explore=False,
+    )
+    own.in_evaluation = True
+    own.freeze()
+    return own
+
+
+def state_of(algorithm: Any) -> dict[str, Any]:
+    """Weights, and what connectors have learned (none of the default ones learns)."""
+    weights = algorithm.learner_group.get_state(components=f"{COMPONENT_LEARNER}/{MODULE}", inference_only=True)
+    local = algorithm.env_runner
+    return {
+        MODULE: weights[COMPONENT_LEARNER][MODULE],
+        **local.get_state(components=[COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_MODULE_TO_ENV_CONNECTOR]),
+    }

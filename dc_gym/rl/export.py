@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym export`: the policy of a training, or of one of its checkpoints, as a file (docs/policy-file.md)."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from dc_gym.errors import UsageError
+from dc_gym.folder import words
+from dc_gym.rl import checkpoints, manifest, quiet
+
+NAME = "policy.npz"
+"""In a training's folder."""
+
+
+def main(args: Namespace) -> int:
+    """`dcgym export DIR|CHECKPOINT`."""
+    quiet.require()
+    from dc_gym.rl import policy
+
+    given: Path = args.dir
+    inside = given.parent.name == checkpoints.FOLDER
+    folder = given.parent.parent if inside else given
+    about = manifest.read(folder)
+    checkpoint = given if inside else checkpoints.latest(folder)
+    module = _module_of(checkpoint)
+    target = args.out or folder / NAME
+    with words("write", target):
+        policy.write(module, about, checkpoints.steps_of(checkpoint), target)
+    print(target)
+    return 0
+
+
+def _module_of(checkpoint: Path) -> Any:
+    """The learner's, whose class RLlib wrote into the checkpoint."""
+    from ray.rllib.core.rl_module.rl_module import RLModule
+
+    place = checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy"
+    if not place.is_dir():
+        raise UsageError(f"{checkpoint}: has no policy; give the folder of a training, or one of its checkpoints/iteration-N")
+    try:
+        return RLModule.from_checkpoint(str(place.resolve()))
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{checkpoint}: the algorithm's code is not found ({error}); run it where it was trained") from None

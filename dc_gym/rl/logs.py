@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a training writes down: a CSV file whose columns may grow, TensorBoard events, and the row of an iteration."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dc_gym.rl.callbacks import TOTALS, spread
+
+Row = dict[str, Any]
+QUEUE = "switch_queue_bytes_longest"
+"""The total that the column queue_mean shows: the longest queue of a switch, on average over an episode."""
+COLUMNS = ("iteration", "steps", "return_mean", "queue_mean", "steps_per_s", "eta_s")
+
+
+class Table:
+    """Appends rows; a column that a later row brings (no episode had ended before) is added to the file."""
+
+    def __init__(self, path: Path, columns: Sequence[str], until: int | None = None) -> None:
+        """`until`: of a file that is there, rows of later iterations go; without it all do."""
+        self._path, self._columns = path, list(columns)
+        rows = self._read() if until is not None and path.exists() else []
+        for row in rows:
+            self._grow(row)
+        self._write([row for row in rows if int(row["iteration"]) <= (until or 0)])
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        if self._grow(row):
+            self._write([*self._read(), row])
+            return
+        with self._path.open("a", newline="") as file:
+            csv.DictWriter(file, self._columns, restval="").writerow(_plain(row))
+
+    def _grow(self, row: Mapping[str, Any]) -> bool:
+        new = [name for name in row if name not in self._columns]
+        self._columns += new
+        return bool(new)
+
+    def _read(self) -> list[dict[str, Any]]:
+        with self._path.open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def _write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        partial = self._path.with_suffix(".partial")
+        with partial.open("w", newline="") as file:
+            writer = csv.DictWriter(file, self._columns, restval="")
+            writer.writeheader()
+            writer.writerows(map(_plain, rows))
+        partial.replace(self._path)
+
+
+class Events:
+    """TensorBoard's; its horizontal axis is steps."""
+
+    def __init__(self, folder: Path, steps: int) -> None:
+        """Events of an earlier part of the training that lie after `steps` are taken back."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(folder), purge_step=steps or None)
+
+    def write(self, prefix: str, row: Mapping[str, Any], steps: int) -> None:
+        for name, value in row.items():
+            if isinstance(value, float) and math.isfinite(value):
+                self._writer.add_scalar(f"{prefix}/{name}", value, steps)
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def row_of(result: Mapping[str, Any], iteration: int, steps_per_s: float, eta_s: float) -> Row:
+    """What progress.csv keeps of RLlib's result: COLUMNS, then mean, max and p99 of every total over the iteration's episodes."""
+    sampled = result["env_runners"]
+    row: Row = {
+        "iteration": iteration,
+        "steps": steps_of(result),
+        "return_mean": float(sampled.get("episode_return_mean", math.nan)),
+        "queue_mean": spread(sampled.get(TOTALS, {}).get(QUEUE, ()))[0],
+        "steps_per_s": steps_per_s,
+        "eta_s": eta_s,
+    }
+    for name, values in sorted(sampled.get(TOTALS, {}).items()):
+        row[name], row[f"{name}_max"], row[f"{name}_p99"] = spread(values)
+    for name, value in sorted(_learned(result).items()):
+        row[f"learner_{name}"] = value
+    return row
+
+
+def steps_of(result: Mapping[str, Any]) -> int:
+    """Sampled so far."""
+    return int(result.get("env_runners", {}).get("num_env_steps_sampled_lifetime", 0))
+
+
+def _learned(result: Mapping[str, Any]) -> dict[str, float]:
+    """Losses and the like of the one module."""
+    module = result.get("learners", {}).get("default_policy", {})
+    numbers = {name: value for name, value in module.items() if name.endswith(("loss", "entropy", "kl_loss", "qf_mean"))}
+    return {name: float(value) for name, value in numbers.items() if isinstance(value, int | float) or hasattr(value, "item")}
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Empty for what is not known."""
+    return {name: "" if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy of an RLModule as a file that numpy alone evaluates (docs/policy-file.md).
+
+The net is read layer by layer: of RLlib's own modules (PPO, APPO, SAC), and of any module that has `policy_net()`, which answers
+an nn.Sequential from observation to action. What was read is held against the module itself before it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.core.columns import Columns
+from torch import nn
+
+from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.errors import TestbedError
+from dc_gym.rl.manifest import Manifest
+
+BETWEEN = {nn.Tanh: "tanh", nn.ReLU: "relu", nn.SiLU: "silu", nn.ELU: "elu"}
+TOLERANCE = 1e-5
+SAMPLES = 64
+
+
+class NotExportable(TestbedError):
+    """A net that policy files cannot hold."""
+
+
+def write(module: Any, about: Manifest, steps: int, target: Path) -> None:
+    """The policy of an RLModule that was trained as train.json says."""
+    read(module, about, steps).write(target)
+
+
+def read(module: Any, about: Manifest, steps: int) -> PolicyFile:
+    """The policy, after trials that it acts as the module does."""
+    policy = policy_of(module, about, steps)
+    ends = (policy.output,) if policy.output == "tanh" else ("clip", "tanh")  # a distribution may squash what the net says
+    off = {end: difference(replace(policy, output=end), module) for end in ends}
+    best = min(ends, key=lambda end: off[end])
+    if not off[best] <= TOLERANCE:
+        raise NotExportable(f"its layers alone act differently (by {off[best]:.2g} of the range); its policy has more than them")
+    return replace(policy, output=best)
+
+
+def policy_of(module: Any, about: Manifest, steps: int) -> PolicyFile:
+    spaces, seen = about["spaces"], about["settings"]
+    if "low" not in spaces["action"]:
+        raise NotExportable("its actions are levels, and a policy file holds one number a host")
+    layers, activation, last = read_layers(list(_flat(_net(module))))
+    if last not in ("", "tanh"):
+        raise NotExportable(f"its net ends in {last}, and a policy file in nothing or tanh")
+    hosts = len(spaces["hosts"])
+    weights = [layer.weight.detach().cpu().numpy() for layer in layers]
+    biases = [layer.bias.detach().cpu().numpy() for layer in layers]
+    weights[-1], biases[-1] = weights[-1][:hosts], biases[-1][:hosts]  # after the means come log deviations
+    return PolicyFile(
+        tuple(weights),
+        tuple(biases),
+        np.asarray(spaces["action"]["low"], np.float32),
+        np.asarray(spaces["action"]["high"], np.float32),
+        tuple(spaces["observation"]),
+        tuple(spaces["hosts"]),
+        activation,
+        "tanh" if last == "tanh" else "clip",
+        settings=about["environment"],
+        origin={
+            "algorithm": about["algorithm"],
+            "seed": seen["seed"],
+            "steps": steps,
+            "fingerprint": about["fingerprint"],
+            "versions": about["versions"],
+        },
+    )
+
+
+def difference(policy: PolicyFile, module: Any) -> float:
+    """The largest between file and module on random observations, as a share of the range."""
+    generator = np.random.default_rng(0)
+    seen = generator.uniform(-1, 1, (SAMPLES, len(policy.observation))).astype(np.float32)
+    found = np.stack([policy.act(each) for each in seen])
+    return float(np.abs(found - actions_of(module, seen, policy)).max() / (policy.high - policy.low).max())
+
+
+def actions_of(module: Any, observations: Any, policy: PolicyFile) -> Any:
+    """What RLlib would do without exploration, in the environment's own range."""
+    with torch.no_grad():
+        out = module.forward_inference({Columns.OBS: torch.as_tensor(observations)})
+        if Columns.ACTIONS in out:
+            acted = out[Columns.ACTIONS]
+        else:
+            distribution = module.get_inference_action_dist_cls().from_logits(out[Columns.ACTION_DIST_INPUTS])
+            acted = distribution.to_deterministic().sample()
+    y = np.clip(acted.numpy(), -1, 1)
+    return policy.low + (y + 1) * (policy.high - policy.low) / 2
+
+
+def read_layers(modules: list[nn.Module]) -> tuple[list[nn.Linear], str, str]:
+    """The dense layers, the activation between them, and the one after the last ("" if there is none)."""
+    layers: list[nn.Linear] = []
+    kinds: list[str] = []
+    for each in modules:
+        if isinstance(each, nn.Linear):
+            layers.append(each)
+            kinds.append("")
+        elif type(each) in BETWEEN and layers and not kinds[-1]:
+            kinds[-1] = BETWEEN[type(each)]
+        elif not isinstance(each, nn.Identity):
+            raise NotExportable(f"its net has a {type(each).__name__}, and a policy file holds dense layers alone")
+    if not layers or len(set(kinds[:-1])) > 1 or "" in kinds[:-1]:
+        raise NotExportable("its net does not have one activation between all dense layers")
+    if any(layer.bias is None for layer in layers):
+        raise NotExportable("its net has layers without bias")
+    return layers, kinds[0] if len(layers) > 1 else "linear", kinds[-1]
+
+
+def _net(module: Any) -> list[nn.Module]:
+    """From observation to action, in order."""
+    if hasattr(module, "policy_net"):
+        return [module.policy_net()]
+    if hasattr(module, "pi_encoder"):  # SAC
+        return [module.pi_encoder, module.pi]
+    if hasattr(module, "pi") and hasattr(module, "encoder"):  # PPO, APPO
+        encoder = module.encoder
+        return [getattr(encoder, "actor_encoder", None) or encoder.encoder, module.pi]
+    raise NotExportable(f"{type(module).__name__} has no policy_net(); docs/plugging-in-an-algorithm.md says what that is")
+
+
+def _flat(modules: list[nn.Module]) -> Iterator[nn.Module]:
+    """The modules without parts, in the order in which they were made; RLlib's nets and nn.Sequential run in that order."""
+    for each in modules:
+        parts = list(each.children())
+        if parts:
+            yield from _flat(parts)
+        elif not isinstance(each, nn.Sequential):
+            yield each

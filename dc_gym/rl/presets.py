@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hyper-parameters by name. A preset gives each algorithm sections as a configuration file has them (docs/training.md).
+
+`iroko-thesis` is Table 2 of Iroko's thesis (Ruffy, UBC 2019). That table does not give discount, nets, replay size and batch of
+DDPG, or REINFORCE's batch: those are RLlib's of today, or ours where a comment says so. `default` is ours: what learned within
+minutes on one machine.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from dc_gym.errors import UsageError
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+_SMALL = {"fcnet_hiddens": [64, 64]}
+_REPLAY = {"type": "PrioritizedEpisodeReplayBuffer", "alpha": 0.6, "beta": 0.4}
+
+_THESIS_PPO = {
+    "use_gae": True,
+    "lambda_": 1.0,
+    "kl_coeff": 0.2,
+    "kl_target": 0.01,
+    "train_batch_size_per_learner": 1000,  # fat-tree: 4000
+    "lr": 1e-5,
+    "vf_loss_coeff": 1.0,
+    "entropy_coeff": 0.0,
+    "clip_param": 0.3,
+}
+_THESIS_DDPG = {
+    "ou_theta": 0.15,
+    "ou_sigma": 0.2,
+    "target_network_update_freq": 0,  # after every update
+    "tau": 1e-3,
+    "actor_lr": 1e-4,
+    "critic_lr": 1e-3,
+    "weight_decay": 1e-6,
+    "replay_buffer_config": _REPLAY | {"capacity": 50_000},  # the capacity is ours
+    "train_batch_size_per_learner": 256,
+}
+
+PRESETS: Mapping[str, Mapping[str, Sections]] = {
+    "default": {
+        "PPO": {
+            "training": {"lr": 3e-4, "gamma": 0.99, "lambda_": 0.95, "train_batch_size_per_learner": 2000, "num_epochs": 10},
+            "model": _SMALL,
+        },
+        "APPO": {"training": {"lr": 3e-4, "gamma": 0.99, "train_batch_size_per_learner": 500}, "model": _SMALL},
+        "SAC": {
+            "training": {
+                "actor_lr": 3e-4,
+                "gamma": 0.99,
+                "train_batch_size_per_learner": 128,
+                "training_intensity": 32.0,
+                "replay_buffer_config": {"type": "EpisodeReplayBuffer", "capacity": 100_000},
+            },
+            "model": _SMALL,
+        },
+        "DQN": {"training": {"gamma": 0.99, "train_batch_size_per_learner": 128, "training_intensity": 32.0}, "model": _SMALL},
+        "DDPG": {
+            "training": {"actor_lr": 3e-4, "gamma": 0.99, "train_batch_size_per_learner": 128, "training_intensity": 32.0},
+            "model": _SMALL,
+        },
+        "TD3": {
+            "training": {"actor_lr": 3e-4, "gamma": 0.99, "train_batch_size_per_learner": 128, "training_intensity": 32.0},
+            "model": _SMALL,
+        },
+        "REINFORCE": {"training": {"lr": 1e-3, "gamma": 0.99, "train_batch_size_per_learner": 2000}, "model": _SMALL},
+    },
+    "iroko-thesis": {
+        "PPO": {"training": _THESIS_PPO | {"minibatch_size": 128}},
+        "APPO": {"training": _THESIS_PPO},
+        "DDPG": {"training": _THESIS_DDPG, "model": _SMALL},
+        "REINFORCE": {"training": {"lr": 1e-4, "train_batch_size_per_learner": 2000}},
+    },
+}
+
+
+def find(preset: str, algorithm: str) -> Sections:
+    """The sections for an algorithm; an algorithm of the user's own has no default ones."""
+    if preset not in PRESETS:
+        near = difflib.get_close_matches(preset, PRESETS, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(PRESETS)}"
+        raise UsageError(f"preset {preset!r} is unknown; {hint}")
+    found = PRESETS[preset]
+    if algorithm in found:
+        return found[algorithm]
+    if preset == "default":
+        return {}
+    raise UsageError(f"preset {preset!r} has nothing for {algorithm}; it has: {', '.join(found)}")

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast RLlib samples: from labs, and from environments that look alike and cost nothing, which is all that RLlib allows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from dc_gym.rl.environment import Task, register_maker
+
+WARM_UP = 50
+"""Steps of each environment before the clock runs."""
+
+
+class Nothing(VectorEnv[Any, Any, Any]):
+    """Environments with a task's spaces, of which each episode has `horizon` steps."""
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+
+    def __init__(self, num_envs: int, task: Task, horizon: int) -> None:
+        self.num_envs, self._horizon, self._time = num_envs, horizon, 0
+        self.single_observation_space, self.single_action_space = task.observation_space, task.action_space
+        self.observation_space = batch_space(task.observation_space, num_envs)
+        self.action_space = batch_space(task.action_space, num_envs)
+        self._seen = np.zeros((num_envs, *task.observation_space.shape), np.float32)
+        self._rewards, self._never = np.zeros(num_envs), np.zeros(num_envs, bool)
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self._time = 0
+        return self._seen, {}
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        over = self._time == self._horizon
+        self._time = 0 if over else self._time + 1
+        ends = np.full(self.num_envs, self._time == self._horizon)
+        return self._seen, self._rewards, self._never, ends, {}
+
+
+def like(task: Task, horizon: int = 1000) -> Task:
+    """A task with the same spaces, which costs nothing."""
+    name = f"{task.name}-nothing"
+
+    def make(config: Mapping[str, Any]) -> Nothing:
+        return Nothing(config["num_envs"], task, horizon)
+
+    register_maker(name, make)
+    return Task(name, task.observation_space, task.action_space, task.observation, task.hosts, task.settings)
+
+
+def steps_per_s(task: Task, envs: int, steps: int) -> float:
+    """Of one EnvRunner with PPO's default connectors and a net of 2 x 64, exploring; no Ray session is needed."""
+    from ray.rllib.algorithms.ppo import PPOConfig
+    from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+
+    config = PPOConfig().environment(task.name)
+    config.env_runners(
+        num_env_runners=0, num_envs_per_env_runner=envs, gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
+    )
+    config.rl_module(model_config={"fcnet_hiddens": [64, 64]})
+    config.debugging(seed=1, log_level="ERROR")
+    runner = SingleAgentEnvRunner(config=config, worker_index=0)
+    try:
+        runner.sample(num_timesteps=WARM_UP * envs)
+        begun_s = time.perf_counter()
+        sampled = sum(len(episode) for episode in runner.sample(num_timesteps=steps))
+        return sampled / (time.perf_counter() - begun_s)
+    finally:
+        runner.stop()

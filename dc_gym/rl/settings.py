@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a training is told: options of the command, over a configuration file, over a preset.
+
+A TOML file has the table `run` with the keys of Settings, and tables named for methods of RLlib's AlgorithmConfig, whose keys are
+the arguments of that method; `model` is the net. A Python file has `configure(config)`, which changes the AlgorithmConfig itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from dc_gym import usercode
+from dc_gym.errors import UsageError
+from dc_gym.rl import presets
+
+METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
+"""Of AlgorithmConfig: what a table may be called, besides `run` and `model`."""
+OURS = {
+    "env_runners": {
+        "num_env_runners": "run.runners",
+        "num_envs_per_env_runner": "run.labs",
+        "gym_env_vectorize_mode": "nothing: labs are stepped together",
+    }
+}
+"""Arguments that training sets itself, and what to give instead."""
+HELD_OUT = 1_000_000
+"""Seeds of evaluations begin after it; those of a training are below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The table `run`."""
+
+    preset: str = "default"
+    steps: int = 100_000
+    """Of the environment, over all labs."""
+    labs: int = min(8, 2 * (os.cpu_count() or 1))
+    """Of each runner: stepped at the same time."""
+    runners: int = 0
+    """Processes that sample; 0: the training's own does."""
+    seed: int = 1
+    checkpoint_every: int = 10
+    """Iterations."""
+    keep: int = 3
+    """Checkpoints that stay; 0: all."""
+    evaluate_every: int = 0
+    """Iterations; 0: before the training and at its end."""
+    evaluate_episodes: int = 3
+    """Of each spec, each with a seed of its own that no training has; 0: no evaluation."""
+    levels: int = 0
+    """Discrete actions: so many allocations, the same for all hosts; 0: one number a host."""
+
+    def __post_init__(self) -> None:
+        least = {"steps": 1, "labs": 1, "checkpoint_every": 1, "levels": 0}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if type(value) is not type(field.default):
+                raise UsageError(f"run.{field.name} = {value!r} is not a {type(field.default).__name__}")
+            if isinstance(value, int) and value < least.get(field.name, 0):
+                raise UsageError(f"run.{field.name} = {value} is too small; give {least.get(field.name, 0)} or more")
+        if self.levels == 1 or self.seed >= HELD_OUT:
+            raise UsageError(f"run: levels = {self.levels} must be 0 or at least 2, seed = {self.seed} below {HELD_OUT:,}")
+
+    def held_out(self) -> tuple[int, ...]:
+        """Seeds of the evaluation's episodes."""
+        return tuple(HELD_OUT + 1 + number for number in range(self.evaluate_episodes))
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Settings, and what RLlib is told."""
+
+    settings: Settings
+    sections: dict[str, dict[str, Any]]
+    code: usercode.UserFile | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "settings": asdict(self.settings),
+            "sections": self.sections,
+            "code": self.code and {"file": self.code.path.name, "sha256": self.code.sha256},
+        }
+
+    def apply(self, config: Any) -> Any:
+        """Tells an AlgorithmConfig."""
+        for name in METHODS:
+            arguments = self.sections.get(name, {})
+            _check_arguments(config, name, arguments)
+            getattr(config, name)(**arguments)
+        if model := self.sections.get("model"):
+            config.rl_module(model_config=model)
+        if self.code is None:
+            return config
+        with usercode.blamed(self.code.path):
+            changed = self.code.module.configure(config)
+        return config if changed is None else changed
+
+
+def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Configuration:
+    """Of a file (or none), and the options of the command that were given."""
+    data: dict[str, Any] = {}
+    code = None
+    if path is not None and path.suffix == ".py":
+        code = usercode.load(path)
+        if not callable(getattr(code.module, "configure", None)):
+            raise UsageError(f"{path}: it has no function configure(config)")
+    elif path is not None:
+        data = _read_toml(path)
+    run = data.pop("run", {})
+    _known(f"{path}: [run]", run, [field.name for field in fields(Settings)])
+    settings = Settings(**run | {name: value for name, value in options.items() if value is not None})
+    sections = {name: dict(each) for name, each in presets.find(settings.preset, algorithm).items()}
+    for name, table in data.items():
+        sections[name] = sections.get(name, {}) | table
+    return Configuration(settings, sections, code)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        data = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"--config {path}: cannot read it: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"--config {path}: is not TOML: {error}") from None
+    _known(f"{path}:", data, ["run", "model", *METHODS])
+    for name, table in data.items():
+        if not isinstance(table, dict):
+            raise UsageError(f"{path}: {name} must be a table; write [{name}]")
+        for key, instead in OURS.get(name, {}).items():
+            if key in table:
+                raise UsageError(f"{path}: [{name}] {key} is set by the training; give {instead}")
+    return data
+
+
+def _known(where: str, given: Iterable[str], names: Iterable[str]) -> None:
+    names = list(names)
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(names)}"
+            raise UsageError(f"{where} {name} is unknown; {hint}")
+
+
+def _check_arguments(config: Any, method: str, arguments: Mapping[str, Any]) -> None:
+    """One line for a key that no class of the config takes; Python would name the method and not the table."""
+    names: list[str] = []
+    for each in type(config).__mro__:
+        if method in vars(each):
+            names += inspect.signature(vars(each)[method]).parameters
+    _known(f"[{method}]", arguments, dict.fromkeys(name for name in names if name not in ("self", "kwargs")))

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym train`: sample in labs, learn, write down how it goes, and leave a policy (docs/training.md).
+
+DIR/train.json       everything that the training depends on
+DIR/progress.csv     a row an iteration; DIR/events the same for TensorBoard
+DIR/evaluation.csv   a row an episode of a frozen policy
+DIR/checkpoints/     for --resume and export
+DIR/policy.npz       the policy at the end
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym import claim
+from dc_gym import spec as specs
+from dc_gym.errors import LabError, TestbedError, UsageError
+from dc_gym.folder import words
+from dc_gym.progress import Progress, short_time
+from dc_gym.rl import quiet
+from dc_gym.spec import Spec
+
+EVALUATIONS = ("iteration", "steps", "spec", "seed", "return", "episode_steps")
+LABS = "labs"
+"""Where labs have their folders while they live; `dcgym watch DIR` finds them."""
+MOST_IDLE = 3
+"""Iterations without a step before the training ends: runners whose labs do not boot return nothing, and RLlib goes on."""
+SAMPLE_TIMEOUT_S = 3600.0
+"""RLlib gives up a sample after 60 s without a word; labs have a watchdog of their own, which says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the command says."""
+
+    spec: Spec
+    algorithm: str
+    out: Path
+    config: Path | None
+    options: Mapping[str, Any]
+    """Settings given as options; None: not given."""
+    evaluated: Mapping[str, Spec]
+    """Specs that the policy is evaluated on, besides its own, by name."""
+    resume: bool
+    address: str | None
+
+
+def main(args: Namespace, progress: Progress) -> int:
+    """`dcgym train`."""
+    quiet.require()
+    from dc_gym.envs.session import external
+    from dc_gym.rl import environment
+
+    spec = external(specs.load(args.spec, args.overrides))
+    options = {name: getattr(args, name) for name in ("preset", "steps", "labs", "runners", "seed", "levels")}
+    evaluated = {path.stem: external(specs.load(path)) for path in args.evaluate}
+    order = Order(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address)
+    print(run(order, progress, environment.register))
+    return 0
+
+
+def run(order: Order, progress: Progress, register: Any) -> Path:
+    """Trains; the policy's file, or the last checkpoint where the policy has a net that files cannot hold."""
+    quiet.require()
+    from dc_gym.rl import algorithms, environment, manifest, settings
+
+    choice = algorithms.choose(order.algorithm)
+    configuration = settings.read(order.config, choice.name, order.options)
+    told = configuration.settings
+    folder = None if order.address else order.out.resolve() / LABS
+    tasks = {"train": register(order.spec, told.levels, folder)}
+    tasks |= {name: register(spec, told.levels, folder) for name, spec in order.evaluated.items()}
+    environment.check_actions(choice, tasks["train"].action_space)
+    _require_same_spaces(tasks)
+    about = manifest.make(choice, configuration, order.spec, order.evaluated, tasks["train"])
+    with ExitStack() as stack:
+        _open(order, about, stack)
+        labs = told.runners * told.labs + (len(tasks) if told.runners and told.evaluate_episodes else 0)
+        if order.address and not told.runners:
+            raise UsageError("--address: labs run in runners on the cluster; give --runners N")
+        stack.callback(_remove_if_empty, order.out / LABS)
+        progress.phase("Ray")
+        ray = stack.enter_context(quiet.session(order.address, labs, told.runners + len(tasks) + 2))
+        training = stack.enter_context(_building(order, choice, configuration, tasks["train"], about))
+        return _Loop(order, told, training, tasks, ray, about, progress, stack).run()
+
+
+class _Loop:
+    """Iterations, and what happens between them."""
+
+    def __init__(
+        self,
+        order: Order,
+        told: Any,
+        algorithm: Any,
+        tasks: Mapping[str, Any],
+        ray: Any,
+        about: dict[str, Any],
+        progress: Progress,
+        stack: ExitStack,
+    ) -> None:
+        from dc_gym.rl import evaluation, logs
+
+        self._out, self._told, self._algorithm = order.out, told, algorithm
+        self._tasks, self._about, self._progress = tasks, about, progress
+        self._iteration, self._steps = int(algorithm.iteration), _steps_so_far(algorithm)
+        self._first_steps, self._begun_s = self._steps, time.monotonic()
+        until = self._iteration if order.resume else None
+        self._rows = logs.Table(order.out / "progress.csv", logs.COLUMNS, until)
+        self._evaluations = logs.Table(order.out / "evaluation.csv", EVALUATIONS, until)
+        self._events = logs.Events(order.out / "events", self._steps)
+        stack.callback(self._events.close)
+        self._examiners: Any = None
+        if told.evaluate_episodes:
+            self._examiners = evaluation.Evaluation(ray, algorithm.config, dict(tasks), told.held_out())
+            stack.callback(self._examiners.close)
+
+    def run(self) -> Path:
+        from dc_gym.rl import checkpoints
+
+        if self._iteration == 0:
+            self._evaluate()
+        self._progress.phase("train")
+        self._begun_s = time.monotonic()
+        idle = 0
+        while self._steps < self._told.steps:
+            before = self._steps
+            self._iterate()
+            idle = idle + 1 if self._steps == before else 0
+            if idle == MOST_IDLE:
+                raise LabError("no runner has sampled a step; try --runners 0, which says what is wrong with its labs")
+            over = self._steps >= self._told.steps
+            if over or self._iteration % self._told.checkpoint_every == 0:
+                checkpoints.save(self._algorithm, self._out, self._iteration, self._steps, self._told.keep)
+            if not over and self._told.evaluate_every and self._iteration % self._told.evaluate_every == 0:
+                self._evaluate()
+                self._progress.phase("train")
+        self._evaluate()
+        self._progress.phase("done")
+        return self._export()
+
+    def _iterate(self) -> None:
+        from dc_gym.rl import logs
+
+        result = self._algorithm.train()
+        self._iteration, self._steps = int(self._algorithm.iteration), logs.steps_of(result)
+        passed_s = time.monotonic() - self._begun_s
+        rate = (self._steps - self._first_steps) / passed_s if passed_s > 0 else 0.0
+        eta_s = max(0, self._told.steps - self._steps) / rate if rate else math.inf
+        row = logs.row_of(result, self._iteration, rate, eta_s)
+        self._rows.append(row)
+        self._events.write("train", row, self._steps)
+        self._progress.advance(min(self._steps, self._told.steps), self._told.steps, _words(row, self._told.steps))
+
+    def _evaluate(self) -> None:
+        if self._examiners is None:
+            return
+        self._progress.phase("evaluation")
+        episodes = self._examiners.run(self._algorithm)
+        for each in episodes:
+            place = {"iteration": self._iteration, "steps": self._steps, "spec": each.spec, "seed": each.seed}
+            self._evaluations.append(place | {"return": each.reward, "episode_steps": each.steps} | each.totals)
+        for name in self._tasks:
+            own = [each.reward for each in episodes if each.spec == name]
+            mean = sum(own) / len(own)
+            self._events.write("evaluation", {f"{name}_return_mean": mean}, self._steps)
+            self._progress.note(f"evaluation after {self._steps:,} steps, {name}: return {mean:.4g} over {len(own)} episodes")
+
+    def _export(self) -> Path:
+        """What there is to take away."""
+        from dc_gym.rl import checkpoints, export, policy
+
+        target = self._out / export.NAME
+        try:
+            policy.write(self._algorithm.get_module(), self._about, self._steps, target)
+        except policy.NotExportable as error:
+            self._progress.note(f"no {target.name}: {error}")
+            return checkpoints.latest(self._out)
+        return target
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _words(row: Mapping[str, Any], steps: int) -> str:
+    """The progress line."""
+    queue = f", queue {row['queue_mean']:.4g} B" if not math.isnan(row["queue_mean"]) else ""
+    returned = "-" if math.isnan(row["return_mean"]) else f"{row['return_mean']:.4g}"
+    left = f", {short_time(row['eta_s'])} to go" if math.isfinite(row["eta_s"]) and row["eta_s"] else ""
+    pace = f"{row['steps_per_s']:,.0f} steps/s{left}"
+    return f"iteration {row['iteration']}: return {returned}{queue}, {row['steps']:,} of {steps:,} steps, {pace}"
+
+
+def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
+    """The training's folder: new, or one that this training may go on in."""
+    from dc_gym.rl import checkpoints, manifest
+
+    out = order.out
+    if order.resume:
+        manifest.require_same(manifest.read(out), about)
+        checkpoints.latest(out)
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} exists; go on with --resume, or give another --out")
+    with words("make", out):
+        out.mkdir(parents=True, exist_ok=True)
+    stack.enter_context(claim.held(out, "a training"))
+    with words("write", out / manifest.NAME):
+        partial = out / f"{manifest.NAME}.partial"
+        partial.write_text(json.dumps(about, indent=1) + "\n")
+        partial.replace(out / manifest.NAME)
+
+
+@contextmanager
+def _building(order: Order, choice: Any, configuration: Any, task: Any, about: dict[str, Any]) -> Iterator[Any]:
+    """RLlib's Algorithm, restored if asked for, stopped at the end; its complaints become one line."""
+    from dc_gym.rl import checkpoints
+
+    checkpoint = checkpoints.latest(order.out) if order.resume else None
+    config = configure(choice, configuration, task, checkpoints.iteration_of(checkpoint) if checkpoint else 0)
+    algorithm = None
+    try:
+        try:
+            algorithm = config.build_algo()
+            seed_replay(algorithm, configuration.settings.seed)
+        except (ValueError, TypeError, AssertionError, KeyError, NotImplementedError) as error:
+            raise UsageError(f"{choice.name}: RLlib refuses this configuration: {_first_line(error)}") from error
+        if checkpoint:
+            algorithm.restore_from_path(str(checkpoint.resolve()))
+        yield algorithm
+    except TestbedError:
+        raise
+    except Exception as error:
+        if own := _of_ours(error):
+            raise type(own)(str(own)) from error
+        raise
+    finally:
+        if algorithm is not None:
+            algorithm.stop()
+
+
+def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0) -> Any:
+    """An AlgorithmConfig for a task. A training that goes on has other episodes than at its beginning."""
+    import gymnasium
+
+    from dc_gym.rl.callbacks import EpisodeTotals
+
+    told = configuration.settings
+    config = choice.config()
+    config.api_stack(enable_rl_module_and_learner=True, enable_env_runner_and_connector_v2=True)
+    config.environment(task.name, env_config={"levels": told.levels}, disable_env_checking=True)
+    config.env_runners(
+        num_env_runners=told.runners,
+        num_envs_per_env_runner=told.labs,
+        gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT,
+        custom_resources_per_env_runner={quiet.LAB: told.labs} if told.runners else {},
+        sample_timeout_s=SAMPLE_TIMEOUT_S,
+    )
+    config.learners(num_learners=0)
+    config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
+    config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
+    config.callbacks(EpisodeTotals).debugging(seed=told.seed + iteration, log_level="ERROR")
+    return configuration.apply(config)
+
+
+def seed_replay(algorithm: Any, seed: int) -> None:
+    """RLlib's replay buffers draw from the operating system's noise, and a training would never be the same twice."""
+    import numpy as np
+
+    buffer = getattr(algorithm, "local_replay_buffer", None)
+    if buffer is not None:
+        buffer.rng = np.random.default_rng(seed)
+
+
+def _steps_so_far(algorithm: Any) -> int:
+    from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
+
+    return int(algorithm.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME), default=0))
+
+
+def _require_same_spaces(tasks: Mapping[str, Any]) -> None:
+    """A policy can only be evaluated where it sees and sets the same."""
+    own = tasks["train"]
+    for name, task in tasks.items():
+        if task.settings.get("action") != own.settings.get("action"):
+            words = f"{own.settings.get('action')!r}, and there they are {task.settings.get('action')!r}"
+            raise UsageError(f"--evaluate {name}: the policy's actions are {words}; give the same agent.action")
+        if task.observation != own.observation or task.hosts != own.hosts:
+            what = f"{len(task.observation)} values and {len(task.hosts)} hosts, not {len(own.observation)} and {len(own.hosts)}"
+            if len(task.observation) == len(own.observation):
+                what = "other ports or hosts of the same number"
+            raise UsageError(f"--evaluate {name}: the policy would meet {what}; give a spec on the same network and [agent]")
+
+
+def _of_ours(error: BaseException | None) -> TestbedError | None:
+    """What a lab said, in one of Ray's processes or below one of RLlib's errors."""
+    while error is not None:
+        cause = getattr(error, "cause", None)  # of a RayTaskError
+        for each in (error, cause):
+            if isinstance(each, TestbedError):
+                return each
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The yardstick of RLlib's sampling: an environment that costs nothing is one for RLlib, with episodes that end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import toy_task
+from test_train import spec
+
+pytestmark = pytest.mark.usefixtures("ray")
+
+
+def test_what_costs_nothing_has_the_spaces_and_ends() -> None:
+    from dc_gym.rl import sampling
+
+    task = toy_task.register(spec(), 0)
+    nothing = sampling.Nothing(3, task, horizon=2)
+    observations, _ = nothing.reset(seed=1)
+    assert nothing.observation_space.contains(observations)
+    ends = [nothing.step(np.zeros((3, 2)))[3].tolist() for _ in range(6)]
+    assert ends == [[False] * 3, [True] * 3, [False] * 3] * 2  # the third resets
+
+
+def test_rates() -> None:
+    from dc_gym.rl import sampling
+
+    task = toy_task.register(spec(), 0)
+    assert sampling.steps_per_s(sampling.like(task), envs=4, steps=200) > 0
+    assert sampling.steps_per_s(task, envs=4, steps=200) > 0

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym train` on the toy: what it writes, that it is the same twice, that it goes on, and each refusal in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy_task
+
+from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.errors import TestbedError
+from dc_gym.progress import Quiet
+from dc_gym.rl import quiet, train
+from dc_gym.spec import Spec, load
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dumbbell.toml"
+
+CONFIG = """
+[run]
+evaluate_episodes = 2
+checkpoint_every = 1
+[training]
+train_batch_size_per_learner = 256
+num_epochs = 2
+minibatch_size = 64
+[reporting]
+min_sample_timesteps_per_iteration = 256
+[model]
+fcnet_hiddens = [16]
+"""
+TIMES = ("steps_per_s", "eta_s")
+
+
+@pytest.fixture(autouse=True)
+def one_ray(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All trainings of this module share the tests' Ray."""
+
+    @contextlib.contextmanager
+    def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
+        yield ray
+
+    monkeypatch.setattr(quiet, "session", session)
+
+
+def spec(seed: int = 1) -> Spec:
+    return load(EXAMPLE, (), seed)
+
+
+def order(tmp_path: Path, name: str = "a", algorithm: str = "PPO", config: str = CONFIG, **changes: Any) -> train.Order:
+    file = tmp_path / "train.toml"
+    file.write_text(config)
+    options = {"steps": 600, "labs": 2} | changes.pop("options", {})
+    evaluated = changes.pop("evaluated", {})
+    return train.Order(spec(), algorithm, tmp_path / name, file, options, evaluated, changes.pop("resume", False), None)
+
+
+def run(order: train.Order) -> Path:
+    return train.run(order, Quiet(), toy_task.register)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return [{key: value for key, value in row.items() if key not in TIMES} for row in csv.DictReader(file)]
+
+
+def refused(order: train.Order) -> str:
+    with pytest.raises(TestbedError) as caught:
+        run(order)
+    assert "\n" not in str(caught.value) and caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def test_what_it_writes_and_that_it_goes_on(tmp_path: Path) -> None:
+    policy = run(order(tmp_path))
+    folder = policy.parent
+    progress = rows(folder / "progress.csv")
+    assert [int(row["iteration"]) for row in progress] == [1, 2, 3]
+    assert [int(row["steps"]) for row in progress] == [256, 512, 768]
+    assert 0 < float(progress[-1]["queue_mean"]) <= float(progress[-1]["switch_queue_bytes_longest_max"])
+    evaluated = rows(folder / "evaluation.csv")
+    assert [(row["iteration"], row["seed"]) for row in evaluated] == [
+        ("0", "1000001"),
+        ("0", "1000002"),
+        ("3", "1000001"),
+        ("3", "1000002"),
+    ]
+    assert evaluated[0]["capacity"] == evaluated[2]["capacity"] != evaluated[1]["capacity"]  # the seed's episode, each time
+    about = json.loads((folder / "train.json").read_text())
+    assert about["algorithm"] == "PPO" and about["sections"]["training"]["lr"] == 3e-4 and about["settings"]["steps"] == 600
+    assert PolicyFile.read(policy).origin["steps"] == 768
+    assert any(folder.glob("events/events.out.tfevents.*"))
+
+    run(order(tmp_path, resume=True, options={"steps": 1000}))
+    assert [int(row["steps"]) for row in rows(folder / "progress.csv")] == [256, 512, 768, 1024]
+    assert len(list((folder / "checkpoints").iterdir())) == 3  # run.keep
+
+    changed = CONFIG.replace("[16]", "[17]")
+    text = refused(order(tmp_path, resume=True, config=changed))
+    assert "sections.model.fcnet_hiddens[0] was 16 and now is 17" in text
+    assert "algorithm was" in refused(order(tmp_path, resume=True, algorithm="REINFORCE", config="[run]\ncheckpoint_every = 1"))
+    assert "settings.labs was 2 and now is 3" in refused(order(tmp_path, resume=True, options={"labs": 3}))
+    assert "exists; go on with --resume" in refused(order(tmp_path))
+
+
+def test_one_seed_is_one_training(tmp_path: Path) -> None:
+    first, second = (run(order(tmp_path, name)) for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+    assert rows(first.parent / "progress.csv") == rows(second.parent / "progress.csv")
+    other = run(order(tmp_path, "c", options={"seed": 2}))
+    assert PolicyFile.read(other).weights[0].tolist() != PolicyFile.read(first).weights[0].tolist()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("algorithm", ["SAC", "TD3"])
+def test_one_seed_is_one_off_policy_training(tmp_path: Path, algorithm: str) -> None:
+    config = "[run]\nevaluate_episodes = 0\n[training]\nnum_steps_sampled_before_learning_starts = 100"
+    first, second = (run(order(tmp_path, name, algorithm, config, options={"steps": 1000})) for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+    assert rows(first.parent / "progress.csv") == rows(second.parent / "progress.csv")
+
+
+@pytest.mark.long
+def test_runners(tmp_path: Path) -> None:
+    policy = run(order(tmp_path, options={"runners": 2}))
+    assert len(rows(policy.parent / "evaluation.csv")) == 4
+
+
+@pytest.mark.long
+def test_appo(tmp_path: Path) -> None:
+    config = "[run]\nevaluate_episodes = 0\n[env_runners]\nrollout_fragment_length = 32"
+    policy = run(order(tmp_path, "a", "APPO", config, options={"runners": 1, "steps": 1500}))
+    assert PolicyFile.read(policy).hosts == ("h1", "h2")
+
+
+@pytest.mark.long
+def test_dqn_over_levels(tmp_path: Path) -> None:
+    config = "[run]\nevaluate_episodes = 1\n[training]\nnum_steps_sampled_before_learning_starts = 100"
+    kept = run(order(tmp_path, "a", "DQN", config, options={"levels": 5}))
+    assert kept.name.startswith("iteration-")  # a table of levels is no policy file
+    assert len(rows(tmp_path / "a" / "evaluation.csv")) == 2
+
+
+def test_a_python_file(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("def configure(config):\n    config.training(lr=-1, nothing=2)\n")
+    wrong = train.Order(spec(), "PPO", tmp_path / "a", file, {"steps": 100}, {}, False, None)
+    assert refused(wrong).startswith(f"{file}:2: TypeError: ")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "config", "options", "words"),
+    [
+        ("DQN", "", {}, "DQN chooses one of a few actions"),
+        ("TD3", "", {"levels": 5}, "TD3 acts in numbers, not in --levels"),
+        ("PPO", "[training]\nlrr = 1", {}, "[training] lrr is unknown; did you mean lr?"),
+        ("PPO", "[trainin]\nlr = 1", {}, "trainin is unknown; did you mean training?"),
+        ("PPO", "[run]\nlabz = 1", {}, "[run] labz is unknown; did you mean labs?"),
+        ("PPO", "[run]\nlabs = 'a'", {"labs": None}, "run.labs = 'a' is not a int"),
+        ("PPO", "[env_runners]\nnum_env_runners = 2", {}, "num_env_runners is set by the training; give run.runners"),
+        (
+            "PPO",
+            "[training]\ntrain_batch_size_per_learner = 100\nminibatch_size = 128",
+            {},
+            "PPO: RLlib refuses this configuration: ",
+        ),
+        ("PPO", "x = ", {}, "is not TOML"),
+        ("PPO", "", {"preset": "iroko"}, "preset 'iroko' is unknown; did you mean iroko-thesis?"),
+        ("SAC", "", {"preset": "iroko-thesis"}, "preset 'iroko-thesis' has nothing for SAC"),
+    ],
+)
+def test_one_line(tmp_path: Path, algorithm: str, config: str, options: dict[str, Any], words: str) -> None:
+    assert words in refused(order(tmp_path, "a", algorithm, config, options=options))
+
+
+def test_evaluation_wants_the_same_spaces(tmp_path: Path) -> None:
+    text = refused(order(tmp_path, evaluated={"three": spec(2)}))
+    assert text.startswith("--evaluate three: the policy would meet 5 values and 3 hosts, not 4 and 2")
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "APPO", "DDPG", "REINFORCE"])
+def test_the_thesis_presets_are_known_to_rllib(algorithm: str) -> None:
+    from dc_gym.rl import algorithms, settings
+
+    configuration = settings.read(None, algorithm, {"preset": "iroko-thesis"})
+    choice = algorithms.choose(algorithm)
+    config = train.configure(choice, configuration, toy_task.register(spec(), 0))
+    for name, value in configuration.sections["training"].items():
+        assert getattr(config, name) == value
