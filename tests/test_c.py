@@ -25,6 +25,9 @@ UNIT_TESTS = {
     "test_nl": ("monitors/nl.c", "monitors/batch.c", "monitors/qdisc.c"),
     "test_matrix": ("monitors/matrix.c",),
     "test_ports_csv": ("monitors/ports_csv.c", "monitors/csv.c", "monitors/fault.c"),
+    "test_hosts_csv": ("ctrl/hosts_csv.c", "monitors/csv.c", "monitors/fault.c"),
+    "test_commands": ("ctrl/commands.c",),
+    "test_batch": ("monitors/batch.c",),
     "test_flow_csv": ("traffic/flow_csv.c",),
     "test_tgen_parts": (
         "traffic/flow_csv.c", "traffic/tgen_flow.c", "traffic/tgen_log.c", "traffic/tgen_timers.c", "traffic/tgen_warm.c",
@@ -34,6 +37,7 @@ UNIT_TESTS = {
 FUZZERS = {
     "fuzz_nl": ("monitors/nl.c", "monitors/batch.c", "monitors/qdisc.c"),
     "fuzz_ports_csv": ("monitors/ports_csv.c", "monitors/csv.c", "monitors/fault.c"),
+    "fuzz_hosts_csv": ("ctrl/hosts_csv.c", "monitors/csv.c", "monitors/fault.c"),
     "fuzz_flow_csv": ("traffic/flow_csv.c",),
 }
 SHORT_S, LONG_S = 3, 60

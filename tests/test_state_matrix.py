@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import subprocess
 import threading
@@ -14,7 +15,7 @@ import pytest
 
 from dc_gym.errors import ProtocolError
 from dc_gym.monitors import state_matrix
-from dc_gym.monitors.state_matrix import HEADER, NAME_LEN, StateMatrix
+from dc_gym.monitors.state_matrix import COMMANDS, FLOW, HEADER, NAME_LEN, RATE, FlowStatus, StateMatrix
 from dc_gym.monitors.trace import read_trace
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,14 +69,16 @@ def test_layout_is_that_of_c(tmp_path):
     source = ROOT / "tests/c/print_sm_layout.c"
     subprocess.run(["cc", "-std=c11", f"-I{ROOT}/monitors", str(source), "-o", str(binary)], check=True)
     layout = json.loads(subprocess.run([str(binary)], check=True, capture_output=True).stdout)
-    fields = HEADER.fields
-    assert fields is not None
-    assert {name: [offset, dtype.itemsize] for name, (dtype, offset) in fields.items()} == layout["fields"]
-    assert HEADER.itemsize == layout["size"]
+    for name, dtype in (("header", HEADER), ("flow", FLOW), ("commands", COMMANDS), ("rate", RATE)):
+        fields = dtype.fields
+        assert fields is not None
+        assert {field: [offset, its.itemsize] for field, (its, offset) in fields.items()} == layout[name]["fields"]
+        assert dtype.itemsize == layout[name]["size"]
     assert state_matrix.MAGIC.decode() == layout["magic"]
     assert layout["major"] == state_matrix.VERSION_MAJOR
     assert layout["name_len"] == NAME_LEN
     assert tuple(layout["columns"]) == COLUMNS
+    assert layout["statuses"] == [status.name.lower() for status in FlowStatus]
 
 
 def test_reads_a_sweep(write):
@@ -195,6 +198,117 @@ def test_waits_for_the_end_of_a_sweep(write):
             assert matrix.read().generation == 3
         finally:
             timer.join()
+
+
+# ---- flows and commands ----
+
+FLOWS, HOSTS = 4, 2
+OFF_FLOWS = 1024  # after 256 + 11 * 32 + 24 * 8 + 3 * 8 = 824 bytes
+OFF_COMMANDS = OFF_FLOWS + FLOWS * 64
+WHOLE = OFF_COMMANDS + 64 + HOSTS * 32
+
+
+def with_agent(**changes) -> bytearray:
+    """A region as agentd writes it."""
+    parts = dict(off_flows=OFF_FLOWS, off_commands=OFF_COMMANDS, flow_rows=FLOWS, command_rows=HOSTS, total_len=WHOLE)
+    return bytearray(region(**parts | changes).ljust(WHOLE, b"\0"))
+
+
+def test_shows_flows_as_they_are_now():
+    memory = with_agent()
+    matrix = StateMatrix.over(memory)
+    assert matrix.flows.shape == (FLOWS,)
+    theirs = np.frombuffer(memory, FLOW, FLOWS, OFF_FLOWS)
+    theirs["received_bytes"][2], theirs["status"][2] = 1 << 40, 2
+    assert (matrix.flows["received_bytes"][2], FlowStatus(matrix.flows["status"][2])) == (1 << 40, FlowStatus.DONE)
+    with pytest.raises(ValueError):
+        matrix.flows["status"][0] = 1
+    with pytest.raises(ValueError):
+        matrix.cells[0, 0] = 1
+
+
+def test_follows_the_episodes_t0():
+    memory = with_agent()
+    matrix = StateMatrix.over(memory)
+    assert matrix.t0_ns == 5
+    np.frombuffer(memory, HEADER, 1)["t0_ns"][0] = 6
+    assert matrix.t0_ns == 6
+
+
+def test_a_matrix_without_an_agent_says_so(write):
+    with StateMatrix.attach(write(region())) as matrix:
+        assert len(matrix.flows) == 0
+        with pytest.raises(ProtocolError, match="no host's rate can be set"):
+            matrix.commands.send([1])
+
+
+def test_sends_commands():
+    memory = with_agent()
+    commands = StateMatrix.over(memory).commands
+    head, rates = np.frombuffer(memory, COMMANDS, 1, OFF_COMMANDS), np.frombuffer(memory, RATE, HOSTS, OFF_COMMANDS + 64)
+    assert (commands.seq, commands.send([3.9e6, 10**10]), commands.seq) == (0, 2, 2)
+    assert rates["wanted_bps"].tolist() == commands.wanted_bps.tolist() == [3_900_000, 10**10]
+    assert commands.send(np.array([-1.0, np.nan], np.float32)) == 4
+    assert rates["wanted_bps"].tolist() == [0, 0]
+    head["ack"], head["applied_ns"], head["timeouts"] = 2, 99, 7
+    rates["enforced_bps"] = [8, 16]
+    assert (commands.ack, commands.applied_ns, commands.timeouts, commands.enforced_bps.tolist()) == (2, 99, 7, [8, 16])
+    head["seq"] = 7  # an agent died within its command
+    assert commands.send([1, 1]) == 8
+
+
+def test_a_command_is_odd_while_it_is_written(monkeypatch):
+    memory = with_agent()
+    commands = StateMatrix.over(memory).commands
+    seen = []
+    fmax = np.fmax
+    monkeypatch.setattr(np, "fmax", lambda *args, **kwargs: (seen.append(commands.seq), fmax(*args, **kwargs)))
+    commands.send([1, 2])
+    assert seen == [1]
+
+
+def test_refuses_commands_that_do_not_fit(write):
+    commands = StateMatrix.over(with_agent()).commands
+    for rates in (5, [1], [1, 2, 3], [[1, 2]]):
+        with pytest.raises(ProtocolError, match="give one a host"):
+            commands.send(rates)
+    assert commands.seq == 0
+    path = write(bytes(with_agent()))
+    with StateMatrix.attach(path) as matrix, pytest.raises(ProtocolError, match="writable=True"):
+        matrix.commands.send([1, 2])
+    with StateMatrix.attach(path, writable=True) as matrix:
+        assert matrix.commands.send([1, 2]) == 2
+    with StateMatrix.attach(path) as matrix:
+        assert matrix.commands.wanted_bps.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"flow_rows": 1 << 30}, "flows"),
+        ({"command_rows": 4}, "4 hosts on 3 rows"),
+        ({"off_flows": 1 << 63}, "off_flows"),
+        ({"off_flows": OFF_FLOWS + 4}, "off_flows"),
+        ({"flow_rows": FLOWS + 3}, "off_flows"),
+        ({"off_commands": 0}, "off_commands"),
+        ({"off_commands": OFF_COMMANDS + 8}, "off_commands"),
+    ],
+)
+def test_refuses_damaged_parts_of_an_agent(changes, words):
+    with pytest.raises(ProtocolError, match=words):
+        StateMatrix.over(with_agent(**changes))
+
+
+def test_leaves_the_memory_of_others_mapped():
+    shared = mmap.mmap(-1, 4096)
+    shared[:WHOLE] = bytes(with_agent())
+    with StateMatrix.over(shared, what="a lab's") as matrix:
+        assert matrix.commands.send([1, 2]) == 2
+    with pytest.raises(ProtocolError, match="a lab's: read after close"):
+        matrix.read()
+    del matrix
+    assert shared[:8] == b"DCGYMSM1"
+    shared.close()
 
 
 def test_reads_a_trace(write):

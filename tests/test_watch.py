@@ -214,12 +214,19 @@ def test_another_episode_begins_the_window_anew(tmp_path: Path) -> None:
     matrix.put(0, drops=5)
     window = Window()
     with served(tmp_path / "run", matrix) as folder, Attached(folder) as lab:
-        lab.change(window)
+        assert math.isnan(lab.change(window).speed)
+        matrix.tick(12 * NS)
+        speed = lab.change(window).speed
         matrix.header["t0_ns"] = 90 * NS
         matrix.put(0, drops=2)
         matrix.tick(91 * NS)
         change = lab.change(window)
-    assert change.before is change.now and change.per_s("drops").tolist() == [0] * 4 and math.isnan(change.speed)
+        assert change.speed == speed > 0
+        assert change.before is change.now and np.isnan(change.per_s("drops")).all()
+        assert "drops" not in line.of(PLACE, change, None) and not any("nan" in each for each in drawn(change))
+        matrix.put(0, drops=6)
+        matrix.tick(92 * NS)
+        assert lab.change(window).per_s("drops").tolist() == [4, 0, 0, 0]
 
 
 def test_queues_are_drawn_against_their_buffers(tmp_path: Path) -> None:

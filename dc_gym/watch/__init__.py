@@ -30,6 +30,8 @@ __all__ = ["main"]
 
 SCREEN_S, LINES_S = 0.5, 5.0
 """How often by default: a terminal is redrawn, elsewhere a line is printed."""
+LOOK_S = 0.5
+"""A lab is looked at at least so often: an episode may be over in a second, and rates are of one episode."""
 NEXT_LAB_S = 10.0
 """A training's lab that dies is replaced within seconds."""
 WIDTH = 160  # of what is printed to no terminal
@@ -55,7 +57,7 @@ def _once(out: Path, place: Place) -> RenderableType:
     window = Window()
     with Attached(place.folder) as lab:
         lab.change(window)
-        time.sleep(SCREEN_S)
+        time.sleep(LOOK_S)
         return screen.draw(place, lab.change(window), training.read(out), None)
 
 
@@ -82,9 +84,13 @@ def _found_again(out: Path, number: int) -> Place | None:
 def _follow_lab(place: Place, show: Show, interval_s: float) -> None:
     window = Window()
     with Attached(place.folder) as lab:
+        due_s = time.monotonic()
         while lab.is_alive():
-            show(place, lab.change(window))
-            time.sleep(interval_s)
+            change = lab.change(window)
+            if (now_s := time.monotonic()) >= due_s:
+                show(place, change)
+                due_s = max(due_s + interval_s, now_s)
+            time.sleep(min(LOOK_S, max(0.0, due_s - now_s)))
 
 
 @contextmanager

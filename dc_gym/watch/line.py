@@ -15,7 +15,10 @@ __all__ = ["of"]
 
 def of(place: Place, change: Change, training: Training | None) -> str:
     """Such as: t0 + 12.3 s of 30 s, 4.2x real time; queue s1-eth3 123,456 B (31 %), drops 0/s, marks 12/s; 4 flows, srtt 9 ms."""
-    parts = [clock(change), ", ".join([_fullest(change), *(f"{name} {_sum(change, name)}/s" for name in ("drops", "marks"))])]
+    parts = [
+        clock(change),
+        ", ".join([_fullest(change), *(_sum(change, name) for name in ("drops", "marks") if change.elapsed_s)]),
+    ]
     parts += [words for words in (_rates(change), _flows(change)) if words]
     if not place.alone and place.count > 1:
         parts[0] = f"lab {place.number} of {place.count}: {parts[0]}"
@@ -31,7 +34,7 @@ def _fullest(change: Change) -> str:
 
 
 def _sum(change: Change, column: str) -> str:
-    return f"{change.per_s(column).sum():,.0f}"
+    return f"{column} {change.per_s(column).sum():,.0f}/s"
 
 
 def _rates(change: Change) -> str:

@@ -93,19 +93,24 @@ class Moment:
 
 
 class Window:
-    """The moments of the last WINDOW_S."""
+    """The moments of the last WINDOW_S, in one episode."""
 
     def __init__(self) -> None:
         self._moments: deque[Moment] = deque()
+        self.speed = float("nan")
+        """Seconds of the lab's clock a second, as it was last known."""
 
     def add(self, moment: Moment) -> Moment:
-        """The oldest of them; of another episode than `moment` is none."""
+        """The oldest of them, with `moment` as the newest."""
         if self._moments and self._moments[-1].t0_ns != moment.t0_ns:
             self._moments.clear()
         self._moments.append(moment)
         while len(self._moments) > 2 and moment.wall_s - self._moments[1].wall_s > WINDOW_S:
             self._moments.popleft()
-        return self._moments[0]
+        oldest = self._moments[0]
+        if oldest is not moment:
+            self.speed = (moment.t_ns - oldest.t_ns) * NS / (moment.wall_s - oldest.wall_s)
+        return oldest
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,8 @@ class Change:
     columns: tuple[str, ...]
     before: Moment
     now: Moment
+    speed: float
+    """Seconds of the lab's clock a second; nan: not known yet."""
 
     @property
     def elapsed_s(self) -> float:
@@ -126,21 +133,15 @@ class Change:
     def since_t0_s(self) -> float:
         return (self.now.t_ns - self.now.t0_ns) * NS
 
-    @property
-    def speed(self) -> float:
-        """Seconds of the lab's clock a second; nan: not known yet."""
-        wall_s = self.now.wall_s - self.before.wall_s
-        return self.elapsed_s / wall_s if wall_s > 0 else float("nan")
-
     def value(self, column: str) -> Numbers:
         """Now, of each port."""
         return self.now.cells[:, self.columns.index(column)].astype(np.float64)
 
     def per_s(self, column: str) -> Numbers:
-        """How fast a counter grows."""
+        """How fast a counter grows; nan: not known yet."""
         index = self.columns.index(column)
         grown = self.now.cells[:, index].astype(np.float64) - self.before.cells[:, index].astype(np.float64)
-        return grown / self.elapsed_s if self.elapsed_s > 0 else np.zeros(len(grown))
+        return grown / self.elapsed_s if self.elapsed_s > 0 else np.full(len(grown), np.nan)
 
 
 class Attached:
@@ -183,7 +184,7 @@ class Attached:
         matrix = self._matrix
         sweep = matrix.read()
         now = Moment(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, sweep.cells, _rates(matrix), _flows(matrix))
-        return Change(self.network, matrix.columns, window.add(now), now)
+        return Change(self.network, matrix.columns, window.add(now), now, window.speed)
 
 
 def _wait_for_matrix(fd: int, offset: int, length: int, tries: int = 100) -> StateMatrix:

@@ -52,7 +52,9 @@ def clock(change: Change) -> str:
 
 
 def short(value: float, unit: str) -> str:
-    """12345678 bit/s -> 12.3 Mbit/s."""
+    """12345678 bit/s -> 12.3 Mbit/s; nan: nothing."""
+    if math.isnan(value):
+        return ""
     for power, prefix in ((9, "G"), (6, "M"), (3, "k")):
         if abs(value) >= 10**power:
             return f"{value / 10**power:.3g} {prefix}{unit}"
@@ -139,7 +141,7 @@ def _percent(share: float) -> str:
 
 
 def _count(per_s: float) -> str:
-    return f"{per_s:,.0f}" if per_s else ""
+    return f"{per_s:,.0f}" if per_s > 0 else ""
 
 
 def _bar(share: float, *, plain: bool = False) -> Text:

@@ -77,6 +77,13 @@ static uint64_t cell(const struct matrix *m, size_t i)
 	return v;
 }
 
+/* Two threads at one matrix. */
+struct race {
+	struct matrix m;
+	atomic_bool over;
+	uint64_t reads, mixtures;
+};
+
 static void lays_out(void **state)
 {
 	struct sm_header h = layout();
@@ -91,6 +98,107 @@ static void lays_out(void **state)
 	assert_int_equal(h.off_cells % 64, 0);
 	assert_int_equal(h.off_activity % 64, 0);
 	assert_int_equal(h.total_len, h.off_activity + ROWS * 8);
+}
+
+static void lays_out_flows_and_commands(void **state)
+{
+	const struct matrix_shape shape = { .rows = ROWS, .flow_rows = 5, .command_rows = 2 };
+	struct sm_header h, plain = layout();
+
+	(void)state;
+	matrix_layout(&h, shape, 1000000, 5000000000);
+	assert_int_equal(h.off_activity, plain.off_activity);
+	assert_int_equal(plain.off_flows | plain.off_commands | plain.flow_rows | plain.command_rows, 0);
+	assert_int_equal(h.flow_rows, 5);
+	assert_int_equal(h.command_rows, 2);
+	assert_int_equal(h.off_flows % 64, 0);
+	assert_true(h.off_flows >= plain.total_len);
+	assert_int_equal(h.off_commands % 64, 0);
+	assert_true(h.off_commands >= h.off_flows + 5 * sizeof(struct sm_flow));
+	assert_int_equal(h.total_len,
+			 h.off_commands + sizeof(struct sm_commands) + 2 * sizeof(struct sm_rate));
+}
+
+static struct matrix open_with_commands(void)
+{
+	struct sm_header h;
+	struct matrix m;
+
+	matrix_layout(&h, (struct matrix_shape){ .rows = ROWS, .command_rows = 2 }, 1000000, 1);
+	assert_int_equal(matrix_open(&m, NULL, &h, row_names), 0);
+	return m;
+}
+
+static void takes_commands(void **state)
+{
+	struct matrix m = open_with_commands();
+	struct sm_commands *c = (struct sm_commands *)((char *)m.header + m.header->off_commands);
+	struct sm_rate *rates = (struct sm_rate *)(c + 1);
+	uint64_t wanted[2] = { 0 };
+
+	(void)state;
+	matrix_assign(&m, 1, 2);
+	assert_int_equal(rates[1].row, 2);
+	assert_int_equal(matrix_take_command(&m, wanted), 0);
+	c->seq = 1; /* being written */
+	rates[0].wanted_bps = 17;
+	assert_int_equal(matrix_take_command(&m, wanted) % 2, 1);
+	rates[1].wanted_bps = 18;
+	c->seq = 2;
+	assert_int_equal(matrix_take_command(&m, wanted), 2);
+	assert_int_equal(wanted[0], 17);
+	assert_int_equal(wanted[1], 18);
+	matrix_enforced(&m, 1, 16);
+	matrix_acknowledge(&m, 2, 12345);
+	assert_int_equal(c->ack, 2);
+	assert_int_equal(c->applied_ns, 12345);
+	assert_int_equal(rates[0].acked, 2);
+	assert_int_equal(rates[1].acked, 2);
+	assert_int_equal(rates[1].enforced_bps, 16);
+	matrix_want(&m, 0, 99);
+	c->seq = 5; /* half of a third: it will be 6 */
+	assert_int_equal(matrix_disown_commands(&m), 4);
+	assert_int_equal(c->ack, 4);
+	assert_int_equal(c->applied_ns, 0);
+	assert_int_equal(rates[0].wanted_bps, 99);
+	matrix_begin(&m, 77);
+	assert_int_equal(m.header->t0_ns, 77);
+	matrix_close(&m);
+}
+
+/* An agent writes commands whose rates are all equal; no mixture of two may be taken for one. */
+static void *command_all_the_time(void *arg)
+{
+	struct race *r = arg;
+	_Atomic uint64_t *seq = (_Atomic uint64_t *)((char *)r->m.header + r->m.header->off_commands);
+
+	for (uint64_t k = 1; k <= 200000; k++) {
+		atomic_store_explicit(seq, 2 * k - 1, memory_order_relaxed);
+		atomic_thread_fence(memory_order_release);
+		matrix_want(&r->m, 0, k);
+		matrix_want(&r->m, 1, k);
+		atomic_store_explicit(seq, 2 * k, memory_order_release);
+	}
+	atomic_store(&r->over, true);
+	return NULL;
+}
+
+static void never_takes_a_mixture(void **state)
+{
+	struct race r = { .m = open_with_commands() };
+	uint64_t wanted[2], seq = 0;
+	pthread_t agent;
+
+	(void)state;
+	assert_int_equal(pthread_create(&agent, NULL, command_all_the_time, &r), 0);
+	while (!atomic_load(&r.over) || seq != 400000) {
+		seq = matrix_take_command(&r.m, wanted);
+		if (seq && seq % 2 == 0 && (wanted[0] != seq / 2 || wanted[1] != seq / 2))
+			r.mixtures++;
+	}
+	pthread_join(agent, NULL);
+	assert_int_equal(r.mixtures, 0);
+	matrix_close(&r.m);
 }
 
 static void creates_and_publishes(void **state)
@@ -156,12 +264,6 @@ static void works_without_a_file(void **state)
 }
 
 /* One thread publishes sweeps whose cells are all equal; another must never copy a mixture. */
-struct race {
-	struct matrix m;
-	atomic_bool over;
-	uint64_t reads, mixtures;
-};
-
 static bool copy_sweep(const struct matrix *m, uint64_t *cells)
 {
 	const _Atomic uint64_t *seq = (const _Atomic uint64_t *)at(m, offsetof(struct sm_header, seq));
@@ -306,6 +408,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lays_out),
+		cmocka_unit_test(lays_out_flows_and_commands),
+		cmocka_unit_test(takes_commands),
+		cmocka_unit_test(never_takes_a_mixture),
 		IN_FOLDER(creates_and_publishes),
 		IN_FOLDER(begins_anew_in_an_old_file),
 		cmocka_unit_test(works_without_a_file),
