@@ -67,12 +67,13 @@ static int allocate(struct run *run)
 
 	run->flows = calloc(t->flows + 1, sizeof(*run->flows));
 	run->sinks = calloc(t->flows + 1, sizeof(*run->sinks));
+	run->udp = calloc(t->flows + 1, sizeof(*run->udp));
 	run->under_way = calloc(t->flows / 64 + 1, sizeof(*run->under_way));
 	run->draining = calloc(t->flows / 64 + 1, sizeof(*run->draining));
 	run->limits = calloc(t->namespaces + 1, sizeof(*run->limits));
 	run->namespaces = no_descriptors(t->namespaces);
 	run->listeners = no_descriptors(t->flows);
-	if (!run->flows || !run->sinks || !run->under_way || !run->draining || !run->limits ||
+	if (!run->flows || !run->sinks || !run->udp || !run->under_way || !run->draining || !run->limits ||
 	    !run->namespaces || !run->listeners)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->flows; i++)
@@ -248,17 +249,6 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 
 /* --- the loop ---------------------------------------------------------------------------------------- */
 
-/* Of every sink. */
-static int take_datagrams(struct run *run)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
-		if (run->table->flow[i].transport == FLOW_UDP && run->listeners[i] >= 0)
-			rc = udp_take(run, i);
-	return rc;
-}
-
 /* Whether `*next` is now; if so, it moves on. */
 static bool is_due(int64_t *next, int64_t interval_ns, int64_t at)
 {
@@ -276,7 +266,7 @@ static int sample(struct run *run, int64_t at)
 
 	uses |= is_due(&run->next_sample, c->sample_ns, at) ? SAMPLE_LOG : 0;
 	uses |= is_due(&run->next_publish, c->publish_ns, at) ? SAMPLE_PUBLISH : 0;
-	rc = take_datagrams(run);
+	rc = udp_take(run);
 	for (uint32_t word = 0; !rc && word <= run->table->flows / 64; word++)
 		for (uint64_t bits = run->under_way[word] | run->draining[word]; !rc && bits;
 		     bits &= bits - 1)
@@ -420,7 +410,7 @@ int run_finish(struct run *run)
 	int rc;
 
 	/* All counts first: they belong to one instant. */
-	rc = take_datagrams(run);
+	rc = udp_take(run);
 	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
 		rc = flow_settle(run, i);
 	if (rc)
@@ -489,6 +479,7 @@ void run_close(struct run *run)
 	slots_free(&run->peers);
 	free(run->limits);
 	free(run->sinks);
+	free(run->udp);
 	free(run->under_way);
 	free(run->draining);
 	free(run->gate_start);
@@ -496,6 +487,7 @@ void run_close(struct run *run)
 	free(run->gate_left);
 	run->limits = NULL;
 	run->sinks = NULL;
+	run->udp = NULL;
 	run->under_way = run->draining = NULL;
 	run->gate_start = run->gate_flows = run->gate_left = NULL;
 	tgen_log_close(&run->log);

@@ -82,6 +82,7 @@ struct run {
 	struct net_limits *limits;         /* by namespace */
 	uint32_t entered;                  /* the namespace that the process is in; UINT32_MAX: its own */
 	struct sink *sinks;                /* by flow_spec.listener */
+	uint32_t *udp, udp_count;          /* the listeners that are one */
 	struct slots peers;                /* flows by the connection that their receiver sees */
 	uint32_t *gate_start, *gate_flows; /* the flows that wait at gate g: gate_flows[gate_start[g] ...] */
 	uint32_t *gate_left;               /* flows that have yet to end */
@@ -138,7 +139,7 @@ int udp_offer(struct run *run, uint32_t number, int64_t at);
 int udp_on_sender(struct run *run, uint32_t number, uint32_t events);
 void udp_leave(struct run *run, uint32_t number); /* the flow is over for its sink */
 int udp_drain(struct run *run, uint32_t listener, int64_t at);
-int udp_take(struct run *run, uint32_t listener); /* counts what has arrived */
+int udp_take(struct run *run); /* counts what has arrived at every sink */
 
 /* Nothing happens when the state matrix has no rows of flows. */
 void publish_reset(const struct run *run);                  /* all rows: flows that wait */

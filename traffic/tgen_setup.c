@@ -118,7 +118,10 @@ static int open_listener(struct run *run, uint32_t number)
 	if (fd < 0)
 		return socket_fault(run, fd, number, "receiver", step);
 	run->listeners[number] = fd;
-	return spec->transport == FLOW_UDP ? 0 : run_watch(run, fd, EPOLLIN, WATCH_LISTENER, number);
+	if (spec->transport == FLOW_TCP)
+		return run_watch(run, fd, EPOLLIN, WATCH_LISTENER, number);
+	run->udp[run->udp_count++] = number;
+	return 0;
 }
 
 /* Senders are opened when they start; what would go wrong then for all of a host shows now. */
@@ -256,17 +259,6 @@ static int list_frames(const struct run *run, struct frame **frames, uint32_t *c
 	return rc;
 }
 
-/* A sink drops what has a wrong checksum when it is asked. */
-static int take_warm_frames(struct run *run)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
-		if (run->table->flow[i].transport == FLOW_UDP && run->listeners[i] >= 0)
-			rc = udp_take(run, i);
-	return rc;
-}
-
 static int warm_one(struct run *run, const struct warm_host *host, const struct frame *frame)
 {
 	const struct flow_spec *spec = &run->table->flow[frame->flow];
@@ -328,5 +320,5 @@ int setup_warm(struct run *run)
 	free(frames);
 	if (!rc)
 		pause_ns(100000000);
-	return rc ? rc : take_warm_frames(run);
+	return rc ? rc : udp_take(run); /* which drops what has a wrong checksum */
 }

@@ -118,7 +118,7 @@ static void count_datagram(struct run *run, uint32_t number, uint32_t bytes)
 		publish_received(run, number, flow->received);
 }
 
-int udp_take(struct run *run, uint32_t listener)
+static int take(struct run *run, uint32_t listener)
 {
 	struct net_datagram datagrams[NET_BATCH];
 	int n, fd = run->listeners[listener];
@@ -137,11 +137,20 @@ int udp_take(struct run *run, uint32_t listener)
 	return 0;
 }
 
+int udp_take(struct run *run)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < run->udp_count; i++)
+		rc = take(run, run->udp[i]);
+	return rc;
+}
+
 int udp_drain(struct run *run, uint32_t listener, int64_t at)
 {
 	int rc;
 
 	run->sinks[listener].timed = false;
-	rc = udp_take(run, listener);
+	rc = take(run, listener);
 	return rc ? rc : plan_drain(run, listener, at);
 }
