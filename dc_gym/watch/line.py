@@ -7,8 +7,9 @@ import numpy as np
 
 from dc_gym.watch.moment import Change
 from dc_gym.watch.places import Place
-from dc_gym.watch.screen import clock, short
+from dc_gym.watch.screen import clock
 from dc_gym.watch.training import Training
+from dc_gym.watch.words import short
 
 __all__ = ["of"]
 

@@ -15,8 +15,9 @@ from rich.text import Text
 from dc_gym.watch.moment import Change, Flows, Rates
 from dc_gym.watch.places import Place
 from dc_gym.watch.training import Training
+from dc_gym.watch.words import short
 
-__all__ = ["clock", "draw", "short"]
+__all__ = ["clock", "draw"]
 
 BAR_CELLS = 24
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -49,16 +50,6 @@ def clock(change: Change) -> str:
     total_ns = change.network.duration_ns
     words = f"t0 + {change.since_t0_s:.3f} s" + (f" of {total_ns / 1e9:g} s" if total_ns else "")
     return words if math.isnan(change.speed) else f"{words}, {change.speed:.3g}x real time"
-
-
-def short(value: float, unit: str) -> str:
-    """12345678 bit/s -> 12.3 Mbit/s; nan: nothing."""
-    if math.isnan(value):
-        return ""
-    for power, prefix in ((9, "G"), (6, "M"), (3, "k")):
-        if abs(value) >= 10**power:
-            return f"{value / 10**power:.3g} {prefix}{unit}"
-    return f"{value:.3g} {unit}"
 
 
 def _head(place: Place, change: Change, training: Training | None) -> Text:

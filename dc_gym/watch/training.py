@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.folder import PARTIAL
 from dc_gym.progress import short_time
+from dc_gym.watch.words import short
 
 __all__ = ["Training", "read"]
 
@@ -24,15 +26,21 @@ class Training:
     steps: float
     return_mean: float
     queue_mean: float
+    """The longest queue of a switch, bytes."""
     steps_per_s: float
     eta_s: float
 
     def __str__(self) -> str:
-        words = [f"iteration {self.iteration:.0f}", f"{self.steps:,.0f} steps", f"return {self.return_mean:.4g}"]
-        words += [f"queue {self.queue_mean:.4g}", f"{self.steps_per_s:.0f} steps/s"]
-        if self.eta_s == self.eta_s:
-            words.append(f"{short_time(self.eta_s)} to go")
-        return ", ".join(word for word in words if "nan" not in word)
+        words = {
+            f"iteration {self.iteration:.0f}": self.iteration,
+            f"{self.steps:,.0f} steps": self.steps,
+            f"return {self.return_mean:.4g}": self.return_mean,
+            f"queue {short(self.queue_mean, 'B')}": self.queue_mean,
+            f"{self.steps_per_s:.0f} steps/s": self.steps_per_s,
+        }
+        if math.isfinite(self.eta_s):
+            words[f"{short_time(self.eta_s)} to go"] = self.eta_s
+        return ", ".join(word for word, value in words.items() if not math.isnan(value))
 
 
 def read(out: Path) -> Training | None:
