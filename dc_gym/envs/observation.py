@@ -88,12 +88,12 @@ def parse(text: str, scene: Scene) -> tuple[Part, ...]:
     items = [item.strip() for item in text.split(",")]
     expanded = [each for item in items for each in PRESETS.get(item, item).split(",")]
     if "" in expanded:
-        raise AgentError(f"observe: {text!r} has an empty item; write it like 'switch:backlog,srtt', or name a preset")
+        raise AgentError(f"agent.observe: {text!r} has an empty item; write it like 'switch:backlog,srtt', or name a preset")
     parts = tuple(_part(item, scene) for item in expanded)
     seen: set[str] = set()
     for name in (name for part in parts for name in part.names):
         if name in seen:
-            raise AgentError(f"observe: {text!r} has {name} twice; take one out")
+            raise AgentError(f"agent.observe: {text!r} has {name} twice; take one out")
         seen.add(name)
     return parts
 
@@ -101,11 +101,11 @@ def parse(text: str, scene: Scene) -> tuple[Part, ...]:
 def _part(item: str, scene: Scene) -> Part:
     rows_of, found, name = item.rpartition(":")
     if name not in _registry:
-        raise AgentError("observe: " + unknown("feature", name, [*PRESETS, *_registry]))
+        raise AgentError("agent.observe: " + unknown("feature", name, [*PRESETS, *_registry]))
     feature = _registry[name]
     if feature.kind == "host":
         if found:
-            raise AgentError(f"observe: {item!r}: {name} is a feature of hosts, not of ports; write {name!r} alone")
+            raise AgentError(f"agent.observe: {item!r}: {name} is a feature of hosts, not of ports; write {name!r} alone")
         rows, owners = np.arange(len(scene.hosts)), scene.hosts
     else:
         rows = _rows(rows_of if found else "all", item, scene)
@@ -119,7 +119,9 @@ def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
     rows = np.flatnonzero(masks.get(rows_of, matching))
     if not len(rows):
         ports = f"{scene.ports[0]} .. {scene.ports[-1]}"
-        raise AgentError(f"observe: {item!r}: {rows_of!r} is none of {', '.join(masks)}, and no port of {ports} is called so")
+        raise AgentError(
+            f"agent.observe: {item!r}: {rows_of!r} is none of {', '.join(masks)}, and no port of {ports} is called so"
+        )
     return rows
 
 
@@ -128,7 +130,7 @@ class Observer:
 
     def __init__(self, scene: Scene, observe: str = "default", history: int = 1) -> None:
         if history < 1:
-            raise AgentError(f"history: {history} frames are none; give 1 or more")
+            raise AgentError(f"agent.history: {history} frames are none; give 1 or more")
         self.scene, self.history = scene, history
         self.parts = parse(observe, scene)
         one = [name for part in self.parts for name in part.names]
@@ -147,7 +149,7 @@ class Observer:
         now = np.concatenate([self._values(part, frame) for part in self.parts]).astype(np.float32)
         np.minimum(np.maximum(now, self._low, out=now), self._high, out=now)
         if np.isnan(now.sum()):
-            raise AgentError(f"observe: {self.names[int(np.isnan(now).argmax())]} is not a number; mend the feature")
+            raise AgentError(f"agent.observe: {self.names[int(np.isnan(now).argmax())]} is not a number; mend the feature")
         if self.history == 1:
             return now
         if frame.step == 0 or not self._frames:
@@ -161,7 +163,7 @@ class Observer:
         if part.feature.kind == "port":
             wanted = len(self.scene.ports)
         if values.shape != (wanted,):
-            what = f"observe: feature {part.feature.name!r} gives an array of shape {values.shape}"
+            what = f"agent.observe: feature {part.feature.name!r} gives an array of shape {values.shape}"
             raise AgentError(f"{what} instead of ({wanted},), one value a {part.feature.kind}; mend the feature")
         return values[part.rows]
 

@@ -73,8 +73,7 @@ def of(policy: str | Path, setting: Setting) -> Policy:
     if ":" in text:
         return _class(text)(setting)
     if text not in _registry:
-        hint = "; a file ends in .npz, a class is written module:Class"
-        raise AgentError("controller.policy: " + unknown("policy", text, _registry) + hint)
+        raise AgentError("controller.policy: " + unknown("policy", text, [*_registry, "FILE.npz", "module:Class"]))
     return _registry[text](setting)
 
 

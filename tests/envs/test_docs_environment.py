@@ -84,3 +84,16 @@ def test_the_feature_that_the_page_shows_works(tmp_path, monkeypatch):
     found, info = scene()
     now = frame(info, cells=cells(backlog_bytes={"s1-eth3": 125_000}))
     assert Observer(found, "s1-eth3:sojourn").observe(now) == pytest.approx([0.1])
+
+
+def test_the_plug_in_of_the_page_on_plug_ins_works(tmp_path, monkeypatch):
+    for module in (observation, reward):
+        monkeypatch.setattr(module, "_registry", dict(module._registry))
+    page = (Path(__file__).resolve().parent.parent.parent / "docs" / "extending.md").read_text()
+    (tmp_path / "calm.py").write_text(page.split("```python\n# calm.py\n")[1].split("```")[0])
+    usercode.load(tmp_path / "calm.py")
+    keys = dict(re.findall(r'^(observe|reward) = "(.*)"$', page, re.MULTILINE))
+    found, info = scene()
+    now = frame(info, cells=cells(backlog_bytes={"s1-eth3": 100_000}))
+    assert Observer(found, keys["observe"]).observe(now)[-6:].tolist() == [0, 0, 1, 0, 0, 0]
+    assert reward.Mix.of(keys["reward"])(now, found, found.share(now.wanted_bps)) == pytest.approx(-5 * 0.25 / 10)
