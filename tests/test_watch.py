@@ -295,9 +295,9 @@ def test_the_last_whole_line_of_progress(tmp_path: Path) -> None:
     file = tmp_path / "t.partial" / "progress.csv"
     file.write_text("iteration,steps,return_mean,queue_mean,steps_per_s,eta_s\n")
     assert training.read(out) is None
-    file.write_text(file.read_text() + "1,1000,-3.5,0.25,900,60\n2,2000,-1.25,nan,1000,\n3,30")
+    file.write_text(file.read_text() + "1,1000,-3.5,0.25,900,60\n2,2000,,nan,1000,\n3,30")
     progress = training.read(out)
-    assert progress is not None and str(progress) == "iteration 2, 2,000 steps, return -1.25, 1000 steps/s"
+    assert progress is not None and str(progress) == "iteration 2, 2,000 steps, return -3.5, queue 0.25 B, 1000 steps/s"
     file.write_text("iteration,steps,return_mean,queue_mean,more\n7,70,0.5,12345.6,1\n")
     assert str(training.read(out)) == "iteration 7, 70 steps, return 0.5, queue 12.3 kB"
 

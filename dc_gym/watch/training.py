@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a training is: the last whole line of DIR/progress.csv, which it writes as it goes."""
+"""How far a training is: the last whole line of DIR/progress.csv, which it writes as it goes.
+
+An iteration in which no episode ended has no return and no queue: then the last that had.
+"""
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from dc_gym.watch.words import short
 __all__ = ["Training", "read"]
 
 FILE = "progress.csv"
+OF_EPISODES = ("return_mean", "queue_mean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,13 @@ def read(out: Path) -> Training | None:
             continue
         whole = [row for row in rows if None not in row.values() and None not in row]
         if whole:
-            return Training(*(_number(whole[-1], name) for name in Training.__dataclass_fields__))
+            names = Training.__dataclass_fields__
+            return Training(*(_last(whole if name in OF_EPISODES else whole[-1:], name) for name in names))
     return None
+
+
+def _last(rows: Sequence[Mapping[str, str]], name: str) -> float:
+    return next((value for row in reversed(rows) if not math.isnan(value := _number(row, name))), float("nan"))
 
 
 def _number(row: Mapping[str, str], name: str) -> float:
