@@ -79,7 +79,7 @@ $(BIN)/lab-launch: kernel/launch.c | $(BIN)
 	$(CC) $(CFLAGS) -o $@ kernel/launch.c
 	chmod 755 $@
 
-SWEEPER := $(addprefix monitors/,sweeper.c program.c fault.c csv.c ports_csv.c nl.c batch.c qdisc.c matrix.c)
+SWEEPER := $(addprefix monitors/,sweeper.c program.c fault.c csv.c ports_csv.c netns.c nl.c batch.c qdisc.c matrix.c)
 QMON := monitors/qmon.c $(SWEEPER)
 $(BIN)/qmon: $(QMON) $(wildcard monitors/*.h) | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -o $@ $(QMON)
@@ -95,7 +95,7 @@ $(BIN)/tgen: $(TGEN) $(wildcard traffic/*.h) monitors/state_matrix.h | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -Itraffic -o $@ $(TGEN)
 	chmod 755 $@
 
-LINKPROBE := dc_gym/bench/linkprobe.c $(addprefix monitors/,nl.c batch.c qdisc.c)
+LINKPROBE := dc_gym/bench/linkprobe.c $(addprefix monitors/,netns.c nl.c batch.c qdisc.c)
 $(BIN)/linkprobe: $(LINKPROBE) $(wildcard monitors/*.h) | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -o $@ $(LINKPROBE)
 	chmod 755 $@

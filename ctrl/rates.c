@@ -79,7 +79,7 @@ int rates_open(struct rates *r, const struct hosts *hosts, const struct sweeper 
 		r->socks[i] = sweeper_socket(sweeper, h->row);
 	}
 	if (batch_open(&r->batch, hosts->n))
-		batch_close(&r->batch);
+		return fault_say(f, -ENOMEM, "hosts: out of memory for %u hosts", hosts->n);
 	return 0;
 }
 
@@ -106,24 +106,22 @@ static int refusal(const struct rates *r, uint32_t i, int rc, struct fault *f)
 			 r->hosts->host[i].name, 8 * r->byteps[i], strerror(-rc));
 }
 
-/* Send a host's rate, or add it to the batch. */
-static int tell(struct rates *r, uint32_t i, uint64_t byteps, struct fault *f)
+static struct nlmsghdr *fill(struct rates *r, uint32_t i, uint64_t byteps)
 {
 	struct tbf_request *request = &r->requests[i];
-	int rc;
 
 	request->parms.rate.rate = byteps > UINT32_MAX ? UINT32_MAX : (uint32_t)byteps;
 	memcpy(request->rate64, &byteps, sizeof(byteps));
 	r->byteps[i] = byteps;
-	if (r->batch.size) {
-		r->planned[nl_plan_change(r->socks[i], &r->batch, &request->h)] = i;
-		return 0;
-	}
-	rc = nl_send_change(r->socks[i], &request->h);
-	return rc ? refusal(r, i, rc, f) : 0;
+	return &request->h;
 }
 
-/* Send what was added to the batch. */
+static void plan(struct rates *r, uint32_t i, uint64_t byteps)
+{
+	r->planned[nl_plan_change(r->socks[i], &r->batch, fill(r, i, byteps))] = i;
+}
+
+/* Send what was planned. */
 static int flush(struct rates *r, struct fault *f)
 {
 	uint32_t n = r->batch.n;
@@ -143,24 +141,27 @@ static int flush(struct rates *r, struct fault *f)
 
 int rates_apply(struct rates *r, const uint64_t *wanted_bps, struct fault *f)
 {
-	int rc = 0;
-
-	for (uint32_t i = 0; i < r->hosts->n && !rc; i++) {
+	for (uint32_t i = 0; i < r->hosts->n; i++) {
 		uint64_t byteps = clamped(&r->hosts->host[i], wanted_bps[i]) / 8;
 
 		if (byteps != r->byteps[i])
-			rc = tell(r, i, byteps, f);
+			plan(r, i, byteps);
 	}
-	return rc ? rc : flush(r, f);
+	return flush(r, f);
 }
 
 int rates_reset(struct rates *r, struct fault *f)
 {
-	int rc = 0;
+	for (uint32_t i = 0; i < r->hosts->n; i++)
+		plan(r, i, r->hosts->host[i].line_bps / 8);
+	return flush(r, f);
+}
 
-	for (uint32_t i = 0; i < r->hosts->n && !rc; i++)
-		rc = tell(r, i, r->hosts->host[i].line_bps / 8, f);
-	return rc ? rc : flush(r, f);
+int rates_set(struct rates *r, uint32_t i, uint64_t wanted_bps, struct fault *f)
+{
+	int rc = nl_change(r->socks[i], fill(r, i, clamped(&r->hosts->host[i], wanted_bps) / 8));
+
+	return rc ? refusal(r, i, rc, f) : 0;
 }
 
 uint64_t rates_enforced_bps(const struct rates *r, uint32_t i)

@@ -21,9 +21,9 @@ struct rates {
 	const struct sweeper *sweeper;
 	struct tbf_request *requests; /* of each host, whole but for the rate */
 	struct nl_sock **socks;
-	struct batch batch; /* without operations where the kernel has no batches */
-	uint64_t *byteps;   /* that each was told last */
-	uint32_t *planned;  /* host of each operation in the batch */
+	struct batch batch;
+	uint64_t *byteps;  /* that each was told last */
+	uint32_t *planned; /* host of each operation in the batch */
 };
 
 /*
@@ -39,6 +39,9 @@ int rates_apply(struct rates *r, const uint64_t *wanted_bps, struct fault *f);
 
 /* Tell the kernel every host's line rate. */
 int rates_reset(struct rates *r, struct fault *f);
+
+/* Tell the kernel one host's rate, whatever it was, and wait for its answer. */
+int rates_set(struct rates *r, uint32_t i, uint64_t wanted_bps, struct fault *f);
 
 /* What the kernel enforced at the last sweep; 0: nothing. */
 uint64_t rates_enforced_bps(const struct rates *r, uint32_t i);

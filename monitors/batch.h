@@ -4,7 +4,8 @@
  *
  * The kernel carries them out one after the other, in order, before the call returns; none waits. In a lab
  * kernel, where a system call costs ten times what a netlink dump does, this is most of a sweep's speed.
- * Results are read from the ring that the kernel shares, without another call.
+ * Results are read from the ring that the kernel shares, without another call. Where there is no AIO (a
+ * container forbids it, the machine has no room for it), each operation takes a call of its own.
  */
 #ifndef BATCH_H
 #define BATCH_H
@@ -14,13 +15,13 @@
 #include <stdint.h>
 
 struct batch {
-	aio_context_t context; /* address of the ring; 0: none */
+	aio_context_t context; /* address of the ring; 0: there is no AIO */
 	struct iocb *ops, **order;
 	int64_t *results; /* of each: bytes, or -errno */
 	uint32_t size, n;
 };
 
-/* Room for `size` operations: 0 or -errno; the kernel may not offer it (-ENOSYS, -EAGAIN and others). */
+/* Room for `size` operations: 0 or -ENOMEM. */
 int batch_open(struct batch *b, uint32_t size);
 void batch_close(struct batch *b);
 

@@ -3,12 +3,12 @@
  * all of it. */
 #include "nl.h"
 
+#include "netns.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,46 +78,18 @@ static int bind_socket(struct nl_sock *s)
 	return 0;
 }
 
-static int open_here(struct nl_sock *s)
+static int open_socket(struct nl_sock *s, const char *netns)
 {
 	int rc;
 
 	s->ring = ring_new();
 	if (!s->ring)
 		return -ENOMEM;
-	s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	s->fd = netns_socket(netns, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (s->fd < 0)
-		return -errno;
+		return s->fd;
 	rc = set_options(s->fd);
-	if (rc)
-		return rc;
-	return bind_socket(s);
-}
-
-static int open_there(struct nl_sock *s, const char *netns)
-{
-	int rc, there = -1;
-	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-
-	if (here < 0)
-		return -errno;
-	there = open(netns, O_RDONLY | O_CLOEXEC);
-	if (there < 0) {
-		rc = -errno;
-		goto out;
-	}
-	if (setns(there, CLONE_NEWNET)) {
-		rc = -errno;
-		goto out;
-	}
-	rc = open_here(s);
-	if (setns(here, CLONE_NEWNET) && !rc)
-		rc = -errno;
-out:
-	if (there >= 0)
-		close(there);
-	close(here);
-	return rc;
+	return rc ? rc : bind_socket(s);
 }
 
 int nl_open(struct nl_sock *s, const char *netns)
@@ -125,7 +97,7 @@ int nl_open(struct nl_sock *s, const char *netns)
 	int rc;
 
 	*s = (struct nl_sock)NL_SOCK_INIT;
-	rc = strcmp(netns, "-") ? open_there(s, netns) : open_here(s);
+	rc = open_socket(s, netns);
 	if (rc)
 		nl_close(s);
 	return rc;
@@ -175,10 +147,30 @@ static const struct dump_request *next_request(struct nl_sock *s)
 	return &s->ring->request;
 }
 
-int nl_send_change(struct nl_sock *s, struct nlmsghdr *request)
+int nl_change(struct nl_sock *s, struct nlmsghdr *request)
 {
+	struct {
+		struct nlmsghdr h;
+		struct nlmsgerr e;
+	} answer;
+	ssize_t n;
+	int rc;
+
 	request->nlmsg_seq = ++s->seq;
-	return send_all(s, request, request->nlmsg_len);
+	request->nlmsg_flags |= NLM_F_ACK;
+	rc = send_all(s, request, request->nlmsg_len);
+	request->nlmsg_flags &= (uint16_t)~NLM_F_ACK;
+	if (rc)
+		return rc;
+	do {
+		n = recv(s->fd, &answer, sizeof(answer), 0); /* the rest of a long one says no more */
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (n < (ssize_t)sizeof(answer) || answer.h.nlmsg_type != NLMSG_ERROR || answer.h.nlmsg_seq != s->seq)
+		return -EPROTO;
+	s->dumped = s->seq;
+	return answer.e.error > 0 ? -EPROTO : answer.e.error;
 }
 
 uint32_t nl_plan_change(struct nl_sock *s, struct batch *b, struct nlmsghdr *request)

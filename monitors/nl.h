@@ -68,13 +68,14 @@ int nl_dump_qdiscs(struct nl_sock *s, nl_visit visit, void *arg);
 void nl_plan_dump(struct nl_sock *s, struct batch *b);
 int nl_finish_dump(struct nl_sock *s, const struct batch *b, nl_visit visit, void *arg);
 
-/*
- * Send one request that asks for no acknowledgement; its number is filled in. The kernel carries it out
- * before this returns. A refusal comes with the next dump, as the error of that, with s->refused set.
- */
-int nl_send_change(struct nl_sock *s, struct nlmsghdr *request);
+/* Send one request and wait for its result; its number is filled in. */
+int nl_change(struct nl_sock *s, struct nlmsghdr *request);
 
-/* The same as part of a batch: the operation's number. */
+/*
+ * Add a request that asks for no acknowledgement to a batch: the operation's number. The kernel carries it
+ * out before the batch is over. A refusal comes with the next dump, as the error of that, with s->refused
+ * set.
+ */
 uint32_t nl_plan_change(struct nl_sock *s, struct batch *b, struct nlmsghdr *request);
 
 /* Walk the messages of one datagram from the kernel; adds enum nl_seen bits to *seen. */

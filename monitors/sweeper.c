@@ -128,14 +128,6 @@ static int open_sources(struct sweeper *s, struct fault *f)
 	return 0;
 }
 
-/* A machine that has no room for a batch, or a container that forbids it, makes sweeps slower and no other.
- */
-static void open_batch(struct sweeper *s)
-{
-	if (batch_open(&s->batch, s->n_sources * NL_MAX_OPS))
-		batch_close(&s->batch);
-}
-
 int sweeper_open(struct sweeper *s, const char *ports_file, struct fault *f)
 {
 	int rc = load_ports(s, ports_file, f);
@@ -145,7 +137,9 @@ int sweeper_open(struct sweeper *s, const char *ports_file, struct fault *f)
 	if (!rc)
 		rc = open_sources(s, f);
 	if (!rc)
-		open_batch(s);
+		rc = batch_open(&s->batch, s->n_sources * NL_MAX_OPS)
+			     ? fault_say(f, -ENOMEM, "ports: out of memory for %u namespaces", s->n_sources)
+			     : 0;
 	if (!rc)
 		rc = sweeper_sample(s, f); /* also lets the kernel see our buffers */
 	return rc;
@@ -271,20 +265,7 @@ static int settle_source(struct source *s, int rc, struct fault *f)
 	return 0;
 }
 
-static int dump_one_by_one(struct sweeper *s, struct fault *f)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; i < s->n_sources && !rc; i++) {
-		struct source *source = &s->sources[i];
-
-		forget(source);
-		rc = settle_source(source, nl_dump_qdiscs(&source->sock, on_qdisc, source), f);
-	}
-	return rc;
-}
-
-static int dump_together(struct sweeper *s, struct fault *f)
+static int dump_all(struct sweeper *s, struct fault *f)
 {
 	int rc;
 
@@ -305,7 +286,7 @@ static int dump_together(struct sweeper *s, struct fault *f)
 
 int sweeper_sample(struct sweeper *s, struct fault *f)
 {
-	int rc = s->batch.size ? dump_together(s, f) : dump_one_by_one(s, f);
+	int rc = dump_all(s, f);
 
 	if (rc)
 		return rc;

@@ -22,7 +22,7 @@ struct sweeper {
 	struct ports ports;
 	struct source *sources; /* one a namespace */
 	uint32_t n_sources;
-	struct batch batch; /* of all their dumps; without operations where the kernel has no batches */
+	struct batch batch;             /* of all their dumps */
 	struct port_sample *samples;    /* of all rows, as of the last sweep */
 	struct port_counters *counters; /* since the first */
 	uint64_t *cells;

@@ -22,7 +22,7 @@ FLAGS = [
     "-Ikernel/drivers",
 ]
 UNIT_TESTS = {
-    "test_nl": ("monitors/nl.c", "monitors/batch.c", "monitors/qdisc.c"),
+    "test_nl": ("monitors/nl.c", "monitors/netns.c", "monitors/batch.c", "monitors/qdisc.c"),
     "test_matrix": ("monitors/matrix.c",),
     "test_ports_csv": ("monitors/ports_csv.c", "monitors/csv.c", "monitors/fault.c"),
     "test_hosts_csv": ("ctrl/hosts_csv.c", "monitors/csv.c", "monitors/fault.c"),
@@ -35,7 +35,7 @@ UNIT_TESTS = {
     ),
 }  # fmt: skip
 FUZZERS = {
-    "fuzz_nl": ("monitors/nl.c", "monitors/batch.c", "monitors/qdisc.c"),
+    "fuzz_nl": ("monitors/nl.c", "monitors/netns.c", "monitors/batch.c", "monitors/qdisc.c"),
     "fuzz_ports_csv": ("monitors/ports_csv.c", "monitors/csv.c", "monitors/fault.c"),
     "fuzz_hosts_csv": ("ctrl/hosts_csv.c", "monitors/csv.c", "monitors/fault.c"),
     "fuzz_flow_csv": ("traffic/flow_csv.c",),
