@@ -12,7 +12,7 @@ BIN := dc_gym/bin
 CC := cc
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd tgen linkprobe vm-init)
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init)
 C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] ctrl/*.[ch] dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
 .PHONY: setup demo test test-all test-rl lint format docs programs kernel openvswitch clean
@@ -85,9 +85,15 @@ $(BIN)/qmon: $(QMON) $(wildcard monitors/*.h) | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -o $@ $(QMON)
 	chmod 755 $@
 
-AGENTD := $(wildcard ctrl/*.c) $(SWEEPER)
+CTRL := $(addprefix ctrl/,load.c hosts_csv.c rates.c control.c) $(SWEEPER)
+AGENTD := $(addprefix ctrl/,agentd.c episode.c commands.c) $(CTRL)
 $(BIN)/agentd: $(AGENTD) $(wildcard ctrl/*.h monitors/*.h) kernel/drivers/lab.h | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -Ictrl -Ikernel/drivers -o $@ $(AGENTD)
+	chmod 755 $@
+
+HOSTD := ctrl/hostd.c $(CTRL)
+$(BIN)/hostd: $(HOSTD) $(wildcard ctrl/*.h monitors/*.h) kernel/drivers/lab.h | $(BIN)
+	$(CC) $(CFLAGS) -Imonitors -Ictrl -Ikernel/drivers -o $@ $(HOSTD)
 	chmod 755 $@
 
 TGEN := $(wildcard traffic/*.c)

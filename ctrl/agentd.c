@@ -6,6 +6,7 @@
  * It is told of each episode on standard input and says on standard output how it ended.
  */
 #include "episode.h"
+#include "load.h"
 #include "program.h"
 
 #include <errno.h>
@@ -18,15 +19,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MIN_INTERVAL_NS 10000ULL
-#define MAX_INTERVAL_NS (3600 * NS_PER_SEC)
-#define MAX_FLOW_ROWS   (1u << 20) /* tgen's limit */
-#define MAX_PENDING     65536
-#define LINE_LEN        128
+#define MIN_INTERVAL_NS    10000ULL
+#define MAX_INTERVAL_NS    (3600 * NS_PER_SEC)
+#define MAX_FLOW_ROWS      (1u << 20) /* tgen's limit */
+#define MAX_PENDING        65536
+#define DEFAULT_TIMEOUT_NS 10000000ULL
+#define LINE_LEN           128
 
 static const char usage[] =
 	"usage: agentd --ports FILE --hosts FILE --interval NS --step NS --matrix FILE [--latency NS]\n"
 	"              [--channel DEVICE] [--flow-rows N] [--trace FILE] [--stock-tbf] [--check-late]\n"
+	"              [--control FILE --control-netns PATH [--timeout NS]]\n"
 	"  --ports FILE     CSV, header row,name,netns,ifname\n"
 	"  --hosts FILE     CSV, header row,name,netns,ifname,line_bps,floor_bps,burst_bytes,limit_bytes\n"
 	"  --interval NS    between sweeps, at least 10000\n"
@@ -38,11 +41,14 @@ static const char usage[] =
 	"  --trace FILE     every sweep of all episodes, one after the other\n"
 	"  --stock-tbf      each change refills the buckets, as in Linux\n"
 	"  --check-late     count sweeps that began after the next was due; the last line is 'late COUNT'\n"
+	"  --control FILE   rates go to the hosts' agents by control packets: CSV, header name,address\n"
+	"  --control-netns PATH  namespace of the controller\n"
+	"  --timeout NS     after which a command without echo is sent again (10000000)\n"
 	"It reads lines 'episode T0 COUNT' and answers each with 'over STEP CODE'.\n";
 
 struct options {
-	const char *ports, *hosts, *matrix, *channel, *trace;
-	uint64_t flow_rows;
+	const char *ports, *hosts, *matrix, *channel, *trace, *control, *control_netns;
+	uint64_t flow_rows, timeout_ns;
 	struct timing timing;
 	bool stock_tbf;
 };
@@ -76,6 +82,9 @@ static int check_options(const struct options *o)
 	if (t->latency_ns / t->interval_ns >= MAX_PENDING)
 		return program_fail(EXIT_USAGE, "--latency: %" PRIu64 " is more than %d intervals; give less",
 				    t->latency_ns, MAX_PENDING);
+	if (!o->control != !o->control_netns)
+		return program_fail(EXIT_USAGE, "--control%s is missing; give both, or neither",
+				    o->control ? "-netns" : "");
 	return 0;
 }
 
@@ -99,6 +108,14 @@ static int take_option(int c, struct options *o)
 	case 't':
 		o->trace = optarg;
 		return 0;
+	case 'C':
+		o->control = optarg;
+		return 0;
+	case 'N':
+		o->control_netns = optarg;
+		return 0;
+	case 'T':
+		return program_number("timeout", optarg, MIN_INTERVAL_NS, MAX_INTERVAL_NS, &o->timeout_ns);
 	case 'k':
 		o->stock_tbf = true;
 		return 0;
@@ -132,6 +149,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "flow-rows", required_argument, NULL, 'f' },
 		{ "stock-tbf", no_argument, NULL, 'k' },
 		{ "check-late", no_argument, NULL, 'L' },
+		{ "control", required_argument, NULL, 'C' },
+		{ "control-netns", required_argument, NULL, 'N' },
+		{ "timeout", required_argument, NULL, 'T' },
 		{ "help", no_argument, NULL, 'H' },
 		{ 0 },
 	};
@@ -157,21 +177,6 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 /* ---- set-up ---- */
 
-static int load_hosts(struct agentd *d, struct fault *f)
-{
-	struct fault why;
-	char *text;
-	long len = program_read_file("--hosts", d->opt.hosts, &text, f);
-	int rc = len < 0 ? (int)len : 0;
-
-	if (!rc)
-		rc = hosts_csv_parse(text, (size_t)len, &d->agent.sweeper.ports, &d->agent.hosts, &why);
-	if (rc && len >= 0)
-		fault_say(f, rc, "--hosts: %.100s: %.400s", d->opt.hosts, why.text);
-	free(text);
-	return rc;
-}
-
 static int open_channel(struct agentd *d, struct fault *f)
 {
 	if (!d->opt.channel)
@@ -181,6 +186,23 @@ static int open_channel(struct agentd *d, struct fault *f)
 		return fault_say(f, -EINVAL, "--channel: open '%s': %s; in a lab it is /dev/lab",
 				 d->opt.channel, strerror(errno));
 	return 0;
+}
+
+static int open_control(struct agentd *d, struct fault *f)
+{
+	struct agent *a = &d->agent;
+	struct sockaddr_in *to;
+	int rc;
+
+	if (!d->opt.control)
+		return 0;
+	rc = load_control(&to, d->opt.control, &a->hosts, f);
+	if (!rc)
+		rc = control_open(&a->control, &a->hosts, to, d->opt.control_netns,
+				  d->opt.timeout_ns ? d->opt.timeout_ns : DEFAULT_TIMEOUT_NS, f);
+	a->by_packets = true;
+	free(to);
+	return rc;
 }
 
 static int open_matrix(struct agentd *d, struct fault *f)
@@ -204,13 +226,15 @@ static int prepare(struct agentd *d, struct fault *f)
 	a->timing = *t;
 	rc = sweeper_open(&a->sweeper, d->opt.ports, f);
 	if (!rc)
-		rc = load_hosts(d, f);
+		rc = load_hosts(&a->hosts, d->opt.hosts, &a->sweeper.ports, f);
 	if (!rc)
 		rc = rates_open(&a->rates, &a->hosts, &a->sweeper, d->opt.stock_tbf, f);
 	if (!rc && commands_open(&a->pending, room, a->hosts.n))
 		rc = fault_say(f, -ENOMEM, "--latency: out of memory for %u commands", room);
 	if (!rc)
 		rc = open_channel(d, f);
+	if (!rc)
+		rc = open_control(d, f);
 	if (!rc)
 		rc = open_matrix(d, f);
 	return rc;
@@ -321,6 +345,7 @@ static void release(struct agentd *d)
 
 	if (a->channel_fd >= 0)
 		close(a->channel_fd);
+	control_close(&a->control);
 	commands_close(&a->pending);
 	rates_close(&a->rates);
 	hosts_free(&a->hosts);

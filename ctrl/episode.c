@@ -51,7 +51,7 @@ static int begin(struct agent *a, uint64_t t0_ns, struct fault *f)
 	for (uint32_t i = 0; i < a->hosts.n; i++)
 		matrix_want(m, i, a->hosts.host[i].line_bps);
 	a->taken = matrix_disown_commands(m);
-	return 0;
+	return a->by_packets ? control_forget(&a->control, a->taken, f) : 0;
 }
 
 static int sweep(struct agent *a, uint64_t t_ns, struct fault *f)
@@ -70,15 +70,44 @@ static int sweep(struct agent *a, uint64_t t_ns, struct fault *f)
 	return rc;
 }
 
-static int carry_out(struct agent *a, const struct command *c, struct fault *f)
+/* Straight to the kernel. */
+static int enforce(struct agent *a, const struct command *c, struct fault *f)
 {
+	const struct matrix *m = &a->sweeper.matrix;
 	int rc = rates_apply(&a->rates, c->wanted_bps, f);
 
 	if (rc)
 		return rc;
+	for (uint32_t i = 0; i < a->hosts.n; i++)
+		matrix_row_acked(m, i, c->seq);
 	/* On a virtual clock nothing takes time, and on a real one it does. */
-	matrix_acknowledge(&a->sweeper.matrix, c->seq, a->channel_fd >= 0 ? c->due_ns : now_ns());
+	matrix_acknowledge(m, c->seq, a->channel_fd >= 0 ? c->due_ns : now_ns());
+	return 0;
+}
+
+static int carry_out(struct agent *a, const struct command *c, struct fault *f)
+{
+	int rc = a->by_packets ? control_send(&a->control, c->seq, c->wanted_bps, c->due_ns, f)
+			       : enforce(a, c, f);
+
 	commands_pop(&a->pending);
+	return rc;
+}
+
+/* What the hosts' agents have said since the last sweep. */
+static int hear_hosts(struct agent *a, uint64_t t_ns, struct fault *f)
+{
+	const struct matrix *m = &a->sweeper.matrix;
+	uint64_t applied_ns, all;
+	int rc = control_poll(&a->control, t_ns, f);
+
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < a->hosts.n; i++)
+		matrix_row_acked(m, i, control_acked(&a->control, i));
+	all = control_all_acked(&a->control, &applied_ns);
+	matrix_acknowledge(m, all, applied_ns);
+	matrix_timeouts(m, a->control.timeouts);
 	return 0;
 }
 
@@ -149,6 +178,8 @@ static int tick(struct agent *a, uint64_t t_ns, uint64_t count, bool is_step, st
 
 	if (!rc && !program_stop)
 		rc = sweep(a, t_ns, f);
+	if (!rc && !program_stop && a->by_packets)
+		rc = hear_hosts(a, t_ns, f);
 	if (!rc && !program_stop)
 		rc = carry_out_at(a, t_ns, f);
 	if (rc || program_stop)

@@ -11,6 +11,7 @@
 #define EPISODE_H
 
 #include "commands.h"
+#include "control.h"
 #include "fault.h"
 #include "hosts_csv.h"
 #include "rates.h"
@@ -32,9 +33,11 @@ struct agent {
 	struct hosts hosts;
 	struct rates rates;
 	struct commands pending;
-	int channel_fd; /* -1: none */
-	uint64_t taken; /* number of the last command that was taken over */
-	uint64_t late;  /* sweeps that began after the next was due, if somebody asked */
+	struct control control;
+	bool by_packets; /* commands go by the control network, not straight to the kernel */
+	int channel_fd;  /* -1: none */
+	uint64_t taken;  /* number of the last command that was taken over */
+	uint64_t late;   /* sweeps that began after the next was due, if somebody asked */
 };
 
 /* How an episode ended. */

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dc_gym.spec import Spec
 
 PROGRAMS = Path(__file__).resolve().parent / "bin"
-NEEDED = ("lab-init", "lab-launch", "qmon", "agentd", "tgen")
+NEEDED = ("lab-init", "lab-launch", "qmon", "agentd", "hostd", "tgen")
 
 
 class Ground(Protocol):

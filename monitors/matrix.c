@@ -232,11 +232,19 @@ void matrix_enforced(const struct matrix *m, uint32_t i, uint64_t enforced_bps)
 			      memory_order_relaxed);
 }
 
+void matrix_row_acked(const struct matrix *m, uint32_t i, uint64_t seq)
+{
+	atomic_store_explicit(rate_field(m, i, offsetof(struct sm_rate, acked)), seq, memory_order_relaxed);
+}
+
+void matrix_timeouts(const struct matrix *m, uint64_t timeouts)
+{
+	atomic_store_explicit(command_field(m, offsetof(struct sm_commands, timeouts)), timeouts,
+			      memory_order_relaxed);
+}
+
 void matrix_acknowledge(const struct matrix *m, uint64_t seq, uint64_t applied_ns)
 {
-	for (uint32_t i = 0; i < m->header->command_rows; i++)
-		atomic_store_explicit(rate_field(m, i, offsetof(struct sm_rate, acked)), seq,
-				      memory_order_relaxed);
 	atomic_store_explicit(command_field(m, offsetof(struct sm_commands, applied_ns)), applied_ns,
 			      memory_order_relaxed);
 	atomic_store_explicit(command_field(m, offsetof(struct sm_commands, ack)), seq, memory_order_release);
@@ -248,6 +256,8 @@ uint64_t matrix_disown_commands(const struct matrix *m)
 					    memory_order_acquire) &
 		       ~UINT64_C(1); /* one that is being written is still to come */
 
+	for (uint32_t i = 0; i < m->header->command_rows; i++)
+		matrix_row_acked(m, i, seq);
 	matrix_acknowledge(m, seq, 0);
 	return seq;
 }

@@ -63,7 +63,9 @@ void matrix_begin(const struct matrix *m, uint64_t t0_ns);
 uint64_t matrix_take_command(const struct matrix *m, uint64_t *wanted_bps);
 void matrix_want(const struct matrix *m, uint32_t i, uint64_t wanted_bps);
 void matrix_enforced(const struct matrix *m, uint32_t i, uint64_t enforced_bps);
-/* Command `seq` is carried out by all hosts. */
+/* Host i has carried out command `seq`; all have; so many were sent again. */
+void matrix_row_acked(const struct matrix *m, uint32_t i, uint64_t seq);
+void matrix_timeouts(const struct matrix *m, uint64_t timeouts);
 void matrix_acknowledge(const struct matrix *m, uint64_t seq, uint64_t applied_ns);
 /* Whatever was commanded so far counts as carried out, at no time: its number. */
 uint64_t matrix_disown_commands(const struct matrix *m);

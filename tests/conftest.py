@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import agent_lab
 import pytest
 
 from dc_gym.kernel.lab import Lab, LabConfig, LabExit
@@ -69,5 +71,21 @@ def in_lab(lab_config: Callable[..., LabConfig]) -> Callable[..., Ran]:
         lines: list[str] = []
         with Lab(lab_config(argv, **changes), lines.append) as lab:
             return Ran(lab.wait(), lines)
+
+    return run
+
+
+@pytest.fixture
+def agentd(lab_config: Callable[..., LabConfig]) -> Callable[..., list[str]]:
+    """Runs a program after agent_lab.PROLOGUE, with a host that decides: what the program printed."""
+
+    def run(program: str, host: agent_lab.Host | None = None) -> list[str]:
+        config = lab_config([sys.executable, "-c", agent_lab.PROLOGUE + textwrap.dedent(program)])
+        config = replace(config, env={**config.env, "RUN": str(config.run_dir), "PROGRAMS": str(PROGRAMS)})
+        lines: list[str] = []
+        with Lab(config, lines.append, lambda step, now: host.step(lab, step, now) if host else 0) as lab:
+            ended = lab.wait()
+        assert ended.status == 0, "\n".join(lines)
+        return lines
 
     return run

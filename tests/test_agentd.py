@@ -4,142 +4,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pytest
+from agent_lab import AGENTD, FLOOR, LINE, MS, Host, S, told
 
-from dc_gym.kernel.lab import Lab
-from dc_gym.monitors.state_matrix import StateMatrix, Sweep
 from dc_gym.monitors.trace import read_trace
 
-AGENTD = Path(__file__).resolve().parent.parent / "dc_gym/bin/agentd"
-MS, S = 10**6, 10**9
-LINE, FLOOR = 10**7, 10**4
-
-# Two hosts "a" and "b", each in a namespace with a tbf as the root of its end of a cable, and agentd between them.
-PROLOGUE = """
-import os, struct, subprocess, sys, time
-from pathlib import Path
-from dc_gym.topologies import cables, tc
-from dc_gym.topologies.cables import End
-from dc_gym.topologies.rtnl import *
-
-RUN = Path(os.environ["RUN"])
-HERE = NetlinkSocket()
-NAMES = ("a", "b")
-add_namespaces([f"/run/netns/{name}" for name in NAMES])
-fds = [os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMES]
-socks = [NetlinkSocket(f"/run/netns/{name}") for name in NAMES]
-HERE.batch([cables.create(End("a", "02:00:00:00:00:0a", fds[0]), End("b", "02:00:00:00:00:0b", fds[1]), 10**7, 1000)])
-
-def ifindex(host):
-    return cables.devices(socks[host])[NAMES[host]].ifindex
-
-def set_tbf(host, rate_bps=10**7, burst=1514, limit=10**6):
-    parms = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, rate_bps // 8) + struct.pack("=BBHhHI", 0, 1, 0, 0, 0, 0)
-    parms += struct.pack("=III", limit, 0, 0)
-    options = nested(tc.TCA_OPTIONS, attribute(1, parms), attr_u32(6, burst))
-    body = tc.TCMSG.pack(0, ifindex(host), tc.HANDLE, tc.TC_H_ROOT, 0) + attr_text(tc.TCA_KIND, "tbf") + options
-    socks[host].batch([Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, "tbf")])
-
-def tbf(host):
-    "Rate in bit/s, limit and burst in bytes, as the kernel has them."
-    for payload in socks[host].dump(RTM_GETQDISC, tc.TCMSG.pack(0, 0, 0, 0, 0)):
-        found = attributes(payload[tc.TCMSG.size :])
-        if found[tc.TCA_KIND].startswith(b"tbf"):
-            parms = attributes(found[tc.TCA_OPTIONS])[1]
-            rate, (limit, buffer, _) = struct.unpack_from("=8xI", parms)[0], struct.unpack_from("=III", parms, 24)
-            return rate * 8, limit, round(buffer * 64 * rate / 1e9)  # psched ticks of 64 ns
-
-for host in (0, 1):
-    socks[host].batch([Request(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex(host), 1, 1), "up")])
-    set_tbf(host)
-time.sleep(2)
-
-HOSTS = "row,name,netns,ifname,line_bps,floor_bps,burst_bytes,limit_bytes\\n"
-HOSTS += "".join(f"{row},{name},/run/netns/{name},{name},10000000,10000,1514,1000000\\n" for row, name in enumerate(NAMES))
-PORTS = "row,name,netns,ifname\\n" + "".join(f"{row},{name},/run/netns/{name},{name}\\n" for row, name in enumerate(NAMES))
-(RUN / "ports.csv").write_text(PORTS)
-(RUN / "hosts.csv").write_text(HOSTS)
-
-class Agentd:
-    def __init__(self, *options, interval=10**6, step=10**6, channel=True, matrix="/dev/lab"):
-        argv = [os.environ["AGENTD"], "--ports", str(RUN / "ports.csv"), "--hosts", str(RUN / "hosts.csv")]
-        argv += ["--interval", str(interval), "--step", str(step), "--matrix", matrix, *map(str, options)]
-        argv += ["--channel", "/dev/lab"] if channel else []
-        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        os.sched_setscheduler(self.process.pid, os.SCHED_FIFO, os.sched_param(5))
-
-    def ready(self):
-        assert self.process.stdout.readline() == "ready\\n", self.process.stderr.read()
-        return self
-
-    def begin(self, t0, count):
-        self.process.stdin.write(f"episode {t0} {count}\\n")
-        self.process.stdin.flush()
-
-    def over(self):
-        return self.process.stdout.readline()
-
-    def episode(self, t0, count):
-        self.begin(t0, count)
-        return self.over()
-
-    def end(self):
-        self.process.stdin.close()
-        status = self.process.wait()
-        assert status == 0, self.process.stderr.read()
-"""
-
-
-@dataclass
-class Host:
-    """The lab's host: answers each step by `decide(step)` -> (rates or None, code), and keeps what it saw and sent."""
-
-    decide: Callable[[int], tuple[Sequence[float] | None, int]]
-    step_ns: int = MS
-    seen: list[tuple] = field(default_factory=list)
-    """(step, ack, applied_ns after t0, enforced_bps)"""
-    sent: list[int] = field(default_factory=list)
-    sweeps: list[Sweep] = field(default_factory=list)
-
-    def step(self, lab: Lab, step: int, virtual_ns: int) -> int:
-        with StateMatrix.over(lab.channel.region) as matrix:
-            commands, sweep = matrix.commands, matrix.read()
-            assert sweep.t_ns == virtual_ns == matrix.t0_ns + step * self.step_ns
-            self.sweeps.append(sweep)
-            applied_ns = commands.applied_ns - matrix.t0_ns if commands.applied_ns else None
-            self.seen.append((step, commands.ack, applied_ns, commands.enforced_bps.tolist()))
-            rates, code = self.decide(step)
-            if rates is not None:
-                self.sent.append(commands.send(rates))
-        return code
-
-
-@pytest.fixture
-def agentd(lab_config, tmp_path):
-    """Runs a program after the PROLOGUE, with a host that decides: what the program printed."""
-
-    def run(program: str, host: Host | None = None, **changes) -> list[str]:
-        config = lab_config([sys.executable, "-c", PROLOGUE + textwrap.dedent(program)], **changes)
-        config.env.update(RUN=str(config.run_dir), AGENTD=str(AGENTD))
-        lines: list[str] = []
-        with Lab(config, lines.append, lambda step, now: host.step(lab, step, now) if host else 0) as lab:
-            ended = lab.wait()
-        assert ended.status == 0, "\n".join(lines)
-        return lines
-
-    return run
-
-
-def told(table: dict[int, Sequence[float]], codes: dict[int, int] | None = None) -> Host:
-    return Host(lambda step: (table.get(step), (codes or {}).get(step, 0)))
-
+pytestmark = pytest.mark.lab
 
 EPISODE = """
 agentd = Agentd({options}).ready()

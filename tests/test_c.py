@@ -27,6 +27,7 @@ UNIT_TESTS = {
     "test_ports_csv": ("monitors/ports_csv.c", "monitors/csv.c", "monitors/fault.c"),
     "test_hosts_csv": ("ctrl/hosts_csv.c", "monitors/csv.c", "monitors/fault.c"),
     "test_commands": ("ctrl/commands.c",),
+    "test_control": ("ctrl/control.c", "monitors/batch.c", "monitors/netns.c", "monitors/csv.c", "monitors/fault.c"),
     "test_batch": ("monitors/batch.c",),
     "test_flow_csv": ("traffic/flow_csv.c",),
     "test_tgen_parts": (

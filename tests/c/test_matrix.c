@@ -149,12 +149,16 @@ static void takes_commands(void **state)
 	assert_int_equal(wanted[0], 17);
 	assert_int_equal(wanted[1], 18);
 	matrix_enforced(&m, 1, 16);
+	matrix_row_acked(&m, 0, 2);
+	matrix_row_acked(&m, 1, 2);
+	matrix_timeouts(&m, 3);
 	matrix_acknowledge(&m, 2, 12345);
 	assert_int_equal(c->ack, 2);
 	assert_int_equal(c->applied_ns, 12345);
 	assert_int_equal(rates[0].acked, 2);
 	assert_int_equal(rates[1].acked, 2);
 	assert_int_equal(rates[1].enforced_bps, 16);
+	assert_int_equal(c->timeouts, 3);
 	matrix_want(&m, 0, 99);
 	c->seq = 5; /* half of a third: it will be 6 */
 	assert_int_equal(matrix_disown_commands(&m), 4);

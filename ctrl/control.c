@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The controller's end of the control network: see control.h. */
+#include "control.h"
+
+#include "csv.h"
+#include "netns.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CONTROL_VERSION 1
+#define N_ECHOES        2 /* of one host that are taken in one look; more wait for the next */
+#define HEADER          "name,address"
+
+/* One host: what it was sent last, and what it said last. */
+struct line {
+	int fd;
+	uint64_t acked, applied_ns, sent_ns;
+	struct control_packet command, echoes[N_ECHOES];
+	uint32_t first_op;
+};
+
+bool control_check(const struct control_packet *p, size_t len, enum control_kind kind, uint32_t hosts)
+{
+	return len == sizeof(*p) && p->magic == CONTROL_MAGIC && p->version == CONTROL_VERSION &&
+	       p->kind == kind && p->host < hosts;
+}
+
+/* ---- the file ---- */
+
+static int parse_line(struct slice text, size_t line, const struct host *h, struct sockaddr_in *to,
+		      struct fault *f)
+{
+	struct slice fields[2] = { 0 };
+	char name[SM_NAME_LEN], address[INET_ADDRSTRLEN];
+	int rc;
+
+	if (csv_split(text, fields, 2) != 2)
+		return fault_say(f, -EINVAL, "line %zu: not the two fields of the header, " HEADER, line);
+	rc = csv_word(name, sizeof(name), fields[0], line, "name", f);
+	if (!rc)
+		rc = csv_word(address, sizeof(address), fields[1], line, "address", f);
+	if (rc)
+		return rc;
+	if (strcmp(name, h->name))
+		return fault_say(f, -EINVAL, "line %zu, name: '%s' is '%s' in the hosts file; keep its order",
+				 line, name, h->name);
+	*to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(CONTROL_PORT) };
+	if (inet_pton(AF_INET, address, &to->sin_addr) != 1)
+		return fault_say(f, -EINVAL, "line %zu, address: '%s' is not IPv4; write it like 10.0.0.1",
+				 line, address);
+	return 0;
+}
+
+int control_csv_parse(const char *buf, size_t len, const struct hosts *hosts, struct sockaddr_in *to,
+		      struct fault *f)
+{
+	struct slice rest = { buf, len }, text = { 0 };
+	uint32_t n = 0;
+
+	if (!csv_line(&rest, &text) || text.len != strlen(HEADER) || memcmp(text.at, HEADER, text.len))
+		return fault_say(f, -EINVAL, "line 1: not the header; it must be " HEADER);
+	for (; n < hosts->n && csv_line(&rest, &text); n++) {
+		int rc = parse_line(text, n + 2, &hosts->host[n], &to[n], f);
+
+		if (rc)
+			return rc;
+	}
+	if (n < hosts->n || rest.len)
+		return fault_say(f, -EINVAL, "not the %u hosts of the hosts file; give each one line",
+				 hosts->n);
+	return 0;
+}
+
+/* ---- sockets ---- */
+
+static int open_line(struct line *l, uint32_t i, const struct sockaddr_in *to, const char *netns)
+{
+	l->command = (struct control_packet){
+		.magic = CONTROL_MAGIC, .version = CONTROL_VERSION, .kind = CONTROL_COMMAND, .host = i
+	};
+	l->fd = netns_socket(netns, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (l->fd < 0)
+		return l->fd;
+	return connect(l->fd, (const struct sockaddr *)to, sizeof(*to)) ? -errno : 0;
+}
+
+int control_open(struct control *c, const struct hosts *hosts, const struct sockaddr_in *to,
+		 const char *netns, uint64_t timeout_ns, struct fault *f)
+{
+	*c = (struct control){ .hosts = hosts, .timeout_ns = timeout_ns };
+	c->lines = calloc(hosts->n, sizeof(*c->lines));
+	if (!c->lines || batch_open(&c->batch, hosts->n * N_ECHOES))
+		return fault_say(f, -ENOMEM, "control: out of memory for %u hosts", hosts->n);
+	for (uint32_t i = 0; i < hosts->n; i++)
+		c->lines[i].fd = -1;
+	for (uint32_t i = 0; i < hosts->n; i++) {
+		int rc = open_line(&c->lines[i], i, &to[i], netns);
+
+		if (rc)
+			return fault_say(
+				f, rc == -ENOENT ? -EINVAL : -EIO,
+				"control: open a socket in netns '%s' to host '%s': %s; build the control "
+				"network first",
+				netns, hosts->host[i].name, strerror(-rc));
+	}
+	return 0;
+}
+
+void control_close(struct control *c)
+{
+	for (uint32_t i = 0; c->lines && i < c->hosts->n; i++)
+		if (c->lines[i].fd >= 0)
+			close(c->lines[i].fd);
+	free(c->lines);
+	batch_close(&c->batch);
+	*c = (struct control){ 0 };
+}
+
+/* ---- packets ---- */
+
+static void plan_command(struct control *c, struct line *l, uint64_t t_ns)
+{
+	l->sent_ns = t_ns;
+	batch_write(&c->batch, l->fd, &l->command, sizeof(l->command));
+}
+
+/* What a send or a receive fails with (no buffer, nobody there) is a lost packet, which the time-out mends.
+ */
+static int run(struct control *c, struct fault *f)
+{
+	int rc = batch_run(&c->batch);
+
+	return rc ? fault_say(f, -EIO, "control: io_submit: %s", strerror(-rc)) : 0;
+}
+
+int control_send(struct control *c, uint64_t seq, const uint64_t *wanted_bps, uint64_t t_ns, struct fault *f)
+{
+	for (uint32_t i = 0; i < c->hosts->n; i++) {
+		struct line *l = &c->lines[i];
+
+		l->command.seq = seq;
+		l->command.rate_bps = wanted_bps[i];
+		plan_command(c, l, t_ns);
+	}
+	return run(c, f);
+}
+
+static int receive(struct control *c, struct fault *f)
+{
+	for (uint32_t i = 0; i < c->hosts->n; i++) {
+		struct line *l = &c->lines[i];
+
+		for (int k = 0; k < N_ECHOES; k++) {
+			uint32_t op = batch_read(&c->batch, l->fd, &l->echoes[k], sizeof(l->echoes[k]));
+
+			l->first_op = k ? l->first_op : op;
+		}
+	}
+	return run(c, f);
+}
+
+static void take_echo(const struct control *c, struct line *l, const struct control_packet *p, int64_t len)
+{
+	if (len < 0 || !control_check(p, (size_t)len, CONTROL_ECHO, c->hosts->n) ||
+	    p->host != l->command.host)
+		return;
+	if (p->seq <= l->acked || p->seq > l->command.seq)
+		return;
+	l->acked = p->seq;
+	l->applied_ns = p->applied_ns;
+}
+
+int control_poll(struct control *c, uint64_t t_ns, struct fault *f)
+{
+	int rc = receive(c, f);
+
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < c->hosts->n; i++) {
+		struct line *l = &c->lines[i];
+
+		for (uint32_t k = 0; k < N_ECHOES; k++)
+			take_echo(c, l, &l->echoes[k], c->batch.results[l->first_op + k]);
+	}
+	for (uint32_t i = 0; i < c->hosts->n; i++) {
+		struct line *l = &c->lines[i];
+
+		if (l->acked == l->command.seq || t_ns - l->sent_ns < c->timeout_ns)
+			continue;
+		c->timeouts++;
+		plan_command(c, l, t_ns);
+	}
+	return c->batch.n ? run(c, f) : 0;
+}
+
+int control_forget(struct control *c, uint64_t seq, struct fault *f)
+{
+	for (uint32_t i = 0; i < c->hosts->n; i++) {
+		struct line *l = &c->lines[i];
+
+		l->command.seq = l->acked = seq;
+		l->applied_ns = 0;
+	}
+	return receive(c, f); /* late echoes */
+}
+
+uint64_t control_acked(const struct control *c, uint32_t i)
+{
+	return c->lines[i].acked;
+}
+
+uint64_t control_all_acked(const struct control *c, uint64_t *applied_ns)
+{
+	uint64_t all = UINT64_MAX;
+
+	*applied_ns = 0;
+	for (uint32_t i = 0; i < c->hosts->n; i++) {
+		const struct line *l = &c->lines[i];
+
+		if (l->acked < all)
+			all = l->acked;
+		if (l->applied_ns > *applied_ns)
+			*applied_ns = l->applied_ns;
+	}
+	return all;
+}

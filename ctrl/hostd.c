@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * hostd: the agents in the hosts. It listens in every host's network namespace for control packets
+ * (control.h), sets that host's token bucket filter, and echoes the command.
+ *
+ * One process stands for all hosts: each has its own socket and its own netlink socket in its own namespace,
+ * and nothing is known of one at another but what a packet brought.
+ */
+#include "control.h"
+#include "load.h"
+#include "netns.h"
+#include "program.h"
+#include "rates.h"
+#include "sweeper.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define N_EVENTS 64
+
+static const char usage[] =
+	"usage: hostd --ports FILE --hosts FILE --control FILE [--stock-tbf]\n"
+	"  --ports FILE    CSV, header row,name,netns,ifname\n"
+	"  --hosts FILE    CSV, header row,name,netns,ifname,line_bps,floor_bps,burst_bytes,limit_bytes\n"
+	"  --control FILE  CSV, header name,address: where each host listens, in the order of the hosts\n"
+	"  --stock-tbf     each change refills the bucket, as in Linux\n";
+
+struct options {
+	const char *ports, *hosts, *control;
+	bool stock_tbf;
+};
+
+/* One host's agent. */
+struct agent {
+	int fd;
+	uint64_t seq, applied_ns; /* of the last command carried out */
+};
+
+struct hostd {
+	struct sweeper sweeper;
+	struct hosts hosts;
+	struct rates rates;
+	struct sockaddr_in *addresses;
+	struct agent *agents;
+	int epoll_fd;
+};
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{ "ports", required_argument, NULL, 'p' },   { "hosts", required_argument, NULL, 'h' },
+		{ "control", required_argument, NULL, 'c' }, { "stock-tbf", no_argument, NULL, 'k' },
+		{ "help", no_argument, NULL, 'H' },          { 0 },
+	};
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
+		if (c == 'H') {
+			fputs(usage, stdout);
+			exit(0);
+		}
+		if (c == '?' || c == ':')
+			return program_fail(EXIT_USAGE, "'%s': %s; see hostd --help", argv[optind - 1],
+					    c == ':' ? "its value is missing" : "no such option");
+		if (c == 'k')
+			o->stock_tbf = true;
+		else
+			*(c == 'p' ? &o->ports : c == 'h' ? &o->hosts : &o->control) = optarg;
+	}
+	if (optind < argc)
+		return program_fail(EXIT_USAGE, "'%s': not an option; see hostd --help", argv[optind]);
+	if (!o->ports || !o->hosts || !o->control)
+		return program_fail(EXIT_USAGE, "--%s is missing; see hostd --help",
+				    !o->ports   ? "ports"
+				    : !o->hosts ? "hosts"
+						: "control");
+	return 0;
+}
+
+/* ---- set-up ---- */
+
+static int listen_in(struct hostd *d, uint32_t i, struct fault *f)
+{
+	const struct host *h = &d->hosts.host[i];
+	const struct sockaddr_in *at = &d->addresses[i];
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
+	struct agent *a = &d->agents[i];
+
+	a->fd = netns_socket(d->sweeper.ports.port[h->row].netns, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (a->fd < 0)
+		return fault_say(f, -EIO, "host '%s': open a socket: %s", h->name, strerror(-a->fd));
+	if (bind(a->fd, (const struct sockaddr *)at, sizeof(*at)))
+		return fault_say(f, -EINVAL,
+				 "--control: host '%s': listen at %s, port %d: %s; give its address in the "
+				 "control network",
+				 h->name, inet_ntoa(at->sin_addr), CONTROL_PORT, strerror(errno));
+	if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, a->fd, &event))
+		return fault_say(f, -EIO, "epoll: %s", strerror(errno));
+	return 0;
+}
+
+static int prepare(struct hostd *d, const struct options *o, struct fault *f)
+{
+	int rc = sweeper_open(&d->sweeper, o->ports, f);
+
+	if (!rc)
+		rc = load_hosts(&d->hosts, o->hosts, &d->sweeper.ports, f);
+	if (!rc)
+		rc = rates_open(&d->rates, &d->hosts, &d->sweeper, o->stock_tbf, f);
+	if (!rc)
+		rc = load_control(&d->addresses, o->control, &d->hosts, f);
+	if (rc)
+		return rc;
+	d->agents = calloc(d->hosts.n, sizeof(*d->agents));
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (!d->agents || d->epoll_fd < 0)
+		return fault_say(f, -ENOMEM, "out of memory for %u hosts", d->hosts.n);
+	for (uint32_t i = 0; i < d->hosts.n; i++)
+		d->agents[i].fd = -1;
+	for (uint32_t i = 0; i < d->hosts.n && !rc; i++)
+		rc = listen_in(d, i, f);
+	return rc;
+}
+
+/* ---- packets ---- */
+
+/* One packet. What is not ours is not answered; an echo that cannot be sent is one that was lost. */
+static int serve(struct hostd *d, uint32_t i, struct fault *f)
+{
+	struct agent *a = &d->agents[i];
+	struct control_packet p;
+	struct sockaddr_in from;
+	socklen_t from_len = sizeof(from);
+	ssize_t n =
+		recvfrom(a->fd, &p, sizeof(p), MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&from, &from_len);
+
+	if (n < 0 || !control_check(&p, (size_t)n, CONTROL_COMMAND, d->hosts.n) || p.host != i)
+		return 0;
+	if (p.seq > a->seq) {
+		int rc = rates_set(&d->rates, i, p.rate_bps, f);
+
+		if (rc)
+			return rc;
+		a->seq = p.seq;
+		a->applied_ns = now_ns();
+	}
+	p.kind = CONTROL_ECHO;
+	p.seq = a->seq;
+	p.applied_ns = a->applied_ns;
+	sendto(a->fd, &p, sizeof(p), MSG_DONTWAIT, (struct sockaddr *)&from, from_len);
+	return 0;
+}
+
+static int run(struct hostd *d, struct fault *f)
+{
+	struct epoll_event events[N_EVENTS];
+	int rc = 0;
+
+	while (!rc && !program_stop) {
+		int n = epoll_wait(d->epoll_fd, events, N_EVENTS, -1);
+
+		if (n < 0 && errno != EINTR)
+			return fault_say(f, -EIO, "wait for packets: %s", strerror(errno));
+		for (int k = 0; k < n && !rc; k++)
+			rc = serve(d, events[k].data.u32, f);
+	}
+	return rc;
+}
+
+static void release(struct hostd *d)
+{
+	for (uint32_t i = 0; d->agents && i < d->hosts.n; i++)
+		if (d->agents[i].fd >= 0)
+			close(d->agents[i].fd);
+	if (d->epoll_fd >= 0)
+		close(d->epoll_fd);
+	free(d->agents);
+	free(d->addresses);
+	rates_close(&d->rates);
+	hosts_free(&d->hosts);
+	sweeper_close(&d->sweeper);
+}
+
+int main(int argc, char **argv)
+{
+	struct hostd d = { .sweeper = SWEEPER_INIT, .epoll_fd = -1 };
+	struct options options = { 0 };
+	struct fault fault;
+	int rc = parse_options(argc, argv, &options);
+
+	if (rc)
+		return rc;
+	rc = program_prepare();
+	if (!rc)
+		rc = program_end(prepare(&d, &options, &fault), &fault);
+	if (!rc)
+		rc = program_say("ready\n");
+	if (!rc)
+		rc = program_end(run(&d, &fault), &fault);
+	release(&d);
+	return rc;
+}

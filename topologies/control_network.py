@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control network: a star of cables from a namespace of its own to every host, beside the data network and apart from it.
+
+As in Iroko, decisions never queue behind data. Each host has one more interface, `ctl0`; neighbours are static, and what these
+cables lose, they lose by draws of their own. The controller (agentd --control-netns) and the agents in the hosts (hostd) talk
+over it (docs/protocols.md).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Self
+
+from dc_gym.topologies import cables
+from dc_gym.topologies.graph import NETNS_FOLDER, Impairment
+from dc_gym.topologies.rtnl import (
+    IFADDRMSG,
+    NDMSG,
+    NLM_F_CREATE,
+    NLM_F_EXCL,
+    NLM_F_REPLACE,
+    RTM_NEWADDR,
+    RTM_NEWNEIGH,
+    NetlinkSocket,
+    Request,
+    add_namespaces,
+    attribute,
+)
+
+NETNS = f"{NETNS_FOLDER}/dcgym-control"
+IFNAME = "ctl0"
+RATE_BPS = 10**9
+FIRST_ADDRESS = IPv4Address("172.16.0.0")  # a pair for each host: the controller's and its own
+PAIR_BITS = 31  # RFC 3021
+IFA_LOCAL, IFA_ADDRESS, NDA_DST, NDA_LLADDR, NUD_PERMANENT = 2, 1, 1, 2, 0x80
+
+
+class ControlNetwork:
+    """The star while the context is open; its namespaces and cables end with the ground."""
+
+    def __init__(self, hosts: Sequence[str], delay_ns: int = 0, loss_ppb: int = 0) -> None:
+        """`hosts`: names of namespaces that exist. `loss_ppb`: packets lost in each direction, of 10^9."""
+        self.hosts = tuple(hosts)
+        self._delay_ns = delay_ns
+        self._impairment = Impairment(loss_ppb=loss_ppb)
+        self._stack = ExitStack()
+        self._sockets: dict[str, NetlinkSocket] = {}
+        self._control: NetlinkSocket
+
+    def __enter__(self) -> Self:
+        try:
+            self._build()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def address_of(self, number: int) -> str:
+        """Where the agent in a host listens."""
+        return str(FIRST_ADDRESS + 2 * number + 1)
+
+    def write(self, path: Path, hosts: Sequence[str]) -> None:
+        """The control file of agentd and hostd, for these hosts in their order."""
+        rows = (f"{host},{self.address_of(self.hosts.index(host))}\n" for host in hosts)
+        path.write_text("name,address\n" + "".join(rows))
+
+    def impair(self, seed: int, from_ns: int) -> None:
+        """From that moment of CLOCK_MONOTONIC on packets are lost, in each direction by a seed of its own."""
+        for host, (ours, theirs) in self.ends().items():
+            number = self.hosts.index(host)
+            for sock, end, name in ((self._control, ours, f"{host}-out"), (self._sockets[host], theirs, f"{host}-back")):
+                own = cables.seed_of(seed, f"control-{number}-{name}")
+                sock.batch([cables.impair(end.ifindex, end.ifname, self._impairment, own, from_ns)])
+
+    def ends(self) -> dict[str, tuple[cables.Device, cables.Device]]:
+        """By host the controller's end of its cable and its own, as the kernel has them now."""
+        ours = cables.devices(self._control)
+        return {
+            host: (ours[_ifname(number)], cables.devices(self._sockets[host])[IFNAME]) for number, host in enumerate(self.hosts)
+        }
+
+    def _build(self) -> None:
+        Path(NETNS_FOLDER).mkdir(exist_ok=True)
+        add_namespaces([NETNS])
+        self._control = self._stack.enter_context(NetlinkSocket(NETNS))
+        for host in self.hosts:
+            self._sockets[host] = self._stack.enter_context(NetlinkSocket(f"{NETNS_FOLDER}/{host}"))
+        self._make_cables()
+        for number, (host, (ours, theirs)) in enumerate(self.ends().items()):
+            _configure(self._control, ours, FIRST_ADDRESS + 2 * number, FIRST_ADDRESS + 2 * number + 1, _mac(number, 1))
+            _configure(self._sockets[host], theirs, FIRST_ADDRESS + 2 * number + 1, FIRST_ADDRESS + 2 * number, _mac(number, 0))
+        for host, (ours, theirs) in self.ends().items():
+            cables.settle(self._control, [ours.ifindex])
+            cables.settle(self._sockets[host], [theirs.ifindex])
+
+    def _make_cables(self) -> None:
+        requests = []
+        with ExitStack() as stack:
+            for number, host in enumerate(self.hosts):
+                fd = os.open(f"{NETNS_FOLDER}/{host}", os.O_RDONLY | os.O_CLOEXEC)
+                stack.callback(os.close, fd)
+                ends = cables.End(_ifname(number), _mac(number, 0)), cables.End(IFNAME, _mac(number, 1), fd)
+                requests.append(cables.create(*ends, RATE_BPS, self._delay_ns))
+            self._control.batch(requests)
+
+
+def _ifname(number: int) -> str:
+    return f"ctl-{number}"
+
+
+def _mac(number: int, end: int) -> str:
+    digits = f"06{number:08x}{end:02x}"  # locally administered, and no host's of the data network
+    return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
+
+
+def _configure(sock: NetlinkSocket, device: cables.Device, own: IPv4Address, other: IPv4Address, mac: str) -> None:
+    """Address, link and the neighbour at the other end."""
+    address = IFADDRMSG.pack(socket.AF_INET, PAIR_BITS, 0, 0, device.ifindex)
+    address += attribute(IFA_LOCAL, own.packed) + attribute(IFA_ADDRESS, own.packed)
+    neighbour = NDMSG.pack(socket.AF_INET, device.ifindex, NUD_PERMANENT, 0, 0)
+    neighbour += attribute(NDA_DST, other.packed) + attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
+    sock.batch(
+        [
+            Request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, address, f"{device.ifname}: add address {own}"),
+            cables.set_up(device.ifindex, device.ifname),
+            Request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, neighbour, f"{device.ifname}: add neighbour {other}"),
+        ]
+    )
