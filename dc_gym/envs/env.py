@@ -42,6 +42,13 @@ def as_spec(spec: Spec | str | Path | Mapping[str, Any], overrides: Iterable[str
     return load(spec, overrides)
 
 
+def check_options(options: Mapping[str, Any] | None) -> bool:
+    """Of a reset: whether it wants a lab that is booted for it."""
+    if unknown := set(options or {}) - {FRESH}:
+        raise AgentError(f"reset: option {sorted(unknown)[0]!r} is unknown; there is {FRESH!r}")
+    return bool((options or {}).get(FRESH))
+
+
 class Episode:
     """What an environment makes of the frames of one episode; the vector and multi-agent forms share it."""
 
@@ -112,10 +119,9 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
         super().reset(seed=seed)
-        if unknown := set(options or {}) - {FRESH}:
-            raise AgentError(f"reset: option {sorted(unknown)[0]!r} is unknown; there is {FRESH!r}")
+        fresh = check_options(options)
         drawn = int(self.np_random.integers(LARGEST_SEED)) if seed is None else seed
-        frame = self.session.begin(drawn, fresh=bool((options or {}).get(FRESH)))
+        frame = self.session.begin(drawn, fresh=fresh)
         return self.episode.begin(frame, drawn)
 
     def step(self, action: npt.NDArray[np.floating[Any]]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:

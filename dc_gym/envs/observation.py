@@ -125,6 +125,16 @@ def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
     return rows
 
 
+def values_of(feature: Feature, frame: Frame, scene: Scene) -> Floats:
+    """Of every port, or of every host that acts, before clipping."""
+    values = feature.compute(frame, scene)
+    wanted = len(scene.hosts if feature.kind == "host" else scene.ports)
+    if values.shape != (wanted,):
+        what = f"agent.observe: feature {feature.name!r} gives an array of shape {values.shape}"
+        raise AgentError(f"{what} instead of ({wanted},), one value a {feature.kind}; mend the feature")
+    return values
+
+
 class Observer:
     """Makes observations of the frames of one environment, in order: a frame of step 0 starts the history anew."""
 
@@ -146,7 +156,7 @@ class Observer:
 
     def observe(self, frame: Frame) -> Vector:
         """The observation; before the first step of an episode there was what its first frame shows."""
-        now = np.concatenate([self._values(part, frame) for part in self.parts]).astype(np.float32)
+        now = np.concatenate([values_of(part.feature, frame, self.scene)[part.rows] for part in self.parts]).astype(np.float32)
         np.minimum(np.maximum(now, self._low, out=now), self._high, out=now)
         if np.isnan(now.sum()):
             raise AgentError(f"agent.observe: {self.names[int(np.isnan(now).argmax())]} is not a number; mend the feature")
@@ -157,15 +167,6 @@ class Observer:
         else:
             self._frames.append(now)
         return np.concatenate(self._frames)
-
-    def _values(self, part: Part, frame: Frame) -> Floats:
-        values, wanted = part.feature.compute(frame, self.scene), len(self.scene.hosts)
-        if part.feature.kind == "port":
-            wanted = len(self.scene.ports)
-        if values.shape != (wanted,):
-            what = f"agent.observe: feature {part.feature.name!r} gives an array of shape {values.shape}"
-            raise AgentError(f"{what} instead of ({wanted},), one value a {part.feature.kind}; mend the feature")
-        return values[part.rows]
 
     def unflatten(self, observation: npt.ArrayLike) -> dict[str, Vector]:
         """By item of what is observed: its values [rows], with a history [frames, rows], the oldest first."""

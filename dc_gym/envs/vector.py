@@ -18,7 +18,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dc_gym.envs.env import FRESH, LARGEST_SEED, Episode, as_spec
+from dc_gym.envs.env import LARGEST_SEED, Episode, as_spec, check_options
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.session import Session
 from dc_gym.errors import AgentError, LabError
@@ -64,7 +64,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Batch, dict[str, Any]]:
         """`seed`: of lab 0, the next of lab 1 and so on, or one for each; None: the next drawn."""
-        fresh = bool((options or {}).get(FRESH))
+        fresh = check_options(options)
         seeds = [self._seed(index, given) for index, given in enumerate(self._spread(seed))]
         for session, drawn in zip(self.sessions, seeds, strict=True):
             session.post_begin(drawn, fresh=fresh)
