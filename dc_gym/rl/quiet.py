@@ -33,6 +33,9 @@ ENVIRONMENT = {
 }
 for _name, _value in ENVIRONMENT.items():
     os.environ.setdefault(_name, _value)
+if "ray" not in sys.modules:
+    # As in `ray start`: its servers listen on all addresses, and carry out what anybody sends who has the user's token.
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 OBJECT_STORE_BYTES = 256 << 20
 KNOCK_S = 5.0
@@ -74,7 +77,6 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
                         include_dashboard=False,
                         object_store_memory=OBJECT_STORE_BYTES,
                         _temp_dir=str(place),
-                        _node_ip_address="127.0.0.1",  # its servers are nobody else's
                         **common,
                     )
                 yield ray

@@ -113,6 +113,8 @@ class _Loop:
         self._tasks, self._about, self._progress = tasks, about, progress
         self._iteration, self._steps = int(algorithm.iteration), _steps_so_far(algorithm)
         self._first_steps, self._begun_s = self._steps, time.monotonic()
+        self._known: dict[str, float] = {}
+        """What the last episodes that ended came to: not every iteration has one."""
         until = self._iteration if order.resume else None
         self._rows = logs.Table(order.out / "progress.csv", logs.COLUMNS, until)
         self._evaluations = logs.Table(order.out / "evaluation.csv", EVALUATIONS, until)
@@ -158,7 +160,9 @@ class _Loop:
         row = logs.row_of(result, self._iteration, rate, eta_s)
         self._rows.append(row)
         self._events.write("train", row, self._steps)
-        self._progress.advance(min(self._steps, self._told.steps), self._told.steps, _words(row, self._told.steps))
+        self._known |= {name: row[name] for name in ("return_mean", "queue_mean") if not math.isnan(row[name])}
+        words = _words(row | self._known, self._told.steps)
+        self._progress.advance(min(self._steps, self._told.steps), self._told.steps, words)
 
     def _evaluate(self) -> None:
         if self._examiners is None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,22 @@ def test_the_thesis_presets_are_known_to_rllib(algorithm: str) -> None:
     config = train.configure(choice, configuration, toy_task.register(spec(), 0))
     for name, value in configuration.sections["training"].items():
         assert getattr(config, name) == value
+
+
+def test_the_plug_in_of_the_documentation_learns(tmp_path: Path) -> None:
+    """In a file that is not beside this package, as its users' are; the documentation shows that file."""
+    source = (EXAMPLE.parent / "a2c.py").read_text()
+    page = (EXAMPLE.parent.parent / "docs" / "plugging-in-an-algorithm.md").read_text()
+    shown = page.split("```python\n# a2c.py\n")[1].split("```")[0]
+    assert source.endswith(shown)
+    (tmp_path / "mine.py").write_text(source)
+    config = "[run]\nevaluate_episodes = 0\n[training]\ngamma = 0.9\n[reporting]\nmin_sample_timesteps_per_iteration = 500"
+    run(order(tmp_path, "a", f"{tmp_path / 'mine.py'}:A2C", config, options={"steps": 9000, "labs": 4}))
+    found = [float(row["return_mean"]) for row in rows(tmp_path / "a" / "progress.csv")]
+    assert found[0] < -10 < 0 < found[-1]
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray.rllib", None)
+    with pytest.raises(TestbedError, match=r"training needs ray.rllib, which is not installed; pip install 'dc-gym\[rl\]'"):
+        quiet.require()
