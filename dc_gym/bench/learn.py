@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench learn`: PPO on dumbbell-10m, five trainings, against chance, its own beginning, TCP alone and an oracle.
+
+Each training is a `dcgym train` of its own; what is compared is what it leaves, its policy file, in episodes with seeds that no
+training has. Delay is end to end, srtt - base RTT with the hosts' own queues in it, so a queue that only moved would show; that
+of switches alone stands beside it. A training whose policy file is already there is not run again: a bench that was killed goes on.
+The thesis' reward (equation 4.3) is trained in the same way and shown as found.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.bench.report import Bar
+from dc_gym.envs.env import as_spec
+from dc_gym.envs.evaluate import evaluate
+from dc_gym.envs.registration import SPECS
+from dc_gym.errors import TestbedError
+from dc_gym.spec import Spec
+from dc_gym.stats import Estimate, estimate
+from dc_gym.sweep import cpus
+
+ENVIRONMENT = "dcgym/Dumbbell10m-v0"
+SEEDS = (1, 2, 3, 4, 5)
+HELD_OUT = (1_000_001, 1_000_002, 1_000_003)
+STEPS = 40_000
+OUT = Path("results/learn")
+DELAY_RATIO, GOODPUT_SHARE = 10.0, 0.8
+REWARDS = {"default": None, "thesis": "thesis"}
+"""Trained with: the environment's own, and equation 4.3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """One training."""
+
+    policy: Path
+    untrained_return: float
+    """Of the net that it began with."""
+
+
+def bars() -> Iterable[Bar]:
+    if importlib.util.find_spec("ray") is None:
+        yield Bar("learning", "RLlib", "not installed: pip install 'dc-gym[rl]'", ok=False, skipped=True)
+        return
+    for name, reward in REWARDS.items():
+        spec = as_spec(SPECS[ENVIRONMENT], [] if reward is None else [f"agent.reward={reward}"])
+        trained = train_all(spec, OUT / name)
+        yield from judge(name, spec, trained, must=reward is None)
+
+
+def train_all(spec: Spec, folder: Path) -> list[Trained]:
+    """One training a seed, as many at a time as there are cores for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "spec.json"
+    file.write_text(spec.to_json())
+    with ThreadPoolExecutor(max(1, cpus() // 2)) as pool:
+        return list(pool.map(lambda seed: train(file, folder / f"ppo-{seed}", seed), SEEDS))
+
+
+def train(spec: Path, out: Path, seed: int) -> Trained:
+    policy = out / "policy.npz"
+    if not policy.is_file():
+        argv = [sys.executable, "-m", "dc_gym.cli", "train", str(spec), "--algo", "PPO", "--out", str(out)]
+        options = ["--seed", str(seed), "--steps", str(STEPS), "--quiet", *(["--resume"] if out.exists() else [])]
+        done = subprocess.run([*argv, *options], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise TestbedError(f"training {out} ended with status {done.returncode}: {done.stderr.strip()[-500:]}")
+    with (out / "evaluation.csv").open() as file:
+        first = [float(row["return"]) for row in csv.DictReader(file) if int(row["steps"]) == 0]
+    return Trained(policy, sum(first) / len(first))
+
+
+def judge(name: str, spec: Spec, trained: Sequence[Trained], must: bool) -> Iterable[Bar]:
+    """`must`: what falls short is short; else it is shown as found."""
+    learned = [mean(evaluate(spec, each.policy, HELD_OUT)) for each in trained]
+    chance = [mean(evaluate(spec, "random", [seed])) for seed in HELD_OUT]
+    tcp, oracle = mean(evaluate(spec, "max", HELD_OUT)), mean(evaluate(spec, "fair-share", HELD_OUT))
+    returns = of(learned, "return")
+    title = f"reward {spec.agent.reward!r}" if name == "default" else f"{name} reward {spec.agent.reward!r}"
+    for what, other in (("random", of(chance, "return")), ("untrained", of_values([each.untrained_return for each in trained]))):
+        ok = low(returns) > high(other)
+        yield Bar(f"{title}: return above {what}", "95 % intervals apart", f"{shown(returns)} v. {shown(other)}", ok or not must)
+    delay, goodput = of(learned, "queueing_delay_s"), of(learned, "goodput_bps")
+    ratio, share = tcp["queueing_delay_s"] / high(delay), low(goodput) / oracle["goodput_bps"]
+    yield Bar(
+        f"{title}: mean end-to-end queueing delay",
+        f"CUBIC's / {DELAY_RATIO:g} or less" if must else "as found",
+        f"{1e3 * delay.mean:.2f} ms, CUBIC alone {1e3 * tcp['queueing_delay_s']:.2f} ms, oracle"
+        f" {1e3 * oracle['queueing_delay_s']:.2f} ms: {ratio:.1f} times shorter at the interval's end",
+        ratio >= DELAY_RATIO or not must,
+    )
+    yield Bar(
+        f"{title}: goodput",
+        f">= {GOODPUT_SHARE:.0%} of the oracle's" if must else "as found",
+        f"{share:.1%} at the interval's end: {goodput.mean / 1e6:.3f} of {oracle['goodput_bps'] / 1e6:.3f} Mbit/s",
+        share >= GOODPUT_SHARE or not must,
+    )
+    switch, host = of(learned, "switch_delay_s"), of(learned, "host_delay_s")
+    yield Bar(
+        f"{title}: where the queue is",
+        "recorded",
+        f"switches {1e3 * switch.mean:.2f} ms, hosts {1e3 * host.mean:.2f} ms;"
+        f" CUBIC alone {1e3 * tcp['switch_delay_s']:.2f} and {1e3 * tcp['host_delay_s']:.2f} ms",
+        ok=True,
+    )
+
+
+def mean(episodes: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of the totals that all episodes have."""
+    names = set.intersection(*(set(each) for each in episodes))
+    return {name: sum(each[name] for each in episodes) / len(episodes) for name in sorted(names)}
+
+
+def of(found: Sequence[Mapping[str, float]], name: str) -> Estimate:
+    return of_values([each[name] for each in found])
+
+
+def of_values(values: Sequence[float]) -> Estimate:
+    found = estimate(values)
+    assert found is not None, "there are seeds"
+    return found
+
+
+def low(found: Estimate) -> float:
+    return found.mean - (found.half or 0.0)
+
+
+def high(found: Estimate) -> float:
+    return found.mean + (found.half or 0.0)
+
+
+def shown(found: Estimate) -> str:
+    return f"{found.mean:.4g} +- {found.half or 0.0:.2g} (n = {found.n})"

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy, measured: whole episodes with given seeds, without learning, and what each came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from dc_gym.envs import policies
+from dc_gym.envs.env import Episode
+from dc_gym.envs.policies import Setting
+from dc_gym.envs.session import Session
+from dc_gym.spec import Spec
+
+
+def evaluate(spec: Spec, policy: str | Path, seeds: Iterable[int]) -> list[dict[str, float]]:
+    """The episode totals of each seed (docs/environment.md), all in one lab. `policy` is as controller.policy takes it."""
+    found = []
+    with Session(spec) as session:
+        for seed in seeds:
+            episode = Episode(session.experiment.spec, session.scene)
+            acting = policies.of(policy, Setting(session.scene, episode.observer, episode.action, seed))
+            frame = session.begin(seed)
+            observation, _ = episode.begin(frame, seed)
+            over = False
+            while not over:
+                frame = session.step(episode.action.to_rates(acting.act(observation, frame)))
+                observation, _, terminated, truncated, _ = episode.advance(frame)
+                over = terminated or truncated
+            found.append(episode.totals.result())
+    return found
