@@ -16,6 +16,7 @@ BENCHES = {
     "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
     "links": "cables and queues against a FIFO oracle, frame by frame",
     "rate-changes": "a tbf whose rate is set anew all the time, with and without the lab's flag",
+    "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
     "dctcp": "DCTCP's queue against its paper, TCP NV at two rates",
     "incast": "2 to 256 senders to one receiver: collapse, its end, and the arithmetic",
     "speed": "wall time of whole runs, by phase",

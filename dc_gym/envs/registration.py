@@ -15,16 +15,19 @@ ENTRY, VECTOR_ENTRY = "dc_gym.envs.env:DataCenterEnv", "dc_gym.envs.vector:LabVe
 ANY = "dcgym/Spec-v0"
 SPECS: dict[str, dict[str, Any]] = {
     # Iroko thesis, section 5: two pairs over one middle link; endless TCP, or UDP at line rate with no control but the agent.
+    # The buffers hold 320 ms, so steps of 10 ms: within the horizon of a usual discount (0.99) actions meet their queues.
     # The jitter of the starts is ours: without it all seeds would be the same episode.
     "dcgym/Dumbbell10m-v0": {
         "topology": {"preset": "dumbbell-10m"},
         "controller": {"name": "cubic"},
+        "agent": {"interval": "10ms"},
         "workload": {"kind": "pairs", "jitter": "10ms"},
-        "time": {"duration": "2s"},
+        "time": {"duration": "5s"},
     },
     "dcgym/Dumbbell10mUdp-v0": {
         "topology": {"preset": "dumbbell-10m"},
         "controller": {"name": "cubic"},
+        "agent": {"interval": "10ms"},
         "workload": {"kind": "pairs", "jitter": "10ms", "transport": "udp", "rate": "10Mbit/s"},
         "time": {"duration": "2s"},
     },

@@ -27,7 +27,7 @@ class AgentSpec:
     tbf: str = key(TEXT, "exact", names=lambda: TBFS)
     observe: str = key(TEXT, "default")
     history: int = key(COUNT, 1, low=1, high=64)
-    action: str = key(TEXT, "linear")
+    action: str = key(TEXT, "log")
     reward: str = key(TEXT, "thesis")
     publish_ns: int | None = key(TIME, name="publish", low=10 * US)  # None: the interval
 

@@ -16,7 +16,7 @@ from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.errors import AgentError, LabError, SpecError
 
 pytestmark = pytest.mark.lab
-SPEC = SPECS["dcgym/Dumbbell10m-v0"]
+SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms"}, "time": {"duration": "2s"}}
 SHORT = ["time.duration=100ms"]
 
 
@@ -147,7 +147,8 @@ def test_what_is_wrong_is_said_in_one_line(env, tmp_path):
 
 
 def test_a_vector_of_labs_is_its_labs(tmp_path):
-    labs = gymnasium.make_vec("dcgym/Dumbbell10m-v0", 2, "vector_entry_point", folder=tmp_path)
+    keys = ["agent.interval=1ms", "time.duration=2s"]
+    labs = gymnasium.make_vec("dcgym/Dumbbell10m-v0", 2, "vector_entry_point", folder=tmp_path, overrides=keys)
     observations, infos = labs.reset(seed=3)
     assert infos["seed"].tolist() == [3, 4] and observations.shape == (2, *labs.single_observation_space.shape)
     actions = [np.random.default_rng(step).uniform(-1, 1, (2, 4)).astype(np.float32) for step in range(50)]
