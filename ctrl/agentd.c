@@ -41,7 +41,7 @@ static const char usage[] =
 	"  --trace FILE     every sweep of all episodes, one after the other\n"
 	"  --stock-tbf      each change refills the buckets, as in Linux\n"
 	"  --check-late     count sweeps that began after the next was due; the last line is 'late COUNT'\n"
-	"  --control FILE   rates go to the hosts' agents by control packets: CSV, header name,address\n"
+	"  --control FILE   rates go to the hosts' agents by control packets: CSV, header name,address,port\n"
 	"  --control-netns PATH  namespace of the controller\n"
 	"  --timeout NS     after which a command without echo is sent again (10000000)\n"
 	"It reads lines 'episode T0 COUNT' and answers each with 'over STEP CODE'.\n";

@@ -14,7 +14,7 @@
 
 #define CONTROL_VERSION 1
 #define N_ECHOES        2 /* of one host that are taken in one look; more wait for the next */
-#define HEADER          "name,address"
+#define HEADER          "name,address,port"
 
 /* One host: what it was sent last, and what it said last. */
 struct line {
@@ -35,21 +35,24 @@ bool control_check(const struct control_packet *p, size_t len, enum control_kind
 static int parse_line(struct slice text, size_t line, const struct host *h, struct sockaddr_in *to,
 		      struct fault *f)
 {
-	struct slice fields[2] = { 0 };
+	struct slice fields[3] = { 0 };
 	char name[SM_NAME_LEN], address[INET_ADDRSTRLEN];
+	uint64_t port;
 	int rc;
 
-	if (csv_split(text, fields, 2) != 2)
-		return fault_say(f, -EINVAL, "line %zu: not the two fields of the header, " HEADER, line);
+	if (csv_split(text, fields, 3) != 3)
+		return fault_say(f, -EINVAL, "line %zu: not the three fields of the header, " HEADER, line);
 	rc = csv_word(name, sizeof(name), fields[0], line, "name", f);
 	if (!rc)
 		rc = csv_word(address, sizeof(address), fields[1], line, "address", f);
+	if (!rc)
+		rc = csv_number(&port, 1, UINT16_MAX, fields[2], line, "port", f);
 	if (rc)
 		return rc;
 	if (strcmp(name, h->name))
 		return fault_say(f, -EINVAL, "line %zu, name: '%s' is '%s' in the hosts file; keep its order",
 				 line, name, h->name);
-	*to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(CONTROL_PORT) };
+	*to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
 	if (inet_pton(AF_INET, address, &to->sin_addr) != 1)
 		return fault_say(f, -EINVAL, "line %zu, address: '%s' is not IPv4; write it like 10.0.0.1",
 				 line, address);

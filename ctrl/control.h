@@ -22,7 +22,6 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x54434344 /* "DCCT" */
-#define CONTROL_PORT  20130      /* Iroko's */
 
 enum control_kind { CONTROL_COMMAND = 1, CONTROL_ECHO = 2 };
 

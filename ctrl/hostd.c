@@ -29,7 +29,8 @@ static const char usage[] =
 	"usage: hostd --ports FILE --hosts FILE --control FILE [--stock-tbf]\n"
 	"  --ports FILE    CSV, header row,name,netns,ifname\n"
 	"  --hosts FILE    CSV, header row,name,netns,ifname,line_bps,floor_bps,burst_bytes,limit_bytes\n"
-	"  --control FILE  CSV, header name,address: where each host listens, in the order of the hosts\n"
+	"  --control FILE  CSV, header name,address,port: where each host listens, in the order of the "
+	"hosts\n"
 	"  --stock-tbf     each change refills the bucket, as in Linux\n";
 
 struct options {
@@ -101,7 +102,7 @@ static int listen_in(struct hostd *d, uint32_t i, struct fault *f)
 		return fault_say(f, -EINVAL,
 				 "--control: host '%s': listen at %s, port %d: %s; give its address in the "
 				 "control network",
-				 h->name, inet_ntoa(at->sin_addr), CONTROL_PORT, strerror(errno));
+				 h->name, inet_ntoa(at->sin_addr), ntohs(at->sin_port), strerror(errno));
 	if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, a->fd, &event))
 		return fault_say(f, -EIO, "epoll: %s", strerror(errno));
 	return 0;

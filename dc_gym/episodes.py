@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym.errors import FabricError
 from dc_gym.topologies import tc
+from dc_gym.topologies.control_network import NETNS as CONTROL_NETNS
+from dc_gym.topologies.control_network import ControlNetwork
 from dc_gym.topologies.ecmp import PORT_MASK
 
 if TYPE_CHECKING:
@@ -27,11 +29,21 @@ if TYPE_CHECKING:
     from dc_gym.topologies.ovs import OpenVSwitch
 
 AGENTD_PRIORITY = 5  # below tgen's: at one instant, flows are looked at before queues are
+HOSTD_PRIORITY = 6  # a host obeys before it is looked at
 QUIET_NS = 70 * 10**9
 S = 10**9
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
 """What the agent's side answers to a step."""
 TGEN_ABORTED = 143
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlan:
+    """The network of an agent's control packets."""
+
+    delay_ns: int
+    loss_ppb: int
+    timeout_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +58,16 @@ class AgentPlan:
     keeps: bool
     """It is a run: sweeps, samples and flows are kept, and traffic comes to its own end. Else episodes of an environment."""
 
+    control: ControlPlan | None
+    """None: rates are set directly."""
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> AgentPlan:
+        control = plain["control"]
+        return cls(**plain | {"control": None if control is None else ControlPlan(**control)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +92,17 @@ def run(plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, 
     from dc_gym.ground import Program, count, phase
 
     assert plan.agent is not None
-    agent = AgentPlan(**plan.agent)
-    with Program(_agentd(plan, agent, folder, site.matrix), AGENTD_PRIORITY) as agentd:
+    agent = AgentPlan.from_json(plan.agent)
+    with ExitStack() as stack:
+        control = _control(plan, agent, folder, stack)
+        agentd = stack.enter_context(Program(_agentd(plan, agent, folder, site.matrix), AGENTD_PRIORITY))
         agentd.expect_ready()
         before = count(fabric)
         number = 0
         while True:
             ovs.thaw()
+            if control is not None:
+                control.impair(Episode.read(folder, number).seed, t0_ns)
             again = _one(plan, agent, folder, site, fabric, ovs, agentd, t0_ns, number)
             if not again:
                 break
@@ -88,6 +112,20 @@ def run(plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, 
         agentd.hang_up()
         agentd.expect_end()
     return before
+
+
+def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> ControlNetwork | None:
+    """The network of control packets and the hosts' agents in it, if they are not set directly."""
+    from dc_gym.ground import Program
+
+    if agent.control is None:
+        return None
+    hosts = [host.name for host in plan.graph.hosts]
+    control = stack.enter_context(ControlNetwork(hosts, agent.control.delay_ns, agent.control.loss_ppb))
+    control.write(folder / "control.csv", [(port.ifname, port.node) for port in plan.graph.ports() if port.node in set(hosts)])
+    hostd = stack.enter_context(Program(_hostd(plan, agent, folder), HOSTD_PRIORITY))
+    hostd.expect_ready()
+    return control
 
 
 def _one(
@@ -162,9 +200,17 @@ def _agentd(plan: Plan, agent: AgentPlan, folder: Path, matrix: str) -> list[str
         "--interval", str(plan.interval_ns), "--step", str(agent.step_ns), "--latency", str(agent.latency_ns),
         "--matrix", matrix, "--channel", matrix, "--flow-rows", str(agent.flow_rows),
     ]  # fmt: skip
+    if agent.control is not None:
+        argv += ["--control", str(folder / "control.csv"), "--control-netns", CONTROL_NETNS]
+        argv += ["--timeout", str(agent.control.timeout_ns)]
     if agent.stock_tbf:
         argv.append("--stock-tbf")
     return [*argv, "--trace", str(folder / "queues.trace")] if agent.keeps else argv
+
+
+def _hostd(plan: Plan, agent: AgentPlan, folder: Path) -> list[str]:
+    argv = [f"{plan.programs}/hostd", *(f"--{name}={folder / name}.csv" for name in ("ports", "hosts", "control"))]
+    return [*argv, "--stock-tbf"] if agent.stock_tbf else argv
 
 
 def _tgen(plan: Plan, agent: AgentPlan, folder: Path, matrix: str, t0_ns: int, episode: Episode) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dc_gym.episodes import AgentPlan, Episode
+from dc_gym.episodes import AgentPlan, ControlPlan, Episode
 from dc_gym.ground import Plan
 from dc_gym.grounds import PROGRAMS
 from dc_gym.kernel import openvswitch
@@ -100,6 +100,9 @@ def _agent_plan(experiment: Experiment, flow_rows: int | None) -> AgentPlan:
         flow_rows=len(experiment.schedule.flows) if flow_rows is None else flow_rows,
         stock_tbf=agent.tbf == "stock",
         keeps=keeps,
+        control=ControlPlan(agent.control_delay_ns, agent.control_loss_ppb, agent.control_timeout_ns)
+        if agent.control == "network"
+        else None,
     )
 
 

@@ -6,8 +6,11 @@ from __future__ import annotations
 import subprocess
 import textwrap
 
+import gymnasium
 import pytest
 from agent_lab import AGENTD, LINE, MS, Host, told
+
+from dc_gym.envs.registration import SPECS
 
 pytestmark = pytest.mark.lab
 HOSTD = AGENTD.with_name("hostd")
@@ -16,7 +19,7 @@ from dc_gym.topologies.control_network import NETNS, ControlNetwork
 
 def star(delay_ns, loss_ppb):
     network = ControlNetwork(NAMES, delay_ns, loss_ppb).__enter__()
-    network.write(RUN / "control.csv", NAMES)
+    network.write(RUN / "control.csv", [(name, name) for name in NAMES])
     network.impair(1, 5 * 10**9)
     return network
 
@@ -117,3 +120,30 @@ def test_refuses_arguments(args, words):
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
     assert done.stderr.startswith("hostd: ") and done.stderr.count("\n") == 1
+
+
+def episode(env, seed: int) -> tuple[list[list[float]], list[dict]]:
+    """Observations and infos of 60 steps of actions that follow from the seed."""
+    observation, info = env.reset(seed=seed)
+    env.action_space.seed(seed)
+    seen, infos = [observation.tolist()], [info]
+    for _ in range(60):
+        observation, _, _, _, info = env.step(env.action_space.sample())
+        seen.append(observation.tolist())
+        infos.append(info)
+    return seen, infos
+
+
+def test_an_environment_over_a_control_network_that_loses_packets_repeats():
+    """Over a reset and over boots, bit for bit; and a loss is seen in what is enforced."""
+    network = ["agent.control=network", "agent.control_delay=100us", "agent.control_loss=0.2", "agent.control_timeout=2ms"]
+    runs = []
+    assert "dcgym/Dumbbell10m-v0" in SPECS
+    for overrides in (network, network, [*network, "agent.control_loss=0"]):
+        env = gymnasium.make("dcgym/Dumbbell10m-v0", overrides=["time.duration=100ms", *overrides])
+        runs.append([episode(env, 5), episode(env, 6), episode(env, 5)])
+        env.close()
+    lossy, again, whole = runs
+    assert lossy == again
+    assert lossy[0] == lossy[2] != lossy[1]
+    assert lossy[0][0] != whole[0][0]

@@ -34,9 +34,11 @@ from dc_gym.topologies.rtnl import (
 
 NETNS = f"{NETNS_FOLDER}/dcgym-control"
 IFNAME = "ctl0"
+PORT = 20130  # Iroko's; the next ones for more egresses of a host
 RATE_BPS = 10**9
 FIRST_ADDRESS = IPv4Address("172.16.0.0")  # a pair for each host: the controller's and its own
 PAIR_BITS = 31  # RFC 3021
+CONTROLLER, HOST = 0, 1  # the ends of a pair
 IFA_LOCAL, IFA_ADDRESS, NDA_DST, NDA_LLADDR, NUD_PERMANENT = 2, 1, 1, 2, 0x80
 
 
@@ -63,14 +65,13 @@ class ControlNetwork:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def address_of(self, number: int) -> str:
-        """Where the agent in a host listens."""
-        return str(FIRST_ADDRESS + 2 * number + 1)
-
-    def write(self, path: Path, hosts: Sequence[str]) -> None:
-        """The control file of agentd and hostd, for these hosts in their order."""
-        rows = (f"{host},{self.address_of(self.hosts.index(host))}\n" for host in hosts)
-        path.write_text("name,address\n" + "".join(rows))
+    def write(self, path: Path, egresses: Sequence[tuple[str, str]]) -> None:
+        """The control file of agentd and hostd: for each egress, by its name and its host's, where its agent listens."""
+        lines, seen = ["name,address,port"], dict.fromkeys(self.hosts, 0)
+        for name, host in egresses:
+            lines.append(f"{name},{_address(self.hosts.index(host), HOST)},{PORT + seen[host]}")
+            seen[host] += 1
+        path.write_text("\n".join(lines) + "\n")
 
     def impair(self, seed: int, from_ns: int) -> None:
         """From that moment of CLOCK_MONOTONIC on packets are lost, in each direction by a seed of its own."""
@@ -95,8 +96,8 @@ class ControlNetwork:
             self._sockets[host] = self._stack.enter_context(NetlinkSocket(f"{NETNS_FOLDER}/{host}"))
         self._make_cables()
         for number, (host, (ours, theirs)) in enumerate(self.ends().items()):
-            _configure(self._control, ours, FIRST_ADDRESS + 2 * number, FIRST_ADDRESS + 2 * number + 1, _mac(number, 1))
-            _configure(self._sockets[host], theirs, FIRST_ADDRESS + 2 * number + 1, FIRST_ADDRESS + 2 * number, _mac(number, 0))
+            _configure(self._control, ours, number, CONTROLLER)
+            _configure(self._sockets[host], theirs, number, HOST)
         for host, (ours, theirs) in self.ends().items():
             cables.settle(self._control, [ours.ifindex])
             cables.settle(self._sockets[host], [theirs.ifindex])
@@ -107,7 +108,7 @@ class ControlNetwork:
             for number, host in enumerate(self.hosts):
                 fd = os.open(f"{NETNS_FOLDER}/{host}", os.O_RDONLY | os.O_CLOEXEC)
                 stack.callback(os.close, fd)
-                ends = cables.End(_ifname(number), _mac(number, 0)), cables.End(IFNAME, _mac(number, 1), fd)
+                ends = cables.End(_ifname(number), _mac(number, CONTROLLER)), cables.End(IFNAME, _mac(number, HOST), fd)
                 requests.append(cables.create(*ends, RATE_BPS, self._delay_ns))
             self._control.batch(requests)
 
@@ -116,17 +117,23 @@ def _ifname(number: int) -> str:
     return f"ctl-{number}"
 
 
+def _address(number: int, end: int) -> IPv4Address:
+    return FIRST_ADDRESS + 2 * number + end
+
+
 def _mac(number: int, end: int) -> str:
     digits = f"06{number:08x}{end:02x}"  # locally administered, and no host's of the data network
     return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
 
 
-def _configure(sock: NetlinkSocket, device: cables.Device, own: IPv4Address, other: IPv4Address, mac: str) -> None:
+def _configure(sock: NetlinkSocket, device: cables.Device, number: int, end: int) -> None:
     """Address, link and the neighbour at the other end."""
+    own, other = _address(number, end), _address(number, 1 - end)
     address = IFADDRMSG.pack(socket.AF_INET, PAIR_BITS, 0, 0, device.ifindex)
     address += attribute(IFA_LOCAL, own.packed) + attribute(IFA_ADDRESS, own.packed)
     neighbour = NDMSG.pack(socket.AF_INET, device.ifindex, NUD_PERMANENT, 0, 0)
-    neighbour += attribute(NDA_DST, other.packed) + attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
+    neighbour += attribute(NDA_DST, other.packed)
+    neighbour += attribute(NDA_LLADDR, bytes.fromhex(_mac(number, 1 - end).replace(":", "")))
     sock.batch(
         [
             Request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, address, f"{device.ifname}: add address {own}"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dc_gym.spec.key import COUNT, MS, RATE, SIZE, TEXT, TIME, US, S, check, key
-from dc_gym.topologies.graph import FRAME_BYTES
+from dc_gym.spec.key import COUNT, MS, RATE, SHARE_PPB, SIZE, TEXT, TIME, US, S, check, key
+from dc_gym.topologies.graph import FRAME_BYTES, LONGEST_DELAY_NS, PPB
 
 HOSTS = ("all", "senders")
 TBFS = ("exact", "stock")
+CONTROLS = ("direct", "network")
 EXTERNAL = "external"
 """controller.policy of an environment's lab: actions come from outside."""
 
@@ -25,6 +26,10 @@ class AgentSpec:
     burst_bytes: int = key(SIZE, FRAME_BYTES, name="burst", low=FRAME_BYTES)
     limit_bytes: int | None = key(SIZE, name="limit", low=FRAME_BYTES)  # None: topology.host_buffer
     tbf: str = key(TEXT, "exact", names=lambda: TBFS)
+    control: str = key(TEXT, "direct", names=lambda: CONTROLS)
+    control_delay_ns: int = key(TIME, 0, name="control_delay", low=0, high=LONGEST_DELAY_NS)
+    control_loss_ppb: int = key(SHARE_PPB, 0, name="control_loss", low=0, high=PPB)
+    control_timeout_ns: int = key(TIME, 10 * MS, name="control_timeout", low=10 * US)
     observe: str = key(TEXT, "default")
     history: int = key(COUNT, 1, low=1, high=64)
     action: str = key(TEXT, "log")

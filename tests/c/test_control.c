@@ -58,20 +58,23 @@ static void reads_addresses(void **state)
 		const char *text, *words;
 	} bad[] = {
 		{ "", "line 1: not the header" },
-		{ "name,address\n", "not the 2 hosts" },
-		{ "name,address\nh1,10.0.0.1\n", "not the 2 hosts" },
-		{ "name,address\nh1,10.0.0.1\nh2,10.0.0.2\nh3,10.0.0.3\n", "not the 2 hosts" },
-		{ "name,address\nh2,10.0.0.1\nh1,10.0.0.2\n", "line 2, name: 'h2' is 'h1'" },
-		{ "name,address\nh1,10.0.0.1\nh2,10.0.0\n", "line 3, address: '10.0.0' is not IPv4" },
-		{ "name,address\nh1\nh2,10.0.0.2\n", "line 2: not the two fields" },
+		{ "name,address,port\n", "not the 2 hosts" },
+		{ "name,address,port\nh1,10.0.0.1,20130\n", "not the 2 hosts" },
+		{ "name,address,port\nh1,10.0.0.1,20130\nh2,10.0.0.2,20130\nh3,10.0.0.3,20130\n",
+		  "not the 2 hosts" },
+		{ "name,address,port\nh2,10.0.0.1,20130\nh1,10.0.0.2,20130\n", "line 2, name: 'h2' is 'h1'" },
+		{ "name,address,port\nh1,10.0.0.1,20130\nh2,10.0.0,20130\n",
+		  "line 3, address: '10.0.0' is not IPv4" },
+		{ "name,address,port\nh1,10.0.0.1,65536\nh2,10.0.0.2,1", "line 2, port: '65536'" },
+		{ "name,address,port\nh1\nh2,10.0.0.2,20130\n", "line 2: not the three fields" },
 	};
 	struct sockaddr_in to[2];
 	struct fault f;
 
 	(void)state;
-	assert_int_equal(parse("name,address\nh1,10.0.0.1\nh2,10.0.0.2", to, &f), 0);
+	assert_int_equal(parse("name,address,port\nh1,10.0.0.1,20130\nh2,10.0.0.2,20131", to, &f), 0);
 	assert_int_equal(to[1].sin_addr.s_addr, inet_addr("10.0.0.2"));
-	assert_int_equal(ntohs(to[1].sin_port), CONTROL_PORT);
+	assert_int_equal(ntohs(to[1].sin_port), 20131);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(parse(bad[i].text, to, &f), -EINVAL);
 		if (!strstr(f.text, bad[i].words))
