@@ -140,7 +140,7 @@ def test_an_environment_over_a_control_network_that_loses_packets_repeats():
     runs = []
     assert "dcgym/Dumbbell10m-v0" in SPECS
     for overrides in (network, network, [*network, "agent.control_loss=0"]):
-        env = gymnasium.make("dcgym/Dumbbell10m-v0", overrides=["time.duration=100ms", *overrides])
+        env = gymnasium.make("dcgym/Dumbbell10m-v0", overrides=["time.duration=100ms", "agent.interval=1ms", *overrides])
         runs.append([episode(env, 5), episode(env, 6), episode(env, 5)])
         env.close()
     lossy, again, whole = runs
