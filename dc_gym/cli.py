@@ -439,9 +439,11 @@ def _run(args: Namespace) -> int:
 
 
 def _default_out(spec: Spec) -> Path:
-    """results/NAME-CONTROLLER-sSEED, in letters that every file system takes."""
+    """results/NAME-CONTROLLER-sSEED, or the policy in the controller's place, in letters that every file system takes."""
     name = re.sub(r"[^a-z0-9.]+", "-", spec.name.lower()).strip("-.") or "run"
-    return Path("results") / f"{name}-{spec.controller.name}-s{spec.seed}"
+    policy = spec.controller.policy
+    acting = spec.controller.name if policy is None else re.sub(r"[^a-z0-9.]+", "-", Path(policy).stem.lower())
+    return Path("results") / f"{name}-{acting}-s{spec.seed}"
 
 
 def _show_result(result: Result) -> None:
@@ -457,6 +459,7 @@ def _show_result(result: Result) -> None:
         ("drops", f"{_scaled(summary.get('drops'), 1, '')}, marks {_scaled(summary.get('marks'), 1, '')}"),
         *_completion_rows(summary),
         *_program_rows(result.manifest.get("exec", ())),
+        *_agent_rows(result.manifest.get("agent")),
         ("digest", result.digest),
         ("result", str(result.path)),
     ]
@@ -465,6 +468,15 @@ def _show_result(result: Result) -> None:
     if scale := result.manifest.get("scale"):
         print(f"{'scale':12} {scale['factor']}; not scale-free:")
         print("\n".join(f"{'':12} {line}" for line in scale["not_scale_free"]))
+
+
+def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:
+    """What an environment would say of a run with a policy."""
+    if not totals:
+        return []
+    delays = [_scaled(totals.get(name), 1e3, "ms") for name in ("queueing_delay_s", "switch_delay_s", "host_delay_s")]
+    where = f"{delays[0]} end to end; switches {delays[1]}, hosts {delays[2]}"
+    return [("agent", f"return {totals['return']:.6g} in {totals['steps']:,.0f} steps"), ("delay", where)]
 
 
 def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

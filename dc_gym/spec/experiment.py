@@ -128,8 +128,8 @@ class Spec:
         """
         plain: dict[str, Any] = {}
         for section, cls in SECTIONS.items():
-            if section == "agent" and self.controller.policy is None:
-                continue
+            if section == "agent" and self.controller.policy is None and self.agent == AgentSpec():
+                continue  # there is none
             values = to_plain(getattr(self, section) if section else self, cls)
             plain |= {section: values} if section else values
         names = {"file": MATRIX_COPY, "distribution_file": SIZES_COPY}
