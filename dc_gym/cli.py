@@ -92,7 +92,8 @@ def _terminable() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGTERM) is terminate:  # else the process is about to end, and shall do so with its own word
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _dispatch(args: Namespace) -> int:

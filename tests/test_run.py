@@ -283,9 +283,9 @@ def to_the_group(process):
 
 def to_the_command(process):
     """As timeout(1) and batch systems do; they may lose patience, too."""
-    process.terminate()
-    time.sleep(0.01)
-    process.terminate()
+    while process.poll() is None:
+        process.terminate()
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(("end", "code", "word"), [(to_the_group, 130, "interrupted"), (to_the_command, 143, "terminated")])
