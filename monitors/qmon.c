@@ -7,8 +7,8 @@
  * t0 + k * interval, and that is the time written with it. On a virtual clock it is also the time at
  * which it happens; on a real one a sweep can begin later, which --check-late counts.
  *
- * The loop makes two system calls a namespace (up to about 700 qdiscs in it) and one to sleep, and reads
- * no clock: in a lab kernel a system call is most of what a sweep costs, and reading the clock moves it.
+ * The loop makes one system call to sweep and one to sleep, and reads no clock: in a lab kernel a system call
+ * is most of what a sweep costs, and reading the clock moves it.
  */
 #include "program.h"
 #include "sweeper.h"
