@@ -132,8 +132,7 @@ static void plan_command(struct control *c, struct line *l, uint64_t t_ns)
 	batch_write(&c->batch, l->fd, &l->command, sizeof(l->command));
 }
 
-/* What a send or a receive fails with (no buffer, nobody there) is a lost packet, which the time-out mends.
- */
+/* A send or receive that fails (no buffer, nobody there) is a lost packet, which the time-out mends. */
 static int run(struct control *c, struct fault *f)
 {
 	int rc = batch_run(&c->batch);

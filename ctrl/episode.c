@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Episodes: see episode.h. In a lab a system call is most of what a step costs, so this path makes as few as
- * it can. */
+/* Episodes: see episode.h. In a lab a system call is most of what a step costs: this path makes few. */
 #include "episode.h"
 
 #include "program.h"

@@ -140,7 +140,7 @@ def test_a_host_sends_what_it_was_told(agentd):
 REAL_CLOCK = """
 import numpy as np
 from dc_gym.monitors.state_matrix import StateMatrix, Sweep
-agentd = Agentd("--latency", 300000, channel=False, matrix="/run/matrix").ready()
+agentd = Agentd("--latency", 300000, "--check-late", channel=False, matrix="/run/matrix").ready()
 matrix = StateMatrix.attach("/run/matrix", writable=True)
 agentd.begin(5 * 10**9, 10)
 def until(ms):
@@ -155,12 +155,13 @@ until(4.5)
 print(*matrix.commands.enforced_bps, matrix.read().t_ns)
 print(agentd.over().strip(), tbf(0)[0])
 agentd.end()
+print(agentd.process.stdout.read().strip())
 """
 
 
 def test_without_a_channel_nothing_waits(agentd):
     """Commands are looked for at each sweep, and their time is read from the clock."""
-    assert agentd(REAL_CLOCK) == ["0", "2 True 3000000 4000000", "3000000 4000000 5004000000", f"over 10 0 {LINE}"]
+    assert agentd(REAL_CLOCK) == ["0", "2 True 3000000 4000000", "3000000 4000000 5004000000", f"over 10 0 {LINE}", "late 0"]
 
 
 def test_its_mistakes_in_a_ground(agentd):
