@@ -10,7 +10,9 @@ import gymnasium
 import pytest
 from agent_lab import AGENTD, LINE, MS, Host, told
 
+from dc_gym import spec
 from dc_gym.envs.registration import SPECS
+from dc_gym.errors import SpecError
 
 pytestmark = pytest.mark.lab
 HOSTD = AGENTD.with_name("hostd")
@@ -147,3 +149,9 @@ def test_an_environment_over_a_control_network_that_loses_packets_repeats():
     assert lossy == again
     assert lossy[0] == lossy[2] != lossy[1]
     assert lossy[0][0] != whole[0][0]
+
+
+@pytest.mark.parametrize("setting", ["control_delay=1ms", "control_loss=0.1"])
+def test_what_control_packets_would_do_is_no_word_without_them(setting):
+    with pytest.raises(SpecError, match=r'agent\.control_\w+ = .*: there are no control packets; set agent.control = "network"'):
+        spec.of_preset("dumbbell-10m", ["workload.kind=pairs", "controller.policy=max", f"agent.{setting}"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dc_gym.spec.key import COUNT, MS, RATE, SHARE_PPB, SIZE, TEXT, TIME, US, S, check, key
+from dc_gym.spec.key import COUNT, MS, RATE, SHARE_PPB, SIZE, TEXT, TIME, US, KeyFault, S, check, key
 from dc_gym.topologies.graph import FRAME_BYTES, LONGEST_DELAY_NS, PPB
 
 HOSTS = ("all", "senders")
@@ -38,3 +38,9 @@ class AgentSpec:
 
     def __post_init__(self) -> None:
         check(self, "agent.")
+        packets = {"control_delay": self.control_delay_ns, "control_loss": self.control_loss_ppb}
+        for name, value in packets.items():
+            if value and self.control != "network":
+                raise KeyFault(
+                    f"agent.{name}", value, 'there are no control packets; set agent.control = "network", or leave it out'
+                )
