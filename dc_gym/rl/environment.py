@@ -27,6 +27,8 @@ from dc_gym.usercode import CODE
 
 __all__ = ["Register", "Task", "check_actions", "register", "register_maker"]
 
+FOLDER = "folder"
+"""Key of the env's config: below it labs have their folders; None: where temporary files are."""
 SEEDS = "seeds"
 """Key of the env's config: the episodes of an evaluation."""
 
@@ -79,7 +81,7 @@ class Parcel:
         return from_dict(self.plain, place)
 
 
-Register = Callable[[Spec, int, Path | None], Task]
+Register = Callable[[Spec, int], Task]
 
 
 class HeldOut(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -157,8 +159,8 @@ def check_actions(choice: algorithms.Choice, space: spaces.Space[Any]) -> None:
         raise UsageError(f"{choice.name} needs actions with bounds; give --set agent.action=linear")
 
 
-def register(spec: Spec, levels: int, folder: Path | None) -> Task:
-    """The environment of a spec; its labs have their folders below `folder`, or on a cluster where temporary files are."""
+def register(spec: Spec, levels: int) -> Task:
+    """The environment of a spec."""
     from dc_gym.envs.env import Episode
     from dc_gym.envs.session import Session, external
 
@@ -167,7 +169,7 @@ def register(spec: Spec, levels: int, folder: Path | None) -> Task:
     agent, actions = spec.agent, episode.action.space
     parcel = Parcel.of(external(spec))
     name = f"dcgym-{hashlib.sha256(repr(parcel).encode()).hexdigest()[:16]}"
-    register_maker(name, lambda config: _make(parcel, folder, config))
+    register_maker(name, lambda config: _make(parcel, config))
     return Task(
         name,
         episode.observer.space,
@@ -178,11 +180,11 @@ def register(spec: Spec, levels: int, folder: Path | None) -> Task:
     )
 
 
-def _make(parcel: Parcel, folder: Path | None, config: Mapping[str, Any]) -> Any:
+def _make(parcel: Parcel, config: Mapping[str, Any]) -> Any:
     from dc_gym.envs.env import DataCenterEnv
     from dc_gym.envs.vector import LabVectorEnv
 
-    spec = parcel.unpack()
+    spec, folder = parcel.unpack(), config.get(FOLDER)
     if "num_envs" in config:
         return LabVectorEnv(config["num_envs"], spec, folder=folder)
     return DataCenterEnv(spec, folder=folder)

@@ -2,8 +2,8 @@
 """Hyper-parameters by name. A preset gives each algorithm sections as a configuration file has them (docs/training.md).
 
 `iroko-thesis` is Table 2 of Iroko's thesis (Ruffy, UBC 2019). That table does not give discount, nets, replay size and batch of
-DDPG, or REINFORCE's batch: those are RLlib's of today, or ours where a comment says so. `default` is ours: what learned within
-minutes on one machine.
+DDPG, or REINFORCE's batch: those are RLlib's of today, or ours where a comment says so. `default` is ours: usual
+values and small nets, not tuned.
 """
 
 from __future__ import annotations

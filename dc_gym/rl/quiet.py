@@ -53,6 +53,7 @@ def require() -> None:
     warnings.filterwarnings("ignore")
     logging.getLogger("ray.rllib").setLevel(logging.ERROR)
     logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger("ray.rllib.utils.actor_manager").setLevel(logging.CRITICAL)  # a runner that died: train.py says it
     importlib.import_module("torch").set_num_threads(1)
 
 

@@ -15,7 +15,7 @@ import math
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,12 @@ from typing import Any
 from dc_gym import claim
 from dc_gym import spec as specs
 from dc_gym.errors import LabError, TestbedError, UsageError
-from dc_gym.folder import words
+from dc_gym.folder import scratch, words
 from dc_gym.progress import Progress, short_time
 from dc_gym.rl import quiet
 from dc_gym.spec import Spec
 
 EVALUATIONS = ("iteration", "steps", "spec", "seed", "return", "episode_steps")
-LABS = "labs"
-"""Where labs have their folders while they live; `dcgym watch DIR` finds them."""
 MOST_IDLE = 3
 """Iterations without a step before the training ends: runners whose labs do not boot return nothing, and RLlib goes on."""
 SAMPLE_TIMEOUT_S = 3600.0
@@ -75,9 +73,8 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
     choice = algorithms.choose(order.algorithm)
     configuration = settings.read(order.config, choice.name, order.options)
     told = configuration.settings
-    folder = None if order.address else order.out.resolve() / LABS
-    tasks = {"train": register(order.spec, told.levels, folder)}
-    tasks |= {name: register(spec, told.levels, folder) for name, spec in order.evaluated.items()}
+    tasks = {"train": register(order.spec, told.levels)}
+    tasks |= {name: register(spec, told.levels) for name, spec in order.evaluated.items()}
     environment.check_actions(choice, tasks["train"].action_space)
     _require_same_spaces(tasks)
     about = manifest.make(choice, configuration, order.spec, order.evaluated, tasks["train"])
@@ -86,10 +83,11 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
         labs = told.runners * told.labs + (len(tasks) if told.runners and told.evaluate_episodes else 0)
         if order.address and not told.runners:
             raise UsageError("--address: labs run in runners on the cluster; give --runners N")
-        stack.callback(_remove_if_empty, order.out / LABS)
         progress.phase("Ray")
         ray = stack.enter_context(quiet.session(order.address, labs, told.runners + len(tasks) + 2))
-        training = stack.enter_context(_building(order, choice, configuration, tasks["train"], about))
+        # Ray ends a runner with all that it started, whatever tidies up after its labs included: this process does that.
+        place = None if order.address else stack.enter_context(scratch(order.out, "dcgym-env-"))
+        training = stack.enter_context(_building(order, choice, configuration, tasks["train"], place))
         return _Loop(order, told, training, tasks, ray, about, progress, stack).run()
 
 
@@ -113,6 +111,7 @@ class _Loop:
         self._tasks, self._about, self._progress = tasks, about, progress
         self._iteration, self._steps = int(algorithm.iteration), _steps_so_far(algorithm)
         self._first_steps, self._begun_s = self._steps, time.monotonic()
+        self._restarts = 0
         self._known: dict[str, float] = {}
         """What the last episodes that ended came to: not every iteration has one."""
         until = self._iteration if order.resume else None
@@ -154,6 +153,7 @@ class _Loop:
 
         result = self._algorithm.train()
         self._iteration, self._steps = int(self._algorithm.iteration), logs.steps_of(result)
+        self._tell_restarts()
         passed_s = time.monotonic() - self._begun_s
         rate = (self._steps - self._first_steps) / passed_s if passed_s > 0 else 0.0
         eta_s = max(0, self._told.steps - self._steps) / rate if rate else math.inf
@@ -163,6 +163,12 @@ class _Loop:
         self._known |= {name: row[name] for name in ("return_mean", "queue_mean") if not math.isnan(row[name])}
         words = _words(row | self._known, self._told.steps)
         self._progress.advance(min(self._steps, self._told.steps), self._told.steps, words)
+
+    def _tell_restarts(self) -> None:
+        restarts = int(self._algorithm.env_runner_group.num_remote_worker_restarts())
+        if restarts > self._restarts:
+            self._progress.note(f"a runner died and was started again ({restarts} so far); the others went on")
+        self._restarts = restarts
 
     def _evaluate(self) -> None:
         if self._examiners is None:
@@ -189,11 +195,6 @@ class _Loop:
             self._progress.note(f"no {target.name}: {error}")
             return checkpoints.latest(self._out)
         return target
-
-
-def _remove_if_empty(folder: Path) -> None:
-    with suppress(OSError):
-        folder.rmdir()
 
 
 def _words(row: Mapping[str, Any], steps: int) -> str:
@@ -225,12 +226,12 @@ def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
 
 
 @contextmanager
-def _building(order: Order, choice: Any, configuration: Any, task: Any, about: dict[str, Any]) -> Iterator[Any]:
+def _building(order: Order, choice: Any, configuration: Any, task: Any, place: Path | None) -> Iterator[Any]:
     """RLlib's Algorithm, restored if asked for, stopped at the end; its complaints become one line."""
     from dc_gym.rl import checkpoints
 
     checkpoint = checkpoints.latest(order.out) if order.resume else None
-    config = configure(choice, configuration, task, checkpoints.iteration_of(checkpoint) if checkpoint else 0)
+    config = configure(choice, configuration, task, checkpoints.iteration_of(checkpoint) if checkpoint else 0, place)
     algorithm = None
     try:
         try:
@@ -252,16 +253,17 @@ def _building(order: Order, choice: Any, configuration: Any, task: Any, about: d
             algorithm.stop()
 
 
-def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0) -> Any:
-    """An AlgorithmConfig for a task. A training that goes on has other episodes than at its beginning."""
+def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, place: Path | None = None) -> Any:
+    """An AlgorithmConfig for a task, with labs below `place`. A training that goes on has other episodes than it had."""
     import gymnasium
 
     from dc_gym.rl.callbacks import EpisodeTotals
+    from dc_gym.rl.environment import FOLDER
 
     told = configuration.settings
     config = choice.config()
     config.api_stack(enable_rl_module_and_learner=True, enable_env_runner_and_connector_v2=True)
-    config.environment(task.name, env_config={"levels": told.levels}, disable_env_checking=True)
+    config.environment(task.name, env_config={"levels": told.levels, FOLDER: place and str(place)}, disable_env_checking=True)
     config.env_runners(
         num_env_runners=told.runners,
         num_envs_per_env_runner=told.labs,

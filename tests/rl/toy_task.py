@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import toy_link
 from ray import cloudpickle
 
@@ -12,7 +10,7 @@ from dc_gym.rl.environment import Task, register_maker
 from dc_gym.spec import Spec
 
 
-def register(spec: Spec, levels: int, folder: Path | None = None) -> Task:
+def register(spec: Spec, levels: int) -> Task:
     cloudpickle.register_pickle_by_value(toy_link)
     hosts = 1 + spec.seed
     bare = toy_link.ToyLink(hosts)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command on real labs: the same twice, a policy that runs, and nothing left of a training that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+SPEC = """
+name = "short"
+[topology]
+preset = "dumbbell-10m"
+[controller]
+name = "cubic"
+[workload]
+kind = "pairs"
+jitter = "10ms"
+[time]
+duration = "100ms"
+"""
+CONFIG = """
+[run]
+labs = 2
+evaluate_episodes = 1
+checkpoint_every = 1
+[training]
+train_batch_size_per_learner = 200
+num_epochs = 2
+"""
+DEADLINE_S = 60.0
+
+
+def words(tmp_path: Path, out: str, steps: int) -> list[str]:
+    (tmp_path / "spec.toml").write_text(SPEC)
+    (tmp_path / "train.toml").write_text(CONFIG)
+    argv = [sys.executable, "-m", "dc_gym.cli", "train", str(tmp_path / "spec.toml"), "--config", str(tmp_path / "train.toml")]
+    return [*argv, "--steps", str(steps), "--out", str(tmp_path / out), "--quiet"]
+
+
+def test_one_seed_is_one_training_and_its_policy_runs(tmp_path: Path) -> None:
+    for out in ("a", "b"):
+        done = subprocess.run(words(tmp_path, out, 1000), capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.strip() == str(tmp_path / out / "policy.npz")
+    first, second = ((tmp_path / out / "policy.npz").read_bytes() for out in ("a", "b"))
+    assert first == second
+    assert not any((tmp_path / "a").glob("dcgym-*"))
+    run = ["run", str(tmp_path / "spec.toml"), "--set", f"controller={tmp_path / 'a' / 'policy.npz'}", "--quiet", "--no-plot"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dc_gym.cli", *run, "--out", str(tmp_path / "run")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    exported = subprocess.run(
+        [sys.executable, "-m", "dc_gym.cli", "export", str(tmp_path / "a"), "--out", str(tmp_path / "again.npz")],
+        capture_output=True,
+        text=True,
+    )
+    assert exported.returncode == 0, exported.stderr
+    assert (tmp_path / "again.npz").read_bytes() == first
+
+
+def test_nothing_is_left_of_one_that_is_killed(tmp_path: Path) -> None:
+    training = subprocess.Popen([*words(tmp_path, "a", 10**7), "--runners", "1"], stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: any((tmp_path / "a" / "checkpoints").glob("iteration-*")), 2 * DEADLINE_S)
+        assert mentioned(tmp_path)
+    finally:
+        os.kill(training.pid, signal.SIGKILL)
+        training.wait()
+    wait_for(lambda: not mentioned(tmp_path), DEADLINE_S)
+    wait_for(lambda: not any((tmp_path / "a").glob("dcgym-env-*")), DEADLINE_S)
+
+
+def mentioned(folder: Path) -> list[str]:
+    """Command lines of processes that name the folder: labs and their janitors do."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = place.read_bytes().decode(errors="replace")
+        except OSError:
+            continue  # it has ended
+        if str(folder) in text:
+            found.append(text)
+    return found
+
+
+def wait_for(condition, deadline_s: float) -> None:
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, "not within the deadline"
+        time.sleep(0.2)
