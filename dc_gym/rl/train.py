@@ -15,7 +15,7 @@ import math
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -236,6 +236,8 @@ def _building(order: Order, choice: Any, configuration: Any, task: Any, place: P
     try:
         try:
             algorithm = config.build_algo()
+            with suppress(OSError):
+                Path(algorithm.logdir).rmdir()  # made empty below ~/ray_results, and stays empty
             seed_replay(algorithm, configuration.settings.seed)
         except (ValueError, TypeError, AssertionError, KeyError, NotImplementedError) as error:
             raise UsageError(f"{choice.name}: RLlib refuses this configuration: {_first_line(error)}") from error
