@@ -238,6 +238,7 @@ class Lab:
                     self._asked = (step, virtual_ns)
                     return True
                 self.channel.reply_step(step, self._on_step(step, virtual_ns))
+                self._seen = (virtual_ns, time.monotonic())  # whoever answered may have taken his time
             case MessageType.SEED:
                 self.reseeded_ns = SEED.unpack(message.payload)[1]
             case MessageType.DEATH:

@@ -30,7 +30,7 @@ from dc_gym.sweep import cpus
 ENVIRONMENT = "dcgym/Dumbbell10m-v0"
 SEEDS = (1, 2, 3, 4, 5)
 HELD_OUT = (1_000_001, 1_000_002, 1_000_003)
-STEPS = 40_000
+STEPS = 100_000  # the default of `dcgym train`
 OUT = Path("results/learn")
 DELAY_RATIO, GOODPUT_SHARE = 10.0, 0.8
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -50,13 +50,26 @@ class Trained:
     """Of the net that it began with."""
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Episode totals (docs/environment.md), means over episodes."""
+
+    learned: Sequence[Mapping[str, float]]
+    """One a training."""
+    untrained_returns: Sequence[float]
+    chance: Sequence[Mapping[str, float]]
+    tcp: Mapping[str, float]
+    oracle: Mapping[str, float]
+
+
 def bars() -> Iterable[Bar]:
     if importlib.util.find_spec("ray") is None:
         yield Bar("learning", "RLlib", "not installed: pip install 'dc-gym[rl]'", ok=False, skipped=True)
         return
     for name, keys in SETTINGS.items():
         spec = as_spec(SPECS[ENVIRONMENT], keys)
-        yield from judge(name, spec, train_all(spec, OUT / name), must=not keys)
+        title = f"{name} (reward {spec.agent.reward}, {spec.agent.interval_ns / 1e6:g} ms)"
+        yield from verdicts(title, measure(spec, train_all(spec, OUT / name)), must=not keys)
 
 
 def train_all(spec: Spec, folder: Path) -> list[Trained]:
@@ -81,39 +94,52 @@ def train(spec: Path, out: Path, seed: int) -> Trained:
     return Trained(policy, sum(first) / len(first))
 
 
-def judge(name: str, spec: Spec, trained: Sequence[Trained], must: bool) -> Iterable[Bar]:
+def measure(spec: Spec, trained: Sequence[Trained]) -> Found:
+    """What each policy comes to in episodes that no training had."""
+    return Found(
+        learned=[mean(evaluate(spec, each.policy, HELD_OUT)) for each in trained],
+        untrained_returns=[each.untrained_return for each in trained],
+        chance=[mean(evaluate(spec, "random", [seed])) for seed in HELD_OUT],
+        tcp=mean(evaluate(spec, "max", HELD_OUT)),
+        oracle=mean(evaluate(spec, "fair-share", HELD_OUT)),
+    )
+
+
+def verdicts(title: str, found: Found, must: bool) -> Iterable[Bar]:
     """`must`: what falls short is short; else it is shown as found."""
-    learned = [mean(evaluate(spec, each.policy, HELD_OUT)) for each in trained]
-    chance = [mean(evaluate(spec, "random", [seed])) for seed in HELD_OUT]
-    tcp, oracle = mean(evaluate(spec, "max", HELD_OUT)), mean(evaluate(spec, "fair-share", HELD_OUT))
-    returns = of(learned, "return")
-    title = f"{name} (reward {spec.agent.reward}, {spec.agent.interval_ns / 1e6:g} ms)"
-    for what, other in (("random", of(chance, "return")), ("untrained", of_values([each.untrained_return for each in trained]))):
-        ok = low(returns) > high(other)
-        yield Bar(f"{title}: return above {what}", "95 % intervals apart", f"{shown(returns)} v. {shown(other)}", ok or not must)
-    delay, goodput = of(learned, "queueing_delay_s"), of(learned, "goodput_bps")
-    ratio, share = tcp["queueing_delay_s"] / high(delay), low(goodput) / oracle["goodput_bps"]
+    returns, tcp, oracle = of(found.learned, "return"), found.tcp, found.oracle
+    for what, values in (("random", [each["return"] for each in found.chance]), ("untrained", found.untrained_returns)):
+        other = of_values(values)
+        apart = returns.mean - (returns.half or 0.0) > other.mean + (other.half or 0.0)
+        told = f"{shown(returns)} v. {shown(other)}"
+        yield Bar(f"{title}: return above {what}", asked("95 % intervals apart", must), told, apart or not must)
+    delay, goodput = of(found.learned, "queueing_delay_s"), of(found.learned, "goodput_bps")
+    ratio, share = tcp["queueing_delay_s"] / delay.mean, goodput.mean / oracle["goodput_bps"]
     yield Bar(
         f"{title}: mean end-to-end queueing delay",
-        f"CUBIC's / {DELAY_RATIO:g} or less" if must else "as found",
-        f"{1e3 * delay.mean:.2f} ms, CUBIC alone {1e3 * tcp['queueing_delay_s']:.2f} ms, oracle"
-        f" {1e3 * oracle['queueing_delay_s']:.2f} ms: {ratio:.1f} times shorter at the interval's end",
+        asked(f"CUBIC's / {DELAY_RATIO:g} or less", must),
+        f"{shown(delay, 1e3)} ms, CUBIC alone {1e3 * tcp['queueing_delay_s']:.2f} ms, oracle"
+        f" {1e3 * oracle['queueing_delay_s']:.2f} ms: {ratio:.1f} times shorter",
         ratio >= DELAY_RATIO or not must,
     )
     yield Bar(
         f"{title}: goodput",
-        f">= {GOODPUT_SHARE:.0%} of the oracle's" if must else "as found",
-        f"{share:.1%} at the interval's end: {goodput.mean / 1e6:.3f} of {oracle['goodput_bps'] / 1e6:.3f} Mbit/s",
+        asked(f">= {GOODPUT_SHARE:.0%} of the oracle's", must),
+        f"{share:.1%}: {shown(goodput, 1e-6)} of {oracle['goodput_bps'] / 1e6:.3f} Mbit/s",
         share >= GOODPUT_SHARE or not must,
     )
-    switch, host = of(learned, "switch_delay_s"), of(learned, "host_delay_s")
+    switch, host = of(found.learned, "switch_delay_s"), of(found.learned, "host_delay_s")
     yield Bar(
         f"{title}: where the queue is",
         "recorded",
-        f"switches {1e3 * switch.mean:.2f} ms, hosts {1e3 * host.mean:.2f} ms;"
+        f"switches {shown(switch, 1e3)} ms, hosts {shown(host, 1e3)} ms;"
         f" CUBIC alone {1e3 * tcp['switch_delay_s']:.2f} and {1e3 * tcp['host_delay_s']:.2f} ms",
         ok=True,
     )
+
+
+def asked(bar: str, must: bool) -> str:
+    return bar if must else "recorded"
 
 
 def mean(episodes: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -132,13 +158,5 @@ def of_values(values: Sequence[float]) -> Estimate:
     return found
 
 
-def low(found: Estimate) -> float:
-    return found.mean - (found.half or 0.0)
-
-
-def high(found: Estimate) -> float:
-    return found.mean + (found.half or 0.0)
-
-
-def shown(found: Estimate) -> str:
-    return f"{found.mean:.4g} +- {found.half or 0.0:.2g} (n = {found.n})"
+def shown(found: Estimate, factor: float = 1) -> str:
+    return f"{factor * found.mean:.4g} +- {factor * (found.half or 0.0):.2g} (n = {found.n})"

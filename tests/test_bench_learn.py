@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bars of learning, on made-up totals: each can fall short."""
+
+import pytest
+
+from dc_gym.bench.learn import Found, mean, of_values, shown, verdicts
+
+TCP = {"return": -50.0, "queueing_delay_s": 0.1, "switch_delay_s": 0.11, "host_delay_s": 0.0, "goodput_bps": 9.5e6}
+ORACLE = TCP | {"return": 400.0, "queueing_delay_s": 0.008, "goodput_bps": 9.4e6}
+GOOD = {"queueing_delay_s": 0.009, "switch_delay_s": 0.001, "host_delay_s": 0.008, "goodput_bps": 8.5e6}
+
+
+def bars_of(must=True, untrained=(10.0, 12.0, 14.0), **learned):
+    policies = [GOOD | {"return": value} | learned for value in (300.0, 310.0, 320.0)]
+    chance = [TCP | {"return": value} for value in (90.0, 100.0, 110.0)]
+    return {bar.name.partition(": ")[2]: bar for bar in verdicts("x", Found(policies, untrained, chance, TCP, ORACLE), must)}
+
+
+def test_what_has_learned_meets_every_bar():
+    assert all(bar.ok for bar in bars_of().values())
+
+
+@pytest.mark.parametrize(
+    ("short", "case"),
+    [
+        ("return above random", {"return": 105.0}),
+        ("return above untrained", {"untrained": (200.0, 300.0, 400.0)}),
+        ("mean end-to-end queueing delay", {"queueing_delay_s": 0.0101}),
+        ("goodput", {"goodput_bps": 7.5e6}),
+    ],
+)
+def test_each_bar_can_fall_short(short, case):
+    bars = bars_of(**case)
+    assert not bars[short].ok
+    assert all(bar.ok for name, bar in bars.items() if name != short and "return" not in case)
+    assert all(bar.ok and bar.asked == "recorded" for bar in bars_of(must=False, **case).values()), "a finding, not a bar"
+
+
+def test_means_are_of_what_all_episodes_have():
+    assert mean([{"a": 1.0, "b": 2.0}, {"a": 3.0}]) == {"a": 2.0}
+    assert shown(of_values([1.0, 2.0, 3.0]), 10) == "20 +- 25 (n = 3)"
