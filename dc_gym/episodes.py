@@ -10,6 +10,8 @@ The switches' flows stay: they are rules of the network, and those of new connec
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -32,6 +34,8 @@ AGENTD_PRIORITY = 5  # below tgen's: at one instant, flows are looked at before 
 HOSTD_PRIORITY = 6  # a host obeys before it is looked at
 QUIET_NS = 70 * 10**9
 S = 10**9
+NEVER_MS = str(2**31 - 1)
+"""24 days: half of it is the period of the kernel's work on neighbours."""
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
 """What the agent's side answers to a step."""
 TGEN_ABORTED = 143
@@ -97,7 +101,8 @@ def run(plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, 
         control = _control(plan, agent, folder, stack)
         agentd = stack.enter_context(Program(_agentd(plan, agent, folder, site.matrix), AGENTD_PRIORITY))
         agentd.expect_ready()
-        before = count(fabric)
+        _draw_first(fabric)
+        before, at_rest = count(fabric), in_use(fabric)
         number = 0
         while True:
             ovs.thaw()
@@ -107,7 +112,7 @@ def run(plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, 
             if not again:
                 break
             phase("reset")
-            t0_ns = _rest(fabric)
+            t0_ns = _rest(fabric, at_rest)
             number += 1
         agentd.hang_up()
         agentd.expect_end()
@@ -126,6 +131,23 @@ def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> Co
     hostd = stack.enter_context(Program(_hostd(plan, agent, folder), HOSTD_PRIORITY))
     hostd.expect_ready()
     return control
+
+
+def _draw_first(fabric: Fabric) -> None:
+    """What the kernel draws for itself must not come from the stream of an episode's seed, or all that is drawn after it (RED's
+    marks) would be another than in a fresh lab: secrets of sequence numbers and hash tables, drawn at the first connection, and
+    every 300 s for how long neighbours count as reachable, which means nothing where all of them are permanent.
+    """
+    from dc_gym.topologies.fabric import netns_path, write_sysctls
+    from dc_gym.topologies.rtnl import entered
+
+    write_sysctls({f"net/{family}/neigh/default/base_reachable_time_ms": NEVER_MS for family in ("ipv4", "ipv6")})
+    with entered(netns_path(fabric.graph.hosts[0].name)), socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
+        for end in (client, accepted):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # no TIME_WAIT
+            end.close()
 
 
 def _one(
@@ -160,23 +182,23 @@ def _code(line: str) -> int:
     return int(found[1])
 
 
-def _rest(fabric: Fabric) -> int:
-    """Brings the network back to rest; t0 of the next episode, a whole second."""
+def _rest(fabric: Fabric, at_rest: dict[str, int]) -> int:
+    """Brings the network back to rest, as it was before the first episode; t0 of the next one, a whole second."""
     for host in fabric.graph.hosts:
         sock = fabric.socket_of(host.name)
         devices = fabric.devices_in(sock)
-        sock.batch(
-            [tc.set_queue(devices[port.ifname].ifindex, port.queue, port.ifname) for port in fabric.graph.ports_of(host.name)]
-        )
+        queues = {devices[port.ifname].ifindex: (port.ifname, port.queue) for port in fabric.graph.ports_of(host.name)}
+        sock.batch([tc.set_queue(ifindex, queue, name) for ifindex, (name, queue) in queues.items()])
+        tc.check_queues(sock, queues)
     time.sleep(QUIET_NS / S)
-    if left := leftovers(fabric):
+    if left := {name: number - at_rest[name] for name, number in in_use(fabric).items() if number != at_rest[name]}:
         what = ", ".join(f"{name}: {count}" for name, count in left.items())
         raise FabricError(f"reset: {QUIET_NS // S} s after the traffic was stopped there are still {what}")
     return (time.monotonic_ns() // S + 2) * S
 
 
-def leftovers(fabric: Fabric) -> dict[str, int]:
-    """What is not as before the first episode: bytes in queues, sockets in use, in TIME_WAIT, orphaned. Empty: all is at rest."""
+def in_use(fabric: Fabric) -> dict[str, int]:
+    """Of all hosts and switches together: bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
     from dc_gym.topologies.fabric import netns_path
     from dc_gym.topologies.rtnl import entered
 
@@ -187,11 +209,11 @@ def leftovers(fabric: Fabric) -> dict[str, int]:
     for host in fabric.graph.hosts:
         with entered(netns_path(host.name)):
             text = Path("/proc/thread-self/net/sockstat").read_text()
-        for name in ("inuse", "orphan", "tw"):
-            match = search(rf"TCP:.*?\b{name} ([0-9]+)", text)
-            key = f"TCP sockets {name}"
+        for kind, name in (("TCP", "inuse"), ("TCP", "orphan"), ("TCP", "tw"), ("UDP", "inuse")):
+            match = search(rf"{kind}:.*?\b{name} ([0-9]+)", text)
+            key = f"{kind} sockets {name}"
             found[key] = found.get(key, 0) + (int(match[1]) if match else 0)
-    return {name: count for name, count in found.items() if count}
+    return found
 
 
 def _agentd(plan: Plan, agent: AgentPlan, folder: Path, matrix: str) -> list[str]:

@@ -24,6 +24,7 @@ BENCHES = {
     "sweep": "labs side by side, and a sweep that is killed and goes on",
     "fct": "WebSearch at three loads: what is offered, every flow accounted for, lone flows against their ideal",
     "clean": "nothing is left after kill -9 of any process",
+    "resets": "an episode after resets and in a fresh lab: equal, or how far apart",
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",

@@ -23,7 +23,7 @@ from dc_gym.envs.console import Console
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.scene import flow_info, scene_of
 from dc_gym.episodes import GO_ON, NEXT_EPISODE, Episode
-from dc_gym.errors import LabError
+from dc_gym.errors import AgentError, LabError
 from dc_gym.experiment import FLOWS, Experiment, write_plan
 from dc_gym.folder import scratch
 from dc_gym.grounds import check_programs
@@ -50,6 +50,8 @@ class Session:
     def __init__(self, spec: Spec, parent: Path | None = None) -> None:
         """`parent`: where the lab's folder is made; None: the folder for temporary files."""
         check_programs()
+        if spec.workload.exec:
+            raise AgentError("workload.exec: an environment starts flows anew with each episode, programs not; leave them out")
         self.experiment = Experiment.of(external(spec))
         self.scene = scene_of(self.experiment)
         self.boots = 0

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An episode after resets is that of a fresh lab, whatever there was before; and what a reset finds left is said."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from dc_gym.bench import resets
+from dc_gym.envs import session
+from dc_gym.envs.env import DataCenterEnv
+from dc_gym.envs.registration import SPECS
+from dc_gym.errors import AgentError, LabError
+from dc_gym.topologies.graph import NETNS_FOLDER
+from tests.envs.made import RUNNING, cells, flows, frame, scene
+
+QUICK = ("UDP", "RED without", "incast, and TIME_WAIT", "loss and jitter")
+
+
+def test_a_difference_is_found_wherever_it_is():
+    _, info = scene()
+    first = frame(info, step=0, cells=cells(tx_bytes={"h1-eth0": 1000}))
+    last = frame(info, cells=cells(tx_bytes={"h1-eth0": 2514}), flows=flows({"status": RUNNING, "received_bytes": 100}, {}))
+    assert resets.difference([first, last], [first, last]) is None
+    earlier = frame(info, step=0, cells=cells(tx_bytes={"h1-eth0": 500}))
+    grown = replace(last, cells=cells(tx_bytes={"h1-eth0": 2014}))
+    assert resets.difference([first, last], [earlier, grown]) is None, "counters go on over resets"
+    for changed in (
+        {"cells": cells(tx_bytes={"h1-eth0": 2515})},
+        {"cells": cells(tx_bytes={"h1-eth0": 2514}, backlog_bytes={"s1-eth3": 3028})},
+        {"flows": flows({"status": RUNNING, "received_bytes": 150}, {})},
+        {"enforced_bps": last.enforced_bps / 2},
+    ):
+        found = resets.difference([first, last], [first, replace(last, **changed)])
+        assert found is not None and found.step == 1
+        assert found.backlog_bytes == (3028 if changed.get("cells", last.cells)[2, 0] else 0)
+        assert found.payload == (0.5 if "flows" in changed else 0)
+
+
+def test_cases_are_of_every_thing_that_could_stay():
+    markings = {case["topology"].get("marking") for case in resets.CASES.values()}
+    assert set(QUICK) <= set(resets.CASES) and {"iroko-thesis", "red-instant"} <= markings
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("name", QUICK)
+def test_an_episode_after_resets_is_that_of_a_fresh_lab(name, tmp_path, lab_kernel):
+    found, lab, steps = resets.compare(resets.CASES[name], tmp_path)
+    assert found is None, f"{name}: {found.words()}"
+    assert lab.session.boots == 2 and steps == lab.session.steps
+
+
+@pytest.mark.lab
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(set(resets.CASES) - set(QUICK)))
+def test_and_in_all_other_cases(name, tmp_path, lab_kernel):
+    test_an_episode_after_resets_is_that_of_a_fresh_lab(name, tmp_path, lab_kernel)
+
+
+@pytest.mark.lab
+@pytest.mark.long
+def test_the_age_of_a_lab_changes_nothing(tmp_path, lab_kernel):
+    """The kernel's own work on neighbours draws numbers every 300 s, which would shift those of RED's marks."""
+    keys = resets.case("dumbbell-10m", "dctcp", "20s", resets.PAIRS, topology=resets.RED, agent={"interval": "20ms"})
+    labs = [resets.Lab.of(resets.vary({"name": "age"} | keys | {"lab": {"t0": t0}}, tmp_path, "", [], {}, ""), tmp_path) for t0 in
+            ("20s", "655s", "750s", "860s")]  # fmt: skip
+    trajectories = []
+    for lab in labs:
+        with lab.session:
+            trajectories.append(lab.episode(resets.COMPARED))
+    assert all(resets.difference(trajectories[0], each) is None for each in trajectories[1:])
+
+
+@pytest.mark.lab
+def test_what_a_reset_finds_left_is_said(tmp_path, monkeypatch):
+    """A socket that nobody closes: no other episode can be as the first was."""
+    listens = "import socket, time; s = socket.create_server(('0.0.0.0', 9)); time.sleep(10000)"
+    left = f'nsenter --net={NETNS_FOLDER}/h1 python3 -c "{listens}" </dev/null >/dev/null 2>&1 &'
+    monkeypatch.setattr(session, "write_plan", partial(session.write_plan, disturb=left))
+    env = DataCenterEnv(SPECS["dcgym/Dumbbell10m-v0"], ["time.duration=50ms"], folder=tmp_path)
+    env.reset(seed=1)
+    with pytest.raises(LabError, match="still TCP sockets inuse: 1"):
+        env.reset(seed=2)
+    env.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_programs_of_the_users_are_refused(tmp_path):
+    spec = SPECS["dcgym/Dumbbell10m-v0"]
+    programs = {"workload": spec["workload"] | {"exec": [{"host": "h1", "command": "true"}]}}
+    with pytest.raises(AgentError, match=r"workload\.exec: .*leave them out"):
+        DataCenterEnv(spec | programs, folder=tmp_path)
