@@ -7,7 +7,7 @@ PARTS = ["kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks"]
 
 setup(
     packages=[
-        *("dc_gym", "dc_gym.bench", "dc_gym.metrics", "dc_gym.report", "dc_gym.spec", "dc_gym.sweep"),
+        *("dc_gym", "dc_gym.bench", "dc_gym.metrics", "dc_gym.report", "dc_gym.reproduce", "dc_gym.spec", "dc_gym.sweep"),
         *("dc_gym.conformance", "dc_gym.envs", "dc_gym.rl", "dc_gym.rl.algorithms", "dc_gym.host", "dc_gym.watch"),
         "dc_gym.benchmarks",
         "dc_gym.benchmarks.peers",
@@ -18,6 +18,7 @@ setup(
         "dc_gym.conformance": ["*.lark", "scripts/*.pkt"],
         "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "module/*", "*.c"],
         "dc_gym.report": ["templates/*"],
+        "dc_gym.reproduce": ["templates/*"],
         "dc_gym.traffic": ["*.c", "*.h", "matrices/*.*", "matrices/iroko/*", "flow_sizes/*"],
         "dc_gym.monitors": ["*.c", "*.h"],
         "dc_gym.ctrl": ["*.c", "*.h"],

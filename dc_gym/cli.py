@@ -132,6 +132,7 @@ def _parser() -> ArgumentParser:
         _add_watch,
         _add_train,
         _add_export,
+        _add_reproduce,
         _add_plot,
         _add_report,
         _add_list,
@@ -323,6 +324,35 @@ def _add_export(commands: Any) -> None:
     parser = _add(commands, "export", summary, example, _delegate("dc_gym.rl.export", progress=False))
     parser.add_argument("dir", type=Path, metavar="DIR", help="folder of a training, or one of its checkpoints")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file (default: policy.npz in the training's folder)")
+
+
+def _add_reproduce(commands: Any) -> None:
+    summary = "measure a paper's figures anew, and set them beside what it claims; again, it goes on where it stopped"
+    example = "dcgym reproduce\n  dcgym reproduce iroko 5.2 5.3 --algorithms none\n  dcgym reproduce iroko --full"
+    parser = _add(commands, "reproduce", summary, example, _delegate("dc_gym.reproduce"))
+    parser.add_argument("paper", nargs="?", metavar="PAPER", help="such as iroko; without one, all are listed")
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="such as 5.2 (default: all of the paper's)")
+    parser.add_argument("--full", action="store_true", help="the paper's own steps and runs, which may take days")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of runs and pages (default: results/reproduce/PAPER)")
+    parser.add_argument("--seeds", type=_count, metavar="N", help="runs, and trainings, of each contestant (default: 3)")
+    algorithms = "what is learned, such as PPO,APPO,DDPG,REINFORCE,SAC or module:Class; none: nothing (default: PPO,DDPG)"
+    parser.add_argument("--algorithms", metavar="LIST", help=algorithms)
+    parser.add_argument("--steps", type=_count, metavar="N", help="of each training")
+    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters: default, iroko-thesis")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="replace one key of every spec (may be repeated)",
+    )
+    ground = "where TCPs run alone (agents run in the lab; default: %(default)s)"
+    parser.add_argument("--ground", choices=("lab", "host"), default="lab", help=ground)
+    parser.add_argument("--jobs", type=_jobs, metavar="N", help="labs, or trainings, at a time (default: one a CPU)")
+    parser.add_argument("--retry", action="store_true", help="run again what failed or is unfit")
+    parser.add_argument("--force", action="store_true", help="replace runs and trainings of another spec or another environment")
+    _add_quiet(parser)
 
 
 def _add_plot(commands: Any) -> None:

@@ -5,7 +5,7 @@ grid.py says which runs; pool.py and cluster.py run them; folder.py knows which 
 The demo and the benches use the pool alone.
 """
 
-from dc_gym.sweep.command import main
+from dc_gym.sweep.command import local, main, run_grid
 from dc_gym.sweep.pool import Cell, Outcome, cpus, failures, require_all, run_cells
 
-__all__ = ["Cell", "Outcome", "cpus", "failures", "main", "require_all", "run_cells"]
+__all__ = ["Cell", "Outcome", "cpus", "failures", "local", "main", "require_all", "run_cells", "run_grid"]

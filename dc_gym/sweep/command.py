@@ -31,16 +31,7 @@ def main(args: Namespace, progress: Progress) -> int:
     asked = grid.load(args.spec, args.overrides, {key: values for key, values in axes.items() if values})
     runs = _where(args, real_time=any(point.spec.clock == "real" for point in asked.points))
     out: Path = (args.out or Path("results") / f"{args.spec.stem}-sweep").absolute()
-    folder = SweepFolder(out, asked, _fingerprints(asked, progress))
-    folder.make()
-    with claim.held(out, "a sweep"):
-        folder.write_specs()
-        try:
-            _run(folder, _todo(folder, args.retry, args.force), runs, progress)
-        except KeyboardInterrupt:
-            print(f"dcgym: {summary.counts(_finish(folder))}; the same command goes on from here", file=sys.stderr)
-            raise
-        statuses = _finish(folder)
+    statuses = run_grid(asked, out, runs, progress, retry=args.retry, force=args.force)
     summary.show(statuses)
     print(f"result       {out / SUMMARY} ({summary.counts(statuses)})")
     if not args.retry and any(status.state in (State.FAILED, State.UNFIT) for status in statuses):
@@ -48,11 +39,31 @@ def main(args: Namespace, progress: Progress) -> int:
     return 0 if all(status.state is State.DONE for status in statuses) else 1
 
 
+def run_grid(
+    asked: grid.Grid, out: Path, runs: Runs, progress: Progress, *, retry: bool = False, force: bool = False
+) -> list[Status]:
+    """Runs what is not there yet; where all runs stand afterwards."""
+    folder = SweepFolder(out, asked, _fingerprints(asked, progress))
+    folder.make()
+    with claim.held(out, "a sweep"):
+        folder.write_specs()
+        try:
+            _run(folder, _todo(folder, retry, force), runs, progress)
+        except KeyboardInterrupt:
+            print(f"dcgym: {summary.counts(_finish(folder))}; the same command goes on from here", file=sys.stderr)
+            raise
+        return _finish(folder)
+
+
+def local(jobs: int) -> Runs:
+    """Runs on this machine, so many at a time."""
+    return lambda cells, progress, on_end: pool.run_cells(cells, jobs, progress, on_end)
+
+
 def _where(args: Namespace, real_time: bool) -> Runs:
     """Runs in real time would take CPUs from each other, and show it in their results: one at a time unless told otherwise."""
     if args.address is None:
-        jobs = args.jobs or (1 if real_time else pool.cpus())
-        return lambda cells, progress, on_end: pool.run_cells(cells, jobs, progress, on_end)
+        return local(args.jobs or (1 if real_time else pool.cpus()))
     cluster = importlib.import_module("dc_gym.sweep.cluster")
     runs: Runs = cluster.connect(args.address, args.jobs)
     return runs

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a setup: trains who learns, lets everybody run on the same traffic, and measures all of them in the same way.
+
+    FOLDER/trainings/    what is learned (trainings.py)
+    FOLDER/runs/         a sweep: one result a contestant and seed
+
+The state is what lies there: the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dc_gym import results, sweep
+from dc_gym import spec as specs
+from dc_gym.errors import TestbedError, UsageError
+from dc_gym.folder import put, words
+from dc_gym.progress import Progress
+from dc_gym.reproduce import measured, trainings
+from dc_gym.reproduce.findings import Contender, Evidence
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.setup import POLICY, Contestant, Length, Setup, roster
+from dc_gym.reproduce.trainings import Training
+from dc_gym.results import Result
+from dc_gym.spec import Spec
+from dc_gym.sweep.grid import Grid, Point
+from dc_gym.sweep.state import State
+
+RUNS = "runs"
+HELD_OUT = 1_000_000
+"""Seeds of what is measured come after it, and no training has them."""
+THESIS_PRESET = "iroko-thesis"
+
+
+Measure = Callable[[Result], dict[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    setup: Setup
+    order: Order
+    more: Measure
+    """What the figure wants to know besides."""
+
+    @property
+    def folder(self) -> Path:
+        """Full and default runs do not mix."""
+        name = self.setup.name + ("-full" if self.order.full else "") + ("-host" if self.order.ground == "host" else "")
+        return self.order.out / name
+
+    @property
+    def length(self) -> Length:
+        """What was asked for, over the figure's own."""
+        own, order = self.setup.full if self.order.full else self.setup.default, self.order
+        return replace(own, seeds=order.seeds or own.seeds, steps=order.steps or own.steps, preset=order.preset or own.preset)
+
+    def contestants(self) -> list[Contestant]:
+        """On the host ground there is no agent yet: only TCPs run there."""
+        found = roster(self.setup, self.order.algorithms)
+        return found if self.order.ground == "lab" else [each for each in found if each.alone]
+
+    def spec(self, contestant: Contestant, values: Mapping[str, Any]) -> Spec:
+        """Of a contestant: the setup's keys, the contestant's, then the command's."""
+        keys = dict(self.length.values) | ({} if contestant.alone else dict(self.length.agent)) | dict(contestant.values)
+        if contestant.algorithm:
+            keys |= {"agent.observe": "thesis", "agent.action": "thesis" if self.length.preset == THESIS_PRESET else "linear"}
+        keys |= dict(values)
+        if self.order.ground == "host":
+            keys = {key: value for key, value in keys.items() if key != POLICY} | {"ground": "host"}
+        base = specs.vary(self.setup.base, self.folder, self.setup.name, (), keys, self.setup.name)
+        plain = base.to_dict()
+        return specs.vary(plain, self.folder, self.setup.name, self.order.overrides, {}, self.setup.name)
+
+    def training(self, contestant: Contestant, seed: int) -> Training:
+        length = self.length
+        spec = self.spec(contestant, {POLICY: "external", "time.duration": length.episode, "time.warmup": "0s"})
+        name = f"{contestant.name}-s{seed}"
+        return trainings.training(self.folder, spec, contestant.algorithm, name, length.preset, seed, length.steps)
+
+    def point(self, contestant: Contestant, seed: int) -> Point:
+        """A run of what is measured: all contestants have the same traffic."""
+        length = self.length
+        values: dict[str, Any] = {"time.duration": length.duration, "time.warmup": length.warmup, "seed": HELD_OUT + seed}
+        if contestant.algorithm:
+            values[POLICY] = str(self._place(contestant, seed) / "policy.npz")
+        return Point(f"{contestant.name}-s{seed}", {"contestant": contestant.name, "seed": seed}, self.spec(contestant, values))
+
+    def _place(self, contestant: Contestant, seed: int) -> Path:
+        return (self.folder / trainings.FOLDER / f"{contestant.name}-s{seed}").absolute()
+
+    def run(self, progress: Progress) -> Evidence:
+        """Everything that is not there yet; then what it shows."""
+        contestants, seeds = self.contestants(), range(1, self.length.seeds + 1)
+        todo = [self.training(each, seed) for each in contestants if each.algorithm for seed in seeds]
+        trainings.run_all(todo, self.order.jobs, progress, self.order.force)
+        found = self._measure([self.point(each, seed) for each in contestants for seed in seeds], progress)
+        progress.phase("measuring")
+        contenders = {each.name: self._contender(each, found) for each in contestants}
+        return Evidence(contenders, self.setup.paper_steps)
+
+    def _measure(self, points: Sequence[Point], progress: Progress) -> dict[tuple[str, int], Result]:
+        asked = Grid(self.setup.name, ("contestant", "seed"), tuple(points))
+        jobs = 1 if self.order.ground == "host" else self.order.jobs
+        out = (self.folder / RUNS).absolute()
+        statuses = sweep.run_grid(asked, out, sweep.local(jobs), progress, retry=self.order.retry, force=self.order.force)
+        for status in statuses:
+            if status.state is not State.DONE:
+                why = (status.message.splitlines() or ["no word"])[0]
+                raise TestbedError(f"{out / status.point.name} {status.state}: {why}; --retry runs it again")
+        return {
+            (str(status.point.values["contestant"]), int(status.point.values["seed"])): results.load_result(
+                out / status.point.name
+            )
+            for status in statuses
+        }
+
+    def _contender(self, contestant: Contestant, found: Mapping[tuple[str, int], Result]) -> Contender:
+        own = {seed: result for (name, seed), result in found.items() if name == contestant.name}
+        learning = {}
+        if contestant.algorithm:
+            steps = self.spec(contestant, {POLICY: "external", "time.duration": self.length.episode, "time.warmup": "0s"}).steps
+            learning = {seed: trainings.learning_curve(self._place(contestant, seed), steps) for seed in own}
+        tracks = {seed: measured.track(result) for seed, result in own.items()}
+        return Contender(
+            contestant.name,
+            contestant.label,
+            contestant.color,
+            measured.by_seed(own, self.more),
+            over_time=tracks,
+            learning=learning,
+        )
+
+
+def campaign(setup: Setup, order: Order, files: Mapping[str, str] | None = None, more: Measure = lambda result: {}) -> Campaign:
+    """The files that the specs read are written at once."""
+    made = Campaign(setup, order, more)
+    with words("make", made.folder):
+        made.folder.mkdir(parents=True, exist_ok=True)
+        for name, content in (files or {}).items():
+            put(made.folder / name, content.encode())
+    if not made.contestants():
+        raise UsageError(f"{setup.name}: nobody is left to run on ground {order.ground!r}")
+    return made
+
+
+def facts(made: Campaign) -> list[tuple[str, str]]:
+    """How it was run, in words."""
+    length, some = made.length, made.contestants()[0]
+    spec = made.spec(some, {"time.duration": length.duration, "time.warmup": length.warmup})
+    plain = spec.to_dict()
+    rows = [
+        ("Network", str(plain["topology"].get("preset") or plain["topology"].get("kind"))),
+        ("Traffic", ", ".join(f"{key} {value}" for key, value in plain["workload"].items() if value not in ("0s", "exact"))),
+        ("Measured", f"{length.seeds} seeds, {length.duration} each, from {length.warmup} on; the same traffic for all"),
+    ]
+    learners = [each.name for each in made.contestants() if each.algorithm]
+    if learners:
+        step = spec.agent.interval_ns / 1e6
+        rows.append(
+            ("Learned", f"{', '.join(learners)}: one training a seed, steps of {step:g} ms, episodes of {length.episode}")
+        )
+        head = "thesis" if length.preset == THESIS_PRESET else "linear"
+        rows.append(
+            ("Agent", f"observes what the thesis' did, action {head}, reward {spec.agent.reward}; preset {length.preset}")
+        )
+        paper = made.setup.paper_steps
+        rows.append(("Steps", f"{length.steps:,} asked for" + (f"; the paper: {paper:,}" if paper else "")))
+    return rows

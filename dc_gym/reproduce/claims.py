@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a paper claims, and by which criterion it counts as reproduced.
+
+A comparison is of means over seeds, paired by seed: it holds where the 95 % interval of the difference leaves no doubt. A claim
+about something that learns, and that does not hold after fewer steps than the paper trained, is "not shown at this length".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from dc_gym.reproduce.findings import Column, Evidence
+from dc_gym.stats import Estimate, estimate, paired
+
+
+class State(StrEnum):
+    REPRODUCED = "reproduced"
+    CONTRADICTED = "not reproduced"
+    OPEN = "not shown at this length"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of a criterion; `holds` is None where nothing can be said: something did not run, or ran too seldom."""
+
+    holds: bool | None
+    measured: str
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    words: str
+    about: tuple[str, ...]
+    """Contestants that must have run."""
+    judge: Callable[[Evidence], Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    text: str
+    source: str
+    """Where the paper says so."""
+    criteria: tuple[Criterion, ...]
+    """All must hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    claim: Claim
+    state: State
+    measured: tuple[str, ...]
+    """One a criterion."""
+    steps: int | None
+    """That those who learn have trained; None: nobody does."""
+
+
+def judge(claim: Claim, evidence: Evidence) -> Verdict:
+    outcomes = [_outcome(each, evidence) for each in claim.criteria]
+    about = [name for each in claim.criteria for name in each.about]
+    trained = [steps for name in about if (steps := evidence.steps(name)) is not None]
+    steps = min(trained, default=None)
+    return Verdict(claim, _state(outcomes, steps, evidence.paper_steps), tuple(each.measured for each in outcomes), steps)
+
+
+def _state(outcomes: Sequence[Outcome], steps: int | None, paper_steps: int) -> State:
+    if all(each.holds for each in outcomes):
+        return State.REPRODUCED
+    short = steps is not None and steps < paper_steps
+    if short or not any(each.holds is False for each in outcomes):
+        return State.OPEN
+    return State.CONTRADICTED
+
+
+def _outcome(criterion: Criterion, evidence: Evidence) -> Outcome:
+    absent = [name for name in dict.fromkeys(criterion.about) if name not in evidence.contenders]
+    return Outcome(None, f"{', '.join(absent)} did not run") if absent else criterion.judge(evidence)
+
+
+def below(first: str, second: str, column: Column, factor: float = 1.0) -> Criterion:
+    """`first` has less of a quantity than `factor` times what `second` has."""
+    than = f"{factor:g} x that of {second}" if factor != 1 else f"that of {second}"
+    return _compared(f"{column.title} of {first} below {than}", first, second, column, factor, sign=1)
+
+
+def above(first: str, second: str, column: Column, factor: float = 1.0) -> Criterion:
+    than = f"{factor:g} x that of {second}" if factor != 1 else f"that of {second}"
+    return _compared(f"{column.title} of {first} above {than}", first, second, column, factor, sign=-1)
+
+
+def _compared(words: str, first: str, second: str, column: Column, factor: float, sign: int) -> Criterion:
+    def judge(evidence: Evidence) -> Outcome:
+        a, b = evidence.values(first, column.name), evidence.values(second, column.name)
+        difference = paired(dict(a), {seed: factor * value for seed, value in b.items()})  # factor x b - a
+        said = f"{first} {text(estimate(list(a.values())), column)}, {second} {text(estimate(list(b.values())), column)}"
+        if difference is None or difference.half is None:
+            return Outcome(None, f"{said}; one seed has no interval")
+        return Outcome(bool(difference.differs_from_0 and sign * difference.mean > 0), said)
+
+    return Criterion(words, (first, second), judge)
+
+
+def less_than(name: str, column: Column, bound: float) -> Criterion:
+    """Every seed's value is below a bound."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        values = list(evidence.values(name, column.name).values())
+        said = f"{name} {text(estimate(values), column)}"
+        return Outcome(max(values) < bound if values and np.isfinite(values).all() else None, said)
+
+    return Criterion(f"{column.title} of {name} below {bound * column.factor:g} for every seed", (name,), judge)
+
+
+def more_than(name: str, column: Column, bound: float) -> Criterion:
+    def judge(evidence: Evidence) -> Outcome:
+        values = list(evidence.values(name, column.name).values())
+        said = f"{name} {text(estimate(values), column)}"
+        return Outcome(min(values) > bound if values and np.isfinite(values).all() else None, said)
+
+    return Criterion(f"{column.title} of {name} above {bound * column.factor:g} for every seed", (name,), judge)
+
+
+def learned(name: str, words: str, column: Column, holds: Callable[[np.ndarray, np.ndarray], bool]) -> Criterion:
+    """`holds(steps, values)` of the training curve of every seed."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        curves = [(track.x, track.values[column.name]) for track in evidence.contenders[name].learning.values()]
+        known = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curves]
+        if not known or any(len(x) < 2 for x, _ in known):
+            return Outcome(None, f"{name}: too few episodes for a curve")
+        ends = ", ".join(f"{y[0] * column.factor:.4g} to {y[-1] * column.factor:.4g}" for _, y in known)
+        return Outcome(all(holds(x, y) for x, y in known), f"{name}: {ends} ({column.title}, first and last, by seed)")
+
+    return Criterion(words, (name,), judge)
+
+
+def text(value: Estimate | None, column: Column) -> str:
+    """0.123 +- 0.004."""
+    if value is None:
+        return "-"
+    mean = f"{value.mean * column.factor:.{column.digits}g}"
+    return mean if value.half is None else f"{mean} \u00b1 {value.half * column.factor:.2g}"

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figure of a set of runs: panels of measured quantities, in units.
+
+On the left how they change over a training, with those who learn nothing as level lines; on the right over time, of the policies
+as they are in the end. Bands are 95 % intervals over seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dc_gym import plots
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Floats, Track
+from dc_gym.stats import band
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LEARNED_NAMES = {"switch_queue_bytes": "switch_queue_bytes_longest", "host_queue_bytes": "host_queue_bytes_longest"}
+"""What a training calls the quantity."""
+WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 10.4, 1.75, 0.8
+POINTS = 60
+"""Of a learning curve: each a mean over as many steps."""
+DECADES = 15
+"""Queues and delays that differ by more than this factor get a logarithmic axis."""
+SETTLED = 98
+"""Percentile of what is drawn that a linear axis shows: a hole in a sequence that is filled is a spike of goodput."""
+LOGARITHMIC = ("switch_queue_bytes", "host_queue_bytes", "rtt_s", "queueing_delay_s")
+
+
+def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
+    """One row a quantity."""
+    contenders = list(evidence.contenders.values())
+    learners = [each for each in contenders if each.learning]
+    columns = 2 if learners else 1
+    with plots.style():
+        canvas = plots.new_figure(WIDTH if learners else 0.7 * WIDTH, LEGEND_HEIGHT + PANEL_HEIGHT * len(panels))
+        axes = canvas.subplots(len(panels), columns, squeeze=False, sharex="col")
+        for row, panel in enumerate(panels):
+            if learners:
+                _learning(axes[row][0], contenders, panel)
+            _over_time(axes[row][-1], contenders, panel)
+            for ax in axes[row]:
+                _scale(ax, panel)
+            axes[row][0].set_ylabel(panel.title)
+        if learners:
+            axes[0][0].set_title("While it learns (exploration included)", loc="left")
+            axes[-1][0].set_xlabel("steps of the training")
+        axes[0][-1].set_title("The policy as it is in the end" if learners else "Over time", loc="left")
+        axes[-1][-1].set_xlabel("time (s)")
+        handles, labels = axes[0][-1].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=4 if learners else 3)
+        canvas.suptitle(title, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    return canvas
+
+
+def bars(evidence: Evidence, column: Column, title: str) -> Figure:
+    """One quantity: a bar a contestant with its interval, and each seed as a dot."""
+    contenders = [each for each in evidence.contenders.values() if each.numbers.get(column.name)]
+    with plots.style({"axes.grid.axis": "x"}):
+        canvas = plots.new_figure(0.75 * WIDTH, 1.0 + 0.36 * len(contenders))
+        ax = canvas.subplots()
+        for row, each in enumerate(contenders):
+            values = np.array(list(each.numbers[column.name].values())) * column.factor
+            found = each.estimate(column.name)
+            assert found is not None
+            half = 0.0 if found.half is None else found.half * column.factor
+            ax.barh(row, found.mean * column.factor, xerr=half or None, color=each.color, height=0.62, ecolor=plots.INK)
+            ax.plot(values, np.full(len(values), row), ".", color=plots.INK, markersize=3)
+            label = f"{found.mean * column.factor:.4g}"
+            ax.annotate(label, (values.max() + half, row), (5, 0), textcoords="offset points", va="center")
+        ax.set_yticks(range(len(contenders)), [each.label for each in contenders])
+        ax.invert_yaxis()
+        ax.set_xlabel(column.title)
+        means = [found.mean for each in contenders if (found := each.estimate(column.name))]
+        if min(means) > 0 and max(means) / min(means) > DECADES:
+            ax.set_xscale("log")
+        ax.margins(x=0.15)
+        ax.set_title(title, loc="left")
+    return canvas
+
+
+def _learning(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
+    name = LEARNED_NAMES.get(panel.name, panel.name)
+    for each in contenders:
+        if each.learning:
+            x, mean, half = _together(each.learning, name)
+            _draw(ax, x, mean * panel.factor, half * panel.factor, each)
+        elif (found := each.estimate(panel.name)) is not None:
+            ax.axhline(found.mean * panel.factor, color=each.color, linewidth=1.0, linestyle=(0, (4, 2)))
+
+
+def _over_time(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
+    for each in contenders:
+        tracks = list(each.over_time.values())
+        if tracks:
+            mean, half = band(np.stack([track.values[panel.name] for track in tracks]))
+            _draw(ax, tracks[0].x, mean * panel.factor, half * panel.factor, each)
+
+
+def _together(learning: Mapping[int, Track], name: str) -> tuple[Floats, Floats, Floats]:
+    """Curves of several seeds on one set of steps: means over stretches of equal length."""
+    last = min((float(track.x[-1]) for track in learning.values() if len(track.x)), default=0.0)
+    edges = np.linspace(0, last, POINTS + 1)
+    rows = [_binned(track.x, track.values[name], edges) for track in learning.values()]
+    mean, half = band(np.stack(rows))
+    middle = (edges[:-1] + edges[1:]) / 2
+    known = np.isfinite(mean)
+    return middle[known], mean[known], half[known]
+
+
+def _binned(x: Floats, y: Floats, edges: Floats) -> Floats:
+    found = np.full(len(edges) - 1, np.nan)
+    for place in range(len(found)):
+        inside = (x > edges[place]) & (x <= edges[place + 1]) & np.isfinite(y)
+        if inside.any():
+            found[place] = y[inside].mean()
+    return found
+
+
+def _draw(ax: Axes, x: Floats, mean: Floats, half: Floats, who: Contender) -> None:
+    ax.plot(x, mean, color=who.color, label=who.label, linewidth=1.6 if who.learning else 1.1)
+    if np.isfinite(half).any():
+        ax.fill_between(x, mean - half, mean + half, color=who.color, alpha=0.18, linewidth=0)
+
+
+def _scale(ax: Axes, panel: Column) -> None:
+    """Axes follow the means, not the bands, which may leave what is possible.
+
+    A queue may be empty, so its logarithmic axis is linear below one frame, a delay's below a thousandth of the largest.
+    """
+    values = np.concatenate([np.asarray(line.get_ydata(), float) for line in ax.get_lines()] or [np.zeros(1)])
+    values = values[np.isfinite(values)]
+    if panel.name == "reward":
+        ax.set_ylim(-1.05, 1.05)
+    elif len(values) and values.max() > 0:
+        logarithmic = panel.name in LOGARITHMIC
+        linear = 1514 * panel.factor if panel.name.endswith("bytes") else values.max() / 1000
+        if logarithmic and values.max() > DECADES * linear:
+            ax.set_yscale("symlog", linthresh=linear)
+        ax.set_ylim(0, values.max() * 1.5 if logarithmic else np.percentile(values, SETTLED) * 1.25)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a figure comes to: numbers of each contestant over seeds, and how they changed over time and over a training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.stats import Estimate, estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dc_gym.reproduce.claims import Verdict
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Quantities over time or over steps; NaN where nothing was measured."""
+
+    x: Floats
+    values: Mapping[str, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """What one contestant did."""
+
+    name: str
+    label: str
+    color: str
+    numbers: Mapping[str, Mapping[int, float]]
+    """By quantity and seed, of the runs with the policy as it is in the end."""
+    over_time: Mapping[int, Track] = field(default_factory=dict)
+    """By seed: the same runs."""
+    learning: Mapping[int, Track] = field(default_factory=dict)
+    """By seed: the training, by steps; none where nothing is learned."""
+
+    @property
+    def steps(self) -> int:
+        """Trained: of the seed that has the fewest."""
+        return min((int(track.x[-1]) for track in self.learning.values() if len(track.x)), default=0)
+
+    def estimate(self, quantity: str) -> Estimate | None:
+        return estimate(list(self.numbers.get(quantity, {}).values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All contestants of a set of runs."""
+
+    contenders: Mapping[str, Contender]
+    paper_steps: int = 0
+    """How long the paper trained; 0: it says nothing, or there is nothing to train."""
+
+    def values(self, name: str, quantity: str) -> Mapping[int, float]:
+        """By seed; empty if that contestant did not run."""
+        found = self.contenders.get(name)
+        return found.numbers.get(quantity, {}) if found else {}
+
+    def steps(self, name: str) -> int | None:
+        """Trained; None: nothing is learned there, or it did not run."""
+        found = self.contenders.get(name)
+        return found.steps if found and found.learning else None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A quantity in a table or on an axis."""
+
+    name: str
+    title: str
+    factor: float = 1.0
+    digits: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a figure's folder says."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    """How it was run."""
+    contenders: Sequence[Contender]
+    columns: Sequence[Column]
+    verdicts: Sequence[Verdict]
+    figure: Figure
+    notes: Sequence[str] = ()

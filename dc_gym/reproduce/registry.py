@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which papers can be reproduced, and the module of each of their figures.
+
+A figure is a module of benchmarks/ with a TITLE and `run(order, progress) -> Findings`, and one line here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from dc_gym.errors import UsageError
+from dc_gym.progress import Progress
+
+if TYPE_CHECKING:
+    from dc_gym.reproduce.findings import Findings
+    from dc_gym.reproduce.order import Order
+
+MODULES = "dc_gym.benchmarks"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure, table or case of a paper, by its number or a word."""
+
+    number: str
+    title: str
+    run: Callable[[Order, Progress], Findings]
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    name: str
+    title: str
+    figures: Mapping[str, str]
+    """Module by number, in the order in which they are run."""
+
+    def figure(self, number: str) -> Figure:
+        module = import_module(f"{MODULES}.{self.figures[_known('figure', number, self.figures)]}")
+        return Figure(number, module.TITLE, module.run)
+
+
+PAPERS: dict[str, Paper] = {}
+
+
+def register(paper: Paper) -> None:
+    """Make a paper known; a name can be taken once."""
+    if paper.name in PAPERS:
+        raise ValueError(f"paper {paper.name!r} is registered twice")
+    PAPERS[paper.name] = paper
+
+
+def find(name: str) -> Paper:
+    return PAPERS[_known("paper", name, PAPERS)]
+
+
+def _known(what: str, name: str, names: Iterable[str]) -> str:
+    known = list(names)
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(known)}"
+        raise UsageError(f"{what} {name!r} is unknown; {hint}")
+    return name
+
+
+register(
+    Paper(
+        "iroko",
+        "F. Ruffy Varga, Data-Driven Datacenter Traffic Control, MSc thesis, University of British Columbia, 2019",
+        {
+            "1.1": "iroko_1_1",
+            "5.1": "iroko_5_1",
+            "5.2": "iroko_5_2",
+            "5.3": "iroko_5_3",
+            "5.4": "iroko_5_4",
+            "5.5": "iroko_5_5",
+            "udp": "iroko_udp",
+            "fattree-tcp": "iroko_fattree_tcp",
+        },
+    )
+)

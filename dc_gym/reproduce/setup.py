@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A set of runs: one network and workload, and the contestants on it.
+
+A contestant is a TCP with a policy above it, which may be "max" (the TCP alone) or an oracle, or one that is to be learned first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dc_gym import controllers
+from dc_gym.errors import UsageError
+
+POLICY = "controller.policy"
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    name: str
+    label: str
+    color: str
+    values: Mapping[str, Any]
+    """Keys of the spec, dotted."""
+    algorithm: str = ""
+    """Learns its policy; empty: it has one."""
+    alone: bool = False
+    """A TCP whose rates nobody sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How much is run."""
+
+    seeds: int
+    steps: int
+    """Of a training."""
+    episode: str
+    """Of a training."""
+    duration: str
+    """Of a run with the policy as it is in the end, or of a TCP."""
+    warmup: str
+    preset: str = "default"
+    """Of hyper-parameters."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the spec that are different at this length."""
+    agent: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that are different where an agent sets the rates, such as UDP in place of TCP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    name: str
+    """Of its folder: figures of the same runs share it."""
+    base: Mapping[str, Any]
+    """The spec of all."""
+    default: Length
+    full: Length
+    baselines: tuple[str, ...] = ("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random")
+    algorithms: tuple[str, ...] = ("PPO", "DDPG")
+    """Learned unless the command says otherwise."""
+    paper_steps: int = 0
+
+
+def _tcp(controller: str, label: str = "", color: str = "", **values: Any) -> Contestant:
+    known = controllers.find(controller)
+    assert known is not None
+    keys = {"controller.name": controller, POLICY: "max"} | values
+    return Contestant("", label or known.label, color or known.color, keys, alone=True)
+
+
+def _policy(name: str, label: str, color: str) -> Contestant:
+    return Contestant("", label, color, {"controller.name": "cubic", POLICY: name})
+
+
+BASELINES: Mapping[str, Contestant] = {
+    "dctcp": _tcp("dctcp", "DCTCP (step at K)"),
+    "dctcp-red": _tcp("dctcp", "DCTCP (RED as in the thesis)", "#56B4E9", **{"topology.marking": "iroko-thesis"}),
+    "nv": _tcp("nv"),
+    "cubic": _tcp("cubic"),
+    "fair-share": _policy("fair-share", "fair-share oracle", "#222222"),
+    "fair-share-ahead": _policy("fair-share-ahead", "oracle that knows the schedule", "#8C6D31"),
+    "random": _policy("random", "random", "#8A8A8A"),
+    "no-control": _policy("max", "no control", "#B0A080"),
+}
+COLORS: Mapping[str, str] = {"PPO": "#CC79A7", "APPO": "#7B3F8C", "DDPG": "#E69F00", "REINFORCE": "#B22222", "SAC": "#00556B"}
+OTHER_COLOR = "#5A7D2A"
+
+
+def baseline(name: str) -> Contestant:
+    return replace(BASELINES[name], name=name)
+
+
+def learner(algorithm: str) -> Contestant:
+    """By the name of `dcgym train`; its policy's file becomes known with its training."""
+    name = algorithm.rpartition(":")[2]
+    if not name.replace("_", "").isalnum():
+        raise UsageError(f"algorithm {algorithm!r} is no name, such as PPO, and no module:Class")
+    return Contestant(name, name, COLORS.get(name, OTHER_COLOR), {"controller.name": "cubic"}, algorithm)
+
+
+def roster(setup: Setup, algorithms: tuple[str, ...] | None) -> list[Contestant]:
+    """All contestants: those that learn last."""
+    learners = setup.algorithms if algorithms is None else algorithms
+    return [*map(baseline, setup.baselines), *map(learner, learners if setup.algorithms else ())]

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trainings of a set of runs: each a `dcgym train` in a process of its own, that goes on where it was stopped.
+
+FOLDER/trainings/PPO-s1/         what `dcgym train` leaves: checkpoints, progress.csv, policy.npz
+FOLDER/trainings/PPO-s1.json     what it was told
+FOLDER/trainings/PPO-s1.spec.json
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dc_gym import fingerprint
+from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.errors import TestbedError, UsageError
+from dc_gym.folder import words
+from dc_gym.progress import Progress, Quiet, short_time
+from dc_gym.reproduce.findings import Track
+from dc_gym.spec import Spec
+from dc_gym.sweep.pool import Cell, Outcome, run_cells
+
+FOLDER = "trainings"
+LABS = 4
+"""Of a training: part of what it is, so not the machine's to choose."""
+LOOK_EVERY_S = 3.0
+TRACKED = ("goodput_bps", "switch_queue_bytes_longest", "host_queue_bytes_longest", "queueing_delay_s", "rtt_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Training(Cell):
+    """One training; `out` is its folder."""
+
+    algorithm: str = "PPO"
+    preset: str = "default"
+    seed: int = 1
+    steps: int = 1
+    resumes: bool = False
+
+    def argv(self) -> list[str]:
+        told = {"algo": self.algorithm, "preset": self.preset, "seed": self.seed, "steps": self.steps, "labs": LABS}
+        options = [f"--{name}={value}" for name, value in told.items()]
+        return ["train", str(self.spec), "--out", str(self.out), "--quiet", *options, *(["--resume"] if self.resumes else [])]
+
+    @property
+    def policy(self) -> Path:
+        return self.out / "policy.npz"
+
+    def order(self) -> dict[str, object]:
+        """What must be the same for a training to be this one, whatever its length."""
+        return {
+            "spec": json.loads(self.spec.read_text()),
+            "algorithm": self.algorithm,
+            "preset": self.preset,
+            "seed": self.seed,
+            "labs": LABS,
+            "programs": fingerprint.programs(),
+        }
+
+
+def training(folder: Path, spec: Spec, algorithm: str, name: str, preset: str, seed: int, steps: int) -> Training:
+    """Of a set of runs; its spec is written."""
+    place = folder / FOLDER
+    with words("make", place):
+        place.mkdir(parents=True, exist_ok=True)
+        file = place / f"{name}.spec.json"
+        file.write_text(spec.to_json() + "\n")
+    return Training(name, file, place / name, algorithm=algorithm, preset=preset, seed=seed, steps=steps)
+
+
+def trained_steps(training: Training) -> int:
+    """Of its policy; 0: there is none."""
+    return int(PolicyFile.read(training.policy).origin.get("steps", 0)) if training.policy.is_file() else 0
+
+
+def run_all(asked: Sequence[Training], jobs: int, progress: Progress, force: bool = False) -> None:
+    """Trains what is not there; TestbedError if one fails, when the others have ended."""
+    for each in asked:
+        _require_same(each, force)
+    todo = [_begun(each) for each in asked if trained_steps(each) < each.steps]
+    if not todo:
+        return
+    failed: list[Outcome] = []
+
+    def on_end(outcome: Outcome) -> None:
+        if outcome.status:
+            failed.append(outcome)
+            progress.note(f"{outcome.cell.name}: {(outcome.message.splitlines() or ['no word'])[-1]}")
+
+    with _watched(todo, jobs, progress):
+        run_cells(todo, jobs, Quiet(), on_end)
+    if failed:
+        said = (failed[0].message.splitlines() or [f"exit {failed[0].status}"])[-1]
+        kind = UsageError if failed[0].status == UsageError.exit_code else TestbedError
+        raise kind(f"training {failed[0].cell.name}: {said.removeprefix('dcgym: ')}")
+
+
+def _require_same(asked: Training, force: bool) -> None:
+    """What lies in its folder is this training, or nothing."""
+    record = asked.out.with_name(f"{asked.out.name}.json")
+    if not asked.out.exists():
+        record.write_text(json.dumps(asked.order(), indent=1) + "\n")
+        return
+    try:
+        found = json.loads(record.read_text())
+    except (OSError, ValueError):
+        found = None
+    if found == asked.order():
+        return
+    if not force:
+        raise UsageError(f"{asked.out}: another spec, preset or version; --force trains it anew, or give another --out")
+    shutil.rmtree(asked.out)
+    record.write_text(json.dumps(asked.order(), indent=1) + "\n")
+
+
+def _begun(asked: Training) -> Training:
+    """To go on with from its last checkpoint, or from the beginning where it has none."""
+    if any((asked.out / "checkpoints").glob("iteration-*[0-9]")):
+        values = {name: getattr(asked, name) for name in asdict(asked)}
+        return Training(**values | {"resumes": True})
+    if asked.out.exists():
+        shutil.rmtree(asked.out)
+    return asked
+
+
+@contextmanager
+def _watched(todo: Sequence[Training], jobs: int, progress: Progress) -> Iterator[None]:
+    """Tells how far they are, from their own files."""
+    progress.phase(f"{len(todo)} trainings, {min(jobs, len(todo))} at a time")
+    over = threading.Event()
+    begun_s, first = time.monotonic(), sum(map(steps_so_far, todo))
+    total = sum(each.steps for each in todo)
+
+    def look() -> None:
+        while not over.wait(LOOK_EVERY_S):
+            done = sum(min(steps_so_far(each), each.steps) for each in todo)
+            words = f"trainings: {done:,} of {total:,} steps"
+            if done > first:
+                words += f", about {short_time((time.monotonic() - begun_s) / (done - first) * (total - done))} to go"
+            progress.advance(done, total, words)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+        progress.phase("done")
+
+
+def steps_so_far(training: Training) -> int:
+    rows = _rows(training.out)
+    return int(rows[-1]["steps"]) if rows else 0
+
+
+def learning_curve(folder: Path, steps_of_episode: int) -> Track:
+    """Of a training's folder: means over the episodes of each iteration, exploration included."""
+    rows = _rows(folder)
+
+    def column(name: str) -> np.ndarray:
+        return np.array([float(row.get(name) or math.nan) for row in rows])
+
+    values = {name: column(name) for name in TRACKED}
+    return Track(column("steps"), values | {"reward": column("return_mean") / steps_of_episode})
+
+
+def _rows(folder: Path) -> list[dict[str, str]]:
+    """Of progress.csv; a row that is being written does not count."""
+    try:
+        with (folder / "progress.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    except OSError:
+        return []
+    return [row for row in rows if (row.get("steps") or "").isdecimal()]
