@@ -338,6 +338,8 @@ def _add_reproduce(commands: Any) -> None:
     algorithms = "what is learned, such as PPO,APPO,DDPG,REINFORCE,SAC or module:Class; none: nothing (default: PPO,DDPG)"
     parser.add_argument("--algorithms", metavar="LIST", help=algorithms)
     parser.add_argument("--steps", type=_count, metavar="N", help="of each training")
+    duration = "of each run that is measured; its first quarter is not counted"
+    parser.add_argument("--duration", metavar="TIME", help=duration)
     parser.add_argument("--preset", metavar="NAME", help="hyper-parameters: default, iroko-thesis")
     parser.add_argument(
         "--set",

@@ -54,6 +54,7 @@ def _order(args: Namespace, paper: str) -> Order:
         full=args.full,
         seeds=args.seeds,
         steps=args.steps,
+        duration=args.duration,
         algorithms=algorithms,
         preset=args.preset,
         overrides=tuple(args.overrides),

@@ -28,10 +28,13 @@ from dc_gym.results import Result
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
 from dc_gym.sweep.state import State
+from dc_gym.units import format_time, parse_time_ns
 
 RUNS = "runs"
 HELD_OUT = 1_000_000
 """Seeds of what is measured come after it, and no training has them."""
+WARMUP_PART = 4
+"""Of a duration that the command gives: what comes before the metrics' window."""
 THESIS_PRESET = "iroko-thesis"
 
 
@@ -55,7 +58,10 @@ class Campaign:
     def length(self) -> Length:
         """What was asked for, over the figure's own."""
         own, order = self.setup.full if self.order.full else self.setup.default, self.order
-        return replace(own, seeds=order.seeds or own.seeds, steps=order.steps or own.steps, preset=order.preset or own.preset)
+        given: dict[str, Any] = {"seeds": order.seeds, "steps": order.steps, "preset": order.preset, "duration": order.duration}
+        if order.duration:
+            given["warmup"] = format_time(parse_time_ns(order.duration, "--duration") // WARMUP_PART)
+        return replace(own, **{name: value for name, value in given.items() if value})
 
     def contestants(self) -> list[Contestant]:
         """On the host ground there is no agent yet: only TCPs run there."""
@@ -63,16 +69,15 @@ class Campaign:
         return found if self.order.ground == "lab" else [each for each in found if each.alone]
 
     def spec(self, contestant: Contestant, values: Mapping[str, Any]) -> Spec:
-        """Of a contestant: the setup's keys, the contestant's, then the command's."""
+        """Of a contestant: the setup's keys, the contestant's, then the command's, then `values`."""
         keys = dict(self.length.values) | ({} if contestant.alone else dict(self.length.agent)) | dict(contestant.values)
         if contestant.algorithm:
             keys |= {"agent.observe": "thesis", "agent.action": "thesis" if self.length.preset == THESIS_PRESET else "linear"}
-        keys |= dict(values)
         if self.order.ground == "host":
             keys = {key: value for key, value in keys.items() if key != POLICY} | {"ground": "host"}
-        base = specs.vary(self.setup.base, self.folder, self.setup.name, (), keys, self.setup.name)
-        plain = base.to_dict()
-        return specs.vary(plain, self.folder, self.setup.name, self.order.overrides, {}, self.setup.name)
+        given = {override.partition("=")[0] for override in self.order.overrides}
+        keys = {key: value for key, value in keys.items() if key not in given} | dict(values)
+        return specs.vary(self.setup.base, self.folder, self.setup.name, self.order.overrides, keys, self.setup.name)
 
     def training(self, contestant: Contestant, seed: int) -> Training:
         length = self.length
@@ -94,9 +99,14 @@ class Campaign:
     def run(self, progress: Progress) -> Evidence:
         """Everything that is not there yet; then what it shows."""
         contestants, seeds = self.contestants(), range(1, self.length.seeds + 1)
-        todo = [self.training(each, seed) for each in contestants if each.algorithm for seed in seeds]
-        trainings.run_all(todo, self.order.jobs, progress, self.order.force)
-        found = self._measure([self.point(each, seed) for each in contestants for seed in seeds], progress)
+        ready = [self.point(each, seed) for each in contestants if not each.algorithm for seed in seeds]
+        found = self._measure(ready, progress)
+        learners = [each for each in contestants if each.algorithm]
+        if learners:
+            todo = [self.training(each, seed) for each in learners for seed in seeds]
+            trainings.run_all(todo, self.order.jobs, progress, self.order.force)
+            learned = [self.point(each, seed) for each in learners for seed in seeds]
+            found = self._measure([*ready, *learned], progress)
         progress.phase("measuring")
         contenders = {each.name: self._contender(each, found) for each in contestants}
         return Evidence(contenders, self.setup.paper_steps)

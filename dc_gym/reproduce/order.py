@@ -17,6 +17,8 @@ class Order:
     """None: the figure's own; likewise below."""
     steps: int | None = None
     """Of each training."""
+    duration: str | None = None
+    """Of each run that is measured."""
     algorithms: tuple[str, ...] | None = None
     preset: str | None = None
     """Of hyper-parameters."""
