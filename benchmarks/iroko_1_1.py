@@ -19,7 +19,7 @@ from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.setup import Length, Setup
 from dc_gym.results import Result
 
-TITLE = "The motivating case: three answers at once over a parking lot, and an agent that knows of them"
+TITLE = "Three answers at once over a parking lot, and an agent that knows of them"
 SOURCE = "thesis, figure 1.1"
 ANSWER_BYTES = 20_000_000
 LAST = Column("last_answer_s", "last answer complete after (ms)", 1e3)
@@ -35,7 +35,7 @@ h4,h6,5000,0.002,0,{ANSWER_BYTES}
 h5,h6,5000,0.002,0,{ANSWER_BYTES}
 """
 """h1 is two links from h6, h5 one, h4 beside it."""
-LENGTH = Length(seeds=3, steps=0, episode="100ms", duration="100ms", warmup="0s")
+LENGTH = Length(seeds=3, steps=0, episode="60ms", duration="60ms", warmup="0s")
 SETUP = Setup(
     "parking-lot",
     {
@@ -44,7 +44,7 @@ SETUP = Setup(
         "controller": {"name": "cubic"},
         "agent": {"interval": "100us", "reward": "thesis", "burst": "15140B"},
         "workload": {"kind": "matrix", "file": FILE, "jitter": "10us"},
-        "time": {"duration": "100ms"},
+        "time": {"duration": "60ms"},
     },
     default=LENGTH,
     full=LENGTH,

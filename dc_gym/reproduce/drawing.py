@@ -7,6 +7,7 @@ as they are in the end. Bands are 95 % intervals over seeds.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 LEARNED_NAMES = {"switch_queue_bytes": "switch_queue_bytes_longest", "host_queue_bytes": "host_queue_bytes_longest"}
 """What a training calls the quantity."""
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 10.4, 1.75, 0.8
+LETTERS = 64
+"""Of a title, a column of panels."""
 POINTS = 60
 """Of a learning curve: each a mean over as many steps."""
 DECADES = 15
@@ -46,7 +49,7 @@ def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
             _over_time(axes[row][-1], contenders, panel)
             for ax in axes[row]:
                 _scale(ax, panel)
-            axes[row][0].set_ylabel(panel.title)
+            axes[row][0].set_ylabel(panel.title.replace(" (", "\n("))
         if learners:
             axes[0][0].set_title("While it learns (exploration included)", loc="left")
             axes[-1][0].set_xlabel("steps of the training")
@@ -54,7 +57,8 @@ def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
         axes[-1][-1].set_xlabel("time (s)")
         handles, labels = axes[0][-1].get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower center", ncols=4 if learners else 3)
-        canvas.suptitle(title, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        text = textwrap.fill(title, LETTERS * columns)
+        canvas.suptitle(text, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
     return canvas
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dc_gym import plots
+from dc_gym.metrics.queues import sides
 from dc_gym.reproduce.findings import Floats, Track
 from dc_gym.results import Result
 from dc_gym.units import parse_time_ns
@@ -73,7 +74,7 @@ def longest_queues(result: Result) -> tuple[Floats, Floats, Floats]:
     records, ports = result.records("queues"), result.ports
     backlog = records["backlog_bytes"].reshape(-1, len(ports)).astype(np.float64)
     times = records["t_ns"].reshape(-1, len(ports))[:, 0].astype(np.float64)
-    at_switch = np.array([port["side"] == "switch" for port in ports])
+    at_switch = sides(ports) == "switch"
     return times, backlog[:, at_switch].max(axis=1), backlog[:, ~at_switch].max(axis=1)
 
 
@@ -89,7 +90,7 @@ def _reward_of_full_rate(result: Result) -> tuple[Floats, Floats]:
     ports, records = result.ports, result.records("queues")
     buffers = np.array([float(port["buffer_bytes"]) for port in ports])
     backlog = records["backlog_bytes"].reshape(-1, len(ports)) / buffers
-    at_switch = np.array([port["side"] == "switch" for port in ports])
+    at_switch = sides(ports) == "switch"
     times = records["t_ns"].reshape(-1, len(ports))[:, 0].astype(np.float64)
     return times, 1 - 2 * backlog[:, at_switch].max(axis=1)
 

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Papers' figures: what is registered, when a claim holds, what goes on where it was stopped, and a figure from labs."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import synthetic
+
+from dc_gym import cli, plots
+from dc_gym.benchmarks import iroko, iroko_5_4, iroko_5_5
+from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.errors import TestbedError, UsageError
+from dc_gym.progress import Quiet
+from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, setup, trainings
+from dc_gym.reproduce.claims import Claim, State
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Track
+from dc_gym.reproduce.order import Order
+from dc_gym.spec import Spec
+from dc_gym.sweep.pool import Outcome
+
+QUEUE = Column("queue", "queue (kB)", 1e-3)
+SETUPS = {
+    each.name: each for each in (iroko.DUMBBELL_10M, iroko.DUMBBELL_1G, iroko.DUMBBELL_UDP, iroko.FATTREE_UDP, iroko.FATTREE_TCP)
+}
+IROKO = registry.PAPERS["iroko"]
+
+
+def contender(name, values, steps=0, curve=None):
+    """With a training of so many steps, if any."""
+    learning = {}
+    if steps:
+        x = np.linspace(0, steps, 11)[1:]
+        learning = {seed: Track(x, {"queue": np.asarray(curve if curve is not None else x, float)}) for seed in (1, 2, 3)}
+    numbers = {"queue": dict(enumerate(values, 1))}
+    return Contender(name, name.upper(), "#000000", numbers, learning=learning)
+
+
+def evidence(*contenders, paper_steps=1000):
+    return Evidence({each.name: each for each in contenders}, paper_steps)
+
+
+def state(criterion, *contenders):
+    return claims.judge(Claim("", "", (criterion,)), evidence(*contenders)).state
+
+
+def test_every_figure_of_a_paper_can_be_run_and_has_a_title(capsys):
+    for number in IROKO.figures:
+        figure = IROKO.figure(number)
+        assert figure.title and callable(figure.run)
+    assert cli.main(["reproduce"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == list(IROKO.figures)
+
+
+def test_what_is_unknown_is_one_line(capsys, tmp_path):
+    for argv, said in (
+        (["iroco"], "did you mean iroko?"),
+        (["iroko", "5.7"], "figure '5.7' is unknown"),
+        (["iroko", "5.2", "--algorithms", "PPO,,DDPG"], "write it like PPO,DDPG"),
+        (["iroko", "5.2", "--algorithms", "none", "--duration", "soon"], "--duration"),
+    ):
+        assert cli.main(["reproduce", *argv, "--out", str(tmp_path / "out")]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_difference_counts_where_its_interval_leaves_no_doubt():
+    short, long = contender("a", [10, 11, 12]), contender("b", [20, 21, 22.5])
+    assert state(claims.below("a", "b", QUEUE), short, long) is State.REPRODUCED
+    assert state(claims.above("a", "b", QUEUE), short, long) is State.CONTRADICTED
+    assert state(claims.below("a", "b", QUEUE), contender("a", [1, 30, 12]), long) is State.CONTRADICTED, "in doubt"
+    assert state(claims.below("a", "b", QUEUE), contender("a", [10]), contender("b", [20])) is State.OPEN, "one seed"
+    assert state(claims.below("a", "c", QUEUE), short, long) is State.OPEN, "c did not run"
+
+
+def test_differences_are_taken_seed_by_seed():
+    """Seeds differ by far more than the contestants do."""
+    a, b = contender("a", [10, 1000, 100_000]), contender("b", [11, 1001.1, 100_000.9])
+    assert state(claims.below("a", "b", QUEUE), a, b) is State.REPRODUCED
+
+
+def test_a_factor_multiplies_the_second():
+    a, b = contender("a", [10, 10.1, 10.2]), contender("b", [15, 15.1, 15.2])
+    assert state(claims.below("a", "b", QUEUE), a, b) is State.REPRODUCED
+    assert state(claims.below("a", "b", QUEUE, 0.5), a, b) is State.CONTRADICTED
+    assert state(claims.above("a", "b", QUEUE, 0.5), a, b) is State.REPRODUCED
+
+
+def test_what_does_not_hold_after_a_short_training_is_open():
+    b = contender("b", [5, 5.1, 5.2])
+    wanted = claims.below("a", "b", QUEUE)
+    assert state(wanted, contender("a", [9, 9.1, 9.2], steps=999), b) is State.OPEN
+    assert state(wanted, contender("a", [9, 9.1, 9.2], steps=1000), b) is State.CONTRADICTED
+    assert state(wanted, contender("a", [1, 1.1, 1.2], steps=10), b) is State.REPRODUCED
+    assert claims.judge(Claim("", "", (wanted,)), evidence(contender("a", [1, 2, 3], steps=70), b)).steps == 70
+
+
+def test_bounds_hold_for_every_seed():
+    assert state(claims.less_than("a", QUEUE, 10), contender("a", [1, 2, 9])) is State.REPRODUCED
+    assert state(claims.less_than("a", QUEUE, 10), contender("a", [1, 2, 10])) is State.CONTRADICTED
+    assert state(claims.more_than("a", QUEUE, 0), contender("a", [1, 2, 0])) is State.CONTRADICTED
+    assert state(claims.more_than("a", QUEUE, 0), contender("a", [])) is State.OPEN
+
+
+def test_criteria_on_training_curves():
+    falls = claims.learned("a", "it falls", QUEUE, lambda x, y: bool(y[-1] < y[0]))
+    assert state(falls, contender("a", [1], 2000, np.linspace(9, 1, 10))) is State.REPRODUCED
+    assert state(falls, contender("a", [1], 2000, np.linspace(1, 9, 10))) is State.CONTRADICTED
+    assert state(falls, contender("a", [1], 2000, np.full(10, np.nan))) is State.OPEN
+
+
+def test_a_collapse_and_a_rise_are_told_from_the_opposite():
+    x = np.arange(1, 101.0)
+    collapse = np.where(x < 40, 9e8, 1e8)
+    assert iroko_5_4._starts_well_and_collapses(x, collapse)
+    assert not iroko_5_4._starts_well_and_collapses(x, collapse[::-1]) and not iroko_5_4._starts_well_and_collapses(x, 0 * x)
+    assert iroko_5_5._still_rising(x, x) and not iroko_5_5._still_rising(x, -x) and not iroko_5_5._still_rising(x, 0 * x + 1)
+
+
+@pytest.mark.parametrize("number", IROKO.figures)
+def test_claims_are_about_contestants_and_quantities_that_there_are(number):
+    module = __import__(f"{registry.MODULES}.{IROKO.figures[number]}", fromlist=["CLAIMS"])
+    known = {*setup.BASELINES, *setup.COLORS} | {f"{each}, {hosts} hosts" for each in ("limited", "unlimited") for hosts in HOSTS}
+    for claim in getattr(module, "CLAIMS", ()):
+        assert claim.text and claim.source and claim.criteria
+        assert {name for each in claim.criteria for name in each.about} <= known
+
+
+HOSTS = [4 << power for power in range(10)]
+
+
+@pytest.mark.parametrize("name", SETUPS)
+@pytest.mark.parametrize("full", [False, True])
+def test_every_contestant_of_every_setup_has_a_spec(name, full, tmp_path):
+    made = campaign.campaign(SETUPS[name], Order(tmp_path, full=full, algorithms=("PPO", "SAC")))
+    for each in made.contestants():
+        if each.algorithm:
+            spec = spec_of(made.training(each, 1).spec)
+            assert spec.controller.policy == "external" and spec.steps >= 100, "an episode is no handful of steps"
+            assert spec.agent.observe == "thesis" and spec.agent.action == ("thesis" if full else "linear")
+        else:
+            spec = made.point(each, 1).spec
+            assert spec.seed > campaign.HELD_OUT and spec.agent.reward == "thesis"
+        udp = not each.alone and SETUPS[name].default.agent
+        assert spec.workload.transport == ("udp" if udp else "tcp")
+        if udp:
+            assert spec.workload.rate_bps == spec.topology.params(False).rate_bps or full or "dumbbell" in name
+
+
+def spec_of(path: Path) -> Spec:
+    from dc_gym.spec import load
+
+    return load(path)
+
+
+def test_the_command_line_has_the_last_word(tmp_path):
+    order = Order(tmp_path, seeds=2, steps=77, duration="2s", overrides=("agent.interval=10ms", "agent.action=log"))
+    made = campaign.campaign(iroko.DUMBBELL_10M, order)
+    assert (made.length.seeds, made.length.steps, made.length.warmup) == (2, 77, "500ms")
+    ppo = setup.learner("PPO")
+    spec = spec_of(made.training(ppo, 1).spec)
+    assert (spec.agent.interval_ns, spec.agent.action, spec.time.duration_ns) == (10**7, "log", 5 * 10**9)
+    assert made.point(setup.baseline("nv"), 1).spec.time.duration_ns == 2 * 10**9
+
+
+def test_on_the_host_ground_tcps_run_without_an_agent(tmp_path):
+    made = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path, ground="host"))
+    assert [each.name for each in made.contestants()] == ["dctcp", "dctcp-red", "nv", "cubic"]
+    spec = made.point(made.contestants()[0], 1).spec
+    assert (spec.ground, spec.controller.policy) == ("host", None)
+
+
+def test_runs_of_two_lengths_do_not_mix(tmp_path):
+    folders = {campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path, full=full)).folder for full in (False, True)}
+    assert len(folders) == 2
+
+
+# Trainings
+
+
+@pytest.fixture
+def asked(tmp_path):
+    made = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path, steps=500))
+    return made.training(setup.learner("PPO"), 1)
+
+
+def policy(training, steps):
+    training.out.mkdir(parents=True, exist_ok=True)
+    one = np.ones((1, 1))
+    net = PolicyFile((one,), (np.zeros(1),), -np.ones(1), np.ones(1), ("x",), ("h1",), origin={"steps": steps})
+    net.write(training.policy)
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """What would have been started; each ends well."""
+    started = []
+
+    def run_cells(cells, jobs, progress, on_end):
+        started.extend(cells)
+        return [Outcome(cell, 0, "") for cell in cells]
+
+    monkeypatch.setattr(trainings, "run_cells", run_cells)
+    return started
+
+
+def test_a_training_that_is_there_is_not_run_again(asked, trained):
+    trainings.run_all([asked], 1, Quiet())
+    assert [each.resumes for each in trained] == [False]
+    assert trained[0].argv()[:1] == ["train"] and "--steps=500" in trained[0].argv() and "--labs=4" in trained[0].argv()
+    policy(asked, 500)
+    trainings.run_all([asked], 1, Quiet())
+    assert len(trained) == 1
+
+
+def test_a_training_that_was_killed_goes_on_from_its_checkpoint(asked, trained):
+    trainings.run_all([asked], 1, Quiet())
+    (asked.out / "checkpoints" / "iteration-000010").mkdir(parents=True)
+    trainings.run_all([asked], 1, Quiet())
+    assert trained[-1].resumes and "--resume" in trained[-1].argv()
+
+
+def test_a_training_that_was_killed_before_its_first_checkpoint_begins_anew(asked, trained):
+    trainings.run_all([asked], 1, Quiet())
+    (asked.out / "checkpoints" / "iteration-000010.partial").mkdir(parents=True)
+    trainings.run_all([asked], 1, Quiet())
+    assert not trained[-1].resumes and not asked.out.exists()
+
+
+def test_a_longer_training_goes_on_with_the_shorter_one(asked, trained):
+    trainings.run_all([asked], 1, Quiet())
+    policy(asked, 500)
+    (asked.out / "checkpoints" / "iteration-000010").mkdir(parents=True)
+    trainings.run_all([replace_steps(asked, 900)], 1, Quiet())
+    assert trained[-1].resumes and trained[-1].steps == 900
+
+
+def replace_steps(training, steps):
+    return replace(training, steps=steps)
+
+
+def test_a_training_of_another_spec_is_refused_and_replaced_by_force(asked, trained):
+    trainings.run_all([asked], 1, Quiet())
+    policy(asked, 500)
+    other = replace(asked, preset="iroko-thesis")
+    with pytest.raises(UsageError, match="--force trains it anew"):
+        trainings.run_all([other], 1, Quiet())
+    trainings.run_all([other], 1, Quiet(), force=True)
+    assert trained[-1].preset == "iroko-thesis" and not asked.policy.exists()
+
+
+def test_a_training_that_fails_is_told_in_its_own_words(asked, monkeypatch):
+    def run_cells(cells, jobs, progress, on_end):
+        on_end(Outcome(cells[0], 2, "dcgym: training needs ray, which is not installed"))
+
+    monkeypatch.setattr(trainings, "run_cells", run_cells)
+    with pytest.raises(UsageError, match="training PPO-s1: training needs ray"):
+        trainings.run_all([asked], 1, Quiet())
+    monkeypatch.setattr(trainings, "run_cells", lambda cells, jobs, progress, on_end: on_end(Outcome(cells[0], -9, "")))
+    with pytest.raises(TestbedError, match="exit -9"):
+        trainings.run_all([asked], 1, Quiet())
+
+
+def test_a_learning_curve_is_the_reward_of_a_step(tmp_path):
+    (tmp_path / "progress.csv").write_text("iteration,steps,return_mean,goodput_bps\n1,100,,\n2,200,-50,7e6\n3,30")
+    found = trainings.learning_curve(tmp_path, steps_of_episode=100)
+    assert found.x.tolist() == [100, 200, 30]
+    np.testing.assert_array_equal(found.values["reward"], [np.nan, -0.5, np.nan])
+    np.testing.assert_array_equal(found.values["goodput_bps"], [np.nan, 7e6, np.nan])
+
+
+# What is measured, and what is written
+
+
+def test_a_run_without_an_agent_has_the_reward_of_action_1(tmp_path):
+    result = synthetic.result(tmp_path / "run", synthetic.run(queue_bytes=100_000, noise=0))
+    found = measured.numbers(result)
+    assert found["switch_queue_bytes"] == pytest.approx(100_000, rel=1e-3) and found["host_queue_bytes"] == 0
+    assert found["reward"] == pytest.approx(1 - 2 * 100_000 / 400_000, rel=1e-3)
+    assert found["rtt_s"] == pytest.approx(80e-6 + 100_000 * 8 / 10e6, rel=1e-3)
+    over_time = measured.track(result, bins=50)
+    assert over_time.x[0] == pytest.approx(0.1) and over_time.x[-1] == pytest.approx(9.9)
+    assert over_time.values["switch_queue_bytes"][-1] == pytest.approx(100_000, rel=1e-3)
+    assert over_time.values["switch_queue_bytes"][0] < 50_000, "it grows over the first half second"
+
+
+def test_a_queue_that_moved_into_the_hosts_is_named():
+    def queues(name, switch, host):
+        return Contender(name, name, "#000000", {"switch_queue_bytes": {1: switch}, "host_queue_bytes": {1: host}})
+
+    found = iroko.hidden_queues(evidence(queues("a", 1000, 90_000), queues("b", 90_000, 1000), queues("c", 100, 3000)))
+    assert found == ["a keeps its queue in the hosts: 90 kB in hosts, 1 kB in switches (the longest at each moment, on average)."]
+
+
+def test_the_folder_of_a_figure(tmp_path):
+    track = Track(np.arange(5.0), {"queue": np.arange(5.0)})
+    trained = replace(contender("a", [1, 2, 3], steps=300), over_time={1: track, 2: track})
+    alone = replace(contender("b", [5, 5, 5]), over_time={1: track})
+    found = evidence(trained, alone)
+    claim = Claim("a is <short>", "page 7", (claims.below("a", "b", QUEUE),))
+    canvas = drawing.figure(found, [QUEUE], "A title")
+    assert [len(ax.get_lines()) for ax in canvas.axes] == [2, 2], "one learns, the other is a level line; both run"
+    written = Findings("T", [("Network", "n")], [trained, alone], [QUEUE], [claims.judge(claim, found)], canvas, ["A note."])
+    path = page.write(tmp_path / "figure", "paper", "1", written)
+    text = path.read_text()
+    assert "a is &lt;short&gt;" in text and "A note." in text and "after 300 steps" in text
+    told = json.loads((tmp_path / "figure" / "claims.json").read_text())["claims"][0]
+    assert (told["state"], told["steps"]) == ("reproduced", 300)
+    assert told["criteria"] == [
+        {"criterion": "queue (kB) of a below that of b", "measured": "a 0.002 \u00b1 0.0025, b 0.005 \u00b1 0"}
+    ]
+    assert (tmp_path / "figure" / "table.csv").read_text().splitlines()[1] == "a,1,300,1"
+    assert (tmp_path / "figure" / "figure.png").stat().st_size > 1000
+    plots.save(drawing.bars(found, QUEUE, "Bars"), tmp_path / "bars.png")
+
+
+@pytest.mark.lab
+def test_a_figure_from_labs_that_goes_on(tmp_path, lab_kernel, capsys):
+    """Figure 1.1: its claims hold, and what is there is not run again."""
+    argv = ["reproduce", "iroko", "1.1", "--seeds", "1", "--set", "time.duration=56ms", "--out", str(tmp_path), "--quiet"]
+    assert cli.main(argv) == 0
+    told = json.loads((tmp_path / "figure-1.1" / "claims.json").read_text())["claims"]
+    assert [each["state"] for each in told[:2]] == ["reproduced", "reproduced"]
+    runs = tmp_path / "parking-lot" / "runs"
+    before = {path.parent.name: path.stat().st_mtime_ns for path in runs.glob("*/manifest.json")}
+    table = (tmp_path / "figure-1.1" / "table.csv").read_bytes()
+    assert len(before) == 5
+    for file in (runs / "nv-s1").iterdir():
+        file.unlink()
+    (runs / "nv-s1").rmdir()
+    assert cli.main(argv) == 0
+    after = {path.parent.name: path.stat().st_mtime_ns for path in runs.glob("*/manifest.json")}
+    assert {name for name in before if before[name] != after[name]} == {"nv-s1"}
+    assert (tmp_path / "figure-1.1" / "table.csv").read_bytes() == table, "bit for bit"
