@@ -25,6 +25,7 @@ STEP = struct.Struct("<QQ")
 STEP_REPLY = struct.Struct("<QiI")
 SEED = struct.Struct("<QQ")
 BYE = struct.Struct("<iIQ")
+ONE_DESCRIPTOR = socket.CMSG_SPACE(array.array("i").itemsize)
 PAGE = struct.Struct("<QQII16s")
 
 
@@ -37,6 +38,7 @@ class MessageType(IntEnum):
     BYE = 6
 
 
+TYPES = {int(kind): kind for kind in MessageType}
 # Fixed payload lengths; text messages are absent.
 LENGTHS = {
     MessageType.HELLO: HELLO.size,
@@ -74,10 +76,9 @@ def parse(data: bytes) -> Message:
     payload = data[HEADER.size :]
     if length != len(payload) or length > MESSAGE_MAX_BYTES:
         raise ProtocolError(f"lab channel: message of type {number} claims {length} bytes and carries {len(payload)}")
-    try:
-        kind = MessageType(number)
-    except ValueError:
-        raise ProtocolError(f"lab channel: unknown message type {number}") from None
+    kind = TYPES.get(number)
+    if kind is None:
+        raise ProtocolError(f"lab channel: unknown message type {number}")
     if LENGTHS.get(kind, length) != length:
         raise ProtocolError(f"lab channel: {kind.name} carries {length} bytes, not {LENGTHS[kind]}")
     return Message(kind, payload)
@@ -108,14 +109,13 @@ class Channel:
 
     def receive(self) -> Message | None:
         """The next message (blocking); None when the lab has closed its end."""
-        room = socket.CMSG_SPACE(array.array("i").itemsize)
         try:
-            data, control, _flags, _address = self._sock.recvmsg(HEADER.size + MESSAGE_MAX_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+            data, control, _, _ = self._sock.recvmsg(HEADER.size + MESSAGE_MAX_BYTES, ONE_DESCRIPTOR, socket.MSG_CMSG_CLOEXEC)
         except ConnectionResetError:
             return None
         if not data:
             return None
-        fds = _descriptors(control)
+        fds = _descriptors(control) if control else []
         message = parse(data)
         if message.type is MessageType.HELLO:
             self._map(message.payload, fds)

@@ -90,6 +90,7 @@ class Lab:
         self._channel: Channel | None = None
         self._asked: tuple[int, int] | None = None  # by until_step: the question that has not been answered
         self._keeps_questions = False
+        self._poll, self._channel_fd = select.poll(), -1
         self._seen: tuple[int, float] = (-1, 0.0)  # virtual time, and when it was first seen so
         self._share: RegionServer
 
@@ -157,13 +158,13 @@ class Lab:
 
     def _serve(self, poll_s: float) -> bool:
         """Waits for what comes, at most that long, and handles it; False at the end of the channel."""
-        # Watchers wait until there is something to give them: a connection that is not accepted would make select() spin.
-        sources: list[Channel | RegionServer] = [self.channel] if self.channel.region is None else [self.channel, self._share]
-        ready, _, _ = select.select(sources, [], [], poll_s)
-        if self.channel in ready and not self._serve_one():
-            return False
-        if self._share in ready and self.channel.region is not None:
-            self._share.serve_one(self.channel.memory_fd, self.channel.region_offset, len(self.channel.region))
+        channel = self.channel
+        for ready, _ in self._poll.poll(poll_s * 1000):
+            if ready == self._channel_fd:
+                if not self._serve_one():
+                    return False
+            elif channel.region is not None:
+                self._share.serve_one(channel.memory_fd, channel.region_offset, len(channel.region))
         return True
 
     def _check_alive(self, state: LabState, now: float) -> None:
@@ -200,6 +201,8 @@ class Lab:
 
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel = self._stack.enter_context(Channel(ours))
+        self._channel_fd = ours.fileno()
+        self._poll.register(ours, select.POLLIN)
         cpu = self._stack.enter_context(claimed_cpu())
         lifeline, held = os.pipe()
         self._stack.callback(os.close, held)
@@ -230,8 +233,6 @@ class Lab:
         if message is None:
             return False
         match message.type:
-            case MessageType.LOG:
-                self._log(message.text)
             case MessageType.STEP:
                 step, virtual_ns = STEP.unpack(message.payload)
                 if self._keeps_questions:
@@ -239,6 +240,8 @@ class Lab:
                     return True
                 self.channel.reply_step(step, self._on_step(step, virtual_ns))
                 self._seen = (virtual_ns, time.monotonic())  # whoever answered may have taken his time
+            case MessageType.LOG:
+                self._log(message.text)
             case MessageType.SEED:
                 self.reseeded_ns = SEED.unpack(message.payload)[1]
             case MessageType.DEATH:
@@ -246,8 +249,8 @@ class Lab:
             case MessageType.BYE:
                 status, _, virtual_ns = BYE.unpack(message.payload)
                 self._bye = LabExit(status, virtual_ns)
-            case MessageType.HELLO:
-                pass
+            case MessageType.HELLO:  # until now there was nothing to give to watchers, and one that waits would keep poll() awake
+                self._poll.register(self._share, select.POLLIN)
         return True
 
     def _log(self, text: str) -> None:

@@ -69,7 +69,7 @@ class Console:
             before=cells if before is None else before.cells,
             flows=flows,
             flows_before=flows if before is None else before.flows,
-            wanted_bps=self._wanted[self._order].copy(),
+            wanted_bps=self._wanted[self._order],
             enforced_bps=matrix.commands.enforced_bps[self._order].astype(np.float64),
             info=info,
         )

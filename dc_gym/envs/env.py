@@ -18,11 +18,13 @@ import numpy.typing as npt
 
 from dc_gym.envs.action import Action
 from dc_gym.envs.frame import DONE, Frame
+from dc_gym.envs.later import Later
+from dc_gym.envs.metrics import BLANK, metrics
 from dc_gym.envs.observation import Observer, Vector
 from dc_gym.envs.reward import Mix
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session
-from dc_gym.envs.totals import EpisodeTotals, metrics
+from dc_gym.envs.totals import EpisodeTotals
 from dc_gym.errors import AgentError
 from dc_gym.spec import Spec, load, vary
 
@@ -70,20 +72,21 @@ class Episode:
     def advance(self, frame: Frame) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         """What a step returns."""
         self.frame = frame
-        share = self.scene.share(frame.wanted_bps)
-        found = metrics(frame, self.scene)
-        reward = float(self.mix(frame, self.scene, share))
-        self.totals.add(frame, found, reward)
+        reward = self.mix(frame, self.scene, self.scene.share(frame.wanted_bps))
+        fill = self.totals.add(frame, reward)
         truncated = frame.step >= self.steps  # which stops the flows that are left
         terminated = not truncated and _all_ended(frame)
-        info: dict[str, Any] = found
+        info: dict[str, Any]
         if terminated or truncated:
-            info = {**found, "episode_totals": self.totals.result()}
+            info = {**fill(), "episode_totals": self.totals.result()}
+        else:
+            info = Later(BLANK, fill)
         return self.observer.observe(frame), reward, terminated, truncated, info
 
 
 def _all_ended(frame: Frame) -> bool:
-    return bool(len(frame.flows) and (frame.flows["status"] >= DONE).all())
+    status = frame.flows["status"]
+    return bool(len(status) and status[0] >= DONE and (status >= DONE).all())  # most often the first one has not
 
 
 class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):

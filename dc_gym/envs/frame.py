@@ -7,7 +7,7 @@ its Scene (scene.py) and of nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -98,7 +98,7 @@ class FlowInfo:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """What was measured over one step."""
+    """What was measured over one step; or a stack of such, whose arrays have one more axis, of frames, before the others."""
 
     step: int
     """0: before the first action."""
@@ -143,12 +143,12 @@ class Frame:
 
     def column(self, name: str) -> Floats:
         """[rows] of one column now."""
-        values: Floats = self.levels[:, PLACES[name]]
+        values: Floats = self.levels[..., PLACES[name]]
         return values
 
     def change(self, name: str) -> Floats:
         """[rows]: what one column changed by over the step."""
-        values: Floats = self.changes[:, PLACES[name]]
+        values: Floats = self.changes[..., PLACES[name]]
         return values
 
     def flow_change(self, name: str) -> Floats:
@@ -160,12 +160,12 @@ class Frame:
 
         A frame counts when it leaves the queue: in a step that is shorter than a frame takes, its share is above 1.
         """
-        return self.change("tx_bytes") * (8 / self.elapsed_s) / rate_bps if self.elapsed_ns else np.zeros(len(self.cells))
+        return self.change("tx_bytes") * (8 / self.elapsed_s) / rate_bps if self.elapsed_ns else np.zeros(self.cells.shape[:-1])
 
     def goodput_bps(self) -> Floats:
         """[flows]: payload that receivers got in order over the step; 0 at step 0."""
         received = self.flow_change("received_bytes")
-        return received * (8 / self.elapsed_s) if self.elapsed_ns else np.zeros(len(received))
+        return received * (8 / self.elapsed_s) if self.elapsed_ns else np.zeros(received.shape)
 
     @property
     def under_way(self) -> Bools:
@@ -186,3 +186,28 @@ class Frame:
             return either | (self.flow_change("received_bytes") > 0)
 
         return self.once("at work", work)
+
+
+def stacked(frames: Sequence[Frame]) -> Frame:
+    """Steps of one episode that took equally long, as one: what is worked out of it are arrays with a number a frame."""
+    last = frames[-1]
+    return Frame(
+        step=last.step,
+        t_ns=last.t_ns,
+        elapsed_ns=last.elapsed_ns,
+        cells=_pile([frame.cells for frame in frames]),
+        before=_pile([frame.before for frame in frames]),
+        flows=_pile([frame.flows for frame in frames]),
+        flows_before=_pile([frame.flows_before for frame in frames]),
+        wanted_bps=_pile([frame.wanted_bps for frame in frames]),
+        enforced_bps=_pile([frame.enforced_bps for frame in frames]),
+        info=last.info,
+    )
+
+
+def _pile(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """What np.stack gives, which takes its time over arrays of records."""
+    made = np.empty((len(arrays), *arrays[0].shape), arrays[0].dtype)
+    for place, array in enumerate(arrays):
+        made[place] = array
+    return made

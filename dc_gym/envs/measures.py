@@ -38,9 +38,11 @@ def occupancy(frame: Frame, scene: Scene) -> Floats:
 
 def port_delays_ns(frame: Frame, scene: Scene) -> Floats:
     """[rows]: the time that what is queued takes to leave; of a host at its enforced rate."""
-    rate_bps = scene.rate_bps.copy()
-    rate_bps[scene.host_row] = np.minimum(np.maximum(frame.enforced_bps, scene.floor_bps), scene.line_bps)
-    delays: Floats = frame.column("backlog_bytes") * 8e9 / rate_bps
+    backlog = frame.column("backlog_bytes")
+    rate_bps = np.empty(backlog.shape)
+    rate_bps[...] = scene.rate_bps
+    rate_bps[..., scene.host_row] = np.minimum(np.maximum(frame.enforced_bps, scene.floor_bps), scene.line_bps)
+    delays: Floats = backlog * 8e9 / rate_bps
     return delays
 
 
@@ -49,10 +51,18 @@ def queue_delays_ns(frame: Frame, scene: Scene) -> tuple[Floats, Floats]:
 
     def work() -> tuple[Floats, Floats]:
         info, delays_ns = frame.info, port_delays_ns(frame, scene)
-        in_switches = np.bincount(info.switch_flows, delays_ns[info.switch_rows], len(info))
-        return delays_ns[info.first_row], in_switches.astype(np.float64)
+        return delays_ns[..., info.first_row], _by_flow(delays_ns[..., info.switch_rows], info)
 
     return frame.once("queue delays", work)
+
+
+def _by_flow(values: Floats, info: FlowInfo) -> Floats:
+    """[flows]: sums over the switch ports of each one's path, of a value for each of FlowInfo.switch_rows."""
+    if values.ndim == 1:
+        return np.bincount(info.switch_flows, values, len(info)).astype(np.float64)
+    frames, flows = len(values), len(info)
+    places = np.arange(frames)[:, np.newaxis] * flows + info.switch_flows
+    return np.bincount(places.ravel(), values.ravel(), frames * flows).reshape(frames, flows).astype(np.float64)
 
 
 def queueing_delays_ns(frame: Frame, scene: Scene) -> Floats:
@@ -66,10 +76,9 @@ def queueing_delays_ns(frame: Frame, scene: Scene) -> Floats:
     return frame.once("queueing delays", work)
 
 
-def mean_over(values: Floats, chosen: Bools) -> float:
+def mean_over(values: Floats, chosen: Bools) -> Floats:
     """Of the flows that are chosen; 0 if there are none."""
-    count = int(np.count_nonzero(chosen))
-    return float(values @ chosen) / count if count else 0.0
+    return (values * chosen).sum(-1) / np.maximum(np.count_nonzero(chosen, -1), 1)  # type: ignore[no-any-return]
 
 
 def fair_rates_bps(info: FlowInfo, scene: Scene, flows: Bools) -> Floats:
@@ -91,11 +100,11 @@ def fair_goodput_bps(frame: Frame, scene: Scene) -> float:
     return float(fair_rates_bps(frame.info, scene, frame.at_work) @ frame.info.payload_share)
 
 
-def jain_of_goodput(frame: Frame) -> float:
+def jain_of_goodput(frame: Frame) -> Floats:
     """Jain's index of what the flows at work were delivered in the step; 0 if nothing was."""
     received = frame.flow_change("received_bytes")
-    squares = float(received @ received)
-    return float(received.sum()) ** 2 / (int(np.count_nonzero(frame.at_work)) * squares) if squares else 0.0
+    squares, total = (received**2).sum(-1), received.sum(-1)
+    return total**2 / np.maximum(np.count_nonzero(frame.at_work, -1) * squares, 1)  # type: ignore[no-any-return]
 
 
 def completion_ns(frame: Frame) -> Floats:

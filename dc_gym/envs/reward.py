@@ -167,11 +167,11 @@ def _goodput(frame: Frame, scene: Scene, share: Floats) -> float:
 
 
 def _queueing_delay(frame: Frame, scene: Scene, share: Floats) -> float:
-    return measures.mean_over(measures.queueing_delays_ns(frame, scene), frame.under_way) / scene.base_rtt_ns
+    return float(measures.mean_over(measures.queueing_delays_ns(frame, scene), frame.under_way)) / scene.base_rtt_ns
 
 
 def _switch_delay(frame: Frame, scene: Scene, share: Floats) -> float:
-    return measures.mean_over(measures.queue_delays_ns(frame, scene)[1], frame.under_way) / scene.base_rtt_ns
+    return float(measures.mean_over(measures.queue_delays_ns(frame, scene)[1], frame.under_way)) / scene.base_rtt_ns
 
 
 def _slowdown(frame: Frame, scene: Scene, share: Floats) -> float:
@@ -208,7 +208,9 @@ register("goodput", (0, INFINITY), "payload delivered over the step / max-min fa
 register("queueing_delay", (0, INFINITY), "mean delay of flows under way, end to end, in base RTTs", _queueing_delay, cost=True)
 register("switch_delay", (0, INFINITY), "the same in the switches on their paths alone", _switch_delay, cost=True)
 register("slowdown", (0, INFINITY), "mean of FCT / ideal over the flows that ended in the step; 0: none", _slowdown, cost=True)
-register("jain", (0, 1), "Jain's index of what the flows at work were delivered", lambda f, s, a: measures.jain_of_goodput(f))
+register(
+    "jain", (0, 1), "Jain's index of what the flows at work were delivered", lambda f, s, a: float(measures.jain_of_goodput(f))
+)
 register(
     "drops", (0, INFINITY), "packets dropped at any port, as full frames, over what all hosts' lines carry", _drops, cost=True
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the info of a step holds, and of an episode's last step the totals: measured, whatever the reward.
+"""The totals that the info of an episode's last step holds: measured, whatever the reward.
 
 TCP alone, an oracle and a trained policy are compared by these. Queues of hosts stand beside those of switches: an agent that
 moves the one into the other shows it. docs/environment.md says what each name is.
@@ -7,16 +7,21 @@ moves the one into the other shows it. docs/environment.md says what each name i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dc_gym.envs import measures
-from dc_gym.envs.frame import PLACES, STOPPED, WAITING, Floats, Frame
+from dc_gym.envs.frame import STOPPED, WAITING, Floats, Frame
+from dc_gym.envs.metrics import BLANK, Block, metrics
 from dc_gym.envs.scene import Scene
 from dc_gym.metrics.fairness import jain
 from dc_gym.traffic.sizes import SEGMENT_BYTES
+
+__all__ = ["EpisodeTotals", "metrics"]
 
 DELAYS = ("queueing_delay_s", "switch_delay_s", "host_delay_s", "rtt_s")
 """Means over flows under way: an episode's are weighted by how many there were."""
@@ -25,46 +30,9 @@ COUNTS = ("drops", "marks", "retransmits", "flows_ended")
 SLOWDOWN_PERCENTILES = (50, 99)
 
 
-def metrics(frame: Frame, scene: Scene) -> dict[str, float]:
-    """Of one step."""
-    backlog, utilization = frame.column("backlog_bytes"), frame.utilization(scene.rate_bps)
-    switch, host = backlog[scene.switch_rows], backlog[scene.host_rows]
-    counted = frame.changes.sum(axis=0)
-    return {
-        "goodput_bps": float(frame.goodput_bps().sum()),
-        "sent_bps": float(utilization[scene.host_rows] @ scene.rate_bps[scene.host_rows]),
-        "utilization": float(utilization[scene.switch_rows].max()),
-        **_delays(frame, scene),
-        "switch_queue_bytes_max": float(switch.max()),
-        "switch_queue_bytes_mean": float(switch.sum()) / len(switch),
-        "host_queue_bytes_max": float(host.max()),
-        "host_queue_bytes_mean": float(host.sum()) / len(host),
-        "drops": float(counted[PLACES["drops"]]),
-        "marks": float(counted[PLACES["marks"]]),
-        "retransmits": float(frame.flow_change("retransmits").sum()),
-        "flows": float(np.count_nonzero(frame.under_way)),
-        "flows_ended": float(np.count_nonzero(frame.ended)),
-        "jain": measures.jain_of_goodput(frame),
-        "wanted": float(scene.share(frame.wanted_bps).sum()) / len(scene.hosts),
-        "enforced": float(scene.share(frame.enforced_bps).sum()) / len(scene.hosts),
-    }
-
-
-def _delays(frame: Frame, scene: Scene) -> dict[str, float]:
-    """Means over the flows under way; 0 without any."""
-    flows, rtt_us = frame.under_way, frame.flows["srtt_us"].astype(np.float64)
-    at_host, in_switches = measures.queue_delays_ns(frame, scene)
-    return {
-        "queueing_delay_s": measures.mean_over(measures.queueing_delays_ns(frame, scene), flows) / 1e9,
-        "switch_delay_s": measures.mean_over(in_switches, flows) / 1e9,
-        "host_delay_s": measures.mean_over(at_host, flows) / 1e9,
-        "rtt_s": measures.mean_over(rtt_us, flows & (rtt_us > 0)) / 1e6,
-    }
-
-
 @dataclass(slots=True)
 class EpisodeTotals:
-    """Adds up an episode, step by step."""
+    """Adds up an episode: sums are of one step after the other, whenever somebody asks for them."""
 
     scene: Scene
     reward: float = 0.0
@@ -73,37 +41,51 @@ class EpisodeTotals:
     _delivered_bytes: float = 0.0
     _flow_steps: float = 0.0
     _weighted: dict[str, float] = field(default_factory=lambda: dict.fromkeys(DELAYS, 0.0))
-    _sums: dict[str, float] = field(default_factory=dict)
-    _largest: dict[str, float] = field(default_factory=dict)
-    _delays_s: list[float] = field(default_factory=list)
+    _sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(BLANK, 0.0))
+    _largest: dict[str, float] = field(default_factory=lambda: {f"{queue}_max": 0.0 for queue in QUEUES})
+    _delays_s: list[Floats] = field(default_factory=list)
     _completion_ns: list[Floats] = field(default_factory=list)
     _slowdowns: list[Floats] = field(default_factory=list)
     _last: Frame | None = None
+    _block: Block = field(init=False)
 
-    def add(self, frame: Frame, found: Mapping[str, float], reward: float) -> None:
-        """A step: its frame, what `metrics` says of it, its reward."""
+    def __post_init__(self) -> None:
+        self._block = Block(self.scene)
+
+    def add(self, frame: Frame, reward: float) -> Callable[[], dict[str, Any]]:
+        """A step: its frame and its reward. What is given back says what `metrics` says of it."""
+        if not self._block.takes(frame):
+            self._add_up()
         self.reward += reward
         self.steps += 1
         self._elapsed_ns += frame.elapsed_ns
-        self._delivered_bytes += found["goodput_bps"] * frame.elapsed_s / 8
-        self._flow_steps += found["flows"]
-        for name in DELAYS:
-            self._weighted[name] += found[name] * found["flows"]
-        for name, value in found.items():
-            self._sums[name] = self._sums.get(name, 0.0) + value
-        for name in (f"{queue}_max" for queue in QUEUES):
-            self._largest[name] = max(self._largest.get(name, 0.0), found[name])
-        if found["flows"]:
-            self._delays_s.append(found["queueing_delay_s"])
-        if found["flows_ended"]:
-            self._completion_ns.append(measures.completion_ns(frame))
-            self._slowdowns.append(measures.slowdowns(frame))
         self._last = frame
+        return partial(self._block.of, self._block.add(frame))
+
+    def _add_up(self) -> None:
+        """The steps of the block, which is then done with."""
+        if not (frames := self._block.frames):
+            return
+        found, self._block = self._block.work_out(), Block(self.scene)
+        flows = found["flows"]
+        self._delivered_bytes = _sum(self._delivered_bytes, found["goodput_bps"] * frames[0].elapsed_s / 8)
+        self._flow_steps = _sum(self._flow_steps, flows)
+        for name in DELAYS:
+            self._weighted[name] = _sum(self._weighted[name], found[name] * flows)
+        for name, values in found.items():
+            self._sums[name] = _sum(self._sums[name], values)
+        for name in self._largest:
+            self._largest[name] = max(self._largest[name], float(found[name].max()))
+        self._delays_s.append(found["queueing_delay_s"][flows > 0])
+        for place in np.flatnonzero(found["flows_ended"]).tolist():
+            self._completion_ns.append(measures.completion_ns(frames[place]))
+            self._slowdowns.append(measures.slowdowns(frames[place]))
 
     def result(self) -> dict[str, float]:
         """Of the steps so far. What no flow could tell is left out: delays without flows, slowdowns without one that ended."""
         if self._last is None:
             return {"return": 0.0, "steps": 0.0}
+        self._add_up()
         elapsed_s, frame = self._elapsed_ns / 1e9, self._last
         means = {name: total / self.steps for name, total in self._sums.items()}
         found = {
@@ -125,7 +107,7 @@ class EpisodeTotals:
         if not self._flow_steps:
             return {}
         found = {name: total / self._flow_steps for name, total in self._weighted.items()}
-        return found | {"queueing_delay_p99_s": float(np.percentile(self._delays_s, 99))}
+        return found | {"queueing_delay_p99_s": float(np.percentile(np.concatenate(self._delays_s), 99))}
 
     def _completions(self) -> dict[str, float]:
         found: dict[str, float] = {}
@@ -153,3 +135,8 @@ def _jain_of_lives(frame: Frame) -> float:
     ends = np.where(flows["end_ns"] >= 0, flows["end_ns"], frame.t_ns)[begun]
     lives_ns = np.maximum(ends - flows["start_ns"][begun], 1)
     return jain(flows["received_bytes"][begun] / lives_ns) or 0.0
+
+
+def _sum(start: float, values: Floats) -> float:
+    """One after the other, as if each had been added in its step."""
+    return float(np.cumsum(np.append(start, values))[-1])

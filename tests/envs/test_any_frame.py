@@ -96,7 +96,7 @@ def test_metrics_and_totals_are_numbers(place):
         values = totals.metrics(frame, found)
         assert set(values) == names
         assert all(type(value) is float and math.isfinite(value) and value >= 0 for value in values.values()), values
-        sums.add(frame, values, 0.5)
+        sums.add(frame, 0.5)
     result = sums.result()
     assert all(type(value) is float and math.isfinite(value) for value in result.values()), result
     assert (result["steps"], result["return"]) == (20, 10)

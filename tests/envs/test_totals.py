@@ -88,7 +88,7 @@ def test_of_an_episode():
         ),
     )
     for reward, each in zip((1, 0.5, -3), (first, second, third), strict=True):
-        totals.add(each, metrics(each, found), reward)
+        totals.add(each, reward)
     result = totals.result()
     lives = 1448 / (3 * ideal), 1448 / ideal
     assert result == pytest.approx(
@@ -133,14 +133,14 @@ def test_what_udp_loses_is_lost_goodput():
     found, info = scene(*UDP)
     now = frame(info, flows=flows({"status": RUNNING, "acked_bytes": 100_000, "received_bytes": 60_000}, {}))
     totals = EpisodeTotals(found)
-    totals.add(now, metrics(now, found), 0)
+    totals.add(now, 0)
     assert totals.result()["lost_goodput_bps"] == 40_000 * 8 / 0.01
 
 
 def test_what_no_flow_tells_is_left_out():
     found, info = scene()
     totals = EpisodeTotals(found)
-    totals.add(frame(info), metrics(frame(info), found), 0)
+    totals.add(frame(info), 0)
     result = totals.result()
     assert result["goodput_bps"] == result["jain"] == 0
     assert not [name for name in result if name.startswith(("queueing", "rtt", "slowdown", "fct"))]
@@ -156,7 +156,7 @@ def test_a_flow_that_was_stopped_has_a_rate_and_no_completion():
         ),
     )
     totals = EpisodeTotals(found)
-    totals.add(now, metrics(now, found), 0)
+    totals.add(now, 0)
     assert totals.result()["jain"] == 1 and totals.result()["flows_ended"] == 0
 
 

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dict whose values are worked out when somebody first looks: the info of a step, at which most agents never look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class Later(dict[str, Any]):
+    """Like the plain dict that `fill` gives, which is asked once; copies and pickles are plain dicts.
+
+    It has its keys from the beginning: C code such as json's looks at the size of a dict without asking its methods.
+    """
+
+    __slots__ = ("_fill",)
+
+    def __init__(self, blank: Mapping[str, None], fill: Callable[[], Mapping[str, Any]]) -> None:
+        """`blank`: the keys of what `fill` will give, and more of it can be added."""
+        super().__init__(blank)
+        self._fill: Callable[[], Mapping[str, Any]] | None = fill
+
+    def look(self) -> None:
+        """Fills it, if nobody has."""
+        if self._fill is not None:
+            fill, self._fill = self._fill, None
+            super().update(fill())
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        return dict, (dict(self),)
+
+    def __or__(self, other: Any) -> Any:
+        return dict(self) | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | dict(self)
+
+
+def _looking(name: str) -> Callable[..., Any]:
+    own = getattr(dict, name)
+
+    def method(self: Later, *args: Any, **kwargs: Any) -> Any:
+        self.look()
+        return own(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, own.__doc__
+    return method
+
+
+for _name in (
+    *("__contains__", "__delitem__", "__eq__", "__getitem__", "__ior__", "__iter__", "__len__", "__ne__", "__repr__"),
+    *("__reversed__", "__setitem__", "clear", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"),
+):
+    setattr(Later, _name, _looking(_name))

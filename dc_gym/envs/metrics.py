@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the info of a step holds: measured, whatever the reward. docs/environment.md says what each name is.
+
+Numbers of a step are a few bytes, and numpy takes as long for one frame as for a hundred. So steps are collected in blocks, which
+are worked out when they are full; who looks at a step before that has it alone, with the same result to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dc_gym.envs import measures
+from dc_gym.envs.frame import PLACES, Floats, Frame, stacked
+from dc_gym.envs.scene import Scene
+
+BLOCK_STEPS = 64
+
+
+def metrics(frame: Frame, scene: Scene) -> dict[str, float]:
+    """Of one step."""
+    return {name: float(values[0]) for name, values in columns(stacked([frame]), scene).items()}
+
+
+def columns(frames: Frame, scene: Scene) -> dict[str, Floats]:
+    """Of stacked frames: [frames] by name. Sums are along the last axis, so that a frame's do not depend on its neighbours."""
+    backlog = frames.column("backlog_bytes")
+    switch, host = backlog[:, scene.switch_rows].copy(), backlog[:, scene.host_rows].copy()
+    utilization = frames.utilization(scene.rate_bps)
+    sent_bps = utilization[:, scene.host_rows] * scene.rate_bps[scene.host_rows]
+    counted = frames.changes.sum(1)
+    return {
+        "goodput_bps": frames.goodput_bps().sum(-1),
+        "sent_bps": sent_bps.sum(-1),
+        "utilization": utilization[:, scene.switch_rows].max(-1),
+        **_delays(frames, scene),
+        "switch_queue_bytes_max": switch.max(-1),
+        "switch_queue_bytes_mean": switch.sum(-1) / switch.shape[-1],
+        "host_queue_bytes_max": host.max(-1),
+        "host_queue_bytes_mean": host.sum(-1) / host.shape[-1],
+        "drops": counted[:, PLACES["drops"]],
+        "marks": counted[:, PLACES["marks"]],
+        "retransmits": frames.flow_change("retransmits").sum(-1),
+        "flows": np.count_nonzero(frames.under_way, -1).astype(np.float64),
+        "flows_ended": np.count_nonzero(frames.ended, -1).astype(np.float64),
+        "jain": measures.jain_of_goodput(frames),
+        "wanted": scene.share(frames.wanted_bps).sum(-1) / len(scene.hosts),
+        "enforced": scene.share(frames.enforced_bps).sum(-1) / len(scene.hosts),
+    }
+
+
+def _delays(frames: Frame, scene: Scene) -> dict[str, Floats]:
+    """Means over the flows under way; 0 without any."""
+    flows, rtt_us = frames.under_way, frames.flows["srtt_us"].astype(np.float64)
+    at_host, in_switches = measures.queue_delays_ns(frames, scene)
+    return {
+        "queueing_delay_s": measures.mean_over(measures.queueing_delays_ns(frames, scene), flows) / 1e9,
+        "switch_delay_s": measures.mean_over(in_switches, flows) / 1e9,
+        "host_delay_s": measures.mean_over(at_host, flows) / 1e9,
+        "rtt_s": measures.mean_over(rtt_us, flows & (rtt_us > 0)) / 1e6,
+    }
+
+
+BLANK: Mapping[str, None] = dict.fromkeys(
+    (
+        *("goodput_bps", "sent_bps", "utilization", "queueing_delay_s", "switch_delay_s", "host_delay_s", "rtt_s"),
+        *("switch_queue_bytes_max", "switch_queue_bytes_mean", "host_queue_bytes_max", "host_queue_bytes_mean"),
+        *("drops", "marks", "retransmits", "flows", "flows_ended", "jain", "wanted", "enforced"),
+    )
+)
+"""The names, in their order."""
+
+
+class Block:
+    """Steps that took equally long. Their frames go when they have been worked out, what was measured stays."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.frames: list[Frame] = []
+        self.columns: dict[str, Floats] | None = None
+
+    def add(self, frame: Frame) -> int:
+        """The place of a new step."""
+        self.frames.append(frame)
+        return len(self.frames) - 1
+
+    def takes(self, frame: Frame) -> bool:
+        """It has room, and for this one."""
+        return not self.frames or (len(self.frames) < BLOCK_STEPS and self.frames[0].elapsed_ns == frame.elapsed_ns)
+
+    def work_out(self) -> dict[str, Floats]:
+        """[steps] by name; nothing can be added after it."""
+        if self.columns is None:
+            self.columns = columns(stacked(self.frames), self.scene)
+            self.frames = []
+        return self.columns
+
+    def of(self, place: int) -> dict[str, Any]:
+        """What `metrics` says of one step."""
+        if self.columns is None:
+            return metrics(self.frames[place], self.scene)
+        return {name: float(values[place]) for name, values in self.columns.items()}
