@@ -76,11 +76,8 @@ class Episode:
         fill = self.totals.add(frame, reward)
         truncated = frame.step >= self.steps  # which stops the flows that are left
         terminated = not truncated and _all_ended(frame)
-        info: dict[str, Any]
-        if terminated or truncated:
-            info = {**fill(), "episode_totals": self.totals.result()}
-        else:
-            info = Later(BLANK, fill)
+        over = terminated or truncated
+        info = {**fill(), "episode_totals": self.totals.result()} if over else Later(BLANK, fill)
         return self.observer.observe(frame), reward, terminated, truncated, info
 
 

@@ -96,9 +96,12 @@ class FlowInfo:
         return len(self.rows)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Frame:
-    """What was measured over one step; or a stack of such, whose arrays have one more axis, of frames, before the others."""
+    """What was measured over one step; or a stack of such, whose arrays have one more axis, of frames, before the others.
+
+    Nobody changes one. It is not frozen, because that makes it three times as slow to make, and one is made each step.
+    """
 
     step: int
     """0: before the first action."""

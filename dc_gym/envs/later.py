@@ -43,7 +43,9 @@ def _looking(name: str) -> Callable[..., Any]:
     own = getattr(dict, name)
 
     def method(self: Later, *args: Any, **kwargs: Any) -> Any:
-        self.look()
+        for each in (self, *args):
+            if isinstance(each, Later):
+                each.look()
         return own(self, *args, **kwargs)
 
     method.__name__, method.__doc__ = name, own.__doc__

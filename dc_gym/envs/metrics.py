@@ -7,7 +7,6 @@ are worked out when they are full; who looks at a step before that has it alone,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,7 @@ def _delays(frames: Frame, scene: Scene) -> dict[str, Floats]:
     }
 
 
-BLANK: Mapping[str, None] = dict.fromkeys(
+BLANK: dict[str, None] = dict.fromkeys(
     (
         *("goodput_bps", "sent_bps", "utilization", "queueing_delay_s", "switch_delay_s", "host_delay_s", "rtt_s"),
         *("switch_queue_bytes_max", "switch_queue_bytes_mean", "host_queue_bytes_max", "host_queue_bytes_mean"),

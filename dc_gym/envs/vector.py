@@ -19,6 +19,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dc_gym.envs.env import LARGEST_SEED, Episode, as_spec, check_options
+from dc_gym.envs.later import Later
+from dc_gym.envs.metrics import BLANK
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.session import Session
 from dc_gym.errors import AgentError, LabError
@@ -27,6 +29,8 @@ from dc_gym.spec import Spec
 Batch = npt.NDArray[np.float32]
 Flags = npt.NDArray[Any]
 """Of bool."""
+BATCH_BLANK = BLANK | {f"_{name}": None for name in BLANK}
+"""What an info has where no lab begins, ends or dies: each measure, and by _name which labs have it."""
 
 
 class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[Any]]):
@@ -43,12 +47,15 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         *,
         folder: str | Path | None = None,
         render_mode: str | None = None,
+        step_info: bool = True,
     ) -> None:
+        """`step_info`: False leaves the info of steps empty but for those that begin or end an episode: who trains with RLlib
+        pays for each number of it, read or not."""
         if num_envs < 1:
             raise AgentError(f"num_envs: {num_envs} labs are none; give 1 or more")
         if spec is None:
             raise AgentError("spec: missing; give a Spec, the path of a spec file, or a dict of its keys")
-        self.num_envs, self.render_mode = num_envs, render_mode
+        self.num_envs, self.render_mode, self._step_info = num_envs, render_mode, step_info
         read, parent = as_spec(spec, overrides), None if folder is None else Path(folder)
         self.sessions = tuple(Session(read, parent) for _ in range(num_envs))
         self.episodes = tuple(Episode(session.experiment.spec, session.scene) for session in self.sessions)
@@ -68,11 +75,9 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         seeds = [self._seed(index, given) for index, given in enumerate(self._spread(seed))]
         for session, drawn in zip(self.sessions, seeds, strict=True):
             session.post_begin(drawn, fresh=fresh)
-        infos: dict[str, Any] = {}
-        for index, drawn in enumerate(seeds):
-            infos = self._add_info(infos, self._begun(index, drawn), index)
+        infos = [self._begun(index, drawn) for index, drawn in enumerate(seeds)]
         self._over[:] = False
-        return self._observations.copy(), infos
+        return self._observations.copy(), self._batched(infos)
 
     def step(self, actions: npt.NDArray[np.floating[Any]]) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
         begun = {index: self._seed(index, None) for index in np.flatnonzero(self._over).tolist()}
@@ -82,15 +87,30 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             else:
                 session.post(self.episodes[index].action.to_rates(actions[index]))
         rewards, ends = np.zeros(self.num_envs), np.zeros((2, self.num_envs), bool)
-        infos: dict[str, Any] = {}
+        infos: list[dict[str, Any]] = []
         for index in range(self.num_envs):
             if index in begun:
                 info = self._begun(index, begun[index])
             else:
-                info, rewards[index], *ends[:, index] = self._advanced(index)
-            infos = self._add_info(infos, info, index)
+                info, rewards[index], ends[0, index], ends[1, index] = self._advanced(index)
+            infos.append(info)
         self._over = np.logical_or(ends[0], ends[1])
-        return self._observations.copy(), rewards, ends[0], ends[1], infos
+        return self._observations.copy(), rewards, ends[0], ends[1], self._step_infos(infos)
+
+    def _step_infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Of a step in all labs: of most, nothing is worked out before somebody looks."""
+        if not self._step_info:
+            return self._batched([{} if isinstance(info, Later) else info for info in infos])
+        if all(isinstance(info, Later) for info in infos):
+            return Later(BATCH_BLANK, lambda: self._batched(infos))
+        return self._batched(infos)
+
+    def _batched(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """As Gymnasium has them: by name, an array over the labs and a mask."""
+        found: dict[str, Any] = {}
+        for index, info in enumerate(infos):
+            found = self._add_info(found, info, index)
+        return found
 
     def close_extras(self, **kwargs: Any) -> None:
         for session in self.sessions:

@@ -186,5 +186,5 @@ def _make(parcel: Parcel, config: Mapping[str, Any]) -> Any:
 
     spec, folder = parcel.unpack(), config.get(FOLDER)
     if "num_envs" in config:
-        return LabVectorEnv(config["num_envs"], spec, folder=folder)
+        return LabVectorEnv(config["num_envs"], spec, folder=folder, step_info=False)
     return DataCenterEnv(spec, folder=folder)

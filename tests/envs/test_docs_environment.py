@@ -68,7 +68,7 @@ def test_info():
     assert step == set(metrics(first, found))
     totals = EpisodeTotals(found)
     for each in (first, last):
-        totals.add(each, metrics(each, found), 0)
+        totals.add(each, 0)
     assert episode == set(totals.result())
 
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What info holds, by hand: of one step, and of a whole episode."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from dc_gym.envs.totals import EpisodeTotals, metrics
-from tests.envs.made import DONE, MS, RUNNING, STOPPED, cells, flows, frame, scene
+from dc_gym.envs.frame import stacked
+from dc_gym.envs.metrics import BLANK, BLOCK_STEPS, columns, metrics
+from dc_gym.envs.totals import EpisodeTotals
+from tests.envs.made import DONE, MS, RUNNING, STOPPED, cells, flows, frame, random_frame, scene
 
 UDP = 'workload.transport="udp"', 'workload.rate="1Mbit/s"'
 
@@ -164,3 +168,34 @@ def test_the_first_frame_counts_nothing():
     found, info = scene()
     first = metrics(frame(info, step=0, t_ns=0, elapsed_ns=0), found)
     assert {name: value for name, value in first.items() if value} == {"wanted": 1, "enforced": 1}
+
+
+def steps_of(found, info, count, elapsed_ns=MS):
+    rng = np.random.default_rng(5)
+    return [replace(random_frame(found, info, rng, step), elapsed_ns=elapsed_ns) for step in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("overrides", [(), UDP, ('workload.kind="all_to_all"',), ('workload.kind="none"',)])
+def test_a_step_among_others_measures_what_it_does_alone(overrides):
+    """To the last bit: who looks at a step early must not change what totals are."""
+    found, info = scene(*overrides)
+    frames = steps_of(found, info, 70)
+    together = columns(stacked(frames), found)
+    assert list(together) == list(BLANK)
+    for place, each in enumerate(frames):
+        assert metrics(each, found) == {name: float(values[place]) for name, values in together.items()}
+
+
+def test_totals_are_the_same_whoever_looks_when():
+    found, info = scene()
+    frames = steps_of(found, info, 2 * BLOCK_STEPS + 9) + steps_of(found, info, 5, 2 * MS)
+    calm, curious = EpisodeTotals(found), EpisodeTotals(found)
+    unread = [calm.add(each, 0.25) for each in frames]
+    for place, each in enumerate(frames):
+        fill = curious.add(each, 0.25)
+        if place % 3 == 0:
+            assert fill() == metrics(each, found)
+        if place % 50 == 0:
+            curious.result()
+    assert calm.result() == curious.result()
+    assert [fill() for fill in unread] == [metrics(each, found) for each in frames]

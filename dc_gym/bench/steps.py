@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench steps`: how many steps of 1 ms an agent makes in a second, beside what the lab and its channel alone would allow.
+
+Bare is a lab with the same network, no traffic and no agent: a C program dumps every qdisc, namespace by namespace, and asks the
+host for a step, which a loop in Python answers at once. Between that and `gymnasium.make` lie traffic,
+rates that are set and read back, and all of Python. Wall times are this machine's and this minute's, so what is compared runs in
+turns, and each bar is a ratio of medians.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import dc_gym.envs  # noqa: F401 - the ids
+from dc_gym.bench.report import Bar
+from dc_gym.envs.env import DataCenterEnv, as_spec
+from dc_gym.envs.registration import SPECS
+from dc_gym.envs.session import Session
+from dc_gym.episodes import GO_ON
+from dc_gym.kernel.lab import LabConfig
+
+ID = "dcgym/Dumbbell10m-v0"
+ROUNDS, STEPS, WARM_UP = 11, 400, 50
+RLLIB_ENVS, RLLIB_ROUNDS, RLLIB_STEPS = 16, 3, 1600
+BARE_SHARE, PAIR_GAIN, RLLIB_SHARE = 0.7, 1.4, 0.6
+
+
+class BareSession(Session):
+    """The same network at rest; nothing is asked of it but steps."""
+
+    def __init__(self, *, plain: bool) -> None:
+        """`plain`: one dump a namespace; else all of them as agentd does it, by one system call."""
+        super().__init__(as_spec({**SPECS[ID], "workload": {"kind": "none"}}))
+        self._plain = plain
+
+    def lab_config(self, *args: Any) -> LabConfig:
+        config = super().lab_config(*args)
+        if not self._plain:
+            return config
+        return replace(config, argv=[sys.executable, "-m", "dc_gym.bench.steps_guest", *config.argv[3:]])
+
+
+@dataclass(frozen=True, slots=True)
+class Racer:
+    """Who makes steps: `start` before the clock runs, then `run` for so many."""
+
+    name: str
+    start: Callable[[], object]
+    run: Callable[[int], None]
+    steps_a_call: int = 1
+
+
+def race(racers: list[Racer], rounds: int = ROUNDS, steps: int = STEPS) -> dict[str, float]:
+    """Steps/s by name: medians over rounds in which all take turns."""
+    found: dict[str, list[float]] = {racer.name: [] for racer in racers}
+    for _ in range(rounds):
+        for racer in racers:
+            racer.start()
+            racer.run(WARM_UP)
+            begun_s = time.perf_counter()
+            racer.run(steps)
+            found[racer.name].append(steps * racer.steps_a_call / (time.perf_counter() - begun_s))
+    return {name: statistics.median(rates) for name, rates in found.items()}
+
+
+def channel_racer(name: str, session: Session) -> Racer:
+    """Answers steps, and nothing else."""
+
+    def run(steps: int) -> None:
+        for _ in range(steps):
+            session.lab.answer(GO_ON)
+            session.lab.until_step()
+
+    return Racer(name, lambda: session.begin(1), run)
+
+
+def lab_racer(name: str, session: Session, rates_bps: Any) -> Racer:
+    """With traffic, and rates that change every step."""
+
+    def run(steps: int) -> None:
+        for step in range(steps):
+            session.post(rates_bps[step])
+            session.lab.until_step()
+
+    return Racer(name, lambda: session.begin(1), run)
+
+
+def env_racer(name: str, env: Any, actions: Any, labs: int = 1) -> Racer:
+    def run(steps: int) -> None:
+        for step in range(steps):
+            env.step(actions[step])
+
+    return Racer(name, lambda: env.reset(seed=1), run, labs)
+
+
+def drawn(space: Any, steps: int = STEPS + WARM_UP) -> Any:
+    """Random actions."""
+    low, high = space.low, space.high
+    return np.random.default_rng(1).uniform(low, high, (steps, *space.shape)).astype(np.float32)
+
+
+def bars() -> Iterator[Bar]:
+    yield from single_bars()
+    yield pair_bar()
+    yield rllib_bar()
+
+
+def single_bars() -> Iterator[Bar]:
+    with ExitStack() as stack:
+        env: Any = gymnasium.make(ID)
+        stack.callback(env.close)
+        plain = stack.enter_context(BareSession(plain=True))
+        swept = stack.enter_context(BareSession(plain=False))
+        own: DataCenterEnv = env.unwrapped
+        env.reset(seed=1)
+        actions = drawn(env.action_space)
+        rates_bps = [own.episode.action.to_rates(action) for action in actions]
+        found = race(
+            [
+                channel_racer("bare", plain),
+                channel_racer("sweep", swept),
+                lab_racer("lab", own.session, rates_bps),
+                env_racer("env", env, actions),
+            ]
+        )
+        costs = python_parts(env, actions)
+    yield from step_bars(found, costs)
+
+
+def step_bars(found: Mapping[str, float], costs: Mapping[str, float]) -> Iterator[Bar]:
+    """`found`: steps/s by racer; `costs`: us a step of Python's parts."""
+    bare, env = found["bare"], found["env"]
+    measured = f"{env / bare:.2f} ({env:.0f} of {bare:.0f} steps/s)"
+    yield Bar("one lab, random actions / bare channel and a dump a step", f">= {BARE_SHARE}", measured, env / bare >= BARE_SHARE)
+    swept, lab = found["sweep"], found["lab"]
+    share = f"{env / swept:.2f} ({swept:.0f} steps/s)"
+    yield Bar("one lab / bare channel and agentd's sweep: all dumps at once", "recorded", share, ok=True)
+    times = {name: 1e6 / rate for name, rate in found.items()}
+    parts = f"channel and sweep {times['sweep']:.0f} us, traffic and rates {times['lab'] - times['sweep']:.0f} us"
+    yield Bar("a step of the lab", "recorded", f"{times['lab']:.0f} us ({lab:.0f} steps/s): {parts}", ok=True)
+    each = ", ".join(f"{name} {cost:.1f}" for name, cost in costs.items())
+    words = f"{times['env'] - times['lab']:.0f} us in turn with the lab; alone {sum(costs.values()):.0f} us: {each}"
+    yield Bar("a step of Python", "recorded", words, ok=True)
+
+
+def python_parts(env: Any, actions: Any) -> dict[str, float]:
+    """CPU us a step of each part, over frames that were measured before: without a lab that takes turns with it."""
+    own: DataCenterEnv = env.unwrapped
+    env.reset(seed=1)
+    episode, scene = own.episode, own.session.scene
+    frames = [own.session.step(episode.action.to_rates(action)) for action in actions]
+    fresh = [replace(frame) for frame in frames]  # has worked out nothing yet
+    shares = [scene.share(frame.wanted_bps) for frame in fresh]
+    parts: dict[str, Callable[[int], object]] = {
+        "actions": lambda step: episode.action.to_rates(actions[step]),
+        "observations": lambda step: episode.observer.observe(fresh[step]),
+        "rewards": lambda step: episode.mix(fresh[step], scene, shares[step]),
+        "metrics and totals": lambda step: episode.totals.add(fresh[step], 0.0),
+    }
+    costs = {}
+    for name, work in parts.items():
+        begun_s = time.process_time()
+        for step in range(len(fresh)):
+            work(step)
+        costs[name] = (time.process_time() - begun_s) / len(fresh) * 1e6
+    return costs
+
+
+def pair_bar() -> Bar:
+    """The pair boots first: each of its labs has a CPU to itself, if there are two."""
+    with ExitStack() as stack:
+        pair, one = (gymnasium.make_vec(ID, num_envs=labs) for labs in (2, 1))
+        for env in (pair, one):
+            stack.callback(env.close)
+            env.reset(seed=1)
+        racers = [env_racer("pair", pair, drawn(pair.action_space), 2), env_racer("one", one, drawn(one.action_space))]
+        found = race(racers)
+    gain = found["pair"] / found["one"]
+    return Bar(
+        "two labs in one vector env / one lab in one",
+        f">= {PAIR_GAIN}",
+        f"{gain:.2f} ({found['pair']:.0f} of {found['one']:.0f} steps/s)",
+        gain >= PAIR_GAIN,
+    )
+
+
+def rllib_bar() -> Bar:
+    name, asked = f"RLlib, {RLLIB_ENVS} labs / {RLLIB_ENVS} envs that cost nothing", f">= {RLLIB_SHARE}"
+    if find_spec("ray") is None or find_spec("torch") is None:
+        return Bar(name, asked, "RLlib is not installed: pip install 'dc-gym[rl]'", ok=True, skipped=True)
+    from dc_gym.rl import environment, quiet, sampling
+
+    quiet.require()
+    task = environment.register(as_spec(SPECS[ID]), 0, None)
+    free = sampling.like(task)
+    labs, nothing = [], []
+    for _ in range(RLLIB_ROUNDS):
+        nothing.append(sampling.steps_per_s(free, RLLIB_ENVS, RLLIB_STEPS))
+        labs.append(sampling.steps_per_s(task, RLLIB_ENVS, RLLIB_STEPS))
+    ours, theirs = statistics.median(labs), statistics.median(nothing)
+    a_step = f"RLlib's own {1e6 / theirs:.0f} us a step, labs and all of ours {1e6 / ours - 1e6 / theirs:.0f} us"
+    return Bar(name, asked, f"{ours / theirs:.2f} ({ours:.0f} of {theirs:.0f} steps/s; {a_step})", ours / theirs >= RLLIB_SHARE)
