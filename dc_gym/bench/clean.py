@@ -97,7 +97,7 @@ def _wait_for_quiet(run: subprocess.Popen[bytes], family: list[Process], out: Pa
     """Until the run has ended and nothing of it is left, or what is left at the deadline."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
-        left = [f"process {process[0]} ({_name(process)})" for process in family if _alive(process)]
+        left = [f"process {process[0]} ({_name(process)})" for process in family if alive(process)]
         left += [f"process {pid} names the run" for pid in _mentioning(str(out))]
         left += [str(path.name) for path in out.parent.glob(f"{out.name}.*")]
         if (run.poll() is not None and not left) or time.monotonic() > deadline:
@@ -105,7 +105,7 @@ def _wait_for_quiet(run: subprocess.Popen[bytes], family: list[Process], out: Pa
         time.sleep(0.05)
 
 
-def _alive(process: Process) -> bool:
+def alive(process: Process) -> bool:
     stat = _stat(process[0])
     return stat is not None and stat[0] != "Z" and stat[19] == process[1]
 

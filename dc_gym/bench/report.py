@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 
@@ -31,7 +32,7 @@ def show(title: str, bars: Iterable[Bar]) -> list[Bar]:
         table.add_column(column, overflow="fold")
     for bar in shown:
         verdict = "[yellow]skipped[/]" if bar.skipped else "[green]good[/]" if bar.ok else "[red]SHORT[/]"
-        table.add_row(bar.name, bar.asked, bar.measured, verdict)
+        table.add_row(*(escape(text) for text in (bar.name, bar.asked, bar.measured)), verdict)
     Console(width=160 if not Console().is_terminal else None).print(table)
     return shown
 

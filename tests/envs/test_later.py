@@ -33,7 +33,7 @@ def test_it_reads_as_the_plain_one(look, later):
 
 def test_two_are_equal_if_what_they_say_is(later):
     other = Later(dict.fromkeys(PLAIN), lambda: dict(PLAIN))
-    assert [later] == [other] and later == other and not later != other
+    assert [later] == [other] and later == other and (later != other) is False
     assert later != Later(dict.fromkeys(PLAIN), lambda: PLAIN | {"b": 3})
 
 

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benches of agents: what they compute, and that they see what they are there to see."""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym.bench import enforce, orphans, steps
+from dc_gym.bench.enforce import Point, each_step, once, spec_of
+from dc_gym.bench.orphans import CASES, Case
+from dc_gym.envs.env import DataCenterEnv, as_spec
+from dc_gym.envs.session import Session
+from dc_gym.errors import TestbedError
+
+COSTS = {"observations": 10.0, "rewards": 5.0}
+
+
+def test_all_take_turns_and_medians_count(monkeypatch):
+    calls, clock = [], iter(np.cumsum([0, 1, 0, 2, 0, 4, 0, 2, 0, 1, 0, 2]))
+    monkeypatch.setattr(steps.time, "perf_counter", lambda: float(next(clock)))
+
+    def racer(name, size):
+        return steps.Racer(name, lambda: None, lambda count: calls.append((name, count)), size)
+
+    racers = [racer("a", 1), racer("b", 2)]
+    assert steps.race(racers, rounds=3, steps=8) == {"a": 8, "b": 8}  # 1, 4 and 1 s; twice as many in 2 s each
+    assert calls == [("a", steps.WARM_UP), ("a", 8), ("b", steps.WARM_UP), ("b", 8)] * 3
+
+
+@pytest.mark.parametrize(("env", "good"), [(700, True), (690, False)])
+def test_the_bar_of_steps_is_their_share_of_the_bare_channels(env, good):
+    bar, *others = steps.step_bars({"bare": 1000, "sweep": 2000, "lab": 1250, "env": env}, COSTS)
+    assert bar.ok == good and bar.measured.startswith(f"{env / 1000:.2f} ")
+    assert all(other.ok for other in others) and "800 us (1250 steps/s): channel and sweep 500 us, traffic and rates 300 us" in [
+        other.measured for other in others
+    ]
+
+
+def test_without_rllib_its_bar_is_skipped_and_says_why(monkeypatch):
+    monkeypatch.setattr(steps, "find_spec", lambda name: None)
+    monkeypatch.setattr(orphans, "find_spec", lambda name: None)
+    bars = [steps.rllib_bar(), *orphans.bars([case for case in CASES if case.needs_ray])]
+    assert len(bars) == 5 and all(bar.skipped and "not installed" in bar.measured for bar in bars)
+
+
+@pytest.mark.lab
+def test_a_race_in_labs(lab_kernel, tmp_path):
+    env = DataCenterEnv(steps.SPECS[steps.ID], folder=tmp_path)
+    actions = steps.drawn(env.action_space, 25)
+    with steps.BareSession(plain=True) as plain, steps.BareSession(plain=False) as swept:
+        racers = [steps.channel_racer("bare", plain), steps.channel_racer("sweep", swept), steps.env_racer("env", env, actions)]
+        for racer in racers:
+            racer.start()
+            racer.run(20)
+        assert plain.lab.answer(0) is None and plain.lab.until_step()[0] == 21, "each step is one of the lab"
+        assert env.episode.frame.step == 20
+    costs = steps.python_parts(env, actions)
+    assert list(costs) == ["actions", "observations", "rewards", "metrics and totals"] and min(costs.values()) > 0
+    env.close()
+
+
+def test_the_worst_host_decides():
+    points = [Point(10**7, "tcp", "once", 10_000, 10_050), Point(10**7, "tcp", "once", 1e7, 0.985e7)]
+    assert enforce.bar_of(points[:1]).ok and not enforce.bar_of(points).ok
+    assert enforce.bar_of(points).measured.startswith("-1.500% at the worst: 9850000 bit/s where 10000000")
+
+
+def test_points_are_written_and_drawn(tmp_path):
+    points = [
+        Point(line, transport, changes, line / 10, line / 10 * 1.001)
+        for line in enforce.LINES_BPS
+        for transport in enforce.TRANSPORTS
+        for changes in enforce.CHANGES
+    ]
+    enforce.save(points, tmp_path / "enforce.csv")
+    lines = (tmp_path / "enforce.csv").read_text().splitlines()
+    assert len(lines) == 13 and lines[1] == "10000000,tcp,once,1000000.0,1000999.9999999999,0.001000"
+    enforce.draw_figure(points, tmp_path / "enforce.png")
+    assert (tmp_path / "enforce.png").stat().st_size > 10_000
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("transport", enforce.TRANSPORTS)
+def test_hosts_send_what_was_commanded(transport, lab_kernel):
+    points = list(enforce.measure(10**7, transport, shares=(0.1, 1)))
+    assert [point.changes for point in points] == ["once", "once", "each step", "each step"]
+    assert all(abs(point.error) <= enforce.TOLERANCE for point in points), points
+
+
+@pytest.mark.lab
+def test_the_bench_sees_that_stock_tbf_enforces_nothing_that_changes_each_step(lab_kernel):
+    keys = spec_of(10**7, "tcp", (0.1, 1), frames=50)
+    keys["agent"] |= {"tbf": "stock"}
+    with Session(as_spec(keys)) as session:
+        for draw, low, high in ((once, 0.95, 1.05), (each_step, 1.2, 99)):
+            commanded, measured = enforce.episode(session, np.array([1e6, 1e7]), draw)
+            assert low < measured[0] / commanded[0] < high
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("case", [case for case in CASES if not case.needs_ray], ids=lambda case: case.name)
+def test_nothing_is_left_of_an_environment(case, lab_kernel, tmp_path):
+    spec = tmp_path / "orphans.toml"
+    spec.write_text(orphans.SPEC)
+    said, left = orphans.play(case, spec, tmp_path)
+    assert not left and "processes gone after" in said
+
+
+STRAY = """
+import subprocess, sys, time
+shared = open("/dev/shm/dcgym-test-%d" % __import__("os").getpid(), "w")
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)  # lab_channel="], start_new_session=True)
+time.sleep(60)
+"""
+
+
+def test_what_is_left_is_found(tmp_path, monkeypatch):
+    """A child that outlives its parent, and a file in shared memory."""
+    monkeypatch.setattr(orphans, "DEADLINE_S", 0.5)
+    monkeypatch.setattr(orphans, "UNDER_WAY_S", 0.5)
+    case = Case("a test: the driver", lambda spec, folder: [sys.executable, "-c", STRAY], orphans.the_driver, True)
+    (tmp_path / "dcgym-env-left").mkdir()
+    _, left = orphans.play(case, tmp_path / "none.toml", tmp_path)
+    try:
+        process, *paths = left
+        assert process.startswith("process ") and len(paths) == 2
+        assert Path(paths[0]).parent == Path("/dev/shm") and paths[1] == str(tmp_path / "dcgym-env-left")
+    finally:
+        os.kill(int(left[0].split()[1]), 9)
+        Path(left[1]).unlink()
+
+
+def test_a_driver_that_ends_too_early_is_quoted(tmp_path):
+    case = Case("a test", lambda spec, folder: [sys.executable, "-c", "print('no such thing')"], orphans.the_driver, True)
+    with pytest.raises(TestbedError, match=r"never began(.|\n)*no such thing"):
+        orphans.play(case, tmp_path / "none.toml", tmp_path)
