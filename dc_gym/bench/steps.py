@@ -201,7 +201,7 @@ def rllib_bar() -> Bar:
     from dc_gym.rl import environment, quiet, sampling
 
     quiet.require()
-    task = environment.register(as_spec(SPECS[ID]), 0, None)
+    task = environment.register(as_spec(SPECS[ID]), 0)
     free = sampling.like(task)
     labs, nothing = [], []
     for _ in range(RLLIB_ROUNDS):
