@@ -139,6 +139,7 @@ def test_every_contestant_of_every_setup_has_a_spec(name, full, tmp_path):
             spec = spec_of(made.training(each, 1).spec)
             assert spec.controller.policy == "external" and spec.steps >= 100, "an episode is no handful of steps"
             assert spec.agent.observe == "thesis" and spec.agent.action == ("thesis" if full else "linear")
+            assert spec.agent.tbf == ("stock" if full else "exact"), "--full enforces rates as the thesis did"
         else:
             spec = made.point(each, 1).spec
             assert spec.seed > campaign.HELD_OUT and spec.agent.reward == "thesis"
@@ -152,6 +153,13 @@ def spec_of(path: Path) -> Spec:
     from dc_gym.spec import load
 
     return load(path)
+
+
+def test_the_thesis_batch_on_the_fat_tree(tmp_path):
+    made = campaign.campaign(iroko.FATTREE_TCP, Order(tmp_path, full=True))
+    ppo, ddpg = (made.training(setup.learner(name), 1) for name in ("PPO", "DDPG"))
+    assert ppo.batch == 4000 and ppo.argv()[-2:] == ["--config", str(ppo.config)] and "4000" in ppo.config.read_text()
+    assert ddpg.batch is None and "--config" not in ddpg.argv()
 
 
 def test_the_command_line_has_the_last_word(tmp_path):

@@ -36,6 +36,8 @@ HELD_OUT = 1_000_000
 WARMUP_PART = 4
 """Of a duration that the command gives: what comes before the metrics' window."""
 THESIS_PRESET = "iroko-thesis"
+THESIS_AGENT = {"agent.tbf": "stock", "agent.burst": "12500B"}
+"""How the thesis enforced rates (its listing 3), where hyper-parameters are its own, too."""
 
 
 Measure = Callable[[Result], dict[str, float]]
@@ -72,7 +74,9 @@ class Campaign:
         """Of a contestant: the setup's keys, the contestant's, then the command's, then `values`."""
         keys = dict(self.length.values) | ({} if contestant.alone else dict(self.length.agent)) | dict(contestant.values)
         if contestant.algorithm:
-            keys |= {"agent.observe": "thesis", "agent.action": "thesis" if self.length.preset == THESIS_PRESET else "linear"}
+            keys |= {"agent.observe": "thesis", "agent.action": "linear"}
+        if self.length.preset == THESIS_PRESET and not contestant.alone:
+            keys |= THESIS_AGENT | ({"agent.action": "thesis"} if contestant.algorithm else {})
         if self.order.ground == "host":
             keys = {key: value for key, value in keys.items() if key != POLICY} | {"ground": "host"}
         given = {override.partition("=")[0] for override in self.order.overrides}
@@ -83,7 +87,8 @@ class Campaign:
         length = self.length
         spec = self.spec(contestant, {POLICY: "external", "time.duration": length.episode, "time.warmup": "0s"})
         name = f"{contestant.name}-s{seed}"
-        return trainings.training(self.folder, spec, contestant.algorithm, name, length.preset, seed, length.steps)
+        batch = length.batches.get(contestant.name) if length.preset == THESIS_PRESET else None
+        return trainings.training(self.folder, spec, contestant.algorithm, name, length.preset, seed, length.steps, batch)
 
     def point(self, contestant: Contestant, seed: int) -> Point:
         """A run of what is measured: all contestants have the same traffic."""
@@ -166,16 +171,13 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
         ("Traffic", ", ".join(f"{key} {value}" for key, value in plain["workload"].items() if value not in ("0s", "exact"))),
         ("Measured", f"{length.seeds} seeds, {length.duration} each, from {length.warmup} on; the same traffic for all"),
     ]
-    learners = [each.name for each in made.contestants() if each.algorithm]
+    learners = [each for each in made.contestants() if each.algorithm]
     if learners:
-        step = spec.agent.interval_ns / 1e6
-        rows.append(
-            ("Learned", f"{', '.join(learners)}: one training a seed, steps of {step:g} ms, episodes of {length.episode}")
-        )
-        head = "thesis" if length.preset == THESIS_PRESET else "linear"
-        rows.append(
-            ("Agent", f"observes what the thesis' did, action {head}, reward {spec.agent.reward}; preset {length.preset}")
-        )
+        names, step = ", ".join(each.name for each in learners), spec.agent.interval_ns / 1e6
+        rows.append(("Learned", f"{names}: one training a seed, steps of {step:g} ms, episodes of {length.episode}"))
+        agent = made.spec(learners[0], {POLICY: "external"}).agent
+        how = f"observes {agent.observe}, action {agent.action}, reward {agent.reward}, tbf {agent.tbf}; preset {length.preset}"
+        rows.append(("Agent", how))
         paper = made.setup.paper_steps
         rows.append(("Steps", f"{length.steps:,} asked for" + (f"; the paper: {paper:,}" if paper else "")))
     return rows

@@ -43,6 +43,8 @@ class Length:
     warmup: str
     preset: str = "default"
     """Of hyper-parameters."""
+    batches: Mapping[str, int] = field(default_factory=dict)
+    """Steps of a training's batch by algorithm, where the thesis' preset has another for this network."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """Keys of the spec that are different at this length."""
     agent: Mapping[str, Any] = field(default_factory=dict)

@@ -45,11 +45,19 @@ class Training(Cell):
     preset: str = "default"
     seed: int = 1
     steps: int = 1
+    batch: int | None = None
+    """Steps; None: the preset's."""
     resumes: bool = False
+
+    @property
+    def config(self) -> Path:
+        """What the preset does not say."""
+        return self.out.with_name(f"{self.name}.toml")
 
     def argv(self) -> list[str]:
         told = {"algo": self.algorithm, "preset": self.preset, "seed": self.seed, "steps": self.steps, "labs": LABS}
         options = [f"--{name}={value}" for name, value in told.items()]
+        options += ["--config", str(self.config)] if self.batch else []
         return ["train", str(self.spec), "--out", str(self.out), "--quiet", *options, *(["--resume"] if self.resumes else [])]
 
     @property
@@ -64,18 +72,24 @@ class Training(Cell):
             "preset": self.preset,
             "seed": self.seed,
             "labs": LABS,
+            "batch": self.batch,
             "programs": fingerprint.programs(),
         }
 
 
-def training(folder: Path, spec: Spec, algorithm: str, name: str, preset: str, seed: int, steps: int) -> Training:
-    """Of a set of runs; its spec is written."""
+def training(
+    folder: Path, spec: Spec, algorithm: str, name: str, preset: str, seed: int, steps: int, batch: int | None = None
+) -> Training:
+    """Of a set of runs; what it reads is written."""
     place = folder / FOLDER
     with words("make", place):
         place.mkdir(parents=True, exist_ok=True)
         file = place / f"{name}.spec.json"
         file.write_text(spec.to_json() + "\n")
-    return Training(name, file, place / name, algorithm=algorithm, preset=preset, seed=seed, steps=steps)
+        made = Training(name, file, place / name, algorithm=algorithm, preset=preset, seed=seed, steps=steps, batch=batch)
+        if batch:
+            made.config.write_text(f"[training]\ntrain_batch_size_per_learner = {batch}\n")
+    return made
 
 
 def trained_steps(training: Training) -> int:
