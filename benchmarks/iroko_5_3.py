@@ -28,4 +28,4 @@ def run(order: Order, progress: Progress) -> Findings:
     made = campaign.campaign(iroko.DUMBBELL_10M, order)
     evidence = made.run(progress)
     found = iroko.findings(made, evidence, TITLE, CLAIMS, iroko.PANELS)
-    return replace(found, columns=(RTT, DELAY, SWITCH, HOST, GOODPUT), figure=drawing.bars(evidence, RTT, TITLE))
+    return replace(found, columns=(RTT, DELAY, SWITCH, HOST, GOODPUT), figure=drawing.dots(evidence, RTT, TITLE))

@@ -320,7 +320,7 @@ def test_the_folder_of_a_figure(tmp_path):
     ]
     assert (tmp_path / "figure" / "table.csv").read_text().splitlines()[1] == "a,1,300,1"
     assert (tmp_path / "figure" / "figure.png").stat().st_size > 1000
-    plots.save(drawing.bars(found, QUEUE, "Bars"), tmp_path / "bars.png")
+    plots.save(drawing.dots(found, QUEUE, "Dots"), tmp_path / "dots.png")
 
 
 @pytest.mark.lab

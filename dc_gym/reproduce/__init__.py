@@ -39,8 +39,15 @@ def main(args: Namespace, progress: Progress) -> int:
         findings = figure.run(order, progress)
         path = page.write(order.out / f"figure-{figure.number}", paper.name, figure.number, findings)
         _show(f"{paper.name} {figure.number}: {figure.title}", findings)
-        print(f"page         {path}\n")
+        print(_counts(findings) + f"page         {path}\n")
     return 0
+
+
+def _counts(findings: Findings) -> str:
+    """A line with how many claims have which verdict; nothing where there are no claims."""
+    states = [verdict.state for verdict in findings.verdicts]
+    told = ", ".join(f"{states.count(state)} {state}" for state in State if state in states)
+    return f"claims       {told}\n" if told else ""
 
 
 def _order(args: Namespace, paper: str) -> Order:

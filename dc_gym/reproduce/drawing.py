@@ -32,7 +32,8 @@ DECADES = 15
 """Queues and delays that differ by more than this factor get a logarithmic axis."""
 SETTLED = 98
 """Percentile of what is drawn that a linear axis shows: a hole in a sequence that is filled is a spike of goodput."""
-LOGARITHMIC = ("switch_queue_bytes", "host_queue_bytes", "rtt_s", "queueing_delay_s")
+ROOM = 1.5
+FRAME_BYTES = 1514
 
 
 def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
@@ -62,30 +63,35 @@ def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
     return canvas
 
 
-def bars(evidence: Evidence, column: Column, title: str) -> Figure:
-    """One quantity: a bar a contestant with its interval, and each seed as a dot."""
+def dots(evidence: Evidence, column: Column, title: str) -> Figure:
+    """One quantity: a row a contestant with its mean, its interval, and each seed as a small dot."""
     contenders = [each for each in evidence.contenders.values() if each.numbers.get(column.name)]
-    with plots.style({"axes.grid.axis": "x"}):
+    with plots.style({"axes.grid.axis": "both"}):
         canvas = plots.new_figure(0.75 * WIDTH, 1.0 + 0.36 * len(contenders))
         ax = canvas.subplots()
         for row, each in enumerate(contenders):
-            values = np.array(list(each.numbers[column.name].values())) * column.factor
-            found = each.estimate(column.name)
-            assert found is not None
-            half = 0.0 if found.half is None else found.half * column.factor
-            ax.barh(row, found.mean * column.factor, xerr=half or None, color=each.color, height=0.62, ecolor=plots.INK)
-            ax.plot(values, np.full(len(values), row), ".", color=plots.INK, markersize=3)
-            label = f"{found.mean * column.factor:.4g}"
-            ax.annotate(label, (values.max() + half, row), (5, 0), textcoords="offset points", va="center")
+            _dot(ax, row, each, column)
         ax.set_yticks(range(len(contenders)), [each.label for each in contenders])
-        ax.invert_yaxis()
+        ax.set_ylim(len(contenders) - 0.5, -0.5)
         ax.set_xlabel(column.title)
-        means = [found.mean for each in contenders if (found := each.estimate(column.name))]
-        if min(means) > 0 and max(means) / min(means) > DECADES:
+        means = [found.mean * column.factor for each in contenders if (found := each.estimate(column.name))]
+        if means and max(means) > DECADES * min(means) > 0:
             ax.set_xscale("log")
-        ax.margins(x=0.15)
+            ax.set_xlim(min(means) / ROOM**2, max(means) * ROOM**2)
+        else:
+            ax.set_xlim(0, max(means, default=1) * ROOM)
         ax.set_title(title, loc="left")
     return canvas
+
+
+def _dot(ax: Axes, row: int, who: Contender, column: Column) -> None:
+    values = np.array(list(who.numbers[column.name].values())) * column.factor
+    found = who.estimate(column.name)
+    assert found is not None
+    mean, half = found.mean * column.factor, (found.half or 0.0) * column.factor
+    ax.plot(values, np.full(len(values), row), ".", color=plots.INK, markersize=3)
+    ax.errorbar(mean, row, xerr=half, color=who.color, marker="o", markersize=7, capsize=3)
+    ax.annotate(f"{mean:.4g}", (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
 
 
 def _learning(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
@@ -133,17 +139,24 @@ def _draw(ax: Axes, x: Floats, mean: Floats, half: Floats, who: Contender) -> No
 
 
 def _scale(ax: Axes, panel: Column) -> None:
-    """Axes follow the means, not the bands, which may leave what is possible.
-
-    A queue may be empty, so its logarithmic axis is linear below one frame, a delay's below a thousandth of the largest.
-    """
+    """Axes follow the means, not the bands, which may leave what is possible."""
     values = np.concatenate([np.asarray(line.get_ydata(), float) for line in ax.get_lines()] or [np.zeros(1)])
     values = values[np.isfinite(values)]
     if panel.name == "reward":
         ax.set_ylim(-1.05, 1.05)
-    elif len(values) and values.max() > 0:
-        logarithmic = panel.name in LOGARITHMIC
-        linear = 1514 * panel.factor if panel.name.endswith("bytes") else values.max() / 1000
-        if logarithmic and values.max() > DECADES * linear:
-            ax.set_yscale("symlog", linthresh=linear)
-        ax.set_ylim(0, values.max() * 1.5 if logarithmic else np.percentile(values, SETTLED) * 1.25)
+    elif not len(values) or values.max() <= 0:
+        return
+    elif panel.name.endswith("_bytes"):
+        _queue_scale(ax, float(values.max()), FRAME_BYTES * panel.factor)
+    elif panel.name.endswith("_s") and values.max() > DECADES * values.min() > 0:
+        ax.set_yscale("log")
+        ax.set_ylim(values.min() / ROOM, values.max() * ROOM)
+    else:
+        ax.set_ylim(0, np.percentile(values, SETTLED) * 1.25)
+
+
+def _queue_scale(ax: Axes, largest: float, frame: float) -> None:
+    """A queue may be empty, so its logarithmic axis is linear below one frame."""
+    if largest > DECADES * frame:
+        ax.set_yscale("symlog", linthresh=frame)
+    ax.set_ylim(0, largest * ROOM)
