@@ -59,7 +59,7 @@ DUMBBELL_10M = Setup(
 DUMBBELL_1G = Setup(
     "dumbbell-1g",
     pairs("dumbbell-1g", "1ms"),
-    default=Length(seeds=3, steps=50_000, episode="500ms", duration="3s", warmup="500ms"),
+    default=Length(seeds=3, steps=50_000, episode="500ms", duration="12s", warmup="2s"),
     full=Length(seeds=1, steps=1_000_000, episode="4s", duration="10s", warmup="1s", preset=THESIS),
     paper_steps=1_000_000,
 )
