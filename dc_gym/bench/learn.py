@@ -78,7 +78,7 @@ def train_all(spec: Spec, folder: Path) -> list[Trained]:
     file = folder / "spec.json"
     file.write_text(spec.to_json())
     with ThreadPoolExecutor(max(1, cpus() // 2)) as pool:
-        return list(pool.map(lambda seed: train(file, folder / f"ppo-{seed}", seed), SEEDS))
+        return list(pool.map(lambda seed: train(file, folder / f"ppo-{seed}-{STEPS}", seed), SEEDS))
 
 
 def train(spec: Path, out: Path, seed: int) -> Trained:
