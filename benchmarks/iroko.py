@@ -82,7 +82,7 @@ FATTREE: Mapping[str, Any] = {
 }
 SLOWER = {"topology.rate": "100Mbit/s", "topology.buffer": "400kB"}
 """Of the default length: a tenth of rate and buffer, so that a queue drains in the same time, at a tenth of the cost."""
-FATTREE_DEFAULT = Length(seeds=3, steps=20_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
+FATTREE_DEFAULT = Length(seeds=3, steps=40_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
 FATTREE_FULL = Length(
     seeds=1, steps=5_000_000, episode="2s", duration="5s", warmup="1s", preset=THESIS, batches={"PPO": 4000, "APPO": 4000}
 )

@@ -248,6 +248,21 @@ def replace_steps(training, steps):
     return replace(training, steps=steps)
 
 
+def test_the_result_of_a_policy_that_trained_on_is_made_anew(tmp_path):
+    made = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path, steps=500))
+    ppo = setup.learner("PPO")
+    policy(made.training(ppo, 1), 500)
+    point = made.point(ppo, 1)
+    result = made.folder / campaign.RUNS / point.name
+    result.mkdir(parents=True)
+    (result / "policy.npz").write_bytes(made.training(ppo, 1).policy.read_bytes())
+    made._forget_older(point)
+    assert result.exists(), "the same policy"
+    (result / "policy.npz").write_bytes(b"older")
+    made._forget_older(point)
+    assert not result.exists()
+
+
 def test_a_training_of_another_spec_is_refused_and_replaced_by_force(asked, trained):
     trainings.run_all([asked], 1, Quiet())
     policy(asked, 500)

@@ -9,6 +9,7 @@ The state is what lies there: the same command goes on where it was stopped.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,20 +26,22 @@ from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.setup import POLICY, Contestant, Length, Setup, roster
 from dc_gym.reproduce.trainings import Training
 from dc_gym.results import Result
+from dc_gym.rl.settings import HELD_OUT
 from dc_gym.spec import Spec
+from dc_gym.spec.experiment import POLICY_COPY
 from dc_gym.sweep.grid import Grid, Point
 from dc_gym.sweep.state import State
 from dc_gym.units import format_time, parse_time_ns
 
 RUNS = "runs"
-HELD_OUT = 1_000_000
-"""Seeds of what is measured come after it, and no training has them."""
 WARMUP_PART = 4
 """Of a duration that the command gives: what comes before the metrics' window."""
+NETWORK = ("preset", "kind", "hops", "rate", "delay", "buffer", "k_bytes")
+TRAFFIC = ("kind", "transport", "rate", "jitter", "file")
+"""Keys of the spec that a page names."""
 THESIS_PRESET = "iroko-thesis"
 THESIS_AGENT = {"agent.tbf": "stock", "agent.burst": "12500B"}
 """How the thesis enforced rates (its listing 3), where hyper-parameters are its own, too."""
-
 
 Measure = Callable[[Result], dict[str, float]]
 
@@ -111,10 +114,19 @@ class Campaign:
             todo = [self.training(each, seed) for each in learners for seed in seeds]
             trainings.run_all(todo, self.order.jobs, progress, self.order.force)
             learned = [self.point(each, seed) for each in learners for seed in seeds]
+            for each in learned:
+                self._forget_older(each)
             found = self._measure([*ready, *learned], progress)
         progress.phase("measuring")
         contenders = {each.name: self._contender(each, found) for each in contestants}
         return Evidence(contenders, self.setup.paper_steps)
+
+    def _forget_older(self, point: Point) -> None:
+        """A result of the policy as it was before it trained on is not a result of another sweep: it is made anew."""
+        result, policy = self.folder / RUNS / point.name, point.spec.controller.policy
+        copy = result / POLICY_COPY
+        if isinstance(policy, Path) and copy.is_file() and copy.read_bytes() != policy.read_bytes():
+            shutil.rmtree(result)
 
     def _measure(self, points: Sequence[Point], progress: Progress) -> dict[tuple[str, int], Result]:
         asked = Grid(self.setup.name, ("contestant", "seed"), tuple(points))
@@ -167,8 +179,8 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
     spec = made.spec(some, {"time.duration": length.duration, "time.warmup": length.warmup})
     plain = spec.to_dict()
     rows = [
-        ("Network", str(plain["topology"].get("preset") or plain["topology"].get("kind"))),
-        ("Traffic", ", ".join(f"{key} {value}" for key, value in plain["workload"].items() if value not in ("0s", "exact"))),
+        ("Network", _pairs({key: plain["topology"][key] for key in NETWORK if key in plain["topology"]})),
+        ("Traffic", _pairs({key: value for key, value in plain["workload"].items() if key in TRAFFIC})),
         ("Measured", f"{length.seeds} seeds, {length.duration} each, from {length.warmup} on; the same traffic for all"),
     ]
     learners = [each for each in made.contestants() if each.algorithm]
@@ -181,3 +193,7 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
         paper = made.setup.paper_steps
         rows.append(("Steps", f"{length.steps:,} asked for" + (f"; the paper: {paper:,}" if paper else "")))
     return rows
+
+
+def _pairs(keys: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in keys.items())

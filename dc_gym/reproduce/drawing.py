@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LEARNED_NAMES = {"switch_queue_bytes": "switch_queue_bytes_longest", "host_queue_bytes": "host_queue_bytes_longest"}
 """What a training calls the quantity."""
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 10.4, 1.75, 0.8
-LETTERS = 64
+LETTERS = 76
 """Of a title, a column of panels."""
 POINTS = 60
 """Of a learning curve: each a mean over as many steps."""
