@@ -19,6 +19,8 @@ from dc_gym.traffic import execs, workloads
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
 FLOWS = "flows.csv"
+SELDOM_NS = 10_000_000
+"""How often flows are looked at where neither observation nor reward need it: for metrics and who watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def _agent_plan(experiment: Experiment, flow_rows: int | None) -> AgentPlan:
     return AgentPlan(
         step_ns=agent.interval_ns,
         latency_ns=agent.latency_ns,
-        publish_ns=agent.publish_ns or agent.interval_ns,
+        publish_ns=agent.publish_ns or (agent.interval_ns if keeps else _publish_ns(experiment.spec)),
         flow_rows=len(experiment.schedule.flows) if flow_rows is None else flow_rows,
         stock_tbf=agent.tbf == "stock",
         keeps=keeps,
@@ -104,6 +106,17 @@ def _agent_plan(experiment: Experiment, flow_rows: int | None) -> AgentPlan:
         if agent.control == "network"
         else None,
     )
+
+
+def _publish_ns(spec: Spec) -> int:
+    """Each step where observation or reward read samples of flows; else as often as 10 ms allow, and at an episode's end."""
+    from dc_gym.envs.observation import reads_flows  # these bring Gymnasium
+    from dc_gym.envs.reward import Mix
+
+    step_ns = spec.agent.interval_ns
+    if reads_flows(spec.agent.observe) or Mix.of(spec.agent.reward).reads_flows:
+        return step_ns
+    return step_ns * max(steps for steps in range(1, max(1, SELDOM_NS // step_ns) + 1) if spec.steps % steps == 0)
 
 
 def _hosts_csv(experiment: Experiment) -> str:

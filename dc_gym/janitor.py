@@ -52,7 +52,9 @@ def watching(partial: Path, out: Path | None = None, aside: Path | None = None) 
     finished, removes it; what is neither claimed nor empty stays. So does an end of the context without `done`.
     """
     argv = ["/bin/sh", "-c", _SCRIPT, "dcgym-janitor", *(str(path.absolute()) if path else "" for path in (partial, out, aside))]
-    janitor = subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, cwd="/")
+    janitor = subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd="/"
+    )
     assert janitor.stdin is not None
     watch = Watch()
     try:

@@ -19,24 +19,30 @@ COSTS = {"observations": 10.0, "rewards": 5.0}
 
 
 def test_all_take_turns_and_medians_count(monkeypatch):
-    calls, clock = [], iter(np.cumsum([0, 1, 0, 2, 0, 4, 0, 2, 0, 1, 0, 2]))
-    monkeypatch.setattr(steps.time, "perf_counter", lambda: float(next(clock)))
+    """Rounds of 1, 4 and 1 s a run, and 2 s each of two labs at once; a tenth of each is Python's."""
+    calls, clock = [], iter(np.cumsum([0, 1, 0, 2, 0, 4, 0, 2, 0, 1, 0, 2]).tolist())
+    monkeypatch.setattr(steps, "_times", lambda racer: (wall_s := next(clock), wall_s / 10, wall_s / 5))
 
-    def racer(name, size):
-        return steps.Racer(name, lambda: None, lambda count: calls.append((name, count)), size)
+    class Lab:
+        pid = None
 
-    racers = [racer("a", 1), racer("b", 2)]
-    assert steps.race(racers, rounds=3, steps=8) == {"a": 8, "b": 8}  # 1, 4 and 1 s; twice as many in 2 s each
+    def racer(name, labs):
+        return steps.Racer(name, lambda: None, lambda count: calls.append((name, count)), [Lab()] * labs)
+
+    found = steps.race([racer("a", 1), racer("b", 2)], rounds=3, steps=8)
+    assert [found[name].steps_per_s for name in "ab"] == [8, 8]
+    assert found["a"].python_us == pytest.approx(1e5 * 2 / 8) and found["b"].cpu_us == pytest.approx(3e5 / 8)
     assert calls == [("a", steps.WARM_UP), ("a", 8), ("b", steps.WARM_UP), ("b", 8)] * 3
 
 
 @pytest.mark.parametrize(("env", "good"), [(700, True), (690, False)])
 def test_the_bar_of_steps_is_their_share_of_the_bare_channels(env, good):
-    bar, *others = steps.step_bars({"bare": 1000, "sweep": 2000, "lab": 1250, "env": env}, COSTS)
+    paces = {"bare": 1000, "sweep": 2000, "lab": 1250, "env": env}
+    bar, *others = steps.step_bars({name: steps.Pace(rate, 50, 150) for name, rate in paces.items()}, COSTS)
     assert bar.ok == good and bar.measured.startswith(f"{env / 1000:.2f} ")
-    assert all(other.ok for other in others) and "800 us (1250 steps/s): channel and sweep 500 us, traffic and rates 300 us" in [
-        other.measured for other in others
-    ]
+    words = [other.measured for other in others]
+    assert all(other.ok for other in others) and words[0] == "1.00 (200 of 200 us a step)"
+    assert words[2] == "800 us (1250 steps/s): channel and sweep 500 us, traffic and rates 300 us; CPU 150 us"
 
 
 def test_without_rllib_its_bar_is_skipped_and_says_why(monkeypatch):
@@ -49,7 +55,7 @@ def test_without_rllib_its_bar_is_skipped_and_says_why(monkeypatch):
 @pytest.mark.lab
 def test_a_race_in_labs(lab_kernel, tmp_path):
     env = DataCenterEnv(steps.SPECS[steps.ID], folder=tmp_path)
-    actions = steps.drawn(env.action_space, 25)
+    actions = steps.drawn(env.action_space, 60)
     with steps.BareSession(plain=True) as plain, steps.BareSession(plain=False) as swept:
         racers = [steps.channel_racer("bare", plain), steps.channel_racer("sweep", swept), steps.env_racer("env", env, actions)]
         for racer in racers:
@@ -57,6 +63,8 @@ def test_a_race_in_labs(lab_kernel, tmp_path):
             racer.run(20)
         assert plain.lab.answer(0) is None and plain.lab.until_step()[0] == 21, "each step is one of the lab"
         assert env.episode.frame.step == 20
+        found = steps.race(racers, rounds=1, steps=20)
+        assert all(pace.steps_per_s > 0 and pace.python_us > 0 for pace in found.values())
     costs = steps.python_parts(env, actions)
     assert list(costs) == ["actions", "observations", "rewards", "metrics and totals"] and min(costs.values()) > 0
     env.close()

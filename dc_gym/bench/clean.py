@@ -110,6 +110,12 @@ def alive(process: Process) -> bool:
     return stat is not None and stat[0] != "Z" and stat[19] == process[1]
 
 
+def cpu_s(pid: int) -> float:
+    """What a process has used so far; 0 when it has ended."""
+    stat = _stat(pid)
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK") if stat else 0.0
+
+
 def _mentioning(text: str) -> list[int]:
     """Processes with `text` in their command line."""
     found = []

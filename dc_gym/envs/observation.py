@@ -51,25 +51,33 @@ class Feature:
     formula: str
     """In words, with what it is normalised by."""
     compute: Compute
+    flows: bool = True
+    """It reads what is sampled of flows: counts, windows, round trips. What begins or ends is known without."""
 
 
 _registry: dict[str, Feature] = {}
 
 
-def register(name: str, kind: str, low: float, high: float, formula: str, compute: Compute) -> None:
-    """Make a feature known; a name can be taken once."""
+def register(name: str, kind: str, low: float, high: float, formula: str, compute: Compute, *, flows: bool = True) -> None:
+    """Make a feature known; a name can be taken once. `flows`: False spares the lab to look at every flow in each step."""
     if kind not in KINDS:
         raise AgentError(unknown(f"kind of feature {name!r}", kind, KINDS))
     if name in _registry or name in PRESETS:
         raise AgentError(f"feature {name!r} is registered already; choose another name")
     if not (np.isfinite([low, high]).all() and low < high):
         raise AgentError(f"feature {name!r}: bounds {low}..{high} are not finite and ascending; give others")
-    _registry[name] = Feature(name, kind, low, high, formula, compute)
+    _registry[name] = Feature(name, kind, low, high, formula, compute, flows)
 
 
 def features() -> tuple[Feature, ...]:
     """All of them, in the order of registration."""
     return tuple(_registry.values())
+
+
+def reads_flows(text: str) -> bool:
+    """Whether what is observed needs samples of flows."""
+    names = {each.rpartition(":")[2].strip() for item in text.split(",") for each in PRESETS.get(item.strip(), item).split(",")}
+    return any(name not in _registry or _registry[name].flows for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,17 +268,21 @@ def _goodput(frame: Frame, scene: Scene) -> Floats:
     return _sum_over_hosts(received, frame, scene, everyone) / carried_bytes(frame, scene)[scene.host_row]
 
 
-register("backlog", "port", 0, 1, "bytes queued over the buffer", _backlog)
-register("backlog_change", "port", -1, 1, "bytes queued now minus at the step before, over the buffer", _backlog_change)
-register("marks", "port", 0, 4, f"CE marks {FULL_FRAMES}", _frames_over_line("marks"))
-register("drops", "port", 0, 4, f"packets dropped {FULL_FRAMES}", _frames_over_line("drops"))
-register("utilization", "port", 0, 2, f"bytes sent over the step {OVER_LINE}", _utilization)
-register("tx_rate", "port", 0, 2, "bytes sent over the step over what the fastest line of the network carries", _tx_rate)
-register("rx_rate", "port", 0, 2, "tx_rate of the port at the other end of the cable", _rx_rate)
-register("active_flows", "port", 0, 1, "n / (1 + n) of the n flows under way that cross the port", _active_flows)
+register("backlog", "port", 0, 1, "bytes queued over the buffer", _backlog, flows=False)
+register(
+    "backlog_change", "port", -1, 1, "bytes queued now minus at the step before, over the buffer", _backlog_change, flows=False
+)
+register("marks", "port", 0, 4, f"CE marks {FULL_FRAMES}", _frames_over_line("marks"), flows=False)
+register("drops", "port", 0, 4, f"packets dropped {FULL_FRAMES}", _frames_over_line("drops"), flows=False)
+register("utilization", "port", 0, 2, f"bytes sent over the step {OVER_LINE}", _utilization, flows=False)
+register(
+    "tx_rate", "port", 0, 2, "bytes sent over the step over what the fastest line of the network carries", _tx_rate, flows=False
+)
+register("rx_rate", "port", 0, 2, "tx_rate of the port at the other end of the cable", _rx_rate, flows=False)
+register("active_flows", "port", 0, 1, "n / (1 + n) of the n flows under way that cross the port", _active_flows, flows=False)
 register("srtt", "host", 0, MOST_RTTS, "mean of srtt / base RTT - 1 over the host's TCP flows under way", _mean_rtt("srtt_us"))
 register("rtt_min", "host", 0, MOST_RTTS, "the same of the least RTT that each flow has seen", _mean_rtt("min_rtt_us"))
 register("cwnd", "host", 0, MOST_RTTS, "windows of the host's flows under way, as full frames, over line rate x base RTT", _cwnd)
 register("retransmits", "host", 0, 4, f"segments sent again {FULL_FRAMES}", _retransmits)
 register("goodput", "host", 0, 4, f"payload of the host's flows that arrived in order over the step, {OVER_LINE}", _goodput)
-register("enforced", "host", 0, 1, "rate that the kernel enforces over line rate", _enforced)
+register("enforced", "host", 0, 1, "rate that the kernel enforces over line rate", _enforced, flows=False)

@@ -42,19 +42,23 @@ class Reward:
     formula: str
     """In words; a: shares of the line that were commanded, q: occupancies of switch ports."""
     compute: Compute
+    flows: bool = True
+    """It reads what is sampled of flows: counts, windows, round trips. What begins or ends is known without."""
 
 
 _registry: dict[str, Reward] = {}
 
 
-def register(name: str, range: tuple[float, float] | Range, formula: str, compute: Compute, *, cost: bool = False) -> None:
-    """Make a reward known; a name can be taken once."""
+def register(
+    name: str, range: tuple[float, float] | Range, formula: str, compute: Compute, *, cost: bool = False, flows: bool = True
+) -> None:
+    """Make a reward known; a name can be taken once. `flows`: False spares the lab to look at every flow in each step."""
     if not re.fullmatch(NAME, name):
         raise AgentError(f"reward {name!r} is no name; take small letters, digits and _")
     if name in _registry:
         raise AgentError(f"reward {name!r} is registered already; choose another name")
     bounds = range if callable(range) else lambda scene: range
-    _registry[name] = Reward(name, cost, bounds, formula, compute)
+    _registry[name] = Reward(name, cost, bounds, formula, compute, flows)
 
 
 def rewards() -> tuple[Reward, ...]:
@@ -96,6 +100,11 @@ class Mix:
         """The sum, and by name what each reward is before its weight."""
         parts = {each.name: each.compute(frame, scene, share) for _, each in self.terms}
         return sum(weight * parts[each.name] for weight, each in self.terms), parts
+
+    @property
+    def reads_flows(self) -> bool:
+        """Whether it needs samples of flows."""
+        return any(each.flows for _, each in self.terms)
 
     def range(self, scene: Scene) -> tuple[float, float]:
         """What the sum cannot leave."""
@@ -188,29 +197,44 @@ def _switch_ports(scene: Scene) -> float:
     return float(np.count_nonzero(scene.is_switch))
 
 
-register("thesis", (-1, 1), "A - 2 A Q, A = mean(a), Q = max(q): equation 4.3 of Iroko's thesis", _thesis)
-register("thesis_all", (-1, 1), "the same with Q over all ports, the hosts' included", _thesis_all)
-register("action", (0, 1), "mean(a)", lambda frame, scene, share: float(share.mean()))
-register("fairness", (0, 1), "Jain's index of a", lambda frame, scene, share: jain(share) or 0.0)
-register("gini", (0, 1), "Gini's coefficient of a", lambda frame, scene, share: measures.gini(share), cost=True)
-register("std_dev", (-0.5, 0), "-std(a)", lambda frame, scene, share: -float(share.std()))
-register("queue", lambda scene: (-(_switch_ports(scene) ** 2), 0), "-(sum of q)^2", _queue)
-register("joint_queue", (-1, 1), "mean(a) (1 - 2 max(q)): equation 4.3 under the code's name", _thesis)
-register("fair_queue", (0, 2), "(mean(a) + Jain's index of those a below 1, 1 without any) (1 - max(q))", _fair_queue)
-register("step", (-2, 2), "max(q) > 0.3: -mean(a) - max(q); else mean(a) (2 - Gini(a)) - max(q)", _step)
+register("thesis", (-1, 1), "A - 2 A Q, A = mean(a), Q = max(q): equation 4.3 of Iroko's thesis", _thesis, flows=False)
+register("thesis_all", (-1, 1), "the same with Q over all ports, the hosts' included", _thesis_all, flows=False)
+register("action", (0, 1), "mean(a)", lambda frame, scene, share: float(share.mean()), flows=False)
+register("fairness", (0, 1), "Jain's index of a", lambda frame, scene, share: jain(share) or 0.0, flows=False)
+register("gini", (0, 1), "Gini's coefficient of a", lambda frame, scene, share: measures.gini(share), cost=True, flows=False)
+register("std_dev", (-0.5, 0), "-std(a)", lambda frame, scene, share: -float(share.std()), flows=False)
+register("queue", lambda scene: (-(_switch_ports(scene) ** 2), 0), "-(sum of q)^2", _queue, flows=False)
+register("joint_queue", (-1, 1), "mean(a) (1 - 2 max(q)): equation 4.3 under the code's name", _thesis, flows=False)
+register(
+    "fair_queue", (0, 2), "(mean(a) + Jain's index of those a below 1, 1 without any) (1 - max(q))", _fair_queue, flows=False
+)
+register("step", (-2, 2), "max(q) > 0.3: -mean(a) - max(q); else mean(a) (2 - Gini(a)) - max(q)", _step, flows=False)
 register(
     "workshop",
     lambda scene: (-(_switch_ports(scene) ** 2) / 2 - 0.5, INFINITY),
     "sum over hosts of what the switch receives over the line - ports / 2 x sum of q^2 - std(a)",
     _workshop,
+    flows=False,
 )
 register("goodput", (0, INFINITY), "payload delivered over the step / max-min fair total of the flows at work", _goodput)
 register("queueing_delay", (0, INFINITY), "mean delay of flows under way, end to end, in base RTTs", _queueing_delay, cost=True)
-register("switch_delay", (0, INFINITY), "the same in the switches on their paths alone", _switch_delay, cost=True)
-register("slowdown", (0, INFINITY), "mean of FCT / ideal over the flows that ended in the step; 0: none", _slowdown, cost=True)
+register("switch_delay", (0, INFINITY), "the same in the switches on their paths alone", _switch_delay, cost=True, flows=False)
+register(
+    "slowdown",
+    (0, INFINITY),
+    "mean of FCT / ideal over the flows that ended in the step; 0: none",
+    _slowdown,
+    cost=True,
+    flows=False,
+)
 register(
     "jain", (0, 1), "Jain's index of what the flows at work were delivered", lambda f, s, a: float(measures.jain_of_goodput(f))
 )
 register(
-    "drops", (0, INFINITY), "packets dropped at any port, as full frames, over what all hosts' lines carry", _drops, cost=True
+    "drops",
+    (0, INFINITY),
+    "packets dropped at any port, as full frames, over what all hosts' lines carry",
+    _drops,
+    cost=True,
+    flows=False,
 )

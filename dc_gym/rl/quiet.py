@@ -20,6 +20,7 @@ from typing import Any
 
 from dc_gym.errors import MachineError, UsageError
 from dc_gym.folder import scratch
+from dc_gym.rl import reaper
 
 LAB = "lab"
 """The custom resource that counts labs on a cluster: ray start --resources='{"lab": 8}'."""
@@ -70,7 +71,7 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
             _require_labs(ray, address, labs)
             yield ray
         else:
-            with scratch(_session_root(), "dcgym-ray-") as place:
+            with scratch(_session_root(), "dcgym-ray-") as place, reaper.watching(place) as watch:
                 with _hushed():
                     ray.init(
                         num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
@@ -80,6 +81,7 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
                         _temp_dir=str(place),
                         **common,
                     )
+                watch.knows(reaper.raylet_of(os.getpid()))
                 yield ray
                 ray.shutdown()
     finally:

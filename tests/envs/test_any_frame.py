@@ -2,6 +2,7 @@
 """Contracts that everything registered keeps on any frame: bounds, numbers, one value a port or host."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,6 +110,33 @@ def test_nothing_depends_on_what_a_frame_was_asked_before(place):
     forwards = [Observer(found, "full").observe(once), totals.metrics(once, found)]
     backwards = [totals.metrics(again, found), Observer(found, "full").observe(again)]
     assert (forwards[0] == backwards[1]).all() and forwards[1] == backwards[0]
+
+
+SAMPLED = ("received_bytes", "acked_bytes", "srtt_us", "min_rtt_us", "cwnd_packets", "retransmits")
+
+
+def sampled_otherwise(frame, rng):
+    """The same frame but for what is only known when flows are looked at."""
+    flows, before = frame.flows.copy(), frame.flows_before.copy()
+    for name in SAMPLED:
+        for each in (flows, before):
+            each[name] = rng.integers(0, 2**20, len(each))
+    return replace(frame, flows=flows, flows_before=before)
+
+
+@pytest.mark.parametrize(
+    "each", [*observation.features(), *reward.rewards()], ids=lambda each: f"{type(each).__name__} {each.name}"
+)
+def test_what_says_that_it_reads_no_samples_of_flows_reads_none(each, place):
+    """And what reads them says so."""
+    found, info, frames = place
+    rng, equal = np.random.default_rng(3), []
+    is_feature = isinstance(each, observation.Feature)
+    for frame in frames:
+        pair = frame, sampled_otherwise(frame, rng)
+        more = [() if is_feature else (found.share(now.wanted_bps),) for now in pair]
+        equal.append(np.array_equal(*(each.compute(now, found, *rest) for now, rest in zip(pair, more, strict=True))))
+    assert all(equal) if not each.flows or not len(info) else not all(equal)
 
 
 @pytest.mark.parametrize("preset", sorted(presets.PRESETS))

@@ -13,7 +13,7 @@ from dc_gym.envs import frame as frames
 from dc_gym.envs.frame import COLUMNS, FLOW_DTYPE
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.errors import AgentError
-from dc_gym.experiment import Experiment
+from dc_gym.experiment import Experiment, _agent_plan
 from tests.envs.made import DONE, MS, ROWS, RUNNING, cells, experiment, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -134,3 +134,26 @@ def test_the_layouts_are_those_of_the_c_header(tmp_path):
     assert done.returncode == FLOW_DTYPE.itemsize == 64
     offsets = {name: FLOW_DTYPE.fields[name][1] for name in FLOW_DTYPE.names}
     assert dict(line.split() for line in done.stdout.splitlines()) == {name: str(at) for name, at in offsets.items()}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "publish_ns"),
+    [
+        ((), 10 * MS),
+        (("time.duration=1997ms",), MS),  # a prime: no less would have a look at the end
+        (("time.duration=1995ms",), 7 * MS),
+        (("agent.interval=20ms",), 20 * MS),
+        (("agent.observe=thesis", "agent.reward=queue - drops"), 10 * MS),
+        (("agent.observe=switch:backlog,srtt",), MS),
+        (("agent.observe=full",), MS),
+        (("agent.reward=thesis - 0.1*queueing_delay",), MS),
+        (("agent.publish=3ms",), 3 * MS),
+    ],
+)
+def test_flows_are_looked_at_as_often_as_somebody_needs(overrides, publish_ns, tmp_path):
+    """And in any case at the last step."""
+    made = experiment("agent.interval=1ms", "time.duration=2s", 'controller.policy="external"', *overrides)
+    assert _agent_plan(made, flow_rows=64).publish_ns == publish_ns
+    assert _agent_plan(made, flow_rows=None).publish_ns == (
+        3 * MS if "agent.publish=3ms" in overrides else made.spec.agent.interval_ns
+    )

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends what a Ray of our own leaves when it is killed. Ray's processes watch one another, some of them for a minute.
+
+    with watching(folder) as reaper:     # before Ray starts in that folder
+        ray.init(...)
+        reaper.knows(raylet_of(os.getpid()))
+
+It is a process that waits for a word on its standard input. If the input ends without the word the training was killed, and every
+process that has a file in Ray's folder open is killed, too. If the raylet ends first, so does the training: without it, it would
+wait for answers that never come.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+DONE = b"done\n"
+GRACE_S = 2.0
+"""For a training whose raylet has ended, to clean up after itself."""
+ROUNDS, ROUND_S = 50, 0.1
+"""Of killing: a process may have begun while others were killed."""
+
+
+class Reaper:
+    """The training's end of it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def knows(self, raylet: int | None) -> None:
+        """Whose end ends the training."""
+        if raylet is not None:
+            self._tell(b"%d\n" % raylet)
+
+    def dismiss(self) -> None:
+        """Ray was shut down."""
+        self._tell(DONE)
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+
+    def _tell(self, word: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # somebody killed it
+            self._process.stdin.write(word)
+            self._process.stdin.flush()
+
+
+@contextlib.contextmanager
+def watching(folder: Path) -> Iterator[Reaper]:
+    """While the context is open, this process' death is that of all who have a file below `folder` open."""
+    argv = [sys.executable, "-m", "dc_gym.rl.reaper", str(folder), str(os.getpid())]
+    path = str(Path(__file__).resolve().parents[2])
+    process = subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    reaper = Reaper(process)
+    try:
+        yield reaper
+    finally:
+        reaper.dismiss()
+
+
+def raylet_of(pid: int) -> int | None:
+    """The raylet that a process has started."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            name, fields = (folder / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
+            if name == "raylet" and int(fields.split()[1]) == pid:
+                return int(folder.name)
+    return None
+
+
+def holders(folder: Path) -> list[int]:
+    """Who has a file below `folder` open."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if any(_is_below(link, folder) for link in (process / "fd").iterdir()):
+                found.append(int(process.name))
+    return found
+
+
+def _is_below(link: Path, folder: Path) -> bool:
+    try:
+        return link.readlink().is_relative_to(folder)
+    except OSError:
+        return False
+
+
+def main(folder: Path, training: int) -> int:
+    watched = os.pidfd_open(training)
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    while True:
+        for ready, _ in poll.poll():
+            words = os.read(0, 4096) if ready == 0 else b""
+            if words.endswith(DONE):
+                return 0
+            if words:
+                with contextlib.suppress(ProcessLookupError):
+                    poll.register(os.pidfd_open(int(words)), select.POLLIN)
+                continue
+            if ready != 0:
+                print("training: Ray's raylet has ended; was it killed? Go on with --resume", file=sys.stderr)
+            _end(folder, training, watched)
+            return 1
+
+
+def _end(folder: Path, training: int, watched: int) -> None:
+    """The training may clean up, all others go at once; then it goes, too."""
+    _signal(watched, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_S
+    for _ in range(ROUNDS):
+        if time.monotonic() > deadline:
+            _signal(watched, signal.SIGKILL)
+        others = [pid for pid in holders(folder) if pid not in (training, os.getpid())]
+        for pid in others:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if not others and not _lives(watched):
+            return
+        time.sleep(ROUND_S)
+
+
+def _signal(watched: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(watched, number)
+
+
+def _lives(watched: int) -> bool:
+    return not select.select([watched], [], [], 0)[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))
