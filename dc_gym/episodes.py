@@ -237,10 +237,10 @@ def _hostd(plan: Plan, agent: AgentPlan, folder: Path) -> list[str]:
 
 def _tgen(plan: Plan, agent: AgentPlan, folder: Path, matrix: str, t0_ns: int, episode: Episode) -> list[str]:
     sample_ns = plan.tcp_interval_ns if agent.keeps else 0
-    steps = episode.steps if agent.keeps else episode.steps + 1  # it is under way when it is stopped
+    spare_ns = 0 if agent.keeps else S  # it is under way when it is stopped
     return [
         f"{plan.programs}/tgen", "--flows", str(folder / episode.flows), "--out", str(folder),
-        "--t0", str(t0_ns), "--duration", str(steps * agent.step_ns), "--sample", str(sample_ns),
+        "--t0", str(t0_ns), "--duration", str(episode.steps * agent.step_ns + spare_ns), "--sample", str(sample_ns),
         "--publish", str(agent.publish_ns), "--seed", str(episode.seed), "--matrix", matrix,
         "--warm", "--warm-mask", str(PORT_MASK),
     ]  # fmt: skip

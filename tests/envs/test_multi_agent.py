@@ -14,7 +14,7 @@ from dc_gym.envs.reward import Mix
 from dc_gym.errors import AgentError, MachineError
 from tests.envs.made import RUNNING, cells, flows, frame, scene
 
-SPEC = SPECS["dcgym/Dumbbell10m-v0"]
+SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms"}}
 HOSTS = ["h1", "h2", "h3", "h4"]
 
 

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every environment keeps, whatever its network, traffic, features, rewards and actions: tried on all that are registered.
+
+The features and rewards of one frame are functions of it, so each lab here tries all of them at each step.
+"""
+
+from dataclasses import dataclass
+
+import gymnasium
+import numpy as np
+import pytest
+
+from dc_gym.envs import action, observation, reward
+from dc_gym.envs.action import Action
+from dc_gym.envs.env import DataCenterEnv
+from dc_gym.envs.frame import DONE
+from dc_gym.envs.observation import Observer
+from dc_gym.envs.registration import SPECS
+from dc_gym.errors import TestbedError
+from dc_gym.topologies.presets import PRESETS
+from dc_gym.traffic.workloads import KINDS
+from tests.envs.test_docs_environment import names, rows
+
+pytestmark = pytest.mark.lab
+
+LARGE = {"fattree-k8", "rlcc64", "fdcc64", "acc24", "acc96", "acc288"}
+"""Their boots take long."""
+KEYS = {
+    "matrix": {"file": "m.csv"},
+    "iroko": {"pattern": "random0"},
+    "stride": {"stride": 1, "size": "20kB"},
+    "staggered": {"p_edge": 0.3, "p_pod": 0.3},
+    "long_short": {"short": 5, "size": "10kB"},
+    "on_off": {"on": "2ms", "off": "2ms"},
+    "joins": {"flows": 3, "interval": "1ms"},
+    "repeat": {"size": "10kB", "rounds": 3},
+    "incast": {"senders": 3, "size": "10kB", "rounds": 3},
+    "partition_aggregate": {"size": "20kB", "interval": "2ms"},
+    "poisson": {"load": 0.5, "size": "20kB"},
+    "closed_loop": {"size": "20kB"},
+    "parameter_server": {"size": "50kB", "compute": "1ms"},
+    "ring_allreduce": {"size": "50kB", "compute": "1ms"},
+    "storage": {"mix": "olap"},
+}
+"""What a kind cannot do without."""
+SIXTEEN = {"hotspot", "iroko"}
+"""Kinds for 16 hosts."""
+STEP_METRICS = {name for cell, *_ in rows("What info holds", "name") for name in names(cell)}
+
+
+def spec(topology, workload, duration="10ms", **sections):
+    keys = {"topology": topology, "controller": {"name": "dctcp"}, "workload": workload, "time": {"duration": duration}}
+    return keys | {"agent": {"observe": "full", "reward": "goodput"}} | sections
+
+
+@dataclass
+class Contract:
+    """Of one environment; `steps` of an episode."""
+
+    env: DataCenterEnv
+    steps: int
+
+    def __post_init__(self):
+        scene = self.env.session.scene
+        self.scene = scene
+        self.mixes = [reward.Mix.of(f"-{each.name}" if each.cost else each.name) for each in reward.rewards()]
+        self.observers = [
+            Observer(scene, text) for text in (*observation.PRESETS, *(each.name for each in observation.features()))
+        ]
+
+    def observed(self, seen):
+        space = self.env.observation_space
+        assert seen.dtype == np.float32 and seen in space, "the observation is in its space"
+        assert len(self.env.observation_names) == len(seen)
+        assert sum(value.size for value in self.env.unflatten(seen).values()) == len(seen)
+
+    def measured(self, info):
+        frame, scene = self.env.episode.frame, self.scene
+        assert set(info) >= STEP_METRICS and all(np.isfinite(info[name]) for name in STEP_METRICS)
+        assert ((frame.enforced_bps >= scene.floor_bps * (1 - 1e-6)) & (frame.enforced_bps <= scene.line_bps)).all()
+        assert (frame.cells[:, observation_columns()] >= frame.before[:, observation_columns()]).all(), "counters never fall"
+        share = scene.share(frame.wanted_bps)
+        for mix in self.mixes if frame.step else ():
+            low, high = mix.range(scene)
+            value = mix(frame, scene, share)
+            assert np.isfinite(value) and low - 1e-9 <= value <= high + 1e-9, (mix.text, value)
+        for each in self.observers:
+            assert each.observe(frame) in each.space, each.names
+
+    def episode(self, seed, head=None, steps=None):
+        env = self.env
+        choose = Action(self.scene, head or self.env.episode.action.head.name)
+        choose.space.seed(seed)
+        seen, info = env.reset(seed=seed)
+        self.observed(seen)
+        self.measured(info)
+        assert set(info) == STEP_METRICS | {"seed"} and info["seed"] == seed
+        assert env.episode.frame.step == 0 and (env.episode.frame.enforced_bps == self.scene.line_bps).all()
+        for step in range(1, self.steps + 1):
+            drawn = choose.space.sample()
+            rates = choose.to_rates(drawn)
+            assert ((rates >= self.scene.floor_bps) & (rates <= self.scene.line_bps)).all()
+            seen, got, terminated, truncated, info = env.step(env.episode.action.from_rates(rates))
+            frame = env.episode.frame
+            self.observed(seen)
+            self.measured(info)
+            assert isinstance(got, float) and frame.step == step and frame.elapsed_ns == self.scene.step_ns
+            assert frame.enforced_bps == pytest.approx(rates, rel=1e-3, abs=8)
+            all_done = bool(len(frame.flows)) and bool((frame.flows["status"] >= DONE).all())
+            assert truncated == (step == self.steps) and terminated == (all_done and not truncated)
+            assert ("episode_totals" in info) == (terminated or truncated)
+            if terminated or truncated:
+                totals = info["episode_totals"]
+                assert totals["steps"] == step and all(np.isfinite(value) for value in totals.values())
+                return
+            if step == steps:
+                return
+
+
+def observation_columns():
+    """Counters among the cells."""
+    from dc_gym.envs.frame import PLACES
+
+    return [PLACES[name] for name in ("tx_bytes", "tx_packets", "drops", "marks")]
+
+
+def keep(env, folder, episodes=((1, None), (2, None)), steps=10):
+    """Two episodes in one lab, and nothing left when it is closed."""
+    contract = Contract(env, steps)
+    for seed, head in episodes:
+        contract.episode(seed, head)
+    assert env.session.boots == 1
+    env.close()
+    env.close()
+    assert env.session.pid is None and not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_id(name, tmp_path):
+    made = gymnasium.make(name, overrides=["time.duration=40ms", "workload.jitter=5ms"], folder=tmp_path)
+    assert made.observation_space == made.unwrapped.observation_space and made.spec.id == name
+    keep(made.unwrapped, tmp_path, steps=40_000_000 // made.unwrapped.session.scene.step_ns)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name in LARGE else ()) for name in PRESETS])
+def test_every_topology(name, tmp_path):
+    room = {"memory": "2GiB"} if name in LARGE else {}
+    keep(DataCenterEnv(spec({"preset": name}, {"kind": "random"}, "3ms", lab=room), folder=tmp_path), tmp_path, steps=3)
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(name, marks=pytest.mark.long if name == "iroko" else ()) for name in sorted(KINDS)]
+)
+def test_every_workload(kind, tmp_path, monkeypatch):
+    folder = tmp_path / "labs"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n")
+    topology = {"preset": "fattree-k4" if kind in SIXTEEN else "dumbbell-1g"}
+    keep(DataCenterEnv(spec(topology, {"kind": kind} | KEYS.get(kind, {})), folder=folder), folder)
+
+
+def test_every_action(tmp_path):
+    """Of each head every action of its space is a rate, over the whole range; its inverse leads back."""
+    env = DataCenterEnv(spec({"preset": "dumbbell-10m"}, {"kind": "pairs"}), ["agent.action=linear"], folder=tmp_path)
+    for each in action.heads():
+        head = Action(env.session.scene, each.name)
+        ends = head.to_rates(head.space.low), head.to_rates(head.space.high)
+        assert (ends[0] < ends[1]).all() and head.from_rates(ends[1]) in head.space
+        drawn = head.space.sample()
+        assert head.to_rates(head.from_rates(head.to_rates(drawn))) == pytest.approx(head.to_rates(drawn), rel=1e-5)
+    keep(env, tmp_path, [(seed, each.name) for seed, each in enumerate(action.heads())])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["agent.hosts=senders", "agent.history=3"],
+        ["agent.tbf=stock", "agent.floor=1Mbit/s"],
+        ["agent.control=network", "workload.transport=udp", "workload.rate=20Mbit/s"],
+        ["agent.interval=100us", "agent.publish=50us", "time.duration=1ms"],
+    ],
+    ids=lambda settings: settings[0],
+)
+def test_other_settings(settings, tmp_path):
+    keep(DataCenterEnv(spec({"preset": "dumbbell-1g"}, {"kind": "pairs"}), settings, folder=tmp_path), tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("topology", sorted(set(PRESETS) - LARGE))
+def test_the_product_of_topologies_and_workloads(topology, tmp_path, monkeypatch):
+    """Each network with each traffic, or one line on why that cannot be."""
+    folder = tmp_path / "labs"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n")
+    for number, kind in enumerate(sorted(KINDS)):
+        head = action.heads()[number % len(action.heads())].name
+        keys = spec({"preset": topology}, {"kind": kind} | KEYS.get(kind, {}), "5ms")
+        try:
+            env = DataCenterEnv(keys, [f"agent.action={head}"], folder=folder)
+        except TestbedError as refusal:
+            assert "\n" not in str(refusal) and "; " in str(refusal)
+            continue
+        keep(env, folder, steps=5)
