@@ -43,7 +43,7 @@ def pairs(preset: str, interval: str) -> dict[str, Any]:
         "name": f"iroko {preset}",
         "topology": {"preset": preset},
         "controller": {"name": "cubic"},
-        "agent": {"interval": interval, "reward": "thesis"},
+        "agent": {"interval": interval, "hosts": "all", "action": "linear", "reward": "thesis"},
         "workload": {"kind": "pairs", "jitter": "10ms"},
         "time": {"duration": "10s"},
     }
@@ -76,7 +76,7 @@ FATTREE: Mapping[str, Any] = {
     "name": "iroko fattree-k4",
     "topology": {"preset": "fattree-k4"},
     "controller": {"name": "cubic"},
-    "agent": {"interval": "1ms", "reward": "thesis"},
+    "agent": {"interval": "1ms", "hosts": "all", "action": "linear", "reward": "thesis"},
     "workload": {"kind": "hotspot", "jitter": "10ms"},
     "time": {"duration": "2s"},
 }

@@ -42,7 +42,7 @@ SETUP = Setup(
         "name": "iroko figure 1.1",
         "topology": {"kind": "parkinglot", "hops": 2, "rate": "10Gbit/s", "delay": "5us", "buffer": "1MB", "k_bytes": 60 * 1514},
         "controller": {"name": "cubic"},
-        "agent": {"interval": "100us", "reward": "thesis", "burst": "15140B"},
+        "agent": {"interval": "100us", "action": "linear", "reward": "thesis", "burst": "15140B"},
         "workload": {"kind": "matrix", "file": FILE, "jitter": "10us"},
         "time": {"duration": "60ms"},
     },

@@ -142,7 +142,8 @@ def test_every_contestant_of_every_setup_has_a_spec(name, full, tmp_path):
             assert spec.agent.tbf == ("stock" if full else "exact"), "--full enforces rates as the thesis did"
         else:
             spec = made.point(each, 1).spec
-            assert spec.seed > campaign.HELD_OUT and spec.agent.reward == "thesis"
+            assert spec.seed > campaign.HELD_OUT
+            assert (spec.agent.reward, spec.agent.action, spec.agent.hosts) == ("thesis", "linear", "all"), "not what is usual"
         udp = not each.alone and SETUPS[name].default.agent
         assert spec.workload.transport == ("udp" if udp else "tcp")
         if udp:

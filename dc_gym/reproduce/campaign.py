@@ -77,7 +77,7 @@ class Campaign:
         """Of a contestant: the setup's keys, the contestant's, then the command's, then `values`."""
         keys = dict(self.length.values) | ({} if contestant.alone else dict(self.length.agent)) | dict(contestant.values)
         if contestant.algorithm:
-            keys |= {"agent.observe": "thesis", "agent.action": "linear"}
+            keys |= {"agent.observe": "thesis"}
         if self.length.preset == THESIS_PRESET and not contestant.alone:
             keys |= THESIS_AGENT | ({"agent.action": "thesis"} if contestant.algorithm else {})
         if self.order.ground == "host":
