@@ -20,6 +20,9 @@ from dc_gym.rl.callbacks import TOTALS, last_info, numbers
 from dc_gym.rl.environment import SEEDS, Task
 from dc_gym.rl.quiet import LAB
 
+RESTARTS = 3
+"""Of an examiner whose process dies."""
+
 
 @dataclass(frozen=True, slots=True)
 class Episode:
@@ -57,7 +60,8 @@ class Evaluation:
 
     def __init__(self, ray: Any, config: Any, tasks: dict[str, Task], seeds: Sequence[int]) -> None:
         remote = config.num_env_runners > 0
-        actor = ray.remote(num_cpus=1, resources={LAB: 1})(Examiner) if remote else None
+        again = {"max_restarts": RESTARTS, "max_task_retries": RESTARTS}  # an evaluation depends on nothing before it
+        actor = ray.remote(num_cpus=1, resources={LAB: 1}, **again)(Examiner) if remote else None
         self._ray, self._remote = ray, remote
         self._examiners: list[Any] = []
         for name, task in tasks.items():

@@ -72,20 +72,27 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
             yield ray
         else:
             with scratch(_session_root(), "dcgym-ray-") as place, reaper.watching(place) as watch:
-                with _hushed():
-                    ray.init(
-                        num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
-                        resources={LAB: max(1, labs)},
-                        include_dashboard=False,
-                        object_store_memory=OBJECT_STORE_BYTES,
-                        _temp_dir=str(place),
-                        **common,
-                    )
-                watch.knows(reaper.raylet_of(os.getpid()))
-                yield ray
-                ray.shutdown()
+                try:
+                    _begin(ray, place, labs, processes, common)
+                    watch.knows(reaper.raylet_of(os.getpid()))
+                    yield ray
+                finally:
+                    watch.leaves_raylet()
+                    ray.shutdown()
     finally:
         ray.shutdown()
+
+
+def _begin(ray: Any, place: Path, labs: int, processes: int, options: dict[str, Any]) -> None:
+    with _hushed():
+        ray.init(
+            num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
+            resources={LAB: max(1, labs)},
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            _temp_dir=str(place),
+            **options,
+        )
 
 
 @contextlib.contextmanager

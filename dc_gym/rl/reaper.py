@@ -6,8 +6,8 @@
         reaper.knows(raylet_of(os.getpid()))
 
 It is a process that waits for a word on its standard input. If the input ends without the word the training was killed, and every
-process that has a file in Ray's folder open is killed, too. If the raylet ends first, so does the training: without it, it would
-wait for answers that never come.
+process that has a file in Ray's folder open is killed, too; so are, after the word, those that Ray's own shutdown forgot. If the
+raylet ends first, so does the training: without it, it would wait for answers that never come.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-DONE = b"done\n"
+DONE, ALONE = b"done\n", b"alone\n"
 GRACE_S = 2.0
 """For a training whose raylet has ended, to clean up after itself."""
 ROUNDS, ROUND_S = 50, 0.1
@@ -39,6 +39,10 @@ class Reaper:
         """Whose end ends the training."""
         if raylet is not None:
             self._tell(b"%d\n" % raylet)
+
+    def leaves_raylet(self) -> None:
+        """Ray is about to be shut down: the raylet may end."""
+        self._tell(ALONE)
 
     def dismiss(self) -> None:
         """Ray was shut down."""
@@ -101,19 +105,27 @@ def main(folder: Path, training: int) -> int:
     watched = os.pidfd_open(training)
     poll = select.poll()
     poll.register(0, select.POLLIN)
+    raylet = -1
     while True:
-        for ready, _ in poll.poll():
-            words = os.read(0, 4096) if ready == 0 else b""
-            if words.endswith(DONE):
-                return 0
-            if words:
-                with contextlib.suppress(ProcessLookupError):
-                    poll.register(os.pidfd_open(int(words)), select.POLLIN)
-                continue
-            if ready != 0:
+        ready = [number for number, _ in poll.poll()]
+        words = os.read(0, 4096) if 0 in ready else None
+        if words is None:
+            if _lives(watched):
                 print("training: Ray's raylet has ended; was it killed? Go on with --resume", file=sys.stderr)
+            words = b""
+        if words.endswith(DONE):
+            _kill_holders(folder, training)
+            return 0
+        if not words:
             _end(folder, training, watched)
             return 1
+        if raylet >= 0:
+            poll.unregister(raylet)
+            raylet = -1
+        if words != ALONE:
+            with contextlib.suppress(ProcessLookupError, ValueError):
+                raylet = os.pidfd_open(int(words.splitlines()[-1]))
+                poll.register(raylet, select.POLLIN)
 
 
 def _end(folder: Path, training: int, watched: int) -> None:
@@ -123,13 +135,18 @@ def _end(folder: Path, training: int, watched: int) -> None:
     for _ in range(ROUNDS):
         if time.monotonic() > deadline:
             _signal(watched, signal.SIGKILL)
-        others = [pid for pid in holders(folder) if pid not in (training, os.getpid())]
-        for pid in others:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if not others and not _lives(watched):
+        if not _kill_holders(folder, training) and not _lives(watched):
             return
         time.sleep(ROUND_S)
+
+
+def _kill_holders(folder: Path, training: int) -> int:
+    """How many there were."""
+    others = [pid for pid in holders(folder) if pid not in (training, os.getpid())]
+    for pid in others:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return len(others)
 
 
 def _signal(watched: int, number: int) -> None:

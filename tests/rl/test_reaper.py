@@ -25,7 +25,12 @@ with reaper.watching(folder) as watch:
     other = subprocess.Popen(["sleep", "60"], stdout=null, stderr=null, start_new_session=True)
     watch.knows(held.pid if "raylet" in sys.argv else None)
     print(held.pid, other.pid, flush=True)
-    if "done" not in sys.argv:
+    if "shutdown" in sys.argv:
+        watch.leaves_raylet()
+        held.kill()
+        held.wait()
+        time.sleep(1)
+    elif "done" not in sys.argv:
         time.sleep(60)
 """
 
@@ -70,12 +75,18 @@ def test_a_training_without_its_raylet_ends_and_says_so(tmp_path: Path) -> None:
     os.kill(other, signal.SIGKILL)
 
 
-def test_a_training_that_ends_by_itself_needs_no_reaper(tmp_path: Path) -> None:
+def test_after_a_shutdown_only_who_was_forgotten_goes(tmp_path: Path) -> None:
     training, holder, other = begin(tmp_path, "done")
     assert training.wait(60) == 0
-    assert reaper.holders(tmp_path) == [holder] and reaper.raylet_of(os.getpid()) is None
-    for pid in (holder, other):
-        os.kill(pid, signal.SIGKILL)
+    wait_until_gone(holder)
+    assert lives(other) and reaper.raylet_of(os.getpid()) is None
+    os.kill(other, signal.SIGKILL)
+
+
+def test_a_raylet_that_ends_in_a_shutdown_ends_nothing_else(tmp_path: Path) -> None:
+    training, _, other = begin(tmp_path, "raylet", "shutdown")
+    assert training.wait(60) == 0 and training.stderr is not None and training.stderr.read() == ""
+    os.kill(other, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("name", ["nobody", "nothing"])
