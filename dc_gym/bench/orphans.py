@@ -180,13 +180,19 @@ def kill(
     while True:
         driver.poll()
         left = [f"process {process[0]} ({command_line(process)[:60]})" for process in family if alive(process)]
-        left += sorted(str(path) for path in {*own, *(folder.rglob(SCRATCH) if folder else ())} if path.exists())
+        left += sorted(str(path) for path in {*own, *(scratch_folders(folder) if folder else ())} if path.exists())
         passed_s = time.monotonic() - begun
         if not left:
             return f"{len(family)} processes gone after {passed_s:.1f} s", []
         if passed_s > DEADLINE_S:
             return "", left
         time.sleep(0.05)
+
+
+def scratch_folders(folder: Path) -> Iterator[Path]:
+    """Ours below a folder, some of which may go at this moment: os.walk() does not mind."""
+    for parent, names, _ in os.walk(folder):
+        yield from (Path(parent) / name for name in names if Path(name).match(SCRATCH))
 
 
 def belongings(process: Process) -> Iterator[Path]:
