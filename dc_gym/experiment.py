@@ -45,7 +45,8 @@ class Experiment:
 
     def episode(self, seed: int) -> Experiment:
         """The same network with the traffic of another seed: an episode of an environment."""
-        flows, notes = workloads.generate_with_notes(self.graph, self.spec.workload.params(), self.spec.time.duration_ns, seed)
+        params, duration_ns = self.spec.workload.params(), self.spec.time.duration_ns
+        flows, notes = workloads.generate_with_notes(self.graph, params, duration_ns, seed, may_be_idle=True)
         schedule = make_schedule(flows, self.graph, self.router, self.spec.controller.kernel_name, seed)
         return replace(self, schedule=schedule, notes=notes)
 

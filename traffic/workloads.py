@@ -28,15 +28,15 @@ def generate(graph: Graph, params: WorkloadParams, duration_ns: int, seed: int) 
 
 
 def generate_with_notes(
-    graph: Graph, params: WorkloadParams, duration_ns: int, seed: int
+    graph: Graph, params: WorkloadParams, duration_ns: int, seed: int, *, may_be_idle: bool = False
 ) -> tuple[list[FlowRequest], dict[str, object]]:
-    """The flows, and what the kind has to say of itself."""
+    """The flows, and what the kind has to say of itself. `may_be_idle`: no flow at all is no error, but what this seed gives."""
     setting = Setting(graph, params, duration_ns, seed)
     kind = KINDS[params.kind]
     fill_size = 0 if "size_bytes" in kind.uses else params.size_bytes
     flows = [_timed(flow, setting, fill_size, row) for row, flow in enumerate(kind.pattern(setting))]
-    if params.kind == "none":
-        return [], setting.notes
+    if params.kind == "none" or may_be_idle:
+        return flows, setting.notes
     if not flows:
         raise WorkloadError(f"workload.kind {params.kind!r}: it gives no flow in this network and time; run longer or load more")
     if all(flow.start_ns >= duration_ns for flow in flows if flow.gate == NO_GATE):

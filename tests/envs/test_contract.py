@@ -186,6 +186,14 @@ def test_other_settings(settings, tmp_path):
     keep(DataCenterEnv(spec({"preset": "dumbbell-1g"}, {"kind": "pairs"}), settings, folder=tmp_path), tmp_path)
 
 
+def test_a_seed_without_a_flow_is_an_episode_too(tmp_path):
+    """Few arrivals in a short time: a training must not end because once there is none."""
+    keys = spec({"preset": "dumbbell-10m"}, {"kind": "poisson", "load": 0.2, "size": "20kB"})
+    env = DataCenterEnv(keys, folder=tmp_path)
+    idle = next(seed for seed in range(100) if not env.session.experiment.episode(seed).schedule.flows)
+    keep(env, tmp_path, [(idle, None), (1, None), (idle, None)])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("topology", sorted(set(PRESETS) - LARGE))
 def test_the_product_of_topologies_and_workloads(topology, tmp_path, monkeypatch):
