@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries the totals of an episode, which the env puts into its last info, into the training's results.
+"""Carries the totals of an episode, which the env puts into its last info, into the training's results; tells where one begins.
 
-One look at the end of an episode: a callback at each step would cost more than the step.
+One look at an end and at a beginning: a callback at each step would cost more than the step.
 """
 
 from __future__ import annotations
@@ -24,6 +24,14 @@ class EpisodeTotals(RLlibCallback):
     def on_episode_end(self, *, episode: Any, metrics_logger: Any, **kwargs: Any) -> None:
         for name, value in numbers(last_info(episode).get(TOTALS, {})):
             metrics_logger.log_value((TOTALS, name), value, reduce="item_series")
+
+
+class Beginnings(RLlibCallback):
+    """Tells a module that remembers something of a lab's steps (DDPG's noise) that an episode of it begins."""
+
+    def on_episode_start(self, *, env_index: int, rl_module: Any, **kwargs: Any) -> None:
+        if begin := getattr(rl_module, "begin_episode", None):
+            begin(env_index)
 
 
 def last_info(episode: Any) -> Mapping[str, Any]:

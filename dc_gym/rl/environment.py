@@ -6,10 +6,10 @@ A training steps many labs in one call (RLlib's vector entry point); an evaluati
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import hashlib
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,10 @@ FOLDER = "folder"
 """Key of the env's config: below it labs have their folders; None: where temporary files are."""
 SEEDS = "seeds"
 """Key of the env's config: the episodes of an evaluation."""
+STREAM = "stream"
+"""Key of the env's config: numbers that tell a training, and what it goes on from, from all others."""
+FIRST_DRAWN = 2**40
+"""Episodes of a training have seeds from here on, far above those of evaluations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,10 @@ class Parcel:
         paths = {f"{CODE}/{path.name}": path for path in spec.code()} | spec.copies()
         return cls(spec.to_dict(copied=True), {name: path.read_bytes() for name, path in paths.items()})
 
-    def unpack(self) -> Spec:
-        """The spec; its files stay until this process ends."""
+    def unpack(self, stack: contextlib.ExitStack) -> Spec:
+        """The spec; its files stay until the stack is closed."""
         if not self.files:
             return from_dict(self.plain, Path())
-        stack = contextlib.ExitStack()
-        atexit.register(stack.close)
         place = stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-cell-"))
         for name, content in self.files.items():
             (place / name).parent.mkdir(exist_ok=True)
@@ -97,6 +99,30 @@ class HeldOut(gymnasium.Wrapper[Any, Any, Any, Any]):
         own = self._seeds[self._next % len(self._seeds)]
         self._next += 1
         return self.env.reset(seed=own, options=options)
+
+
+class Streams(gymnasium.vector.VectorWrapper):
+    """Labs of a training: no two of them, nor of its runners or of other trainings, have the same episodes.
+
+    RLlib gives runner i the seed s + i, Gymnasium lab j of it s + i + j, and many labs would be one another's twins. A seed that
+    is given again, as RLlib does before each round of whole episodes, goes on with the next ones.
+    """
+
+    def __init__(self, env: gymnasium.vector.VectorEnv[Any, Any, Any], stream: Sequence[int]) -> None:
+        super().__init__(env)
+        self._stream, self._begun = tuple(stream), None
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        if seed is None or seed == self._begun:
+            return self.env.reset(options=options)
+        self._begun = seed
+        seeds: Any = [seed_of((*self._stream, seed, lab)) for lab in range(self.num_envs)]
+        return self.env.reset(seed=seeds, options=options)
+
+
+def seed_of(numbers: Sequence[int]) -> int:
+    """One for these numbers, and another for any others."""
+    return FIRST_DRAWN + int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]) // 4
 
 
 class Levels(gymnasium.ActionWrapper[Any, Any, Any]):
@@ -134,6 +160,7 @@ def wrapped(env: Any, config: Mapping[str, Any]) -> Any:
     """A bare env, or a vector of them, as the config wants it."""
     levels = config.get("levels", 0)
     if "num_envs" in config:
+        env = Streams(env, config.get(STREAM, ()))
         return VectorLevels(env, levels) if levels else env
     env = Levels(env, levels) if levels else env
     return HeldOut(env, config[SEEDS]) if SEEDS in config else env
@@ -184,7 +211,24 @@ def _make(parcel: Parcel, config: Mapping[str, Any]) -> Any:
     from dc_gym.envs.env import DataCenterEnv
     from dc_gym.envs.vector import LabVectorEnv
 
-    spec, folder = parcel.unpack(), config.get(FOLDER)
-    if "num_envs" in config:
-        return LabVectorEnv(config["num_envs"], spec, folder=folder, step_info=False)
-    return DataCenterEnv(spec, folder=folder)
+    with contextlib.ExitStack() as stack:
+        spec, folder = parcel.unpack(stack), config.get(FOLDER)
+        if "num_envs" in config:
+            env: Any = LabVectorEnv(config["num_envs"], spec, folder=folder, step_info=False)
+        else:
+            env = DataCenterEnv(spec, folder=folder)
+        _close_with(env, stack.pop_all())
+    return env
+
+
+def _close_with(env: Any, stack: contextlib.ExitStack) -> None:
+    """What the stack holds ends with the env: when it is closed, forgotten, or with this process."""
+    end, close = weakref.finalize(env, stack.close), type(env).close
+
+    def both(**kwargs: Any) -> None:
+        try:
+            close(env, **kwargs)
+        finally:
+            end()
+
+    env.close = both

@@ -28,12 +28,17 @@ class Table:
             self._grow(row)
         self._write([row for row in rows if int(row["iteration"]) <= (until or 0)])
 
-    def append(self, row: Mapping[str, Any]) -> None:
-        if self._grow(row):
-            self._write([*self._read(), row])
+    def append(self, *rows: Mapping[str, Any]) -> None:
+        """All of them, or, if it is killed, none."""
+        if any([self._grow(row) for row in rows]) or len(rows) > 1:
+            self._write([*self._read(), *rows])
             return
         with self._path.open("a", newline="") as file:
-            csv.DictWriter(file, self._columns, restval="").writerow(_plain(row))
+            csv.DictWriter(file, self._columns, restval="").writerows(map(_plain, rows))
+
+    def has(self, iteration: int) -> bool:
+        """Rows of it."""
+        return any(int(row["iteration"]) == iteration for row in self._read())
 
     def _grow(self, row: Mapping[str, Any]) -> bool:
         new = [name for name in row if name not in self._columns]

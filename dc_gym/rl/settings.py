@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -41,8 +40,8 @@ class Settings:
     preset: str = "default"
     steps: int = 100_000
     """Of the environment, over all labs."""
-    labs: int = min(8, 2 * (os.cpu_count() or 1))
-    """Of each runner: stepped at the same time."""
+    labs: int = 4
+    """Of each runner: stepped at the same time. Part of what a training is, so the same on every machine."""
     runners: int = 0
     """Processes that sample; 0: the training's own does."""
     seed: int = 1

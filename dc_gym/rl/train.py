@@ -171,13 +171,18 @@ class _Loop:
         self._restarts = restarts
 
     def _evaluate(self) -> None:
-        if self._examiners is None:
+        """Once an iteration: a training that had ended and goes on has its rows."""
+        if self._examiners is None or self._evaluations.has(self._iteration):
             return
         self._progress.phase("evaluation")
         episodes = self._examiners.run(self._algorithm)
-        for each in episodes:
-            place = {"iteration": self._iteration, "steps": self._steps, "spec": each.spec, "seed": each.seed}
-            self._evaluations.append(place | {"return": each.reward, "episode_steps": each.steps} | each.totals)
+        place = {"iteration": self._iteration, "steps": self._steps}
+        self._evaluations.append(
+            *(
+                place | {"spec": each.spec, "seed": each.seed, "return": each.reward, "episode_steps": each.steps} | each.totals
+                for each in episodes
+            )
+        )
         for name in self._tasks:
             own = [each.reward for each in episodes if each.spec == name]
             mean = sum(own) / len(own)
@@ -259,13 +264,14 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     """An AlgorithmConfig for a task, with labs below `place`. A training that goes on has other episodes than it had."""
     import gymnasium
 
-    from dc_gym.rl.callbacks import EpisodeTotals
-    from dc_gym.rl.environment import FOLDER
+    from dc_gym.rl.callbacks import Beginnings, EpisodeTotals
+    from dc_gym.rl.environment import FOLDER, STREAM
 
     told = configuration.settings
+    env_config = {"levels": told.levels, FOLDER: place and str(place), STREAM: (told.seed, iteration)}
     config = choice.config()
     config.api_stack(enable_rl_module_and_learner=True, enable_env_runner_and_connector_v2=True)
-    config.environment(task.name, env_config={"levels": told.levels, FOLDER: place and str(place)}, disable_env_checking=True)
+    config.environment(task.name, env_config=env_config, disable_env_checking=True)
     config.env_runners(
         num_env_runners=told.runners,
         num_envs_per_env_runner=told.labs,
@@ -276,7 +282,7 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     config.learners(num_learners=0)
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
-    config.callbacks(EpisodeTotals).debugging(seed=told.seed + iteration, log_level="ERROR")
+    config.callbacks([EpisodeTotals, Beginnings]).debugging(seed=told.seed + iteration, log_level="ERROR")
     return configuration.apply(config)
 
 

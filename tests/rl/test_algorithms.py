@@ -77,14 +77,34 @@ def test_those_of_rllib_run(name: str) -> None:
     assert all(np.isfinite(returns(config, 600)))
 
 
-def test_the_noise_is_a_process_of_each_lab() -> None:
-    import torch
-
+def noisy() -> Any:
+    """A module with three actions."""
     from dc_gym.rl.algorithms.ddpg import DDPGModule
 
     space = gymnasium.spaces.Box(-1, 1, (3,))
     settings = {"ou_theta": 0.15, "ou_sigma": 0.2}
-    module = DDPGModule(observation_space=space, action_space=space, model_config=settings, inference_only=True)
+    return DDPGModule(observation_space=space, action_space=space, model_config=settings, inference_only=True)
+
+
+def test_noise_begins_with_an_episode() -> None:
+    import torch
+
+    from dc_gym.rl.callbacks import Beginnings
+
+    module = noisy()
+    Beginnings().on_episode_start(env_index=1, rl_module=module)  # before the first step
+    for _ in range(100):
+        before = module.noise(torch.zeros(2, 3))
+    Beginnings().on_episode_start(env_index=1, rl_module=module)
+    module.model_config["ou_sigma"] = 0.0
+    after = module.noise(torch.zeros(2, 3))
+    assert torch.equal(after[1], torch.zeros(3)) and torch.equal(after[0], 0.85 * before[0])
+
+
+def test_the_noise_is_a_process_of_each_lab() -> None:
+    import torch
+
+    module = noisy()
     torch.manual_seed(1)
     drawn = torch.stack([module.noise(torch.zeros(4, 3)) for _ in range(5000)]).numpy()
     deviation = 0.2 / np.sqrt(1 - 0.85**2)  # of x = 0.85 x + 0.2 N(0, 1)

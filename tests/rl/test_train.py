@@ -97,6 +97,9 @@ def test_what_it_writes_and_that_it_goes_on(tmp_path: Path) -> None:
     assert PolicyFile.read(policy).origin["steps"] == 768
     assert any(folder.glob("events/events.out.tfevents.*"))
 
+    run(order(tmp_path, resume=True))
+    assert rows(folder / "evaluation.csv") == evaluated, "it had ended: nothing is evaluated twice"
+
     run(order(tmp_path, resume=True, options={"steps": 1000}))
     assert [int(row["steps"]) for row in rows(folder / "progress.csv")] == [256, 512, 768, 1024]
     assert len(list((folder / "checkpoints").iterdir())) == 3  # run.keep

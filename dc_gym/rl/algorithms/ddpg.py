@@ -4,8 +4,8 @@
     critic: (Q(o, a) - y)^2 with y = r + gamma^n Q'(o', mu'(o')), actor: -Q(o, mu(o)), targets by Polyak averages.
 
 Sampling, replay (uniform or prioritized, n-step) and the pace of updates are RLlib's DQN.training_step, which knows nothing of
-discrete actions. Exploration: Ornstein-Uhlenbeck noise, one process for each lab. Modules act in [-1, 1]; RLlib stretches that to
-the action space.
+discrete actions. Exploration: Ornstein-Uhlenbeck noise, one process for each lab, which begins at 0 with each episode;
+checkpoints do not have it. Modules act in [-1, 1]; RLlib stretches that to the action space.
 """
 
 from __future__ import annotations
@@ -69,6 +69,11 @@ class DDPGModule(TorchRLModule, TargetNetworkAPI, InferenceOnlyAPI):
             self._noise = torch.zeros_like(actions)
         self._noise = (1 - theta) * self._noise + sigma * torch.randn_like(actions)
         return self._noise
+
+    def begin_episode(self, lab: int) -> None:
+        """The noise of a lab begins anew."""
+        if self._noise is not None and lab < len(self._noise):
+            self._noise[lab] = 0
 
     def _forward_inference(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         with torch.no_grad():
