@@ -62,6 +62,12 @@ struct agentd {
 
 /* ---- options ---- */
 
+/* How often commands are looked for: at steps, or without a channel at each sweep. */
+static uint64_t command_interval_ns(const struct options *o)
+{
+	return o->channel ? o->timing.step_ns : o->timing.interval_ns;
+}
+
 static int check_options(const struct options *o)
 {
 	const struct timing *t = &o->timing;
@@ -79,9 +85,9 @@ static int check_options(const struct options *o)
 				    "--step: %" PRIu64 " is no multiple of the interval, %" PRIu64
 				    "; sweeps and steps must coincide",
 				    t->step_ns, t->interval_ns);
-	if (t->latency_ns / t->interval_ns >= MAX_PENDING)
-		return program_fail(EXIT_USAGE, "--latency: %" PRIu64 " is more than %d intervals; give less",
-				    t->latency_ns, MAX_PENDING);
+	if (t->latency_ns / command_interval_ns(o) >= MAX_PENDING)
+		return program_fail(EXIT_USAGE, "--latency: %" PRIu64 " is more than %d %s; give less",
+				    t->latency_ns, MAX_PENDING, o->channel ? "steps" : "intervals");
 	if (!o->control != !o->control_netns)
 		return program_fail(EXIT_USAGE, "--control%s is missing; give both, or neither",
 				    o->control ? "-netns" : "");
@@ -220,7 +226,7 @@ static int prepare(struct agentd *d, struct fault *f)
 {
 	struct agent *a = &d->agent;
 	const struct timing *t = &d->opt.timing;
-	uint32_t room = (uint32_t)(t->latency_ns / (d->opt.channel ? t->step_ns : t->interval_ns)) + 2;
+	uint32_t room = (uint32_t)(t->latency_ns / command_interval_ns(&d->opt)) + 2;
 	int rc;
 
 	a->timing = *t;

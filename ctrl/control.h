@@ -41,8 +41,8 @@ static_assert(sizeof(struct control_packet) == 40, "control packet");
 bool control_check(const struct control_packet *p, size_t len, enum control_kind kind, uint32_t hosts);
 
 /*
- * The control file: where each host's agent listens. CSV, header `name,address`, the hosts of the hosts file
- * in their order. 0, -ENOMEM or -EINVAL; `to` has room for all of them.
+ * The control file: where each host's agent listens. CSV, header `name,address,port`, the hosts of the hosts
+ * file in their order. 0 or -EINVAL; `to` has room for all of them.
  */
 int control_csv_parse(const char *buf, size_t len, const struct hosts *hosts, struct sockaddr_in *to,
 		      struct fault *f);

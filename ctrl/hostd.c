@@ -16,6 +16,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,19 +161,34 @@ static int serve(struct hostd *d, uint32_t i, struct fault *f)
 	return 0;
 }
 
-static int run(struct hostd *d, struct fault *f)
+static int serve_until_stopped(struct hostd *d, const sigset_t *waiting, struct fault *f)
 {
 	struct epoll_event events[N_EVENTS];
 	int rc = 0;
 
 	while (!rc && !program_stop) {
-		int n = epoll_wait(d->epoll_fd, events, N_EVENTS, -1);
+		int n = epoll_pwait(d->epoll_fd, events, N_EVENTS, -1, waiting);
 
 		if (n < 0 && errno != EINTR)
 			return fault_say(f, -EIO, "wait for packets: %s", strerror(errno));
 		for (int k = 0; k < n && !rc; k++)
 			rc = serve(d, events[k].data.u32, f);
 	}
+	return rc;
+}
+
+/* A signal that stops us is let in while we wait, and nowhere between a look at it and the wait. */
+static int run(struct hostd *d, struct fault *f)
+{
+	sigset_t stops, before;
+	int rc;
+
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGTERM);
+	sigaddset(&stops, SIGINT);
+	sigprocmask(SIG_BLOCK, &stops, &before);
+	rc = serve_until_stopped(d, &before, f);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }
 

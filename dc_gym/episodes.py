@@ -2,7 +2,7 @@
 """Inside a ground: the episodes of a run with a central agent. The network stays; traffic starts anew with each.
 
 `agentd` (ctrl/) sweeps, hands over and enforces; this module starts the traffic of an episode, waits for its end, and brings the
-network back to rest: traffic is aborted, every token bucket is set to line rate, and QUIET_NS of virtual time pass, which cost no
+network back to rest: traffic is aborted, every token bucket has line rate, and QUIET_NS of virtual time pass, which cost no
 wall time. In them TIME_WAIT ends (60 s), queues drain, buckets fill, RED's average decays. What must be gone then is checked.
 The switches' flows stay: they are rules of the network, and those of new connections are added before traffic starts.
 """
@@ -26,14 +26,14 @@ from dc_gym.topologies.control_network import ControlNetwork
 from dc_gym.topologies.ecmp import PORT_MASK
 
 if TYPE_CHECKING:
-    from dc_gym.ground import Plan, Site
+    from dc_gym.ground import Plan, Program, Site
     from dc_gym.topologies.fabric import Fabric
     from dc_gym.topologies.ovs import OpenVSwitch
 
 AGENTD_PRIORITY = 5  # below tgen's: at one instant, flows are looked at before queues are
 HOSTD_PRIORITY = 6  # a host obeys before it is looked at
-QUIET_NS = 70 * 10**9
 S = 10**9
+QUIET_NS = 70 * S
 NEVER_MS = str(2**31 - 1)
 """24 days: half of it is the period of the kernel's work on neighbours."""
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
@@ -91,6 +91,20 @@ class Episode:
         return cls(**json.loads((folder / f"episode-{number}.json").read_text()))
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the episodes of a run share: the network, and the programs that stay."""
+
+    plan: Plan
+    agent: AgentPlan
+    folder: Path
+    site: Site
+    fabric: Fabric
+    ovs: OpenVSwitch
+    control: ControlNetwork | None
+    agentd: Program
+
+
 def run(plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int) -> dict[str, dict[str, int]]:
     """Episodes until the agent's side ends the run; the counters before the first."""
     from dc_gym.ground import Program, count, phase
@@ -101,18 +115,13 @@ def run(plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, 
         control = _control(plan, agent, folder, stack)
         agentd = stack.enter_context(Program(_agentd(plan, agent, folder, site.matrix), AGENTD_PRIORITY))
         agentd.expect_ready()
+        stage = Stage(plan, agent, folder, site, fabric, ovs, control, agentd)
         _draw_first(fabric)
         before, at_rest = count(fabric), in_use(fabric)
         number = 0
-        while True:
-            ovs.thaw()
-            if control is not None:
-                control.impair(Episode.read(folder, number).seed, t0_ns)
-            again = _one(plan, agent, folder, site, fabric, ovs, agentd, t0_ns, number)
-            if not again:
-                break
+        while _one(stage, t0_ns, number):
             phase("reset")
-            t0_ns = _rest(fabric, at_rest)
+            t0_ns = _rest(stage, at_rest)
             number += 1
         agentd.hang_up()
         agentd.expect_end()
@@ -150,24 +159,25 @@ def _draw_first(fabric: Fabric) -> None:
             end.close()
 
 
-def _one(
-    plan: Plan, agent: AgentPlan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, agentd: Any, t0_ns: int, number: int
-) -> bool:
+def _one(stage: Stage, t0_ns: int, number: int) -> bool:
     """One episode; whether there is another."""
     from dc_gym.ground import TGEN_PRIORITY, Program, phase
 
-    episode = Episode.read(folder, number)
+    episode = Episode.read(stage.folder, number)
+    stage.ovs.thaw()
+    if stage.control is not None:
+        stage.control.impair(episode.seed, t0_ns)
     with ExitStack() as stack:
-        tgen = stack.enter_context(Program(_tgen(plan, agent, folder, site.matrix, t0_ns, episode), TGEN_PRIORITY))
+        tgen = stack.enter_context(Program(_tgen(stage, t0_ns, episode), TGEN_PRIORITY))
         tgen.expect_ready()
-        if not plan.execs:
-            ovs.freeze()
-        fabric.impair(episode.seed, t0_ns)
-        agentd.tell(f"episode {t0_ns} {episode.steps}\n")
-        site.arm(t0_ns, episode.seed)
+        if not stage.plan.execs:
+            stage.ovs.freeze()
+        stage.fabric.impair(episode.seed, t0_ns)
+        stage.agentd.tell(f"episode {t0_ns} {episode.steps}\n")
+        stage.site.arm(t0_ns, episode.seed)
         phase("traffic")
         tgen.tell("go\n")
-        code = _code(agentd.hear())
+        code = _code(stage.agentd.hear())
         if code == END_OF_RUN:
             tgen.expect_end()
         else:
@@ -182,19 +192,33 @@ def _code(line: str) -> int:
     return int(found[1])
 
 
-def _rest(fabric: Fabric, at_rest: dict[str, int]) -> int:
-    """Brings the network back to rest, as it was before the first episode; t0 of the next one, a whole second."""
+def _rest(stage: Stage, at_rest: dict[str, int]) -> int:
+    """Brings the network back to rest, as it was before the first episode; t0 of the next one, a whole second.
+
+    agentd has set every rate to the line before it said that the episode is over, and sends nothing after that.
+    """
+    fabric = stage.fabric
+    if stage.agent.control is not None:
+        _outlast(stage.agent.control, fabric)
+    time.sleep(QUIET_NS / S)
+    if left := {name: number - at_rest[name] for name, number in in_use(fabric).items() if number != at_rest[name]}:
+        what = ", ".join(f"{name}: {count}" for name, count in left.items())
+        raise FabricError(f"reset: {QUIET_NS // S} s after the traffic was stopped there are still {what}")
+    return (time.monotonic_ns() // S + 2) * S
+
+
+def _outlast(control: ControlPlan, fabric: Fabric) -> None:
+    """Commands that are still under way will be obeyed, which agentd cannot know: lets them all arrive, and undoes them.
+
+    One that came later would leave a host at its floor, where a full queue takes longer than QUIET_NS to drain.
+    """
+    time.sleep((control.delay_ns + S) / S)
     for host in fabric.graph.hosts:
         sock = fabric.socket_of(host.name)
         devices = fabric.devices_in(sock)
         queues = {devices[port.ifname].ifindex: (port.ifname, port.queue) for port in fabric.graph.ports_of(host.name)}
         sock.batch([tc.set_queue(ifindex, queue, name) for ifindex, (name, queue) in queues.items()])
         tc.check_queues(sock, queues)
-    time.sleep(QUIET_NS / S)
-    if left := {name: number - at_rest[name] for name, number in in_use(fabric).items() if number != at_rest[name]}:
-        what = ", ".join(f"{name}: {count}" for name, count in left.items())
-        raise FabricError(f"reset: {QUIET_NS // S} s after the traffic was stopped there are still {what}")
-    return (time.monotonic_ns() // S + 2) * S
 
 
 def in_use(fabric: Fabric) -> dict[str, int]:
@@ -235,7 +259,8 @@ def _hostd(plan: Plan, agent: AgentPlan, folder: Path) -> list[str]:
     return [*argv, "--stock-tbf"] if agent.stock_tbf else argv
 
 
-def _tgen(plan: Plan, agent: AgentPlan, folder: Path, matrix: str, t0_ns: int, episode: Episode) -> list[str]:
+def _tgen(stage: Stage, t0_ns: int, episode: Episode) -> list[str]:
+    plan, agent, folder, matrix = stage.plan, stage.agent, stage.folder, stage.site.matrix
     sample_ns = plan.tcp_interval_ns if agent.keeps else 0
     spare_ns = 0 if agent.keeps else S  # it is under way when it is stopped
     return [

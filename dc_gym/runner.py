@@ -181,12 +181,15 @@ def _ideals(
 
 
 def _on_idle_network(experiment: Experiment, partial: Path, ovs: openvswitch.OpenVSwitch, progress: Progress) -> ideal.Measure:
-    """What runs lone flows: the same network without impairments, the same ground, another schedule, nothing sampled."""
+    """What runs lone flows: the same network (under an agent with its token buckets at line rate) without impairments, the same
+    ground, another schedule, nothing sampled, and nobody who decides.
+    """
 
     def measure(schedule: Schedule, duration_ns: int) -> Any:
         spec = replace(
             experiment.spec,
             seed=IDLE_SEED,
+            controller=replace(experiment.spec.controller, policy=None),
             workload=WorkloadSpec(kind="pairs"),  # the schedule is given
             time=TimeSpec(duration_ns=duration_ns),
             monitor=MonitorSpec(interval_ns=duration_ns),

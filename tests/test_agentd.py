@@ -276,6 +276,11 @@ def test_stops_on_a_signal(agentd, tmp_path, when):
             ["--ports", "p", "--hosts", "h", "--matrix", "m", "--interval", 10**4, "--step", 10**4, "--latency", 10**9],
             "--latency: 1000000000 is more than 65536 intervals",
         ),
+        (
+            ["--ports", "/no", "--hosts", "h", "--matrix", "m", "--interval", 10**4, "--step", MS, "--latency", 10**9]
+            + ["--channel", "c"],
+            "--ports: read '/no'",  # commands come with steps: 1000 are under way
+        ),
         (["--ports", "/no", "--hosts", "h", "--matrix", "m", "--interval", MS, "--step", MS], "--ports: read '/no'"),
     ],
 )

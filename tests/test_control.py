@@ -7,6 +7,7 @@ import subprocess
 import textwrap
 
 import gymnasium
+import numpy as np
 import pytest
 from agent_lab import AGENTD, LINE, MS, Host, told
 
@@ -105,6 +106,43 @@ def test_the_next_episode_knows_nothing_of_packets_under_way(agentd):
     assert [seen[1:] for seen in host.seen] == [(0, None, [LINE, LINE])] * 3 + [(2, None, [LINE, LINE])] * 3
 
 
+SIGNAL_FIRST = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/epoll.h>
+int epoll_wait(int fd, struct epoll_event *events, int most, int ms)
+{
+    return epoll_pwait(fd, events, most, ms, 0);
+}
+int epoll_pwait(int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask)
+{
+    int (*real)(int, struct epoll_event *, int, int, const sigset_t *) = dlsym(RTLD_NEXT, "epoll_pwait");
+    raise(SIGTERM);
+    return real(fd, events, most, ms, mask);
+}
+"""
+
+
+def test_a_signal_just_before_the_wait_stops_hostd(agentd, tmp_path):
+    """At the worst moment, which a library before epoll makes the only one: after the look, before the wait."""
+    shim = tmp_path / "run" / "signal_first.so"
+    shim.parent.mkdir()
+    source = tmp_path / "signal_first.c"
+    source.write_text(SIGNAL_FIRST)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(shim), str(source)], check=True)
+    program = f"""
+    star(1000, 0)
+    os.environ["LD_PRELOAD"] = "{shim}"
+    hostd = Hostd()
+    try:
+        print(hostd.process.wait(60), hostd.process.stderr.read())
+    except subprocess.TimeoutExpired:
+        print("it still waits")
+    """
+    assert agentd(STAR + textwrap.dedent(program)) == ["0 "]
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -149,6 +187,25 @@ def test_an_environment_over_a_control_network_that_loses_packets_repeats():
     assert lossy == again
     assert lossy[0] == lossy[2] != lossy[1]
     assert lossy[0][0] != whole[0][0]
+
+
+UDP = ["workload.transport=udp", "workload.rate=10Mbit/s", "workload.jitter=10ms"]
+
+
+@pytest.mark.parametrize("delay", ["3ms", "20ms"])
+def test_a_reset_outlasts_commands_under_way(delay):
+    """Full queues and hosts near their floor: what arrives after the episode's end does not keep the queues from draining."""
+    network = ["agent.control=network", f"agent.control_delay={delay}", "agent.interval=1ms", "time.duration=100ms", *UDP]
+    assert "dcgym/Dumbbell10m-v0" in SPECS
+    after, fresh = (gymnasium.make("dcgym/Dumbbell10m-v0", overrides=network) for _ in range(2))
+    after.reset(seed=4)
+    for _ in range(90):
+        after.step(np.full(after.action_space.shape, -0.9, np.float32))
+    seen = episode(after, 5)
+    assert after.unwrapped.session.boots == 1
+    assert seen == episode(fresh, 5)
+    after.close()
+    fresh.close()
 
 
 @pytest.mark.parametrize("setting", ["control_delay=1ms", "control_loss=0.1"])

@@ -187,6 +187,15 @@ def test_verify_repeats_a_run_and_names_what_was_changed(folder):
     assert re.search(r"first difference: queues, port .*: tx_packets \d+ and \d+ \(record 1234\)", done.stdout)
 
 
+def test_a_run_with_a_policy_measures_its_ideal(folder):
+    """Lone flows on the network with its token buckets, and no agent: steps longer than the default monitor interval, too."""
+    sized = ("workload.size=100kB", "topology.pairs=1", "time.warmup=0s", "controller.name=cubic")
+    result = run(folder, "out", *sized, "controller.policy=max", "agent.interval=20ms")
+    assert result.manifest["ideal"]["method"] == "measured"
+    slowdowns = result.derived("flow_metrics")["slowdown"].to_numpy()
+    assert len(slowdowns) == 1 and np.isfinite(slowdowns).all() and slowdowns[0] == pytest.approx(1, abs=0.05)
+
+
 BAD = {
     "unknown key": (["--set", "topology.rat=1"], r"topology.rat"),
     "unknown topology": (["--set", "topology.preset=torus"], r"topology.preset .*torus.*dumbbell-10m"),

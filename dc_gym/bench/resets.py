@@ -57,6 +57,13 @@ CASES: dict[str, dict[str, Any]] = {
         PAIRS,
         agent={"control": "network", "control_delay": "300us", "control_loss": "5%"},
     ),
+    "control packets later than the next decisions": case(
+        "dumbbell-10m",
+        "cubic",
+        "320ms",  # it ends on random rates
+        PAIRS | {"transport": "udp", "rate": "10Mbit/s"},
+        agent={"control": "network", "control_delay": "20ms"},
+    ),
     "incast, and TIME_WAIT": case(
         "dctcp-10g",
         "dctcp",
