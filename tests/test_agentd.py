@@ -256,6 +256,8 @@ def test_stops_on_a_signal(agentd, tmp_path, when):
 
 # ---- without a ground ----
 
+FINE_STEPS = ["--interval", 10**4, "--step", MS]
+
 
 @pytest.mark.parametrize(
     ("args", "words"),
@@ -277,8 +279,7 @@ def test_stops_on_a_signal(agentd, tmp_path, when):
             "--latency: 1000000000 is more than 65536 intervals",
         ),
         (
-            ["--ports", "/no", "--hosts", "h", "--matrix", "m", "--interval", 10**4, "--step", MS, "--latency", 10**9]
-            + ["--channel", "c"],
+            ["--ports", "/no", "--hosts", "h", "--matrix", "m", "--channel", "c", *FINE_STEPS, "--latency", 10**9],
             "--ports: read '/no'",  # commands come with steps: 1000 are under way
         ),
         (["--ports", "/no", "--hosts", "h", "--matrix", "m", "--interval", MS, "--step", MS], "--ports: read '/no'"),

@@ -195,12 +195,12 @@ UDP = ["workload.transport=udp", "workload.rate=10Mbit/s", "workload.jitter=10ms
 @pytest.mark.parametrize("delay", ["3ms", "20ms"])
 def test_a_reset_outlasts_commands_under_way(delay):
     """Full queues and hosts near their floor: what arrives after the episode's end does not keep the queues from draining."""
-    network = ["agent.control=network", f"agent.control_delay={delay}", "agent.interval=1ms", "time.duration=100ms", *UDP]
+    network = ["agent.control=network", f"agent.control_delay={delay}", "agent.interval=1ms", "time.duration=200ms", *UDP]
     assert "dcgym/Dumbbell10m-v0" in SPECS
     after, fresh = (gymnasium.make("dcgym/Dumbbell10m-v0", overrides=network) for _ in range(2))
     after.reset(seed=4)
-    for _ in range(90):
-        after.step(np.full(after.action_space.shape, -0.9, np.float32))
+    for _ in range(190):
+        after.step(-np.ones(after.action_space.shape, np.float32))
     seen = episode(after, 5)
     assert after.unwrapped.session.boots == 1
     assert seen == episode(fresh, 5)
