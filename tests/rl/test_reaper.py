@@ -79,7 +79,7 @@ def test_after_a_shutdown_only_who_was_forgotten_goes(tmp_path: Path) -> None:
     training, holder, other = begin(tmp_path, "done")
     assert training.wait(60) == 0
     wait_until_gone(holder)
-    assert lives(other) and reaper.raylet_of(os.getpid()) is None
+    assert lives(other) and reaper.raylet_of(training.pid) is None
     os.kill(other, signal.SIGKILL)
 
 
