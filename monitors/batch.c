@@ -119,7 +119,7 @@ static int submit(struct batch *b)
 		long submitted = syscall(SYS_io_submit, b->context, b->n - done, b->order + done);
 
 		if (submitted <= 0)
-			return submitted ? -errno : -EIO;
+			return !submitted ? -EIO : errno == EOPNOTSUPP && done ? -EPROTO : -errno;
 		/* What is submitted is over: a socket either does a thing at once or fails. */
 		if (reap(b) != (uint32_t)submitted)
 			return -EPROTO;
@@ -130,13 +130,17 @@ static int submit(struct batch *b)
 
 int batch_run(struct batch *b)
 {
-	int rc = 0;
+	int rc = b->context ? submit(b) : -EOPNOTSUPP;
 
-	if (b->context)
-		rc = submit(b);
-	else
+	/* Sockets take RWF_NOWAIT from Linux 6.4 on; the first operation of a batch says so, before anything was done. */
+	if (rc == -EOPNOTSUPP) {
+		if (b->context)
+			syscall(SYS_io_destroy, b->context);
+		b->context = 0;
 		for (uint32_t i = 0; i < b->n; i++)
 			b->results[i] = run_one(&b->ops[i]);
+		rc = 0;
+	}
 	b->n = 0;
 	return rc;
 }
