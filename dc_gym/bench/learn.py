@@ -3,7 +3,8 @@
 
 Each training is a `dcgym train` of its own; what is compared is what it leaves, its policy file, in episodes with seeds that no
 training has. Delay is end to end, srtt - base RTT with the hosts' own queues in it, so a queue that only moved would show; that
-of switches alone stands beside it. A training whose policy file is there is not run again: a bench that was killed goes on.
+of switches alone stands beside it. A bench that was killed goes on; a training that has ended is run again only if it would be
+another one.
 Other settings are trained in the same way and shown as found: a measured reward, and steps of 1 ms.
 """
 
@@ -11,10 +12,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +20,8 @@ from dc_gym.bench.report import Bar
 from dc_gym.envs.env import as_spec
 from dc_gym.envs.evaluate import evaluate
 from dc_gym.envs.registration import SPECS
-from dc_gym.errors import TestbedError
+from dc_gym.progress import Quiet
+from dc_gym.reproduce.trainings import Training, run_all, training
 from dc_gym.spec import Spec
 from dc_gym.stats import Estimate, estimate
 from dc_gym.sweep import cpus
@@ -73,25 +72,17 @@ def bars() -> Iterable[Bar]:
 
 
 def train_all(spec: Spec, folder: Path) -> list[Trained]:
-    """One training a seed, as many at a time as there are cores for."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "spec.json"
-    file.write_text(spec.to_json())
-    with ThreadPoolExecutor(max(1, cpus() // 2)) as pool:
-        return list(pool.map(lambda seed: train(file, folder / f"ppo-{seed}-{STEPS}", seed), SEEDS))
+    """One training a seed, as many at a time as there are cores for; what another spec or lab left there is trained anew."""
+    asked = [training(folder, spec, "PPO", f"ppo-{seed}-{STEPS}", "default", seed, STEPS) for seed in SEEDS]
+    run_all(asked, max(1, cpus() // 2), Quiet(), force=True)
+    return [Trained(each.policy, untrained_return(each)) for each in asked]
 
 
-def train(spec: Path, out: Path, seed: int) -> Trained:
-    policy = out / "policy.npz"
-    if not policy.is_file():
-        argv = [sys.executable, "-m", "dc_gym.cli", "train", str(spec), "--algo", "PPO", "--out", str(out)]
-        options = ["--seed", str(seed), "--steps", str(STEPS), "--quiet", *(["--resume"] if out.exists() else [])]
-        done = subprocess.run([*argv, *options], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise TestbedError(f"training {out} ended with status {done.returncode}: {done.stderr.strip()[-500:]}")
-    with (out / "evaluation.csv").open() as file:
+def untrained_return(trained: Training) -> float:
+    """Of the net that it began with."""
+    with (trained.out / "evaluation.csv").open() as file:
         first = [float(row["return"]) for row in csv.DictReader(file) if int(row["steps"]) == 0]
-    return Trained(policy, sum(first) / len(first))
+    return sum(first) / len(first)
 
 
 def measure(spec: Spec, trained: Sequence[Trained]) -> Found:

@@ -24,6 +24,7 @@ from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
+from dc_gym.units import format_rate, parse_rate_bps
 
 FAIR_SHARE = 0.98
 """What the oracle gives out of each line: the rest is for ACKs of flows the other way, and drains what a burst has left."""
@@ -171,11 +172,21 @@ def _misfit(net: PolicyFile, setting: Setting) -> str:
     trained, head = net.settings.get("action"), setting.action.head.name
     if trained is not None and trained != head:
         return f"the policy was trained with action {trained!r}, and the network has {head!r}{HINT}"
+    if why := _other_floor(net, setting.scene):
+        return why + HINT
     space = setting.action.space
     if not (np.allclose(net.low, space.low) and np.allclose(net.high, space.high)):
         ends = f"{net.low.min():g}..{net.high.max():g}", f"{space.low.min():g}..{space.high.max():g}"
         return f"the policy's actions are {ends[0]}, and those of the network {ends[1]}{HINT}"
     return ""
+
+
+def _other_floor(net: PolicyFile, scene: Scene) -> str:
+    """Actions stand for rates from the floor to the line: above another one the same action is another rate."""
+    floor = net.settings.get("floor")
+    if floor is None or np.array_equal(np.minimum(float(parse_rate_bps(floor)), scene.line_bps), scene.floor_bps):
+        return ""
+    return f"the policy was trained with floor {floor}, and the network has {format_rate(int(scene.floor_bps.max()))}"
 
 
 HINT = "; give the topology and the [agent] keys that it was trained with"

@@ -9,6 +9,11 @@ from difflib import get_close_matches
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """feature 'backlogg' is unknown; did you mean backlog? Without a near one: all that there are."""
+    return f"{what} {name!r} is unknown; {hint(name, known)}"
+
+
+def hint(name: str, known: Iterable[str], most: int = 1) -> str:
+    """What may have been meant: the nearest, or `most` of them; else all."""
     names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"{what} {name!r} is unknown; " + (f"did you mean {near[0]}?" if near else f"one of: {', '.join(names)}")
+    near = get_close_matches(name, names, n=most, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(names)}"

@@ -6,12 +6,12 @@ A figure is a module of benchmarks/ with a TITLE and `run(order, progress) -> Fi
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from dc_gym.envs.words import unknown
 from dc_gym.errors import UsageError
 from dc_gym.progress import Progress
 
@@ -60,9 +60,7 @@ def find(name: str) -> Paper:
 def _known(what: str, name: str, names: Iterable[str]) -> str:
     known = list(names)
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(known)}"
-        raise UsageError(f"{what} {name!r} is unknown; {hint}")
+        raise UsageError(unknown(what, name, known))
     return name
 
 

@@ -193,7 +193,7 @@ def register(spec: Spec, levels: int) -> Task:
 
     session = Session(spec)
     episode = Episode(session.experiment.spec, session.scene)
-    agent, actions = spec.agent, episode.action.space
+    actions, agent = episode.action.space, session.experiment.spec.to_dict()["agent"]
     parcel = Parcel.of(external(spec))
     name = f"dcgym-{hashlib.sha256(repr(parcel).encode()).hexdigest()[:16]}"
     register_maker(name, lambda config: _make(parcel, config))
@@ -203,7 +203,7 @@ def register(spec: Spec, levels: int) -> Task:
         spaces.Discrete(levels) if levels else actions,
         episode.observer.names,
         episode.scene.hosts,
-        {"observe": agent.observe, "history": agent.history, "action": agent.action},
+        agent,
     )
 
 

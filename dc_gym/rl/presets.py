@@ -8,10 +8,10 @@ values and small nets, not tuned.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
+from dc_gym.envs.words import unknown
 from dc_gym.errors import UsageError
 
 Sections = Mapping[str, Mapping[str, Any]]
@@ -82,9 +82,7 @@ PRESETS: Mapping[str, Mapping[str, Sections]] = {
 def find(preset: str, algorithm: str) -> Sections:
     """The sections for an algorithm; an algorithm of the user's own has no default ones."""
     if preset not in PRESETS:
-        near = difflib.get_close_matches(preset, PRESETS, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(PRESETS)}"
-        raise UsageError(f"preset {preset!r} is unknown; {hint}")
+        raise UsageError(unknown("preset", preset, PRESETS))
     found = PRESETS[preset]
     if algorithm in found:
         return found[algorithm]

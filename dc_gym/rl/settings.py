@@ -7,7 +7,6 @@ the arguments of that method; `model` is the net. A Python file has `configure(c
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import usercode
+from dc_gym.envs.words import hint
 from dc_gym.errors import UsageError
 from dc_gym.rl import presets
 
@@ -143,9 +143,7 @@ def _known(where: str, given: Iterable[str], names: Iterable[str]) -> None:
     names = list(names)
     for name in given:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(names)}"
-            raise UsageError(f"{where} {name} is unknown; {hint}")
+            raise UsageError(f"{where} {name} is unknown; {hint(name, names)}")
 
 
 def _check_arguments(config: Any, method: str, arguments: Mapping[str, Any]) -> None:

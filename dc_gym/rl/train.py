@@ -305,9 +305,11 @@ def _require_same_spaces(tasks: Mapping[str, Any]) -> None:
     """A policy can only be evaluated where it sees and sets the same."""
     own = tasks["train"]
     for name, task in tasks.items():
-        if task.settings.get("action") != own.settings.get("action"):
-            words = f"{own.settings.get('action')!r}, and there they are {task.settings.get('action')!r}"
-            raise UsageError(f"--evaluate {name}: the policy's actions are {words}; give the same agent.action")
+        for key in ("action", "floor"):
+            mine, theirs = own.settings.get(key), task.settings.get(key)
+            if mine != theirs:
+                words = f"{key} {mine!r}, and there it is {theirs!r}; give the same agent.{key}"
+                raise UsageError(f"--evaluate {name}: the policy acts with {words}")
         if task.observation != own.observation or task.hosts != own.hosts:
             what = f"{len(task.observation)} values and {len(task.hosts)} hosts, not {len(own.observation)} and {len(own.hosts)}"
             if len(task.observation) == len(own.observation):

@@ -141,6 +141,7 @@ def test_a_file_acts(tmp_path):
             "observes 's1-eth1/backlog' as value 0, and the network has 's1-eth1/backlog_change'",
         ),
         ({}, {"head": "log"}, "was trained with action 'linear', and the network has 'log'"),
+        ({"settings": {"floor": "20kbit/s"}}, {}, "was trained with floor 20kbit/s, and the network has 10kbit/s"),
         ({"settings": {}}, {"head": "thesis"}, "actions are -1..1, and those of the network -5..5"),
     ],
 )

@@ -74,6 +74,17 @@ def test_rounds_of_whole_episodes_are_new_ones(algorithm: str) -> None:
     assert len(begun) == 6
 
 
+@pytest.mark.usefixtures("ray")
+def test_a_policy_file_says_what_its_actions_and_steps_meant() -> None:
+    from dc_gym.envs.session import external
+    from dc_gym.rl import environment
+
+    made = load(EXAMPLE, ["agent.floor=20kbit/s", "agent.latency=2ms"])
+    told = environment.register(external(made), 0).settings
+    wanted = {"floor": "20kbit/s", "latency": "2ms", "interval": "1ms", "tbf": "exact", "control": "direct", "hosts": "all"}
+    assert told.items() >= (wanted | {"observe": "default", "history": 1, "action": "log"}).items()
+
+
 def test_files_of_a_spec_travel_with_it_and_go_with_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dc_gym.envs.session import external
     from dc_gym.rl import environment

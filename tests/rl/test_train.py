@@ -8,6 +8,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,18 @@ def test_one_line(tmp_path: Path, algorithm: str, config: str, options: dict[str
 def test_evaluation_wants_the_same_spaces(tmp_path: Path) -> None:
     text = refused(order(tmp_path, evaluated={"three": spec(2)}))
     assert text.startswith("--evaluate three: the policy would meet 5 values and 3 hosts, not 4 and 2")
+
+
+def test_evaluation_wants_the_same_actions() -> None:
+    task = toy_task.register(spec(), 0)
+    tasks = {
+        name: replace(task, settings={"action": "log", "floor": floor})
+        for name, floor in (("train", "1kbit/s"), ("b", "2kbit/s"))
+    }
+    with pytest.raises(
+        TestbedError, match=r"--evaluate b: the policy acts with floor '1kbit/s', and there it is '2kbit/s'; give"
+    ):
+        train._require_same_spaces(tasks)
 
 
 @pytest.mark.parametrize("algorithm", ["PPO", "APPO", "DDPG", "REINFORCE"])

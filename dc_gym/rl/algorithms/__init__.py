@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import usercode
+from dc_gym.envs.words import hint
 from dc_gym.errors import UsageError
 
 __all__ = ["ALGORITHMS", "Choice", "choose"]
@@ -60,9 +60,8 @@ def choose(text: str) -> Choice:
     if entry:
         return Choice(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
     if ":" not in text:
-        near = difflib.get_close_matches(text.upper(), ALGORITHMS, n=2, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(ALGORITHMS)}"
-        raise UsageError(f"--algo {text!r} is unknown; {hint} (or module:Class, or file.py:Class)")
+        near = hint(text.upper(), ALGORITHMS, most=2)
+        raise UsageError(f"--algo {text!r} is unknown; {near} (or module:Class, or file.py:Class)")
     place, _, name = text.rpartition(":")
     if place.endswith(".py"):
         source = usercode.load(Path(place))
