@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from dc_gym import controllers
 from dc_gym.divergence import Difference, first_difference
 from dc_gym.errors import ResultError
 from dc_gym.results import Result, load_result
@@ -46,6 +47,8 @@ class Comparison:
 
     a: str
     b: str
+    controllers: tuple[str, str]
+    """What acted in each, as figures call it: "fair-share over CUBIC"."""
     rows: tuple[Row, ...]
     same_spec: bool
     same_inputs: bool
@@ -71,6 +74,7 @@ def compare(a: Result, b: Result) -> Comparison:
     return Comparison(
         a=str(a.path),
         b=str(b.path),
+        controllers=(_controller(a), _controller(b)),
         rows=_rows(a.summary, b.summary),
         same_spec=same_spec,
         same_inputs=same_inputs,
@@ -78,6 +82,10 @@ def compare(a: Result, b: Result) -> Comparison:
         same_digest=same_digest,
         first_difference=first_difference(a.tables, b.tables) if same_spec and same_inputs and not same_digest else None,
     )
+
+
+def _controller(result: Result) -> str:
+    return controllers.label_of(result.manifest.get("spec", {}).get("controller", {}))
 
 
 def main(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
@@ -122,8 +130,8 @@ def _show(found: Comparison, console: Console) -> None:
         ratio = "" if row.ratio is None else f"{row.ratio:.4g}"
         difference = "" if row.difference is None else _number(row.difference)
         table.add_row(row.name, _number(row.a), _number(row.b), difference, ratio, row.unit)
-    for label, path in (("A", found.a), ("B", found.b)):
-        console.print(f"{label}  {path}", markup=False, highlight=False, soft_wrap=True)
+    for label, path, controller in zip("AB", (found.a, found.b), found.controllers, strict=True):
+        console.print(f"{label}  {path} ({controller})", markup=False, highlight=False, soft_wrap=True)
     console.print(table)
     for line in _verdict(found):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -7,9 +7,11 @@ Colours are those of Okabe and Ito, which colour-blind readers tell apart.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Controller", "find", "names", "register"]
+__all__ = ["Controller", "acting", "find", "label_of", "names", "register"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,19 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Controller | None:
     """The controller of that name, or None."""
     return _registry.get(name)
+
+
+def acting(section: Mapping[str, Any]) -> str:
+    """Of a spec's `[controller]` what tells it from others: the policy where there is one, else the TCP."""
+    return str(section.get("policy") or section.get("name", "?"))
+
+
+def label_of(section: Mapping[str, Any]) -> str:
+    """What figures and tables call a spec's `[controller]`: "CUBIC", or "fair-share over CUBIC"."""
+    name = str(section.get("name", "?"))
+    known = find(name)
+    label = known.label if known else name
+    return f"{section['policy']} over {label}" if section.get("policy") else label
 
 
 register(Controller("dctcp", "dctcp", "DCTCP", ecn=True, color="#0072B2", marker="o"))

@@ -87,11 +87,12 @@ def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Pat
     axis = Axis(x_key, _family(results, x_key))
     path = draw(panels, axis, by_key, out or folder / f"{'-'.join(metrics)}.png")
     for metric, lines in panels.items():
+        width = max(16, *(len(line.name) for line in lines))
         print(f"{metric} by {x_key}, a line for each {by_key}")
         for line in lines:
             for point in line.points:
                 spread = f" +- {point.half_width:.3g}" if point.half_width is not None else ""
-                print(f"  {line.name:16} {axis.text(point.x):>12} {point.mean:12.6g}{spread}  (n = {point.results})")
+                print(f"  {line.name:{width}} {axis.text(point.x):>12} {point.mean:12.6g}{spread}  (n = {point.results})")
     if len(results) < len(found):
         print(f"left out: {len(found) - len(results)} unfit of {len(found)} results")
     print(path)
@@ -116,7 +117,7 @@ def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> l
     """
     groups: dict[str, dict[float | str, list[tuple[Result, float]]]] = {}
     for result in results:
-        x, line, value = _key(result, x_key), str(_written(result, by_key)), _metric(result, metric)
+        x, line, value = _key(result, x_key), _line(result, by_key), _metric(result, metric)
         group = groups.setdefault(line, {})
         if value is not None:
             group.setdefault(x, []).append((result, value))
@@ -206,6 +207,14 @@ def _written(result: Result, key: str) -> Any:
     if not any(key == name or key.startswith(f"{name}.") for name in names):
         raise UsageError(f"{key!r} is no key of a spec; take one of docs/spec.md, such as topology.buffer or seed")
     return "-"
+
+
+def _line(result: Result, by_key: str) -> str:
+    """The line that a result is in; by controller a policy is one of its own."""
+    section = _at(result.manifest.get("spec", {}), "controller")
+    if by_key == BY_DEFAULT and isinstance(section, Mapping) and section.get("policy"):
+        return controllers.label_of(section)
+    return str(_written(result, by_key))
 
 
 def _key(result: Result, key: str) -> float | str:

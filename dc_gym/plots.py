@@ -115,7 +115,8 @@ def plot_result(result: Result, path: Path | None = None) -> Path:
     names = result.names
     labels = [f"{names.node[flow['src']]} to {names.node[flow['dst']]}" for flow in flows[:MOST_LINES]]
     caption = f"digest {result.digest[:16]}"
-    title = f"{run_spec.name}: {run_spec.controller.controller.label}, seed {run_spec.seed}"
+    acting = controllers.label_of(result.manifest["spec"]["controller"])
+    title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
     save(run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption), path)
     return path
 

@@ -44,6 +44,13 @@ def test_the_same_run(a: Result) -> None:
     assert "spec equal, fingerprint equal, digest equal" in shown(found)
 
 
+def test_it_says_what_acted(a: Result) -> None:
+    spec = dict(a.manifest["spec"], controller={"name": "cubic", "policy": "fair-share"})
+    found = compare.compare(a, again(a, "b", spec=spec))
+    assert found.controllers == ("DCTCP", "fair-share over CUBIC")
+    assert f"B  {found.b} (fair-share over CUBIC)\n" in shown(found)
+
+
 def test_the_same_experiment_with_another_outcome_names_the_record(a: Result) -> None:
     found = compare.compare(a, again(a, "b", change=800, fingerprint="beef"))
     assert found.same_spec and not found.same_digest and not found.same_fingerprint

@@ -48,6 +48,17 @@ def test_a_point_is_the_mean_over_seeds_with_its_interval(sweep: Path) -> None:
     assert dctcp.points[0].half_width == pytest.approx(12.706205 / 2)
 
 
+def test_a_policy_has_a_line_of_its_own(sweep: Path) -> None:
+    """The TCP below them is the same."""
+    for path in sweep.glob("cubic-*/manifest.json"):
+        spec = json.loads(path.read_text())["spec"]
+        edit(path, spec=spec | {"controller": {"name": "cubic", "policy": "max" if spec["seed"] == 1 else "fair-share"}})
+    lines = curves.curves(curves.find_results(sweep), "topology.buffer", "mean_srtt_us", "controller.name")
+    assert {line.name for line in lines} == {"dctcp", "max over CUBIC", "fair-share over CUBIC"}
+    by_policy = curves.curves(curves.find_results(sweep), "topology.buffer", "mean_srtt_us", "controller.policy")
+    assert {line.name for line in by_policy} == {"-", "max", "fair-share"}
+
+
 def test_one_result_has_no_interval(sweep: Path) -> None:
     dctcp = [result for result in curves.find_results(sweep) if "dctcp" in result.path.name]
     lines = curves.curves(dctcp, "seed", "mean_srtt_us", "topology.buffer")

@@ -235,6 +235,41 @@ def test_the_baseline_can_be_chosen(folder: Path) -> None:
         written(folder, baseline="qubic")
 
 
+def with_policies(folder: Path) -> None:
+    """Two built in, and two files, of two seeds each: their specs all say policy.npz."""
+    for seed in (1, 2):
+        for name, policy, content in (
+            ("random", "random", None),
+            ("max", "max", None),
+            ("one", "policy.npz", "1" * 64),
+            ("two", "policy.npz", "2" * 64),
+        ):
+            made = a_result(folder / f"{name}-s{seed}", seed, "cubic", inputs={"policy.npz": content} if content else {})
+            made.manifest["spec"]["controller"]["policy"] = policy
+            (made.path / "manifest.json").write_text(json.dumps(made.manifest))
+            if content:
+                (made.path / policy).write_text(content)
+
+
+def test_policies_are_groups_of_one_scenario(tmp_path: Path) -> None:
+    with_policies(tmp_path / "sweep")
+    found, notes = scenarios(gather([tmp_path]))
+    assert len(found) == 1 and notes == []
+    groups = found[0].groups
+    assert [group.label for group in groups] == [
+        "max over CUBIC",
+        "policy.npz over CUBIC, content 11111111",
+        "policy.npz over CUBIC, content 22222222",
+        "random over CUBIC",
+    ]
+    assert all(group.seeds == (1, 2) for group in groups) and len({group.color for group in groups}) == 4
+    text = Page(written(tmp_path, "sweep")).text.replace("\u00a0", " ")
+    assert "random over CUBIC (n = 2)" in text and "random over CUBIC \u2212 max over CUBIC (2 pairs)" in text
+    assert "max over CUBIC \u2212 random over CUBIC (2 pairs)" in Page(
+        written(tmp_path, "sweep", baseline="random")
+    ).text.replace("\u00a0", " ")
+
+
 def test_unfit_runs_are_shown_with_their_reasons_and_left_out(folder: Path) -> None:
     text = Page(written(folder, "sweep")).text
     assert "1 of 7 runs is unfit" in text and "1 unfit run left out of all means and figures" in text

@@ -39,9 +39,8 @@ def write(
     count_unfit: bool = False,
 ) -> list[Path]:
     """Writes the page, and the figures if a folder is given; answers what was written."""
-    if baseline is not None and controllers.find(baseline) is None:
-        raise UsageError(f"--baseline {baseline}: unknown controller; one of: {', '.join(controllers.names())}")
     found, notes = scenarios(gather(folders), count_unfit)
+    _check_baseline(found, baseline)
     measured = _measure_all(found, progress)
     progress.phase("draw")
     text = page.render(found, notes, measured, baseline)
@@ -51,6 +50,13 @@ def write(
         written += _save_figures(found, measured, figures_folder)
     progress.phase("done")
     return written
+
+
+def _check_baseline(found: Sequence[Scenario], baseline: str | None) -> None:
+    """A controller, or a policy that these results have."""
+    names = dict.fromkeys([*controllers.names(), *(group.name for each in found for group in each.groups)])
+    if baseline is not None and baseline not in names:
+        raise UsageError(f"--baseline {baseline}: unknown controller; one of: {', '.join(names)}")
 
 
 def _measure_all(found: Sequence[Scenario], progress: Progress) -> dict[str, Measured]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 WIDTH, WIDE_WIDTH = 5.4, 10.4
+LEGEND_LETTERS = 62  # that a row of a legend has room for
 STYLE = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9.5, "ytick.labelsize": 9.5}
 WIDE = 15  # means that differ by more than this factor get a logarithmic axis
 MANY = 8  # more flows than that are drawn thin, with their mean
@@ -313,7 +314,8 @@ def _legend(figure: Figure, groups: Sequence[Group], styles: Sequence[tuple[str,
     lines = [Line2D([], [], color=group.color, linewidth=2.4) for group in groups]
     lines += [Line2D([], [], color=INK, linewidth=1.5, linestyle=dashes) for _, dashes in styles]  # type: ignore[arg-type]
     names = [group.label for group in groups] + [name for name, _ in styles]
-    figure.legend(lines, names, loc="outside upper left", ncols=min(4, len(lines)), handlelength=1.6)
+    columns = max(1, min(4, len(lines), LEGEND_LETTERS // max(map(len, names))))
+    figure.legend(lines, names, loc="outside upper left", ncols=columns, handlelength=1.6)
 
 
 def _over_seeds(groups: Sequence[Group], what: str = "lines are means") -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dc_gym import __version__, plots
+from dc_gym import __version__, controllers, plots
 from dc_gym.report import figures, tables
 from dc_gym.report.figures import Figures
 from dc_gym.report.measured import Measured
@@ -107,7 +107,7 @@ def _section(anchor: str, each: Scenario, measured: Mapping[str, Measured], name
         slowdown=[(title, table) for title, table in slowdown if table is not None],
         ports=[(title, table) for title, table in ports if table.rows],
         runs=[(run, group.label) for group in each.groups for run in group.runs]
-        + [(run, str(run.spec.get("controller", {}).get("name", "?"))) for run in each.unfit],
+        + [(run, controllers.label_of(run.spec.get("controller", {}))) for run in each.unfit],
     )
 
 

@@ -17,11 +17,15 @@ from typing import Any
 from dc_gym import controllers
 from dc_gym.curves import find_results
 from dc_gym.errors import UsageError
+from dc_gym.plots import FLOW_COLORS
 from dc_gym.results import Result
+from dc_gym.spec.experiment import POLICY_COPY
 
 TITLES = ("name", "seed", "controller")  # keys of a spec that tell runs of one scenario apart
 MOST_TOLD = 4  # keys in a title
 HASHES, HASH_DIGITS = ("inputs", "fingerprint"), 8  # and so many digits of one in a title
+NAMED, GREY = ("name", "policy"), "#8A8A8A"
+CONTENT = "content"  # beside the keys of [controller]: the hash of its policy's file
 MEANS = ("memory", "watchdog")  # keys of [lab] that results do not depend on
 
 
@@ -41,6 +45,7 @@ class Group:
     """One controller in one scenario: its runs by seed."""
 
     name: str
+    """Of its policy, or without one of its TCP."""
     label: str
     color: str
     runs: tuple[Run, ...]
@@ -95,11 +100,11 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
         spec = result.manifest["spec"]
         run = Run(result, spec, int(spec.get("seed", 1)), f"run-{number}")
         key = _text(_experiment(result))
-        groups = sorted_out.setdefault(key, {})
+        groups, acting = sorted_out.setdefault(key, {}), _text(_controller(result))
         if not result.fit and not count_unfit:
             unfit.setdefault(key, []).append(run)
             continue
-        seeds = groups.setdefault(_text(spec.get("controller", {})), {})
+        seeds = groups.setdefault(acting, {})
         if run.seed in seeds:
             same = "the same digest" if seeds[run.seed].result.digest == result.digest else "ANOTHER digest"
             notes.append(f"{result.path} is left out: same spec and seed as {seeds[run.seed].result.path}, with {same}")
@@ -109,12 +114,20 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
     return _told_apart(found), notes + _warnings(found)
 
 
+def _controller(result: Result) -> dict[str, Any]:
+    """What makes a group: the section of the spec, and what is in a policy's file."""
+    section: Mapping[str, Any] = result.manifest["spec"].get("controller", {})
+    content = result.inputs.get(POLICY_COPY)
+    return {**section, **({} if content is None else {CONTENT: str(content)[:HASH_DIGITS]})}
+
+
 def _experiment(result: Result) -> dict[str, Any]:
     """What makes a scenario: the spec, what is in the files that it names, and what the run was made with."""
     spec: Mapping[str, Any] = result.manifest["spec"]
     lab = {name: value for name, value in spec.get("lab", {}).items() if name not in MEANS}
     told = {name: value for name, value in spec.items() if name not in TITLES} | {"lab": lab}
-    return told | {"inputs": result.inputs, "fingerprint": result.manifest.get("fingerprint")}
+    inputs = {name: content for name, content in result.inputs.items() if name != POLICY_COPY}
+    return told | {"inputs": inputs, "fingerprint": result.manifest.get("fingerprint")}
 
 
 def _warnings(found: Sequence[Scenario]) -> list[str]:
@@ -133,8 +146,10 @@ def _warnings(found: Sequence[Scenario]) -> list[str]:
 
 def _scenario(groups: Mapping[str, Mapping[int, Run]], unfit: Sequence[Run]) -> Scenario:
     ordered = sorted(groups.items(), key=lambda item: (_rank(json.loads(item[0])), item[0]))
-    names = [json.loads(key).get("name", "?") for key, _ in ordered]
-    found = tuple(_group(json.loads(key), names, tuple(seeds[seed] for seed in sorted(seeds))) for key, seeds in ordered if seeds)
+    sections = [json.loads(key) for key, seeds in ordered if seeds]
+    sorted_runs = [tuple(seeds[seed] for seed in sorted(seeds)) for _, seeds in ordered if seeds]
+    names = map(controllers.acting, sections)
+    found = tuple(map(Group, names, _labels(sections), _colors(sections), sorted_runs))
     first = found[0].runs[0] if found else unfit[0]
     return Scenario(str(first.spec.get("name", "experiment")), found, tuple(unfit))
 
@@ -161,21 +176,31 @@ def _flat(result: Result) -> dict[str, str]:
     return found
 
 
-def _group(controller: Mapping[str, Any], names: Sequence[str], runs: tuple[Run, ...]) -> Group:
-    """Its label has the controller's parameters where the name alone does not tell it from another."""
-    name = str(controller.get("name", "?"))
-    known = controllers.find(name)
-    label = known.label if known else name
-    if names.count(name) > 1:
-        label += "".join(f", {key} {value}" for key, value in controller.items() if key != "name")
-    return Group(name, label, known.color if known else "#8A8A8A", runs)
+def _labels(sections: Sequence[Mapping[str, Any]]) -> list[str]:
+    """With a controller's parameters where its name alone does not tell it from another."""
+    names = [controllers.label_of(section) for section in sections]
+    return [
+        name if names.count(name) == 1 else name + "".join(f", {key} {section[key]}" for key in section if key not in NAMED)
+        for name, section in zip(names, sections, strict=True)
+    ]
 
 
-def _rank(controller: Mapping[str, Any]) -> int:
-    """Registered ones come first, in their order."""
+def _colors(sections: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A TCP has its own, and each policy one that no other has here, as far as they go."""
+    known = [None if section.get("policy") else controllers.find(str(section.get("name"))) for section in sections]
+    free = iter([color for color in FLOW_COLORS if all(each is None or each.color != color for each in known)])
+    return [
+        each.color if each else next(free, GREY) if section.get("policy") else GREY
+        for each, section in zip(known, sections, strict=True)
+    ]
+
+
+def _rank(controller: Mapping[str, Any]) -> tuple[int, int]:
+    """Registered ones come first, in their order; before all policies over one TCP comes "max", the TCP alone."""
     known = controllers.names()
-    name = controller.get("name")
-    return known.index(name) if name in known else len(known)
+    name, policies = controller.get("name"), (None, "max")
+    policy = controller.get("policy")
+    return known.index(name) if name in known else len(known), policies.index(policy) if policy in policies else len(policies)
 
 
 def _text(value: Any) -> str:
