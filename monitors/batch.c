@@ -132,7 +132,7 @@ int batch_run(struct batch *b)
 {
 	int rc = b->context ? submit(b) : -EOPNOTSUPP;
 
-	/* Sockets take RWF_NOWAIT from Linux 6.4 on; the first operation of a batch says so, before anything was done. */
+	/* Sockets know RWF_NOWAIT from Linux 6.4 on; the first operation says so, and nothing was done. */
 	if (rc == -EOPNOTSUPP) {
 		if (b->context)
 			syscall(SYS_io_destroy, b->context);
