@@ -87,6 +87,13 @@ class Episode:
         (folder / f"episode-{number}.json").write_text(json.dumps(asdict(self)))
 
     @classmethod
+    def remove(cls, folder: Path, number: int) -> None:
+        """One that is over, with its flows; nothing if there was none."""
+        if number >= 0:
+            (folder / cls.read(folder, number).flows).unlink()
+            (folder / f"episode-{number}.json").unlink()
+
+    @classmethod
     def read(cls, folder: Path, number: int) -> Episode:
         return cls(**json.loads((folder / f"episode-{number}.json").read_text()))
 

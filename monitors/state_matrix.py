@@ -30,7 +30,7 @@ import numpy.typing as npt
 from dc_gym.errors import ProtocolError
 
 __all__ = [
-    *("COMMANDS", "FLOW", "HEADER", "NAME_LEN", "RATE", "Commands", "FlowStatus", "Header", "StateMatrix", "Sweep"),
+    *("COLUMNS", "COMMANDS", "FLOW", "HEADER", "NAME_LEN", "RATE", "Commands", "FlowStatus", "Header", "StateMatrix", "Sweep"),
     *("parse_header", "parse_names"),
 ]
 
@@ -94,6 +94,9 @@ COMMANDS = np.dtype([("seq", "<u8"), ("ack", "<u8"), ("applied_ns", "<u8"), ("ti
 
 RATE = np.dtype([("wanted_bps", "<u8"), ("enforced_bps", "<u8"), ("acked", "<u8"), ("row", "<u4"), ("reserved", "<u4")])
 """`struct sm_rate`."""
+
+COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
+"""`SM_COLUMNS`: what the sweepers write of each row."""
 
 MAX_FLOWS = 1 << 20
 """What tgen takes at most."""
@@ -349,6 +352,11 @@ class StateMatrix:
     def t0_ns(self) -> int:
         """CLOCK_MONOTONIC at which the traffic starts: of the present episode, where there are several."""
         return int(self._live["t0_ns"][0])
+
+    @property
+    def t_ns(self) -> int:
+        """CLOCK_MONOTONIC of the last sweep."""
+        return int(self._t_ns[0])
 
     @property
     def commands(self) -> Commands:

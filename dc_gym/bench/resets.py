@@ -129,7 +129,7 @@ class Lab:
     @classmethod
     def of(cls, spec: Spec, folder: Path) -> Lab:
         session = Session(spec, folder)
-        return cls(session, Action(session.scene))
+        return cls(session, Action(session.scene, "linear"))
 
     def episode(self, seed: int, share: float = 1.0, *, fresh: bool = False) -> list[Frame]:
         """The frames of the first steps of an episode with actions of its seed."""

@@ -63,7 +63,7 @@ def heads() -> tuple[Head, ...]:
 class Action:
     """A head on the hosts of a scene."""
 
-    def __init__(self, scene: Scene, name: str = "linear") -> None:
+    def __init__(self, scene: Scene, name: str) -> None:
         if name not in _registry:
             raise AgentError("agent.action: " + unknown("action", name, _registry))
         self.head, self._hosts = _registry[name], scene.hosts

@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.envs.frame import FLOW_DTYPE, FlowInfo, Frame
+from dc_gym.envs.frame import Floats, FlowInfo, Frame
 from dc_gym.envs.scene import Scene
 from dc_gym.kernel.channel import Channel
-from dc_gym.monitors.state_matrix import StateMatrix
+from dc_gym.monitors.state_matrix import FLOW, StateMatrix
+from dc_gym.spec import AgentSpec
 
 
 class Console:
     """Of one lab; `info` is about the flows of the episode that runs."""
 
-    def __init__(self, scene: Scene, info: FlowInfo) -> None:
+    def __init__(self, scene: Scene, info: FlowInfo, agent: AgentSpec) -> None:
         self.info = info
         self._scene = scene
+        self._force = InForce(scene, agent)
         self._matrix: StateMatrix | None = None
         self._last: Frame | None = None
 
@@ -30,16 +34,14 @@ class Console:
         assert self._matrix is not None, "open comes first"
         return self._matrix
 
-    @property
-    def flow_rows(self) -> int:
-        """Flows that an episode may have."""
-        return len(self.matrix.flows)
-
     def open(self, channel: Channel) -> None:
         """When the matrix is there: at the first step."""
         assert channel.region is not None
-        self._matrix = StateMatrix.over(channel.region)
-        rows = [int(row) for row in self._matrix.commands.rates["row"]]
+        self._take(StateMatrix.over(channel.region))
+
+    def _take(self, matrix: StateMatrix) -> None:
+        self._matrix = matrix
+        rows = [int(row) for row in matrix.commands.rates["row"]]
         self._order = np.array([rows.index(row) for row in self._scene.host_row], dtype=np.intp)
         self._lines = np.array([self._scene.rate_bps[row] for row in rows], dtype=np.float64)
         self._wanted = self._lines.copy()
@@ -59,8 +61,11 @@ class Console:
         matrix, info = self.matrix, self.info
         if step == 0:
             self._last, self._wanted = None, self._lines.copy()
-        cells, flows = matrix.cells.copy(), matrix.flows[: len(info.src)].astype(FLOW_DTYPE)
-        before, t_ns = self._last, step * self._scene.step_ns
+            self._force.clear()
+        cells, flows = matrix.cells.copy(), matrix.flows[: len(info.src)].astype(FLOW)
+        before, t_ns = self._last, matrix.t_ns - matrix.t0_ns
+        wanted_bps = self._wanted[self._order]
+        enforced_bps = matrix.commands.enforced_bps[self._order].astype(np.float64)
         self._last = Frame(
             step=step,
             t_ns=t_ns,
@@ -69,8 +74,36 @@ class Console:
             before=cells if before is None else before.cells,
             flows=flows,
             flows_before=flows if before is None else before.flows,
-            wanted_bps=self._wanted[self._order],
-            enforced_bps=matrix.commands.enforced_bps[self._order].astype(np.float64),
+            wanted_bps=wanted_bps,
+            in_force_bps=wanted_bps if before is None else self._force.over(wanted_bps, enforced_bps),
+            enforced_bps=enforced_bps,
             info=info,
         )
         return self._last
+
+
+class InForce:
+    """Which commands a step ran under. One that is given at t holds from t + agent.latency on, so that of a step is the one of
+    some steps before, or two share it, and count by their time. By control packets, which get lost, it is what the hosts'
+    kernels say at the step's end.
+    """
+
+    def __init__(self, scene: Scene, agent: AgentSpec) -> None:
+        self._by_packets = agent.control == "network"
+        self._line_bps = scene.line_bps
+        self._behind, late_ns = divmod(agent.latency_ns, scene.step_ns)
+        self._late = late_ns / scene.step_ns
+        self._given: deque[Floats] = deque(maxlen=self._behind + 2)
+        self.clear()
+
+    def clear(self) -> None:
+        """An episode begins, in which nothing is limited."""
+        self._given.extend([self._line_bps] * (self._behind + 2))
+
+    def over(self, wanted_bps: Floats, enforced_bps: Floats) -> Floats:
+        """[hosts]: mean over a step at whose beginning `wanted_bps` was commanded, the next one after that of the last call."""
+        if self._by_packets:
+            return enforced_bps
+        self._given.append(wanted_bps)
+        before, now = self._given[0], self._given[1]
+        return now if not self._late else self._late * before + (1 - self._late) * now

@@ -30,7 +30,7 @@ class Driver:
             raise AgentError(f'controller.policy = "{EXTERNAL}": that is for environments; name a policy')
         scene = scene_of(experiment)
         self._episode = Episode(spec, scene)
-        self._console = Console(scene, flow_info(experiment, scene))
+        self._console = Console(scene, flow_info(experiment, scene), spec.agent)
         self._policy = policies.of(policy, Setting(scene, self._episode.observer, self._episode.action, spec.seed))
         self._rows: list[tuple[Any, ...]] = []
 

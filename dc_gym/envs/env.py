@@ -23,12 +23,13 @@ from dc_gym.envs.metrics import BLANK, metrics
 from dc_gym.envs.observation import Observer, Vector
 from dc_gym.envs.reward import Mix
 from dc_gym.envs.scene import Scene
-from dc_gym.envs.session import Session
+from dc_gym.envs.session import Session, check_seed
 from dc_gym.envs.totals import EpisodeTotals
 from dc_gym.errors import AgentError
-from dc_gym.spec import Spec, load, vary
+from dc_gym.spec import LARGEST_SEED, Spec, load, vary
 
-LARGEST_SEED = 2**62
+DRAWN_SEEDS = LARGEST_SEED // 2 + 1
+"""A reset without a seed draws one below this; with others, trainings that were made would not repeat."""
 FRESH = "fresh"
 """The one option of reset."""
 
@@ -72,7 +73,7 @@ class Episode:
     def advance(self, frame: Frame) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         """What a step returns."""
         self.frame = frame
-        reward = self.mix(frame, self.scene, self.scene.share(frame.wanted_bps))
+        reward = self.mix(frame, self.scene, self.scene.share(frame.in_force_bps))
         fill = self.totals.add(frame, reward)
         truncated = frame.step >= self.steps  # which stops the flows that are left
         terminated = not truncated and _all_ended(frame)
@@ -95,7 +96,8 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
     units; that of the last step has `episode_totals`.
 
     The lab boots at the first reset; later ones keep the network and restart the traffic, `reset(options={"fresh": True})` boots
-    anew. reset(seed=s) gives the traffic of `dcgym run --seed s`, and each reset without a seed that of the next seed drawn.
+    anew. reset(seed=s) gives the flows of `dcgym run --seed s`, on the routes of the spec's own seed; each reset without a seed
+    gives those of the next seed drawn.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -118,9 +120,11 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         self.action_space = self.episode.action.space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
-        super().reset(seed=seed)
         fresh = check_options(options)
-        drawn = int(self.np_random.integers(LARGEST_SEED)) if seed is None else seed
+        if seed is not None:
+            check_seed(seed)
+        super().reset(seed=seed)
+        drawn = int(self.np_random.integers(DRAWN_SEEDS)) if seed is None else seed
         frame = self.session.begin(drawn, fresh=fresh)
         return self.episode.begin(frame, drawn)
 

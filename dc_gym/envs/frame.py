@@ -15,35 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.metrics.fairness import PAYLOAD_SHARE
+from dc_gym.monitors.state_matrix import COLUMNS, FlowStatus
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 T = TypeVar("T")
 
-COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
-"""Of the cells, in the order of monitors/state_matrix.h."""
 PLACES = {name: place for place, name in enumerate(COLUMNS)}
 UDP_PAYLOAD_SHARE = 1472 / 1514
 """Of a full datagram's frame, as PAYLOAD_SHARE is of a TCP segment's."""
-WAITING, RUNNING, DONE, STOPPED, FAILED = range(5)
-"""enum sm_flow_status."""
-FLOW_DTYPE = np.dtype(
-    [
-        ("received_bytes", "<u8"),
-        ("acked_bytes", "<u8"),
-        ("start_ns", "<i8"),
-        ("end_ns", "<i8"),
-        ("srtt_us", "<u4"),
-        ("min_rtt_us", "<u4"),
-        ("cwnd_packets", "<u4"),
-        ("retransmits", "<u4"),
-        ("status", "<u4"),
-        ("reserved0", "<u4"),
-        ("reserved1", "<u8"),
-    ]
-)
-"""struct sm_flow of monitors/state_matrix.h, as of a flow's last sample or its end."""
+WAITING, RUNNING, DONE, STOPPED, FAILED = map(int, FlowStatus)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,12 +96,14 @@ class Frame:
     before: npt.NDArray[np.uint64]
     """The same at the frame before."""
     flows: npt.NDArray[np.void]
-    """[flows] of FLOW_DTYPE."""
+    """[flows] of FLOW, as of each one's last sample or its end."""
     flows_before: npt.NDArray[np.void]
     wanted_bps: Floats
     """[hosts] of the last command."""
+    in_force_bps: Floats
+    """[hosts]: what was commanded and in force over the step, on its mean; `wanted_bps` where commands take no time."""
     enforced_bps: Floats
-    """[hosts], as the kernel says."""
+    """[hosts], as the kernel says at the end of the step."""
     info: FlowInfo
     _known: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
 
@@ -203,6 +187,7 @@ def stacked(frames: Sequence[Frame]) -> Frame:
         flows=_pile([frame.flows for frame in frames]),
         flows_before=_pile([frame.flows_before for frame in frames]),
         wanted_bps=_pile([frame.wanted_bps for frame in frames]),
+        in_force_bps=_pile([frame.in_force_bps for frame in frames]),
         enforced_bps=_pile([frame.enforced_bps for frame in frames]),
         info=last.info,
     )

@@ -43,6 +43,7 @@ def columns(frames: Frame, scene: Scene) -> dict[str, Floats]:
         "marks": counted[:, PLACES["marks"]],
         "retransmits": frames.flow_change("retransmits").sum(-1),
         "flows": np.count_nonzero(frames.under_way, -1).astype(np.float64),
+        "rtt_flows": np.count_nonzero(frames.under_way & (frames.flows["srtt_us"] > 0), -1).astype(np.float64),
         "flows_ended": np.count_nonzero(frames.ended, -1).astype(np.float64),
         "jain": measures.jain_of_goodput(frames),
         "wanted": scene.share(frames.wanted_bps).sum(-1) / len(scene.hosts),
@@ -66,7 +67,7 @@ BLANK: dict[str, None] = dict.fromkeys(
     (
         *("goodput_bps", "sent_bps", "utilization", "queueing_delay_s", "switch_delay_s", "host_delay_s", "rtt_s"),
         *("switch_queue_bytes_max", "switch_queue_bytes_mean", "host_queue_bytes_max", "host_queue_bytes_mean"),
-        *("drops", "marks", "retransmits", "flows", "flows_ended", "jain", "wanted", "enforced"),
+        *("drops", "marks", "retransmits", "flows", "rtt_flows", "flows_ended", "jain", "wanted", "enforced"),
     )
 )
 """The names, in their order."""

@@ -80,6 +80,7 @@ class View:
             flows=self._flows(frame.flows),
             flows_before=self._flows(frame.flows_before),
             wanted_bps=frame.wanted_bps[here],
+            in_force_bps=frame.in_force_bps[here],
             enforced_bps=frame.enforced_bps[here],
             info=self.info,
         )
@@ -250,6 +251,6 @@ class Hosts:
             found = metrics(own, view.scene)
             infos[name] = {key: value for key, value in found.items() if key not in SUMS} | {NETWORK: network}
             if self._own and frame.step:
-                rewards[name] = float(self.episode.mix(own, view.scene, view.scene.share(own.wanted_bps)))
+                rewards[name] = float(self.episode.mix(own, view.scene, view.scene.share(own.in_force_bps)))
         seen = self.observer.observe(frame)
         return Turn(dict(zip(self.names, seen, strict=True)), rewards, terminated, truncated, infos)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
 
-from dc_gym.envs.env import FRESH, LARGEST_SEED
+from dc_gym.envs.env import DRAWN_SEEDS, FRESH
 from dc_gym.envs.multi_agent import Hosts, Turn
 from dc_gym.envs.observation import Vector
 from dc_gym.errors import AgentError, MachineError
@@ -74,7 +74,7 @@ class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
         fresh = bool((options or {}).get(FRESH))  # others pass: PettingZoo's own test gives some
         if seed is not None:
             self._rng = seeding.np_random(seed)[0]
-        drawn = int(self._rng.integers(LARGEST_SEED)) if seed is None else seed
+        drawn = int(self._rng.integers(DRAWN_SEEDS)) if seed is None else seed
         turn = self.hosts.begin(drawn, fresh=fresh)
         self.agents = list(self.possible_agents)
         return turn.observations, turn.infos

@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym import ideal
-from dc_gym.envs.frame import COLUMNS, Bools, Floats, FlowInfo, Rows
+from dc_gym.envs.frame import Bools, Floats, FlowInfo, Rows
 from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
+from dc_gym.monitors.state_matrix import COLUMNS
+from dc_gym.spec.agent import HOSTS
 from dc_gym.topologies.graph import Graph, Port
 from dc_gym.topologies.paths import base_rtt_ns, round_trip_ns
 from dc_gym.traffic.schedule import Flow, Schedule
 
 if TYPE_CHECKING:
     from dc_gym.experiment import Experiment
-
-HOSTS = ("all", "senders")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,7 @@ class Scene:
         object.__setattr__(self, "host_rows", slice(switch_ports, len(self.ports)))
 
     @classmethod
-    def of(cls, experiment: Experiment, *, hosts: str = "all", floor_bps: int = 10_000, step_ns: int = 10**6) -> Scene:
+    def of(cls, experiment: Experiment, *, hosts: str, floor_bps: int, step_ns: int) -> Scene:
         """Of an experiment, with an agent that sets the rates of `hosts` ("all" or "senders") each `step_ns`."""
         if hosts not in HOSTS:
             raise AgentError(unknown("agent.hosts", hosts, HOSTS))

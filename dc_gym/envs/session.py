@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from dc_gym.envs.console import Console
 from dc_gym.envs.frame import Frame
-from dc_gym.envs.scene import flow_info, scene_of
+from dc_gym.envs.scene import Scene, flow_info, scene_of
 from dc_gym.episodes import GO_ON, NEXT_EPISODE, Episode
-from dc_gym.errors import AgentError, LabError
+from dc_gym.errors import AgentError
 from dc_gym.experiment import FLOWS, Experiment, write_plan
 from dc_gym.folder import scratch
 from dc_gym.grounds import check_programs
@@ -31,9 +31,11 @@ from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.lab_ground import lab_config
 from dc_gym.progress import Quiet
-from dc_gym.spec import EXTERNAL, MonitorSpec, Spec
+from dc_gym.spec import EXTERNAL, LARGEST_SEED, MonitorSpec, Spec
 
 FEWEST_ROWS, MOST_ROWS = 64, 32768
+ROOM = 2
+"""Times what an episode needs, for those of other seeds: rows of flows, and memory for their paths."""
 FOREVER_NS = 1 << 62
 SCRATCH = "dcgym-env-"
 
@@ -44,16 +46,23 @@ def external(spec: Spec) -> Spec:
     return replace(spec, controller=replace(spec.controller, policy=EXTERNAL), monitor=monitor)
 
 
+def check_seed(seed: int) -> None:
+    """AgentError about one that no traffic has."""
+    if not 0 <= seed <= LARGEST_SEED:
+        raise AgentError(f"reset: seed {seed} is out of range; give 0 .. {LARGEST_SEED}")
+
+
 class Session:
     """One lab. It starts at the first `begin`; a session that was closed, or whose lab died, starts anew at the next."""
 
-    def __init__(self, spec: Spec, parent: Path | None = None) -> None:
-        """`parent`: where the lab's folder is made; None: the folder for temporary files."""
+    def __init__(self, spec: Spec, parent: Path | None = None, like: Session | None = None) -> None:
+        """`parent`: where the lab's folder is made; None: the folder for temporary files. `like`: another one of this spec,
+        which has worked out routes and schedule."""
         check_programs()
         if spec.workload.exec:
             raise AgentError("workload.exec: an environment starts flows anew with each episode, programs not; leave them out")
-        self.experiment = Experiment.of(external(spec))
-        self.scene = scene_of(self.experiment)
+        self.experiment: Experiment = Experiment.of(external(spec)) if like is None else like.experiment
+        self.scene: Scene = scene_of(self.experiment) if like is None else like.scene
         self.boots = 0
         """Labs started so far."""
         self._parent = parent or Path(tempfile.gettempdir())
@@ -62,6 +71,8 @@ class Session:
         self._folder: Path
         self._console: Console
         self._episodes = 0
+        self._asked = spec.lab
+        self._flow_rows = self._memory_bytes = 0
 
     def __enter__(self) -> Self:
         return self
@@ -96,9 +107,10 @@ class Session:
 
     def post_begin(self, seed: int, *, fresh: bool = False) -> None:
         """Starts what `begin` does; `collect` gives the frame."""
-        if fresh:
-            self.close()
+        check_seed(seed)
         experiment = self.experiment.episode(seed)
+        if fresh or not self._has_room(experiment):
+            self.close()
         if self._lab is None:
             self._start(experiment, seed)
         else:
@@ -111,7 +123,8 @@ class Session:
 
     def post(self, rates_bps: npt.NDArray[np.float64]) -> None:
         """Lets the lab run an interval with these rates; `collect` waits for its end."""
-        assert self._lab is not None, "begin comes first"
+        if self._lab is None:  # none was begun, or it has died
+            raise AgentError("step: there is no episode under way; reset first")
         self._console.send(rates_bps)
         self._lab.answer(GO_ON)
 
@@ -148,28 +161,38 @@ class Session:
         self._folder = self._stack.enter_context(scratch(self._parent, SCRATCH))
         private = self._folder / ".lab"
         private.mkdir()
-        write_plan(experiment, ovs, private, flow_rows=_rows(len(experiment.schedule.flows)))
+        self._flow_rows, self._memory_bytes = _rows(len(experiment.schedule.flows)), self._memory(experiment, ROOM)
+        write_plan(experiment, ovs, private, flow_rows=self._flow_rows)
         Episode(seed, self.steps, FLOWS).write(private, 0)
         self._episodes = 1
-        self._console = Console(self.scene, flow_info(experiment, self.scene))
-        self._lab = self._stack.enter_context(Lab(self.lab_config(experiment.spec, kernel, self._folder)))
+        spec = replace(experiment.spec, lab=replace(experiment.spec.lab, memory_bytes=self._memory_bytes))
+        self._console = Console(self.scene, flow_info(experiment, self.scene), spec.agent)
+        self._lab = self._stack.enter_context(Lab(self.lab_config(spec, kernel, self._folder)))
         self.boots += 1
 
     def _next(self, lab: Lab, experiment: Experiment, seed: int) -> None:
         private, name = self._folder / ".lab", f"flows-{self._episodes}.csv"
-        if (flows := len(experiment.schedule.flows)) > self._console.flow_rows:
-            what = f"the traffic of seed {seed} has {flows} flows, but this lab has room for {self._console.flow_rows}"
-            raise LabError(f"{what}; reset with options fresh = True")
+        Episode.remove(private, self._episodes - 2)  # which ended before the one that is under way began
         (private / name).write_text(experiment.schedule.csv())
         Episode(seed, self.steps, name).write(private, self._episodes)
         self._console.info = flow_info(experiment, self.scene)
         self._episodes += 1
         lab.answer(NEXT_EPISODE)
 
+    def _has_room(self, experiment: Experiment) -> bool:
+        """The lab that runs can take this episode."""
+        return len(experiment.schedule.flows) <= self._flow_rows and self._memory(experiment) <= self._memory_bytes
+
+    def _memory(self, experiment: Experiment, times: int = 1) -> int:
+        """What a lab is given for so many times this episode's paths, or what the spec says."""
+        given = self._asked.sized(len(experiment.graph.hosts), times * experiment.schedule.paths()).memory_bytes
+        assert given is not None
+        return given
+
 
 def _rows(flows: int) -> int:
     """Room for the flows of other seeds, too."""
     rows = FEWEST_ROWS
-    while rows < 2 * flows and rows < MOST_ROWS:
+    while rows < ROOM * flows and rows < MOST_ROWS:
         rows *= 2
     return max(rows, flows)

@@ -23,8 +23,8 @@ from dc_gym.traffic.sizes import SEGMENT_BYTES
 
 __all__ = ["EpisodeTotals", "metrics"]
 
-DELAYS = ("queueing_delay_s", "switch_delay_s", "host_delay_s", "rtt_s")
-"""Means over flows under way: an episode's are weighted by how many there were."""
+DELAYS = {"queueing_delay_s": "flows", "switch_delay_s": "flows", "host_delay_s": "flows", "rtt_s": "rtt_flows"}
+"""Means over flows under way, or those of them that have a round trip: an episode's are weighted by how many there were."""
 QUEUES = ("switch_queue_bytes", "host_queue_bytes")
 COUNTS = ("drops", "marks", "retransmits", "flows_ended")
 SLOWDOWN_PERCENTILES = (50, 99)
@@ -39,7 +39,6 @@ class EpisodeTotals:
     steps: int = 0
     _elapsed_ns: int = 0
     _delivered_bytes: float = 0.0
-    _flow_steps: float = 0.0
     _weighted: dict[str, float] = field(default_factory=lambda: dict.fromkeys(DELAYS, 0.0))
     _sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(BLANK, 0.0))
     _largest: dict[str, float] = field(default_factory=lambda: {f"{queue}_max": 0.0 for queue in QUEUES})
@@ -69,9 +68,8 @@ class EpisodeTotals:
         found, self._block = self._block.work_out(), Block(self.scene)
         flows = found["flows"]
         self._delivered_bytes = _sum(self._delivered_bytes, found["goodput_bps"] * frames[0].elapsed_s / 8)
-        self._flow_steps = _sum(self._flow_steps, flows)
-        for name in DELAYS:
-            self._weighted[name] = _sum(self._weighted[name], found[name] * flows)
+        for name, counted in DELAYS.items():
+            self._weighted[name] = _sum(self._weighted[name], found[name] * found[counted])
         for name, values in found.items():
             self._sums[name] = _sum(self._sums[name], values)
         for name in self._largest:
@@ -104,10 +102,9 @@ class EpisodeTotals:
         return found | self._delays() | self._completions()
 
     def _delays(self) -> dict[str, float]:
-        if not self._flow_steps:
-            return {}
-        found = {name: total / self._flow_steps for name, total in self._weighted.items()}
-        return found | {"queueing_delay_p99_s": float(np.percentile(np.concatenate(self._delays_s), 99))}
+        found = {name: self._weighted[name] / self._sums[counted] for name, counted in DELAYS.items() if self._sums[counted]}
+        delays_s = np.concatenate(self._delays_s)
+        return found | ({"queueing_delay_p99_s": float(np.percentile(delays_s, 99))} if len(delays_s) else {})
 
     def _completions(self) -> dict[str, float]:
         found: dict[str, float] = {}

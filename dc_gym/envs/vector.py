@@ -3,12 +3,13 @@
 
 Each sub-environment is a lab of its own with traffic of its own seed. Autoreset is Gymnasium's NEXT_STEP: the step after the last
 one of an episode resets. A lab that dies or hangs ends its episode as truncated, with `lab_died` in its info; the reset that
-follows boots another, and the others lose nothing.
+follows boots another, and the others lose nothing. One that dies in a reset is replaced at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dc_gym.envs.env import LARGEST_SEED, Episode, as_spec, check_options
+from dc_gym.envs.env import DRAWN_SEEDS, Episode, as_spec, check_options
+from dc_gym.envs.frame import Frame
 from dc_gym.envs.later import Later
 from dc_gym.envs.metrics import BLANK
 from dc_gym.envs.observation import Vector
-from dc_gym.envs.session import Session
+from dc_gym.envs.session import Session, check_seed
 from dc_gym.errors import AgentError, LabError
 from dc_gym.spec import Spec
 
@@ -57,7 +59,8 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             raise AgentError("spec: missing; give a Spec, the path of a spec file, or a dict of its keys")
         self.num_envs, self.render_mode, self._step_info = num_envs, render_mode, step_info
         read, parent = as_spec(spec, overrides), None if folder is None else Path(folder)
-        self.sessions = tuple(Session(read, parent) for _ in range(num_envs))
+        first = Session(read, parent)
+        self.sessions = (first, *(Session(read, parent, like=first) for _ in range(num_envs - 1)))
         self.episodes = tuple(Episode(session.experiment.spec, session.scene) for session in self.sessions)
         self.single_observation_space = self.episodes[0].observer.space
         self.single_action_space = self.episodes[0].action.space
@@ -65,6 +68,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._rngs = [seeding.np_random(None)[0] for _ in range(num_envs)]
         self._over: Flags = np.zeros(num_envs, bool)
+        self._under_way = False
         self._observations = np.zeros((num_envs, *self.single_observation_space.shape), np.float32)
 
     def reset(
@@ -73,27 +77,37 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         """`seed`: of lab 0, the next of lab 1 and so on, or one for each; None: the next drawn."""
         fresh = check_options(options)
         seeds = [self._seed(index, given) for index, given in enumerate(self._spread(seed))]
-        for session, drawn in zip(self.sessions, seeds, strict=True):
-            session.post_begin(drawn, fresh=fresh)
-        infos = [self._begun(index, drawn) for index, drawn in enumerate(seeds)]
+        begun, infos = dict(enumerate(seeds)), [dict[str, Any]() for _ in seeds]
+        with self._running() as running:
+            for index, drawn in begun.items():
+                running.add(index)
+                self.sessions[index].post_begin(drawn, fresh=fresh)
+            for index, frame in self._heard(running, begun):
+                infos[index] = self._turn(index, frame, begun)[0]
         self._over[:] = False
         return self._observations.copy(), self._batched(infos)
 
     def step(self, actions: npt.NDArray[np.floating[Any]]) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
-        begun = {index: self._seed(index, None) for index in np.flatnonzero(self._over).tolist()}
-        for index, session in enumerate(self.sessions):
-            if index in begun:
-                session.post_begin(begun[index])
-            else:
-                session.post(self.episodes[index].action.to_rates(actions[index]))
+        if not self._under_way:
+            raise AgentError("step: there are no episodes under way; reset first")
+        if len(actions) != self.num_envs:
+            raise AgentError(f"step: {len(actions)} actions for {self.num_envs} labs; give one for each")
+        rates = [
+            None if over else self.episodes[index].action.to_rates(actions[index])
+            for index, over in enumerate(self._over.tolist())
+        ]
+        begun = {index: self._seed(index, None) for index, rate in enumerate(rates) if rate is None}
         rewards, ends = np.zeros(self.num_envs), np.zeros((2, self.num_envs), bool)
-        infos: list[dict[str, Any]] = []
-        for index in range(self.num_envs):
-            if index in begun:
-                info = self._begun(index, begun[index])
-            else:
-                info, rewards[index], ends[0, index], ends[1, index] = self._advanced(index)
-            infos.append(info)
+        infos = [dict[str, Any]() for _ in rates]
+        with self._running() as running:
+            for index, rate in enumerate(rates):
+                running.add(index)
+                if rate is None:
+                    self.sessions[index].post_begin(begun[index])
+                else:
+                    self.sessions[index].post(rate)
+            for index, frame in self._heard(running, begun):
+                infos[index], rewards[index], ends[0, index], ends[1, index] = self._turn(index, frame, begun)
         self._over = np.logical_or(ends[0], ends[1])
         return self._observations.copy(), rewards, ends[0], ends[1], self._step_infos(infos)
 
@@ -116,16 +130,43 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         for session in self.sessions:
             session.close()
 
-    def _begun(self, index: int, seed: int) -> dict[str, Any]:
-        self._observations[index], info = self.episodes[index].begin(self.sessions[index].collect(), seed)
-        return info
-
-    def _advanced(self, index: int) -> tuple[dict[str, Any], float, bool, bool]:
-        """Info, reward, terminated, truncated; what is observed when a lab has died is what was observed last."""
+    @contextmanager
+    def _running(self) -> Iterator[set[int]]:
+        """The labs that have been told to go on and not yet been heard. If something goes wrong they are closed: the next reset
+        boots them anew, and there is no step before it."""
+        running: set[int] = set()
+        self._under_way = False
         try:
-            frame = self.sessions[index].collect()
-        except LabError as error:
-            return {"lab_died": str(error).splitlines()[0]}, 0.0, False, True
+            yield running
+        except BaseException:
+            for index in running:
+                self.sessions[index].close()
+            raise
+        self._under_way = True
+
+    def _heard(self, running: set[int], begun: Mapping[int, int]) -> Iterator[tuple[int, Frame | LabError]]:
+        """What each lab measured, or how it died. One that died in a reset is booted anew, once, when all others are heard."""
+        dead = []
+        for index, session in enumerate(self.sessions):
+            try:
+                frame: Frame | LabError = session.collect()
+            except LabError as error:
+                frame = error
+            running.discard(index)
+            if isinstance(frame, LabError) and index in begun:
+                dead.append(index)
+            else:
+                yield index, frame
+        for index in dead:
+            yield index, self.sessions[index].begin(begun[index])
+
+    def _turn(self, index: int, frame: Frame | LabError, begun: Mapping[int, int]) -> tuple[dict[str, Any], float, bool, bool]:
+        """Info, reward, terminated, truncated; what is observed when a lab has died is what was observed last."""
+        if isinstance(frame, LabError):
+            return {"lab_died": str(frame).splitlines()[0]}, 0.0, False, True
+        if index in begun:
+            self._observations[index], info = self.episodes[index].begin(frame, begun[index])
+            return info, 0.0, False, False
         observation: Vector
         observation, reward, terminated, truncated, info = self.episodes[index].advance(frame)
         self._observations[index] = observation
@@ -134,14 +175,16 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
     def _spread(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, int | np.integer):
-            return [int(seed) + index for index in range(self.num_envs)]
-        if len(seed) != self.num_envs:
-            raise AgentError(f"reset: {len(seed)} seeds for {self.num_envs} labs; give one for each")
-        return seed
+        seeds = [int(seed) + index for index in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
+        if len(seeds) != self.num_envs:
+            raise AgentError(f"reset: {len(seeds)} seeds for {self.num_envs} labs; give one for each")
+        for each in seeds:
+            if each is not None:
+                check_seed(each)
+        return seeds
 
     def _seed(self, index: int, given: int | None) -> int:
         if given is not None:
             self._rngs[index] = seeding.np_random(given)[0]
             return given
-        return int(self._rngs[index].integers(LARGEST_SEED))
+        return int(self._rngs[index].integers(DRAWN_SEEDS))

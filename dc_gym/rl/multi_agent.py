@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 from gymnasium.utils import seeding
 
-from dc_gym.envs.env import LARGEST_SEED, check_options
+from dc_gym.envs.env import DRAWN_SEEDS, check_options
 from dc_gym.envs.multi_agent import Hosts
 from dc_gym.envs.observation import Vector
 from dc_gym.errors import AgentError, MachineError
@@ -50,7 +50,7 @@ class HostsMultiAgentEnv(MultiAgentEnv):
         fresh = check_options(options)
         if seed is not None:
             self._rng = seeding.np_random(seed)[0]
-        drawn = int(self._rng.integers(LARGEST_SEED)) if seed is None else seed
+        drawn = int(self._rng.integers(DRAWN_SEEDS)) if seed is None else seed
         turn = self.hosts.begin(drawn, fresh=fresh)
         self.agents = list(self.possible_agents)
         return turn.observations, turn.infos

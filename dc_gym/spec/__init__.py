@@ -7,7 +7,7 @@ Inside, rates are bit/s, times ns, sizes bytes. Nothing here touches a kernel.
 """
 
 from dc_gym.spec.agent import EXTERNAL, AgentSpec
-from dc_gym.spec.experiment import CLOCKS, MATRIX_COPY, POLICY_COPY, SIZES_COPY, SPEC_VERSION, Spec, keys, unit_of
+from dc_gym.spec.experiment import CLOCKS, LARGEST_SEED, MATRIX_COPY, POLICY_COPY, SIZES_COPY, SPEC_VERSION, Spec, keys, unit_of
 from dc_gym.spec.load import from_dict, load, of_preset, read, vary
 from dc_gym.spec.network import LinkSpec, TopologySpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
@@ -16,6 +16,7 @@ from dc_gym.spec.traffic import ExecSpec, WorkloadSpec
 __all__ = [
     "CLOCKS",
     "EXTERNAL",
+    "LARGEST_SEED",
     "MATRIX_COPY",
     "POLICY_COPY",
     "SIZES_COPY",

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from dc_gym import spec
-from dc_gym.envs.frame import COLUMNS, FLOW_DTYPE, FlowInfo, Frame
+from dc_gym.envs.frame import FlowInfo, Frame
 from dc_gym.envs.scene import Scene, flow_info
 from dc_gym.experiment import Experiment
+from dc_gym.monitors.state_matrix import COLUMNS, FLOW
 
 MS = 10**6
 ROWS = {name: row for row, name in enumerate(["s1-eth1", "s1-eth2", "s1-eth3", "s2-eth1", "s2-eth2", "s2-eth3"])}
@@ -29,7 +30,7 @@ def experiment(*overrides: str) -> Experiment:
 
 def scene(*overrides: str, hosts: str = "all", step_ns: int = 10 * MS) -> tuple[Scene, FlowInfo]:
     made = experiment(*overrides)
-    found = Scene.of(made, hosts=hosts, step_ns=step_ns)
+    found = Scene.of(made, hosts=hosts, floor_bps=10_000, step_ns=step_ns)
     return found, flow_info(made, found)
 
 
@@ -44,7 +45,7 @@ def cells(**columns: dict[str, int]) -> np.ndarray[Any, Any]:
 
 def flows(*rows: dict[str, int]) -> np.ndarray[Any, Any]:
     """One dict a flow; what it does not say is as of one that waits."""
-    made = np.zeros(len(rows), FLOW_DTYPE)
+    made = np.zeros(len(rows), FLOW)
     made["start_ns"] = made["end_ns"] = -1
     for place, row in enumerate(rows):
         for name, value in row.items():
@@ -57,7 +58,8 @@ def frame(info: FlowInfo, **changes: Any) -> Frame:
     nothing, waiting, hosts = cells(), flows(*[{}] * len(info)), len(info.host_row)
     values: dict[str, Any] = {"step": 1, "t_ns": 10 * MS, "elapsed_ns": 10 * MS, "cells": nothing, "before": nothing}
     values |= {"flows": waiting, "flows_before": waiting, "wanted_bps": np.full(hosts, 1e7), "enforced_bps": np.full(hosts, 1e7)}
-    return Frame(**(values | {"info": info} | changes))
+    values |= changes
+    return Frame(**({"info": info, "in_force_bps": values["wanted_bps"]} | values))
 
 
 def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: int = 1) -> Frame:
@@ -71,8 +73,8 @@ def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: i
         return made
 
     def some_flows() -> Any:
-        made = np.zeros(count, FLOW_DTYPE)
-        for name in FLOW_DTYPE.names:
+        made = np.zeros(count, FLOW)
+        for name in FLOW.names:
             made[name] = rng.integers(0, 2 ** int(rng.integers(1, 31)), count)
         made["status"] = rng.integers(0, 5, count)
         made["end_ns"] = made["start_ns"] + rng.integers(1, 10**9, count)
@@ -85,5 +87,5 @@ def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: i
         then[name] += was[name]
     if step == 0:
         before, was = now, then
-    rates = scene.floor_bps + rng.random((2, hosts)) * (scene.line_bps - scene.floor_bps)
+    rates = scene.floor_bps + rng.random((3, hosts)) * (scene.line_bps - scene.floor_bps)
     return Frame(step, step * scene.step_ns, elapsed_ns, now, before, then, was, *rates, info)

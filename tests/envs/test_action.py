@@ -57,10 +57,10 @@ def test_the_way_back(name):
 
 
 def test_a_floor_at_the_line_leaves_no_choice():
-    from dc_gym.envs.scene import Scene
+    from dc_gym.envs.scene import scene_of
     from tests.envs.made import experiment
 
-    found = Scene.of(experiment(), floor_bps=10**7)
+    found = scene_of(experiment('agent.floor="10Mbit/s"'))
     for head in actions.heads():
         action = Action(found, head.name)
         assert (action.to_rates([-1, 0, 0.5, 1]) == 1e7).all()
@@ -69,7 +69,7 @@ def test_a_floor_at_the_line_leaves_no_choice():
 
 def test_only_those_who_act_have_an_action():
     found, _ = scene(hosts="senders")
-    assert Action(found).space.shape == (2,)
+    assert Action(found, "linear").space.shape == (2,)
     assert Action(found, "thesis").space.high.tolist() == [5, 5]
 
 
@@ -84,7 +84,7 @@ def test_only_those_who_act_have_an_action():
 def test_a_wrong_action_is_one_line(given, line):
     found, _ = scene()
     with pytest.raises(AgentError) as caught:
-        Action(found).to_rates(given)
+        Action(found, "linear").to_rates(given)
     assert line in str(caught.value)
 
 

@@ -13,7 +13,7 @@ from dc_gym.envs.action import Action, heads
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import Setting
 from dc_gym.envs.reward import Mix
-from dc_gym.envs.scene import Scene, flow_info
+from dc_gym.envs.scene import flow_info, scene_of
 from dc_gym.experiment import Experiment
 from dc_gym.topologies import presets
 from tests.envs.made import random_frame, scene
@@ -83,7 +83,7 @@ def test_rates_lie_between_floor_and_line_and_lead_back(head, place):
 @pytest.mark.parametrize("name", policies.names())
 def test_a_policy_acts_in_the_action_space(name, place):
     found, _, frames = place
-    observer, action = Observer(found), Action(found)
+    observer, action = Observer(found), Action(found, "linear")
     policy = policies.of(name, Setting(found, observer, action))
     for frame in frames:
         assert action.space.contains(np.asarray(policy.act(observer.observe(frame), frame), np.float32))
@@ -142,8 +142,8 @@ def test_what_says_that_it_reads_no_samples_of_flows_reads_none(each, place):
 @pytest.mark.parametrize("preset", sorted(presets.PRESETS))
 def test_every_network_has_a_scene_that_all_can_be_seen_of(preset):
     made = Experiment.of(spec.of_preset(preset))
-    found = Scene.of(made)
+    found = scene_of(made)
     frame = random_frame(found, flow_info(made, found), np.random.default_rng(1))
     observer = Observer(found, "full")
     assert observer.space.contains(observer.observe(frame))
-    assert (Action(found).to_rates(np.ones(len(found.hosts))) == found.line_bps).all()
+    assert (Action(found, "linear").to_rates(np.ones(len(found.hosts))) == found.line_bps).all()

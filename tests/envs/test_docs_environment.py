@@ -60,7 +60,7 @@ def test_policies():
 def test_info():
     found, info = scene('workload.size="1448B"')
     one = {"status": DONE, "start_ns": 0, "end_ns": 10**7, "received_bytes": 1448}
-    first = frame(info, flows=flows({"status": 1}, {"status": 1}))
+    first = frame(info, flows=flows({"status": 1, "srtt_us": 4000}, {"status": 1}))
     last = frame(info, flows_before=first.flows, flows=flows(one, one), cells=cells(marks={"s1-eth3": 1}))
     step, episode = (
         {name for cell, *_ in table for name in names(cell)} for table in (rows("What info holds", "name"), _second_table())

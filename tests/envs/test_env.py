@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment in labs: Gymnasium's own check, bit-equal episodes, resets that leave nothing, labs that die."""
 
+import itertools
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -10,10 +12,13 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from dc_gym.envs import session
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.registration import ANY, SPECS
 from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.errors import AgentError, LabError, SpecError
+from dc_gym.experiment import Experiment
+from dc_gym.spec import LARGEST_SEED, LabSpec
 
 pytestmark = pytest.mark.lab
 SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms"}, "time": {"duration": "2s"}}
@@ -117,6 +122,8 @@ def test_a_lab_that_is_killed_is_an_error_and_the_next_reset_boots_another(env):
     with pytest.raises(LabError):
         env.step(np.ones(4, np.float32))
     assert env.session.pid is None
+    with pytest.raises(AgentError, match="reset first"):
+        env.step(np.ones(4, np.float32))
     env.reset(seed=2)
     assert env.session.boots == 2
     env.step(np.ones(4, np.float32))
@@ -186,6 +193,162 @@ def test_the_step_after_an_episodes_end_resets_that_lab(tmp_path):
     ends = [labs.step(np.ones((1, 4), np.float32))[3][0] for _ in range(8)]
     assert ends == [False, False, True, False, False, False, True, False]
     labs.close()
+
+
+def test_a_lab_of_a_vector_that_dies_in_a_reset_is_replaced_and_the_others_go_on(tmp_path):
+    labs = LabVectorEnv(2, SPEC, ["time.duration=2ms", "workload.jitter=1ms"], folder=tmp_path)
+    go = np.ones((2, 4), np.float32)
+    labs.reset(seed=1)
+    assert labs.sessions[0].experiment is labs.sessions[1].experiment, "what is equal is worked out once"
+    labs.step(go)
+    assert labs.step(go)[3].all()
+    os.kill(labs.sessions[0].pid, signal.SIGKILL)
+    _, _, terminated, truncated, infos = labs.step(go)
+    assert not (terminated | truncated).any() and infos["_seed"].all() and "lab_died" not in infos
+    assert [session.boots for session in labs.sessions] == [2, 1]
+    labs.step(go)
+    os.kill(labs.sessions[1].pid, signal.SIGKILL)
+    labs.reset()
+    assert [session.boots for session in labs.sessions] == [2, 2]
+    labs.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lab_of_a_vector_that_cannot_be_replaced_is_an_error_when_all_are_heard(tmp_path, monkeypatch):
+    labs = LabVectorEnv(2, SPEC, SHORT, folder=tmp_path)
+    labs.reset(seed=1)
+    os.kill(labs.sessions[0].pid, signal.SIGKILL)
+    with monkeypatch.context() as broken:
+        broken.setattr(labs.sessions[0], "begin", raiser(LabError("no second one")))
+        with pytest.raises(LabError, match="no second one"):
+            labs.reset(seed=2)
+    with pytest.raises(AgentError, match="reset first"):
+        labs.step(np.ones((2, 4), np.float32))
+    labs.reset(seed=3)
+    assert [session.boots for session in labs.sessions] == [2, 1]
+    labs.close()
+
+
+def raiser(error):
+    def call(*args, **kwargs):
+        raise error
+
+    return call
+
+
+def test_a_vector_outlives_a_bad_action_and_a_failed_post(tmp_path, monkeypatch):
+    labs = LabVectorEnv(2, SPEC, SHORT, folder=tmp_path)
+    go = np.ones((2, 4), np.float32)
+    with pytest.raises(AgentError, match="reset first"):
+        labs.step(go)
+    labs.reset(seed=1)
+    bad = go.copy()
+    bad[1, 2] = np.nan
+    for actions, told in ((bad, "h3 is not a number"), (go[:1], "1 actions for 2 labs")):
+        with pytest.raises(AgentError, match=told):
+            labs.step(actions)
+    labs.step(go)
+    assert [episode.frame.step for episode in labs.episodes] == [1, 1], "nothing was posted before"
+    with monkeypatch.context() as broken:
+        broken.setattr(labs.sessions[1], "post", raiser(OSError("no room")))
+        with pytest.raises(OSError, match="no room"):
+            labs.step(go)
+    with pytest.raises(AgentError, match="reset first"):
+        labs.step(go)
+    labs.reset(seed=2)
+    labs.step(go)
+    assert [episode.frame.step for episode in labs.episodes] == [1, 1]
+    labs.close()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("latency", ["0s", "20ms", "25ms"])
+def test_the_reward_is_of_the_command_that_was_in_force(tmp_path, latency):
+    """The kernel's own rates, read back at the end of each step, say which one that is."""
+    keys = ["agent.interval=10ms", f"agent.latency={latency}", "agent.reward=action", "agent.action=linear"]
+    env = DataCenterEnv(SPEC, keys, folder=tmp_path)
+    env.reset(seed=1)
+    actions = np.random.default_rng(1).uniform(-1, 1, (12, 4)).astype(np.float32)
+    shares, enforced = [], [np.ones(4)]
+    for step, action in enumerate(actions, 1):
+        _, reward, _, _, info = env.step(action)
+        frame, scene = env.episode.frame, env.episode.scene
+        shares.append(scene.share(frame.in_force_bps))
+        enforced.append(scene.share(frame.enforced_bps))
+        assert reward == shares[-1].mean() and frame.t_ns == step * 10_000_000 and frame.elapsed_ns == 10_000_000
+        assert info["wanted"] == pytest.approx(scene.share(env.episode.action.to_rates(action)).mean())
+    behind, late = {"0s": (0, 0), "20ms": (2, 0), "25ms": (2, 0.5)}[latency]
+    expected = [late * before + (1 - late) * now for before, now in itertools.pairwise(enforced)]
+    assert np.allclose(shares, expected, rtol=0, atol=1e-6)
+    assert (np.array(shares[:behind]) == 1).all() and shares[behind].max() < 1
+    if not late:
+        given = [scene.share(env.episode.action.to_rates(action)) for action in actions]
+        assert np.array_equal(shares[behind:], given[: len(given) - behind])
+    env.close()
+
+
+POISSON = SPEC | {"workload": {"kind": "poisson", "load": 0.5, "size": "2kB"}, "time": {"duration": "50ms"}}
+
+
+@pytest.fixture
+def seeds():
+    """One of few flows, and one of more."""
+    made = Experiment.of(as_spec(POISSON))
+    return sorted((1, 2), key=lambda seed: len(made.episode(seed).schedule.flows))
+
+
+def test_a_seed_with_more_flows_than_there_is_room_for_boots_anew(tmp_path, monkeypatch, seeds):
+    monkeypatch.setattr(session, "_rows", lambda flows: flows)
+    env = DataCenterEnv(POISSON, folder=tmp_path)
+    for seed, boots in ((seeds[0], 1), (seeds[0], 1), (seeds[1], 2), (seeds[0], 2)):
+        env.reset(seed=seed)
+        assert env.session.boots == boots
+        env.step(np.ones(4, np.float32))
+    env.close()
+
+
+def test_a_lab_has_memory_for_the_paths_of_its_seed_and_of_others(tmp_path, monkeypatch, seeds):
+    """As if each path took a MiB: the first lab has room for twice its own, and a seed that needs more than that gets another."""
+    mib = 2**20
+    monkeypatch.setattr(LabSpec, "sized", lambda self, hosts, paths: replace(self, memory_bytes=(256 + paths) * mib))
+    env = DataCenterEnv(POISSON, folder=tmp_path)
+    few, more = (env.session.experiment.episode(seed).schedule.paths() for seed in seeds)
+    assert few < more < 2 * few
+    for room, boots in ((2, 1), (1, 2)):
+        monkeypatch.setattr(session, "ROOM", room)
+        env.reset(seed=seeds[0], options={"fresh": True})
+        assert env.session.lab.config.memory_bytes == (256 + room * few) * mib
+        before = env.session.boots
+        env.reset(seed=seeds[1])
+        assert env.session.boots == before + boots - 1
+    assert env.session.lab.config.memory_bytes == (256 + more) * mib
+    env.close()
+
+
+def test_files_of_episodes_that_are_over_go(env):
+    for seed in range(5):
+        env.reset(seed=seed)
+    names = sorted(file.name for pattern in ("flows*.csv", "episode-*") for file in (env.session._folder / ".lab").glob(pattern))
+    assert env.session.boots == 1 and names == ["episode-3.json", "episode-4.json", "flows-3.csv", "flows-4.csv"]
+    env.step(np.ones(4, np.float32))
+
+
+def test_seeds_that_no_traffic_has_are_one_line_and_cost_nothing(env, tmp_path):
+    env.reset(seed=LARGEST_SEED)
+    labs = LabVectorEnv(2, SPEC, folder=tmp_path)
+    for broken in (
+        lambda: env.reset(seed=LARGEST_SEED + 1),
+        lambda: env.reset(seed=-1),
+        lambda: env.session.begin(2**64),
+        lambda: labs.reset(seed=LARGEST_SEED),
+        lambda: labs.reset(seed=[1, 2**64]),
+    ):
+        with pytest.raises(AgentError, match=r"out of range; give 0 \.\. 9223372036854775807") as found:
+            broken()
+        assert "\n" not in str(found.value)
+    assert [each.boots for each in labs.sessions] == [0, 0]
+    env.step(np.ones(4, np.float32))
+    assert env.session.boots == 1
 
 
 def test_a_policy_in_a_run_is_scored_like_an_environment(tmp_path):

@@ -20,7 +20,7 @@ def setting(found, observe="default", head="linear", **changes):
 
 
 def rates(policy, found, now):
-    return Action(found).to_rates(policy.act(Observer(found).observe(now), now)).tolist()
+    return Action(found, "linear").to_rates(policy.act(Observer(found).observe(now), now)).tolist()
 
 
 def test_max_never_limits():

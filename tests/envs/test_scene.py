@@ -10,10 +10,10 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.envs import frame as frames
-from dc_gym.envs.frame import COLUMNS, FLOW_DTYPE
-from dc_gym.envs.scene import Scene, flow_info
+from dc_gym.envs.scene import flow_info, scene_of
 from dc_gym.errors import AgentError
 from dc_gym.experiment import Experiment, _agent_plan
+from dc_gym.monitors.state_matrix import COLUMNS, FLOW
 from tests.envs.made import DONE, MS, ROWS, RUNNING, cells, experiment, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -40,19 +40,19 @@ def test_senders_alone_may_act():
     with pytest.raises(AgentError, match="did you mean senders"):
         scene(hosts="sender")
     with pytest.raises(AgentError, match="no host sends a flow"):
-        Scene.of(experiment('workload.kind="none"'), hosts="senders")
+        scene('workload.kind="none"', hosts="senders")
 
 
 def test_a_host_with_several_ports_acts_at_each():
     made = Experiment.of(spec.of_preset("acc24"))
-    found = Scene.of(made)
+    found = scene_of(made)
     assert len(found.hosts) == 2 * len(found.all_hosts)
     assert found.hosts[:2] == ("h1-eth0", "h1-eth1")
     assert (flow_info(made, found).host >= 0).all()
 
 
 def test_the_floor_is_never_above_the_line():
-    found = Scene.of(experiment(), floor_bps=10**9)
+    found = scene_of(experiment('agent.floor="1Gbit/s"'))
     assert (found.floor_bps == 1e7).all()
 
 
@@ -84,7 +84,7 @@ def test_a_gate_names_those_that_open_it():
     made = experiment(
         'workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"'
     )
-    info = flow_info(made, Scene.of(made))
+    info = flow_info(made, scene_of(made))
     gated = [(flow.flow, flow.request.gate) for flow in made.schedule.flows if flow.request.gate >= 0]
     assert gated
     for flow, gate in gated:
@@ -126,13 +126,13 @@ def test_the_layouts_are_those_of_the_c_header(tmp_path):
     assert tuple(re.findall(r"\tX\(\w+, \"(\w+)\"\)", header)) == COLUMNS
     states = re.search(r"enum sm_flow_status \{([^}]*)\}", header)[1].replace("SM_FLOW_", "").split(",")
     assert [getattr(frames, name.strip()) for name in states] == list(range(5))
-    prints = "".join(f'printf("{name} %zu\\n", offsetof(struct sm_flow, {name}));' for name in FLOW_DTYPE.names)
+    prints = "".join(f'printf("{name} %zu\\n", offsetof(struct sm_flow, {name}));' for name in FLOW.names)
     source = f'#include "state_matrix.h"\n#include <stdio.h>\nint main(void) {{ {prints} return sizeof(struct sm_flow); }}'
     (tmp_path / "layout.c").write_text(source)
     subprocess.run(["cc", f"-I{ROOT / 'monitors'}", "-o", tmp_path / "layout", tmp_path / "layout.c"], check=True)
     done = subprocess.run([tmp_path / "layout"], capture_output=True, text=True)
-    assert done.returncode == FLOW_DTYPE.itemsize == 64
-    offsets = {name: FLOW_DTYPE.fields[name][1] for name in FLOW_DTYPE.names}
+    assert done.returncode == FLOW.itemsize == 64
+    offsets = {name: FLOW.fields[name][1] for name in FLOW.names}
     assert dict(line.split() for line in done.stdout.splitlines()) == {name: str(at) for name, at in offsets.items()}
 
 

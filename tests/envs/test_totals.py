@@ -50,6 +50,7 @@ def test_of_a_step():
             "marks": 4,
             "retransmits": 2,
             "flows": 2,
+            "rtt_flows": 2,
             "flows_ended": 0,
             "jain": 16e6 / (2 * 10e6),
             "wanted": 0.75,
@@ -162,6 +163,22 @@ def test_a_flow_that_was_stopped_has_a_rate_and_no_completion():
     totals = EpisodeTotals(found)
     totals.add(now, 0)
     assert totals.result()["jain"] == 1 and totals.result()["flows_ended"] == 0
+
+
+def test_the_round_trip_of_an_episode_is_that_of_the_flows_that_have_one():
+    """One flow is sampled in the first step; in the second, five times as long a round trip is that of one of two."""
+    found, info = scene()
+    totals = EpisodeTotals(found)
+    for srtt_us, other in ((1000, {}), (5000, {"status": RUNNING})):
+        totals.add(frame(info, flows=flows({"status": RUNNING, "srtt_us": srtt_us}, other)), 0)
+    assert totals.result()["rtt_s"] == pytest.approx(3e-3)
+
+
+def test_an_episode_without_a_round_trip_has_none():
+    found, info = scene(*UDP)
+    totals = EpisodeTotals(found)
+    totals.add(frame(info, flows=flows({"status": RUNNING}, {"status": RUNNING})), 0)
+    assert "rtt_s" not in totals.result() and totals.result()["queueing_delay_s"] == 0
 
 
 def test_the_first_frame_counts_nothing():
