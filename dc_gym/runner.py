@@ -115,7 +115,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
             manifest["agent"] = driver.totals()
         if inputs:
             manifest["inputs"] = inputs
-        if code := usercode.keep(spec.code(), partial):
+        if code := usercode.keep([*spec.code(), *(driver.code if driver is not None else ())], partial):
             manifest["code"] = code
         manifest = results.write_result(partial, tables, manifest, summary)
         if driver is not None:

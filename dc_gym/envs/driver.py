@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,11 @@ class Driver:
         self._console = Console(scene, flow_info(experiment, scene), spec.agent)
         self._policy = policies.of(policy, Setting(scene, self._episode.observer, self._episode.action, spec.seed))
         self._rows: list[tuple[Any, ...]] = []
+
+    @property
+    def code(self) -> tuple[Path, ...]:
+        """The user's files that act."""
+        return self._policy.code if isinstance(self._policy, policies.UsersPolicy) else ()
 
     def step(self, channel: Channel, step: int) -> int:
         """Answers a step of the lab."""

@@ -2,20 +2,23 @@
 """Who acts: TCP alone, chance, an oracle, a file of weights, or a class of the user's.
 
 A policy is made of a Setting and answers observations; what sees more than those (oracles) finds it in the frame. By name with
-`register`, by the path of a policy file (docs/policy-file.md), or as `module:Class`.
+`register`, by the path of a policy file (docs/policy-file.md), or as `module:Class` or `file.py:Class`.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym import usercode
 from dc_gym.envs.action import Action
 from dc_gym.envs.frame import RUNNING, WAITING, Bools, Frame
 from dc_gym.envs.measures import fair_rates_bps
@@ -23,12 +26,13 @@ from dc_gym.envs.observation import Observer, Vector
 from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.words import unknown
-from dc_gym.errors import AgentError
+from dc_gym.errors import AgentError, TestbedError
 from dc_gym.units import format_rate, parse_rate_bps
 
 FAIR_SHARE = 0.98
 """What the oracle gives out of each line: the rest is for ACKs of flows the other way, and drains what a burst has left."""
-SUFFIX = ".npz"
+SUFFIX, CODE_SUFFIX = ".npz", ".py"
+FORMS = "give module:Class, or file.py:Class, of a policy"
 
 
 class Policy(Protocol):
@@ -72,21 +76,65 @@ def of(policy: str | Path, setting: Setting) -> Policy:
     if text.endswith(SUFFIX):
         return FilePolicy(Path(text), setting)
     if ":" in text:
-        return _class(text)(setting)
+        return UsersPolicy(text, setting)
     if text not in _registry:
-        raise AgentError("controller.policy: " + unknown("policy", text, [*_registry, "FILE.npz", "module:Class"]))
+        forms = ("FILE.npz", "module:Class", "FILE.py:Class")
+        raise AgentError("controller.policy: " + unknown("policy", text, [*_registry, *forms]))
     return _registry[text](setting)
 
 
-def _class(text: str) -> Make:
-    module, _, name = text.partition(":")
+class UsersPolicy:
+    """A class of the user's. What goes wrong in it is one line that says where."""
+
+    def __init__(self, text: str, setting: Setting) -> None:
+        self._text = text
+        place, _, name = text.rpartition(":")
+        self._file: Path | None = Path(place) if place.endswith(CODE_SUFFIX) else None
+        self.code = () if self._file is None else (self._file,)
+        """Files to keep with a result."""
+        if self._file is None and (not place or place.startswith(".")):
+            raise AgentError(f"controller.policy: {text!r}: {place!r} is no module; {FORMS}")
+        with self._blamed():
+            self._file = self._file or _origin(place)
+        with self._blamed():
+            made = getattr(self._module(place), name, None)
+        if not (isinstance(made, type) and callable(getattr(made, "act", None))):
+            what = f"{place} has no {name}" if made is None else f"{name} is no class with a method act"
+            raise AgentError(f"controller.policy: {text!r}: {what}; {FORMS}")
+        with self._blamed():
+            self._policy: Any = made(setting)
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        with self._blamed():
+            return np.asarray(self._policy.act(observation, frame), np.float64)
+
+    def _module(self, place: str) -> Any:
+        if self.code:
+            return usercode.load(self.code[0]).module
+        try:
+            return importlib.import_module(place)
+        except ImportError as error:
+            raise AgentError(f"controller.policy: {self._text!r}: {error}; is it installed, or in PYTHONPATH?") from None
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        try:
+            with usercode.blamed(*([self._file] if self._file else [])):
+                yield
+        except TestbedError:
+            raise
+        except Exception as error:  # it names no line of the user's, such as a constructor that takes another number of arguments
+            said = (str(error).splitlines() or [""])[0]
+            raise AgentError(f"controller.policy: {self._text!r}: {type(error).__name__}: {said}") from None
+
+
+def _origin(module: str) -> Path | None:
+    """The file of a module, if there is one."""
     try:
-        made: Make = getattr(importlib.import_module(module), name)
-    except ImportError as error:
-        raise AgentError(f"controller.policy: {text!r}: {error}; is it installed, or in PYTHONPATH?") from None
-    except AttributeError:
-        raise AgentError(f"controller.policy: {text!r}: module {module} has no {name}") from None
-    return made
+        found = importlib.util.find_spec(module)
+    except ImportError:  # of a package on the way, which importing it will tell
+        return None
+    return Path(found.origin) if found is not None and found.origin else None
 
 
 class MaxPolicy:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who acts: TCP alone, chance, the oracle by hand, files and classes, and what does not fit."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from dc_gym.envs.action import Action
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import FAIR_SHARE, Setting, register
 from dc_gym.envs.policy_file import PolicyFile
-from dc_gym.errors import AgentError
+from dc_gym.errors import AgentError, UsageError
 from tests.envs.made import DONE, MS, RUNNING, flows, frame, scene
 
 GATED = ['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"']
@@ -164,10 +166,48 @@ def test_a_class_by_its_name(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     found, info = scene()
     assert policies.of("my_policies:Half", setting(found)).act(None, frame(info)).tolist() == [0] * 4
-    with pytest.raises(AgentError, match="module my_policies has no Full"):
+    with pytest.raises(AgentError, match="my_policies has no Full"):
         policies.of("my_policies:Full", setting(found))
     with pytest.raises(AgentError, match=r"No module named .your_policies.; is it installed"):
         policies.of("your_policies:Half", setting(found))
+
+
+GOOD = "def __init__(self, setting): pass"
+
+
+@pytest.mark.parametrize(
+    ("body", "policy", "line"),
+    [
+        (None, ":X", "controller.policy: ':X': '' is no module; give module:Class"),
+        (None, ".x:Y", "controller.policy: '.x:Y': '.x' is no module; give"),
+        (None, "json:dumps", "dumps is no class with a method act"),
+        (None, "{file}:P", "cannot read it: No such file"),
+        ("def act(:", "broken:P", "broken.py:2: invalid syntax"),
+        ("def act(:", "{file}:P", "broken.py:2: invalid syntax"),
+        (f"{GOOD}\n  def act(self, *a): return 0\n1 / 0", "broken:P", "broken.py:4: ZeroDivisionError: division by zero"),
+        ("def __init__(self): pass\n  def act(self, *a): return 0", "{file}:P", "positional argument"),
+        ("def __init__(self, setting): self.x = setting.no\n  def act(self): pass", "broken:P", "broken.py:2: AttributeError"),
+        (f"{GOOD}\n  def act(self, *a): return {{}}['key']", "broken:P", "broken.py:3: KeyError: 'key'"),
+        (f"{GOOD}\n  def act(self, *a): return 'fast'", "{file}:P", "ValueError: could not convert string to float"),
+    ],
+)
+def test_what_goes_wrong_in_a_users_policy_is_one_line(body, policy, line, tmp_path, monkeypatch):
+    file = tmp_path / "broken.py"
+    if body is not None:
+        file.write_text(f"class P:\n  {body}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    found, info = scene()
+    with pytest.raises(UsageError) as caught:
+        policies.of(policy.format(file=file), setting(found)).act(None, frame(info))
+    assert line in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_class_of_a_file(tmp_path):
+    (tmp_path / "half.py").write_text(f"class Half:\n  {GOOD}\n  def act(self, *a): return [0, 0, 0, 0]\n")
+    found, info = scene()
+    made = policies.of(f"{tmp_path}/half.py:Half", setting(found))
+    assert made.act(None, frame(info)).tolist() == [0] * 4 and made.code == (tmp_path / "half.py",)
 
 
 def test_unknown_policies_and_names_that_cannot_be(monkeypatch):
