@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Axis", "Curve", "Point", "curves", "find_results", "main"]
 
 DEPTH = 3
+HASH_DIGITS = 8
 BY_DEFAULT = "controller.name"
 WIDE = 15  # values that differ by more than this factor get a logarithmic axis
 SCALES: dict[str, tuple[tuple[float, str], ...]] = {
@@ -210,10 +211,10 @@ def _written(result: Result, key: str) -> Any:
 
 
 def _line(result: Result, by_key: str) -> str:
-    """The line that a result is in; by controller a policy is one of its own."""
+    """The line that a result is in; by controller a policy is one of its own, and of policies from files each content."""
     section = _at(result.manifest.get("spec", {}), "controller")
     if by_key == BY_DEFAULT and isinstance(section, Mapping) and section.get("policy"):
-        return controllers.label_of(section)
+        return " ".join([controllers.label_of(section), result.inputs.get(spec.POLICY_COPY, "")[:HASH_DIGITS]]).rstrip()
     return str(_written(result, by_key))
 
 

@@ -59,6 +59,15 @@ def test_a_policy_has_a_line_of_its_own(sweep: Path) -> None:
     assert {line.name for line in by_policy} == {"-", "max", "fair-share"}
 
 
+def test_policies_from_files_are_told_apart_by_what_is_in_them(tmp_path: Path) -> None:
+    """The specs of all of them say policy.npz."""
+    for content in ("a", "b"):
+        made = result(tmp_path / content, inputs={"policy.npz": content * 64})
+        edit(made.path / "manifest.json", spec=made.manifest["spec"] | {"controller": {"name": "cubic", "policy": "policy.npz"}})
+    lines = curves.curves(curves.find_results(tmp_path), "seed", "mean_srtt_us", "controller.name")
+    assert [line.name for line in lines] == ["policy.npz over CUBIC aaaaaaaa", "policy.npz over CUBIC bbbbbbbb"]
+
+
 def test_one_result_has_no_interval(sweep: Path) -> None:
     dctcp = [result for result in curves.find_results(sweep) if "dctcp" in result.path.name]
     lines = curves.curves(dctcp, "seed", "mean_srtt_us", "topology.buffer")
