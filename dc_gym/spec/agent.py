@@ -33,7 +33,7 @@ class AgentSpec:
     observe: str = key(TEXT, "default")
     history: int = key(COUNT, 1, low=1, high=64)
     action: str = key(TEXT, "log")
-    reward: str = key(TEXT, "thesis")
+    reward: str = key(TEXT, "goodput - 0.1*queueing_delay")
     publish_ns: int | None = key(TIME, name="publish", low=10 * US)  # None: the interval
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from dc_gym.experiment import Experiment
 from dc_gym.spec import LARGEST_SEED, LabSpec
 
 pytestmark = pytest.mark.lab
-SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms"}, "time": {"duration": "2s"}}
+SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms", "reward": "thesis"}, "time": {"duration": "2s"}}
 SHORT = ["time.duration=100ms"]
 
 
@@ -154,7 +154,7 @@ def test_what_is_wrong_is_said_in_one_line(env, tmp_path):
 
 
 def test_a_vector_of_labs_is_its_labs(tmp_path):
-    keys = ["agent.interval=1ms", "time.duration=2s"]
+    keys = ["agent.interval=1ms", "agent.reward=thesis", "time.duration=2s"]
     labs = gymnasium.make_vec("dcgym/Dumbbell10m-v0", 2, "vector_entry_point", folder=tmp_path, overrides=keys)
     observations, infos = labs.reset(seed=3)
     assert infos["seed"].tolist() == [3, 4] and observations.shape == (2, *labs.single_observation_space.shape)
