@@ -122,7 +122,7 @@ def verdicts(title: str, found: Found, must: bool) -> Iterable[Bar]:
     yield Bar(
         f"{title}: where the queue is",
         "recorded",
-        f"switches {shown(switch, 1e3)} ms, hosts {shown(host, 1e3)} ms;"
+        f"switches {shown(switch, 1e3)} ms, hosts {shown(host, 1e3)} ms at the rates of the moment;"
         f" CUBIC alone {1e3 * tcp['switch_delay_s']:.2f} and {1e3 * tcp['host_delay_s']:.2f} ms",
         ok=True,
     )
