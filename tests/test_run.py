@@ -320,7 +320,7 @@ def test_a_run_that_is_told_to_end_leaves_nothing(folder, end, code, word):
     assert process.wait(timeout=60) == code
     assert rest.splitlines()[-1] == f"dcgym: {word}" and "Traceback" not in rest
     deadline = time.monotonic() + 20
-    while any(clean._alive(each) for each in family):
+    while any(clean.alive(each) for each in family):
         assert time.monotonic() < deadline, "a process outlived the command"
         time.sleep(0.05)
     assert sorted(path.name for path in folder.iterdir()) == ["spec.toml"]
