@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -94,8 +93,9 @@ static int check_options(const struct options *o)
 	return 0;
 }
 
-static int take_option(int c, struct options *o)
+static int take_option(int c, void *arg)
 {
+	struct options *o = arg;
 	struct timing *t = &o->timing;
 
 	switch (c) {
@@ -158,27 +158,13 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "control", required_argument, NULL, 'C' },
 		{ "control-netns", required_argument, NULL, 'N' },
 		{ "timeout", required_argument, NULL, 'T' },
-		{ "help", no_argument, NULL, 'H' },
+		{ "help", no_argument, NULL, PROGRAM_HELP },
 		{ 0 },
 	};
-	int c, rc;
+	int rc;
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
-		if (c == 'H') {
-			fputs(usage, stdout);
-			exit(0);
-		}
-		if (c == '?' || c == ':')
-			return program_fail(EXIT_USAGE, "'%s': %s; see agentd --help", argv[optind - 1],
-					    c == ':' ? "its value is missing" : "no such option");
-		rc = take_option(c, o);
-		if (rc)
-			return rc;
-	}
-	if (optind < argc)
-		return program_fail(EXIT_USAGE, "'%s': not an option; see agentd --help", argv[optind]);
-	return check_options(o);
+	rc = program_options(argc, argv, longs, usage, take_option, o);
+	return rc ? rc : check_options(o);
 }
 
 /* ---- set-up ---- */

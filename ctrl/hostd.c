@@ -15,7 +15,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,31 +53,29 @@ struct hostd {
 	int epoll_fd;
 };
 
+static int take_option(int c, void *arg)
+{
+	struct options *o = arg;
+
+	if (c == 'k')
+		o->stock_tbf = true;
+	else
+		*(c == 'p' ? &o->ports : c == 'h' ? &o->hosts : &o->control) = optarg;
+	return 0;
+}
+
 static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
 		{ "ports", required_argument, NULL, 'p' },   { "hosts", required_argument, NULL, 'h' },
 		{ "control", required_argument, NULL, 'c' }, { "stock-tbf", no_argument, NULL, 'k' },
-		{ "help", no_argument, NULL, 'H' },          { 0 },
+		{ "help", no_argument, NULL, PROGRAM_HELP }, { 0 },
 	};
-	int c;
+	int rc;
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
-		if (c == 'H') {
-			fputs(usage, stdout);
-			exit(0);
-		}
-		if (c == '?' || c == ':')
-			return program_fail(EXIT_USAGE, "'%s': %s; see hostd --help", argv[optind - 1],
-					    c == ':' ? "its value is missing" : "no such option");
-		if (c == 'k')
-			o->stock_tbf = true;
-		else
-			*(c == 'p' ? &o->ports : c == 'h' ? &o->hosts : &o->control) = optarg;
-	}
-	if (optind < argc)
-		return program_fail(EXIT_USAGE, "'%s': not an option; see hostd --help", argv[optind]);
+	rc = program_options(argc, argv, longs, usage, take_option, o);
+	if (rc)
+		return rc;
 	if (!o->ports || !o->hosts || !o->control)
 		return program_fail(EXIT_USAGE, "--%s is missing; see hostd --help",
 				    !o->ports   ? "ports"

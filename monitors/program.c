@@ -43,6 +43,31 @@ int program_end(int rc, const struct fault *f)
 	return program_fail(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, "%s", f->text);
 }
 
+int program_options(int argc, char **argv, const struct option *options, const char *usage,
+		    int (*take)(int c, void *arg), void *arg)
+{
+	int c, rc;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		if (c == PROGRAM_HELP) {
+			fputs(usage, stdout);
+			exit(0);
+		}
+		if (c == '?' || c == ':')
+			return program_fail(EXIT_USAGE, "'%s': %s; see %s --help", argv[optind - 1],
+					    c == ':' ? "its value is missing" : "no such option",
+					    program_invocation_short_name);
+		rc = take(c, arg);
+		if (rc)
+			return rc;
+	}
+	if (optind < argc)
+		return program_fail(EXIT_USAGE, "'%s': not an option; see %s --help", argv[optind],
+				    program_invocation_short_name);
+	return 0;
+}
+
 int program_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	char *end;

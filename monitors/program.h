@@ -6,6 +6,7 @@
 
 #include "fault.h"
 
+#include <getopt.h>
 #include <signal.h>
 #include <stdint.h>
 
@@ -21,6 +22,15 @@ __attribute__((format(printf, 2, 3))) int program_fail(int code, const char *fmt
 
 /* 0 for 0; else the line of a fault that a function with this result left behind, and the exit code. */
 int program_end(int rc, const struct fault *f);
+
+#define PROGRAM_HELP 256 /* what the option --help stands for */
+
+/*
+ * The options of a command line: take(c, arg) is told of each, its value in optarg. 0; or EXIT_USAGE and a
+ * line, also for what take() says. --help prints the usage and ends the program.
+ */
+int program_options(int argc, char **argv, const struct option *options, const char *usage,
+		    int (*take)(int c, void *arg), void *arg);
 
 /* A whole number from min to max as the value of --name: 0, or EXIT_USAGE and a line. */
 int program_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *out);

@@ -14,7 +14,6 @@
 #include "sweeper.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -74,8 +73,10 @@ static int check_options(const struct options *o)
 	return 0;
 }
 
-static int take_option(int c, struct options *o)
+static int take_option(int c, void *arg)
 {
+	struct options *o = arg;
+
 	switch (c) {
 	case 'p':
 		o->ports = optarg;
@@ -110,27 +111,13 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "matrix", required_argument, NULL, 'm' },
 		{ "trace", required_argument, NULL, 't' },
 		{ "check-late", no_argument, NULL, 'l' },
-		{ "help", no_argument, NULL, 'h' },
+		{ "help", no_argument, NULL, PROGRAM_HELP },
 		{ 0 },
 	};
-	int c, rc;
+	int rc;
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
-		if (c == 'h') {
-			fputs(usage, stdout);
-			exit(0);
-		}
-		if (c == '?' || c == ':')
-			return program_fail(EXIT_USAGE, "'%s': %s; see qmon --help", argv[optind - 1],
-					    c == ':' ? "its value is missing" : "no such option");
-		rc = take_option(c, o);
-		if (rc)
-			return rc;
-	}
-	if (optind < argc)
-		return program_fail(EXIT_USAGE, "'%s': not an option; see qmon --help", argv[optind]);
-	return check_options(o);
+	rc = program_options(argc, argv, longs, usage, take_option, o);
+	return rc ? rc : check_options(o);
 }
 
 /* ---- the schedule ---- */
