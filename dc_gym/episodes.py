@@ -23,7 +23,6 @@ from dc_gym.errors import FabricError
 from dc_gym.topologies import tc
 from dc_gym.topologies.control_network import NETNS as CONTROL_NETNS
 from dc_gym.topologies.control_network import ControlNetwork
-from dc_gym.topologies.ecmp import PORT_MASK
 
 if TYPE_CHECKING:
     from dc_gym.ground import Plan, Program, Site
@@ -267,12 +266,11 @@ def _hostd(plan: Plan, agent: AgentPlan, folder: Path) -> list[str]:
 
 
 def _tgen(stage: Stage, t0_ns: int, episode: Episode) -> list[str]:
-    plan, agent, folder, matrix = stage.plan, stage.agent, stage.folder, stage.site.matrix
+    from dc_gym.ground import Traffic, tgen_argv
+
+    plan, agent = stage.plan, stage.agent
     sample_ns = plan.tcp_interval_ns if agent.keeps else 0
     spare_ns = 0 if agent.keeps else S  # it is under way when it is stopped
-    return [
-        f"{plan.programs}/tgen", "--flows", str(folder / episode.flows), "--out", str(folder),
-        "--t0", str(t0_ns), "--duration", str(episode.steps * agent.step_ns + spare_ns), "--sample", str(sample_ns),
-        "--publish", str(agent.publish_ns), "--seed", str(episode.seed), "--matrix", matrix,
-        "--warm", "--warm-mask", str(PORT_MASK),
-    ]  # fmt: skip
+    duration_ns = episode.steps * agent.step_ns + spare_ns
+    traffic = Traffic(episode.flows, episode.seed, duration_ns, sample_ns, agent.publish_ns)
+    return tgen_argv(plan, stage.folder, stage.site.matrix, t0_ns, traffic)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.episodes import AgentPlan, ControlPlan, Episode
-from dc_gym.ground import Plan
+from dc_gym.ground import FLOWS, Plan
 from dc_gym.grounds import PROGRAMS
 from dc_gym.kernel import openvswitch
 from dc_gym.spec import Spec
@@ -18,7 +18,6 @@ from dc_gym.topologies.graph import NETNS_FOLDER, Graph
 from dc_gym.traffic import execs, workloads
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
-FLOWS = "flows.csv"
 SELDOM_NS = 10_000_000
 """How often flows are looked at where neither observation nor reward need it: for metrics and who watches."""
 
@@ -52,12 +51,17 @@ class Experiment:
 
 
 def write_plan(
-    experiment: Experiment, ovs: openvswitch.OpenVSwitch, folder: Path, disturb: str = "", flow_rows: int | None = None
+    experiment: Experiment,
+    ovs: openvswitch.OpenVSwitch,
+    folder: Path,
+    disturb: str = "",
+    flow_rows: int | None = None,
+    seed: int | None = None,
 ) -> None:
     """The files that the ground reads: plan.json, flows.csv, ports.csv, and under an agent hosts.csv and the first episode.
 
     `flow_rows`: flows that an episode may have at the most, None: as many as this one; only for an environment, which keeps
-    nothing but what it is shown.
+    nothing but what it is shown. `seed`: of the first episode, None: the spec's.
     """
     spec, graph = experiment.spec, experiment.graph
     rules: dict[str, list[str]] = {switch.name: [] for switch in graph.switches}
@@ -91,7 +95,7 @@ def write_plan(
     (folder / "ports.csv").write_text("\n".join(["row,name,netns,ifname", *rows]) + "\n")
     if spec.controller.policy is not None:
         (folder / "hosts.csv").write_text(_hosts_csv(experiment))
-        Episode(spec.seed, spec.steps, FLOWS).write(folder, 0)
+        Episode(spec.seed if seed is None else seed, spec.steps, FLOWS).write(folder, 0)
 
 
 def _agent_plan(experiment: Experiment, flow_rows: int | None) -> AgentPlan:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # it brings Mininet, which a runner on the host never needs a
     from dc_gym.topologies.fabric import Fabric
 
 PLAN_VERSION = 1
+FLOWS = "flows.csv"
+"""The flows of a run, and of the first episode."""
 LAB_DEVICE = "/dev/lab"
 LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64) of kernel/drivers/lab.h
 LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, where it is not the lab's own
@@ -73,6 +75,20 @@ class Plan:
         if plain.pop("plan_version") != PLAN_VERSION:
             raise LabError(f"{path}: not a plan of version {PLAN_VERSION}")
         return cls(graph=Graph.from_json(plain.pop("graph")), **plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What tgen is to run."""
+
+    flows: str
+    """The file with the flows, in the plan's folder."""
+    seed: int
+    duration_ns: int
+    sample_ns: int
+    """Between samples that are kept; 0: none."""
+    publish_ns: int = 0
+    """Between looks at the flows for an agent; 0: at their starts and ends alone."""
 
 
 class Site(Protocol):
@@ -176,7 +192,8 @@ def _undirected(
     with ExitStack() as stack:
         qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
         qmon.expect_ready()  # tgen looks into its matrix
-        tgen = stack.enter_context(Program(_tgen(plan, folder, site.matrix, t0_ns), TGEN_PRIORITY))
+        traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns)
+        tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY))
         tgen.expect_ready()
         before = count(fabric)
         if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
@@ -269,11 +286,13 @@ class Program:
         return said
 
 
-def _tgen(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
+def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffic) -> list[str]:
+    """The command that runs `traffic` from t0 on."""
     return [
-        f"{plan.programs}/tgen", "--flows", str(folder / "flows.csv"), "--out", str(folder),
-        "--t0", str(t0_ns), "--duration", str(plan.duration_ns), "--sample", str(plan.tcp_interval_ns),
-        "--seed", str(plan.seed), "--matrix", matrix, "--warm", "--warm-mask", str(PORT_MASK),
+        f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder),
+        "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
+        "--publish", str(traffic.publish_ns), "--seed", str(traffic.seed), "--matrix", matrix,
+        "--warm", "--warm-mask", str(PORT_MASK),
     ]  # fmt: skip
 
 

@@ -63,11 +63,10 @@ class Episode:
         self.mix = Mix.of(agent.reward)
         self.totals = EpisodeTotals(self.scene)
         self.frame: Frame | None = None
-        self.seed = 0
 
     def begin(self, frame: Frame, seed: int) -> tuple[Vector, dict[str, Any]]:
         """Observation and info of the first frame."""
-        self.totals, self.frame, self.seed = EpisodeTotals(self.scene), frame, seed
+        self.totals, self.frame = EpisodeTotals(self.scene), frame
         return self.observer.observe(frame), {"seed": seed, **metrics(frame, self.scene)}
 
     def advance(self, frame: Frame) -> tuple[Vector, float, bool, bool, dict[str, Any]]:

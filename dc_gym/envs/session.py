@@ -24,7 +24,7 @@ from dc_gym.envs.frame import Frame
 from dc_gym.envs.scene import Scene, flow_info, scene_of
 from dc_gym.episodes import GO_ON, NEXT_EPISODE, Episode
 from dc_gym.errors import AgentError
-from dc_gym.experiment import FLOWS, Experiment, write_plan
+from dc_gym.experiment import Experiment, write_plan
 from dc_gym.folder import scratch
 from dc_gym.grounds import check_programs
 from dc_gym.kernel import build, cache, openvswitch
@@ -162,8 +162,7 @@ class Session:
         private = self._folder / ".lab"
         private.mkdir()
         self._flow_rows, self._memory_bytes = _rows(len(experiment.schedule.flows)), self._memory(experiment, ROOM)
-        write_plan(experiment, ovs, private, flow_rows=self._flow_rows)
-        Episode(seed, self.steps, FLOWS).write(private, 0)
+        write_plan(experiment, ovs, private, flow_rows=self._flow_rows, seed=seed)
         self._episodes = 1
         spec = replace(experiment.spec, lab=replace(experiment.spec.lab, memory_bytes=self._memory_bytes))
         self._console = Console(self.scene, flow_info(experiment, self.scene), spec.agent)
