@@ -3,18 +3,35 @@
 
 from setuptools import setup
 
-PARTS = ["kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks"]
+PARTS = [
+    *("kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks"),
+    *(
+        "bench",
+        "conformance",
+        "envs",
+        "figures",
+        "host",
+        "metrics",
+        "repeat",
+        "report",
+        "reproduce",
+        "rl",
+        "run",
+        "spec",
+        "sweep",
+    ),
+    *("sweep", "watch"),
+]
 
 setup(
     packages=[
-        *("dc_gym", "dc_gym.bench", "dc_gym.metrics", "dc_gym.report", "dc_gym.reproduce", "dc_gym.spec", "dc_gym.sweep"),
-        *("dc_gym.conformance", "dc_gym.envs", "dc_gym.rl", "dc_gym.rl.algorithms", "dc_gym.host", "dc_gym.watch"),
-        "dc_gym.benchmarks",
-        "dc_gym.benchmarks.peers",
+        "dc_gym",
         *(f"dc_gym.{part}" for part in PARTS),
+        *("dc_gym.benchmarks.peers", "dc_gym.rl.algorithms"),
     ],
     package_data={
-        "dc_gym": ["bin/*", "golden.json"],
+        "dc_gym": ["bin/*"],
+        "dc_gym.repeat": ["golden.json"],
         "dc_gym.conformance": ["*.lark", "scripts/*.pkt"],
         "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "module/*", "*.c"],
         "dc_gym.report": ["templates/*"],

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dc_gym import plots, results, sweep
+from dc_gym import results, sweep
 from dc_gym import spec as specs
 from dc_gym.bench import scale
 from dc_gym.errors import TestbedError
+from dc_gym.figures import plots
 from dc_gym.progress import Progress
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings

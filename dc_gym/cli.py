@@ -202,7 +202,7 @@ def _add_run(commands: Any) -> None:
 def _add_verify(commands: Any) -> None:
     summary = "run a result's spec again, or take another result, and name the first record that differs"
     example = "dcgym verify results/nv-2\n  dcgym verify results/nv-2 --against results/nv-2-elsewhere"
-    parser = _add(commands, "verify", summary, example, _delegate("dc_gym.verify"))
+    parser = _add(commands, "verify", summary, example, _delegate("dc_gym.repeat.verify"))
     parser.add_argument("dir", nargs="?", type=Path, metavar="DIR", help="a result folder")
     against = "compare with this result instead of running anything; alone: run its spec again"
     parser.add_argument("--against", type=Path, metavar="OTHER", help=against)
@@ -230,7 +230,7 @@ def _add_conformance(commands: Any) -> None:
 def _add_golden(commands: Any) -> None:
     summary = "run short scenarios and compare their digests with those that are kept"
     example = 'dcgym golden\n  dcgym golden --renew --because "tgen binds ports in another order"'
-    parser = _add(commands, "golden", summary, example, _delegate("dc_gym.golden"))
+    parser = _add(commands, "golden", summary, example, _delegate("dc_gym.repeat.golden"))
     parser.add_argument(
         "--only", action="append", default=[], metavar="GLOB", help="scenarios with such a name (may be repeated)"
     )
@@ -243,7 +243,7 @@ def _add_golden(commands: Any) -> None:
     unknown = Path("results/golden-unknown.json")
     recorded = "where an unknown environment's digests go (default: %(default)s)"
     parser.add_argument("--record", type=Path, default=unknown, metavar="FILE", help=recorded)
-    parser.add_argument("--file", type=Path, metavar="FILE", help="another file of digests than dc_gym/golden.json")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="another file of digests than dc_gym/repeat/golden.json")
     _add_quiet(parser)
 
 
@@ -458,7 +458,7 @@ def _run(args: Namespace) -> int:
     overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
     spec = load(args.spec, overrides, args.seed)
     out = args.out or _default_out(spec)
-    runner = importlib.import_module("dc_gym.runner")
+    runner = importlib.import_module("dc_gym.run.runner")
     with choose(args.quiet) as progress:
         result: Result = runner.run(
             spec, out, progress, force=args.force, plot=not args.no_plot, disturb=os.environ.get(DISTURB, "")
@@ -541,7 +541,7 @@ def _scaled(value: float | None, factor: float, unit: str) -> str:
 
 
 def _compare(args: Namespace) -> int:
-    from dc_gym import compare
+    from dc_gym.repeat import compare
 
     return compare.main(args.a, args.b, args.json)
 
@@ -550,10 +550,10 @@ def _plot(args: Namespace) -> int:
     if (args.x is None) != (args.y is None):
         raise UsageError("--x and --y belong together: a key of the spec and a metric; give both, or none for one result")
     if args.x is not None:
-        from dc_gym import curves
+        from dc_gym.figures import curves
 
         return curves.main(args.dir, args.x, args.y, args.by, args.out)
-    from dc_gym import plots
+    from dc_gym.figures import plots
     from dc_gym.results import load_result
 
     print(plots.plot_result(load_result(args.dir), args.out))

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym import plots, sweep
+from dc_gym import sweep
 from dc_gym.errors import UsageError
+from dc_gym.figures import plots
 from dc_gym.folder import PARTIAL, words
 from dc_gym.progress import Progress
 from dc_gym.results import Result, load_result

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym import grounds
 from dc_gym.errors import TestbedError
 from dc_gym.folder import scratch
 from dc_gym.host import needs, vm
 from dc_gym.kernel import build, cable_module, cache, openvswitch
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.lab import Lab, LabConfig, lab_user, memory_folder
+from dc_gym.run import grounds
 
 LAB_MEMORY_BYTES = 512 << 20
 PAGE_BYTES = 4096

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from dc_gym import claim, janitor
 from dc_gym.claim import LOCK
-from dc_gym.digest import TABLES
 from dc_gym.errors import MachineError, ResultError, UsageError
+from dc_gym.repeat.digest import TABLES
 from dc_gym.spec import MATRIX_COPY, POLICY_COPY, SIZES_COPY
 
 __all__ = [

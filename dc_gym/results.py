@@ -23,9 +23,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dc_gym.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.errors import ResultError, UsageError
 from dc_gym.folder import FILES, PARTIAL, finish, words, writing
+from dc_gym.repeat.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.spec import MATRIX_COPY, POLICY_COPY, SIZES_COPY
 from dc_gym.topologies.graph import PPB, PPM, Graph
 

@@ -168,14 +168,14 @@ def _table(header: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> list[str
 
 
 def _check_name(out: Path) -> None:
-    from dc_gym.plots import check_name  # with pyarrow, which takes longer than all else here
+    from dc_gym.figures.plots import check_name  # with pyarrow, which takes longer than all else here
 
     check_name(out)
 
 
 def _draw(graph: Graph, out: Path) -> Path:
-    from dc_gym import plots
-    from dc_gym.drawing import draw_topology
+    from dc_gym.figures import plots
+    from dc_gym.figures.drawing import draw_topology
 
     with plots.style():
         figure = plots.new_figure(10, 5)

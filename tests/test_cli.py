@@ -77,7 +77,7 @@ def test_run_hands_over_what_was_asked_for(folder: Path, module: Any, capsys: py
         seen.extend([spec.controller.name, spec.seed, out, type(shown), force, plot])
         return synthetic.result(folder / out)
 
-    module("dc_gym.runner", run=run)
+    module("dc_gym.run.runner", run=run)
     assert cli.main(["run", "exp.toml", "--set", "controller.name=nv", "--seed", "7", "--quiet", "--no-plot"]) == 0
     assert seen == ["nv", 7, Path("results/my-run-nv-s7"), progress.Quiet, False, False]
     shown = capsys.readouterr()
@@ -90,13 +90,13 @@ def test_run_hands_over_what_was_asked_for(folder: Path, module: Any, capsys: py
 
 def test_an_unfit_run_is_1(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
     reasons = ["softnet lost 3 packets", "set-up was late"]
-    module("dc_gym.runner", run=lambda spec, out, shown, **_: synthetic.result(out, fit=False, unfit_reasons=reasons))
+    module("dc_gym.run.runner", run=lambda spec, out, shown, **_: synthetic.result(out, fit=False, unfit_reasons=reasons))
     assert cli.main(["run", "exp.toml", "--quiet"]) == 1
     assert capsys.readouterr().err == "dcgym: unfit: softnet lost 3 packets\ndcgym: unfit: set-up was late\n"
 
 
 def test_a_run_without_any_sample_can_be_shown(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    module("dc_gym.runner", run=lambda spec, out, shown, **_: synthetic.result(out, synthetic.tables()))
+    module("dc_gym.run.runner", run=lambda spec, out, shown, **_: synthetic.result(out, synthetic.tables()))
     assert cli.main(["run", "exp.toml", "--quiet"]) == 0
     assert "mean queue   - at -" in capsys.readouterr().out
 
@@ -116,20 +116,20 @@ def test_a_run_without_any_sample_can_be_shown(folder: Path, module: Any, capsys
 def test_failures_are_one_line(
     folder: Path, module: Any, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, words: str
 ) -> None:
-    module("dc_gym.runner", run=raising(error))
+    module("dc_gym.run.runner", run=raising(error))
     assert cli.main(["run", "exp.toml", "--quiet"]) == code
     assert capsys.readouterr() == ("", words)
 
 
 def test_bugs_keep_their_traceback(folder: Path, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    module("dc_gym.runner", run=raising(ZeroDivisionError()))
+    module("dc_gym.run.runner", run=raising(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         cli.main(["run", "exp.toml", "--quiet"])
-    module("dc_gym.runner", run=raising(OSError(errno.EBADF, "Bad file descriptor")))
+    module("dc_gym.run.runner", run=raising(OSError(errno.EBADF, "Bad file descriptor")))
     with pytest.raises(OSError, match="Bad file"):
         cli.main(["run", "exp.toml", "--quiet"])
     monkeypatch.setenv(cli.TRACEBACK, "1")
-    module("dc_gym.runner", run=raising(LabError("x")))
+    module("dc_gym.run.runner", run=raising(LabError("x")))
     with pytest.raises(LabError):
         cli.main(["run", "exp.toml", "--quiet"])
 
@@ -200,12 +200,12 @@ def test_delegated_commands(folder: Path, module: Any) -> None:
 
         return main
 
-    for name in ("verify", "sweep", "bench", "doctor", "kernel.cli", "clean"):
+    for name in ("repeat.verify", "sweep", "bench", "doctor", "kernel.cli", "clean"):
         module(f"dc_gym.{name}", main=body(name))
     sweep = ["sweep", "exp.toml", "--seeds", "2..4", "--controllers", "nv,bbr", "--jobs", "2"]
     for argv in (["verify", "r"], sweep, ["bench", "links"], ["doctor"], ["kernel", "info"], ["clean", "a", "b", "--cache"]):
         assert cli.main(argv) == 1
-    assert seen["verify"][0].dir == Path("r") and isinstance(seen["verify"][1][0], progress.Lines)
+    assert seen["repeat.verify"][0].dir == Path("r") and isinstance(seen["repeat.verify"][1][0], progress.Lines)
     args = seen["sweep"][0]
     assert (args.seeds, args.controllers, args.jobs, args.overrides, args.force) == ([2, 3, 4], ["nv", "bbr"], 2, [], False)
     assert (seen["bench"][0].name, seen["bench"][0].json) == ("links", None)

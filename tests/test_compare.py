@@ -12,8 +12,8 @@ import pytest
 import synthetic
 from rich.console import Console
 
-from dc_gym import compare
 from dc_gym.errors import ResultError
+from dc_gym.repeat import compare
 from dc_gym.results import Result
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from synthetic import result
 
-from dc_gym import cli, curves
+from dc_gym import cli
 from dc_gym.errors import UsageError
+from dc_gym.figures import curves
 
 
 def edit(path: Path, **values: Any) -> None:

@@ -15,8 +15,8 @@ import pytest
 import synthetic
 
 from dc_gym import controllers
-from dc_gym.digest import STATUSES, TABLES, Digest, Tables, digest_of
 from dc_gym.errors import ProtocolError
+from dc_gym.repeat.digest import STATUSES, TABLES, Digest, Tables, digest_of
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 DOCS = Path(__file__).parent.parent / "docs" / "results.md"

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import fingerprint, grounds
 from dc_gym.errors import MachineError
+from dc_gym.repeat import fingerprint
+from dc_gym.run import grounds
 
 
 @pytest.fixture
@@ -29,7 +30,15 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     "name",
-    ["traffic/tgen.c", "topologies/fabric.py", "ground.py", "runner.py", "controllers.py", "lab_ground.py", "kernel/lab.py"],
+    [
+        "traffic/tgen.c",
+        "topologies/fabric.py",
+        "run/ground.py",
+        "run/runner.py",
+        "controllers.py",
+        "run/lab_ground.py",
+        "kernel/lab.py",
+    ],
 )
 def test_what_runs_in_the_lab_and_what_starts_it_is_in_the_fingerprint(package: Path, name: str) -> None:
     before = fingerprint.programs()
@@ -45,7 +54,7 @@ WORDS = {"__init__.py", "errors.py", "progress.py", "kernel/__init__.py", "kerne
 def test_every_data_file_and_every_module_of_a_ground_is_in_the_fingerprint() -> None:
     here = fingerprint.PACKAGE
     covered = {path for pattern in fingerprint.GUEST for path in here.glob(pattern)}
-    program = "import sys, dc_gym.ground, dc_gym.host.inside\n"
+    program = "import sys, dc_gym.run.ground, dc_gym.host.inside\n"
     program += "print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'dc_gym'), sep='\\n')"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert {Path(line) for line in said.splitlines()} - covered == {here / name for name in WORDS}

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from dc_gym import claim, cli, golden
-from dc_gym.digest import DIGEST_VERSION
-from dc_gym.fingerprint import fingerprint
+from dc_gym import claim, cli
 from dc_gym.folder import is_unfinished
-from dc_gym.golden import Book, Entry
 from dc_gym.progress import Quiet
+from dc_gym.repeat import golden
+from dc_gym.repeat.digest import DIGEST_VERSION
+from dc_gym.repeat.fingerprint import fingerprint
+from dc_gym.repeat.golden import Book, Entry
 
 HERE = {"linux": "debian 7.2.12", "libc": "glibc 2.36"}
 OURS = {"kernel": "k1", "programs": "p1"}

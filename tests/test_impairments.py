@@ -10,7 +10,7 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.progress import Quiet
-from dc_gym.runner import run
+from dc_gym.run.runner import run
 
 pytestmark = pytest.mark.lab
 

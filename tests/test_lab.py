@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import ground
 from dc_gym.errors import LabError, MachineError, ProtocolError, UsageError
 from dc_gym.kernel import channel
 from dc_gym.kernel import lab as lab_module
 from dc_gym.kernel.channel import HEADER, HELLO, MESSAGE_MAX_BYTES, MessageType, parse
 from dc_gym.kernel.lab import Lab, check_place, memory_folder
+from dc_gym.run import ground
 
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).resolve().parent.parent

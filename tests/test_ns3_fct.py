@@ -13,7 +13,7 @@ from dc_gym.bench import ns3_fct as bench
 from dc_gym.bench.ns3_fct import ACKED, LAB, NS3, Slowdowns
 from dc_gym.benchmarks.peers import files, ns3
 from dc_gym.errors import UsageError
-from dc_gym.experiment import Experiment
+from dc_gym.run.experiment import Experiment
 
 
 def test_the_flow_list_crosses_leaves_at_the_load():

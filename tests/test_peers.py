@@ -14,7 +14,7 @@ from dc_gym.bench import ns3 as bench
 from dc_gym.benchmarks.peers import files, ns3
 from dc_gym.benchmarks.peers.files import PeerFlow
 from dc_gym.errors import ProtocolError, TestbedError, UsageError
-from dc_gym.experiment import Experiment
+from dc_gym.run.experiment import Experiment
 from dc_gym.topologies.ecmp import route
 
 FLOW = PeerFlow("h1", "h3", 5001, 1_000, 20_000)

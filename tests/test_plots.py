@@ -14,8 +14,9 @@ import synthetic
 from matplotlib.image import imread
 from synthetic import S
 
-from dc_gym import controllers, plots
+from dc_gym import controllers
 from dc_gym.errors import TestbedError
+from dc_gym.figures import plots
 from dc_gym.metrics import Series, Window, series
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -151,7 +152,7 @@ def test_no_state_is_left_in_matplotlib() -> None:
     script = """
 import sys; sys.path.insert(0, sys.argv[1])
 import matplotlib, synthetic, io
-from dc_gym import plots
+from dc_gym.figures import plots
 from dc_gym.metrics import Window, series
 assert "matplotlib.figure" not in sys.modules, "imported before anything is drawn"
 settings = lambda: {key: dict.__getitem__(matplotlib.rcParams, key) for key in matplotlib.rcParams}  # without choosing a backend

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import demo, fingerprint
+from dc_gym import demo
+from dc_gym.repeat import fingerprint
 from dc_gym.results import load_result
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text()

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import synthetic
 
-from dc_gym import cli, plots
+from dc_gym import cli
 from dc_gym.benchmarks import iroko, iroko_5_4, iroko_5_5
 from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.errors import TestbedError, UsageError
+from dc_gym.figures import plots
 from dc_gym.progress import Quiet
 from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, setup, trainings
 from dc_gym.reproduce.claims import Claim, State

@@ -12,7 +12,7 @@ import pytest
 import synthetic
 
 from dc_gym import cli
-from dc_gym.digest import DIGEST_VERSION, Tables
+from dc_gym.repeat.digest import DIGEST_VERSION, Tables
 from dc_gym.results import Result
 
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym import plots
 from dc_gym.bench.report import Bar
 from dc_gym.envs.env import as_spec
 from dc_gym.envs.frame import Floats, Frame
 from dc_gym.envs.session import Session
+from dc_gym.figures import plots
 from dc_gym.topologies.graph import FRAME_BYTES
 from dc_gym.units import format_rate
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
-from dc_gym.ideal import EXACT
 from dc_gym.results import Result
+from dc_gym.run.ideal import EXACT
 from dc_gym.spec import Spec, load
 from dc_gym.sweep import Cell
 

@@ -22,13 +22,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym import plots, runner, spec, sweep
+from dc_gym import spec, sweep
 from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
 from dc_gym.errors import TestbedError
+from dc_gym.figures import plots
 from dc_gym.host import needs, vm
 from dc_gym.progress import Quiet, choose
 from dc_gym.results import Result, load_result
+from dc_gym.run import runner
 
 FIGURE = Path("results/grounds.png")
 BUFFER_BYTES, FRAME = 300_000, 1514

@@ -27,9 +27,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dc_gym import controllers, plots
+from dc_gym import controllers
 from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
+from dc_gym.figures import plots
 from dc_gym.results import Result
 from dc_gym.sweep import Cell
 

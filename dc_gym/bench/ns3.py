@@ -18,8 +18,8 @@ from dc_gym.bench import oracle, peer_plots, runs
 from dc_gym.bench.pairs import SHORTEST, Pair, run_lab, run_pairs, speed_bars, write_peer_files
 from dc_gym.bench.report import Bar
 from dc_gym.benchmarks.peers import files, ns3
-from dc_gym.experiment import Experiment
 from dc_gym.results import Result
+from dc_gym.run.experiment import Experiment
 from dc_gym.topologies.graph import FRAME_BYTES, Graph, Port
 
 SENDERS, SIZE_BYTES = 4, 100 * 10**6

@@ -4,7 +4,7 @@
 WebSearch sizes, Poisson arrivals, both ends drawn uniformly among hosts of different leaves; one path a host in both
 (topology.routing = "single"). Hosts are four times as fast as uplinks, so that every queue that builds is a switch's, which
 marks: what a host's own queue does (TSQ in Linux, nothing of the kind in ns-3) is a matter of its own (docs/peers.md). Slowdown
-is completion time over the closed form (dc_gym/ideal.py), the same for both.
+is completion time over the closed form (dc_gym/run/ideal.py), the same for both.
 
 What differs is explained by a third run, which is held to the lab: ns-3 that acknowledges every segment, where no lone segment
 waits for a delayed ACK.
@@ -20,12 +20,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym import ideal, spec
+from dc_gym import spec
 from dc_gym.bench import peer_plots, runs
 from dc_gym.bench.pairs import LabRun, run_lab, run_pairs, speed_bars
 from dc_gym.bench.report import Bar
 from dc_gym.benchmarks.peers import ns3
-from dc_gym.experiment import Experiment
+from dc_gym.run import ideal
+from dc_gym.run.experiment import Experiment
 from dc_gym.traffic import sizes
 from dc_gym.traffic.draws import Stream
 

@@ -18,8 +18,8 @@ from dc_gym.bench import meter
 from dc_gym.bench.report import Bar
 from dc_gym.benchmarks.peers import files, ns3
 from dc_gym.errors import TestbedError, UsageError
-from dc_gym.experiment import Experiment
 from dc_gym.results import Result, load_result
+from dc_gym.run.experiment import Experiment
 from dc_gym.traffic.flows import FlowRequest
 
 PAIRS = 3

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym import plots
+from dc_gym.figures import plots
 
 Trace = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """Times in ns, and packets that wait."""

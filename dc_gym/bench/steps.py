@@ -27,8 +27,8 @@ from dc_gym.bench.report import Bar
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import Session
-from dc_gym.episodes import GO_ON
 from dc_gym.kernel.lab import LabConfig
+from dc_gym.run.episodes import GO_ON
 
 ID = "dcgym/Dumbbell10m-v0"
 STEP = "agent.interval=1ms"

@@ -8,4 +8,4 @@ from pathlib import Path
 
 if __name__ == "__main__":
     Path("/proc/sys/fs/aio-max-nr").write_text("0")
-    os.execv(sys.executable, [sys.executable, "-m", "dc_gym.ground", *sys.argv[1:]])
+    os.execv(sys.executable, [sys.executable, "-m", "dc_gym.run.ground", *sys.argv[1:]])

@@ -14,10 +14,10 @@ from dc_gym.envs.console import Console
 from dc_gym.envs.env import Episode
 from dc_gym.envs.policies import Setting
 from dc_gym.envs.scene import flow_info, scene_of
-from dc_gym.episodes import END_OF_RUN, GO_ON
 from dc_gym.errors import AgentError
-from dc_gym.experiment import Experiment
 from dc_gym.kernel.channel import Channel
+from dc_gym.run.episodes import END_OF_RUN, GO_ON
+from dc_gym.run.experiment import Experiment
 from dc_gym.spec import EXTERNAL
 
 

@@ -22,15 +22,15 @@ import numpy.typing as npt
 from dc_gym.envs.console import Console
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.scene import Scene, flow_info, scene_of
-from dc_gym.episodes import GO_ON, NEXT_EPISODE, Episode
 from dc_gym.errors import AgentError
-from dc_gym.experiment import Experiment, write_plan
 from dc_gym.folder import scratch
-from dc_gym.grounds import check_programs
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab, LabConfig
-from dc_gym.lab_ground import lab_config
 from dc_gym.progress import Quiet
+from dc_gym.run.episodes import GO_ON, NEXT_EPISODE, Episode
+from dc_gym.run.experiment import Experiment, write_plan
+from dc_gym.run.grounds import check_programs
+from dc_gym.run.lab_ground import lab_config
 from dc_gym.spec import EXTERNAL, LARGEST_SEED, MonitorSpec, Spec
 
 FEWEST_ROWS, MOST_ROWS = 64, 32768

@@ -20,14 +20,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dc_gym import fingerprint
 from dc_gym.errors import FabricError, KernelError, UsageError
-from dc_gym.grounds import PROGRAMS
 from dc_gym.host import needs, state
 from dc_gym.kernel import cable_module
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.kernel.share import RegionServer
 from dc_gym.progress import Progress
+from dc_gym.repeat import fingerprint
+from dc_gym.run.grounds import PROGRAMS
 from dc_gym.spec import Spec
 from dc_gym.topologies import qdisc_fabric
 

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dc_gym import ground
 from dc_gym.errors import FabricError
-from dc_gym.ground import Plan, count
 from dc_gym.host import calibration, fidelity
+from dc_gym.run import ground
+from dc_gym.run.ground import Plan, count
 from dc_gym.topologies.fabric import GROUND_SYSCTLS, Fabric
 from dc_gym.topologies.ovs import OpenVSwitch
 from dc_gym.topologies.qdisc_fabric import QdiscFabric

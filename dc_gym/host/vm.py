@@ -23,13 +23,13 @@ from pathlib import Path
 
 from dc_gym.errors import KernelError, TestbedError, UsageError
 from dc_gym.folder import scratch
-from dc_gym.grounds import PROGRAMS
 from dc_gym.host import vm_kernel
 from dc_gym.host.cpio import archive
 from dc_gym.host.vm_kernel import VmKernel
 from dc_gym.kernel import cable_module, cache, openvswitch
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.progress import Progress
+from dc_gym.run.grounds import PROGRAMS
 
 QEMU = "qemu-system-x86_64"
 PACKAGE = "qemu-system-x86"

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.digest import Records, Tables
 from dc_gym.metrics.curves import Curves
 from dc_gym.metrics.fairness import PAYLOAD_SHARE, max_min
 from dc_gym.metrics.window import EDGE, FAILED
+from dc_gym.repeat.digest import Records, Tables
 
 Floats = npt.NDArray[np.float64]
 HOLD = 5

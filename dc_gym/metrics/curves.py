@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.digest import STATUSES, Records, Tables
 from dc_gym.metrics.window import Window
+from dc_gym.repeat.digest import STATUSES, Records, Tables
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

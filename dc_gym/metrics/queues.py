@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.digest import Records, Tables
 from dc_gym.metrics.window import Window
+from dc_gym.repeat.digest import Records, Tables
 
 Floats = npt.NDArray[np.float64]
 PERCENTILES = (50, 99)

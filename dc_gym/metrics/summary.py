@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.digest import Records, Tables
 from dc_gym.metrics.convergence import Routes, convergence_metrics, epochs
 from dc_gym.metrics.curves import flow_goodput_bps
 from dc_gym.metrics.fairness import fairness_against, jain
 from dc_gym.metrics.fct import counted, fct_metrics
 from dc_gym.metrics.queues import queue_metrics
 from dc_gym.metrics.window import Window, active_throughout
+from dc_gym.repeat.digest import Records, Tables
 
 Floats = npt.NDArray[np.float64]
 RTT_PERCENTILES = {"p50": 50, "p99": 99}

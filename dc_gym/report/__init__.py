@@ -8,8 +8,9 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dc_gym import controllers, plots
+from dc_gym import controllers
 from dc_gym.errors import UsageError
+from dc_gym.figures import plots
 from dc_gym.folder import put
 from dc_gym.progress import Progress
 from dc_gym.report import figures, page

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym import plots
-from dc_gym.drawing import draw_topology
+from dc_gym.figures import plots
+from dc_gym.figures.drawing import draw_topology
+from dc_gym.figures.plots import FAINT, FRAME_KB, INK, MARK
 from dc_gym.metrics import MOST_LINES, Series
-from dc_gym.plots import FAINT, FRAME_KB, INK, MARK
 from dc_gym.report.measured import QUANTILES, Measured
 from dc_gym.report.runs import Group, Scenario
 from dc_gym.report.svg import SHADE

@@ -11,7 +11,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dc_gym import __version__, controllers, plots
+from dc_gym import __version__, controllers
+from dc_gym.figures import plots
 from dc_gym.report import figures, tables
 from dc_gym.report.figures import Figures
 from dc_gym.report.measured import Measured

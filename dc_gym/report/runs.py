@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import controllers
-from dc_gym.curves import find_results
 from dc_gym.errors import UsageError
-from dc_gym.plots import FLOW_COLORS
+from dc_gym.figures.curves import find_results
+from dc_gym.figures.plots import FLOW_COLORS
 from dc_gym.results import Result
 from dc_gym.spec.experiment import POLICY_COPY
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 
 from dc_gym import controllers
-from dc_gym.plots import FAINT, FLOW_COLORS, INK, MARK
+from dc_gym.figures.plots import FAINT, FLOW_COLORS, INK, MARK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym import calibration
 from dc_gym.metrics import Sized
 from dc_gym.report.measured import Measured
 from dc_gym.report.numbers import METRICS, Metric, plain, quantity, scale_of, size, with_interval
 from dc_gym.report.runs import Group, Run, Scenario
+from dc_gym.run import calibration
 from dc_gym.stats import Estimate, estimate, paired
 
 NOTHING = "\u2013"

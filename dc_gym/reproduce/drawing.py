@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dc_gym import plots
+from dc_gym.figures import plots
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Floats, Track
 from dc_gym.stats import band
 

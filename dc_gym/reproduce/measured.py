@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from dc_gym import plots
+from dc_gym.figures import plots
 from dc_gym.metrics.queues import sides
 from dc_gym.reproduce.findings import Floats, Track
 from dc_gym.results import Result

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dc_gym import __version__, plots
+from dc_gym import __version__
+from dc_gym.figures import plots
 from dc_gym.folder import put, words
 from dc_gym.reproduce.claims import Verdict, text
 from dc_gym.reproduce.findings import Column, Contender, Findings

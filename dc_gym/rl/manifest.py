@@ -11,8 +11,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dc_gym import __version__, fingerprint
+from dc_gym import __version__
 from dc_gym.errors import UsageError
+from dc_gym.repeat import fingerprint
 from dc_gym.rl.algorithms import Choice
 from dc_gym.rl.environment import Task
 from dc_gym.rl.settings import Configuration

@@ -12,10 +12,12 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from dc_gym import claim, cli, fingerprint, grounds
+from dc_gym import claim, cli
 from dc_gym.errors import UsageError
 from dc_gym.kernel import openvswitch
 from dc_gym.progress import Progress
+from dc_gym.repeat import fingerprint
+from dc_gym.run import grounds
 from dc_gym.sweep import grid, pool, summary
 from dc_gym.sweep.grid import Point
 from dc_gym.sweep.pool import Cell, Outcome

@@ -17,7 +17,7 @@ from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.registration import ANY, SPECS
 from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.errors import AgentError, LabError, SpecError
-from dc_gym.experiment import Experiment
+from dc_gym.run.experiment import Experiment
 from dc_gym.spec import LARGEST_SEED, LabSpec
 
 pytestmark = pytest.mark.lab

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a network can live: what the runner asks of a ground, and which ones there are.
 
-`dc_gym.ground` is what runs inside of each; the two differ in how it gets there.
+`dc_gym.run.ground` is what runs inside of each; the two differ in how it gets there.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dc_gym import fingerprint
 from dc_gym.errors import MachineError
 from dc_gym.kernel.lab import check_place
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.progress import Progress
+from dc_gym.repeat import fingerprint
 
 if TYPE_CHECKING:
     from dc_gym.envs.driver import Driver
     from dc_gym.spec import Spec
 
-PROGRAMS = Path(__file__).resolve().parent / "bin"
+PROGRAMS = Path(__file__).resolve().parents[1] / "bin"
 NEEDED = ("lab-init", "lab-launch", "qmon", "agentd", "hostd", "tgen")
 
 
@@ -49,7 +49,7 @@ def of(spec: Spec) -> Ground:
         from dc_gym.host.ground import HostGround
 
         return HostGround(spec)
-    from dc_gym.lab_ground import LabGround
+    from dc_gym.run.lab_ground import LabGround
 
     return LabGround(spec)
 

@@ -25,7 +25,7 @@ from dc_gym.topologies.control_network import NETNS as CONTROL_NETNS
 from dc_gym.topologies.control_network import ControlNetwork
 
 if TYPE_CHECKING:
-    from dc_gym.ground import Plan, Program, Site
+    from dc_gym.run.ground import Plan, Program, Site
     from dc_gym.topologies.fabric import Fabric
     from dc_gym.topologies.ovs import OpenVSwitch
 
@@ -113,7 +113,7 @@ class Stage:
 
 def run(plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int) -> dict[str, dict[str, int]]:
     """Episodes until the agent's side ends the run; the counters before the first."""
-    from dc_gym.ground import Program, count, phase
+    from dc_gym.run.ground import Program, count, phase
 
     assert plan.agent is not None
     agent = AgentPlan.from_json(plan.agent)
@@ -136,7 +136,7 @@ def run(plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, 
 
 def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> ControlNetwork | None:
     """The network of control packets and the hosts' agents in it, if they are not set directly."""
-    from dc_gym.ground import Program
+    from dc_gym.run.ground import Program
 
     if agent.control is None:
         return None
@@ -167,7 +167,7 @@ def _draw_first(fabric: Fabric) -> None:
 
 def _one(stage: Stage, t0_ns: int, number: int) -> bool:
     """One episode; whether there is another."""
-    from dc_gym.ground import TGEN_PRIORITY, Program, phase
+    from dc_gym.run.ground import TGEN_PRIORITY, Program, phase
 
     episode = Episode.read(stage.folder, number)
     stage.ovs.thaw()
@@ -266,7 +266,7 @@ def _hostd(plan: Plan, agent: AgentPlan, folder: Path) -> list[str]:
 
 
 def _tgen(stage: Stage, t0_ns: int, episode: Episode) -> list[str]:
-    from dc_gym.ground import Traffic, tgen_argv
+    from dc_gym.run.ground import Traffic, tgen_argv
 
     plan, agent = stage.plan, stage.agent
     sample_ns = plan.tcp_interval_ns if agent.keeps else 0

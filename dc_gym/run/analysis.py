@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym import metrics
-from dc_gym.digest import Tables
-from dc_gym.ideal import Ideal
 from dc_gym.metrics import Context, Routes, Window
+from dc_gym.repeat.digest import Tables
+from dc_gym.run.ideal import Ideal
 from dc_gym.spec import Spec
 from dc_gym.traffic.schedule import Schedule
 

@@ -20,12 +20,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from dc_gym import fingerprint, sweep
-from dc_gym.digest import DIGEST_VERSION
+from dc_gym import sweep
 from dc_gym.errors import UsageError
 from dc_gym.folder import scratch
 from dc_gym.kernel import build, openvswitch
 from dc_gym.progress import Progress
+from dc_gym.repeat import fingerprint
+from dc_gym.repeat.digest import DIGEST_VERSION
 from dc_gym.results import load_result
 
 __all__ = ["CONTROLLERS", "FILE", "SCENARIOS", "Book", "Entry", "Finding", "main", "outside", "run", "scenarios"]
@@ -207,7 +208,7 @@ def _advice(names: Sequence[str], kept: Entry, entry: Entry) -> Iterator[str]:
     changed = " and ".join(f"{name} ({kept.made_by.get(name)} then, {entry.made_by.get(name)} now)" for name in parts)
     yield f"{len(names)} results are not what they were. Changed since: {changed or 'nothing that the fingerprint knows of'}"
     yield "to see where the first one parts:"
-    yield "  git worktree add /tmp/then $(git log -1 --format=%h -- dc_gym/golden.json) && make -C /tmp/then setup"
+    yield "  git worktree add /tmp/then $(git log -1 --format=%h -- dc_gym/repeat/golden.json) && make -C /tmp/then setup"
     yield f"  (cd /tmp/then && .venv/bin/dcgym golden --only {names[0]} --out /tmp/golden-then)"
     yield f"  dcgym golden --only {names[0]} --out /tmp/golden-now"
     yield f"  dcgym verify /tmp/golden-then/{names[0]} --against /tmp/golden-now/{names[0]}"

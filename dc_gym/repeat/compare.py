@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dc_gym import controllers
-from dc_gym.divergence import Difference, first_difference
 from dc_gym.errors import ResultError
+from dc_gym.repeat.divergence import Difference, first_difference
 from dc_gym.results import Result, load_result
 
 __all__ = ["Comparison", "Row", "compare", "main"]

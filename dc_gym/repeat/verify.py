@@ -19,13 +19,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym import results, runner
-from dc_gym.digest import TABLES, Tables
-from dc_gym.divergence import Difference, Value, first_difference, history, values_of
+from dc_gym import results
 from dc_gym.errors import ResultError, UsageError
 from dc_gym.folder import scratch
 from dc_gym.progress import Progress
+from dc_gym.repeat.digest import TABLES, Tables
+from dc_gym.repeat.divergence import Difference, Value, first_difference, history, values_of
 from dc_gym.results import Result
+from dc_gym.run import runner
 from dc_gym.spec import from_dict
 
 __all__ = ["Verdict", "compare", "experiment_differences", "main", "verify"]

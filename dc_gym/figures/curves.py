@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dc_gym import controllers, plots, spec, stats, units
+from dc_gym import controllers, spec, stats, units
 from dc_gym.errors import SpecError, UsageError
+from dc_gym.figures import plots
 from dc_gym.results import PARTIAL, Result, load_result
 
 if TYPE_CHECKING:

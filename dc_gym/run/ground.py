@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs inside a ground: builds the network of a plan, runs the traffic and the monitor, and counts what was lost.
 
-    python -m dc_gym.ground RUN_FOLDER
+    python -m dc_gym.run.ground RUN_FOLDER
 
 The plan is RUN_FOLDER/.lab/plan.json, written by the runner on the host; tgen's flows and qmon's ports lie beside it. The ground
 leaves flows.bin, samples.bin, queues.trace and ground.json there. A line '::phase NAME' on standard output marks each phase.
@@ -172,7 +172,7 @@ def run(folder: Path, site: Site) -> None:
         if plan.agent is None:
             before, late_sweeps = _undirected(plan, folder, site, fabric, ovs, t0_ns)
         else:
-            from dc_gym import episodes
+            from dc_gym.run import episodes
 
             before, late_sweeps = episodes.run(plan, folder, site, fabric, ovs, t0_ns), ""
         ends = programs_in_hosts.finish()

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dc_gym.episodes import AgentPlan, ControlPlan, Episode
-from dc_gym.ground import FLOWS, Plan
-from dc_gym.grounds import PROGRAMS
 from dc_gym.kernel import openvswitch
+from dc_gym.run.episodes import AgentPlan, ControlPlan, Episode
+from dc_gym.run.ground import FLOWS, Plan
+from dc_gym.run.grounds import PROGRAMS
 from dc_gym.spec import Spec
 from dc_gym.topologies.ecmp import Router, route
 from dc_gym.topologies.graph import NETNS_FOLDER, Graph

@@ -20,16 +20,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from dc_gym import __version__, analysis, calibration, fingerprint, grounds, ideal, results, usercode
-from dc_gym.conservation import account, violations
-from dc_gym.digest import Tables
+from dc_gym import __version__, results, usercode
 from dc_gym.errors import MachineError, ResultError, TestbedError
-from dc_gym.experiment import Experiment, write_plan
-from dc_gym.grounds import check_programs
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.monitors.trace import read_trace
 from dc_gym.progress import Progress, VirtualOnly
+from dc_gym.repeat import fingerprint
+from dc_gym.repeat.digest import Tables
 from dc_gym.results import Result
+from dc_gym.run import analysis, calibration, grounds, ideal
+from dc_gym.run.conservation import account, violations
+from dc_gym.run.experiment import Experiment, write_plan
+from dc_gym.run.grounds import check_programs
 from dc_gym.spec import MetricsSpec, MonitorSpec, Spec, TimeSpec, WorkloadSpec
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.scale import not_scale_free
@@ -123,7 +125,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         results.write_derived(partial, "port_metrics", found.ports)
         results.write_derived(partial, "flow_metrics", found.flows)
         if plot:
-            from dc_gym import plots  # matplotlib takes a second to import
+            from dc_gym.figures import plots  # matplotlib takes a second to import
 
             plots.plot_result(Result(partial, manifest, summary, tables.ports), partial / "plot.png")
         clock.phase("")

@@ -13,14 +13,14 @@ from pathlib import Path
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.openvswitch import OpenVSwitch
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 STAMP = "sources.sha256"
 # What runs in the lab, and what decides its input. Results, plots and the command line are not among it.
 GUEST = (
     *("kernel/*.c", "kernel/drivers/*.h", "traffic/*.c", "traffic/*.h", "traffic/*.py", "traffic/matrices/*.csv"),
-    *("traffic/matrices/*/*.csv", "traffic/flow_sizes/*.txt", "spec/*.py", "units.py", "usercode.py"),
-    *("monitors/*.c", "monitors/*.h", "ctrl/*.c", "ctrl/*.h", "topologies/*.py", "ground.py", "runner.py", "controllers.py"),
-    *("lab_ground.py", "kernel/lab.py", "kernel/openvswitch.py", "host/*.py"),
+    *("traffic/matrices/*/*.csv", "traffic/flow_sizes/*.txt", "spec/*.py", "units.py", "usercode.py", "controllers.py"),
+    *("monitors/*.c", "monitors/*.h", "ctrl/*.c", "ctrl/*.h", "topologies/*.py", "kernel/lab.py", "kernel/openvswitch.py"),
+    *("run/__init__.py", "run/ground.py", "run/runner.py", "run/episodes.py", "run/lab_ground.py", "host/*.py"),
 )
 
 

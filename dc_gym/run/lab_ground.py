@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dc_gym import fingerprint
-from dc_gym.grounds import PROGRAMS
 from dc_gym.kernel import build
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.lab import Lab, LabConfig, LabExit
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.progress import Progress
+from dc_gym.repeat import fingerprint
+from dc_gym.run.grounds import PROGRAMS
 from dc_gym.spec import Spec
 
 if TYPE_CHECKING:  # it brings Gymnasium
@@ -34,7 +34,7 @@ def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: 
         kernel=kernel.path,
         programs=PROGRAMS,
         run_dir=folder,
-        argv=[sys.executable, "-m", "dc_gym.ground", str(folder)],
+        argv=[sys.executable, "-m", "dc_gym.run.ground", str(folder)],
         env={
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "PYTHONPATH": str(PROGRAMS.parent.parent),

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.digest import Records
 from dc_gym.errors import TestbedError
 from dc_gym.kernel.cache import cache_dir, locked_if_ours
+from dc_gym.repeat.digest import Records
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.flows import FlowRequest
