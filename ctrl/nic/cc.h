@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * A NIC's congestion control: what an algorithm sees, keeps and answers.
+ *
+ * The cut is that of programmable RDMA NICs (DOCA PCC): one entry for every event of a flow, a rate in Q20 of
+ * the line rate out, 48 bytes of context a flow, integers only. An algorithm is one header in algorithms/
+ * that is pure: no clock, no memory of its own, no call out. So the same lines run in the data path (eBPF),
+ * in userspace tests and in trainers, and decide the same.
+ *
+ * An algorithm's header defines, before anything else includes it:
+ *   CC_NAME            a string: what specs call it
+ *   CC_EVENTS          mask of the events that it wants, CC_MASK(CC_CNP) | ...; others never reach it
+ *   CC_STATE_WORDS     of the context that it uses; more than CC_CONTEXT_WORDS: "does not fit ConnectX"
+ *   CC_PARAMETERS(X)   X(name, unit, default, least, greatest, source, help) for each parameter, in order
+ *   CC_PRESETS(X)      X(name, help, CC_SET(parameter, value) ...) sets of parameters that papers name
+ *   CC_TABLE           optional: it reads a table of a policy file (policy.h says how it is laid out)
+ *   cc_on_event()      the decision, below
+ */
+#ifndef DCGYM_CC_H
+#define DCGYM_CC_H
+
+#ifdef __bpf__
+#include "bpf.h" /* fixed-width types for programs that have no libc */
+#else
+#include <stdbool.h>
+#include <stdint.h>
+#endif
+
+#define CC_CONTEXT_WORDS   12
+#define CC_STATE_WORDS_MAX 40 /* what the shim keeps for algorithms that do not fit a ConnectX */
+#define CC_PARAMETERS_MAX  44
+#define CC_TABLE_WORDS     8192
+
+/* Rates are fractions of the line rate in Q20. */
+#define CC_LINE_RATE (1u << 20)
+#define CC_MIN_RATE  (1u << 6) /* 2^-14 of the line */
+
+/* Numbers of DOCA PCC's event types. */
+enum cc_event_type {
+	CC_NULL,
+	CC_CNP = 2,  /* the receiver saw a congestion mark */
+	CC_TX = 3,   /* a packet or burst of the flow has left */
+	CC_ACK = 4,  /* packets were acknowledged */
+	CC_NACK = 5, /* the receiver misses a packet, or none was heard of for too long (CC_TIMEOUT) */
+	CC_RTT = 6,  /* a probe has come back */
+};
+#define CC_MASK(type) (1u << (type))
+
+enum cc_event_flag {
+	CC_NEW_FLOW = 1, /* first event of a flow: its context is all zeros */
+	CC_TIMEOUT = 2,  /* of CC_NACK: the transport's timer made it */
+};
+
+/*
+ * One event, or several that the NIC has summed up. Times are the low 32 bits of a clock in ns and wrap each
+ * 4.29 s: only differences mean something.
+ */
+struct cc_event {
+	uint32_t type, flags;
+	uint32_t now_ns;
+	uint32_t first_ns;  /* when the first of them happened */
+	uint32_t coalesced; /* how many events this is; at least 1 */
+	uint32_t bytes;     /* CC_TX: sent, CC_ACK: acknowledged, with headers, since the event of that type
+			       before */
+	uint32_t packets;   /* likewise */
+	/* CC_RTT: a probe's way. Its round trip is (now - sent) less what the receiver's NIC took. */
+	uint32_t sent_ns, received_ns, answered_ns;
+};
+
+/* What does not change about a flow. */
+struct cc_flow {
+	uint32_t base_rtt_ns;  /* of a probe over the idle path */
+	uint32_t line_mbps;    /* rate that CC_LINE_RATE stands for, Mbit/s; at least 1 */
+	uint32_t packet_bytes; /* a full frame as the cable carries it */
+	uint32_t hops;         /* links from end to end */
+};
+
+/* In and out: `rate` and `window_bytes` hold what was decided last (a new flow: CC_LINE_RATE and 0). */
+struct cc_result {
+	uint32_t rate;         /* Q20, CC_MIN_RATE to CC_LINE_RATE; anything else is clamped */
+	uint32_t window_bytes; /* most that may be unacknowledged; 0: as much as it likes */
+	bool probe;            /* measure the round trip after the next packet */
+};
+
+static inline uint32_t cc_rtt_ns(const struct cc_event *event)
+{
+	uint32_t whole = event->now_ns - event->sent_ns;
+	uint32_t inside = event->answered_ns - event->received_ns;
+
+	return whole > inside ? whole - inside : 0;
+}
+
+static inline uint32_t cc_clamp(uint64_t rate)
+{
+	return rate < CC_MIN_RATE ? CC_MIN_RATE : rate > CC_LINE_RATE ? CC_LINE_RATE : (uint32_t)rate;
+}
+
+/*
+ * state: CC_STATE_WORDS words, zero for a new flow. parameter: by the order of CC_PARAMETERS. table:
+ *CC_TABLE_WORDS words of a policy file, NULL without CC_TABLE.
+ *
+ *   static inline void cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
+ *				    const uint32_t *parameter, const uint32_t *table, struct cc_result
+ **result);
+ */
+#endif

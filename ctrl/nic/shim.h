@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * The NIC shim: what its parts say to one another (docs/nic.md). Frames on the wire, the rows of flows in
+ * memory that the data path (shim.bpf.c), its loader (nicd.c) and the traffic generator share, and the
+ * records that it hands out.
+ *
+ * A flow is a queue pair: one sender, one receiver, one number for both, the flow's row in every table. Its
+ * messages are RDMA WRITEs of one size (the last may be shorter), cut into packets of `payload_bytes`. To
+ * post work, the host writes the flow's new `end` into its row and rings: it sends one NIC_DOORBELL frame
+ * into the NIC's ring.
+ */
+#ifndef DCGYM_SHIM_H
+#define DCGYM_SHIM_H
+
+#include "cc.h"
+
+#define NIC_VERSION    1
+#define NIC_UDP_PORT   4791      /* RoCEv2 */
+#define NIC_MARK_TOKEN 0x4e4943u /* skb->mark of a token, inside of a NIC */
+
+/* --- on the wire: behind Ethernet, IPv4 (no options) and UDP (checksum 0) --------------------------------
+ */
+
+enum nic_opcode {
+	NIC_DATA = 1,
+	NIC_ACK,    /* all before psn have arrived */
+	NIC_NACK,   /* likewise, and psn is missed */
+	NIC_CNP,    /* a congestion mark was seen */
+	NIC_PROBE,  /* round trip asked */
+	NIC_ANSWER, /* and answered, with the probe's times and the receiver's */
+	/* Inside of a host only; dropped where a cable brings them. */
+	NIC_TOKEN,    /* the right to send one packet, on its way round */
+	NIC_DOORBELL, /* the host has posted work */
+};
+
+enum nic_flag {
+	NIC_LAST = 1,        /* DATA: of its message */
+	NIC_ACK_REQUEST = 2, /* DATA: answer at once */
+	NIC_RESENT = 4,      /* DATA: not the first time */
+};
+
+/* Network byte order. */
+struct nic_header {
+	uint8_t version, opcode, flags, reserved;
+	uint32_t flow;
+	uint32_t psn; /* DATA: of the packet; ACK, NACK: see above; PROBE, ANSWER: number of the probe */
+	uint32_t
+		sum; /* DATA: tag of the packet (nic_tag); the message's sum of tags tells that it is whole */
+	uint32_t sent_ns;                  /* by the sender's clock: DATA, PROBE; returned by ACK, ANSWER */
+	uint32_t received_ns, answered_ns; /* by the receiver's clock: ANSWER */
+	uint32_t marked; /* ACK, CNP: marked packets seen so far; ANSWER: packets received so far */
+};
+#define NIC_HEADER_BYTES 32
+#define NIC_FRAME_BYTES  (14 + 20 + 8 + NIC_HEADER_BYTES) /* without payload */
+_Static_assert(sizeof(struct nic_header) == NIC_HEADER_BYTES, "NIC header");
+
+/* Spreads numbers over 32 bits, so that sums of tags of other packets do not meet by chance. */
+static inline uint32_t nic_tag(uint32_t flow, uint32_t psn)
+{
+	uint32_t x = (flow * 0x9e3779b1u) ^ psn;
+
+	x ^= x >> 16;
+	x *= 0x7feb352du;
+	x ^= x >> 15;
+	x *= 0x846ca68bu;
+	return x ^ (x >> 16);
+}
+
+/* --- shared memory: BPF arrays that userspace maps
+ * ---------------------------------------------------------- */
+
+/* One NIC. Written by the loader; `free_ns` by the data path. */
+struct nic_port {
+	uint32_t wire_ifindex; /* the host's cable end */
+	uint32_t ring_ifindex; /* the end of the internal pair that has fq */
+	uint64_t line_bps;
+	uint64_t free_ns; /* when its transmitter will be: the departure clock of all its flows */
+	uint64_t sent_packets, sent_bytes; /* frames that it made, all kinds */
+};
+
+/*
+ * The sending end of a flow. The loader writes what is constant, the traffic generator `end`, the data path
+ * the rest.
+ */
+struct nic_sender {
+	/* constant */
+	uint8_t frame[NIC_FRAME_BYTES]; /* headers of all its frames, in network byte order */
+	uint8_t pad[6];
+	uint32_t port;          /* row of its NIC */
+	uint32_t payload_bytes; /* of a full packet */
+	uint64_t message_bytes; /* of a message; at least 1 */
+	uint64_t total_bytes;   /* of the flow; UINT64_MAX: no end */
+	struct cc_flow flow;
+	/* transport: packets are numbered from 0, the wire has the low 32 bits */
+	uint64_t end;         /* packets posted; UINT64_MAX: no end */
+	uint64_t next, acked; /* the next to send, the first not acknowledged */
+	uint64_t high;        /* the first never sent */
+	uint64_t due_ns;      /* when the next packet may leave */
+	uint64_t timeout_ns;  /* when to send again from `acked`; 0: nothing is under way */
+	uint32_t token;       /* generation of the live token; older ones die */
+	uint32_t parked;      /* no token goes round */
+	uint32_t retries;
+	/* congestion control */
+	uint32_t rate; /* Q20, in force */
+	uint32_t window_bytes;
+	uint32_t next_rate, next_window; /* decided, in force from decided_ns on; 0: none */
+	uint64_t decided_ns;
+	uint32_t state[CC_STATE_WORDS_MAX];
+	/* probes: one under way */
+	uint32_t probe_wanted, probe_number, probe_retries;
+	uint64_t probe_sent_ns; /* 0: none is under way */
+	/* counters */
+	uint64_t sent_packets, sent_bytes, resent_packets;
+	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions;
+	uint32_t rtt_ns, least_rtt_ns; /* of the last probe, of all; 0: none */
+};
+
+/* The receiving end. */
+struct nic_receiver {
+	uint8_t frame[NIC_FRAME_BYTES]; /* of its answers */
+	uint8_t pad[6];
+	uint32_t port, payload_bytes;
+	uint64_t message_bytes, total_bytes;
+	uint64_t expected; /* all packets before it have arrived, once */
+	uint64_t last_cnp_ns, last_nack_ns;
+	uint32_t since_ack; /* packets */
+	uint32_t sum;       /* of the message that arrives now */
+	uint64_t received_bytes, received_packets, marked_packets,
+		dropped_packets;            /* dropped: twice, or too early */
+	uint64_t messages, broken_messages; /* whole; with a sum that is wrong */
+	uint64_t first_ns, last_ns;
+	uint64_t window[8]; /* selective repeat: packets beyond `expected` that are here, one bit each */
+};
+
+/* What the loader sets before the program is loaded: the section .rodata.settings. */
+struct nic_settings {
+	uint64_t latency_ns;                 /* of a decision */
+	uint64_t cnp_interval_ns;            /* at most one CNP a flow in it */
+	uint64_t nack_interval_ns;           /* the same packet is not asked for again within it */
+	uint64_t timeout_ns, timeout_max_ns; /* first and longest of the transport's timer, which doubles */
+	uint64_t probe_timeout_ns;           /* doubles, too */
+	uint32_t ack_packets;                /* an ACK for each so many, and for the last of a message */
+	uint32_t burst_packets;  /* that one TX event stands for, and that leave at line rate together */
+	uint32_t selective;      /* repeat what is missing alone, instead of all from there on */
+	uint32_t trace;          /* hand out decisions */
+	uint32_t event_loss_ppm; /* events that never reach the algorithm */
+	uint32_t event_coalesce; /* CNP, ACK and NACK events that are summed up before one is handed over; 1:
+				    each is */
+	uint64_t seed;
+	uint32_t parameter[CC_PARAMETERS_MAX];
+};
+
+/* --- handed out: records of ring buffers
+ * -------------------------------------------------------------------- */
+
+/* To the traffic generator. */
+struct nic_completion {
+	uint32_t flow;
+	uint32_t received; /* 1: the receiver has message number `message`; 0: its sender knows */
+	uint64_t message;
+	uint64_t t_ns; /* CLOCK_MONOTONIC */
+};
+
+/* To the trace: what an algorithm was told and what it said. */
+struct nic_decision {
+	uint64_t t_ns;
+	uint32_t flow;
+	uint16_t event, flags;      /* enum cc_event_type */
+	uint32_t rtt_ns;            /* of CC_RTT */
+	uint32_t rate_before, rate; /* Q20 */
+	uint32_t window_bytes;
+};
+
+#endif
