@@ -150,16 +150,18 @@ struct nic_settings {
 	uint32_t parameter[CC_PARAMETERS_MAX];
 };
 
-/* --- handed out: records of ring buffers
- * -------------------------------------------------------------------- */
+/* --- handed out
+ * --------------------------------------------------------------------------------------------------------
+ */
 
-/* To the traffic generator. */
-struct nic_completion {
-	uint32_t flow;
-	uint32_t received; /* 1: the receiver has message number `message`; 0: its sender knows */
-	uint64_t message;
-	uint64_t t_ns; /* CLOCK_MONOTONIC */
-};
+/*
+ * To the traffic generator: the receiving NIC has all `total_bytes` of a flow, in order. It gives its host a
+ * copy of the flow's last frame under this EtherType (IEEE 802's for local experiments) through the ring's
+ * ingress (bpf_clone_redirect with BPF_F_INGRESS), where a packet socket hears it at that very instant. A
+ * ring buffer would not do: its wake-up is irq_work, which on User Mode Linux waits for the next tick, up to
+ * 1 ms. `flow` in the NIC header says whose it is; all else, last_ns too, is in the receiver's row.
+ */
+#define NIC_BELL_ETHERTYPE 0x88b5
 
 /* To the trace: what an algorithm was told and what it said. */
 struct nic_decision {
