@@ -40,6 +40,7 @@ _THESIS_DDPG = {
     "weight_decay": 1e-6,
     "replay_buffer_config": _REPLAY | {"capacity": 50_000},  # the capacity is ours
     "train_batch_size_per_learner": 256,
+    "training_intensity": 64.0,  # ours: an update each four steps
 }
 
 PRESETS: Mapping[str, Mapping[str, Sections]] = {

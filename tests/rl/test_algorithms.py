@@ -58,6 +58,21 @@ def test_a_deterministic_actor_learns(name: str) -> None:
     assert found[0] < 5 < 10 < found[-1]
 
 
+def test_as_many_updates_as_were_told() -> None:
+    """16 transitions are replayed for each that was sampled, from the 100th on: 4 labs, 8 steps each at a time."""
+    config = build("DDPG", train_batch_size_per_learner=64, training_intensity=16.0, num_steps_sampled_before_learning_starts=100)
+    algorithm = config.build_algo()
+    try:
+        result = algorithm.train()
+    finally:
+        algorithm.stop()
+    sampled = result["env_runners"]["num_env_steps_sampled_lifetime"]
+    learned = result["learners"]["default_policy"]
+    assert sampled == 512
+    assert learned["num_module_steps_trained_lifetime"] == 16 * (512 - 96)
+    assert learned["num_target_updates"] == 16 * (512 - 96) / 64, "a target moves with each update"
+
+
 @pytest.mark.long
 def test_prioritized_replay() -> None:
     replay = {"type": "PrioritizedEpisodeReplayBuffer", "capacity": 10_000, "alpha": 0.6, "beta": 0.4}

@@ -3,9 +3,8 @@
 
     critic: (Q(o, a) - y)^2 with y = r + gamma^n Q'(o', mu'(o')), actor: -Q(o, mu(o)), targets by Polyak averages.
 
-Sampling, replay (uniform or prioritized, n-step) and the pace of updates are RLlib's DQN.training_step, which knows nothing of
-discrete actions. Exploration: Ornstein-Uhlenbeck noise, one process for each lab, which begins at 0 with each episode;
-checkpoints do not have it. Modules act in [-1, 1]; RLlib stretches that to the action space.
+Sampling, replay and the pace of updates are off_policy.py's. Exploration: Ornstein-Uhlenbeck noise, one process for each lab,
+which begins at 0 with each episode; checkpoints do not have it. Modules act in [-1, 1]; RLlib stretches that to the action space.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any
 
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
-from ray.rllib.algorithms.dqn.dqn import DQN
 from ray.rllib.algorithms.dqn.dqn_learner import DQNLearner
 from ray.rllib.algorithms.sac.sac import SACConfig
 from ray.rllib.core.columns import Columns
@@ -27,6 +25,7 @@ from ray.rllib.utils.metrics import TD_ERROR_KEY
 from torch import nn
 
 from dc_gym.rl.algorithms.nets import mlp, shape_of, shrink, width
+from dc_gym.rl.algorithms.off_policy import FRAGMENT, OffPolicy
 
 LAST_LAYER = 3e-3
 """Bound of the last layers' first weights (Lillicrap et al., section 7)."""
@@ -157,13 +156,14 @@ class DDPGConfig(SACConfig):
     module_class: type[TorchRLModule] = DDPGModule
     learner_class_: type[TorchLearner] = DDPGLearner
 
-    def __init__(self, algo_class: type[DQN] | None = None) -> None:
+    def __init__(self, algo_class: type[OffPolicy] | None = None) -> None:
         super().__init__(algo_class=algo_class or DDPG)
         self.actor_lr, self.critic_lr, self.alpha_lr = 1e-4, 1e-3, None
         self.weight_decay = 0.0
         self.tau = 1e-3
         self.ou_theta, self.ou_sigma = 0.15, 0.2
         self.critics = 1
+        self.rollout_fragment_length = FRAGMENT
         self.replay_buffer_config = {"type": "EpisodeReplayBuffer", "capacity": 100_000}
 
     def training(
@@ -196,7 +196,7 @@ class DDPGConfig(SACConfig):
         return super()._model_config_auto_includes | own
 
 
-class DDPG(DQN):
+class DDPG(OffPolicy):
     @classmethod
     def get_default_config(cls) -> AlgorithmConfig:
         return DDPGConfig()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RLlib's SAC, with the tanh of the policy also where it does not explore.
+"""RLlib's SAC, sampling and replaying as off_policy.py does, and with the tanh of the policy also where it does not explore.
 
 In Ray 2.60 the deterministic form of the squashed Gaussian is its mean without the tanh, so that an evaluation acts on clip(mean)
 where the training learned tanh(mean).
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ray.rllib.algorithms.sac.sac import SAC as RLlibSAC
 from ray.rllib.algorithms.sac.sac import SACConfig as RLlibConfig
 from ray.rllib.algorithms.sac.torch.default_sac_torch_rl_module import DefaultSACTorchRLModule
 from ray.rllib.core.distribution.torch.torch_distribution import TorchDeterministic, TorchSquashedGaussian
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+from dc_gym.rl.algorithms.off_policy import FRAGMENT, OffPolicy
 
 
 class Squashed(TorchSquashedGaussian):
@@ -26,5 +29,15 @@ class SACModule(DefaultSACTorchRLModule):
 
 
 class SACConfig(RLlibConfig):
+    def __init__(self, algo_class: type[OffPolicy] | None = None) -> None:
+        super().__init__(algo_class=algo_class or SAC)
+        self.rollout_fragment_length = FRAGMENT
+
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         return RLModuleSpec(module_class=SACModule)
+
+
+class SAC(OffPolicy, RLlibSAC):
+    @classmethod
+    def get_default_config(cls) -> SACConfig:
+        return SACConfig()

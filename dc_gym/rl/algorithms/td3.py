@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
-from ray.rllib.algorithms.dqn.dqn import DQN
 
 from dc_gym.rl.algorithms.ddpg import DDPGConfig, DDPGLearner, DDPGModule
+from dc_gym.rl.algorithms.off_policy import OffPolicy
 
 NOISE_CLIP = 0.5
 
@@ -46,7 +46,7 @@ class TD3Config(DDPGConfig):
     module_class = TD3Module
     learner_class_ = TD3Learner
 
-    def __init__(self, algo_class: type[DQN] | None = None) -> None:
+    def __init__(self, algo_class: type[OffPolicy] | None = None) -> None:
         super().__init__(algo_class=algo_class or TD3)
         self.actor_lr = self.critic_lr = 1e-3
         self.tau = 5e-3
@@ -65,7 +65,7 @@ class TD3Config(DDPGConfig):
         return super()._model_config_auto_includes | {"noise": self.noise}
 
 
-class TD3(DQN):
+class TD3(OffPolicy):
     @classmethod
     def get_default_config(cls) -> AlgorithmConfig:
         return TD3Config()
