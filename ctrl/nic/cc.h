@@ -13,6 +13,7 @@
  *   CC_STATE_WORDS     of the context that it uses; more than CC_CONTEXT_WORDS: "does not fit ConnectX"
  *   CC_PARAMETERS(X)   X(name, unit, default, least, greatest, source, help) for each parameter, in order
  *   CC_PRESETS(X)      X(name, help, CC_SET(parameter, value) ...) sets of parameters that papers name
+ *   CC_HELP            optional: what it does, in a line
  *   CC_TABLE           optional: it reads a table of a policy file (policy.h says how it is laid out)
  *   cc_on_event()      the decision, below
  */
@@ -94,6 +95,16 @@ static inline uint32_t cc_clamp(uint64_t rate)
 {
 	return rate < CC_MIN_RATE ? CC_MIN_RATE : rate > CC_LINE_RATE ? CC_LINE_RATE : (uint32_t)rate;
 }
+
+/* enum { CC_PARAMETERS(CC_INDEX) } gives each parameter's place a name: parameter[P_name]. */
+#define CC_INDEX(name, unit, initial, least, greatest, source, help) P_##name,
+
+/*
+ * Units of parameters are text; one means more. A time in CC_NS_AT_100G keeps its proportion to a packet's
+ * time: on a line of another rate it is multiplied by 100 Gbit/s / rate before the algorithm gets it.
+ */
+#define CC_NS_AT_100G "ns at 100 Gbit/s"
+#define CC_LONGEST_NS (1u << 31) /* half of a turn of the events' clock */
 
 /*
  * state: CC_STATE_WORDS words, zero for a new flow. parameter: by the order of CC_PARAMETERS. table:

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * Swift (Kumar et al., SIGCOMM 2020), as a NIC does it: the fabric's delay alone, measured by probes.
+ *
+ *   target = base + hops h + range (1/sqrt(cwnd) - 1/sqrt(fs_max)) / (1/sqrt(fs_min) - 1/sqrt(fs_max)), the
+ *            last term within 0..range
+ *   ACK while the last delay was below target: cwnd += ai acked / cwnd; below one packet: ai acked
+ *   delay >= target, once a round trip: cwnd *= max(1 - beta (delay - target) / delay, 1 - max_mdf)
+ *   NACK, once a round trip: cwnd *= 1 - max_mdf. So do timeouts, and from the fifth in a row on cwnd is the
+ *   least there is.
+ *
+ * A window below one packet is one packet, paced to packet / (RTT / cwnd). Above, the window alone limits,
+ * unless pace_gain says that packets are spread over the round trip, too. The paper's endpoint window is left
+ * out: a NIC answers probes itself, so that the host's delay is not seen. Its ACKs carry no delay: the last
+ * probe's stands for it.
+ *
+ * Times are those of a fabric whose base round trip is reference_rtt and scaled to the flow's own.
+ * Fixed point: cwnd in Q16 packets, 1/sqrt in Q24 (Newton, error below 2^-20), factors in Q16.
+ */
+#ifndef DCGYM_SWIFT_H
+#define DCGYM_SWIFT_H
+
+#include "../cc.h"
+
+#define CC_NAME        "swift"
+#define CC_HELP        "a window that holds the delay at a target, which grows with hops and with the number of flows"
+#define CC_EVENTS      (CC_MASK(CC_RTT) | CC_MASK(CC_TX) | CC_MASK(CC_ACK) | CC_MASK(CC_NACK))
+#define CC_STATE_WORDS 5
+
+/* clang-format off */
+#define CC_PARAMETERS(X)                                                                                       \
+	X(reference_rtt, "ns", 10000, 0, 1u << 30, "RL-CC's fabric", "base round trip that times below are for; 0: take them as they are") \
+	X(base_target, "ns at reference_rtt", 25000, 1, 1u << 30, "paper (from memory): one hop at 100 Gbit/s", "target without hops and scaling") \
+	X(hop, "ns at reference_rtt", 3050, 0, 1u << 30, "htsim: base / 6.55", "h: more for each link of the path") \
+	X(fs_range, "ns at reference_rtt", 100000, 0, 1u << 30, "htsim: 5 x 20 us", "most that flow scaling adds") \
+	X(fs_min, "Q16 packets", 6554, 1, 1u << 31, "htsim", "cwnd at which it adds all: 0.1")                 \
+	X(fs_max, "Q16 packets", 6553600, 1, 1u << 31, "htsim", "cwnd at which it adds nothing: 100")          \
+	X(ai, "Q16 packets", 65536, 1, 1u << 24, "htsim", "additive increase a round trip: 1")                 \
+	X(beta, "Q16", 52429, 0, 65536, "paper (from memory), htsim", "share of the excess that a cut takes: 0.8") \
+	X(max_mdf, "Q16", 32768, 0, 65535, "paper (from memory), htsim", "most that a cut takes: 0.5")         \
+	X(cwnd_min, "Q16 packets", 433, 1, 1u << 31, "htsim: 10 bytes", "least window: 0.0066")                \
+	X(cwnd_max, "Q16 packets", 65536000, 1, 1u << 31, "htsim", "largest window: 1000")                     \
+	X(cwnd_initial, "Q16 packets", 0, 0, 1u << 31, "ours", "window of a new flow; 0: line rate x base round trip") \
+	X(retx_reset, "count", 5, 1, 1000, "htsim", "timeouts in a row that make the window the least")        \
+	X(pace_gain, "Q8", 0, 0, 65536, "ours", "above one packet: rate over cwnd / RTT; 0: the line's")
+
+#define CC_PRESETS(X)                                                                                          \
+	X(paper, "htsim's values for what the paper leaves open, scaled by reference_rtt")                     \
+	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0))                    \
+	X(paced, "the same, spread over the round trip at 1.25 cwnd / RTT", CC_SET(pace_gain, 320))
+/* clang-format on */
+
+enum { CC_PARAMETERS(CC_INDEX) };
+
+enum swift_state {
+	SWIFT_CWND,     /* Q16 packets; 0: a new flow */
+	SWIFT_DELAY,    /* the last probe's; the base round trip before there was one */
+	SWIFT_BELOW,    /* it was below target */
+	SWIFT_CUT,      /* when the window was last cut */
+	SWIFT_TIMEOUTS, /* in a row */
+};
+_Static_assert(SWIFT_TIMEOUTS + 1 == CC_STATE_WORDS, "Swift's state");
+
+#define SWIFT_ONE       65536u
+#define SWIFT_DELAY_MAX (1u << 30)
+
+/*
+ * 1 / sqrt(x) of x > 0 in Q16, in Q24. x = m 4^(7-k) with m in 1..4; Newton on y = 1/sqrt(m), from a line that is
+ * at most 16 % off: 1.5 e^2 four times is below 2^-30, so that the rounding of Q30 is what remains.
+ */
+static inline uint64_t swift_inverse_sqrt(uint32_t x)
+{
+	uint64_t m = x ? x : 1, y;
+	uint32_t k = 0;
+
+	for (uint32_t half = 8; half; half >>= 1) {
+		if (m >> (32 - 2 * half))
+			continue;
+		m <<= 2 * half;
+		k += half;
+	}
+	y = (1170378588ull - m / 6); /* 1.09 - m / 6 in Q30 */
+	for (uint32_t i = 0; i < 4; i++)
+		y = y * ((3ull << 30) - (m * (y * y >> 30) >> 30)) >> 31;
+	return k < 13 ? y >> (13 - k) : y << (k - 13);
+}
+
+/* A time of the parameters for this flow: 30 + 32 bits, over at least 1. */
+static inline uint64_t swift_scaled(uint64_t time_ns, const struct cc_flow *flow, const uint32_t *parameter)
+{
+	uint32_t reference_ns = parameter[P_reference_rtt];
+
+	return reference_ns ? time_ns * flow->base_rtt_ns / reference_ns : time_ns;
+}
+
+/* What flow scaling adds: 30 + 32 bits. */
+static inline uint32_t swift_scaling(uint32_t cwnd, const uint32_t *parameter)
+{
+	uint64_t here = swift_inverse_sqrt(cwnd);
+	uint64_t most = swift_inverse_sqrt(parameter[P_fs_min]), least = swift_inverse_sqrt(parameter[P_fs_max]);
+
+	if (here <= least || most <= least)
+		return 0;
+	if (here >= most)
+		return parameter[P_fs_range];
+	return (uint32_t)(parameter[P_fs_range] * (here - least) / (most - least));
+}
+
+/* Sums of parameters have at most 30 + 9 bits where a path has no more than 255 links. */
+static inline uint64_t swift_target(uint32_t cwnd, const struct cc_flow *flow, const uint32_t *parameter)
+{
+	uint64_t hops = flow->hops < 255 ? flow->hops : 255;
+	uint64_t target = parameter[P_base_target] + hops * parameter[P_hop] + swift_scaling(cwnd, parameter);
+
+	return swift_scaled(target < SWIFT_DELAY_MAX ? target : SWIFT_DELAY_MAX, flow, parameter);
+}
+
+static inline void swift_set(uint32_t *state, const uint32_t *parameter, uint64_t cwnd)
+{
+	if (cwnd > parameter[P_cwnd_max])
+		cwnd = parameter[P_cwnd_max];
+	state[SWIFT_CWND] = (uint32_t)(cwnd > parameter[P_cwnd_min] ? cwnd : parameter[P_cwnd_min]);
+}
+
+/* Line rate x base round trip: Mbit/s x ns / 8000 is bytes; 24 + 32 bits, kept below 2^32 packets. */
+static inline uint64_t swift_initial(const struct cc_flow *flow, const uint32_t *parameter)
+{
+	uint64_t bytes, packets;
+
+	if (parameter[P_cwnd_initial])
+		return parameter[P_cwnd_initial];
+	bytes = (uint64_t)flow->line_mbps * flow->base_rtt_ns / 8000;
+	if (bytes >> 40)
+		return 1ull << 32;
+	packets = (bytes << 16) / (flow->packet_bytes ? flow->packet_bytes : 1);
+	return packets > SWIFT_ONE ? packets : SWIFT_ONE;
+}
+
+static inline void swift_start(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
+			       const uint32_t *parameter)
+{
+	swift_set(state, parameter, swift_initial(flow, parameter));
+	state[SWIFT_DELAY] = flow->base_rtt_ns < SWIFT_DELAY_MAX ? flow->base_rtt_ns : SWIFT_DELAY_MAX;
+	state[SWIFT_BELOW] = 1;
+	state[SWIFT_CUT] = event->now_ns - SWIFT_DELAY_MAX;
+}
+
+/* cwnd *= 1 - cut (Q16: 32 + 16 bits), once a round trip. */
+static inline void swift_cut(uint32_t *state, const uint32_t *parameter, uint32_t now_ns, uint32_t cut)
+{
+	if (now_ns - state[SWIFT_CUT] < state[SWIFT_DELAY])
+		return;
+	state[SWIFT_CUT] = now_ns;
+	swift_set(state, parameter, (uint64_t)state[SWIFT_CWND] * (SWIFT_ONE - cut) >> 16);
+}
+
+static inline void swift_on_rtt(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
+				const uint32_t *parameter)
+{
+	uint32_t rtt_ns = cc_rtt_ns(event);
+	uint64_t target_ns = swift_target(state[SWIFT_CWND], flow, parameter), cut;
+
+	rtt_ns = rtt_ns < 1 ? 1 : rtt_ns > SWIFT_DELAY_MAX ? SWIFT_DELAY_MAX : rtt_ns;
+	state[SWIFT_DELAY] = rtt_ns;
+	state[SWIFT_BELOW] = rtt_ns < target_ns;
+	if (state[SWIFT_BELOW])
+		return;
+	cut = parameter[P_beta] * (rtt_ns - target_ns) / rtt_ns; /* 17 + 30 bits */
+	swift_cut(state, parameter, event->now_ns, cut < parameter[P_max_mdf] ? (uint32_t)cut : parameter[P_max_mdf]);
+}
+
+/* ai acked (25 + 16 bits) / cwnd; the quotient in Q16 again. */
+static inline void swift_on_ack(uint32_t *state, const struct cc_event *event, const uint32_t *parameter)
+{
+	uint64_t more = (uint64_t)parameter[P_ai] * (event->packets < 65535 ? event->packets : 65535);
+
+	if (event->packets)
+		state[SWIFT_TIMEOUTS] = 0;
+	if (!state[SWIFT_BELOW])
+		return;
+	if (state[SWIFT_CWND] >= SWIFT_ONE)
+		more = (more << 16) / state[SWIFT_CWND];
+	swift_set(state, parameter, state[SWIFT_CWND] + more);
+}
+
+static inline void swift_on_loss(uint32_t *state, const struct cc_event *event, const uint32_t *parameter)
+{
+	if (event->flags & CC_TIMEOUT && ++state[SWIFT_TIMEOUTS] >= parameter[P_retx_reset]) {
+		state[SWIFT_TIMEOUTS] = parameter[P_retx_reset]; /* so that it cannot wrap */
+		swift_set(state, parameter, 0);
+		return;
+	}
+	swift_cut(state, parameter, event->now_ns, parameter[P_max_mdf]);
+}
+
+/* A window of so many packets in one round trip, in Q20 of the line: 32 + 24 bits at most, then 44 + 20. */
+static inline uint64_t swift_rate(const uint32_t *state, const struct cc_flow *flow)
+{
+	uint64_t bytes = (uint64_t)state[SWIFT_CWND] * (flow->packet_bytes & 0xffffff) >> 16;
+	uint64_t line_bytes = (uint64_t)flow->line_mbps * state[SWIFT_DELAY] / 8000;
+
+	if (bytes >= line_bytes || bytes >> 43)
+		return CC_LINE_RATE;
+	return (bytes << 20) / (line_bytes ? line_bytes : 1);
+}
+
+static inline void swift_answer(const uint32_t *state, const struct cc_flow *flow, const uint32_t *parameter,
+				struct cc_result *result)
+{
+	uint32_t cwnd = state[SWIFT_CWND];
+	uint64_t window = (uint64_t)cwnd * flow->packet_bytes >> 16;
+
+	if (window < flow->packet_bytes)
+		window = flow->packet_bytes;
+	result->window_bytes = window < 0xffffffff ? (uint32_t)window : 0xffffffff;
+	if (cwnd < SWIFT_ONE)
+		result->rate = cc_clamp(swift_rate(state, flow));
+	else if (parameter[P_pace_gain])
+		result->rate = cc_clamp(swift_rate(state, flow) * parameter[P_pace_gain] >> 8);
+	else
+		result->rate = CC_LINE_RATE;
+	result->probe = true;
+}
+
+static inline void cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
+			       const uint32_t *parameter, const uint32_t *table, struct cc_result *result)
+{
+	(void)table;
+	if (!state[SWIFT_CWND])
+		swift_start(state, event, flow, parameter);
+	if (event->type == CC_RTT)
+		swift_on_rtt(state, event, flow, parameter);
+	else if (event->type == CC_ACK)
+		swift_on_ack(state, event, parameter);
+	else if (event->type == CC_NACK)
+		swift_on_loss(state, event, parameter);
+	swift_answer(state, flow, parameter, result);
+}
+
+#endif

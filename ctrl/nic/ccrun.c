@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * An algorithm of the NIC alone, in userspace: ccrun-NAME is this file and one header of algorithms/.
+ *
+ *   ccrun-NAME --describe                 what it is, as JSON
+ *   ccrun-NAME [--parameters V,V,...] [--table FILE] [--repeat N] < events > decisions
+ *
+ * An event is a line of numbers with commas: type, flags, now_ns, first_ns, coalesced, bytes, packets, sent_ns,
+ * received_ns, answered_ns, and of the flow base_rtt_ns, line_mbps, packet_bytes, hops. A decision is
+ * rate, window_bytes, probe and the words of the state after it. An event with the flag CC_NEW_FLOW begins
+ * another flow. Events that the algorithm does not want leave all as it was. --repeat goes through the trace so
+ * often and prints the time of one decision in ns instead.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include CC_ALGORITHM
+
+#ifndef CC_HELP
+#define CC_HELP ""
+#endif
+#ifdef CC_TABLE
+#define TABLE_WANTED true
+#else
+#define TABLE_WANTED false
+#endif
+
+_Static_assert(CC_STATE_WORDS <= CC_STATE_WORDS_MAX, "more words of state than the NIC keeps");
+
+struct parameter {
+	const char *name, *unit;
+	uint32_t initial, least, greatest;
+	const char *source, *help;
+};
+
+#define PARAMETER(name, ...) { #name, __VA_ARGS__ },
+static const struct parameter parameters[] = { CC_PARAMETERS(PARAMETER) { 0 } };
+#define PARAMETERS (sizeof(parameters) / sizeof(parameters[0]) - 1)
+_Static_assert(PARAMETERS <= CC_PARAMETERS_MAX, "more parameters than the NIC keeps");
+
+struct set {
+	const char *parameter;
+	uint32_t value;
+};
+
+struct preset {
+	const char *name, *help;
+	struct set sets[CC_PARAMETERS_MAX + 1];
+};
+
+#define CC_SET(parameter, value)  { #parameter, value },
+#define PRESET(name, help, ...) { #name, help, { __VA_ARGS__ } },
+static const struct preset presets[] = { CC_PRESETS(PRESET) { 0 } };
+
+static const char *const event_names[] = {
+	[CC_CNP] = "cnp", [CC_TX] = "tx", [CC_ACK] = "ack", [CC_NACK] = "nack", [CC_RTT] = "rtt",
+};
+#define EVENT_NAMES (sizeof(event_names) / sizeof(event_names[0]))
+
+struct step {
+	struct cc_event event;
+	struct cc_flow flow;
+};
+
+struct runner {
+	uint32_t state[CC_STATE_WORDS_MAX];
+	uint32_t parameter[CC_PARAMETERS_MAX];
+	uint32_t table[CC_TABLE_WORDS];
+	struct cc_result result;
+};
+
+static void describe_parameter(const struct parameter *each)
+{
+	printf("  {\"name\": \"%s\", \"unit\": \"%s\", \"default\": %" PRIu32 ", \"least\": %" PRIu32
+	       ", \"greatest\": %" PRIu32 ", \"source\": \"%s\", \"help\": \"%s\"}",
+	       each->name, each->unit, each->initial, each->least, each->greatest, each->source, each->help);
+}
+
+static void describe_preset(const struct preset *each)
+{
+	printf("  \"%s\": {\"help\": \"%s\", \"values\": {", each->name, each->help);
+	for (const struct set *set = each->sets; set->parameter; set++)
+		printf("%s\"%s\": %" PRIu32, set == each->sets ? "" : ", ", set->parameter, set->value);
+	printf("}}");
+}
+
+/* The texts of a header are its author's: none has a quotation mark or a backslash, or the JSON says so. */
+static void describe(void)
+{
+	const char *separator = "";
+
+	printf("{\"name\": \"%s\", \"help\": \"%s\",\n \"events\": [", CC_NAME, CC_HELP);
+	for (uint32_t type = 0; type < EVENT_NAMES; type++) {
+		if (!event_names[type] || !(CC_EVENTS & CC_MASK(type)))
+			continue;
+		printf("%s\"%s\"", separator, event_names[type]);
+		separator = ", ";
+	}
+	printf("],\n \"state_words\": %d, \"fits\": %s, \"table\": %s,\n \"parameters\": [", CC_STATE_WORDS,
+	       CC_STATE_WORDS <= CC_CONTEXT_WORDS ? "true" : "false", TABLE_WANTED ? "true" : "false");
+	for (const struct parameter *each = parameters; each->name; each++) {
+		puts(each == parameters ? "" : ",");
+		describe_parameter(each);
+	}
+	printf("],\n \"presets\": {");
+	for (const struct preset *each = presets; each->name; each++) {
+		puts(each == presets ? "" : ",");
+		describe_preset(each);
+	}
+	puts("}}");
+}
+
+/* Numbers of 32 bits with commas, as many as there is room for; how many there were, or -EINVAL. */
+static int read_numbers(const char *text, uint32_t *numbers, int room)
+{
+	char *end;
+
+	for (int count = 0; count < room; count++) {
+		unsigned long long value;
+
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		errno = 0;
+		value = strtoull(text, &end, 10);
+		if (errno || value > UINT32_MAX)
+			return -EINVAL;
+		numbers[count] = (uint32_t)value;
+		if (*end == '\0' || *end == '\n')
+			return count + 1;
+		if (*end != ',')
+			return -EINVAL;
+		text = end + 1;
+	}
+	return -EINVAL;
+}
+
+/* One trace line: the numbers of struct cc_event, then those of struct cc_flow. */
+static int read_step(const char *line, struct step *step)
+{
+	uint32_t numbers[sizeof(*step) / sizeof(uint32_t)];
+	int wanted = sizeof(numbers) / sizeof(numbers[0]);
+
+	if (read_numbers(line, numbers, wanted) != wanted)
+		return -EINVAL;
+	memcpy(step, numbers, sizeof(*step));
+	return 0;
+}
+_Static_assert(sizeof(struct step) == 14 * sizeof(uint32_t), "a trace's columns are the fields in their order");
+
+static void decide(struct runner *runner, const struct step *step)
+{
+	if (step->event.flags & CC_NEW_FLOW) {
+		memset(runner->state, 0, sizeof(runner->state));
+		runner->result = (struct cc_result){ .rate = CC_LINE_RATE };
+	}
+	if (step->event.type >= 32 || !(CC_EVENTS & CC_MASK(step->event.type)))
+		return;
+	cc_on_event(runner->state, &step->event, &step->flow, runner->parameter, TABLE_WANTED ? runner->table : NULL,
+		    &runner->result);
+	runner->result.rate = cc_clamp(runner->result.rate);
+}
+
+static void print_decision(const struct runner *runner)
+{
+	printf("%" PRIu32 ",%" PRIu32 ",%d", runner->result.rate, runner->result.window_bytes, runner->result.probe);
+	for (int word = 0; word < CC_STATE_WORDS; word++)
+		printf(",%" PRIu32, runner->state[word]);
+	putchar('\n');
+}
+
+/* All lines of standard input; the caller frees. The number of steps, or -errno, and the line that is wrong. */
+static int read_trace(struct step **steps, int *line_number)
+{
+	char line[512];
+	int count = 0, room = 0;
+
+	for (*line_number = 1; fgets(line, sizeof(line), stdin); ++*line_number) {
+		if (count == room) {
+			struct step *more = realloc(*steps, sizeof(**steps) * (room = room ? 2 * room : 1024));
+
+			if (!more)
+				return -ENOMEM;
+			*steps = more;
+		}
+		if (read_step(line, &(*steps)[count]))
+			return -EINVAL;
+		count++;
+	}
+	return count;
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void time_decisions(struct runner *runner, const struct step *steps, int count, long repeat)
+{
+	uint64_t start_ns = monotonic_ns();
+	volatile uint32_t kept = 0; /* so that no decision is left out */
+
+	for (long round = 0; round < repeat; round++) {
+		for (int i = 0; i < count; i++) {
+			decide(runner, &steps[i]);
+			kept = kept ^ runner->result.rate;
+		}
+	}
+	printf("%.3f\n", (double)(monotonic_ns() - start_ns) / (count ? (double)count * repeat : 1));
+}
+
+static int fail(const char *what, const char *value)
+{
+	fprintf(stderr, "ccrun-%s: %s: %s\n", CC_NAME, what, value);
+	return 2;
+}
+
+static int set_parameters(struct runner *runner, const char *text)
+{
+	uint32_t values[PARAMETERS + 1];
+	char message[128];
+
+	if (read_numbers(text, values, PARAMETERS + 1) != (int)PARAMETERS) {
+		snprintf(message, sizeof(message), "%zu numbers with commas are needed", PARAMETERS);
+		return fail("--parameters", message);
+	}
+	for (size_t i = 0; i < PARAMETERS; i++) {
+		if (values[i] < parameters[i].least || values[i] > parameters[i].greatest) {
+			snprintf(message, sizeof(message), "%" PRIu32 " is not within %" PRIu32 "..%" PRIu32, values[i],
+				 parameters[i].least, parameters[i].greatest);
+			return fail(parameters[i].name, message);
+		}
+		runner->parameter[i] = values[i];
+	}
+	return 0;
+}
+
+/* Words of this machine's order; the rest of the table is zero. */
+static int read_table(struct runner *runner, const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	size_t bytes;
+	bool whole;
+
+	if (!file)
+		return fail(path, strerror(errno));
+	bytes = fread(runner->table, 1, sizeof(runner->table), file);
+	whole = !ferror(file) && fgetc(file) == EOF && bytes % sizeof(uint32_t) == 0;
+	fclose(file);
+	return whole ? 0 : fail(path, "not a table: whole words of 4 bytes, as many as the NIC has room for");
+}
+
+static int run_trace(struct runner *runner, long repeat)
+{
+	struct step *steps = NULL;
+	char message[64];
+	int line_number, count = read_trace(&steps, &line_number), status = 0;
+
+	if (count < 0) {
+		snprintf(message, sizeof(message), "line %d: %s", line_number,
+			 count == -EINVAL ? "not an event: 14 numbers with commas are needed" : strerror(-count));
+		status = fail("standard input", message);
+	} else if (repeat) {
+		time_decisions(runner, steps, count, repeat);
+	} else {
+		for (int i = 0; i < count; i++) {
+			decide(runner, &steps[i]);
+			print_decision(runner);
+		}
+	}
+	free(steps);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static struct runner runner = { .result.rate = CC_LINE_RATE };
+	long repeat = 0;
+	int status = 0;
+
+	for (size_t i = 0; i < PARAMETERS; i++)
+		runner.parameter[i] = parameters[i].initial;
+	for (int i = 1; i < argc && !status; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+		if (!strcmp(argv[i], "--describe")) {
+			describe();
+			return 0;
+		}
+		if (!strcmp(argv[i], "--parameters"))
+			status = set_parameters(&runner, value);
+		else if (!strcmp(argv[i], "--table") && TABLE_WANTED)
+			status = read_table(&runner, value);
+		else if (!strcmp(argv[i], "--repeat"))
+			repeat = atol(value) > 0 ? atol(value) : 1;
+		else
+			status = fail(argv[i], TABLE_WANTED ? "not an option" : "not an option, or of algorithms with a table");
+		i++;
+	}
+	return status ? status : run_trace(&runner, repeat);
+}
