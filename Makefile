@@ -12,8 +12,9 @@ BIN := dc_gym/bin
 CC := cc
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init)
-C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] ctrl/*.[ch] dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
+NIC_ALGORITHMS := $(basename $(notdir $(wildcard ctrl/nic/algorithms/*.h)))
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init) $(NIC_ALGORITHMS:%=$(BIN)/ccrun-%)
+C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] ctrl/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
 .PHONY: setup demo test test-all test-rl lint format docs programs kernel openvswitch clean
 
@@ -106,11 +107,16 @@ $(BIN)/linkprobe: $(LINKPROBE) $(wildcard monitors/*.h) | $(BIN)
 	$(CC) $(CFLAGS) -Imonitors -o $@ $(LINKPROBE)
 	chmod 755 $@
 
+NIC_HEADERS := $(wildcard ctrl/nic/*.h ctrl/nic/algorithms/*.h)
+$(BIN)/ccrun-%: ctrl/nic/ccrun.c $(NIC_HEADERS) | $(BIN)
+	$(CC) $(CFLAGS) -Ictrl/nic -DCC_ALGORITHM='"algorithms/$*.h"' -o $@ $<
+	chmod 755 $@
+
 $(BIN)/vm-init: dc_gym/host/vm_init.c | $(BIN)
 	$(CC) $(CFLAGS) -static -o $@ $<
 	chmod 755 $@
 
-SOURCES := kernel/init.c kernel/launch.c kernel/drivers/lab.h $(QMON) $(wildcard monitors/*.h) $(wildcard ctrl/*.[ch]) $(TGEN) $(wildcard traffic/*.h) \
+SOURCES := kernel/init.c kernel/launch.c kernel/drivers/lab.h $(QMON) $(wildcard monitors/*.h) $(wildcard ctrl/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h) $(TGEN) $(wildcard traffic/*.h) \
 	dc_gym/bench/linkprobe.c dc_gym/host/vm_init.c
 $(BIN)/sources.sha256: $(PROGRAMS)
 	cd dc_gym && sha256sum $(SOURCES:dc_gym/%=%) > bin/sources.sha256

@@ -27,7 +27,7 @@ setup(
     packages=[
         "dc_gym",
         *(f"dc_gym.{part}" for part in PARTS),
-        *("dc_gym.benchmarks.peers", "dc_gym.rl.algorithms"),
+        *("dc_gym.benchmarks.peers", "dc_gym.ctrl.nic", "dc_gym.rl.algorithms"),
     ],
     package_data={
         "dc_gym": ["bin/*"],
@@ -39,6 +39,7 @@ setup(
         "dc_gym.traffic": ["*.c", "*.h", "matrices/*.*", "matrices/iroko/*", "flow_sizes/*"],
         "dc_gym.monitors": ["*.c", "*.h"],
         "dc_gym.ctrl": ["*.c", "*.h"],
+        "dc_gym.ctrl.nic": ["*.c", "*.h", "algorithms/*.h"],
         "dc_gym.benchmarks.peers": ["*.cc"],
     },
 )

@@ -137,6 +137,7 @@ def _parser() -> ArgumentParser:
         _add_report,
         _add_list,
         _add_topology,
+        _add_nic,
         _add_bench,
         _add_doctor,
         _add_kernel,
@@ -391,6 +392,14 @@ def _add_topology(commands: Any) -> None:
     parser = _add(commands, "topology", summary, example, _delegate("dc_gym.topology", progress=False))
     _add_spec(parser, "TOML file, a result's manifest.json, or the name of a preset")
     parser.add_argument("--png", type=Path, metavar="FILE", help="draw it; the name may end in .png, .pdf or .svg")
+
+
+def _add_nic(commands: Any) -> None:
+    from dc_gym.ctrl.nic import cli as nic
+
+    body = _delegate("dc_gym.ctrl.nic.cli", progress=False)
+    summary = "show the NIC's congestion control algorithms and their parameters"
+    nic.add_arguments(_add(commands, "nic", summary, "dcgym nic show dcqcn --line 1Gbit/s", body))
 
 
 def _add_bench(commands: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 __all__ = ["Controller", "acting", "find", "label_of", "names", "register"]
@@ -28,6 +29,10 @@ class Controller:
     """It reads ECN: `topology.marking = "auto"` marks for it."""
     color: str
     marker: str
+    nic: bool = False
+    """An algorithm of the NIC (docs/nic-algorithms.md): flows are RDMA's, and `kernel_name` is no TCP."""
+    header: Path | None = None
+    """Of a NIC algorithm that is not one of ours: its header. A plug-in gives the whole path."""
 
 
 _registry: dict[str, Controller] = {}
@@ -69,3 +74,13 @@ register(Controller("cubic", "cubic", "CUBIC", ecn=False, color="#009E73", marke
 register(Controller("bbr", "bbr", "BBR", ecn=False, color="#CC79A7", marker="D"))
 register(Controller("vegas", "vegas", "Vegas", ecn=False, color="#E69F00", marker="v"))
 register(Controller("reno", "reno", "Reno", ecn=False, color="#56B4E9", marker="P"))
+for _row in (
+    ("dcqcn", "DCQCN", True, "#F0E442", "p"),
+    ("swift", "Swift", False, "#000000", "*"),
+    ("timely", "TIMELY", False, "#882255", "h"),
+    ("timely-patched", "patched TIMELY", False, "#AA4499", "H"),
+    ("fixed", "fixed rate", False, "#999999", "x"),
+    ("rlcc-tree", "RL-CC (tree)", False, "#332288", "<"),
+    ("rlcc-mlp", "RL-CC (MLP)", False, "#117733", ">"),
+):
+    register(Controller(_row[0], _row[0], _row[1], ecn=_row[2], color=_row[3], marker=_row[4], nic=True))

@@ -47,7 +47,7 @@ PARTIAL = ".partial"
 ASIDE = ".replaced"
 SCRATCH = tuple(
     f"dcgym-{what}-"
-    for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray", "env")
+    for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray", "env", "nic")
 )
 """How the names of scratch folders begin."""
 COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY)

@@ -105,8 +105,9 @@ def test_round_trip(path: Path, overrides: tuple[str, ...]) -> None:
 def test_every_registered_controller_loads(path: Path) -> None:
     for name in controllers.names():
         read = spec.load(path, [f"controller.name={name}"])
-        assert read.controller.ecn == (name == "dctcp")
-        assert {port.queue.kind for port in read.graph().switch_ports()} == ({"red"} if name == "dctcp" else {"bfifo"})
+        marks = name in ("dctcp", "dcqcn")
+        assert read.controller.ecn == marks
+        assert {port.queue.kind for port in read.graph().switch_ports()} == ({"red"} if marks else {"bfifo"})
 
 
 def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:

@@ -5,11 +5,11 @@
  *   ccrun-NAME --describe                 what it is, as JSON
  *   ccrun-NAME [--parameters V,V,...] [--table FILE] [--repeat N] < events > decisions
  *
- * An event is a line of numbers with commas: type, flags, now_ns, first_ns, coalesced, bytes, packets, sent_ns,
- * received_ns, answered_ns, and of the flow base_rtt_ns, line_mbps, packet_bytes, hops. A decision is
- * rate, window_bytes, probe and the words of the state after it. An event with the flag CC_NEW_FLOW begins
- * another flow. Events that the algorithm does not want leave all as it was. --repeat goes through the trace so
- * often and prints the time of one decision in ns instead.
+ * An event is a line of numbers with commas: type, flags, now_ns, first_ns, coalesced, bytes, packets,
+ * sent_ns, received_ns, answered_ns, and of the flow base_rtt_ns, line_mbps, packet_bytes, hops. A decision
+ * is rate, window_bytes, probe and the words of the state after it. An event with the flag CC_NEW_FLOW begins
+ * another flow. Events that the algorithm does not want leave all as it was. --repeat goes through the trace
+ * so often and prints the time of one decision in ns instead.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +38,7 @@ struct parameter {
 };
 
 #define PARAMETER(name, ...) { #name, __VA_ARGS__ },
-static const struct parameter parameters[] = { CC_PARAMETERS(PARAMETER) { 0 } };
+static const struct parameter parameters[] = { CC_PARAMETERS(PARAMETER){ 0 } };
 #define PARAMETERS (sizeof(parameters) / sizeof(parameters[0]) - 1)
 _Static_assert(PARAMETERS <= CC_PARAMETERS_MAX, "more parameters than the NIC keeps");
 
@@ -52,9 +52,9 @@ struct preset {
 	struct set sets[CC_PARAMETERS_MAX + 1];
 };
 
-#define CC_SET(parameter, value)  { #parameter, value },
-#define PRESET(name, help, ...) { #name, help, { __VA_ARGS__ } },
-static const struct preset presets[] = { CC_PRESETS(PRESET) { 0 } };
+#define CC_SET(parameter, value) { #parameter, value },
+#define PRESET(name, help, ...)  { #name, help, { __VA_ARGS__ } },
+static const struct preset presets[] = { CC_PRESETS(PRESET){ 0 } };
 
 static const char *const event_names[] = {
 	[CC_CNP] = "cnp", [CC_TX] = "tx", [CC_ACK] = "ack", [CC_NACK] = "nack", [CC_RTT] = "rtt",
@@ -149,7 +149,8 @@ static int read_step(const char *line, struct step *step)
 	memcpy(step, numbers, sizeof(*step));
 	return 0;
 }
-_Static_assert(sizeof(struct step) == 14 * sizeof(uint32_t), "a trace's columns are the fields in their order");
+_Static_assert(sizeof(struct step) == 14 * sizeof(uint32_t),
+	       "a trace's columns are the fields in their order");
 
 static void decide(struct runner *runner, const struct step *step)
 {
@@ -159,20 +160,22 @@ static void decide(struct runner *runner, const struct step *step)
 	}
 	if (step->event.type >= 32 || !(CC_EVENTS & CC_MASK(step->event.type)))
 		return;
-	cc_on_event(runner->state, &step->event, &step->flow, runner->parameter, TABLE_WANTED ? runner->table : NULL,
-		    &runner->result);
+	cc_on_event(runner->state, &step->event, &step->flow, runner->parameter,
+		    TABLE_WANTED ? runner->table : NULL, &runner->result);
 	runner->result.rate = cc_clamp(runner->result.rate);
 }
 
 static void print_decision(const struct runner *runner)
 {
-	printf("%" PRIu32 ",%" PRIu32 ",%d", runner->result.rate, runner->result.window_bytes, runner->result.probe);
+	printf("%" PRIu32 ",%" PRIu32 ",%d", runner->result.rate, runner->result.window_bytes,
+	       runner->result.probe);
 	for (int word = 0; word < CC_STATE_WORDS; word++)
 		printf(",%" PRIu32, runner->state[word]);
 	putchar('\n');
 }
 
-/* All lines of standard input; the caller frees. The number of steps, or -errno, and the line that is wrong. */
+/* All lines of standard input; the caller frees. The number of steps, or -errno, and the line that is wrong.
+ */
 static int read_trace(struct step **steps, int *line_number)
 {
 	char line[512];
@@ -180,7 +183,8 @@ static int read_trace(struct step **steps, int *line_number)
 
 	for (*line_number = 1; fgets(line, sizeof(line), stdin); ++*line_number) {
 		if (count == room) {
-			struct step *more = realloc(*steps, sizeof(**steps) * (room = room ? 2 * room : 1024));
+			struct step *more =
+				realloc(*steps, sizeof(**steps) * (room = room ? 2 * room : 1024));
 
 			if (!more)
 				return -ENOMEM;
@@ -232,8 +236,8 @@ static int set_parameters(struct runner *runner, const char *text)
 	}
 	for (size_t i = 0; i < PARAMETERS; i++) {
 		if (values[i] < parameters[i].least || values[i] > parameters[i].greatest) {
-			snprintf(message, sizeof(message), "%" PRIu32 " is not within %" PRIu32 "..%" PRIu32, values[i],
-				 parameters[i].least, parameters[i].greatest);
+			snprintf(message, sizeof(message), "%" PRIu32 " is not within %" PRIu32 "..%" PRIu32,
+				 values[i], parameters[i].least, parameters[i].greatest);
 			return fail(parameters[i].name, message);
 		}
 		runner->parameter[i] = values[i];
@@ -259,12 +263,13 @@ static int read_table(struct runner *runner, const char *path)
 static int run_trace(struct runner *runner, long repeat)
 {
 	struct step *steps = NULL;
-	char message[64];
+	char message[128];
 	int line_number, count = read_trace(&steps, &line_number), status = 0;
 
 	if (count < 0) {
 		snprintf(message, sizeof(message), "line %d: %s", line_number,
-			 count == -EINVAL ? "not an event: 14 numbers with commas are needed" : strerror(-count));
+			 count == -EINVAL ? "not an event: 14 numbers with commas are needed"
+					  : strerror(-count));
 		status = fail("standard input", message);
 	} else if (repeat) {
 		time_decisions(runner, steps, count, repeat);
@@ -300,7 +305,8 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--repeat"))
 			repeat = atol(value) > 0 ? atol(value) : 1;
 		else
-			status = fail(argv[i], TABLE_WANTED ? "not an option" : "not an option, or of algorithms with a table");
+			status = fail(argv[i], TABLE_WANTED ? "not an option"
+							    : "not an option, or of algorithms with a table");
 		i++;
 	}
 	return status ? status : run_trace(&runner, repeat);

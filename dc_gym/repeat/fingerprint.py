@@ -19,7 +19,17 @@ STAMP = "sources.sha256"
 GUEST = (
     *("kernel/*.c", "kernel/drivers/*.h", "traffic/*.c", "traffic/*.h", "traffic/*.py", "traffic/matrices/*.csv"),
     *("traffic/matrices/*/*.csv", "traffic/flow_sizes/*.txt", "spec/*.py", "units.py", "usercode.py", "controllers.py"),
-    *("monitors/*.c", "monitors/*.h", "ctrl/*.c", "ctrl/*.h", "topologies/*.py", "kernel/lab.py", "kernel/openvswitch.py"),
+    *(
+        "monitors/*.c",
+        "monitors/*.h",
+        "ctrl/*.c",
+        "ctrl/*.h",
+        "ctrl/nic/*.[ch]",
+        "ctrl/nic/algorithms/*.h",
+        "topologies/*.py",
+        "kernel/lab.py",
+        "kernel/openvswitch.py",
+    ),
     *("run/__init__.py", "run/ground.py", "run/runner.py", "run/episodes.py", "run/lab_ground.py", "host/*.py"),
 )
 

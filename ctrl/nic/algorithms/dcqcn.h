@@ -20,8 +20,10 @@
 
 #include "../cc.h"
 
-#define CC_NAME        "dcqcn"
-#define CC_HELP        "cuts by alpha/2 at congestion marks; recovers, adds, then adds more by a timer and a counter of bytes"
+#define CC_NAME "dcqcn"
+#define CC_HELP                                                                                              \
+	"cuts by alpha/2 at congestion marks; recovers, adds, then adds more by a timer and a counter of "   \
+	"bytes"
 #define CC_EVENTS      (CC_MASK(CC_CNP) | CC_MASK(CC_TX) | CC_MASK(CC_NACK))
 #define CC_STATE_WORDS 10
 
@@ -111,7 +113,8 @@ static inline void dcqcn_run_alpha(uint32_t *state, const uint32_t *parameter, u
 	state[DCQCN_FLAGS] &= ~DCQCN_ALPHA_MARK;
 }
 
-/* What RT gains at the next raise: the slower of timer and counter decides on R_HAI, the faster ends recovery. */
+/* What RT gains at the next raise: the slower of timer and counter decides on R_HAI, the faster ends
+ * recovery. */
 static inline uint32_t dcqcn_gain(const uint32_t *state, const uint32_t *parameter)
 {
 	uint32_t timer = state[DCQCN_TIMER_STAGE];

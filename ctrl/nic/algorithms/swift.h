@@ -22,8 +22,9 @@
 
 #include "../cc.h"
 
-#define CC_NAME        "swift"
-#define CC_HELP        "a window that holds the delay at a target, which grows with hops and with the number of flows"
+#define CC_NAME "swift"
+#define CC_HELP                                                                                              \
+	"a window that holds the delay at a target, which grows with hops and with the number of flows"
 #define CC_EVENTS      (CC_MASK(CC_RTT) | CC_MASK(CC_TX) | CC_MASK(CC_ACK) | CC_MASK(CC_NACK))
 #define CC_STATE_WORDS 5
 
@@ -65,8 +66,8 @@ _Static_assert(SWIFT_TIMEOUTS + 1 == CC_STATE_WORDS, "Swift's state");
 #define SWIFT_DELAY_MAX (1u << 30)
 
 /*
- * 1 / sqrt(x) of x > 0 in Q16, in Q24. x = m 4^(7-k) with m in 1..4; Newton on y = 1/sqrt(m), from a line that is
- * at most 16 % off: 1.5 e^2 four times is below 2^-30, so that the rounding of Q30 is what remains.
+ * 1 / sqrt(x) of x > 0 in Q16, in Q24. x = m 4^(7-k) with m in 1..4; Newton on y = 1/sqrt(m), from a line
+ * that is at most 16 % off: 1.5 e^2 four times is below 2^-30, so that the rounding of Q30 is what remains.
  */
 static inline uint64_t swift_inverse_sqrt(uint32_t x)
 {
@@ -97,7 +98,8 @@ static inline uint64_t swift_scaled(uint64_t time_ns, const struct cc_flow *flow
 static inline uint32_t swift_scaling(uint32_t cwnd, const uint32_t *parameter)
 {
 	uint64_t here = swift_inverse_sqrt(cwnd);
-	uint64_t most = swift_inverse_sqrt(parameter[P_fs_min]), least = swift_inverse_sqrt(parameter[P_fs_max]);
+	uint64_t most = swift_inverse_sqrt(parameter[P_fs_min]),
+		 least = swift_inverse_sqrt(parameter[P_fs_max]);
 
 	if (here <= least || most <= least)
 		return 0;
@@ -166,7 +168,8 @@ static inline void swift_on_rtt(uint32_t *state, const struct cc_event *event, c
 	if (state[SWIFT_BELOW])
 		return;
 	cut = parameter[P_beta] * (rtt_ns - target_ns) / rtt_ns; /* 17 + 30 bits */
-	swift_cut(state, parameter, event->now_ns, cut < parameter[P_max_mdf] ? (uint32_t)cut : parameter[P_max_mdf]);
+	swift_cut(state, parameter, event->now_ns,
+		  cut < parameter[P_max_mdf] ? (uint32_t)cut : parameter[P_max_mdf]);
 }
 
 /* ai acked (25 + 16 bits) / cwnd; the quotient in Q16 again. */

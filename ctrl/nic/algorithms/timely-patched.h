@@ -28,7 +28,8 @@
 #include "timely.h"
 
 /* w in Q16. */
-static inline uint32_t patched_weight(const uint32_t *state, const struct cc_flow *flow, const uint32_t *parameter)
+static inline uint32_t patched_weight(const uint32_t *state, const struct cc_flow *flow,
+				      const uint32_t *parameter)
 {
 	uint64_t twice = 2ull * timely_steepness(state, flow, parameter);
 
@@ -37,8 +38,10 @@ static inline uint32_t patched_weight(const uint32_t *state, const struct cc_flo
 	return twice < 32768 ? 32768 - (uint32_t)twice : 0;
 }
 
-/* b w |err| in Q24, at most 2^37: err in Q16 has at most 46 bits, kept below 2^30; b w in Q24 at most 2^24. */
-static inline uint64_t patched_move(const uint32_t *parameter, uint64_t rtt_ns, uint64_t ref_ns, uint32_t weight)
+/* b w |err| in Q24, at most 2^37: err in Q16 has at most 46 bits, kept below 2^30; b w in Q24 at most 2^24.
+ */
+static inline uint64_t patched_move(const uint32_t *parameter, uint64_t rtt_ns, uint64_t ref_ns,
+				    uint32_t weight)
 {
 	uint64_t error_ns = rtt_ns > ref_ns ? rtt_ns - ref_ns : ref_ns - rtt_ns;
 	uint64_t error = ref_ns >> 40 ? 65536 : (error_ns << 16) / (ref_ns ? ref_ns : 1);

@@ -11,8 +11,8 @@
  * trip is reference_rtt, and scaled to the flow's own: else a fast fabric would never reach T_low, and a slow
  * one would always be above T_high. The paper's fabric is lossless; loss_cut is what a lossy one asks for.
  *
- * Fixed point: rates Q26 of the line (finer than what the NIC takes, so that small steps add up), factors Q24,
- * gradients Q16. A round trip counts as 2^30 ns at most, so differences fit 31 bits and a sign.
+ * Fixed point: rates Q26 of the line (finer than what the NIC takes, so that small steps add up), factors
+ * Q24, gradients Q16. A round trip counts as 2^30 ns at most, so differences fit 31 bits and a sign.
  */
 #ifndef DCGYM_TIMELY_H
 #define DCGYM_TIMELY_H
@@ -113,7 +113,8 @@ static inline void timely_observe(uint32_t *state, const uint32_t *parameter, ui
 }
 
 /* |gradient| in Q16: 31 + 16 bits over at least 1, kept below 2^15. */
-static inline uint32_t timely_steepness(const uint32_t *state, const struct cc_flow *flow, const uint32_t *parameter)
+static inline uint32_t timely_steepness(const uint32_t *state, const struct cc_flow *flow,
+					const uint32_t *parameter)
 {
 	int64_t diff = (int32_t)state[TIMELY_DIFF];
 	uint64_t min_ns = timely_scaled(parameter[P_min_rtt], flow, parameter);

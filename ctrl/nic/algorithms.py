@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The algorithms of the NIC, as their headers describe themselves, and what their parameters come to on a line of a given rate.
+
+An algorithm is a registered controller with `nic=True` (controllers.py): one of ours, whose header is algorithms/NAME.h, or a
+user's own, which names its header there. What is known of it comes from its runner, `ccrun-NAME --describe`, so it is written
+down once, in the header.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dc_gym import controllers
+from dc_gym.errors import MachineError, SpecError, UsageError
+
+HEADERS = Path(__file__).resolve().parent / "algorithms"
+BIN = Path(__file__).resolve().parents[2] / "dc_gym" / "bin"
+SCALED = "ns at 100 Gbit/s"
+"""The unit of times that keep their proportion to a packet's time (CC_NS_AT_100G)."""
+SCALED_FOR_BPS = 100 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One row of CC_PARAMETERS."""
+
+    name: str
+    unit: str
+    default: int
+    least: int
+    greatest: int
+    source: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One row of CC_PRESETS: what it sets; all else keeps its default."""
+
+    name: str
+    help: str
+    values: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """An algorithm that has been compiled."""
+
+    name: str
+    help: str
+    events: tuple[str, ...]
+    """Those that it wants: cnp, tx, ack, nack, rtt."""
+    state_words: int
+    fits: bool
+    """A ConnectX has room for its state: 12 words a flow."""
+    table: bool
+    """It reads a table of a policy file."""
+    parameters: tuple[Parameter, ...]
+    presets: tuple[Preset, ...]
+    header: Path
+    runner: Path
+    """ccrun-NAME: the algorithm in userspace."""
+    object: Path
+    """nic-NAME.bpf.o: the NIC with this algorithm."""
+
+    def preset(self, name: str) -> Preset:
+        for each in self.presets:
+            if each.name == name:
+                return each
+        raise SpecError(f"preset {name!r}: {self.name} has {', '.join(each.name for each in self.presets) or 'none'}")
+
+    def parameter(self, name: str) -> Parameter:
+        for each in self.parameters:
+            if each.name == name:
+                return each
+        raise SpecError(f"parameter {name!r}: {self.name} has {', '.join(each.name for each in self.parameters) or 'none'}")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An algorithm's parameters in a run, and how they came about."""
+
+    preset: str
+    """"": the algorithm has none."""
+    line_bps: int
+    factor: float
+    """What times in SCALED were multiplied by."""
+    values: Mapping[str, int]
+    """All parameters by name, in order, as the NIC gets them."""
+    scaled: tuple[str, ...]
+    """Those in SCALED that did not keep their number."""
+    capped: tuple[str, ...]
+    """Those of them that would have become more, or less, than can be."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the manifest."""
+        return asdict(self)
+
+
+def names() -> tuple[str, ...]:
+    """All NIC algorithms that a spec can name, in the order of registration."""
+    return tuple(name for name in controllers.names() if _is_nic(name))
+
+
+def header_of(name: str) -> Path:
+    """The header of a registered algorithm."""
+    known = controllers.find(name)
+    if known is None or not known.nic:
+        raise UsageError(f"{name!r} is no algorithm of the NIC; one of: {', '.join(names())}")
+    return known.header or HEADERS / f"{name}.h"
+
+
+def load(name: str, folder: Path) -> Algorithm:
+    """A registered algorithm; one of a user's is compiled into `folder` first."""
+    header = header_of(name)
+    known = controllers.find(name)
+    if known is not None and known.header is not None:
+        from dc_gym.ctrl.nic import build
+
+        return build.compile_header(header, folder, name)
+    runner = BIN / f"ccrun-{name}"
+    if not runner.is_file():
+        raise MachineError(f"{runner.name} is not built; run `make programs`")
+    return describe(header, runner, BIN / f"nic-{name}.bpf.o")
+
+
+@cache
+def describe(header: Path, runner: Path, object_file: Path) -> Algorithm:
+    """What a runner says of its algorithm."""
+    said = subprocess.run([str(runner), "--describe"], capture_output=True, text=True, timeout=60)
+    try:
+        facts = json.loads(said.stdout)
+    except ValueError as error:
+        raise UsageError(f"{header}: its texts do not make JSON ({error}); leave out quotation marks and backslashes") from None
+    return Algorithm(
+        name=facts["name"],
+        help=facts["help"],
+        events=tuple(facts["events"]),
+        state_words=facts["state_words"],
+        fits=facts["fits"],
+        table=facts["table"],
+        parameters=tuple(Parameter(**row) for row in facts["parameters"]),
+        presets=tuple(Preset(name, row["help"], row["values"]) for name, row in facts["presets"].items()),
+        header=header,
+        runner=runner,
+        object=object_file,
+    )
+
+
+def settle(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps: int) -> Setting:
+    """Parameters of a run: defaults, then those of the preset ("" is the first), scaled to the line, then `given` as they are."""
+    chosen = algorithm.preset(preset) if preset else next(iter(algorithm.presets), None)
+    factor = SCALED_FOR_BPS / line_bps
+    values: dict[str, int] = {}
+    scaled, capped = [], []
+    for each in algorithm.parameters:
+        value = chosen.values.get(each.name, each.default) if chosen else each.default
+        if each.unit == SCALED and each.name not in given:
+            exact = round(value * SCALED_FOR_BPS / line_bps)
+            held = max(each.least, min(each.greatest, exact))
+            scaled += [each.name] if held != value else []
+            capped += [each.name] if held != exact else []
+            value = held
+        values[each.name] = value
+    for name, value in given.items():
+        values[name] = _checked(algorithm, name, value)
+    return Setting(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped))
+
+
+def _checked(algorithm: Algorithm, name: str, value: int) -> int:
+    """A value of a user's, in its range."""
+    known = algorithm.parameter(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not known.least <= value <= known.greatest:
+        text = f"value {value!r} is not a whole number of {known.least}..{known.greatest} ({known.unit})"
+        raise SpecError(f"parameter {algorithm.name}.{name}: {text}")
+    return value
+
+
+def _is_nic(name: str) -> bool:
+    known = controllers.find(name)
+    return known is not None and known.nic

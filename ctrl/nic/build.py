@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles a user's algorithm, one header, to what `make programs` builds for each of ours: a runner and the NIC's BPF object."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from dc_gym.ctrl.nic import algorithms
+from dc_gym.ctrl.nic.algorithms import Algorithm
+from dc_gym.errors import MachineError, UsageError
+
+SOURCES = Path(__file__).resolve().parent
+RUNNER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror")
+BPF_FLAGS = ("-target", "bpf", "-O2", "-g", "-Wall", "-Werror")
+WARNING = re.compile(r" \[-W[^]]*\]$")
+
+
+def compile_header(header: Path, folder: Path, name: str | None = None) -> Algorithm:
+    """The algorithm of this header, its products in `folder`. `name`: what it has to call itself."""
+    runner = compile_runner(header, folder)
+    built = algorithms.describe(header, runner, folder / f"nic-{header.stem}.bpf.o")
+    if name is not None and built.name != name:
+        raise UsageError(f"{header}: its CC_NAME is {built.name!r}, but it is registered as {name!r}; make them equal")
+    compile_object(header, built.object)
+    return built
+
+
+def compile_runner(header: Path, folder: Path) -> Path:
+    """ccrun with this algorithm."""
+    out = folder / f"ccrun-{header.stem}"
+    _compile("cc", header, [*RUNNER_FLAGS, *_algorithm(header), "-o", str(out), str(SOURCES / "ccrun.c")])
+    return out
+
+
+def compile_object(header: Path, out: Path) -> None:
+    """The NIC with this algorithm."""
+    flags = [*BPF_FLAGS, *_algorithm(header), "-c", "-o", str(out), str(SOURCES / "shim.bpf.c")]
+    _compile("clang", header, flags)
+
+
+def _algorithm(header: Path) -> list[str]:
+    """A header elsewhere finds cc.h and ours by the same names as a header here."""
+    return [f'-DCC_ALGORITHM="{header.resolve()}"', f"-I{SOURCES}", f"-I{SOURCES / 'algorithms'}"]
+
+
+def _compile(compiler: str, header: Path, flags: list[str]) -> None:
+    """The compiler's first complaint becomes one line."""
+    if not header.is_file():
+        raise UsageError(f"{header}: no such file; give the header of an algorithm")
+    found = shutil.which(compiler)
+    if found is None:
+        raise MachineError(f"compiling {header.name}: there is no {compiler} here; apt-get install gcc clang")
+    done = subprocess.run([found, *flags], capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+    if done.returncode:
+        raise UsageError(f"{header}: {complaint(done.stderr)}")
+
+
+def complaint(said: str) -> str:
+    """What of a compiler's output its user has to read first."""
+    lines = [line for line in said.splitlines() if "error: " in line] or said.splitlines()[-1:] or ["the compiler failed"]
+    return WARNING.sub("", lines[0].strip())

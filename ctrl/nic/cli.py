@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym nic list` and `dcgym nic show`: the algorithms of the NIC and their parameters."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from dc_gym.errors import TestbedError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
+    listing = commands.add_parser("list", help="the algorithms, their events and what they keep of a flow")
+    listing.add_argument("--json", action="store_true", help="print one JSON list")
+    show = commands.add_parser("show", help="an algorithm's parameters and presets")
+    show.add_argument("name", metavar="NAME|FILE", help="an algorithm of `dcgym nic list`, or a header of your own (*.h)")
+    show.add_argument("--preset", default="", metavar="NAME", help="with the values of this preset (default: the first)")
+    show.add_argument("--line", metavar="RATE", help="as they are on a line of this rate, such as 1Gbit/s")
+    show.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def main(args: argparse.Namespace) -> int:
+    return {"list": _list, "show": _show}[args.action](args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from dc_gym.ctrl.nic import algorithms
+    from dc_gym.folder import scratch
+
+    rows = []
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        for name in algorithms.names():
+            try:
+                rows.append(algorithms.load(name, folder))
+            except TestbedError as error:
+                print(f"{name}: {error}")
+    if args.json:
+        keys = ("name", "help", "events", "state_words", "fits", "table")
+        print(json.dumps([{key: asdict(each)[key] for key in keys} for each in rows], indent=1))
+        return 0
+    table = [("algorithm", "ConnectX", "state", "events", "what it does")]
+    for each in rows:
+        fits = "fits" if each.fits else "does not fit"
+        table.append((each.name, fits, f"{4 * each.state_words} B", " ".join(each.events), each.help))
+    print(columns(table))
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from dc_gym.ctrl.nic import algorithms, build
+    from dc_gym.folder import scratch
+    from dc_gym.units import parse_rate_bps
+
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        if args.name.endswith(".h"):
+            header = Path(args.name)
+            runner = build.compile_runner(header, folder)
+            shown = algorithms.describe(header, runner, folder / "none")
+        else:
+            shown = algorithms.load(args.name, folder)
+    line_bps = parse_rate_bps(args.line, "--line") if args.line else algorithms.SCALED_FOR_BPS
+    setting = algorithms.settle(shown, args.preset, {}, line_bps)
+    if args.json:
+        facts = {**asdict(shown), "header": str(shown.header), "setting": setting.to_dict()}
+        print(json.dumps({key: facts[key] for key in facts if key not in ("runner", "object")}, indent=1))
+        return 0
+    print(f"{shown.name}: {shown.help}")
+    print(f"events {', '.join(shown.events)}; {4 * shown.state_words} bytes a flow", end="")
+    print("" if shown.fits else ", more than a ConnectX has", end="\n\n")
+    head = ("parameter", "value", "default", "range", "unit", "source", "what it is")
+    table = [head]
+    for each in shown.parameters:
+        span = f"{each.least}..{each.greatest}"
+        row = (str(setting.values[each.name]), str(each.default), span, each.unit, each.source, each.help)
+        table.append((each.name, *row))
+    print(columns(table))
+    print(f"\nvalues: preset {setting.preset or '-'}, on a line of {args.line or '100Gbit/s'}")
+    for name in setting.capped:
+        print(f"{name}: more than the NIC's clock can tell; held at {setting.values[name]}")
+    print("\npresets:" if shown.presets else "\nno presets")
+    print(columns([(preset.name, preset.help) for preset in shown.presets], indent="  "))
+    return 0
+
+
+def columns(rows: Sequence[Sequence[str]], indent: str = "") -> str:
+    """Rows of texts, each column as wide as its widest; the last one runs free."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        lines.append((indent + "  ".join([*cells, row[-1]])).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The NIC's algorithms as their headers describe them, and their parameters on lines of several rates."""
+
+from pathlib import Path
+
+import pytest
+
+from dc_gym import cli, controllers
+from dc_gym.ctrl.nic import algorithms
+from dc_gym.errors import SpecError, UsageError
+
+CONTEXT_WORDS = 12
+
+
+def built():
+    """Names of registered algorithms that have a header here."""
+    return [name for name in algorithms.names() if algorithms.header_of(name).is_file()]
+
+
+@pytest.mark.parametrize("name", built())
+def test_every_algorithm_describes_itself(name, tmp_path):
+    algorithm = algorithms.load(name, tmp_path)
+    assert algorithm.name == name
+    assert algorithm.help and algorithm.events
+    assert algorithm.fits == (algorithm.state_words <= CONTEXT_WORDS)
+    for each in algorithm.parameters:
+        assert each.least <= each.default <= each.greatest, each.name
+        assert each.unit and each.source and each.help, each.name
+    for preset in algorithm.presets:
+        for key, value in preset.values.items():
+            known = algorithm.parameter(key)
+            assert known.least <= value <= known.greatest, (preset.name, key)
+
+
+def test_every_header_is_registered():
+    assert {path.stem for path in algorithms.HEADERS.glob("*.h")} <= set(algorithms.names())
+
+
+def test_times_keep_their_proportion_to_a_packet_s(tmp_path):
+    dcqcn = algorithms.load("dcqcn", tmp_path)
+    full = algorithms.settle(dcqcn, "", {}, 100 * 10**9)
+    slow = algorithms.settle(dcqcn, "paper", {}, 10**9)
+    assert (full.preset, full.factor, full.scaled, full.capped) == ("paper", 1.0, (), ())
+    assert (slow.values["alpha_timer"], slow.values["rate_timer"]) == (5_500_000, 5_500_000)
+    assert slow.scaled == ("alpha_timer", "rate_timer")  # monitor_period is 0 at any rate
+    for same in ("g", "byte_counter", "stages", "rate_ai", "rate_hai"):
+        assert slow.values[same] == full.values[same] == dcqcn.parameter(same).default
+    assert list(slow.values) == [each.name for each in dcqcn.parameters]
+
+
+def test_times_that_the_clock_cannot_tell_are_held_and_named(tmp_path):
+    setting = algorithms.settle(algorithms.load("dcqcn", tmp_path), "firmware", {}, 10**7)
+    assert setting.capped == ("rate_timer",)
+    assert setting.values["rate_timer"] == 2**31
+    assert setting.values["alpha_timer"] == 10_000_000
+
+
+def test_what_is_given_is_taken_as_it_is(tmp_path):
+    dcqcn = algorithms.load("dcqcn", tmp_path)
+    setting = algorithms.settle(dcqcn, "ns3", {"rate_timer": 777, "g": 64}, 10**9)
+    assert (setting.values["rate_timer"], setting.values["g"], setting.values["alpha_timer"]) == (777, 64, 100_000)
+    with pytest.raises(SpecError, match=r"parameter dcqcn\.g: value 1024 is not a whole number of 1\.\.1023 \(Q10\)"):
+        algorithms.settle(dcqcn, "", {"g": 1024}, 10**9)
+    with pytest.raises(SpecError, match="parameter 'gg': dcqcn has g, alpha_timer"):
+        algorithms.settle(dcqcn, "", {"gg": 1}, 10**9)
+    with pytest.raises(SpecError, match="preset 'peper': dcqcn has paper, firmware, ns3, ns3_paper"):
+        algorithms.settle(dcqcn, "peper", {}, 10**9)
+
+
+def test_names_of_the_nic_are_not_those_of_tcp():
+    assert "dcqcn" in algorithms.names() and "dctcp" not in algorithms.names()
+    assert [name for name in controllers.names() if name not in algorithms.names()][:6] == list(controllers.names()[:6])
+    with pytest.raises(UsageError, match="'dctcp' is no algorithm of the NIC; one of: dcqcn, swift"):
+        algorithms.header_of("dctcp")
+
+
+def test_list(capsys):
+    assert cli.main(["nic", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    dcqcn = next(line for line in lines if line.startswith("dcqcn "))
+    assert "fits" in dcqcn and "40 B" in dcqcn and "cnp tx nack" in dcqcn
+
+
+def test_show(capsys):
+    assert cli.main(["nic", "show", "dcqcn", "--preset", "firmware", "--line", "1Gbit/s"]) == 0
+    text = capsys.readouterr().out
+    timer = next(line for line in text.splitlines() if line.startswith("rate_timer"))
+    assert timer.split()[1:4] == ["30000000", "55000", "1..2147483648"]
+    assert "values: preset firmware, on a line of 1Gbit/s" in text
+    assert cli.main(["nic", "show", "nothing"]) == 2
+    assert "no algorithm of the NIC" in capsys.readouterr().err
+
+
+def test_show_of_a_header_of_one_s_own(capsys, tmp_path):
+    own = tmp_path / "own.h"
+    own.write_text((algorithms.HEADERS / "timely.h").read_text().replace('"../cc.h"', '"cc.h"'))
+    assert cli.main(["nic", "show", str(own)]) == 0
+    assert capsys.readouterr().out.startswith("timely: ")
+    own.write_text(own.read_text() + "\nstatic inline int wrong(void) { return missing; }\n")
+    assert cli.main(["nic", "show", str(own)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"dcgym: {own}: ") and "missing" in said and said.count("\n") == 1
+    assert cli.main(["nic", "show", str(Path("none.h"))]) == 2
+    assert "none.h: no such file" in capsys.readouterr().err
