@@ -172,8 +172,13 @@ def doomed(driver: subprocess.Popen[bytes], victim: Process, takes_all: bool) ->
 def kill(
     driver: subprocess.Popen[bytes], victim: Process | None, family: list[Process], folder: Path | None
 ) -> tuple[str, list[str]]:
-    """Kills the victim (None: the driver), and waits for the family to go with all that is its own, and what is in `folder`."""
+    """Kills the victim (None: the driver), and waits for the family to go with all that is its own, and what is in `folder`.
+
+    What those have open who live on, such as the folder of their Ray, is not the family's own.
+    """
+    others = [process for process in descendants(driver.pid) if process not in family]
     own = {path for process in family for path in belongings(process)}
+    own -= {path for process in others for path in belongings(process)}
     begun = time.monotonic()
     with suppress(ProcessLookupError):
         os.kill(victim[0] if victim else driver.pid, signal.SIGKILL)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ class Action:
         given = np.asarray(action, np.float64).reshape(-1)
         if given.shape != self._floor.shape:
             raise AgentError(f"action: {given.size} values for {self._floor.size} hosts; give one for each")
-        if np.isnan(given.sum()) and np.isnan(given).any():  # one look at all of them, and infinities may cancel out
+        if isnan(np.add.reduce(given)) and np.isnan(given).any():  # one look at all of them, and infinities may cancel out
             host = self._hosts[int(np.isnan(given).argmax())]
             raise AgentError(f"action: that of {host} is not a number; has the policy diverged?")
         bound = self.head.bound

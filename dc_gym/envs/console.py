@@ -45,6 +45,7 @@ class Console:
         self._order = np.array([rows.index(row) for row in self._scene.host_row], dtype=np.intp)
         self._lines = np.array([self._scene.rate_bps[row] for row in rows], dtype=np.float64)
         self._wanted = self._lines.copy()
+        self._flows = matrix.flows.view(f"V{FLOW.itemsize}")  # numpy copies records field by field, and these at once
 
     def close(self) -> None:
         if self._matrix is not None:
@@ -62,11 +63,11 @@ class Console:
         if step == 0:
             self._last, self._wanted = None, self._lines.copy()
             self._force.clear()
-        cells, flows = matrix.cells.copy(), matrix.flows[: len(info.src)].astype(FLOW)
+        cells, flows = matrix.cells.copy(), self._flows[: len(info)].copy().view(FLOW)
         before, t_ns = self._last, matrix.t_ns - matrix.t0_ns
         wanted_bps = self._wanted[self._order]
         enforced_bps = matrix.commands.enforced_bps[self._order].astype(np.float64)
-        self._last = Frame(
+        self._last = now = Frame(
             step=step,
             t_ns=t_ns,
             elapsed_ns=0 if before is None else t_ns - before.t_ns,
@@ -79,7 +80,9 @@ class Console:
             enforced_bps=enforced_bps,
             info=info,
         )
-        return self._last
+        if before is not None:
+            now.follow(before)
+        return now
 
 
 class InForce:

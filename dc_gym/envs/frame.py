@@ -25,6 +25,9 @@ T = TypeVar("T")
 PLACES = {name: place for place, name in enumerate(COLUMNS)}
 UDP_PAYLOAD_SHARE = 1472 / 1514
 """Of a full datagram's frame, as PAYLOAD_SHARE is of a TCP segment's."""
+CARRIED = "carried bytes"
+TAKEN_OVER = (("levels", "levels before"), ("under way", "was under way"))
+"""What the next frame knows under another name."""
 WAITING, RUNNING, DONE, STOPPED, FAILED = map(int, FlowStatus)
 
 
@@ -109,10 +112,19 @@ class Frame:
 
     def once(self, key: str, work: Callable[[], T]) -> T:
         """What `work` gives, worked out the first time that this frame is asked for it."""
-        if key not in self._known:
-            self._known[key] = work()
-        found: T = self._known[key]
+        found: T | None = self._known.get(key)
+        if found is None:
+            found = self._known[key] = work()
         return found
+
+    def follow(self, before: Frame) -> None:
+        """Takes over what was worked out of the frame before, and holds at the beginning of this one, or in both."""
+        known = before._known
+        for now, then in TAKEN_OVER:
+            if now in known:
+                self._known[then] = known[now]
+        if before.elapsed_ns == self.elapsed_ns and CARRIED in known:
+            self._known[CARRIED] = known[CARRIED]
 
     @property
     def elapsed_s(self) -> float:
@@ -126,7 +138,7 @@ class Frame:
     @property
     def changes(self) -> Floats:
         """[rows, columns]: what changed over the step."""
-        return self.once("changes", lambda: self.levels - self.before.astype(np.float64))
+        return self.once("changes", lambda: self.levels - self.once("levels before", lambda: self.before.astype(np.float64)))
 
     def column(self, name: str) -> Floats:
         """[rows] of one column now."""
@@ -160,6 +172,11 @@ class Frame:
         return self.once("under way", lambda: self.flows["status"] == RUNNING)
 
     @property
+    def was_under_way(self) -> Bools:
+        """[flows]: running at the frame before."""
+        return self.once("was under way", lambda: self.flows_before["status"] == RUNNING)
+
+    @property
     def ended(self) -> Bools:
         """[flows]: done in this step, with all their bytes."""
         return self.once("ended", lambda: (self.flows["status"] == DONE) & (self.flows_before["status"] != DONE))
@@ -169,8 +186,7 @@ class Frame:
         """[flows]: under way at either end of the step, or something of it arrived in between."""
 
         def work() -> Bools:
-            either: Bools = self.under_way | (self.flows_before["status"] == RUNNING)
-            return either | (self.flow_change("received_bytes") > 0)
+            return self.under_way | self.was_under_way | (self.flow_change("received_bytes") > 0)
 
         return self.once("at work", work)
 
@@ -194,8 +210,8 @@ def stacked(frames: Sequence[Frame]) -> Frame:
 
 
 def _pile(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """What np.stack gives, which takes its time over arrays of records."""
-    made = np.empty((len(arrays), *arrays[0].shape), arrays[0].dtype)
-    for place, array in enumerate(arrays):
-        made[place] = array
-    return made
+    """What np.stack gives, which takes its time over arrays of records: as blocks of bytes they are quick."""
+    kind, first = arrays[0].dtype, arrays[0]
+    if kind.names:
+        arrays = [array.view(f"V{kind.itemsize}") for array in arrays]
+    return np.concatenate(arrays).reshape(len(arrays), *first.shape).view(kind)

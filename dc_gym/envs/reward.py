@@ -94,7 +94,7 @@ class Mix:
         return cls(text, tuple(terms))
 
     def __call__(self, frame: Frame, scene: Scene, share: Floats) -> float:
-        return self.score(frame, scene, share)[0]
+        return sum(weight * each.compute(frame, scene, share) for weight, each in self.terms)
 
     def score(self, frame: Frame, scene: Scene, share: Floats) -> tuple[float, dict[str, float]]:
         """The sum, and by name what each reward is before its weight."""
@@ -172,7 +172,7 @@ def _workshop(frame: Frame, scene: Scene, share: Floats) -> float:
 
 def _goodput(frame: Frame, scene: Scene, share: Floats) -> float:
     fair = measures.fair_goodput_bps(frame, scene)
-    return float(frame.goodput_bps().sum()) / fair if fair else 0.0
+    return float(np.add.reduce(frame.goodput_bps())) / fair if fair else 0.0
 
 
 def _queueing_delay(frame: Frame, scene: Scene, share: Floats) -> float:
