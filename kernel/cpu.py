@@ -3,27 +3,35 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
+
+from dc_gym.errors import MachineError
 
 
 @contextmanager
 def claimed_cpu() -> Iterator[int]:
-    """A CPU that no other lab has claimed, or, where all are taken, the one that this process' id falls on.
+    """One of the CPUs that fewest labs have claimed; labs of all processes count.
 
-    The claim is an abstract UNIX socket: it needs no file and ends with the process.
+    A claim is an abstract UNIX socket, named by the CPU and a place on it: it needs no file and ends with the process.
     """
     allowed = sorted(os.sched_getaffinity(0))
-    for cpu in allowed:
-        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            claim.bind(f"\0dcgym-cpu-{cpu}")
-        except OSError:
-            claim.close()
-            continue
-        with claim:
-            yield cpu
-        return
-    yield allowed[os.getpid() % len(allowed)]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
+        yield next(cpu for place in count() for cpu in allowed if _is_free(claim, cpu, place))
+
+
+def _is_free(claim: socket.socket, cpu: int, place: int) -> bool:
+    """Whether this place on the CPU was; then it is taken."""
+    try:
+        claim.bind(f"\0dcgym-cpu-{cpu}-{place}")
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise MachineError(
+                f"a CPU for the lab: bind a UNIX socket: {error.strerror}; are labs kept from having one?"
+            ) from error
+        return False
+    return True

@@ -45,10 +45,17 @@ def test_the_bar_of_steps_is_their_share_of_the_bare_channels(env, good):
     assert words[2] == "800 us (1250 steps/s): channel and sweep 500 us, traffic and rates 300 us; CPU 150 us"
 
 
+@pytest.mark.parametrize(("labs", "good"), [(600, True), (590, False)])
+def test_the_bar_of_rllib_is_its_share_of_single_envs_that_cost_nothing(labs, good):
+    bar, stricter = steps.sampling_bars({"labs": labs, "single": 1000, "together": 4000})
+    assert bar.ok == good and bar.measured == f"{labs / 1000:.2f} ({labs} of 1000 steps/s; RLlib's own 1000 us a step)"
+    assert stricter.ok and stricter.asked == "recorded" and stricter.measured.startswith(f"{labs / 4000:.2f} (4000 steps/s")
+
+
 def test_without_rllib_its_bar_is_skipped_and_says_why(monkeypatch):
     monkeypatch.setattr(steps, "find_spec", lambda name: None)
     monkeypatch.setattr(orphans, "find_spec", lambda name: None)
-    bars = [steps.rllib_bar(), *orphans.bars([case for case in CASES if case.needs_ray])]
+    bars = [*steps.rllib_bars(), *orphans.bars([case for case in CASES if case.needs_ray])]
     assert len(bars) == 5 and all(bar.skipped and "not installed" in bar.measured for bar in bars)
 
 
@@ -139,6 +146,32 @@ def test_what_is_left_is_found(tmp_path, monkeypatch):
     finally:
         os.kill(int(left[0].split()[1]), 9)
         Path(left[1]).unlink()
+
+
+SHARED = """
+import subprocess, sys, time
+held = open(sys.argv[1] + "/log", "w")
+child = [sys.executable, "-c", "import time; time.sleep(60)"]
+subprocess.Popen(child, stdout=held).wait()
+time.sleep(60)
+"""
+
+
+def test_a_folder_of_those_who_live_on_is_not_left_by_the_dead(tmp_path, monkeypatch):
+    """Such as that of their Ray. When they are killed, too, it must go."""
+    monkeypatch.setattr(orphans, "DEADLINE_S", 0.5)
+    monkeypatch.setattr(orphans, "UNDER_WAY_S", 0.5)
+    monkeypatch.setattr(orphans.tempfile, "gettempdir", lambda: str(tmp_path))
+    shared, own = tmp_path / "dcgym-shared", tmp_path / "own"
+    shared.mkdir()
+    own.mkdir()
+
+    def the_child(family):
+        return family[1] if len(family) > 1 else None
+
+    case = Case("a test: a child", lambda spec, folder: [sys.executable, "-c", SHARED, str(shared)], the_child, False)
+    said, left = orphans.play(case, tmp_path / "none.toml", own)
+    assert said.startswith("1 processes gone after") and left == [str(shared)]
 
 
 def test_a_driver_that_ends_too_early_is_quoted(tmp_path):

@@ -147,3 +147,20 @@ def test_every_network_has_a_scene_that_all_can_be_seen_of(preset):
     observer = Observer(found, "full")
     assert observer.space.contains(observer.observe(frame))
     assert (Action(found, "linear").to_rates(np.ones(len(found.hosts))) == found.line_bps).all()
+
+
+def test_what_a_frame_takes_over_from_the_one_before_is_what_it_would_work_out(place):
+    found, info, _ = place
+    rng = np.random.default_rng(11)
+    last = random_frame(found, info, rng)
+    for elapsed_ns in (last.elapsed_ns, 7, 7, 10**7):
+        found_before = [Observer(found, "full").observe(last), totals.metrics(last, found), last.at_work]
+        assert len(found_before) == 3  # it has worked out all that there is
+        alone = replace(random_frame(found, info, rng), before=last.cells, flows_before=last.flows, elapsed_ns=elapsed_ns)
+        after = replace(alone)
+        after.follow(last)
+        for each in reward.rewards():
+            values = [each.compute(frame, found, found.share(frame.wanted_bps)) for frame in (alone, after)]
+            assert values[0] == values[1], each.name
+        assert (Observer(found, "full").observe(alone) == Observer(found, "full").observe(after)).all()
+        last = after

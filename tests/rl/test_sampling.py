@@ -15,16 +15,28 @@ def test_what_costs_nothing_has_the_spaces_and_ends() -> None:
     from dc_gym.rl import sampling
 
     task = toy_task.register(spec(), 0)
-    nothing = sampling.Nothing(3, task, horizon=2)
+    nothing = sampling.NothingTogether(3, task, horizon=2)
     observations, _ = nothing.reset(seed=1)
     assert nothing.observation_space.contains(observations)
     ends = [nothing.step(np.zeros((3, 2)))[3].tolist() for _ in range(6)]
     assert ends == [[False] * 3, [True] * 3, [False] * 3] * 2  # the third resets
 
 
+def test_a_single_one_is_an_environment() -> None:
+    from gymnasium.utils.env_checker import check_env
+
+    from dc_gym.rl import sampling
+
+    nothing = sampling.Nothing(toy_task.register(spec(), 0), horizon=2)
+    check_env(nothing)
+    nothing.reset()
+    assert [nothing.step(np.zeros(2))[3] for _ in range(2)] == [False, True]
+
+
 def test_rates() -> None:
     from dc_gym.rl import sampling
 
     task = toy_task.register(spec(), 0)
-    assert sampling.steps_per_s(sampling.like(task), envs=4, steps=200) > 0
+    for together in (True, False):
+        assert sampling.steps_per_s(sampling.like(task), envs=4, steps=200, together=together) > 0
     assert sampling.steps_per_s(task, envs=4, steps=200) > 0
