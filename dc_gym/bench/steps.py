@@ -241,9 +241,10 @@ def rllib_bars() -> Iterator[Bar]:
         yield Bar(RLLIB, asked, "RLlib is not installed: pip install 'dc-gym[rl]'", ok=True, skipped=True)
         return
     from dc_gym.rl import environment, quiet, sampling
+    from dc_gym.rl.settings import Settings
 
     quiet.require()
-    task = environment.register(as_spec(SPECS[ID], [STEP]), 0)
+    task = environment.register(as_spec(SPECS[ID], [STEP]), Settings())
     free = sampling.like(task)
     ways = {"labs": (task, True), "single": (free, False), "together": (free, True)}
     rates: dict[str, list[float]] = {name: [] for name in ways}

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dc_gym.envs import policies
 from dc_gym.envs.console import Console
 from dc_gym.envs.env import Episode
+from dc_gym.envs.file_policy import FilePolicy, differences
 from dc_gym.envs.policies import Setting
 from dc_gym.envs.scene import flow_info, scene_of
 from dc_gym.errors import AgentError
@@ -33,6 +34,10 @@ class Driver:
         self._episode = Episode(spec, scene)
         self._console = Console(scene, flow_info(experiment, scene), spec.agent)
         self._policy = policies.of(policy, Setting(scene, self._episode.observer, self._episode.action, spec.seed))
+        self.unlike = ""
+        """What of [agent] is not as it was when the policy learned."""
+        if isinstance(self._policy, FilePolicy):
+            self.unlike = differences(self._policy.settings, spec.to_dict()["agent"])
         self._rows: list[tuple[Any, ...]] = []
 
     @property

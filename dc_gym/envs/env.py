@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+from gymnasium.utils import seeding
 
 from dc_gym.envs.action import Action
 from dc_gym.envs.frame import DONE, Frame
@@ -50,6 +51,20 @@ def check_options(options: Mapping[str, Any] | None) -> bool:
     if unknown := set(options or {}) - {FRESH}:
         raise AgentError(f"reset: option {sorted(unknown)[0]!r} is unknown; there is {FRESH!r}")
     return bool((options or {}).get(FRESH))
+
+
+class Seeds:
+    """Of one lab's episodes: a seed that is given begins a series, and each reset without one takes the next of it."""
+
+    def __init__(self) -> None:
+        self._rng = seeding.np_random(None)[0]
+
+    def take(self, given: int | None) -> int:
+        if given is None:
+            return int(self._rng.integers(DRAWN_SEEDS))
+        check_seed(given)
+        self._rng = seeding.np_random(given)[0]
+        return given
 
 
 class Episode:

@@ -4,14 +4,12 @@
 The agents are the hosts of the scene, all of them from the first step of an episode to its last. PettingZoo's form is
 `parallel.py`, RLlib's `dc_gym/rl/multi_agent.py`; both add nothing but the names that those libraries want.
 
-What an agent sees is what its host could know: its own egress, its own flows, and, if `see` is "path", what the switches on their
-paths would write into the packets, the largest value of each feature. Every agent sees as many numbers, with the same meanings,
-so that one policy can serve all.
+What an agent sees is what its host could know (host_observation.py): as many numbers for each, with the same meanings, so that
+one policy can serve all.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from dc_gym.envs.env import Episode, as_spec
-from dc_gym.envs.frame import WAITING, Bools, Floats, FlowInfo, Frame, Rows
-from dc_gym.envs.observation import Part, Vector, parse, values_of
+from dc_gym.envs.env import Episode, Seeds, as_spec
+from dc_gym.envs.frame import WAITING, Bools, FlowInfo, Frame
+from dc_gym.envs.host_observation import HostObserver
+from dc_gym.envs.observation import Vector
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session
 from dc_gym.envs.totals import metrics
@@ -31,7 +30,6 @@ from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
 from dc_gym.spec import Spec
 
-SEE = ("own", "path")
 REWARDS = ("shared", "own")
 NETWORK = "network"
 """Where an agent's info holds that of the whole network."""
@@ -93,86 +91,6 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
-    """One number of what every agent sees."""
-
-    part: Part
-    on_path: bool
-    """The largest over the switch ports that the host's flows under way cross, 0 without any; else the host's own."""
-
-    @property
-    def name(self) -> str:
-        return f"{'path' if self.on_path else 'own'}/{self.part.feature.name}"
-
-
-class HostObserver:
-    """Makes the observations of all hosts of frames, in order: a frame of step 0 starts the history anew."""
-
-    def __init__(self, scene: Scene, observe: str, history: int, see: str) -> None:
-        if see not in SEE:
-            raise AgentError("see: " + unknown("value", see, SEE))
-        self._scene = scene
-        self._elements = _elements(observe, scene, see)
-        one = [element.name for element in self._elements]
-        ages = range(history - 1, -1, -1)
-        self.names = tuple(name + (f"@-{age}" if age else "") for age in ages for name in one)
-        """One an element of every agent's observation, such as own/backlog, path/marks@-1."""
-        features = [element.part.feature for element in self._elements]
-        self._low, self._high = (np.array([getattr(each, end) for each in features], np.float32) for end in ("low", "high"))
-        self._frames: deque[Vector] = deque(maxlen=history)
-        self.space = spaces.Box(np.tile(self._low, history), np.tile(self._high, history), dtype=np.float32)
-
-    def observe(self, frame: Frame) -> Vector:
-        """[hosts, elements]."""
-        now = np.stack([self._values(element, frame) for element in self._elements], axis=1).astype(np.float32)
-        now = np.clip(now, self._low, self._high)
-        if np.isnan(now).any():
-            host, place = np.argwhere(np.isnan(now))[0].tolist()
-            raise AgentError(f"agent.observe: {self.names[place]} of {self._scene.hosts[host]} is not a number; mend the feature")
-        if frame.step == 0 or not self._frames:
-            self._frames.extend([now] * (self._frames.maxlen or 1))
-        else:
-            self._frames.append(now)
-        return np.concatenate(self._frames, axis=1)
-
-    def _values(self, element: Element, frame: Frame) -> Floats:
-        part, scene = element.part, self._scene
-        values = values_of(part.feature, frame, scene)
-        if part.feature.kind == "host":
-            return values
-        if not element.on_path:
-            return np.where(np.isin(scene.host_row, part.rows), values[scene.host_row], 0.0)
-        return _largest_on_paths(values, part.rows, frame, scene)
-
-
-def _elements(observe: str, scene: Scene, see: str) -> tuple[Element, ...]:
-    """Of each item of agent.observe: the host's own value, and where it is of switch ports, too, that of the path."""
-    found: dict[str, Element] = {}
-    for part in parse(observe, scene):
-        own = part.feature.kind == "host" or not scene.is_switch[part.rows].all()
-        on_path = see == "path" and part.feature.kind == "port" and bool(scene.is_switch[part.rows].any())
-        for element in [Element(part, False)] * own + [Element(part, True)] * on_path:
-            if element.name in found:
-                raise AgentError(f"agent.observe: {observe!r} gives each host {element.name} twice; take one out")
-            found[element.name] = element
-    if not found:
-        raise AgentError(
-            f'agent.observe: {observe!r} has nothing of the hosts, and see is "own"; give see = "path", or other features'
-        )
-    return tuple(found.values())
-
-
-def _largest_on_paths(values: Floats, rows: Rows, frame: Frame, scene: Scene) -> Floats:
-    """[hosts]: of those of `rows` that are switch ports crossed by the host's flows under way."""
-    info = frame.info
-    hosts = info.host[info.switch_flows]
-    counts = frame.under_way[info.switch_flows] & (hosts >= 0) & np.isin(info.switch_rows, rows)
-    largest = np.full(len(scene.hosts), -np.inf)
-    np.maximum.at(largest, hosts[counts], values[info.switch_rows[counts]])
-    return np.where(np.isfinite(largest), largest, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
 class Turn:
     """What one step gave, by agent."""
 
@@ -195,8 +113,10 @@ class Hosts:
         see: str = "path",
         reward: str = "shared",
         folder: str | Path | None = None,
+        step_info: bool = True,
     ) -> None:
-        """`see`: "own" or "path" (above); `reward`: "shared", that of the network for all, or "own", that of each View."""
+        """`see`: "own" or "path" (above); `reward`: "shared", that of the network for all, or "own", that of each View.
+        `step_info`: False leaves infos empty but for those of steps that begin or end an episode."""
         if reward not in REWARDS:
             raise AgentError("reward: " + unknown("value", reward, REWARDS))
         self.session = Session(as_spec(spec, overrides), None if folder is None else Path(folder))
@@ -204,7 +124,8 @@ class Hosts:
         agent, scene = self.session.experiment.spec.agent, self.session.scene
         self.observer = HostObserver(scene, agent.observe, agent.history, see)
         self.names = scene.hosts
-        self._own = reward == "own"
+        self._own, self._step_info = reward == "own", step_info
+        self._seeds, self.seed = Seeds(), 0
         self._views: tuple[View, ...] = ()
 
     @property
@@ -218,11 +139,12 @@ class Hosts:
         bound = self.episode.action.head.bound
         return spaces.Box(-bound, bound, (1,), dtype=np.float32)
 
-    def begin(self, seed: int, *, fresh: bool = False) -> Turn:
-        """The first observations of an episode; rewards are 0."""
-        frame = self.session.begin(seed, fresh=fresh)
+    def begin(self, seed: int | None = None, *, fresh: bool = False) -> Turn:
+        """The first observations of an episode; rewards are 0. Without a seed it has the next one of the series."""
+        self.seed = self._seeds.take(seed)
+        frame = self.session.begin(self.seed, fresh=fresh)
         self._views = tuple(View.of(self.session.scene, frame.info, place) for place in range(len(self.names)))
-        _, network = self.episode.begin(frame, seed)
+        _, network = self.episode.begin(frame, self.seed)
         return self._turn(frame, 0.0, False, False, network)
 
     def step(self, actions: Mapping[str, npt.ArrayLike]) -> Turn:
@@ -245,11 +167,15 @@ class Hosts:
         self.episode.frame = None
 
     def _turn(self, frame: Frame, reward: float, terminated: bool, truncated: bool, network: dict[str, Any]) -> Turn:
-        rewards, infos = dict.fromkeys(self.names, reward), {}
+        told = self._step_info or not frame.step or terminated or truncated
+        rewards, infos = dict.fromkeys(self.names, reward), {name: dict[str, Any]() for name in self.names}
         for name, view in zip(self.names, self._views, strict=True):
+            if not (told or self._own):
+                break
             own = view.frame(frame)
-            found = metrics(own, view.scene)
-            infos[name] = {key: value for key, value in found.items() if key not in SUMS} | {NETWORK: network}
+            if told:
+                found = metrics(own, view.scene)
+                infos[name] = {key: value for key, value in found.items() if key not in SUMS} | {NETWORK: network}
             if self._own and frame.step:
                 rewards[name] = float(self.episode.mix(own, view.scene, view.scene.share(own.in_force_bps)))
         seen = self.observer.observe(frame)

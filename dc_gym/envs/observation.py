@@ -156,7 +156,7 @@ class Observer:
     def __init__(self, scene: Scene, observe: str = "default", history: int = 1) -> None:
         if history < 1:
             raise AgentError(f"agent.history: {history} frames are none; give 1 or more")
-        self.scene, self.history = scene, history
+        self.scene, self.asked, self.history = scene, observe, history
         self.parts = parse(observe, scene)
         one = [name for part in self.parts for name in part.names]
         ages = range(history - 1, -1, -1)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.utils import seeding
 
-from dc_gym.envs.env import DRAWN_SEEDS, FRESH
+from dc_gym.envs.env import FRESH
 from dc_gym.envs.multi_agent import Hosts, Turn
 from dc_gym.envs.observation import Vector
 from dc_gym.errors import AgentError, MachineError
@@ -55,7 +54,6 @@ class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
         self.agents: list[str] = []
         self.observation_spaces = dict.fromkeys(self.possible_agents, self.hosts.observer.space)
         self.action_spaces: dict[str, spaces.Box] = {name: self.hosts.action_space() for name in self.possible_agents}
-        self._rng = seeding.np_random(None)[0]
 
     def observation_space(self, agent: str) -> spaces.Box:
         return self.observation_spaces[agent]
@@ -72,10 +70,7 @@ class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
         fresh = bool((options or {}).get(FRESH))  # others pass: PettingZoo's own test gives some
-        if seed is not None:
-            self._rng = seeding.np_random(seed)[0]
-        drawn = int(self._rng.integers(DRAWN_SEEDS)) if seed is None else seed
-        turn = self.hosts.begin(drawn, fresh=fresh)
+        turn = self.hosts.begin(seed, fresh=fresh)
         self.agents = list(self.possible_agents)
         return turn.observations, turn.infos
 

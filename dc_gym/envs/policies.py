@@ -20,14 +20,13 @@ import numpy.typing as npt
 
 from dc_gym import usercode
 from dc_gym.envs.action import Action
+from dc_gym.envs.file_policy import FilePolicy
 from dc_gym.envs.frame import RUNNING, WAITING, Bools, Frame
 from dc_gym.envs.measures import fair_rates_bps
 from dc_gym.envs.observation import Observer, Vector
-from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError, TestbedError
-from dc_gym.units import format_rate, parse_rate_bps
 
 FAIR_SHARE = 0.98
 """What the oracle gives out of each line: the rest is for ACKs of flows the other way, and drains what a burst has left."""
@@ -195,53 +194,6 @@ class FairShare:
         if not running.any():
             return int(states["end_ns"].max()) + int(info.start_ns[flow]) <= frame.t_ns + step_ns
         return int(info.start_ns[flow]) <= step_ns and not (running & (info.src[awaited] == info.src[flow])).any()
-
-
-class FilePolicy:
-    """Weights of a file, held against the network first."""
-
-    def __init__(self, path: Path, setting: Setting) -> None:
-        self._net = PolicyFile.read(path)
-        if why := _misfit(self._net, setting):
-            raise AgentError(f"{path}: {why}")
-
-    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
-        return self._net.act(observation)
-
-
-def _misfit(net: PolicyFile, setting: Setting) -> str:
-    """Why the policy is not for this network; empty: it is."""
-    for what, has, gives in (("acts on", net.hosts, setting.scene.hosts), ("observes", net.observation, setting.observer.names)):
-        if len(has) != len(gives):
-            return f"the policy {what} {len(has)} values ({_some(has)}), and the network has {len(gives)} ({_some(gives)}){HINT}"
-        for number, (mine, theirs) in enumerate(zip(has, gives, strict=True)):
-            if mine != theirs:
-                return f"the policy {what} {mine!r} as value {number}, and the network has {theirs!r}{HINT}"
-    trained, head = net.settings.get("action"), setting.action.head.name
-    if trained is not None and trained != head:
-        return f"the policy was trained with action {trained!r}, and the network has {head!r}{HINT}"
-    if why := _other_floor(net, setting.scene):
-        return why + HINT
-    space = setting.action.space
-    if not (np.allclose(net.low, space.low) and np.allclose(net.high, space.high)):
-        ends = f"{net.low.min():g}..{net.high.max():g}", f"{space.low.min():g}..{space.high.max():g}"
-        return f"the policy's actions are {ends[0]}, and those of the network {ends[1]}{HINT}"
-    return ""
-
-
-def _other_floor(net: PolicyFile, scene: Scene) -> str:
-    """Actions stand for rates from the floor to the line: above another one the same action is another rate."""
-    floor = net.settings.get("floor")
-    if floor is None or np.array_equal(np.minimum(float(parse_rate_bps(floor)), scene.line_bps), scene.floor_bps):
-        return ""
-    return f"the policy was trained with floor {floor}, and the network has {format_rate(int(scene.floor_bps.max()))}"
-
-
-HINT = "; give the topology and the [agent] keys that it was trained with"
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]}, .. {names[-1]}"
 
 
 register("max", MaxPolicy)

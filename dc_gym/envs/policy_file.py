@@ -42,11 +42,21 @@ ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
     "linear": lambda x: x,
 }
 """Between layers."""
-OUTPUTS: dict[str, Callable[[Floats], Floats]] = {"clip": lambda x: np.clip(x, -1, 1), "tanh": np.tanh}
-"""From the last layer into [-1, 1]: PPO's mean is clipped, SAC's and DDPG's go through tanh."""
+ARGMAX = "argmax"
+
+
+def _level(x: Floats) -> Floats:
+    """The largest of n values is the choice among n levels, from -1 to 1."""
+    return np.array([2 * int(x.argmax()) / (len(x) - 1) - 1], x.dtype)
+
+
+OUTPUTS: dict[str, Callable[[Floats], Floats]] = {"clip": lambda x: np.clip(x, -1, 1), "tanh": np.tanh, ARGMAX: _level}
+"""From the last layer into [-1, 1]: PPO's mean is clipped, SAC's and DDPG's go through tanh, DQN's values choose a level."""
+CENTRAL, HOSTS = "central", "hosts"
+"""Whom the policy is for: all hosts at once, or each of them, whichever they are."""
 DAMAGED = (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
 """What numpy and zipfile say of a file that is no .npz, or no longer a whole one."""
-WANTED = {"activation": str, "output": str, "observation": list, "hosts": list, "settings": dict, "origin": dict}
+WANTED = {"activation": str, "output": str, "observation": list, "hosts": list, "agents": str, "settings": dict, "origin": dict}
 """What the manifest must hold, and of which type."""
 
 
@@ -57,14 +67,14 @@ class PolicyFile:
     weights: tuple[Floats, ...]
     """Of each layer [outputs, inputs], as torch has them."""
     biases: tuple[Floats, ...]
-    """Of each layer [outputs]; as many in the last as hosts act."""
+    """Of each layer [outputs]; as many in the last as hosts act, of a policy for each host one, of argmax as many as levels."""
     low: Floats
-    """[hosts], with `high`: the bounds of the action space that [-1, 1] stands for."""
+    """[hosts], with `high`: the bounds of the action space that [-1, 1] stands for. [1] of a policy for each host."""
     high: Floats
     observation: tuple[str, ...]
-    """Name of each element of the observation, such as s1-eth3/backlog (Observer.names)."""
+    """Name of each element of the observation, such as s1-eth3/backlog (Observer.names), own/backlog of one for each host."""
     hosts: tuple[str, ...]
-    """Who the elements of the action are for, in order (Scene.hosts)."""
+    """Who the elements of the action are for, in order (Scene.hosts); of a policy for each host those of its training."""
     activation: str = "tanh"
     output: str = "clip"
     obs_mean: Floats | None = None
@@ -74,6 +84,8 @@ class PolicyFile:
     """The normalised observation is clipped to -obs_clip..obs_clip."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Of the environment that it was trained in: observe, history, action, ...; `action` is checked."""
+    agents: str = CENTRAL
+    """`central` or `hosts`: what it sees and sets is of the network, or of one host."""
     origin: Mapping[str, Any] = field(default_factory=dict)
     """For people: algorithm, steps, seed, version, date; nothing reads it."""
 
@@ -82,12 +94,14 @@ class PolicyFile:
             raise AgentError(unknown("activation", self.activation, ACTIVATIONS))
         if self.output not in OUTPUTS:
             raise AgentError(unknown("output", self.output, OUTPUTS))
+        if self.agents not in (CENTRAL, HOSTS):
+            raise AgentError(unknown("agents", self.agents, (CENTRAL, HOSTS)))
         if why := self._fault():
             raise AgentError(f"{why}; write the file as docs/policy-file.md says")
 
     def _fault(self) -> str:
         """What is wrong with the shapes; empty: nothing."""
-        inputs, outputs = len(self.observation), len(self.hosts)
+        inputs, outputs = len(self.observation), self._actions
         if not self.weights or len(self.weights) != len(self.biases):
             return f"{len(self.weights)} weights and {len(self.biases)} biases are no layers"
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -96,14 +110,16 @@ class PolicyFile:
             inputs = weight.shape[0]
             if bias.shape != (inputs,):
                 return f"b{number} has the shape {bias.shape} instead of ({inputs},)"
-        if inputs != outputs:
+        if self.output == ARGMAX and inputs < 2:
+            return f"the last layer gives {inputs} values, and levels are at least 2"
+        if self.output != ARGMAX and inputs != outputs:
             return f"the last layer gives {inputs} values for {outputs} hosts"
         if (self.obs_mean is None) != (self.obs_std is None):
             return "of obs_mean and obs_std there is only one"
         return self._fault_of_vectors()
 
     def _fault_of_vectors(self) -> str:
-        sizes = {"low": len(self.hosts), "high": len(self.hosts), "obs_mean": len(self.observation)}
+        sizes = {"low": self._actions, "high": self._actions, "obs_mean": len(self.observation)}
         for name, size in (sizes | {"obs_std": len(self.observation)}).items():
             vector = getattr(self, name)
             if vector is not None and vector.shape != (size,):
@@ -113,6 +129,11 @@ class PolicyFile:
         if not all(np.isfinite(each).all() for each in arrays):
             return "some of its numbers are not finite"
         return "" if (self.low < self.high).all() else "low is not below high"
+
+    @property
+    def _actions(self) -> int:
+        """Numbers that it gives."""
+        return 1 if self.agents == HOSTS else len(self.hosts)
 
     def act(self, observation: npt.ArrayLike) -> Floats:
         """The action for an observation, in low..high."""
@@ -143,7 +164,7 @@ class PolicyFile:
             raise AgentError(f"{path}: cannot write the policy: {error.strerror}") from None
 
     def _manifest(self) -> dict[str, Any]:
-        names = ("activation", "output", "observation", "hosts", "settings", "origin")
+        names = ("activation", "output", "observation", "hosts", "agents", "settings", "origin")
         plain = {name: getattr(self, name) for name in names}
         plain |= {name: list(plain[name]) for name in ("observation", "hosts")}
         return {"format": FORMAT, "version": VERSION, "layers": len(self.weights)} | plain
@@ -173,7 +194,7 @@ class PolicyFile:
         for name, array in arrays.items():
             if name != "manifest" and not np.issubdtype(array.dtype, np.floating):
                 raise AgentError(f"array {name!r} is of {array.dtype}, not of floating point numbers")
-        values = {name: manifest[name] for name in ("activation", "output", "settings", "origin")}
+        values = {name: manifest[name] for name in ("activation", "output", "agents", "settings", "origin")}
         values |= {name: tuple(map(str, manifest[name])) for name in ("observation", "hosts")}
         values |= {name: arrays[name] for name in ("low", "high")}
         values |= {name: arrays[name] for name in ("obs_mean", "obs_std") if name in arrays}
@@ -191,7 +212,7 @@ def _parse_manifest(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
         raise AgentError("it has no manifest; docs/policy-file.md says what a policy is") from None
     if kind != FORMAT or version != VERSION:
         raise AgentError(f"format {kind!r}, version {version!r}; this version of dc-gym reads {FORMAT!r}, version {VERSION}")
-    plain: dict[str, Any] = manifest | {"settings": manifest.get("settings", {}), "origin": manifest.get("origin", {})}
+    plain: dict[str, Any] = {"agents": CENTRAL, "settings": {}, "origin": {}} | manifest
     for name, wanted in WANTED.items():
         if not isinstance(plain.get(name), wanted):
             raise AgentError(f"{name!r} of its manifest is no {wanted.__name__}; docs/policy-file.md lists what must be there")

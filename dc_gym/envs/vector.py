@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dc_gym.envs.env import DRAWN_SEEDS, Episode, as_spec, check_options
+from dc_gym.envs.env import Episode, Seeds, as_spec, check_options
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.later import Later
 from dc_gym.envs.metrics import BLANK
@@ -66,7 +65,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         self.single_action_space = self.episodes[0].action.space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._rngs = [seeding.np_random(None)[0] for _ in range(num_envs)]
+        self._seeds = tuple(Seeds() for _ in range(num_envs))
         self._over: Flags = np.zeros(num_envs, bool)
         self._under_way = False
         self._observations = np.zeros((num_envs, *self.single_observation_space.shape), np.float32)
@@ -76,7 +75,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
     ) -> tuple[Batch, dict[str, Any]]:
         """`seed`: of lab 0, the next of lab 1 and so on, or one for each; None: the next drawn."""
         fresh = check_options(options)
-        seeds = [self._seed(index, given) for index, given in enumerate(self._spread(seed))]
+        seeds = [own.take(given) for own, given in zip(self._seeds, self._spread(seed), strict=True)]
         begun, infos = dict(enumerate(seeds)), [dict[str, Any]() for _ in seeds]
         with self._running() as running:
             for index, drawn in begun.items():
@@ -96,7 +95,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             None if over else self.episodes[index].action.to_rates(actions[index])
             for index, over in enumerate(self._over.tolist())
         ]
-        begun = {index: self._seed(index, None) for index, rate in enumerate(rates) if rate is None}
+        begun = {index: self._seeds[index].take(None) for index, rate in enumerate(rates) if rate is None}
         rewards, ends = np.zeros(self.num_envs), np.zeros((2, self.num_envs), bool)
         infos = [dict[str, Any]() for _ in rates]
         with self._running() as running:
@@ -182,9 +181,3 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             if each is not None:
                 check_seed(each)
         return seeds
-
-    def _seed(self, index: int, given: int | None) -> int:
-        if given is not None:
-            self._rngs[index] = seeding.np_random(given)[0]
-            return given
-        return int(self._rngs[index].integers(DRAWN_SEEDS))

@@ -6,11 +6,14 @@ One look at an end and at a beginning: a callback at each step would cost more t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
+
+from dc_gym.envs.multi_agent import NETWORK
 
 TOTALS = "episode_totals"
 """Of the last info of an episode: numbers by name."""
@@ -29,14 +32,29 @@ class EpisodeTotals(RLlibCallback):
 class Beginnings(RLlibCallback):
     """Tells a module that remembers something of a lab's steps (DDPG's noise) that an episode of it begins."""
 
-    def on_episode_start(self, *, env_index: int, rl_module: Any, **kwargs: Any) -> None:
+    def on_episode_start(self, *, env_index: int, rl_module: Any, episode: Any = None, **kwargs: Any) -> None:
         if begin := getattr(rl_module, "begin_episode", None):
             begin(env_index)
+        agents = Counter(map(episode.module_for, episode.agent_ids)) if hasattr(episode, "agent_ids") else {}
+        for name, count in agents.items():  # those of a lab are neighbours in its batches
+            if begin := getattr(rl_module[name], "begin_episode", None):
+                for place in range(env_index * count, (env_index + 1) * count):
+                    begin(place)
 
 
 def last_info(episode: Any) -> Mapping[str, Any]:
+    """Of the network, where hosts act."""
     info: Mapping[str, Any] = episode.get_infos(-1) or {}
+    if hasattr(episode, "agent_ids"):
+        own: Mapping[str, Any] = next(iter(info.values()), {})
+        info = own.get(NETWORK, {})
     return info
+
+
+def return_of(episode: Any) -> float:
+    """The sum of rewards; where hosts act its mean over them, so that the network's reward counts once."""
+    agents = len(episode.agent_ids) if hasattr(episode, "agent_ids") else 1
+    return float(episode.get_return()) / agents
 
 
 def numbers(totals: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

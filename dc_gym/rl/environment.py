@@ -10,31 +10,32 @@ import contextlib
 import hashlib
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-import numpy as np
 from gymnasium import spaces
 
 from dc_gym.errors import UsageError
 from dc_gym.folder import scratch
 from dc_gym.rl import algorithms
+from dc_gym.rl.levels import Levels, VectorLevels
+from dc_gym.rl.seeds import HeldOut, Streams
+from dc_gym.rl.settings import CENTRAL, HOSTS, Settings
 from dc_gym.spec import Spec, from_dict
 from dc_gym.usercode import CODE
 
 __all__ = ["Register", "Task", "check_actions", "register", "register_maker"]
 
+AGENTS = "agents"
+"""Key of the env's config where hosts act: what they see and are rewarded with."""
 FOLDER = "folder"
 """Key of the env's config: below it labs have their folders; None: where temporary files are."""
 SEEDS = "seeds"
 """Key of the env's config: the episodes of an evaluation."""
 STREAM = "stream"
 """Key of the env's config: numbers that tell a training, and what it goes on from, from all others."""
-FIRST_DRAWN = 2**40
-"""Episodes of a training have seeds from here on, far above those of evaluations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +44,32 @@ class Task:
 
     name: str
     observation_space: spaces.Box
-    action_space: spaces.Space[Any]
+    bounds: spaces.Box
+    """Of the environment's own actions."""
     observation: tuple[str, ...]
     """Name of each element."""
     hosts: tuple[str, ...]
     """Whom each element of the action is for."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What a policy file says of its environment."""
+    agents: str = CENTRAL
+    """Who acts. Where hosts do, spaces and names are those of each of them."""
+    levels: int = 0
+    """Discrete actions; 0: numbers."""
+
+    @property
+    def action_space(self) -> spaces.Space[Any]:
+        return spaces.Discrete(self.levels) if self.levels else self.bounds
+
+    @property
+    def agents_count(self) -> int:
+        return len(self.hosts) if self.agents == HOSTS else 1
 
     def shapes(self) -> dict[str, Any]:
         """What a policy that is trained on it fits, for the manifest."""
-        actions: dict[str, Any] = {"discrete": int(getattr(self.action_space, "n", 0))}
-        if isinstance(self.action_space, spaces.Box):
-            actions = {"low": self.action_space.low.tolist(), "high": self.action_space.high.tolist()}
+        actions: dict[str, Any] = {"low": self.bounds.low.tolist(), "high": self.bounds.high.tolist()}
+        if isinstance(self.action_space, spaces.Discrete):
+            actions |= {"discrete": int(self.action_space.n)}
         return {"observation": list(self.observation), "action": actions, "hosts": list(self.hosts)}
 
 
@@ -83,77 +97,7 @@ class Parcel:
         return from_dict(self.plain, place)
 
 
-Register = Callable[[Spec, int], Task]
-
-
-class HeldOut(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Episodes with these seeds, in turn; a reset with a seed, which RLlib does before each round, begins with the first."""
-
-    def __init__(self, env: gymnasium.Env[Any, Any], seeds: Sequence[int]) -> None:
-        super().__init__(env)
-        self._seeds, self._next = tuple(seeds), 0
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        if seed is not None:
-            self._next = 0
-        own = self._seeds[self._next % len(self._seeds)]
-        self._next += 1
-        return self.env.reset(seed=own, options=options)
-
-
-class Streams(gymnasium.vector.VectorWrapper):
-    """Labs of a training: no two of them, nor of its runners or of other trainings, have the same episodes.
-
-    RLlib gives runner i the seed s + i, Gymnasium lab j of it s + i + j, and many labs would be one another's twins. A seed that
-    is given again, as RLlib does before each round of whole episodes, goes on with the next ones.
-    """
-
-    def __init__(self, env: gymnasium.vector.VectorEnv[Any, Any, Any], stream: Sequence[int]) -> None:
-        super().__init__(env)
-        self._stream, self._begun = tuple(stream), None
-
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        if seed is None or seed == self._begun:
-            return self.env.reset(options=options)
-        self._begun = seed
-        seeds: Any = [seed_of((*self._stream, seed, lab)) for lab in range(self.num_envs)]
-        return self.env.reset(seed=seeds, options=options)
-
-
-def seed_of(numbers: Sequence[int]) -> int:
-    """One for these numbers, and another for any others."""
-    return FIRST_DRAWN + int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]) // 4
-
-
-class Levels(gymnasium.ActionWrapper[Any, Any, Any]):
-    """One of `levels` allocations, the same for all hosts, from the lowest action to the highest."""
-
-    def __init__(self, env: gymnasium.Env[Any, Any], levels: int) -> None:
-        super().__init__(env)
-        self._table = table_of(env.action_space, levels)
-        self.action_space = spaces.Discrete(levels)
-
-    def action(self, action: Any) -> Any:
-        return self._table[int(action)]
-
-
-class VectorLevels(gymnasium.vector.VectorActionWrapper):
-    """The same of many labs."""
-
-    def __init__(self, env: gymnasium.vector.VectorEnv[Any, Any, Any], levels: int) -> None:
-        super().__init__(env)
-        self._table = table_of(env.single_action_space, levels)
-        self.single_action_space = spaces.Discrete(levels)
-        self.action_space = spaces.MultiDiscrete([levels] * env.num_envs)
-
-    def actions(self, actions: Any) -> Any:
-        return self._table[np.asarray(actions, int)]
-
-
-def table_of(space: spaces.Space[Any], levels: int) -> Any:
-    """[levels, hosts]: the action of each level."""
-    assert isinstance(space, spaces.Box)
-    return np.linspace(space.low, space.high, levels, dtype=space.dtype)
+Register = Callable[[Spec, Settings], Task]
 
 
 def wrapped(env: Any, config: Mapping[str, Any]) -> Any:
@@ -162,7 +106,7 @@ def wrapped(env: Any, config: Mapping[str, Any]) -> Any:
     if "num_envs" in config:
         env = Streams(env, config.get(STREAM, ()))
         return VectorLevels(env, levels) if levels else env
-    env = Levels(env, levels) if levels else env
+    env = Levels(env, levels) if levels and AGENTS not in config else env
     return HeldOut(env, config[SEEDS]) if SEEDS in config else env
 
 
@@ -186,25 +130,27 @@ def check_actions(choice: algorithms.Choice, space: spaces.Space[Any]) -> None:
         raise UsageError(f"{choice.name} needs actions with bounds; give --set agent.action=linear")
 
 
-def register(spec: Spec, levels: int) -> Task:
+def register(spec: Spec, told: Settings) -> Task:
     """The environment of a spec."""
     from dc_gym.envs.env import Episode
+    from dc_gym.envs.host_observation import HostObserver
+    from dc_gym.envs.multi_agent import Hosts
+    from dc_gym.envs.observation import Observer
     from dc_gym.envs.session import Session, external
 
-    session = Session(spec)
-    episode = Episode(session.experiment.spec, session.scene)
-    actions, agent = episode.action.space, session.experiment.spec.to_dict()["agent"]
+    observer: Observer | HostObserver
+    if told.agents == HOSTS:
+        hosts = Hosts(spec, see=told.see, reward=told.reward)
+        session, observer, actions = hosts.session, hosts.observer, hosts.action_space()
+    else:
+        session = Session(spec)
+        episode = Episode(session.experiment.spec, session.scene)
+        observer, actions = episode.observer, episode.action.space
+    agent = session.experiment.spec.to_dict()["agent"] | ({"see": told.see} if told.agents == HOSTS else {})
     parcel = Parcel.of(external(spec))
     name = f"dcgym-{hashlib.sha256(repr(parcel).encode()).hexdigest()[:16]}"
     register_maker(name, lambda config: _make(parcel, config))
-    return Task(
-        name,
-        episode.observer.space,
-        spaces.Discrete(levels) if levels else actions,
-        episode.observer.names,
-        episode.scene.hosts,
-        agent,
-    )
+    return Task(name, observer.space, actions, observer.names, session.scene.hosts, agent, told.agents, told.levels)
 
 
 def _make(parcel: Parcel, config: Mapping[str, Any]) -> Any:
@@ -213,12 +159,24 @@ def _make(parcel: Parcel, config: Mapping[str, Any]) -> Any:
 
     with contextlib.ExitStack() as stack:
         spec, folder = parcel.unpack(stack), config.get(FOLDER)
-        if "num_envs" in config:
-            env: Any = LabVectorEnv(config["num_envs"], spec, folder=folder, step_info=False)
+        if AGENTS in config:
+            env: Any = _hosts(spec, folder, config)
+        elif "num_envs" in config:
+            env = LabVectorEnv(config["num_envs"], spec, folder=folder, step_info=False)
         else:
             env = DataCenterEnv(spec, folder=folder)
         _close_with(env, stack.pop_all())
     return env
+
+
+def _hosts(spec: Spec, folder: str | None, config: Mapping[str, Any]) -> Any:
+    """A lab in which each host acts; RLlib steps several of them one after the other."""
+    from dc_gym.rl.multi_agent import HostsMultiAgentEnv
+
+    own = {"spec": spec, "folder": folder, "step_info": False, "levels": config.get("levels", 0), **config[AGENTS]}
+    if SEEDS not in config:
+        own["stream"] = (*config.get(STREAM, ()), getattr(config, "worker_index", 0))
+    return HostsMultiAgentEnv(own)
 
 
 def _close_with(env: Any, stack: contextlib.ExitStack) -> None:

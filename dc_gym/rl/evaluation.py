@@ -14,9 +14,10 @@ from typing import Any
 import gymnasium
 from ray.rllib.core import COMPONENT_ENV_TO_MODULE_CONNECTOR, COMPONENT_LEARNER, COMPONENT_MODULE_TO_ENV_CONNECTOR
 from ray.rllib.core import COMPONENT_RL_MODULE as MODULE
+from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
-from dc_gym.rl.callbacks import TOTALS, last_info, numbers
+from dc_gym.rl.callbacks import TOTALS, last_info, numbers, return_of
 from dc_gym.rl.environment import SEEDS, Task
 from dc_gym.rl.quiet import LAB
 
@@ -39,7 +40,7 @@ class Examiner:
     """Runs the episodes of one spec."""
 
     def __init__(self, config: Any, spec: str, seeds: Sequence[int]) -> None:
-        self._runner = SingleAgentEnvRunner(config=config, worker_index=0)
+        self._runner = (MultiAgentEnvRunner if config.is_multi_agent else SingleAgentEnvRunner)(config=config, worker_index=0)
         self._spec, self._seeds = spec, seeds
 
     def run(self, state: dict[str, Any]) -> list[Episode]:
@@ -47,7 +48,7 @@ class Examiner:
         episodes = self._runner.sample(num_episodes=len(self._seeds), explore=False)
         self._runner.get_metrics()  # forgets them
         return [
-            Episode(self._spec, seed, float(each.get_return()), len(each), dict(numbers(last_info(each).get(TOTALS, {}))))
+            Episode(self._spec, seed, return_of(each), len(each), dict(numbers(last_info(each).get(TOTALS, {}))))
             for seed, each in zip(self._seeds, episodes, strict=True)
         ]
 

@@ -25,7 +25,7 @@ def main(args: Namespace) -> int:
     folder = given.parent.parent if inside else given
     about = manifest.read(folder)
     checkpoint = given if inside else checkpoints.latest(folder)
-    module = _module_of(checkpoint)
+    module = _module_of(checkpoint, policy.module_of(about))
     target = args.out or folder / NAME
     with words("write", target):
         policy.write(module, about, checkpoints.steps_of(checkpoint), target)
@@ -33,11 +33,11 @@ def main(args: Namespace) -> int:
     return 0
 
 
-def _module_of(checkpoint: Path) -> Any:
+def _module_of(checkpoint: Path, name: str) -> Any:
     """The learner's, whose class RLlib wrote into the checkpoint."""
     from ray.rllib.core.rl_module.rl_module import RLModule
 
-    place = checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy"
+    place = checkpoint / "learner_group" / "learner" / "rl_module" / name
     if not place.is_dir():
         raise UsageError(f"{checkpoint}: has no policy; give the folder of a training, or one of its checkpoints/iteration-N")
     try:

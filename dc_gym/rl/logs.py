@@ -14,6 +14,8 @@ from dc_gym.rl.callbacks import TOTALS, spread
 Row = dict[str, Any]
 QUEUE = "switch_queue_bytes_longest"
 """The total that the column queue_mean shows: the longest queue of a switch, on average over an episode."""
+ALL_MODULES = "__all_modules__"
+"""Where RLlib has what is of no module alone."""
 COLUMNS = ("iteration", "steps", "return_mean", "queue_mean", "steps_per_s", "eta_s")
 
 
@@ -77,13 +79,14 @@ class Events:
         self._writer.close()
 
 
-def row_of(result: Mapping[str, Any], iteration: int, steps_per_s: float, eta_s: float) -> Row:
-    """What progress.csv keeps of RLlib's result: COLUMNS, then mean, max and p99 of every total over the iteration's episodes."""
+def row_of(result: Mapping[str, Any], iteration: int, steps_per_s: float, eta_s: float, agents: int = 1) -> Row:
+    """What progress.csv keeps of RLlib's result: COLUMNS, then mean, max and p99 of every total over the iteration's episodes.
+    Of several agents RLlib sums up the returns."""
     sampled = result["env_runners"]
     row: Row = {
         "iteration": iteration,
         "steps": steps_of(result),
-        "return_mean": float(sampled.get("episode_return_mean", math.nan)),
+        "return_mean": float(sampled.get("episode_return_mean", math.nan)) / agents,
         "queue_mean": spread(sampled.get(TOTALS, {}).get(QUEUE, ()))[0],
         "steps_per_s": steps_per_s,
         "eta_s": eta_s,
@@ -101,9 +104,14 @@ def steps_of(result: Mapping[str, Any]) -> int:
 
 
 def _learned(result: Mapping[str, Any]) -> dict[str, float]:
-    """Losses and the like of the one module."""
-    module = result.get("learners", {}).get("default_policy", {})
-    numbers = {name: value for name, value in module.items() if name.endswith(("loss", "entropy", "kl_loss", "qf_mean"))}
+    """Losses and the like of the one module, or of each by its name."""
+    modules = {name: each for name, each in result.get("learners", {}).items() if name != ALL_MODULES}
+    numbers = {
+        name if len(modules) == 1 else f"{module}_{name}": value
+        for module, found in modules.items()
+        for name, value in found.items()
+        if name.endswith(("loss", "entropy", "kl_loss", "qf_mean"))
+    }
     return {name: float(value) for name, value in numbers.items() if isinstance(value, int | float) or hasattr(value, "item")}
 
 

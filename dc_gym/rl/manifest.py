@@ -20,7 +20,7 @@ from dc_gym.rl.settings import Configuration
 from dc_gym.spec import Spec
 
 NAME = "train.json"
-VERSION = 1
+VERSION = 2
 MAY_CHANGE = ("steps", "checkpoint_every", "keep", "evaluate_every")
 """Settings that do not bear on what was learned so far."""
 PACKAGES = ("ray", "torch", "gymnasium", "numpy")
@@ -63,7 +63,7 @@ def read(folder: Path) -> Manifest:
 
 def require_same(old: Manifest, new: Manifest) -> None:
     """--resume goes on with the same algorithm, configuration, spec and spaces; UsageError names the first that differs."""
-    for part in ("algorithm", "algorithm_sha256", "spaces", "settings", "sections", "code", "spec", "evaluate", "versions"):
+    for part in ("algorithm", "algorithm_sha256", "settings", "sections", "code", "spec", "evaluate", "spaces", "versions"):
         before, after = (each[part] for each in (old, new))
         if part == "settings":
             before, after = ({key: each[key] for key in each if key not in MAY_CHANGE} for each in (before, after))

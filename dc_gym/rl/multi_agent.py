@@ -6,13 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
-from gymnasium.utils import seeding
+from gymnasium import spaces
 
-from dc_gym.envs.env import DRAWN_SEEDS, check_options
-from dc_gym.envs.multi_agent import Hosts
+from dc_gym.envs.env import check_options
+from dc_gym.envs.multi_agent import NETWORK, Hosts, Turn
 from dc_gym.envs.observation import Vector
-from dc_gym.errors import AgentError, MachineError
+from dc_gym.errors import AgentError, LabError, MachineError
+from dc_gym.rl.levels import table_of
+from dc_gym.rl.seeds import Series
 
 try:
     from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -20,47 +23,71 @@ except ImportError as error:
     raise MachineError(f"dc_gym.rl.multi_agent: {error}; pip install 'dc-gym[rl]'") from None
 
 ALL = "__all__"
-KEYS = ("spec", "overrides", "see", "reward", "folder")
-"""Of the config: the arguments of Hosts."""
+STREAM, LEVELS = "stream", "levels"
+KEYS = ("spec", "overrides", "see", "reward", "folder", "step_info")
+"""Of the config: the arguments of Hosts. Besides them there are STREAM and LEVELS."""
 
 
 class HostsMultiAgentEnv(MultiAgentEnv):
     """One lab, an agent a host, all of them from an episode's first step to its last; spaces are the same for each.
 
-    The config has the arguments of `Hosts`: spec, overrides, see, reward, folder. The lab boots at the first reset.
+    The config has the arguments of `Hosts`: spec, overrides, see, reward, folder, step_info. With `stream`, a list of numbers, a
+    seed that RLlib gives is only one more number to draw from: labs and runners have episodes of their own, and a seed that is
+    given again goes on with the next. `levels`: discrete actions, so many rates from the lowest to the highest.
+
+    The lab boots at the first reset. One that dies or hangs ends its episode as truncated, with `lab_died` in the network's info,
+    and the next reset boots another; one that dies in a reset is replaced at once.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
-        if odd := set(config) - set(KEYS):
-            raise AgentError(f"env_config: key {min(odd)!r} is unknown; there are {', '.join(KEYS)}")
+        if odd := set(config) - {*KEYS, STREAM, LEVELS}:
+            raise AgentError(f"env_config: key {min(odd)!r} is unknown; there are {', '.join((*KEYS, STREAM, LEVELS))}")
         if "spec" not in config:
             raise AgentError("env_config: spec is missing; give a Spec, the path of a spec file, or a dict of its keys")
-        self.hosts = Hosts(**config)
-        names = self.hosts.names
-        self.possible_agents = list(names)
-        self.agents = list(names)
+        self.hosts = Hosts(**{key: value for key, value in config.items() if key in KEYS})
+        names, space = self.hosts.names, self.hosts.action_space()
+        levels = config.get(LEVELS, 0)
+        self._table = table_of(space, levels) if levels else None
+        self.possible_agents, self.agents = list(names), list(names)
         self.observation_spaces = dict.fromkeys(names, self.hosts.observer.space)
-        self.action_spaces = {name: self.hosts.action_space() for name in names}
-        self._rng = seeding.np_random(None)[0]
+        self.action_spaces = {name: spaces.Discrete(levels) if levels else self.hosts.action_space() for name in names}
+        worker = getattr(config, "worker_index", 0)  # RLlib's config of an environment knows it
+        self._series = Series((*config[STREAM], worker)) if STREAM in config else None
+        self._observed: dict[str, Vector] = {}
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
         fresh = check_options(options)
-        if seed is not None:
-            self._rng = seeding.np_random(seed)[0]
-        drawn = int(self._rng.integers(DRAWN_SEEDS)) if seed is None else seed
-        turn = self.hosts.begin(drawn, fresh=fresh)
-        self.agents = list(self.possible_agents)
+        if self._series is not None:
+            drawn = self._series.take(seed, 1)
+            seed = drawn[0] if drawn else None
+        try:
+            turn = self.hosts.begin(seed, fresh=fresh)
+        except LabError:
+            turn = self.hosts.begin(self.hosts.seed)
+        self.agents, self._observed = list(self.possible_agents), turn.observations
         return turn.observations, turn.infos
 
     def step(
         self, action_dict: Mapping[str, npt.ArrayLike]
     ) -> tuple[dict[str, Vector], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        turn = self.hosts.step(action_dict)
+        actions = action_dict
+        if self._table is not None:
+            actions = {name: self._table[int(np.asarray(level).item())] for name, level in action_dict.items()}
+        try:
+            turn = self.hosts.step(actions)
+        except LabError as error:
+            turn = self._died(error)
+        self._observed = turn.observations
         ends = [dict.fromkeys([*self.agents, ALL], over) for over in (turn.terminated, turn.truncated)]
         return turn.observations, turn.rewards, ends[0], ends[1], turn.infos
+
+    def _died(self, error: LabError) -> Turn:
+        """What is observed when the lab has died is what was observed last."""
+        info = {NETWORK: {"lab_died": str(error).splitlines()[0]}}
+        return Turn(self._observed, dict.fromkeys(self.agents, 0.0), False, True, dict.fromkeys(self.agents, info))
 
     def close(self) -> None:
         self.hosts.close()

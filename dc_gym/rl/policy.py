@@ -17,9 +17,11 @@ import torch
 from ray.rllib.core.columns import Columns
 from torch import nn
 
-from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.envs.policy_file import ARGMAX, PolicyFile
 from dc_gym.errors import TestbedError
+from dc_gym.rl.agents import SHARED
 from dc_gym.rl.manifest import Manifest
+from dc_gym.rl.settings import HOSTS
 
 BETWEEN = {nn.Tanh: "tanh", nn.ReLU: "relu", nn.SiLU: "silu", nn.ELU: "elu"}
 TOLERANCE = 1e-5
@@ -30,6 +32,16 @@ class NotExportable(TestbedError):
     """A net that policy files cannot hold."""
 
 
+def module_of(about: Manifest) -> str:
+    """RLlib's name of the policy that a file can hold."""
+    told = about["settings"]
+    if told["agents"] != HOSTS:
+        return "default_policy"
+    if told["policies"] != "shared":
+        raise NotExportable("each host has a policy of its own, and a file holds one (--policies shared trains one for all)")
+    return SHARED
+
+
 def write(module: Any, about: Manifest, steps: int, target: Path) -> None:
     """The policy of an RLModule that was trained as train.json says."""
     read(module, about, steps).write(target)
@@ -38,7 +50,7 @@ def write(module: Any, about: Manifest, steps: int, target: Path) -> None:
 def read(module: Any, about: Manifest, steps: int) -> PolicyFile:
     """The policy, after trials that it acts as the module does."""
     policy = policy_of(module, about, steps)
-    ends = (policy.output,) if policy.output == "tanh" else ("clip", "tanh")  # a distribution may squash what the net says
+    ends = ("clip", "tanh") if policy.output == "clip" else (policy.output,)  # a distribution may squash what the net says
     off = {end: difference(replace(policy, output=end), module) for end in ends}
     best = min(ends, key=lambda end: off[end])
     if not off[best] <= TOLERANCE:
@@ -48,24 +60,25 @@ def read(module: Any, about: Manifest, steps: int) -> PolicyFile:
 
 def policy_of(module: Any, about: Manifest, steps: int) -> PolicyFile:
     spaces, seen = about["spaces"], about["settings"]
-    if "low" not in spaces["action"]:
-        raise NotExportable("its actions are levels, and a policy file holds one number a host")
+    levels = spaces["action"].get("discrete", 0)
     layers, activation, last = read_layers(list(_flat(_net(module))))
-    if last not in ("", "tanh"):
+    if last not in (("",) if levels else ("", "tanh")):
         raise NotExportable(f"its net ends in {last}, and a policy file in nothing or tanh")
-    hosts = len(spaces["hosts"])
+    low, high = (np.asarray(spaces["action"][end], np.float32) for end in ("low", "high"))
+    outputs = levels or len(low)
     weights = [layer.weight.detach().cpu().numpy() for layer in layers]
     biases = [layer.bias.detach().cpu().numpy() for layer in layers]
-    weights[-1], biases[-1] = weights[-1][:hosts], biases[-1][:hosts]  # after the means come log deviations
+    weights[-1], biases[-1] = weights[-1][:outputs], biases[-1][:outputs]  # after the means come log deviations
     return PolicyFile(
         tuple(weights),
         tuple(biases),
-        np.asarray(spaces["action"]["low"], np.float32),
-        np.asarray(spaces["action"]["high"], np.float32),
+        low,
+        high,
         tuple(spaces["observation"]),
         tuple(spaces["hosts"]),
         activation,
-        "tanh" if last == "tanh" else "clip",
+        ARGMAX if levels else last or "clip",
+        agents=seen["agents"],
         settings=about["environment"],
         origin={
             "algorithm": about["algorithm"],
@@ -95,6 +108,8 @@ def actions_of(module: Any, observations: Any, policy: PolicyFile) -> Any:
             distribution = module.get_inference_action_dist_cls().from_logits(out[Columns.ACTION_DIST_INPUTS])
             acted = distribution.to_deterministic().sample()
     y = np.clip(acted.numpy(), -1, 1)
+    if policy.output == ARGMAX:
+        y = 2 * acted.numpy()[:, None] / (len(policy.biases[-1]) - 1) - 1
     return policy.low + (y + 1) * (policy.high - policy.low) / 2
 
 
@@ -126,6 +141,8 @@ def _net(module: Any) -> list[nn.Module]:
     if hasattr(module, "pi") and hasattr(module, "encoder"):  # PPO, APPO
         encoder = module.encoder
         return [getattr(encoder, "actor_encoder", None) or encoder.encoder, module.pi]
+    if hasattr(module, "af") and hasattr(module, "encoder"):  # DQN: what dueling adds to all values chooses nothing
+        return [module.encoder, module.af]
     raise NotExportable(f"{type(module).__name__} has no policy_net(); docs/plugging-in-an-algorithm.md says what that is")
 
 

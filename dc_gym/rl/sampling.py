@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -72,7 +73,7 @@ def like(task: Task, horizon: int = 1000) -> Task:
         return NothingTogether(config["num_envs"], task, horizon) if "num_envs" in config else Nothing(task, horizon)
 
     register_maker(name, make)
-    return Task(name, task.observation_space, task.action_space, task.observation, task.hosts, task.settings)
+    return replace(task, name=name)
 
 
 def steps_per_s(task: Task, envs: int, steps: int, *, together: bool = True) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import usercode
-from dc_gym.envs.words import hint
+from dc_gym.envs.words import hint, unknown
 from dc_gym.errors import UsageError
 from dc_gym.rl import presets
 
@@ -29,6 +29,9 @@ OURS = {
     }
 }
 """Arguments that training sets itself, and what to give instead."""
+CENTRAL, HOSTS = "central", "hosts"
+CHOICES = {"agents": (CENTRAL, HOSTS), "policies": ("shared", "own"), "see": ("path", "own"), "reward": ("shared", "own")}
+"""Of settings that are words; the first is what holds without one."""
 HELD_OUT = 1_000_000
 """Seeds of evaluations begin after it; those of a training are below."""
 
@@ -55,6 +58,14 @@ class Settings:
     """Of each spec, each with a seed of its own that no training has; 0: no evaluation."""
     levels: int = 0
     """Discrete actions: so many allocations, the same for all hosts; 0: one number a host."""
+    agents: str = CENTRAL
+    """Who acts: one agent for the whole network, or each host."""
+    policies: str = "shared"
+    """Of hosts that act: one that serves all of them, or to each its own."""
+    see: str = "path"
+    """Of hosts that act: what they see (dc_gym/envs/host_observation.py)."""
+    reward: str = "shared"
+    """Of hosts that act: the network's for all, or to each its own."""
 
     def __post_init__(self) -> None:
         least = {"steps": 1, "labs": 1, "checkpoint_every": 1, "levels": 0}
@@ -64,8 +75,18 @@ class Settings:
                 raise UsageError(f"run.{field.name} = {value!r} is not a {type(field.default).__name__}")
             if isinstance(value, int) and value < least.get(field.name, 0):
                 raise UsageError(f"run.{field.name} = {value} is too small; give {least.get(field.name, 0)} or more")
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                raise UsageError("run." + unknown(name, getattr(self, name), known))
+        self._require_hosts()
         if self.levels == 1 or self.seed >= HELD_OUT:
             raise UsageError(f"run: levels = {self.levels} must be 0 or at least 2, seed = {self.seed} below {HELD_OUT:,}")
+
+    def _require_hosts(self) -> None:
+        """Settings of hosts that act say nothing of one agent."""
+        for name in ("policies", "see", "reward"):
+            if self.agents == CENTRAL and getattr(self, name) != CHOICES[name][0]:
+                raise UsageError(f"run.{name} = {getattr(self, name)!r} is for hosts that act; give --agents hosts, too")
 
     def held_out(self) -> tuple[int, ...]:
         """Seeds of the evaluation's episodes."""

@@ -58,7 +58,8 @@ def main(args: Namespace, progress: Progress) -> int:
     from dc_gym.rl import environment
 
     spec = external(specs.load(args.spec, args.overrides))
-    options = {name: getattr(args, name) for name in ("preset", "steps", "labs", "runners", "seed", "levels")}
+    names = ("preset", "steps", "labs", "runners", "seed", "levels", "agents", "policies")
+    options = {name: getattr(args, name) for name in names}
     evaluated = {path.stem: external(specs.load(path)) for path in args.evaluate}
     order = Order(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address)
     print(run(order, progress, environment.register))
@@ -73,8 +74,8 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
     choice = algorithms.choose(order.algorithm)
     configuration = settings.read(order.config, choice.name, order.options)
     told = configuration.settings
-    tasks = {"train": register(order.spec, told.levels)}
-    tasks |= {name: register(spec, told.levels) for name, spec in order.evaluated.items()}
+    tasks = {"train": register(order.spec, told)}
+    tasks |= {name: register(spec, told) for name, spec in order.evaluated.items()}
     environment.check_actions(choice, tasks["train"].action_space)
     _require_same_spaces(tasks)
     about = manifest.make(choice, configuration, order.spec, order.evaluated, tasks["train"])
@@ -157,7 +158,7 @@ class _Loop:
         passed_s = time.monotonic() - self._begun_s
         rate = (self._steps - self._first_steps) / passed_s if passed_s > 0 else 0.0
         eta_s = max(0, self._told.steps - self._steps) / rate if rate else math.inf
-        row = logs.row_of(result, self._iteration, rate, eta_s)
+        row = logs.row_of(result, self._iteration, rate, eta_s, self._tasks["train"].agents_count)
         self._rows.append(row)
         self._events.write("train", row, self._steps)
         self._known |= {name: row[name] for name in ("return_mean", "queue_mean") if not math.isnan(row[name])}
@@ -195,7 +196,7 @@ class _Loop:
 
         target = self._out / export.NAME
         try:
-            policy.write(self._algorithm.get_module(), self._about, self._steps, target)
+            policy.write(self._algorithm.get_module(policy.module_of(self._about)), self._about, self._steps, target)
         except policy.NotExportable as error:
             self._progress.note(f"no {target.name}: {error}")
             return checkpoints.latest(self._out)
@@ -264,11 +265,13 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     """An AlgorithmConfig for a task, with labs below `place`. A training that goes on has other episodes than it had."""
     import gymnasium
 
+    from dc_gym.rl import agents
     from dc_gym.rl.callbacks import Beginnings, EpisodeTotals
     from dc_gym.rl.environment import FOLDER, STREAM
+    from dc_gym.rl.settings import HOSTS
 
     told = configuration.settings
-    env_config = {"levels": told.levels, FOLDER: place and str(place), STREAM: (told.seed, iteration)}
+    env_config: dict[str, Any] = {"levels": told.levels, FOLDER: place and str(place), STREAM: (told.seed, iteration)}
     config = choice.config()
     config.api_stack(enable_rl_module_and_learner=True, enable_env_runner_and_connector_v2=True)
     config.environment(task.name, env_config=env_config, disable_env_checking=True)
@@ -279,11 +282,14 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
         custom_resources_per_env_runner={quiet.LAB: told.labs} if told.runners else {},
         sample_timeout_s=SAMPLE_TIMEOUT_S,
     )
+    if task.agents == HOSTS:
+        agents.configure(config, told, task)
     config.learners(num_learners=0)
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
     config.callbacks([EpisodeTotals, Beginnings]).debugging(seed=told.seed + iteration, log_level="ERROR")
-    return configuration.apply(config)
+    config = configuration.apply(config)
+    return agents.replaying(config) if task.agents == HOSTS else config
 
 
 def seed_replay(algorithm: Any, seed: int) -> None:

@@ -80,6 +80,8 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
 def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *, force: bool, plot: bool, disturb: str) -> Result:
     spec = experiment.spec
     driver = _driver(experiment)
+    if driver is not None and driver.unlike:
+        progress.note(f"{spec.controller.policy} learned with {driver.unlike}; its actions do something else here")
     ground = grounds.of(spec)
     ground.prepare(progress)
     ovs = openvswitch.ensure(progress)

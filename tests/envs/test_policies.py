@@ -8,11 +8,12 @@ import pytest
 
 from dc_gym.envs import policies
 from dc_gym.envs.action import Action
+from dc_gym.envs.file_policy import differences
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import FAIR_SHARE, Setting, register
 from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.errors import AgentError, UsageError
-from tests.envs.made import DONE, MS, RUNNING, flows, frame, scene
+from tests.envs.made import DONE, MS, RUNNING, cells, flows, frame, scene
 
 GATED = ['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"']
 
@@ -155,6 +156,37 @@ def test_a_file_that_does_not_fit_is_one_line(changes, made, line, tmp_path):
         policies.of(tmp_path / "p.npz", setting(other, **made))
     assert line in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/p.npz: the policy")
     assert str(caught.value).endswith("; give the topology and the [agent] keys that it was trained with")
+
+
+def test_one_file_for_each_host_acts_on_any_network(tmp_path):
+    """What a host sees is its own queue: a net of weight 1 gives it back as its action."""
+    found, info = scene()
+    made = setting(found, "host:backlog")
+    one = {
+        "weights": (np.ones((1, 1), np.float32),),
+        "biases": (np.zeros(1, np.float32),),
+        "low": -np.ones(1),
+        "high": np.ones(1),
+    }
+    of_each = one | {"agents": "hosts", "observation": ("own/backlog",), "hosts": ("h7", "h8")}
+    net(found, made.observer, **of_each).write(tmp_path / "p.npz")
+    now = frame(info, cells=cells(backlog_bytes={"h1-eth0": 40_000, "h3-eth0": 80_000}))
+    assert policies.of(tmp_path / "p.npz", made).act(None, now) == pytest.approx([0.1, 0, 0.2, 0])
+    for observe, line in (
+        ("srtt", "observes 'own/backlog' as value 0, and the network has 'own/srtt'"),
+        ("host:backlog,srtt", "observes 1 values (own/backlog), and the network has 2 (own/backlog, own/srtt)"),
+        ("s1-*:backlog,s2-*:backlog", "the policy is for each host, and agent.observe: "),
+    ):
+        with pytest.raises(AgentError) as caught:
+            policies.of(tmp_path / "p.npz", setting(found, observe))
+        assert line in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_what_differs_from_the_training_is_told():
+    trained = {"interval": "10ms", "latency": "0s", "tbf": "exact", "reward": "thesis", "limit": None}
+    assert differences(trained, trained | {"reward": "goodput"}) == ""
+    here = trained | {"interval": "1ms", "limit": "1MB"}
+    assert differences(trained, here) == "agent.interval = 10ms (here 1ms), agent.limit = its default (here 1MB)"
 
 
 def test_a_class_by_its_name(tmp_path, monkeypatch):

@@ -38,6 +38,22 @@ def test_a_net_is_computed_layer_by_layer():
     assert policy(output="tanh").act([-0.6, 0.1]) == pytest.approx((np.tanh(-0.7) + 1) * 2)
 
 
+def test_the_largest_of_its_values_is_a_level():
+    levels = {"weights": (array([1, 0], [0, 1], [-1, -1]),), "biases": (array(0, 0, 0),), "output": "argmax"}
+    assert [policy(**levels).act(seen).tolist() for seen in ([1, 0], [0, 1], [-1, -1])] == [[0], [2], [4]]
+    both = policy(**levels, hosts=("h1", "h2"), low=array(0, 1), high=array(4, 2))
+    assert both.act([0, 1]).tolist() == [2, 1.5], "the same for all hosts, each in its own bounds"
+    with pytest.raises(AgentError, match="gives 1 values, and levels are at least 2"):
+        policy(weights=(array([1, 1]),), biases=(array(0),), output="argmax")
+
+
+def test_one_for_each_host_gives_one_number():
+    each = {"weights": (np.ones((1, 2)),), "biases": (np.zeros(1),), "hosts": ("h1", "h2", "h3"), "agents": "hosts"}
+    assert policy(**each).act([0.25, 0.25]).tolist() == [3]
+    with pytest.raises(AgentError, match="agents 'host' is unknown; did you mean hosts"):
+        policy(agents="host")
+
+
 def test_the_observation_is_normalised_and_clipped():
     normal = policy(obs_mean=array(1, 0), obs_std=array(2, 1), obs_clip=1.5)
     # ((0 - 1) / 2, 0.6) = (-0.5, 0.6): hidden (1.2, 0), 3.6 - 1, clipped

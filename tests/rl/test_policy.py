@@ -22,17 +22,18 @@ def built(name: str, model: dict[str, Any] | None = None) -> tuple[Any, dict[str
 
     from dc_gym.rl import algorithms, manifest, settings, train
 
-    choice, task = algorithms.choose(name), toy_task.register(spec(), 0)
-    configuration = settings.read(None, choice.name, {"labs": 1})
+    choice = algorithms.choose(name)
+    configuration = settings.read(None, choice.name, {"labs": 1, "levels": 7 if name == "DQN" else 0})
+    task = toy_task.register(spec(), configuration.settings)
     configuration.sections["model"] = model or {"fcnet_hiddens": [16, 16]}
     algorithm = train.configure(choice, configuration, task).build_algo()
     torch.manual_seed(1)
     for parameter in algorithm.get_module().parameters():
-        torch.nn.init.normal_(parameter, std=0.2)
+        torch.nn.init.normal_(parameter, std=1.0 if name == "DQN" else 0.2)  # so that it chooses several levels
     return algorithm, manifest.make(choice, configuration, spec(), {}, task)
 
 
-@pytest.mark.parametrize("name", ["PPO", "SAC", "TD3", "REINFORCE"])
+@pytest.mark.parametrize("name", ["PPO", "SAC", "TD3", "REINFORCE", "DQN"])
 def test_numpy_acts_as_rllib(name: str, tmp_path: Path) -> None:
     from dc_gym.rl import policy
 

@@ -19,6 +19,7 @@ from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.errors import TestbedError
 from dc_gym.progress import Quiet
 from dc_gym.rl import quiet, train
+from dc_gym.rl.settings import Settings
 from dc_gym.spec import Spec, load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dumbbell.toml"
@@ -146,8 +147,8 @@ def test_appo(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_dqn_over_levels(tmp_path: Path) -> None:
     config = "[run]\nevaluate_episodes = 1\n[training]\nnum_steps_sampled_before_learning_starts = 100"
-    kept = run(order(tmp_path, "a", "DQN", config, options={"levels": 5}))
-    assert kept.name.startswith("iteration-")  # a table of levels is no policy file
+    policy = PolicyFile.read(run(order(tmp_path, "a", "DQN", config, options={"levels": 5})))
+    assert policy.output == "argmax" and policy.biases[-1].shape == (5,)
     assert len(rows(tmp_path / "a" / "evaluation.csv")) == 2
 
 
@@ -189,7 +190,7 @@ def test_evaluation_wants_the_same_spaces(tmp_path: Path) -> None:
 
 
 def test_evaluation_wants_the_same_actions() -> None:
-    task = toy_task.register(spec(), 0)
+    task = toy_task.register(spec(), Settings())
     tasks = {
         name: replace(task, settings={"action": "log", "floor": floor})
         for name, floor in (("train", "1kbit/s"), ("b", "2kbit/s"))
@@ -206,7 +207,7 @@ def test_the_thesis_presets_are_known_to_rllib(algorithm: str) -> None:
 
     configuration = settings.read(None, algorithm, {"preset": "iroko-thesis"})
     choice = algorithms.choose(algorithm)
-    config = train.configure(choice, configuration, toy_task.register(spec(), 0))
+    config = train.configure(choice, configuration, toy_task.register(spec(), Settings()))
     for name, value in configuration.sections["training"].items():
         assert getattr(config, name) == value
 

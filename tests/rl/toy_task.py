@@ -7,20 +7,17 @@ import toy_link
 from ray import cloudpickle
 
 from dc_gym.rl.environment import Task, register_maker
+from dc_gym.rl.settings import Settings
 from dc_gym.spec import Spec
 
 
-def register(spec: Spec, levels: int) -> Task:
+def register(spec: Spec, told: Settings) -> Task:
     cloudpickle.register_pickle_by_value(toy_link)
     hosts = 1 + spec.seed
     bare = toy_link.ToyLink(hosts)
     name = f"toy-{hosts}"
     register_maker(name, lambda config: toy_link.make({"hosts": hosts} | {k: v for k, v in config.items() if k == "num_envs"}))
-    space = bare.action_space
-    if levels:
-        from gymnasium.spaces import Discrete
-
-        space = Discrete(levels)
     names = tuple(f"h{number}" for number in range(1, hosts + 1))
     seen = ("queue", "capacity", *(f"{name}/rate" for name in names))
-    return Task(name, bare.observation_space, space, seen, names, {"observe": "toy", "history": 1, "action": "linear"})
+    about = {"observe": "toy", "history": 1, "action": "linear"}
+    return Task(name, bare.observation_space, bare.action_space, seen, names, about, levels=told.levels)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy file that acts: held against the network first, for the whole network or for each host (docs/policy-file.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.envs.frame import Frame
+from dc_gym.envs.host_observation import HostObserver
+from dc_gym.envs.observation import Vector
+from dc_gym.envs.policy_file import HOSTS, PolicyFile
+from dc_gym.envs.scene import Scene
+from dc_gym.errors import AgentError
+from dc_gym.units import format_rate, parse_rate_bps
+
+if TYPE_CHECKING:
+    from dc_gym.envs.policies import Setting
+
+HINT = "; give the topology and the [agent] keys that it was trained with"
+TIMING = ("interval", "latency", "burst", "limit", "tbf", "control", "control_delay", "control_loss", "control_timeout")
+"""Keys of [agent] that may differ from those of the training, and are told: what an action does is no longer what it did."""
+
+
+class FilePolicy:
+    """Weights of a file. One for each host is asked for each of them, with what that host sees."""
+
+    def __init__(self, path: Path, setting: Setting) -> None:
+        self._net = PolicyFile.read(path)
+        self.settings = self._net.settings
+        self._observer: HostObserver | None = None
+        try:
+            if self._net.agents == HOSTS:
+                observer, see = setting.observer, self._net.settings.get("see", "path")
+                self._observer = HostObserver(setting.scene, observer.asked, observer.history, see)
+        except AgentError as error:
+            raise AgentError(f"{path}: the policy is for each host, and {error}") from None
+        if why := _misfit(self._net, setting, self._observer):
+            raise AgentError(f"{path}: {why}")
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        if self._observer is None:
+            return self._net.act(observation)
+        return np.concatenate([self._net.act(own) for own in self._observer.observe(frame)])
+
+
+def differences(trained: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
+    """Which keys of [agent] that bear on what an action does are others than in the training; empty: none."""
+    others = [name for name in TIMING if name in trained and trained[name] != agent.get(name)]
+    return ", ".join(f"agent.{name} = {_said(trained[name])} (here {_said(agent.get(name))})" for name in others)
+
+
+def _said(value: Any) -> str:
+    return "its default" if value is None else str(value)
+
+
+def _misfit(net: PolicyFile, setting: Setting, own: HostObserver | None) -> str:
+    """Why the policy is not for this network; empty: it is."""
+    seen, acting = (own.names, net.hosts) if own else (setting.observer.names, setting.scene.hosts)  # one for each fits any hosts
+    for what, has, gives in (("acts on", net.hosts, acting), ("observes", net.observation, seen)):
+        if len(has) != len(gives):
+            return f"the policy {what} {len(has)} values ({_some(has)}), and the network has {len(gives)} ({_some(gives)}){HINT}"
+        for number, (mine, theirs) in enumerate(zip(has, gives, strict=True)):
+            if mine != theirs:
+                return f"the policy {what} {mine!r} as value {number}, and the network has {theirs!r}{HINT}"
+    trained, head = net.settings.get("action"), setting.action.head.name
+    if trained is not None and trained != head:
+        return f"the policy was trained with action {trained!r}, and the network has {head!r}{HINT}"
+    if why := _other_floor(net, setting.scene):
+        return why + HINT
+    low, high = setting.action.space.low, setting.action.space.high  # equal for all hosts
+    if not (np.allclose(net.low, low[: len(net.low)]) and np.allclose(net.high, high[: len(net.high)])):
+        ends = f"{net.low.min():g}..{net.high.max():g}", f"{low.min():g}..{high.max():g}"
+        return f"the policy's actions are {ends[0]}, and those of the network {ends[1]}{HINT}"
+    return ""
+
+
+def _other_floor(net: PolicyFile, scene: Scene) -> str:
+    """Actions stand for rates from the floor to the line: above another one the same action is another rate."""
+    floor = net.settings.get("floor")
+    if floor is None or np.array_equal(np.minimum(float(parse_rate_bps(floor)), scene.line_bps), scene.floor_bps):
+        return ""
+    return f"the policy was trained with floor {floor}, and the network has {format_rate(int(scene.floor_bps.max()))}"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]}, .. {names[-1]}"
