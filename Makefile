@@ -98,8 +98,8 @@ $(BIN)/hostd: $(HOSTD) $(wildcard ctrl/*.h monitors/*.h) kernel/drivers/lab.h | 
 	chmod 755 $@
 
 TGEN := $(wildcard traffic/*.c)
-$(BIN)/tgen: $(TGEN) $(wildcard traffic/*.h) monitors/state_matrix.h | $(BIN)
-	$(CC) $(CFLAGS) -Imonitors -Itraffic -o $@ $(TGEN)
+$(BIN)/tgen: $(TGEN) $(wildcard traffic/*.h ctrl/nic/*.h) monitors/state_matrix.h | $(BIN)
+	$(CC) $(CFLAGS) -Imonitors -Itraffic -Ictrl/nic -o $@ $(TGEN)
 	chmod 755 $@
 
 LINKPROBE := dc_gym/bench/linkprobe.c $(addprefix monitors/,netns.c nl.c batch.c qdisc.c)

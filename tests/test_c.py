@@ -19,6 +19,7 @@ FLAGS = [
     "-Imonitors",
     "-Itraffic",
     "-Ictrl",
+    "-Ictrl/nic",
     "-Ikernel/drivers",
 ]
 UNIT_TESTS = {
@@ -33,7 +34,9 @@ UNIT_TESTS = {
     "test_tgen_parts": (
         "traffic/flow_csv.c", "traffic/tgen_flow.c", "traffic/tgen_log.c", "traffic/tgen_timers.c", "traffic/tgen_warm.c",
         "traffic/tgen_matrix.c", "traffic/tgen_net.c", "traffic/tgen_pace.c", "traffic/tgen_publish.c", "traffic/tgen_udp.c",
+        "traffic/tgen_rdma.c", "traffic/tgen_nic.c",
     ),
+    "test_tgen_rdma": ("traffic/tgen_rdma.c", "traffic/tgen_pace.c", "traffic/tgen_timers.c"),
 }  # fmt: skip
 FUZZERS = {
     "fuzz_nl": ("monitors/nl.c", "monitors/netns.c", "monitors/batch.c", "monitors/qdisc.c"),

@@ -35,7 +35,7 @@ static const char *const column_names[NR_COLS] = {
 	"flow", "transport", "src_ns",   "dst_ns",  "src_addr",  "dst_addr",   "src_port", "dst_port", "cc",
 	"gate", "opens",     "start_ns", "stop_ns", "length_ns", "size_bytes", "rate_bps", "gaps",     "path"
 };
-static const char *const transport_names[NR_TRANSPORTS] = { "tcp", "udp" };
+static const char *const transport_names[NR_TRANSPORTS] = { "tcp", "udp", "rdma" };
 static const char *const gaps_names[NR_GAPS] = { "exact", "uniform", "exponential" };
 
 struct cell {
@@ -285,7 +285,7 @@ static int name(const struct parser *p, const struct cell *cells, int column, co
 			return 0;
 		}
 	return refuse(p, column, c, column == COL_GAPS ? "not a pattern of gaps" : "not a transport",
-		      column == COL_GAPS ? "write exact, uniform or exponential" : "write tcp or udp");
+		      column == COL_GAPS ? "write exact, uniform or exponential" : "write tcp, udp or rdma");
 }
 
 /* Where the flow waits, and what waits for it. */

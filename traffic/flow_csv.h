@@ -22,7 +22,7 @@
 #define FLOW_TIME_MAX   (INT64_C(1) << 60)
 #define FLOW_AMOUNT_MAX (UINT64_C(1) << 60) /* bytes, and bit/s */
 
-enum flow_transport { FLOW_TCP, FLOW_UDP, NR_TRANSPORTS };
+enum flow_transport { FLOW_TCP, FLOW_UDP, FLOW_RDMA, NR_TRANSPORTS };
 enum flow_gaps { GAPS_EXACT, GAPS_UNIFORM, GAPS_EXPONENTIAL, NR_GAPS };
 
 struct flow_spec {

@@ -24,7 +24,7 @@
 
 #define USAGE                                                                                                \
 	"usage: tgen --flows FILE --out DIR --t0 NS --duration NS --sample NS [--matrix FILE "               \
-	"[--publish NS]] [--seed N] [--warm [--warm-mask BITS]]"
+	"[--publish NS]] [--seed N] [--warm [--warm-mask BITS]] [--nic SENDERS,RECEIVERS,PORTS]"
 #define FILE_MAX ((off_t)1 << 30)
 
 enum { EXIT_FAULT = 1, EXIT_INPUT = 2, SIGNALLED = 128 };
@@ -84,6 +84,24 @@ static int parse_mask(const char *text, uint16_t *mask)
 	return 0;
 }
 
+/* Three ids of BPF maps, as the NICs' loader prints them. */
+static int parse_nic(const char *text, struct nic_ids *ids)
+{
+	uint32_t *const id[] = { &ids->senders, &ids->receivers, &ids->ports };
+	char part[3][16] = { "", "", "" };
+	uint64_t v;
+	int used = 0;
+
+	if (sscanf(text, "%15[0-9],%15[0-9],%15[0-9]%n", part[0], part[1], part[2], &used) != 3 || text[used])
+		return bad_input("--nic", text, "not three ids of BPF maps such as 3,4,5");
+	for (int i = 0; i < 3; i++) {
+		if (parse_number(part[i], UINT32_MAX, &v) || v == 0)
+			return bad_input("--nic", text, "not three ids of BPF maps such as 3,4,5");
+		*id[i] = (uint32_t)v;
+	}
+	return 0;
+}
+
 static int parse_option(struct options *o, int option)
 {
 	switch (option) {
@@ -109,6 +127,8 @@ static int parse_option(struct options *o, int option)
 		return parse_interval("--sample", optarg, &o->run.sample_ns);
 	case 'p':
 		return parse_interval("--publish", optarg, &o->run.publish_ns);
+	case 'n':
+		return parse_nic(optarg, &o->run.nic);
 	case 'r':
 		if (parse_number(optarg, UINT64_MAX, &o->run.seed) == 0)
 			return 0;
@@ -122,17 +142,12 @@ static int parse_option(struct options *o, int option)
 static int parse_options(struct options *o, int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{ "flows", required_argument, NULL, 'f' },
-		{ "out", required_argument, NULL, 'o' },
-		{ "t0", required_argument, NULL, '0' },
-		{ "duration", required_argument, NULL, 'd' },
-		{ "sample", required_argument, NULL, 's' },
-		{ "matrix", required_argument, NULL, 'm' },
-		{ "seed", required_argument, NULL, 'r' },
-		{ "warm", no_argument, NULL, 'w' },
-		{ "warm-mask", required_argument, NULL, 'k' },
-		{ "publish", required_argument, NULL, 'p' },
-		{ NULL, 0, NULL, 0 },
+		{ "flows", required_argument, NULL, 'f' },     { "out", required_argument, NULL, 'o' },
+		{ "t0", required_argument, NULL, '0' },        { "duration", required_argument, NULL, 'd' },
+		{ "sample", required_argument, NULL, 's' },    { "matrix", required_argument, NULL, 'm' },
+		{ "seed", required_argument, NULL, 'r' },      { "warm", no_argument, NULL, 'w' },
+		{ "warm-mask", required_argument, NULL, 'k' }, { "publish", required_argument, NULL, 'p' },
+		{ "nic", required_argument, NULL, 'n' },       { NULL, 0, NULL, 0 },
 	};
 	int option, rc;
 

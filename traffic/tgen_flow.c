@@ -184,6 +184,12 @@ static int64_t stop_of(const struct run *run, const struct flow *flow)
 	return stop < end ? stop : end;
 }
 
+static int (*const starters[NR_TRANSPORTS])(struct run *run, uint32_t number) = {
+	[FLOW_TCP] = connect_sender,
+	[FLOW_UDP] = udp_start,
+	[FLOW_RDMA] = rdma_start,
+};
+
 /* A flow whose time is up before it is due keeps waiting, and what waits for it does too. */
 int flow_start(struct run *run, uint32_t number, int64_t at)
 {
@@ -202,7 +208,7 @@ int flow_start(struct run *run, uint32_t number, int64_t at)
 		return rc;
 	set_under_way(run, number, true);
 	run->now = 0; /* the connect() before this one took its microsecond */
-	rc = flow->spec->transport == FLOW_UDP ? udp_start(run, number) : connect_sender(run, number);
+	rc = starters[flow->spec->transport](run, number);
 	publish_state(run, number);
 	return rc;
 }
@@ -244,6 +250,8 @@ int flow_offer(struct run *run, uint32_t number, int64_t at)
 
 	if (flow->spec->transport == FLOW_UDP)
 		return udp_offer(run, number, at);
+	if (flow->spec->transport == FLOW_RDMA)
+		return rdma_offer(run, number, at);
 	if (flow->phase != PHASE_SENDING || flow->closed)
 		return 0;
 	rc = push(run, flow, pace_offered(run, flow, at - flow->established_ns));
@@ -272,6 +280,10 @@ int flow_stop(struct run *run, uint32_t number, int64_t at)
 	if (phase == PHASE_CONNECTING)
 		return close_sender(run, number);
 	run->draining[number / 64] |= UINT64_C(1) << (number % 64); /* samples go on until all has arrived */
+	if (flow->spec->transport == FLOW_RDMA) {
+		rdma_stop(run, number);
+		return 0;
+	}
 	return flow->closed ? 0 : finish_sending(run, number);
 }
 
@@ -477,6 +489,8 @@ int flow_sample(struct run *run, uint32_t number, int64_t at, unsigned int uses)
 		return 0;
 	if (flow->spec->transport == FLOW_TCP)
 		rc = sample_tcp(run, number, &sample);
+	else if (flow->spec->transport == FLOW_RDMA)
+		rdma_sample(run, number, &sample);
 	else
 		sample.bytes_acked = flow->queued, sample.bytes_received = flow->received;
 	if (rc)
@@ -484,7 +498,9 @@ int flow_sample(struct run *run, uint32_t number, int64_t at, unsigned int uses)
 	if (uses & SAMPLE_PUBLISH)
 		publish_sample(run, number, &sample);
 	rc = uses & SAMPLE_LOG ? tgen_log_add(&run->samples, &sample) : 0;
-	return rc ? run_fault(run, rc, "write samples.bin") : 0;
+	if (rc)
+		return run_fault(run, rc, "write samples.bin");
+	return flow->spec->transport == FLOW_RDMA ? rdma_sampled(run, number) : 0;
 }
 
 /*
@@ -498,6 +514,8 @@ int flow_settle(struct run *run, uint32_t number)
 
 	if (flow->spec->transport == FLOW_UDP)
 		flow->sent = flow->queued;
+	else if (flow->spec->transport == FLOW_RDMA)
+		rc = rdma_settle(run, number);
 	else if (flow->sender >= 0)
 		rc = take_sender_counts(run, number);
 	if (!rc)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tgen leaves behind: DIR/flows.bin and DIR/samples.bin. Each is a header and `count` records of
- * `record_size` bytes; little-endian, no padding. Times are nanoseconds after t0. A file is called
- * NAME.partial until it is whole and on the disk. traffic/tgen_log.py reads them.
+ * What tgen leaves behind: DIR/flows.bin and DIR/samples.bin, and DIR/nics.bin if a flow went over RDMA. Each
+ * is a header and `count` records of `record_size` bytes; little-endian, no padding. Times are nanoseconds
+ * after t0. A file is called NAME.partial until it is whole and on the disk. traffic/tgen_log.py reads them.
  */
 #ifndef TGEN_LOG_H
 #define TGEN_LOG_H
@@ -15,6 +15,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are written as
 
 #define TGEN_FLOWS_MAGIC   "DCGYMFL2" /* 8 bytes, no NUL */
 #define TGEN_SAMPLES_MAGIC "DCGYMSA1"
+#define TGEN_NICS_MAGIC    "DCGYMNI1"
 #define TGEN_LOG_VERSION   1
 
 enum tgen_status { TGEN_DONE, TGEN_STOPPED, TGEN_RUNNING, TGEN_FAILED, TGEN_WAITING };
@@ -37,7 +38,7 @@ struct tgen_flow_record {
 	int64_t due_ns;  /* when it should have started; -1: what it waits for has not ended */
 	int64_t start_ns, established_ns, end_ns; /* -1: never */
 	uint64_t size_bytes, sent_bytes, received_bytes, retransmits;
-	int64_t fct_ns; /* -1 unless a TCP flow that is done */
+	int64_t fct_ns; /* -1 unless it is done; that of a UDP flow always */
 };
 
 struct tgen_sample_record {
@@ -46,6 +47,19 @@ struct tgen_sample_record {
 	uint32_t flow, srtt_us, min_rtt_us, cwnd_packets, notsent_bytes, retransmits;
 };
 
+/* What the NICs at both ends have counted of one flow (ctrl/nic/shim.h); a flow of another transport has
+ * none. */
+struct tgen_nic_record {
+	uint32_t flow;
+	uint32_t rtt_ns, least_rtt_ns; /* of the last probe, of all; 0: none */
+	uint32_t window_bytes;         /* 0: none */
+	uint64_t rate_bps;             /* in force at the end */
+	uint64_t sent_packets, sent_bytes, resent_packets;
+	uint64_t received_packets, marked_packets, dropped_packets, messages, broken_messages;
+	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions;
+};
+
+static_assert(sizeof(struct tgen_nic_record) == 144, "NIC record");
 static_assert(sizeof(struct tgen_log_header) == 64, "log header");
 static_assert(offsetof(struct tgen_log_header, count) == 16, "log header");
 static_assert(offsetof(struct tgen_log_header, seed) == 48, "log header");

@@ -8,6 +8,7 @@
 
 #define SEGMENT     1448u /* payload of a full TCP segment on Ethernet, with timestamps */
 #define DATAGRAM    1472u /* of a full UDP datagram */
+#define PACKET      1440u /* of a full packet of an RDMA flow, unless the NIC is told another */
 #define CHUNK_UNITS 45u   /* at most 64 kB a write */
 #define CHUNK_PER_S 1000u /* a TCP application writes about once a millisecond */
 #define NS_PER_S    1000000000u
@@ -17,12 +18,13 @@
 
 static uint64_t chunk_of(const struct flow_spec *spec)
 {
-	uint64_t units = spec->rate_bps / 8 / CHUNK_PER_S / SEGMENT;
+	uint64_t unit = spec->transport == FLOW_RDMA ? PACKET : SEGMENT;
+	uint64_t units = spec->rate_bps / 8 / CHUNK_PER_S / unit;
 
 	if (spec->transport == FLOW_UDP)
 		return DATAGRAM;
 	units = units < 1 ? 1 : units > CHUNK_UNITS ? CHUNK_UNITS : units;
-	return units * SEGMENT;
+	return units * unit;
 }
 
 static uint64_t limit_of(const struct flow_spec *spec)

@@ -223,6 +223,7 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 			     .payload = -1 };
 	run->samples.fd = -1;
 	run->log.fd = -1;
+	run->nic_log.fd = -1;
 	rc = allocate(run);
 	if (!rc)
 		rc = index_gates(run);
@@ -240,6 +241,9 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 			      sizeof(struct tgen_sample_record));
 	if (!rc)
 		rc = open_log(run, &run->log, "flows.bin", TGEN_FLOWS_MAGIC, sizeof(struct tgen_flow_record));
+	if (!rc && config->nic.senders)
+		rc = open_log(run, &run->nic_log, "nics.bin", TGEN_NICS_MAGIC,
+			      sizeof(struct tgen_nic_record));
 	if (!rc)
 		rc = setup_sockets(run);
 	if (!rc && config->warm)
@@ -350,6 +354,8 @@ static int dispatch(struct run *run, const struct epoll_event *e)
 		return flow_on_sender(run, number, e->events);
 	case WATCH_RECEIVER:
 		return flow_on_receiver(run, number, e->events);
+	case WATCH_BELL:
+		return rdma_on_bell(run, number);
 	}
 	return 0;
 }
@@ -385,7 +391,7 @@ static struct tgen_flow_record record_of(const struct run *run, uint32_t number)
 {
 	const struct flow *flow = &run->flows[number];
 	const struct flow_spec *spec = flow->spec;
-	bool is_timed = flow->status == TGEN_DONE && spec->transport == FLOW_TCP;
+	bool is_timed = flow->status == TGEN_DONE && spec->transport != FLOW_UDP;
 
 	return (struct tgen_flow_record){
 		.flow = number,
@@ -405,6 +411,24 @@ static struct tgen_flow_record record_of(const struct run *run, uint32_t number)
 	};
 }
 
+/* What the NICs have counted, of flows that they sent. */
+static int log_nics(struct run *run)
+{
+	int rc = 0;
+
+	if (run->nic_log.fd < 0)
+		return 0;
+	for (uint32_t i = 0; !rc && i < run->table->flows; i++) {
+		struct tgen_nic_record record;
+
+		if (run->table->flow[i].transport != FLOW_RDMA)
+			continue;
+		rdma_record(run, i, &record);
+		rc = tgen_log_add(&run->nic_log, &record);
+	}
+	return rc ? rc : tgen_log_finish(&run->nic_log);
+}
+
 int run_finish(struct run *run)
 {
 	int rc;
@@ -421,6 +445,8 @@ int run_finish(struct run *run)
 		rc = tgen_log_add(&run->log, &record);
 	}
 	if (!rc)
+		rc = log_nics(run);
+	if (!rc)
 		rc = tgen_log_finish(&run->samples);
 	if (!rc)
 		rc = tgen_log_finish(&run->log);
@@ -434,8 +460,10 @@ void run_abort(struct run *run)
 		net_abort(&run->flows[i].sender);
 		net_abort(&run->flows[i].receiver);
 	}
+	rdma_abort(run);
 	tgen_log_discard(&run->samples);
 	tgen_log_discard(&run->log);
+	tgen_log_discard(&run->nic_log);
 }
 
 static void close_fd(int *fd)
@@ -492,6 +520,8 @@ void run_close(struct run *run)
 	run->gate_start = run->gate_flows = run->gate_left = NULL;
 	tgen_log_close(&run->log);
 	tgen_log_close(&run->samples);
+	tgen_log_close(&run->nic_log);
+	nic_tables_close(&run->nics);
 	tgen_matrix_close(&run->matrix);
 	timers_free(&run->timers);
 	close_fd(&run->payload);

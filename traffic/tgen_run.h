@@ -5,6 +5,7 @@
  *   tgen_setup.c   namespaces and listeners, open before the traffic starts
  *   tgen_flow.c    what one TCP flow does at a time or an event, and how any flow begins and ends
  *   tgen_udp.c     the same for datagrams
+ *   tgen_rdma.c    and for flows that a NIC sends of its own; tgen_nic.c reaches the NICs
  *   tgen_pace.c    when an application with a rate has more to send
  *   tgen_publish.c the rows of flows in the state matrix, which others read while the run is under way
  *   tgen_run.c     the loop, the samples and the logs
@@ -26,6 +27,7 @@
 #include "tgen_log.h"
 #include "tgen_matrix.h"
 #include "tgen_net.h"
+#include "tgen_nic.h"
 #include "tgen_timers.h"
 
 #define AHEAD_MIN   (32 << 10)  /* bytes that a sender's socket holds unsent */
@@ -68,6 +70,7 @@ struct run_config {
 	int64_t sample_ns, publish_ns; /* for samples.bin, for the state matrix; 0: never */
 	uint64_t seed;
 	const char *matrix; /* NULL: none */
+	struct nic_ids nic; /* of the tables that the NICs share */
 	int out;            /* directory */
 	int signals;        /* a signalfd: when it is readable, the run is given up */
 	bool warm;
@@ -90,8 +93,9 @@ struct run {
 	uint64_t *draining;                /* likewise: stopped, and not all has arrived */
 	uint32_t active;                   /* bits set in it */
 	struct tgen_matrix matrix;
+	struct nic_tables nics;
 	struct timers timers;
-	struct tgen_log samples, log;
+	struct tgen_log samples, log, nic_log;
 	int epoll, timer, payload; /* payload: a file of zeros that takes no memory */
 	long memory; /* that all sockets may fill with what is not sent, and again with what is not read */
 	int64_t next_sample, next_publish; /* INT64_MAX: no more */
@@ -101,7 +105,7 @@ struct run {
 };
 
 /* What an epoll event is about: kind << 32 | number. */
-enum watch { WATCH_TIMER, WATCH_SIGNAL, WATCH_LISTENER, WATCH_SENDER, WATCH_RECEIVER };
+enum watch { WATCH_TIMER, WATCH_SIGNAL, WATCH_LISTENER, WATCH_SENDER, WATCH_RECEIVER, WATCH_BELL };
 int run_watch(struct run *run, int fd, uint32_t events, enum watch kind, uint32_t number);
 int run_enter(struct run *run, uint32_t ns);
 int run_share(const struct run *run, int max); /* bytes of run.memory for one flow of those under way */
@@ -140,6 +144,24 @@ int udp_on_sender(struct run *run, uint32_t number, uint32_t events);
 void udp_leave(struct run *run, uint32_t number); /* the flow is over for its sink */
 int udp_drain(struct run *run, uint32_t listener, int64_t at);
 int udp_take(struct run *run); /* counts what has arrived at every sink */
+
+int rdma_open(struct run *run);
+/* The UDP ports of the frames that come back. */
+void rdma_answer_ports(const struct run *run, uint32_t number, uint16_t *src, uint16_t *dst);
+int rdma_start(struct run *run, uint32_t number);
+int rdma_offer(struct run *run, uint32_t number, int64_t at);
+void rdma_stop(struct run *run, uint32_t number);
+void rdma_abort(struct run *run); /* nothing more is sent by any flow */
+int rdma_look(struct run *run,
+	      uint32_t number); /* takes the receiver's count; ends a flow that is complete */
+int rdma_settle(struct run *run, uint32_t number);
+int rdma_on_bell(struct run *run, uint32_t nic);
+void rdma_sample(const struct run *run, uint32_t number, struct tgen_sample_record *sample);
+int rdma_sampled(struct run *run, uint32_t number); /* what a look at its rows may show */
+void rdma_record(const struct run *run, uint32_t number, struct tgen_nic_record *record);
+/* Payload of the first packets of a flow, and how many packets hold the whole of so many bytes. */
+uint64_t rdma_bytes(uint64_t packets, uint32_t payload, uint64_t message, uint64_t total);
+uint64_t rdma_packets(uint64_t bytes, uint32_t payload, uint64_t message, uint64_t total);
 
 /* Nothing happens when the state matrix has no rows of flows. */
 void publish_reset(const struct run *run);                  /* all rows: flows that wait */

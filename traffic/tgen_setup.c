@@ -158,6 +158,8 @@ static int open_sockets(struct run *run)
 	int rc = tried ? 0 : run_fault(run, -ENOMEM, "allocate");
 
 	for (uint32_t i = 0; !rc && i < t->flows; i++) {
+		if (t->flow[i].transport == FLOW_RDMA) /* its NICs have them */
+			continue;
 		if (t->flow[i].listener == i) {
 			rc = enter_and_learn(run, t->flow[i].dst_ns);
 			if (!rc)
@@ -182,6 +184,8 @@ int setup_sockets(struct run *run)
 	rc = raise_files(run);
 	if (!rc)
 		rc = open_namespaces(run);
+	if (!rc)
+		rc = rdma_open(run);
 	return rc ? rc : open_sockets(run);
 }
 
@@ -235,7 +239,8 @@ static bool is_first_of_route(const struct run *run, struct slots *routes, uint3
 	return true;
 }
 
-/* Forward and back, in the order of the namespaces that they start from. Datagrams are answered by nobody. */
+/* Forward and back, in the order of the namespaces that they start from. Datagrams are answered by nobody,
+ * but a NIC answers. */
 static int list_frames(const struct run *run, struct frame **frames, uint32_t *count)
 {
 	const struct flow_table *t = run->table;
@@ -251,7 +256,7 @@ static int list_frames(const struct run *run, struct frame **frames, uint32_t *c
 		if (!is_first_of_route(run, &routes, i))
 			continue;
 		(*frames)[(*count)++] = (struct frame){ t->flow[i].src_ns, i, true };
-		if (t->flow[i].transport == FLOW_TCP)
+		if (t->flow[i].transport != FLOW_UDP)
 			(*frames)[(*count)++] = (struct frame){ t->flow[i].dst_ns, i, false };
 	}
 	slots_free(&routes);
@@ -263,12 +268,15 @@ static int warm_one(struct run *run, const struct warm_host *host, const struct 
 {
 	const struct flow_spec *spec = &run->table->flow[frame->flow];
 	struct net_end src = { spec->src_addr, spec->src_port }, dst = { spec->dst_addr, spec->dst_port };
-	int protocol = spec->transport == FLOW_UDP ? IPPROTO_UDP : IPPROTO_TCP;
+	struct net_end from = dst, to = src; /* backward */
+	int protocol = spec->transport == FLOW_TCP ? IPPROTO_TCP : IPPROTO_UDP;
 	const char *step;
 	int rc;
 
+	if (spec->transport == FLOW_RDMA)
+		rdma_answer_ports(run, frame->flow, &from.port, &to.port);
 	rc = frame->forward ? warm_send(host, protocol, src, dst, &step)
-			    : warm_send(host, protocol, dst, src, &step);
+			    : warm_send(host, protocol, from, to, &step);
 	if (rc)
 		return run_fault(run, rc, "flow %u: --warm %s: %s", frame->flow,
 				 frame->forward ? "forward" : "backward", step);
