@@ -24,8 +24,8 @@ from pathlib import Path
 from dc_gym import claim, janitor
 from dc_gym.claim import LOCK
 from dc_gym.errors import MachineError, ResultError, UsageError
-from dc_gym.repeat.digest import TABLES
-from dc_gym.spec import MATRIX_COPY, POLICY_COPY, SIZES_COPY
+from dc_gym.repeat.digest import REQUIRED
+from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
 
 __all__ = [
     "ASIDE",
@@ -50,9 +50,9 @@ SCRATCH = tuple(
     for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray", "env", "nic")
 )
 """How the names of scratch folders begin."""
-COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY)
+COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY, NIC_POLICY_COPY)
 """Files that a spec reads, kept with the result."""
-FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in TABLES))
+FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in REQUIRED))
 """What a whole result has at the least."""
 PATIENCE_S = 10.0
 

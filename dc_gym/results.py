@@ -24,9 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dc_gym.errors import ResultError, UsageError
-from dc_gym.folder import FILES, PARTIAL, finish, words, writing
+from dc_gym.folder import COPIES, FILES, PARTIAL, finish, words, writing
 from dc_gym.repeat.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
-from dc_gym.spec import MATRIX_COPY, POLICY_COPY, SIZES_COPY
 from dc_gym.topologies.graph import PPB, PPM, Graph
 
 __all__ = [
@@ -83,7 +82,7 @@ class Result:
     def inputs(self) -> dict[str, str]:
         """SHA-256 of the files that the spec read, by the names of their copies: the spec says no more than those names."""
         stated, code = self.manifest.get("inputs"), self.manifest.get("code")
-        found = stated if isinstance(stated, Mapping) else _sha256(self.path, (MATRIX_COPY, SIZES_COPY, POLICY_COPY))
+        found = stated if isinstance(stated, Mapping) else _sha256(self.path, COPIES)
         rows = [row for row in code if isinstance(row, Mapping)] if isinstance(code, list) else []
         return {**found, **{str(row.get("file")): str(row.get("sha256")) for row in rows}}
 
@@ -95,6 +94,8 @@ class Result:
     def arrow(self, name: str) -> pa.Table:
         """A table as pyarrow reads it."""
         path = self.path / f"{name}.parquet"
+        if TABLES[name].optional and not path.is_file():
+            return schema(TABLES[name]).empty_table()
         try:
             with path.open("rb") as file:
                 return pq.read_table(file, columns=[column for column, _ in TABLES[name].columns])
@@ -152,7 +153,7 @@ def write_result(
 ) -> dict[str, Any]:
     """Write everything but inputs, plot and log; answers the manifest with versions and digest filled in."""
     full = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION, **manifest, "digest": digest_of(tables)}
-    for name in TABLES:
+    for name in [name for name, table in TABLES.items() if len(tables.table(name)) or not table.optional]:
         _write_table(partial / f"{name}.parquet", TABLES[name], tables.table(name), tables.names)
     _write_json(partial / "ports.json", list(tables.ports))
     _write_json(partial / "summary.json", summary)
@@ -198,7 +199,8 @@ def load_result(path: str | Path, check_digest: bool = False) -> Result:
     summary = _read_json(path / "summary.json", dict)
     result = Result(path, manifest, summary, _read_ports(path / "ports.json"))
     for table in TABLES.values():
-        _check_schema(path / f"{table.name}.parquet", table)
+        if not table.optional or (path / f"{table.name}.parquet").is_file():
+            _check_schema(path / f"{table.name}.parquet", table)
     if check_digest:
         result.check_digest()
     return result

@@ -49,12 +49,16 @@ def tables(
     queues: list[dict[str, Any]] | None = None,
     tcp: list[dict[str, Any]] | None = None,
     of_ports: list[dict[str, Any]] | None = None,
+    nic_flows: list[dict[str, Any]] | None = None,
+    decisions: list[dict[str, Any]] | None = None,
 ) -> Tables:
     """Tables from rows given as dicts."""
     return Tables.build(
         flows=array("flows", flows or []),
         queues=array("queues", queues or []),
         tcp=array("tcp", tcp or []),
+        nic_flows=array("nic_flows", nic_flows or []),
+        decisions=array("decisions", decisions or []),
         ports=of_ports or ports(),
     )
 

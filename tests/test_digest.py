@@ -16,12 +16,14 @@ import synthetic
 
 from dc_gym import controllers
 from dc_gym.errors import ProtocolError
-from dc_gym.repeat.digest import STATUSES, TABLES, Digest, Tables, digest_of
+from dc_gym.repeat.digest import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Digest, Tables, digest_of
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 DOCS = Path(__file__).parent.parent / "docs" / "results.md"
 FLOW = synthetic.flow_row(0, src="h2", dst="h1", controller="cubic", status="stopped", end_ns=9, received_bytes=7, sent_bytes=8)
 SWEEP = [{"t_ns": 5, "port": name, "backlog_bytes": row} for row, name in enumerate(("s1-eth3", "h1-eth0", "h2-eth0"))]
+NIC = {"t_ns": 8, "flow": 0, "rate_bps": 5, "cnps": 3, "decisions": 4}
+DECISION = {"t_ns": 7, "flow": 0, "event": "cnp", "flags": 1, "rate_before_bps": 9, "rate_bps": 5}
 SAMPLE = {"t_ns": 6, "flow": 0, "srtt_us": 80, "bytes_received": 11, "retransmits": 2}
 
 
@@ -40,6 +42,18 @@ def test_bytes_are_those_of_the_document() -> None:
     assert digest_of(small()) == hashlib.sha256(expected).hexdigest()
 
 
+def test_a_run_over_rdma_has_two_tables_more() -> None:
+    expected = b"nic_flows\n" + struct.pack("<qIQ3I15Q", 8, 0, 5, 0, 0, 0, *[0] * 8, 3, 0, 0, 0, 0, 0, 4)
+    expected += b"decisions\n" + struct.pack("<qIIHIQQI", 7, 0, 2, 1, 0, 9, 5, 0)
+    whole = small(nic_flows=[NIC], decisions=[DECISION])
+    head = Digest()
+    for name in REQUIRED:
+        head.begin(name)
+        head.update(whole.table(name))
+    head._hash.update(expected)
+    assert digest_of(whole) == head.hexdigest() != digest_of(small())
+
+
 def test_columns_are_those_of_the_document() -> None:
     text = DOCS.read_text()
     for name, table in TABLES.items():
@@ -51,7 +65,8 @@ def test_columns_are_those_of_the_document() -> None:
 def test_declared_orders_do_not_move() -> None:
     assert controllers.names()[:6] == ("dctcp", "nv", "cubic", "bbr", "vegas", "reno")
     assert STATUSES == ("done", "stopped", "running", "failed", "waiting")
-    assert TRANSPORTS == ("tcp", "udp")
+    assert TRANSPORTS == ("tcp", "udp", "rdma")
+    assert NIC_EVENTS == ("none", "firmware", "cnp", "tx", "ack", "nack", "rtt")
     assert GROUPS[:12] == (
         *("flow", "background", "query", "response", "short", "long", "read", "write", "replica", "push", "pull", "ring"),
     )
@@ -60,7 +75,7 @@ def test_declared_orders_do_not_move() -> None:
 def test_pieces_do_not_matter() -> None:
     tables = synthetic.run()
     whole, pieces = Digest(), Digest()
-    for name in TABLES:
+    for name in REQUIRED:
         whole.begin(name)
         whole.update(tables.table(name))
         pieces.begin(name)
@@ -77,7 +92,7 @@ def test_order_of_rows_and_strings_or_row_numbers_do_not_matter() -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_column_counts(name: str) -> None:
-    tables = small()
+    tables = small(nic_flows=[NIC], decisions=[DECISION])
     for column, _ in TABLES[name].columns:
         changed = tables.table(name).copy()
         changed[column][0] ^= 1

@@ -52,8 +52,19 @@ def test_round_trip(good: results.Result) -> None:
 
 def test_empty_tables_round_trip(tmp_path: Path) -> None:
     empty = synthetic.result(tmp_path / "empty", synthetic.tables())
-    assert [len(empty.records(name)) for name in TABLES] == [0, 0, 0]
+    assert [len(empty.records(name)) for name in TABLES] == [0] * len(TABLES)
     empty.check_digest()
+
+
+def test_tables_of_nics_are_kept_where_there_are_some(tmp_path: Path) -> None:
+    decided = [{"t_ns": 5, "flow": 0, "event": "rtt", "rtt_ns": 9, "rate_bps": 7}]
+    written = synthetic.tables([synthetic.flow_row(0, transport="rdma")], nic_flows=[{"flow": 0, "cnps": 2}], decisions=decided)
+    read = synthetic.result(tmp_path / "rdma", written)
+    assert names_in(read.path) == sorted([*results.FILES, "decisions.parquet", "nic_flows.parquet"])
+    assert read.column("decisions", "event").tolist() == ["rtt"] and read.records("nic_flows")["cnps"].tolist() == [2]
+    read.check_digest()
+    (read.path / "decisions.parquet").unlink()
+    assert "they were changed" in refusal(read.path, check_digest=True)
 
 
 def test_several_row_groups_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

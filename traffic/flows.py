@@ -7,7 +7,7 @@ it in `opens` has ended: repetitions, rounds and requests with answers are gates
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dc_gym.errors import WorkloadError
 
@@ -15,7 +15,9 @@ LARGEST_PORT = 65535
 LARGEST = 2**60  # ns, bytes and bit/s that tgen takes
 MOST_FLOWS = 2**20
 NO_GATE = -1
-TRANSPORTS = ("tcp", "udp")
+TRANSPORTS = ("tcp", "udp", "rdma")
+RDMA_PORT = 4791
+"""RoCEv2's: where all RDMA flows go."""
 GAPS = ("exact", "uniform", "exponential")
 GROUPS = (
     *("flow", "background", "query", "response", "short", "long", "read", "write", "replica"),
@@ -47,6 +49,12 @@ class FlowRequest:
     def __post_init__(self) -> None:
         if why := self._fault():
             raise WorkloadError(f"flow {self.src} to {self.dst}: {why}")
+
+    def over_rdma(self) -> FlowRequest:
+        """The same as a NIC sends it."""
+        if self.transport == "udp":
+            raise WorkloadError(f"flow {self.src} to {self.dst}: over udp, which NICs' algorithms do not send; choose a TCP")
+        return replace(self, transport="rdma", dst_port=RDMA_PORT)
 
     def _fault(self) -> str:
         """What is wrong with it; empty: nothing."""

@@ -47,6 +47,12 @@ class Flow:
     def dst_port(self) -> int:
         return self.request.dst_port
 
+    @property
+    def answer_ports(self) -> tuple[int, int]:
+        """Source and destination port of what comes back; RoCEv2's keep those of the data."""
+        ports = (self.src_port, self.dst_port)
+        return ports if self.request.transport == "rdma" else ports[::-1]
+
     def cells(self) -> tuple[object, ...]:
         """Of tgen's CSV, in the order of COLUMNS."""
         asked = self.request

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what tgen leaves behind: ``flows.bin`` and ``samples.bin`` (layouts: traffic/tgen_log.h).
+"""Reads what tgen leaves behind: ``flows.bin``, ``samples.bin`` and ``nics.bin`` (layouts: traffic/tgen_log.h).
 
 Records come back as numpy structured arrays whose fields are named as the columns of docs/results.md. Times are
 nanoseconds after t0. A file that is not exactly what tgen writes is refused.
@@ -49,6 +49,13 @@ FLOW_DTYPE = np.dtype(
         ("retransmits", "<u8"),
         ("fct_ns", "<i8"),
     ]
+)
+NIC_DTYPE = np.dtype(
+    [(name, "<u4") for name in ("flow", "rtt_ns", "least_rtt_ns", "window_bytes")]
+    + [("rate_bps", "<u8")]
+    + [(name, "<u8") for name in ("sent_packets", "sent_bytes", "resent_packets")]
+    + [(name, "<u8") for name in ("received_packets", "marked_packets", "dropped_packets", "messages", "broken_messages")]
+    + [(name, "<u8") for name in ("cnps", "nacks", "timeouts", "rtts", "probes", "probe_bytes", "decisions")]
 )
 SAMPLE_DTYPE = np.dtype(
     [
@@ -102,6 +109,13 @@ def read_samples(path: Path) -> Records:
     _require(path, bool(np.all(ordered)), "samples are out of order")
     _require(path, bool(np.all(t % max(header.sample_ns, 1) == 0)), "a sample that is not at a multiple of the interval")
     _require(path, bool(np.all((t >= 0) & (t < header.duration_ns))), "a sample outside the run")
+    return records
+
+
+def read_nics(path: Path) -> Records:
+    """What the NICs counted: one record a flow over RDMA, in order of ``flow``."""
+    _, records = _read(path, b"DCGYMNI1", NIC_DTYPE)
+    _require(path, bool(np.all(np.diff(records["flow"].astype(np.int64)) > 0)), "flows are out of order")
     return records
 
 

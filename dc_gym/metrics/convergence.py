@@ -39,10 +39,12 @@ class Routes:
     paths: Sequence[Sequence[int]]
     demand_bps: Floats
     """Payload; infinite: as much as it can get."""
+    payload_share: float = PAYLOAD_SHARE
+    """Of a full frame."""
 
     def shares_bps(self, rows: npt.NDArray[np.int64], tables: Tables) -> Floats:
         """Max-min fair payload rate of these flows, were they alone."""
-        capacity = np.array([port["rate_bps"] for port in tables.ports], np.float64) * PAYLOAD_SHARE
+        capacity = np.array([port["rate_bps"] for port in tables.ports], np.float64) * self.payload_share
         return max_min([self.paths[row] for row in rows], capacity, self.demand_bps[rows])
 
 

@@ -5,9 +5,9 @@ Slowdown is FCT over the FCT of the same flow alone on the idle network (dc_gym/
 - HPCC (Li et al., SIGCOMM 2019): flows sorted by size, 20 bins of 5 % of the flows each;
 - Homa (Montazeri et al., SIGCOMM 2018): the same with 10;
 - PIAS (Bai et al., NSDI 2015): (0, 100 kB], (100 kB, 10 MB], above.
-Counted is every TCP flow with a size that started in [warm-up, cut-off); a UDP flow has no completion time, since what is lost is
-not sent again. One that had not finished when the run ended is in its bin, as unfinished; percentiles are over the others.
-Nothing is clamped: a slowdown below 1 would be seen.
+Counted is every flow over TCP or RDMA with a size that started in [warm-up, cut-off); a UDP flow has no completion time, since
+what is lost is not sent again. One that had not finished when the run ended is in its bin, as unfinished; percentiles are over
+the others. Nothing is clamped: a slowdown below 1 would be seen.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 EQUAL_BINS = {"hpcc": 20, "homa": 10}
-TCP, DONE = TRANSPORTS.index("tcp"), STATUSES.index("done")
+UDP, DONE = TRANSPORTS.index("udp"), STATUSES.index("done")
 PIAS_EDGES = (100_000, 10_000_000)
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 SLOWDOWN_NAMES = tuple(f"slowdown_{name}" for name in ("mean", *PERCENTILES))
@@ -80,8 +80,8 @@ class Sized:
 
 
 def counted(flows: Records, window: Window) -> npt.NDArray[np.bool_]:
-    """TCP flows with a size that started in the window."""
-    sized = (flows["size_bytes"] > 0) & (flows["transport"] == TCP)
+    """Flows with a size that started in the window, but for UDP's."""
+    sized = (flows["size_bytes"] > 0) & (flows["transport"] != UDP)
     mine: npt.NDArray[np.bool_] = sized & window.holds(flows["start_ns"])
     return mine
 

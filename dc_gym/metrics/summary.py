@@ -13,6 +13,7 @@ from dc_gym.metrics.convergence import Routes, convergence_metrics, epochs
 from dc_gym.metrics.curves import flow_goodput_bps
 from dc_gym.metrics.fairness import fairness_against, jain
 from dc_gym.metrics.fct import counted, fct_metrics
+from dc_gym.metrics.nics import nic_metrics
 from dc_gym.metrics.queues import queue_metrics
 from dc_gym.metrics.window import Window, active_throughout
 from dc_gym.repeat.digest import Records, Tables
@@ -60,6 +61,7 @@ def summarize(tables: Tables, context: Context | Window) -> dict[str, Any]:
         | _convergence(tables, context)
         | fct_metrics(tables.flows, context.starts, context.ideal_ns)
         | {"ideal_error": context.ideal_error}
+        | nic_metrics(tables, window)
     )
 
 

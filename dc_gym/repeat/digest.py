@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 __all__ = [
     "DIGEST_VERSION",
+    "NIC_EVENTS",
+    "REQUIRED",
     "STATUSES",
     "TABLES",
     "Digest",
@@ -34,6 +36,8 @@ __all__ = [
 
 DIGEST_VERSION = 2
 STATUSES = ("done", "stopped", "running", "failed", "waiting")
+NIC_EVENTS = ("none", "firmware", "cnp", "tx", "ack", "nack", "rtt")
+"""What NICs tell their algorithm, by the numbers of ctrl/nic/cc.h."""
 CHUNK_RECORDS = 1 << 16
 
 Records = npt.NDArray[np.void]
@@ -50,6 +54,8 @@ class Table:
     """Rows are sorted by these columns."""
     time: str
     """The column that says when."""
+    optional: bool = False
+    """A result without rows of it has neither the file nor, in its digest, the table."""
 
     @property
     def dtype(self) -> np.dtype[np.void]:
@@ -62,7 +68,7 @@ class Table:
         return {name: kind for name, kind in self.columns if kind in STRING_KINDS}
 
 
-STRING_KINDS = ("port", "node", "controller", "transport", "group", "status")
+STRING_KINDS = ("port", "node", "controller", "transport", "group", "status", "event")
 
 TABLES = {
     table.name: table
@@ -128,9 +134,57 @@ TABLES = {
             order=("t_ns", "flow"),
             time="t_ns",
         ),
+        Table(
+            "nic_flows",
+            (
+                ("t_ns", "<i8"),
+                ("flow", "<u4"),
+                ("rate_bps", "<u8"),
+                ("window_bytes", "<u4"),
+                ("rtt_ns", "<u4"),
+                ("least_rtt_ns", "<u4"),
+                ("sent_packets", "<u8"),
+                ("sent_bytes", "<u8"),
+                ("resent_packets", "<u8"),
+                ("received_packets", "<u8"),
+                ("marked_packets", "<u8"),
+                ("dropped_packets", "<u8"),
+                ("messages", "<u8"),
+                ("broken_messages", "<u8"),
+                ("cnps", "<u8"),
+                ("nacks", "<u8"),
+                ("timeouts", "<u8"),
+                ("rtts", "<u8"),
+                ("probes", "<u8"),
+                ("probe_bytes", "<u8"),
+                ("decisions", "<u8"),
+            ),
+            order=("t_ns", "flow"),
+            time="t_ns",
+            optional=True,
+        ),
+        Table(
+            "decisions",
+            (
+                ("t_ns", "<i8"),
+                ("flow", "<u4"),
+                ("event", "event"),
+                ("flags", "<u2"),
+                ("rtt_ns", "<u4"),
+                ("rate_before_bps", "<u8"),
+                ("rate_bps", "<u8"),
+                ("window_bytes", "<u4"),
+            ),
+            order=("t_ns", "flow"),
+            time="t_ns",
+            optional=True,
+        ),
     )
 }
 """In the order of the digest."""
+
+REQUIRED = tuple(name for name, table in TABLES.items() if not table.optional)
+"""What every result has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +200,7 @@ class Names:
     transport: tuple[str, ...] = TRANSPORTS
     group: tuple[str, ...] = GROUPS
     status: tuple[str, ...] = STATUSES
+    event: tuple[str, ...] = NIC_EVENTS
 
     @classmethod
     def of(cls, ports: Sequence[Mapping[str, Any]]) -> Names:
@@ -167,12 +222,13 @@ class Tables:
     queues: Records
     tcp: Records
     ports: tuple[Mapping[str, Any], ...]
+    nic_flows: Records = field(default_factory=lambda: empty("nic_flows"))
+    decisions: Records = field(default_factory=lambda: empty("decisions"))
 
     @classmethod
-    def build(cls, *, flows: Records, queues: Records, tcp: Records, ports: Sequence[Mapping[str, Any]]) -> Tables:
+    def build(cls, *, ports: Sequence[Mapping[str, Any]], **arrays: Records) -> Tables:
         """From structured arrays with the columns of docs/results.md; a string column may hold strings or row numbers."""
         names = Names.of(ports)
-        arrays = {"flows": flows, "queues": queues, "tcp": tcp}
         return cls(ports=tuple(ports), **{name: encode(TABLES[name], array, names) for name, array in arrays.items()})
 
     @property
@@ -181,9 +237,14 @@ class Tables:
         return Names.of(self.ports)
 
     def table(self, name: str) -> Records:
-        """The records of 'flows', 'queues' or 'tcp'."""
+        """The records of one of TABLES."""
         records: Records = getattr(self, name)
         return records
+
+
+def empty(name: str) -> Records:
+    """A table without rows."""
+    return np.zeros(0, TABLES[name].dtype)
 
 
 class Digest:
@@ -194,7 +255,9 @@ class Digest:
         self._todo = list(TABLES)
 
     def begin(self, table: str) -> None:
-        """Start a table; they come in the order of TABLES."""
+        """Start a table; they come in the order of TABLES, and optional ones may be left out."""
+        while self._todo and self._todo[0] != table and TABLES[self._todo[0]].optional:
+            self._todo.pop(0)
         if not self._todo or self._todo[0] != table:
             raise ProtocolError(f"digest: table {table!r} out of order; next is {self._todo[:1] or 'none'}")
         self._table = TABLES[self._todo.pop(0)]
@@ -208,18 +271,19 @@ class Digest:
             self._hash.update(np.ascontiguousarray(records[start : start + CHUNK_RECORDS]).data.cast("B"))
 
     def hexdigest(self) -> str:
-        """64 hexadecimal digits; every table must have been begun."""
-        if self._todo:
-            raise ProtocolError(f"digest: table {self._todo[0]!r} is missing")
+        """64 hexadecimal digits; every table that is not optional must have been begun."""
+        if missing := [name for name in self._todo if not TABLES[name].optional]:
+            raise ProtocolError(f"digest: table {missing[0]!r} is missing")
         return self._hash.hexdigest()
 
 
 def digest_of(tables: Tables) -> str:
     """The digest of a run."""
     digest = Digest()
-    for name in TABLES:
-        digest.begin(name)
-        digest.update(tables.table(name))
+    for name, table in TABLES.items():
+        if len(tables.table(name)) or not table.optional:
+            digest.begin(name)
+            digest.update(tables.table(name))
     return digest.hexdigest()
 
 

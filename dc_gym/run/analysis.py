@@ -15,9 +15,11 @@ import numpy.typing as npt
 
 from dc_gym import metrics
 from dc_gym.metrics import Context, Routes, Window
+from dc_gym.metrics.fairness import PAYLOAD_SHARE
 from dc_gym.repeat.digest import Tables
 from dc_gym.run.ideal import Ideal
 from dc_gym.spec import Spec
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.traffic.schedule import Schedule
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -57,7 +59,7 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
     return Context(
         window=Window.of(spec),
         cutoff_ns=spec.metrics.cutoff_ns,
-        routes=routes_of(schedule),
+        routes=routes_of(schedule, payload_share(spec)),
         ideal_ns=None if ideal is None else ideal.fct_ns,
         ideal_error=None if ideal is None else ideal.error,
         rate_interval_ns=-(-max(interval, least) // least) * least,
@@ -65,11 +67,17 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
     )
 
 
-def routes_of(schedule: Schedule) -> Routes:
+def payload_share(spec: Spec) -> float:
+    """Of a full frame as a cable counts it."""
+    payload = spec.nic.payload_bytes
+    return payload / (payload + FRAME_HEADERS_BYTES) if spec.controller.nic else PAYLOAD_SHARE
+
+
+def routes_of(schedule: Schedule, payload_share: float = PAYLOAD_SHARE) -> Routes:
     """The ports that each flow crosses, and the rate of its application."""
     paths: Sequence[tuple[int, ...]] = [flow.rows for flow in schedule.flows]
     rates = np.array([flow.request.rate_bps for flow in schedule.flows], np.float64)
-    return Routes(paths, np.where(rates > 0, rates, np.inf))
+    return Routes(paths, np.where(rates > 0, rates, np.inf), payload_share)
 
 
 def _against_ideal(tables: Tables, ideal: Ideal) -> dict[str, npt.NDArray[Any]]:

@@ -41,7 +41,7 @@ Measure = Callable[[Schedule, int], Records]
 FORMAT = 2
 NOT_IDEAL = ("a", "b", "rate_bps", "delay_ns", "impairment")
 PART = "ideal"  # of the cache
-SEGMENT_BYTES, HEADER_BYTES, SYN_BYTES, LEAST_BYTES = 1448, 66, 74, 60
+SYN_BYTES, LEAST_BYTES = 74, 60
 EXACT = 48  # different sizes of a class that are measured each; more are interpolated
 BOUNDARIES = 64
 HALVE = 0.004
@@ -54,25 +54,41 @@ PATIENCE = (4, 40, 400)  # closed forms and gaps that a lone flow may take befor
 
 
 @dataclass(frozen=True, slots=True)
+class Framing:
+    """How payload becomes frames."""
+
+    payload_bytes: int
+    """Of a full one."""
+    header_bytes: int
+    handshake: bool
+
+
+TCP = Framing(payload_bytes=1448, header_bytes=66, handshake=True)
+
+
+@dataclass(frozen=True, slots=True)
 class PathClass:
     """What a path is made of: each hop as (rate in bit/s, delay in ns, what else the graph says of cable and queue)."""
 
     forward: tuple[tuple[int, int, str], ...]
     backward: tuple[tuple[int, int, str], ...]
+    framing: Framing = field(default=TCP, repr=False)
 
     def closed_form_ns(self, size_bytes: npt.ArrayLike) -> Floats:
         """The time that no transport can beat, for flows of those sizes."""
         size = np.asarray(size_bytes, np.float64)
         rates = np.array([hop[0] for hop in self.forward], np.float64) / 8e9  # bytes a ns
-        packets = np.ceil(size / SEGMENT_BYTES)
-        full = float(SEGMENT_BYTES + HEADER_BYTES)
-        last = np.maximum(size - (packets - 1) * SEGMENT_BYTES + HEADER_BYTES, LEAST_BYTES)
+        payload, header = self.framing.payload_bytes, self.framing.header_bytes
+        packets = np.ceil(size / payload)
+        full = float(payload + header)
+        last = np.maximum(size - (packets - 1) * payload + header, LEAST_BYTES)
         best = np.zeros(size.shape)
         for m in range(len(rates)):  # the last packet may be the shorter one: it catches up from hop m on
             head = full * (1 / rates[: m + 1]).sum() + (packets - 2) * full / rates[: m + 1].min()
             best = np.maximum(best, head + last * (1 / rates[m:]).sum())
         body = np.where(packets > 1, best, last * (1 / rates).sum())
-        total: Floats = self.handshake_ns + HEADER_BYTES / rates[0] + sum(hop[1] for hop in self.forward) + body
+        first = self.handshake_ns + header / rates[0] if self.framing.handshake else 0.0  # its ACK leaves before the data
+        total: Floats = first + sum(hop[1] for hop in self.forward) + body
         return total
 
     @property
@@ -123,10 +139,16 @@ class Curve:
 
 
 def of(
-    schedule: Schedule, graph: Graph, router: Router, depends_on: Mapping[str, Any], measure: Measure | None, seed: int
+    schedule: Schedule,
+    graph: Graph,
+    router: Router,
+    depends_on: Mapping[str, Any],
+    measure: Measure | None,
+    seed: int,
+    framing: Framing = TCP,
 ) -> Ideal:
     """The ideal of every flow. `depends_on`: what else an FCT follows from; `measure`: None for the closed form alone."""
-    classes, of_flow = classify(schedule, graph, router)
+    classes, of_flow = classify(schedule, graph, router, framing)
     sizes = np.array([flow.request.size_bytes for flow in schedule.flows], np.int64)
     closed, fct = (np.full(len(sizes), np.nan) for _ in range(2))
     for number, each in enumerate(classes):
@@ -152,7 +174,9 @@ def unknown(schedule: Schedule, why: str) -> Ideal:
     return Ideal(np.full(len(nothing), -1, np.int32), nothing, nothing, None, {"method": "failed", "why": why})
 
 
-def classify(schedule: Schedule, graph: Graph, router: Router) -> tuple[list[PathClass], npt.NDArray[np.int32]]:
+def classify(
+    schedule: Schedule, graph: Graph, router: Router, framing: Framing = TCP
+) -> tuple[list[PathClass], npt.NDArray[np.int32]]:
     """The different path classes of the flows that have an ideal, and the class of each flow (-1: none)."""
     hops = {port.ifname: _hop(graph, port.ifname) for port in graph.ports()}
     numbers: dict[PathClass, int] = {}
@@ -165,17 +189,17 @@ def classify(schedule: Schedule, graph: Graph, router: Router) -> tuple[list[Pat
         plane = planes[flow.src_addr]
         ends = flow.src, flow.dst, plane, flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK  # all that routing reads
         if ends not in by_ends:
-            back = path(graph, router, flow.dst, flow.src, flow.dst_port, flow.src_port, plane=plane)
-            each = PathClass(*(tuple(hops[port] for port in way) for way in (flow.ports, back)))
+            back = path(graph, router, flow.dst, flow.src, *flow.answer_ports, plane=plane)
+            each = PathClass(*(tuple(hops[port] for port in way) for way in (flow.ports, back)), framing)
             by_ends[ends] = numbers.setdefault(each, len(numbers))
         found[row] = by_ends[ends]
     return list(numbers), found
 
 
 def has_ideal(flow: Flow) -> bool:
-    """A TCP flow with a size that sends as fast as it can."""
+    """A flow over TCP or RDMA with a size that sends as fast as it can."""
     asked = flow.request
-    return asked.transport == "tcp" and asked.size_bytes > 0 and not asked.rate_bps
+    return asked.transport != "udp" and asked.size_bytes > 0 and not asked.rate_bps
 
 
 def complete(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
@@ -188,7 +212,7 @@ def complete(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
         few = [curve for curve in curves if len(curve.wanted) <= EXACT]
         many = [curve for curve in curves if len(curve.wanted) > EXACT]
         wanted = {id(curve): curve.missing(curve.wanted.tolist()) for curve in few}
-        wanted |= {id(curve): curve.missing(_first_grid(curve.wanted)) for curve in many}
+        wanted |= {id(curve): curve.missing(_first_grid(curve.wanted, curve.path_class.framing.payload_bytes)) for curve in many}
         sent += _fill(curves, wanted, measure)
         for _ in range(ROUNDS):
             wanted = {id(curve): _middles(curve) for curve in many}
@@ -225,10 +249,10 @@ def _probes(curve: Curve, seed: int) -> list[int]:
     return sorted(chosen)
 
 
-def _first_grid(wanted: Ints) -> list[int]:
+def _first_grid(wanted: Ints, payload: int) -> list[int]:
     """From the smallest to the largest size that occurs."""
     low, high = int(wanted[0]), int(wanted[-1])
-    steps = [size for n in range(1, BOUNDARIES + 1) for size in (n * SEGMENT_BYTES, n * SEGMENT_BYTES + 1)]
+    steps = [size for n in range(1, BOUNDARIES + 1) for size in (n * payload, n * payload + 1)]
     while steps[-1] < high:
         steps.append(steps[-1] * 2)
     return [low, *(size for size in steps if low < size < high), high]
@@ -248,7 +272,7 @@ def _middles(curve: Curve) -> list[int]:
         line = curve.points[left] * (1 - share) + curve.points[right] * share
         if abs(line / curve.points[middle] - 1) <= HALVE:
             trusted |= {(left, middle), (middle, right)}
-    return [(a + b) // 2 for a, b in pairwise(inside) if b - a > SEGMENT_BYTES and (a, b) not in trusted]
+    return [(a + b) // 2 for a, b in pairwise(inside) if b - a > curve.path_class.framing.payload_bytes and (a, b) not in trusted]
 
 
 def _fill(curves: Sequence[Curve], wanted: Mapping[int, Sequence[int]], measure: Measure) -> int:
@@ -300,7 +324,9 @@ def _lone(model: Flow, number: int, size: int, start_ns: int) -> Flow:
     step = PORT_MASK + 1
     first = FIRST_SOURCE_PORT - FIRST_SOURCE_PORT % step + step + (model.src_port & PORT_MASK)
     src_port = first + number % ((LAST_SOURCE_PORT - first) // step) * step
-    request = FlowRequest(model.src, model.dst, model.dst_port, start_ns=start_ns, size_bytes=size)
+    request = FlowRequest(
+        model.src, model.dst, model.dst_port, start_ns=start_ns, size_bytes=size, transport=model.request.transport
+    )
     return replace(model, flow=number, request=request, src_port=src_port)
 
 

@@ -7,9 +7,21 @@ Inside, rates are bit/s, times ns, sizes bytes. Nothing here touches a kernel.
 """
 
 from dc_gym.spec.agent import EXTERNAL, AgentSpec
-from dc_gym.spec.experiment import CLOCKS, LARGEST_SEED, MATRIX_COPY, POLICY_COPY, SIZES_COPY, SPEC_VERSION, Spec, keys, unit_of
+from dc_gym.spec.experiment import (
+    CLOCKS,
+    LARGEST_SEED,
+    MATRIX_COPY,
+    NIC_POLICY_COPY,
+    POLICY_COPY,
+    SIZES_COPY,
+    SPEC_VERSION,
+    Spec,
+    keys,
+    unit_of,
+)
 from dc_gym.spec.load import from_dict, load, of_preset, read, vary
 from dc_gym.spec.network import LinkSpec, TopologySpec
+from dc_gym.spec.nic import NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.spec.traffic import ExecSpec, WorkloadSpec
 
@@ -18,6 +30,7 @@ __all__ = [
     "EXTERNAL",
     "LARGEST_SEED",
     "MATRIX_COPY",
+    "NIC_POLICY_COPY",
     "POLICY_COPY",
     "SIZES_COPY",
     "SPEC_VERSION",
@@ -29,6 +42,7 @@ __all__ = [
     "LinkSpec",
     "MetricsSpec",
     "MonitorSpec",
+    "NicSpec",
     "Spec",
     "TimeSpec",
     "TopologySpec",

@@ -12,6 +12,7 @@ from dc_gym import usercode
 from dc_gym.spec.agent import AgentSpec
 from dc_gym.spec.key import COUNT, MS, PATHS, TEXT, KeyFault, check, fields_by_key, key, missing, to_plain
 from dc_gym.spec.network import TopologySpec
+from dc_gym.spec.nic import NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.spec.traffic import WorkloadSpec
 from dc_gym.topologies import presets
@@ -22,6 +23,7 @@ from dc_gym.traffic.flows import FlowRequest
 
 SPEC_VERSION = 1
 MATRIX_COPY, SIZES_COPY, POLICY_COPY = "matrix.csv", "sizes.txt", "policy.npz"
+NIC_POLICY_COPY = "nic-policy"
 DEFAULT_INTERVAL_NS = 10 * MS  # of the monitor
 LARGEST_SEED = 2**63 - 1
 CLOCKS = {"lab": "virtual", "host": "real"}
@@ -41,6 +43,7 @@ class Spec:
     topology: TopologySpec
     controller: ControllerSpec
     agent: AgentSpec = field(default_factory=AgentSpec)
+    nic: NicSpec = field(default_factory=NicSpec)
     workload: WorkloadSpec
     time: TimeSpec
     monitor: MonitorSpec = field(default_factory=MonitorSpec)
@@ -62,6 +65,7 @@ class Spec:
         if self.monitor.interval_ns > self.time.duration_ns:
             raise KeyFault("monitor.interval", self.monitor.interval_ns, "is above time.duration; give a shorter one")
         self._check_agent()
+        self._check_nic()
         self._check_metrics()
 
     def _check_agent(self) -> None:
@@ -74,6 +78,23 @@ class Spec:
             raise KeyFault("agent.interval", agent.interval_ns, "is no multiple of monitor.interval; give one")
         if self.time.duration_ns % agent.interval_ns:
             raise KeyFault("agent.interval", agent.interval_ns, "does not divide time.duration; change one of them")
+
+    def _check_nic(self) -> None:
+        name, transport = self.controller.name, self.workload.transport
+        if not self.controller.nic:
+            if transport == "rdma":
+                raise KeyFault(
+                    "workload.transport", transport, f"needs an algorithm of the NICs, and controller.name is {name!r}"
+                )
+            return
+        if self.controller.policy is not None:
+            raise KeyFault(
+                "controller.policy", str(self.controller.policy), f"cannot go with {name!r}, which the NICs run; leave out one"
+            )
+        if transport == "udp":
+            raise KeyFault("workload.transport", transport, f"cannot go with {name!r}, which the NICs run; leave it out")
+        if self.workload.exec:
+            raise KeyFault("workload.exec", None, f"programs cannot go with {name!r}, which the NICs run; leave out one")
 
     def _default_interval_ns(self) -> int:
         longest = DEFAULT_INTERVAL_NS if self.controller.policy is None else self.agent.interval_ns
@@ -106,7 +127,8 @@ class Spec:
 
     def flows_with_notes(self, graph: Graph) -> tuple[list[FlowRequest], dict[str, Any]]:
         """The flows, and what the workload has to say of itself."""
-        return workloads.generate_with_notes(graph, self.workload.params(), self.time.duration_ns, self.seed)
+        flows, notes = workloads.generate_with_notes(graph, self.workload.params(), self.time.duration_ns, self.seed)
+        return ([flow.over_rdma() for flow in flows] if self.controller.nic else flows), notes
 
     def execs(self, graph: Graph) -> list[ExecRequest]:
         """The programs to run in hosts."""
@@ -118,6 +140,7 @@ class Spec:
             MATRIX_COPY: self.workload.file,
             SIZES_COPY: self.workload.distribution_file,
             POLICY_COPY: self.controller.policy,
+            NIC_POLICY_COPY: self.nic.policy,
         }
         return {name: path for name, path in files.items() if isinstance(path, Path)}
 
@@ -130,6 +153,8 @@ class Spec:
         for section, cls in SECTIONS.items():
             if section == "agent" and self.controller.policy is None and self.agent == AgentSpec():
                 continue  # there is none
+            if section == "nic" and not self.controller.nic and self.nic == NicSpec():
+                continue
             values = to_plain(getattr(self, section) if section else self, cls)
             plain |= {section: values} if section else values
         names = {"file": MATRIX_COPY, "distribution_file": SIZES_COPY}
@@ -137,6 +162,8 @@ class Spec:
             plain["workload"] |= {key: name for key, name in names.items() if key in plain["workload"]}
             if isinstance(self.controller.policy, Path):
                 plain["controller"]["policy"] = POLICY_COPY
+            if self.nic.policy is not None:
+                plain["nic"]["policy"] = NIC_POLICY_COPY
             plain["plugins"] = [f"{usercode.CODE}/{path.name}" for path in self.plugins]
             if self.topology.file is not None:
                 plain["topology"]["file"] = f"{usercode.CODE}/{self.topology.file.name}"
@@ -154,6 +181,7 @@ SECTIONS: dict[str, type] = {
     "topology": TopologySpec,
     "controller": ControllerSpec,
     "agent": AgentSpec,
+    "nic": NicSpec,
     "workload": WorkloadSpec,
     "time": TimeSpec,
     "monitor": MonitorSpec,

@@ -59,6 +59,11 @@ class ControllerSpec:
         return self.controller.kernel_name
 
     @property
+    def nic(self) -> bool:
+        """It runs in the hosts' NICs."""
+        return self.controller.nic
+
+    @property
     def ecn(self) -> bool:
         """It reads ECN."""
         return self.controller.ecn

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the NICs did, where flows go over RDMA: decisions and probes, and what their transport had to repair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dc_gym.metrics.window import Window
+from dc_gym.repeat.digest import Records, Tables
+
+NAMES = ("decision_rate", "probe_share", "resent_share", "cnps", "nacks", "timeouts", "broken_messages")
+
+
+def nic_metrics(tables: Tables, window: Window) -> dict[str, Any]:
+    """Of summary.json; all None where no flow went over RDMA."""
+    nics = tables.nic_flows
+    if not len(nics):
+        return {f"nic_{name}": None for name in NAMES}
+    sent_bytes, sent = int(nics["sent_bytes"].sum()), int(nics["sent_packets"].sum())
+    active_s = _active_s(tables.flows, nics, window)
+    values = {
+        "decision_rate": int(nics["decisions"].sum()) / active_s if active_s else None,
+        "probe_share": int(nics["probe_bytes"].sum()) / sent_bytes if sent_bytes else None,
+        "resent_share": int(nics["resent_packets"].sum()) / sent if sent else None,
+        **{name: int(nics[name].sum()) for name in ("cnps", "nacks", "timeouts", "broken_messages")},
+    }
+    return {f"nic_{name}": values[name] for name in NAMES}
+
+
+def _active_s(flows: Records, nics: Records, window: Window) -> float:
+    """How long they were under way, all together."""
+    mine = flows[np.isin(flows["flow"], nics["flow"]) & (flows["start_ns"] >= 0)]
+    ends = np.where(mine["end_ns"] >= 0, mine["end_ns"], window.stop_ns)
+    return float((ends - mine["start_ns"]).sum()) / 1e9

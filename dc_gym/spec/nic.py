@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`[nic]`: the hosts' NICs, where controller.name is an algorithm of theirs (docs/nic.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym.spec.key import ARGS, BOOL, COUNT, KB, PATH, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key, missing
+from dc_gym.topologies.graph import FRAME_BYTES, PPM
+
+FRAME_HEADERS_BYTES = 74
+"""Ethernet 14, IPv4 20, UDP 8, the NIC's header 32 (ctrl/nic/shim.h)."""
+RETRANSMITS = ("go-back-n", "selective")
+LONGEST_NS = 1 * S
+MOST_COUNT = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NicSpec:
+    """`[nic]`; None: what follows from the network, or the algorithm's default."""
+
+    latency_ns: int = key(TIME, 0, name="latency", low=0, high=LONGEST_NS)
+    cnp_interval_ns: int = key(TIME, 50 * US, name="cnp_interval", low=0, high=LONGEST_NS)
+    nack_interval_ns: int | None = key(TIME, name="nack_interval", low=0, high=LONGEST_NS)
+    timeout_ns: int | None = key(TIME, name="timeout", low=1 * US, high=10 * S)
+    timeout_max_ns: int | None = key(TIME, name="timeout_max", low=1 * US, high=100 * S)
+    probe_timeout_ns: int | None = key(TIME, name="probe_timeout", low=1 * US, high=10 * S)
+    ack_packets: int = key(COUNT, 1, low=1, high=1024)
+    burst_packets: int = key(COUNT, 1, name="burst", low=1, high=64)
+    retransmit: str = key(TEXT, "go-back-n", names=lambda: RETRANSMITS)
+    payload_bytes: int = key(
+        SIZE, FRAME_BYTES - FRAME_HEADERS_BYTES, name="payload", low=1, high=FRAME_BYTES - FRAME_HEADERS_BYTES
+    )
+    message_bytes: int = key(SIZE, 64 * KB, name="message", low=1, high=2**31)
+    preset: str | None = key(TEXT)
+    parameters: tuple[tuple[str, Any], ...] = key(ARGS, ())
+    policy: Path | None = key(PATH)
+    trace: bool = key(BOOL, True)
+    event_loss_ppm: int = key(SHARE_PPM, 0, name="event_loss", low=0, high=PPM)
+    event_coalesce: int = key(COUNT, 1, low=1, high=MOST_COUNT)
+
+    def __post_init__(self) -> None:
+        check(self, "nic.")
+        if not missing(self, "timeout_max_ns") and not missing(self, "timeout_ns"):
+            assert self.timeout_max_ns is not None and self.timeout_ns is not None
+            if self.timeout_max_ns < self.timeout_ns:
+                raise KeyFault("nic.timeout_max", self.timeout_max_ns, "is below nic.timeout; give that or more")
