@@ -190,7 +190,8 @@ def classify(
         ends = flow.src, flow.dst, plane, flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK  # all that routing reads
         if ends not in by_ends:
             back = path(graph, router, flow.dst, flow.src, *flow.answer_ports, plane=plane)
-            each = PathClass(*(tuple(hops[port] for port in way) for way in (flow.ports, back)), framing)
+            there, and_back = (tuple(hops[port] for port in way) for way in (flow.ports, back))
+            each = PathClass(there, and_back, framing)
             by_ends[ends] = numbers.setdefault(each, len(numbers))
         found[row] = by_ends[ends]
     return list(numbers), found
