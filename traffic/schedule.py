@@ -103,7 +103,7 @@ def make_schedule(
     ports: Sequence[Port] | None = None,
 ) -> Schedule:
     """Give every flow its sockets and its path. A row of the state matrix is an index into `ports`, by default graph.ports()."""
-    if not fullmatch(r"[a-z0-9_]{1,15}", controller):
+    if not fullmatch(r"[a-z0-9_-]{1,15}", controller):
         raise WorkloadError(f"controller.name: value {controller!r} is no name of a TCP congestion control; one of docs/spec.md")
     if len(requests) > MOST_FLOWS:
         raise WorkloadError(f"the workload has {len(requests)} flows, a run takes {MOST_FLOWS}; run shorter or ask for fewer")
