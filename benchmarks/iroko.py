@@ -33,6 +33,9 @@ PANELS = (REWARD, GOODPUT, SWITCH, HOST)
 COLUMNS = (REWARD, GOODPUT, SWITCH, HOST, RTT, DELAY, LOST, DROPS, JAIN)
 RTT_PANEL = Column("rtt_s", "RTT (ms)", 1e3)
 
+UNEQUAL = 0.8
+"""Times the oracle's Jain index: of two flows, one has a quarter of the line."""
+
 DCTCP = "dctcp-red"
 """What the thesis calls DCTCP."""
 
@@ -129,7 +132,7 @@ def findings(
         columns=[each for each in COLUMNS if any(one.numbers.get(each.name) for one in contenders)],
         verdicts=[judge(claim, evidence) for claim in claims],
         figure=drawing.figure(evidence, panels, title),
-        notes=[*hidden_queues(evidence), *notes],
+        notes=[*hidden_queues(evidence), *unequal_shares(evidence), *notes],
     )
 
 
@@ -141,4 +144,16 @@ def hidden_queues(evidence: Evidence) -> list[str]:
         if switch and host and host.mean > max(switch.mean, 10 * 1514):
             where = f"{host.mean / 1e3:.4g} kB in hosts, {switch.mean / 1e3:.4g} kB in switches"
             said.append(f"{each.label} keeps its queue in the hosts: {where} (the longest at each moment, on average).")
+    return said
+
+
+def unequal_shares(evidence: Evidence) -> list[str]:
+    """Whom the reward pays although one of several flows starves: it counts what is commanded on average."""
+    said, fair = [], evidence.contenders.get("fair-share")
+    best = fair.estimate(JAIN.name) if fair else None
+    for each in evidence.contenders.values():
+        shares = each.numbers.get(JAIN.name, {})
+        if best and shares and min(shares.values()) < UNEQUAL * best.mean:
+            listed = ", ".join(f"{share:.2f}" for _, share in sorted(shares.items()))
+            said.append(f"{each.label} shares unequally: Jain's index {listed} by seed (the oracle: {best.mean:.2f}).")
     return said

@@ -318,6 +318,30 @@ def test_a_queue_that_moved_into_the_hosts_is_named():
     assert found == ["a keeps its queue in the hosts: 90 kB in hosts, 1 kB in switches (the longest at each moment, on average)."]
 
 
+def test_who_starves_a_flow_is_named():
+    def shares(name, *values):
+        return Contender(name, name, "#000000", {"jain": dict(enumerate(values, 1))})
+
+    found = iroko.unequal_shares(evidence(shares("fair-share", 0.9, 0.9), shares("a", 0.71, 0.98), shares("b", 0.75, 1)))
+    assert found == ["a shares unequally: Jain's index 0.71, 0.98 by seed (the oracle: 0.90)."]
+    assert iroko.unequal_shares(evidence(shares("a", 0.5))) == [], "without an oracle nobody says what is fair"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [([0, 100, 200], "100 \u00b1 250"), ([1, 1, 1 - 4e-6], "1 \u00b1 0"), ([9.5], "9.5"), ([-0.25, -0.75], "-0.5 \u00b1 3.2")],
+)
+def test_numbers_of_a_page_have_no_exponent(values, said):
+    assert claims.text(claims.estimate(values), Column("x", "x")) == said
+
+
+def test_the_network_of_a_figure_in_words(tmp_path):
+    made = campaign.campaign(iroko.DUMBBELL_UDP, Order(tmp_path))
+    told = dict(campaign.facts(made))
+    assert told["Network"] == "dumbbell-10m: 4 hosts, 2 switches, 10Mbit/s, queues of 400kB"
+    assert "transport udp" in told["Under agents"]
+
+
 def test_the_folder_of_a_figure(tmp_path):
     track = Track(np.arange(5.0), {"queue": np.arange(5.0)})
     trained = replace(contender("a", [1, 2, 3], steps=300), over_time={1: track, 2: track})
@@ -325,7 +349,8 @@ def test_the_folder_of_a_figure(tmp_path):
     found = evidence(trained, alone)
     claim = Claim("a is <short>", "page 7", (claims.below("a", "b", QUEUE),))
     canvas = drawing.figure(found, [QUEUE], "A title")
-    assert [len(ax.get_lines()) for ax in canvas.axes] == [2, 2], "one learns, the other is a level line; both run"
+    lines = [len(ax.get_lines()) for ax in canvas.axes]
+    assert lines == [1 + 3 + 1, 1 + 2 + 1], "who learns has a mean and its seeds, the other a level line; both run"
     written = Findings("T", [("Network", "n")], [trained, alone], [QUEUE], [claims.judge(claim, found)], canvas, ["A note."])
     path = page.write(tmp_path / "figure", "paper", "1", written)
     text = path.read_text()

@@ -31,14 +31,13 @@ from dc_gym.spec import Spec
 from dc_gym.spec.experiment import POLICY_COPY
 from dc_gym.sweep.grid import Grid, Point
 from dc_gym.sweep.state import State
-from dc_gym.units import format_time, parse_time_ns
+from dc_gym.units import format_rate, format_size, format_time, parse_time_ns
 
 RUNS = "runs"
 WARMUP_PART = 4
 """Of a duration that the command gives: what comes before the metrics' window."""
-NETWORK = ("preset", "kind", "hops", "rate", "delay", "buffer", "k_bytes")
 TRAFFIC = ("kind", "transport", "rate", "jitter", "file")
-"""Keys of the spec that a page names."""
+"""Keys of [workload] that a page names."""
 THESIS_PRESET = "iroko-thesis"
 THESIS_AGENT = {"agent.tbf": "stock", "agent.burst": "12500B"}
 """How the thesis enforced rates (its listing 3), where hyper-parameters are its own, too."""
@@ -179,8 +178,9 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
     spec = made.spec(some, {"time.duration": length.duration, "time.warmup": length.warmup})
     plain = spec.to_dict()
     rows = [
-        ("Network", _pairs({key: plain["topology"][key] for key in NETWORK if key in plain["topology"]})),
+        ("Network", _network(spec)),
         ("Traffic", _pairs({key: value for key, value in plain["workload"].items() if key in TRAFFIC})),
+        *([("Under agents", _pairs(length.agent))] if length.agent else []),
         ("Measured", f"{length.seeds} seeds, {length.duration} each, from {length.warmup} on; the same traffic for all"),
     ]
     learners = [each for each in made.contestants() if each.algorithm]
@@ -193,6 +193,16 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
         paper = made.setup.paper_steps
         rows.append(("Steps", f"{length.steps:,} asked for" + (f"; the paper: {paper:,}" if paper else "")))
     return rows
+
+
+def _network(spec: Spec) -> str:
+    """Its hosts, rates and queues, each value that there is."""
+    graph = spec.graph()
+    rates = sorted({cable.rate_bps for cable in graph.cables})
+    queues = sorted({port.queue.limit_bytes for port in graph.ports()})
+    size = f"{len(graph.hosts)} hosts, {len(graph.switches)} switches"
+    named = spec.topology.preset or spec.topology.kind
+    return f"{named}: {size}, {' and '.join(map(format_rate, rates))}, queues of {' and '.join(map(format_size, queues))}"
 
 
 def _pairs(keys: Mapping[str, Any]) -> str:

@@ -14,7 +14,11 @@ from enum import StrEnum
 import numpy as np
 
 from dc_gym.reproduce.findings import Column, Evidence
+from dc_gym.reproduce.setup import label_of
 from dc_gym.stats import Estimate, estimate, paired
+
+SMALLEST = 4
+"""Places after the point that a page shows at most."""
 
 
 class State(StrEnum):
@@ -76,26 +80,29 @@ def _state(outcomes: Sequence[Outcome], steps: int | None, paper_steps: int) -> 
 
 
 def _outcome(criterion: Criterion, evidence: Evidence) -> Outcome:
-    absent = [name for name in dict.fromkeys(criterion.about) if name not in evidence.contenders]
+    absent = [label_of(name) for name in dict.fromkeys(criterion.about) if name not in evidence.contenders]
     return Outcome(None, f"{', '.join(absent)} did not run") if absent else criterion.judge(evidence)
 
 
 def below(first: str, second: str, column: Column, factor: float = 1.0) -> Criterion:
     """`first` has less of a quantity than `factor` times what `second` has."""
-    than = f"{factor:g} x that of {second}" if factor != 1 else f"that of {second}"
-    return _compared(f"{column.title} of {first} below {than}", first, second, column, factor, sign=1)
+    return _compared(f"{column.title} of {label_of(first)} below {_that(second, factor)}", first, second, column, factor, sign=1)
 
 
 def above(first: str, second: str, column: Column, factor: float = 1.0) -> Criterion:
-    than = f"{factor:g} x that of {second}" if factor != 1 else f"that of {second}"
-    return _compared(f"{column.title} of {first} above {than}", first, second, column, factor, sign=-1)
+    return _compared(f"{column.title} of {label_of(first)} above {_that(second, factor)}", first, second, column, factor, sign=-1)
+
+
+def _that(name: str, factor: float) -> str:
+    return f"{factor:g} x that of {label_of(name)}" if factor != 1 else f"that of {label_of(name)}"
 
 
 def _compared(words: str, first: str, second: str, column: Column, factor: float, sign: int) -> Criterion:
     def judge(evidence: Evidence) -> Outcome:
         a, b = evidence.values(first, column.name), evidence.values(second, column.name)
         difference = paired(dict(a), {seed: factor * value for seed, value in b.items()})  # factor x b - a
-        said = f"{first} {text(estimate(list(a.values())), column)}, {second} {text(estimate(list(b.values())), column)}"
+        told = [(name, estimate(list(each.values()))) for name, each in ((first, a), (second, b))]
+        said = ", ".join(f"{label_of(name)} {text(value, column)}" for name, value in told)
         if difference is None or difference.half is None:
             return Outcome(None, f"{said}; one seed has no interval")
         return Outcome(bool(difference.differs_from_0 and sign * difference.mean > 0), said)
@@ -108,19 +115,19 @@ def less_than(name: str, column: Column, bound: float) -> Criterion:
 
     def judge(evidence: Evidence) -> Outcome:
         values = list(evidence.values(name, column.name).values())
-        said = f"{name} {text(estimate(values), column)}"
+        said = f"{label_of(name)} {text(estimate(values), column)}"
         return Outcome(max(values) < bound if values and np.isfinite(values).all() else None, said)
 
-    return Criterion(f"{column.title} of {name} below {bound * column.factor:g} for every seed", (name,), judge)
+    return Criterion(f"{column.title} of {label_of(name)} below {bound * column.factor:g} for every seed", (name,), judge)
 
 
 def more_than(name: str, column: Column, bound: float) -> Criterion:
     def judge(evidence: Evidence) -> Outcome:
         values = list(evidence.values(name, column.name).values())
-        said = f"{name} {text(estimate(values), column)}"
+        said = f"{label_of(name)} {text(estimate(values), column)}"
         return Outcome(min(values) > bound if values and np.isfinite(values).all() else None, said)
 
-    return Criterion(f"{column.title} of {name} above {bound * column.factor:g} for every seed", (name,), judge)
+    return Criterion(f"{column.title} of {label_of(name)} above {bound * column.factor:g} for every seed", (name,), judge)
 
 
 def learned(name: str, words: str, column: Column, holds: Callable[[np.ndarray, np.ndarray], bool]) -> Criterion:
@@ -141,5 +148,11 @@ def text(value: Estimate | None, column: Column) -> str:
     """0.123 +- 0.004."""
     if value is None:
         return "-"
-    mean = f"{value.mean * column.factor:.{column.digits}g}"
-    return mean if value.half is None else f"{mean} \u00b1 {value.half * column.factor:.2g}"
+    mean = _plain(value.mean * column.factor, column.digits)
+    return mean if value.half is None else f"{mean} \u00b1 {_plain(value.half * column.factor, 2)}"
+
+
+def _plain(value: float, digits: int) -> str:
+    """Without an exponent; what lies below the fourth place is 0."""
+    found = round(value, SMALLEST) + 0.0  # -0 is 0
+    return np.format_float_positional(found, precision=digits, fractional=False, trim="-")

@@ -2,7 +2,8 @@
 """The figure of a set of runs: panels of measured quantities, in units.
 
 On the left how they change over a training, with those who learn nothing as level lines; on the right over time, of the policies
-as they are in the end. Bands are 95 % intervals over seeds.
+as they are in the end. Bands are 95 % intervals over seeds; of those who learn each seed is a thin line of its own, since two
+trainings may end in different places, and no interval tells that.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
         if learners:
             axes[0][0].set_title("While it learns (exploration included)", loc="left")
             axes[-1][0].set_xlabel("steps of the training")
+            axes[-1][0].xaxis.set_major_formatter("{x:,.0f}")
         axes[0][-1].set_title("The policy as it is in the end" if learners else "Over time", loc="left")
         axes[-1][-1].set_xlabel("time (s)")
         handles, labels = axes[0][-1].get_legend_handles_labels()
@@ -89,7 +91,7 @@ def _dot(ax: Axes, row: int, who: Contender, column: Column) -> None:
     found = who.estimate(column.name)
     assert found is not None
     mean, half = found.mean * column.factor, (found.half or 0.0) * column.factor
-    ax.plot(values, np.full(len(values), row), ".", color=plots.INK, markersize=3)
+    ax.plot(values, np.full(len(values), row), ".", color=plots.INK, markersize=5, zorder=3)
     ax.errorbar(mean, row, xerr=half, color=who.color, marker="o", markersize=7, capsize=3)
     ax.annotate(f"{mean:.4g}", (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
 
@@ -98,8 +100,8 @@ def _learning(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
     name = LEARNED_NAMES.get(panel.name, panel.name)
     for each in contenders:
         if each.learning:
-            x, mean, half = _together(each.learning, name)
-            _draw(ax, x, mean * panel.factor, half * panel.factor, each)
+            x, rows = _together(each.learning, name)
+            _draw(ax, x, rows * panel.factor, each)
         elif (found := each.estimate(panel.name)) is not None:
             ax.axhline(found.mean * panel.factor, color=each.color, linewidth=1.0, linestyle=(0, (4, 2)))
 
@@ -108,19 +110,17 @@ def _over_time(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None
     for each in contenders:
         tracks = list(each.over_time.values())
         if tracks:
-            mean, half = band(np.stack([track.values[panel.name] for track in tracks]))
-            _draw(ax, tracks[0].x, mean * panel.factor, half * panel.factor, each)
+            rows = np.stack([track.values[panel.name] for track in tracks])
+            _draw(ax, tracks[0].x, rows * panel.factor, each)
 
 
-def _together(learning: Mapping[int, Track], name: str) -> tuple[Floats, Floats, Floats]:
-    """Curves of several seeds on one set of steps: means over stretches of equal length."""
+def _together(learning: Mapping[int, Track], name: str) -> tuple[Floats, Floats]:
+    """Steps, and the curve of each seed at them: means over stretches of equal length."""
     last = min((float(track.x[-1]) for track in learning.values() if len(track.x)), default=0.0)
     edges = np.linspace(0, last, POINTS + 1)
-    rows = [_binned(track.x, track.values[name], edges) for track in learning.values()]
-    mean, half = band(np.stack(rows))
-    middle = (edges[:-1] + edges[1:]) / 2
-    known = np.isfinite(mean)
-    return middle[known], mean[known], half[known]
+    rows = np.stack([_binned(track.x, track.values[name], edges) for track in learning.values()])
+    known = np.isfinite(rows).any(axis=0)
+    return ((edges[:-1] + edges[1:]) / 2)[known], rows[:, known]
 
 
 def _binned(x: Floats, y: Floats, edges: Floats) -> Floats:
@@ -132,9 +132,15 @@ def _binned(x: Floats, y: Floats, edges: Floats) -> Floats:
     return found
 
 
-def _draw(ax: Axes, x: Floats, mean: Floats, half: Floats, who: Contender) -> None:
-    ax.plot(x, mean, color=who.color, label=who.label, linewidth=1.6 if who.learning else 1.1)
-    if np.isfinite(half).any():
+def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender) -> None:
+    """The mean over the rows, of which each is a seed, and how they spread."""
+    mean, half = band(rows)
+    ax.plot(x, mean, color=who.color, label=who.label, linewidth=1.8 if who.learning else 1.1)
+    if who.learning and len(rows) > 1:
+        for row in rows:
+            known = np.isfinite(row)
+            ax.plot(x[known], row[known], color=who.color, linewidth=0.8, alpha=0.8)
+    elif np.isfinite(half).any():
         ax.fill_between(x, mean - half, mean + half, color=who.color, alpha=0.18, linewidth=0)
 
 

@@ -94,6 +94,11 @@ def baseline(name: str) -> Contestant:
     return replace(BASELINES[name], name=name)
 
 
+def label_of(name: str) -> str:
+    """What a page calls a contestant."""
+    return BASELINES[name].label if name in BASELINES else name
+
+
 def learner(algorithm: str) -> Contestant:
     """By the name of `dcgym train`; its policy's file becomes known with its training."""
     name = algorithm.rpartition(":")[2]
