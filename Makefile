@@ -10,10 +10,11 @@ PYTHON := $(VENV)/bin/python
 DCGYM := $(VENV)/bin/dcgym
 BIN := dc_gym/bin
 CC := cc
+CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard ctrl/nic/algorithms/*.h)))
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init) $(NIC_ALGORITHMS:%=$(BIN)/ccrun-%)
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init nicd) $(NIC_ALGORITHMS:%=$(BIN)/ccrun-%) $(NIC_ALGORITHMS:%=$(BIN)/nic-%.bpf.o)
 C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] ctrl/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
 .PHONY: setup demo test test-all test-rl lint format docs programs kernel openvswitch clean
@@ -110,6 +111,17 @@ $(BIN)/linkprobe: $(LINKPROBE) $(wildcard monitors/*.h) | $(BIN)
 NIC_HEADERS := $(wildcard ctrl/nic/*.h ctrl/nic/algorithms/*.h)
 $(BIN)/ccrun-%: ctrl/nic/ccrun.c $(NIC_HEADERS) | $(BIN)
 	$(CC) $(CFLAGS) -Ictrl/nic -DCC_ALGORITHM='"algorithms/$*.h"' -o $@ $<
+	chmod 755 $@
+
+# A NIC's data path, for the BPF machine of the kernel that loads it. clang -target bpf does not look where asm/types.h is.
+BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(STRICT),-Werror) -idirafter /usr/include/$(shell $(CC) -print-multiarch)
+$(BIN)/nic-%.bpf.o: ctrl/nic/shim.bpf.c $(NIC_HEADERS) | $(BIN)
+	$(CLANG) $(BPF_CFLAGS) -DCC_ALGORITHM='"algorithms/$*.h"' -c -o $@ $<
+	chmod 644 $@
+
+NICD := $(addprefix ctrl/nic/,nicd.c data_path.c rows.c nic_csv.c) $(addprefix monitors/,program.c fault.c csv.c)
+$(BIN)/nicd: $(NICD) $(NIC_HEADERS) $(wildcard monitors/*.h) | $(BIN)
+	$(CC) $(CFLAGS) -Imonitors -Ictrl/nic -o $@ $(NICD) -lbpf
 	chmod 755 $@
 
 $(BIN)/vm-init: dc_gym/host/vm_init.c | $(BIN)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the distribution packages that building and testing need, and those given as arguments; asks for sudo only when one is missing.
 set -eu
-PACKAGES="gcc libc6-dev make flex bison bc patch xz-utils iproute2 python3-venv ca-certificates clang libclang-rt-dev libcmocka-dev procps ethtool${*:+ $*}"
+PACKAGES="gcc libc6-dev make flex bison bc patch xz-utils iproute2 python3-venv ca-certificates clang libclang-rt-dev libbpf-dev libcmocka-dev procps ethtool${*:+ $*}"
 
 command -v dpkg-query >/dev/null || { echo "packages: no dpkg on this machine; install by hand: $PACKAGES" >&2; exit 0; }
 missing=""

@@ -16,40 +16,6 @@ from dc_gym.topologies.paths import one_way_ns
 from dc_gym.topologies.presets import TopologyParams, build
 from dc_gym.topologies.rtnl import attribute, attributes
 
-BUILD = """
-import json, os, socket, sys, time
-from pathlib import Path
-from dc_gym.topologies.ecmp import path, route
-from dc_gym.topologies.fabric import Fabric, netns_path
-from dc_gym.topologies.ovs import OpenVSwitch, Programs
-from dc_gym.topologies.links import LinkParams, LinkRule
-from dc_gym.topologies.presets import TopologyParams, build
-from dc_gym.topologies.rtnl import entered
-graph = build(TopologyParams(**{params}))
-router = route(graph, 1)
-rules = {{switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}}
-programs = Programs(Path({root!r}), {libraries!r})
-os.environ.update(programs.environment())
-with OpenVSwitch(programs) as ovs, Fabric(graph, rules, ovs, ecn={ecn}) as fabric:
-"""
-
-
-@pytest.fixture
-def in_fabric(in_lab, request):
-    """Runs a program with `graph`, `router`, `fabric`, `ovs` in a lab; its output."""
-    from dc_gym.kernel import openvswitch
-
-    found = openvswitch.ensure()
-
-    def run(params, body, ecn=False):
-        head = BUILD.format(params=params, root=str(found.folder), libraries=":".join(map(str, found.library_dirs)), ecn=ecn)
-        ran = in_lab(head + "".join(f"    {line}\n" for line in body.strip().splitlines()), memory_bytes=512 << 20)
-        assert ran.exit.status == 0, ran.text
-        return ran.text
-
-    return run
-
-
 REACH = """
 sockets = {}
 for host in graph.hosts:

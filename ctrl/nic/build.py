@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 from dc_gym.ctrl.nic import algorithms
@@ -14,7 +15,10 @@ from dc_gym.errors import MachineError, UsageError
 
 SOURCES = Path(__file__).resolve().parent
 RUNNER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror")
-BPF_FLAGS = ("-target", "bpf", "-O2", "-g", "-Wall", "-Werror")
+INCLUDES = (
+    f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"  # of asm/types.h, where clang does not look for another machine
+)
+BPF_FLAGS = ("-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-idirafter", INCLUDES)
 WARNING = re.compile(r" \[-W[^]]*\]$")
 
 

@@ -69,14 +69,22 @@ static inline uint32_t nic_tag(uint32_t flow, uint32_t psn)
 /* --- shared memory: BPF arrays that userspace maps
  * ---------------------------------------------------------- */
 
-/* One NIC. Written by the loader; `free_ns` by the data path. */
+/* One NIC. Written by the loader; from `free_ns` on by the data path. */
 struct nic_port {
 	uint32_t wire_ifindex; /* the host's cable end */
 	uint32_t ring_ifindex; /* the end of the internal pair that has fq */
 	uint64_t line_bps;
+	uint64_t byte_ns; /* at the line rate, Q20 */
 	uint64_t free_ns; /* when its transmitter will be: the departure clock of all its flows */
 	uint64_t sent_packets, sent_bytes; /* frames that it made, all kinds */
+	uint64_t dropped_packets; /* frames to it that make no sense, or that the kernel had no room for */
 };
+
+/* Events of one type that the algorithm has not been told of yet. */
+struct nic_pending {
+	uint32_t count, first_ns, bytes, packets;
+};
+#define NIC_PENDING_TYPES 8 /* by enum cc_event_type; a power of two */
 
 /*
  * The sending end of a flow. The loader writes what is constant, the traffic generator `end`, the data path
@@ -90,25 +98,44 @@ struct nic_sender {
 	uint32_t payload_bytes; /* of a full packet */
 	uint64_t message_bytes; /* of a message; at least 1 */
 	uint64_t total_bytes;   /* of the flow; UINT64_MAX: no end */
+	uint64_t total_packets; /* likewise */
+	uint32_t message_packets;
+	uint32_t tail_bytes;  /* payload of a message's last packet */
+	uint32_t final_bytes; /* payload of the flow's last packet */
+	uint32_t pad2;
 	struct cc_flow flow;
 	/* transport: packets are numbered from 0, the wire has the low 32 bits */
-	uint64_t end;         /* packets posted; UINT64_MAX: no end */
-	uint64_t next, acked; /* the next to send, the first not acknowledged */
-	uint64_t high;        /* the first never sent */
-	uint64_t due_ns;      /* when the next packet may leave */
-	uint64_t timeout_ns;  /* when to send again from `acked`; 0: nothing is under way */
-	uint32_t token;       /* generation of the live token; older ones die */
-	uint32_t parked;      /* no token goes round */
+	uint64_t end;                /* packets posted; UINT64_MAX: no end */
+	uint64_t next, acked;        /* the next to send, the first not acknowledged */
+	uint64_t high;               /* the first never sent */
+	uint64_t repeat, repeat_end; /* selective repeat: packets to send before `next` */
+	uint64_t due_ns;             /* when the next packet may leave */
+	uint64_t left_ns;            /* when the burst before it left, by schedule */
+	uint64_t byte_ns;            /* at the rate in force, Q20 */
+	uint64_t wake_ns;    /* when the live token comes back; 0: at once, or in its turn at the line */
+	uint64_t timeout_ns; /* when to send again from `acked`; 0: no ACK is owed */
+	uint32_t left_bytes; /* of that burst */
+	uint32_t burst;      /* packets of the burst that leaves now */
+	uint32_t token;      /* generation of the live token; older ones die */
+	uint32_t parked;     /* no token goes round */
 	uint32_t retries;
+	uint32_t unasked; /* packets since one that the receiver must acknowledge */
+	uint32_t pad3;
 	/* congestion control */
 	uint32_t rate; /* Q20, in force */
 	uint32_t window_bytes;
-	uint32_t next_rate, next_window; /* decided, in force from decided_ns on; 0: none */
-	uint64_t decided_ns;
+	uint32_t next_rate, next_window; /* decided, in force from decided_ns on */
+	uint32_t next_probe;
+	uint64_t decided_ns; /* 0: no decision is under way */
 	uint32_t state[CC_STATE_WORDS_MAX];
+	struct nic_pending pending[NIC_PENDING_TYPES];
+	uint32_t ready_types;       /* pending types to be told of as soon as no decision is under way */
+	uint32_t nack_flags, draws; /* of the pending NACKs; events that were drawn for loss */
+	uint32_t probe_times[3];    /* of the pending RTT: sent, received, answered */
 	/* probes: one under way */
 	uint32_t probe_wanted, probe_number, probe_retries;
-	uint64_t probe_sent_ns; /* 0: none is under way */
+	uint64_t probe_sent_ns;  /* 0: none is under way */
+	uint64_t probe_until_ns; /* when it counts as lost */
 	/* counters */
 	uint64_t sent_packets, sent_bytes, resent_packets;
 	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions;
@@ -120,11 +147,15 @@ struct nic_receiver {
 	uint8_t frame[NIC_FRAME_BYTES]; /* of its answers */
 	uint8_t pad[6];
 	uint32_t port, payload_bytes;
-	uint64_t message_bytes, total_bytes;
+	uint64_t message_bytes, total_bytes, total_packets;
+	uint32_t message_packets, pad2;
 	uint64_t expected; /* all packets before it have arrived, once */
 	uint64_t last_cnp_ns, last_nack_ns;
+	uint64_t nacked;    /* the packet that was asked for last, plus 1 */
+	uint32_t beyond;    /* selective repeat: packets beyond `expected` that are here */
 	uint32_t since_ack; /* packets */
-	uint32_t sum;       /* of the message that arrives now */
+	uint32_t sum; /* tags that came less those that were due, since the last message that was checked */
+	uint32_t pad3;
 	uint64_t received_bytes, received_packets, marked_packets,
 		dropped_packets;            /* dropped: twice, or too early */
 	uint64_t messages, broken_messages; /* whole; with a sum that is wrong */
@@ -171,6 +202,14 @@ struct nic_decision {
 	uint32_t rtt_ns;            /* of CC_RTT */
 	uint32_t rate_before, rate; /* Q20 */
 	uint32_t window_bytes;
+};
+
+/* What the program `nic_test` is given as a packet and gives back: one event, for tests. */
+struct nic_test {
+	struct cc_event event;
+	struct cc_flow flow;
+	struct cc_result result;
+	uint32_t state[CC_STATE_WORDS_MAX];
 };
 
 #endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* The data path in the kernel: one object's programs and maps, and where they are attached. */
+#ifndef NIC_DATA_PATH_H
+#define NIC_DATA_PATH_H
+
+#include "nic_csv.h"
+
+#include <bpf/libbpf.h>
+
+struct data_path {
+	struct bpf_object *object;
+	const struct nics *nics;
+	struct hook *hooks; /* three a NIC */
+	uint32_t n_hooks;
+	struct nic_sender *senders;
+	struct nic_receiver *receivers;
+	struct nic_port *ports;
+	uint32_t rows;
+};
+
+/* All return 0, or -errno and what went wrong. data_path_close() undoes what was done, after failures, too.
+ */
+int data_path_open(struct data_path *d, const char *path, const struct nics *nics,
+		   const struct nic_flows *flows, const struct nic_settings *settings, struct fault *f);
+int data_path_table(struct data_path *d, const void *words, size_t len, struct fault *f);
+int data_path_attach(struct data_path *d, struct fault *f);
+void data_path_close(struct data_path *d);
+
+/* A map's file descriptor and id; -1: there is no such map. */
+int data_path_map(const struct data_path *d, const char *name);
+int64_t data_path_map_id(const struct data_path *d, const char *name);
+
+#endif

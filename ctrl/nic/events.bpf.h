@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Between transport and algorithm: which events reach it, when, and when what it decides is in force.
+ *
+ * Events of a type are summed up in the flow's row until the algorithm is told. It is told of one type at a
+ * time, and of nothing while a decision of its is under way (settings.latency_ns). Nothing here has a timer:
+ * a decision comes into force, and waiting events are handed over, at the flow's next departure or event.
+ */
+#ifndef DCGYM_EVENTS_BPF_H
+#define DCGYM_EVENTS_BPF_H
+
+#include "frames.bpf.h"
+
+#define PPM 1000000
+
+static __always_inline const uint32_t *parameters(void)
+{
+	const uint32_t *first = (const uint32_t *)settings.parameter;
+
+	barrier_var(first); /* or the compiler takes the zeros that stand here for their values */
+	return first;
+}
+
+static __always_inline const uint32_t *the_table(void)
+{
+#ifdef CC_TABLE
+	uint32_t zero = 0;
+	const struct nic_table *found = bpf_map_lookup_elem(&table, &zero);
+
+	return found ? found->word : NULL;
+#else
+	return NULL;
+#endif
+}
+
+/* From now on the flow has this rate: what is due was due at the old one. */
+static __always_inline void enforce(struct nic_sender *s, const struct nic_port *port, uint32_t rate,
+				    uint32_t window)
+{
+	s->window_bytes = window;
+	if (rate == s->rate)
+		return;
+	s->rate = rate;
+	s->byte_ns = (port->byte_ns << BYTE_NS_SHIFT) / rate;
+	if (!s->burst)
+		s->due_ns = s->left_ns + (s->left_bytes * s->byte_ns >> BYTE_NS_SHIFT);
+}
+
+static __always_inline void record(uint32_t flow, const struct nic_sender *s, const struct cc_event *event,
+				   const struct cc_result *result, uint64_t now)
+{
+	struct nic_decision decision = {
+		.t_ns = now,
+		.flow = flow,
+		.event = event->type,
+		.flags = event->flags,
+		.rtt_ns = event->type == CC_RTT ? cc_rtt_ns(event) : 0,
+		.rate_before = s->rate,
+		.rate = result->rate,
+		.window_bytes = result->window_bytes,
+	};
+
+	bpf_ringbuf_output(&decisions, &decision, sizeof(decision), BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t now, struct cc_event *event)
+{
+	struct nic_pending *pending = &s->pending[type & (NIC_PENDING_TYPES - 1)];
+
+	event->type = type;
+	event->now_ns = now;
+	event->first_ns = pending->first_ns;
+	event->coalesced = pending->count;
+	event->bytes = pending->bytes;
+	event->packets = pending->packets;
+	if (!s->decisions)
+		event->flags = CC_NEW_FLOW;
+	if (type == CC_NACK) {
+		event->flags |= s->nack_flags;
+		s->nack_flags = 0;
+	}
+	if (type == CC_RTT) {
+		event->sent_ns = s->probe_times[0];
+		event->received_ns = s->probe_times[1];
+		event->answered_ns = s->probe_times[2];
+	}
+	pending->count = pending->bytes = pending->packets = 0;
+	s->ready_types &= ~CC_MASK(type);
+}
+
+/* Tells the algorithm of what is pending of a type. */
+static __noinline int decide(struct nic_sender *s, const struct nic_port *port, uint32_t flow, uint32_t type,
+			     uint64_t now)
+{
+	struct cc_event event = { 0 };
+	struct cc_result result = { .rate = s->rate, .window_bytes = s->window_bytes };
+	const uint32_t *words = the_table();
+
+	take(s, type, now, &event);
+	cc_on_event(s->state, &event, &s->flow, parameters(), words, &result);
+	result.rate = cc_clamp(result.rate);
+	s->decisions++;
+	if (settings.trace)
+		record(flow, s, &event, &result, now);
+	if (!settings.latency_ns) {
+		s->probe_wanted |= result.probe;
+		enforce(s, port, result.rate, result.window_bytes);
+		return 0;
+	}
+	s->next_rate = result.rate;
+	s->next_window = result.window_bytes;
+	s->next_probe = result.probe;
+	s->decided_ns = now + settings.latency_ns;
+	return 0;
+}
+
+/* Marks and losses first, then what is measured, then what is routine. */
+static __always_inline uint32_t first_of(uint32_t types)
+{
+	return types & CC_MASK(CC_CNP)    ? CC_CNP
+	       : types & CC_MASK(CC_NACK) ? CC_NACK
+	       : types & CC_MASK(CC_RTT)  ? CC_RTT
+	       : types & CC_MASK(CC_ACK)  ? CC_ACK
+					  : CC_TX;
+}
+
+/* Brings a decision into force whose time has come, and begins the next. */
+static __always_inline void settle(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+				   uint64_t now)
+{
+	if (!settings.latency_ns || !s->decided_ns || now < s->decided_ns)
+		return;
+	s->decided_ns = 0;
+	s->probe_wanted |= s->next_probe;
+	enforce(s, port, s->next_rate, s->next_window);
+	if (s->ready_types)
+		decide(s, port, flow, first_of(s->ready_types), now);
+}
+
+/* The event is one of those that settings.event_loss_ppm takes. */
+static __always_inline bool lost(struct nic_sender *s, uint32_t flow)
+{
+	if (!settings.event_loss_ppm)
+		return false;
+	return (uint64_t)nic_tag(flow ^ (uint32_t)settings.seed, s->draws++) * PPM >> 32 <
+	       settings.event_loss_ppm;
+}
+
+/* How many events of a type make one for the algorithm. A flow's first packet is told of at once. */
+static __always_inline bool enough(const struct nic_sender *s, uint32_t type,
+				   const struct nic_pending *pending)
+{
+	if (type == CC_TX)
+		return pending->packets >= settings.burst_packets || !s->decisions;
+	return type == CC_RTT || pending->count >= settings.event_coalesce;
+}
+
+/* Something has happened to a flow. */
+static __always_inline void happen(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+				   uint32_t type, uint32_t bytes, uint32_t packets, uint64_t now)
+{
+	struct nic_pending *pending = &s->pending[type & (NIC_PENDING_TYPES - 1)];
+
+	if (!(CC_EVENTS & CC_MASK(type)) || lost(s, flow))
+		return;
+	if (!pending->count++)
+		pending->first_ns = now;
+	pending->bytes += bytes;
+	pending->packets += packets;
+	if (!enough(s, type, pending))
+		return;
+	if (settings.latency_ns && s->decided_ns)
+		s->ready_types |= CC_MASK(type);
+	else
+		decide(s, port, flow, type, now);
+}
+
+#endif

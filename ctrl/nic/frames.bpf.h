@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Frames of the NIC: where their parts are, what makes one well formed, and how others are written over them.
+ */
+#ifndef DCGYM_FRAMES_BPF_H
+#define DCGYM_FRAMES_BPF_H
+
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/pkt_cls.h>
+#include <linux/udp.h>
+
+#include "maps.bpf.h"
+
+#define NIC_HEADER_AT  (NIC_FRAME_BYTES - NIC_HEADER_BYTES)
+#define IP_FRAGMENT    0x3fff /* more fragments, offset */
+#define IP_VERSION_IHL 0x45
+#define ECN_MASK       3
+#define ECN_CE         3
+#define BYTE_NS_SHIFT  20
+
+struct nic_frame {
+	struct ethhdr eth;
+	struct iphdr ip;
+	struct udphdr udp;
+	struct nic_header nic;
+} __attribute__((packed));
+_Static_assert(sizeof(struct nic_frame) == NIC_FRAME_BYTES, "NIC frame");
+
+/* The frame's start if it is long enough. Pointers into it die with every change of its size and every copy.
+ */
+static __always_inline struct nic_frame *frame_of(struct __sk_buff *skb)
+{
+	struct nic_frame *frame = (void *)(long)skb->data;
+
+	return (void *)(frame + 1) <= (void *)(long)skb->data_end ? frame : NULL;
+}
+
+/* UDP over IPv4 to the NICs' port. */
+static __always_inline bool for_nic(const struct nic_frame *frame)
+{
+	return frame->eth.h_proto == bpf_htons(ETH_P_IP) && *(const uint8_t *)&frame->ip == IP_VERSION_IHL &&
+	       frame->ip.protocol == IPPROTO_UDP && frame->udp.dest == bpf_htons(NIC_UDP_PORT);
+}
+
+/* Whole, of our version, with lengths that agree. */
+static __always_inline bool well_formed(const struct nic_frame *frame, uint32_t bytes)
+{
+	uint32_t ip_bytes = bytes - sizeof(struct ethhdr);
+
+	return !(frame->ip.frag_off & bpf_htons(IP_FRAGMENT)) && frame->ip.tot_len == bpf_htons(ip_bytes) &&
+	       frame->udp.len == bpf_htons(ip_bytes - sizeof(struct iphdr)) &&
+	       frame->nic.version == NIC_VERSION;
+}
+
+/* From whom answers to `row` come, and to whom it sends: its template knows. */
+static __always_inline bool from_peer(const struct nic_frame *frame, const uint8_t *row)
+{
+	return frame->ip.saddr == ((const struct nic_frame *)row)->ip.daddr &&
+	       frame->ip.daddr == ((const struct nic_frame *)row)->ip.saddr;
+}
+
+/* Another size, with the lengths in IP and UDP and IP's checksum (RFC 1624). The frame is ours to write. */
+static __always_inline struct nic_frame *resize(struct __sk_buff *skb, uint32_t bytes)
+{
+	struct nic_frame *frame;
+	uint32_t sum;
+
+	if (bpf_skb_change_tail(skb, bytes, 0))
+		return NULL;
+	frame = frame_of(skb);
+	if (!frame)
+		return NULL;
+	bytes -= sizeof(struct ethhdr);
+	sum = (uint16_t)~bpf_ntohs(frame->ip.check);
+	sum += (uint16_t)~bpf_ntohs(frame->ip.tot_len);
+	sum += bytes;
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	frame->ip.check = bpf_htons((uint16_t)~sum);
+	frame->ip.tot_len = bpf_htons(bytes);
+	frame->udp.len = bpf_htons(bytes - sizeof(struct iphdr));
+	return frame;
+}
+
+/* How long a NIC's transmitter needs. */
+static __always_inline uint64_t line_ns(const struct nic_port *port, uint32_t bytes)
+{
+	return bytes * port->byte_ns >> BYTE_NS_SHIFT;
+}
+
+/* The NIC sends so many bytes now. */
+static __always_inline void count_sent(struct nic_port *port, uint32_t bytes, uint64_t now)
+{
+	uint64_t start = port->free_ns > now ? port->free_ns : now;
+
+	port->free_ns = start + line_ns(port, bytes);
+	port->sent_packets++;
+	port->sent_bytes += bytes;
+}
+
+/* Writes a frame without payload over the packet: the row's headers and `nic`. */
+static __always_inline int write_over(struct __sk_buff *skb, const uint8_t *row, const struct nic_header *nic)
+{
+	if (skb->len != NIC_FRAME_BYTES && bpf_skb_change_tail(skb, NIC_FRAME_BYTES, 0))
+		return -1;
+	if (bpf_skb_store_bytes(skb, 0, row, NIC_HEADER_AT, 0))
+		return -1;
+	return bpf_skb_store_bytes(skb, NIC_HEADER_AT, nic, NIC_HEADER_BYTES, 0);
+}
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a NIC does with frames from its cable: data and probes of flows that end here, answers to flows that
+ * begin here. Answers are written over the packet that asked for them.
+ */
+#ifndef DCGYM_RECEIVE_BPF_H
+#define DCGYM_RECEIVE_BPF_H
+
+#include "token.bpf.h"
+
+#define WINDOW_WORDS   (sizeof(((struct nic_receiver *)0)->window) / sizeof(uint64_t))
+#define WINDOW_PACKETS (WINDOW_WORDS * 64)
+
+/* --- the receiving end of a flow --- */
+
+static __always_inline uint64_t *word_of(struct nic_receiver *r, uint64_t psn)
+{
+	return &r->window[psn / 64 % WINDOW_WORDS];
+}
+
+static __always_inline uint64_t bit_of(uint64_t psn)
+{
+	return 1ull << (psn & 63);
+}
+
+static __always_inline bool is_here(struct nic_receiver *r, uint64_t psn)
+{
+	return *word_of(r, psn) & bit_of(psn);
+}
+
+/* `expected` has arrived. */
+static __always_inline void advance(struct nic_receiver *r, uint32_t flow)
+{
+	r->sum -= nic_tag(flow, (uint32_t)r->expected);
+	r->expected++;
+}
+
+/* Messages that end before `expected`. They are whole if the tags of all packets came, each once. */
+static __always_inline void end_messages(struct nic_receiver *r)
+{
+	uint64_t messages = r->expected / r->message_packets;
+
+	if (r->expected == r->total_packets && r->expected % r->message_packets)
+		messages++;
+	if (!r->beyond && r->sum) {
+		r->broken_messages += messages - r->messages - r->broken_messages;
+		r->sum = 0;
+	}
+	r->messages = messages - r->broken_messages;
+}
+
+static __always_inline void count_received(struct nic_receiver *r, const struct nic_frame *frame,
+					   uint32_t payload, uint64_t now)
+{
+	if (!r->received_packets)
+		r->first_ns = now;
+	r->last_ns = now;
+	r->received_packets++;
+	r->received_bytes += payload;
+	r->sum += bpf_ntohl(frame->nic.sum);
+}
+
+/* Ahead of `expected`: kept if it may be. Its place in the window is free, or it has come twice. */
+static __always_inline bool keep(struct nic_receiver *r, uint64_t psn)
+{
+	if (!settings.selective || psn - r->expected >= WINDOW_PACKETS || is_here(r, psn))
+		return false;
+	*word_of(r, psn) |= bit_of(psn);
+	r->beyond++;
+	return true;
+}
+
+/* Goes on over what is in the window already. */
+static __noinline int catch_up(struct nic_receiver *r, uint32_t flow)
+{
+	for (int i = 0; i < (int)WINDOW_PACKETS && r->beyond && is_here(r, r->expected); i++) {
+		*word_of(r, r->expected) &= ~bit_of(r->expected);
+		r->beyond--;
+		advance(r, flow);
+	}
+	return 0;
+}
+
+/* Where the gap at `expected` ends. */
+static __noinline uint32_t gap_end(struct nic_receiver *r)
+{
+	uint64_t psn = r->expected + 1;
+
+	for (int i = 0; i < (int)WINDOW_PACKETS && !is_here(r, psn); i++)
+		psn++;
+	return psn;
+}
+
+/* What data asks of the receiver. */
+struct due {
+	bool ack, nack, cnp, bell;
+};
+
+static __always_inline bool nack_due(struct nic_receiver *r, uint64_t now)
+{
+	if (r->nacked == r->expected + 1 && now - r->last_nack_ns < settings.nack_interval_ns)
+		return false;
+	r->nacked = r->expected + 1;
+	r->last_nack_ns = now;
+	return true;
+}
+
+static __always_inline bool cnp_due(struct nic_receiver *r, const struct nic_frame *frame, uint64_t now)
+{
+	if ((frame->ip.tos & ECN_MASK) != ECN_CE)
+		return false;
+	r->marked_packets++;
+	if (r->last_cnp_ns && now - r->last_cnp_ns < settings.cnp_interval_ns)
+		return false;
+	r->last_cnp_ns = now;
+	return true;
+}
+
+static __always_inline void arrive(struct nic_receiver *r, const struct nic_frame *frame, uint32_t flow,
+				   uint32_t payload, uint64_t now, struct due *due)
+{
+	int32_t ahead = bpf_ntohl(frame->nic.psn) - (uint32_t)r->expected;
+	uint8_t flags = frame->nic.flags;
+
+	due->cnp = cnp_due(r, frame, now);
+	if (ahead > 0) {
+		if (keep(r, r->expected + ahead))
+			count_received(r, frame, payload, now);
+		else
+			r->dropped_packets++;
+		due->nack = nack_due(r, now);
+		return;
+	}
+	r->since_ack++;
+	due->ack = r->since_ack >= settings.ack_packets || flags & (NIC_LAST | NIC_ACK_REQUEST);
+	if (ahead < 0) {
+		r->dropped_packets++;
+		return;
+	}
+	count_received(r, frame, payload, now);
+	advance(r, flow);
+	if (settings.selective && r->beyond) {
+		catch_up(r, flow);
+		due->nack = r->beyond && nack_due(r, now);
+		due->ack = true;
+		end_messages(r);
+	} else if (flags & NIC_LAST) {
+		end_messages(r);
+	}
+	due->bell = r->expected == r->total_packets;
+}
+
+/* Tells the host of the flow's end: a copy of the frame under another EtherType, at the ring. */
+static __always_inline void ring_bell(struct __sk_buff *skb, const struct nic_port *port)
+{
+	uint16_t type = bpf_htons(NIC_BELL_ETHERTYPE);
+
+	bpf_skb_store_bytes(skb, __builtin_offsetof(struct ethhdr, h_proto), &type, sizeof(type), 0);
+	bpf_clone_redirect(skb, port->ring_ifindex, BPF_F_INGRESS);
+}
+
+static __always_inline void from_receiver(struct nic_header *nic, const struct nic_receiver *r, uint32_t flow)
+{
+	nic->version = NIC_VERSION;
+	nic->flow = bpf_htonl(flow);
+	nic->psn = bpf_htonl((uint32_t)r->expected);
+	nic->marked = bpf_htonl((uint32_t)r->marked_packets);
+}
+
+static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_frame *frame,
+					struct nic_receiver *r, struct nic_port *port, uint32_t flow,
+					uint64_t now)
+{
+	struct nic_header nic = { .sent_ns = frame->nic.sent_ns };
+	uint32_t payload = skb->len - NIC_FRAME_BYTES;
+	struct due due = { 0 };
+
+	if (!payload || payload > r->payload_bytes) {
+		port->dropped_packets++;
+		return TC_ACT_SHOT;
+	}
+	arrive(r, frame, flow, payload, now, &due);
+	if (due.bell)
+		ring_bell(skb, port);
+	if (!due.ack && !due.nack && !due.cnp)
+		return TC_ACT_STOLEN;
+	from_receiver(&nic, r, flow);
+	skb->mark = 0;
+	if (due.cnp) {
+		nic.opcode = NIC_CNP;
+		if (write_over(skb, r->frame, &nic))
+			return TC_ACT_SHOT;
+		count_sent(port, NIC_FRAME_BYTES, now);
+		if (!due.ack && !due.nack)
+			return bpf_redirect(port->wire_ifindex, 0);
+		bpf_clone_redirect(skb, port->wire_ifindex, 0);
+	}
+	nic.opcode = due.nack ? NIC_NACK : NIC_ACK;
+	if (due.nack && settings.selective)
+		nic.sum = bpf_htonl(gap_end(r));
+	r->since_ack = 0;
+	if (write_over(skb, r->frame, &nic))
+		return TC_ACT_SHOT;
+	count_sent(port, NIC_FRAME_BYTES, now);
+	return bpf_redirect(port->wire_ifindex, 0);
+}
+
+/* The NIC answers at once: what the host does meanwhile is in no round trip. */
+static __always_inline int answer_probe(struct __sk_buff *skb, const struct nic_frame *frame,
+					struct nic_receiver *r, struct nic_port *port, uint32_t flow,
+					uint64_t now)
+{
+	struct nic_header nic = {
+		.version = NIC_VERSION,
+		.opcode = NIC_ANSWER,
+		.flow = bpf_htonl(flow),
+		.psn = frame->nic.psn,
+		.sent_ns = frame->nic.sent_ns,
+		.received_ns = bpf_htonl((uint32_t)now),
+		.answered_ns = bpf_htonl((uint32_t)now),
+		.marked = bpf_htonl((uint32_t)r->received_packets),
+	};
+
+	skb->mark = 0;
+	if (write_over(skb, r->frame, &nic))
+		return TC_ACT_SHOT;
+	count_sent(port, NIC_FRAME_BYTES, now);
+	return bpf_redirect(port->wire_ifindex, 0);
+}
+
+static __always_inline int at_receiver(struct __sk_buff *skb, const struct nic_frame *frame, uint32_t flow,
+				       uint64_t now)
+{
+	struct nic_receiver *r = receiver_of(flow);
+	struct nic_port *port;
+
+	if (!r || !r->payload_bytes || !from_peer(frame, r->frame))
+		return TC_ACT_SHOT;
+	port = port_of(r->port);
+	if (!port || port->wire_ifindex != skb->ifindex)
+		return TC_ACT_SHOT;
+	if (frame->nic.opcode == NIC_DATA)
+		return receive_data(skb, frame, r, port, flow, now);
+	return answer_probe(skb, frame, r, port, flow, now);
+}
+
+/* --- the sending end --- */
+
+/* All before `psn` have arrived. False: it makes no sense, or comes late. */
+static __always_inline bool acknowledged(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+					 uint32_t psn, uint64_t now)
+{
+	uint32_t packets = psn - (uint32_t)s->acked;
+	uint64_t before = s->acked;
+
+	if (packets > s->high - before)
+		return false;
+	if (!packets)
+		return true;
+	s->acked += packets;
+	if (s->next < s->acked)
+		s->next = s->acked;
+	if (s->repeat < s->acked)
+		s->repeat = s->acked < s->repeat_end ? s->acked : s->repeat_end;
+	s->retries = 0;
+	s->timeout_ns = 0;
+	if (s->acked < s->next)
+		start_timer(s, now);
+	happen(s, port, flow, CC_ACK, bytes_before(s, s->acked) - bytes_before(s, before), packets, now);
+	return true;
+}
+
+static __always_inline void missed(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+				   uint32_t psn, uint32_t until, uint64_t now)
+{
+	s->nacks++;
+	if (!settings.selective) {
+		go_back(s);
+	} else if (until - psn <= s->high - s->acked) {
+		s->repeat = s->acked;
+		s->repeat_end = s->acked + (until - psn);
+	}
+	happen(s, port, flow, CC_NACK, 0, 0, now);
+}
+
+static __always_inline void answered(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+				     const struct nic_frame *frame, uint64_t now)
+{
+	uint32_t rtt_ns;
+
+	if (!s->probe_sent_ns || bpf_ntohl(frame->nic.psn) != s->probe_number)
+		return;
+	s->probe_times[0] = bpf_ntohl(frame->nic.sent_ns);
+	s->probe_times[1] = bpf_ntohl(frame->nic.received_ns);
+	s->probe_times[2] = bpf_ntohl(frame->nic.answered_ns);
+	rtt_ns = (uint32_t)now - s->probe_times[0] - (s->probe_times[2] - s->probe_times[1]);
+	s->rtt_ns = rtt_ns;
+	if (!s->least_rtt_ns || rtt_ns < s->least_rtt_ns)
+		s->least_rtt_ns = rtt_ns;
+	s->rtts++;
+	s->probe_sent_ns = s->probe_until_ns = 0;
+	s->probe_wanted = 0;
+	happen(s, port, flow, CC_RTT, 0, 0, now);
+}
+
+static __always_inline void hear(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+				 const struct nic_frame *frame, uint64_t now)
+{
+	uint8_t opcode = frame->nic.opcode;
+	uint32_t psn = bpf_ntohl(frame->nic.psn);
+
+	if (opcode == NIC_ANSWER) {
+		answered(s, port, flow, frame, now);
+	} else if (opcode == NIC_CNP) {
+		s->cnps++;
+		happen(s, port, flow, CC_CNP, 0, 0, now);
+	} else {
+		uint32_t until = bpf_ntohl(frame->nic.sum);
+
+		if (acknowledged(s, port, flow, psn, now) && opcode == NIC_NACK && s->acked < s->high)
+			missed(s, port, flow, psn, until, now);
+	}
+}
+
+static __always_inline int at_sender(struct __sk_buff *skb, const struct nic_frame *frame, uint32_t flow,
+				     uint64_t now)
+{
+	struct nic_sender *s = sender_of(flow);
+	struct nic_port *port;
+
+	if (!s || !s->payload_bytes || !from_peer(frame, s->frame))
+		return TC_ACT_SHOT;
+	port = port_of(s->port);
+	if (!port || port->wire_ifindex != skb->ifindex)
+		return TC_ACT_SHOT;
+	settle(s, port, flow, now);
+	hear(s, port, flow, frame, now);
+	if (!s->parked && s->acked >= s->next && s->next >= s->end) {
+		s->parked = 1; /* and the token that sleeps until the timeout is void */
+		s->token++;
+	}
+	if (!sleeps_too_long(s))
+		return TC_ACT_STOLEN;
+	if (become_token(skb, s, flow, now))
+		return TC_ACT_SHOT;
+	return bpf_redirect(port->ring_ifindex, 0);
+}
+
+#endif

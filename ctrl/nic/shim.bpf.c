@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The NIC shim's data path (docs/nic.md): one object a congestion control algorithm, compiled with
+ * -DCC_ALGORITHM='"algorithms/NAME.h"'. All NICs of a ground share its maps; nicd.c loads and attaches it.
+ *
+ *   nic_depart   ring, egress    doorbells become tokens; a token gets its departure time, by which fq holds
+ * it nic_turn     tail, ingress   a token has come round: sends a packet of its flow nic_receive  wire,
+ * ingress   frames from the cable; all but the NIC's own pass untouched nic_test     nowhere         one
+ * event to the algorithm, for tests
+ *
+ * Written for User Mode Linux's interpreter: no kfuncs, callbacks, timers or bpf_loop. A row has one writer
+ * at a time, because all of a host's NIC runs in softirqs of one CPU.
+ */
+#include "cc.h"
+
+/* In place: a call passes at most five arguments. */
+static inline __attribute__((always_inline)) void
+cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
+	    const uint32_t *parameter, const uint32_t *table, struct cc_result *result);
+
+#include CC_ALGORITHM
+
+#include "receive.bpf.h"
+
+_Static_assert(CC_STATE_WORDS <= CC_STATE_WORDS_MAX, "the algorithm keeps more than the shim has room for");
+
+static __always_inline int depart(struct __sk_buff *skb, uint64_t wake_ns)
+{
+	/* A time that is past would be right, too, but 0 means none. */
+	bpf_skb_set_tstamp(skb, wake_ns ? wake_ns : 1, BPF_SKB_TSTAMP_DELIVERY_MONO);
+	return TC_ACT_OK;
+}
+
+static __always_inline int doorbell(struct __sk_buff *skb, const struct nic_frame *frame)
+{
+	uint32_t flow = bpf_ntohl(frame->nic.flow);
+	struct nic_sender *s = sender_of(flow);
+	uint64_t now = bpf_ktime_get_ns();
+
+	/* Nobody needs it. Not SHOT: the host would be told that its buffers are full. */
+	if (!s || !s->payload_bytes || !sleeps_too_long(s))
+		return TC_ACT_STOLEN;
+	if (become_token(skb, s, flow, now))
+		return TC_ACT_SHOT;
+	return depart(skb, now);
+}
+
+SEC("tc")
+int nic_depart(struct __sk_buff *skb)
+{
+	struct nic_frame *frame = frame_of(skb);
+
+	if (!frame)
+		return TC_ACT_SHOT;
+	if (skb->mark == NIC_MARK_TOKEN)
+		return depart(skb, token_in(frame)->wake_ns);
+	if (!for_nic(frame) || !well_formed(frame, skb->len) || frame->nic.opcode != NIC_DOORBELL)
+		return TC_ACT_SHOT;
+	return doorbell(skb, frame);
+}
+
+/* The flow may send now, or when? 0: now. UINT64_MAX: there is nothing to wait for. */
+static __always_inline uint64_t may_send(struct nic_sender *s, uint64_t now)
+{
+	if (!ready(s))
+		return s->timeout_ns ? s->timeout_ns : UINT64_MAX;
+	return now < s->due_ns ? s->due_ns : 0;
+}
+
+/*
+ * The NIC's transmitter is one for all its flows. A packet that would find more than one other before it
+ * waits for its turn here, not in the host's queue: its time at the line is reserved, the token comes back
+ * for it.
+ */
+static __always_inline bool in_turn(struct nic_frame *frame, struct nic_port *port, uint32_t bytes,
+				    uint64_t now, uint64_t *turn_ns)
+{
+	uint64_t needs_ns = line_ns(port, bytes);
+
+	if (frame->nic.reserved) {
+		frame->nic.reserved = 0;
+		port->free_ns -= needs_ns; /* count_sent adds it again */
+		return true;
+	}
+	if (port->free_ns <= now + needs_ns)
+		return true;
+	*turn_ns = port->free_ns - needs_ns;
+	port->free_ns += needs_ns;
+	frame->nic.reserved = 1;
+	return false;
+}
+
+SEC("tc")
+int nic_turn(struct __sk_buff *skb)
+{
+	struct nic_frame *frame = frame_of(skb);
+	struct nic_sender *s;
+	struct nic_port *port;
+	uint64_t now, wait_ns;
+	uint32_t flow, bytes;
+
+	if (!frame || skb->mark != NIC_MARK_TOKEN)
+		return TC_ACT_SHOT;
+	flow = bpf_ntohl(frame->nic.flow);
+	s = sender_of(flow);
+	if (!s || token_in(frame)->generation != s->token)
+		return TC_ACT_STOLEN;
+	port = port_of(s->port);
+	if (!port)
+		return TC_ACT_SHOT;
+	now = bpf_ktime_get_ns();
+	settle(s, port, flow, now);
+	if (s->timeout_ns && now >= s->timeout_ns)
+		time_out(s, port, flow, now);
+	wait_ns = may_send(s, now);
+	if (wait_ns == UINT64_MAX) {
+		end_burst(s);
+		s->parked = 1;
+		return TC_ACT_STOLEN;
+	}
+	if (wait_ns)
+		return rest(frame, s, port, wait_ns);
+	if (!in_turn(frame, port, s->flow.packet_bytes, now, &wait_ns)) {
+		s->wake_ns = 0;
+		return go_round(frame, port, wait_ns);
+	}
+	bytes = send_data(skb, frame, s, port, flow, now);
+	if (!bytes) {
+		s->parked = 1;
+		return TC_ACT_SHOT;
+	}
+	count_sent(port, bytes, now);
+	schedule(s, bytes, now);
+	happen(s, port, flow, CC_TX, bytes, 1, now);
+	if (probe_due(s, now))
+		send_probe(skb, s, port, now);
+	frame = frame_of(skb);
+	if (!frame)
+		return TC_ACT_SHOT;
+	frame->nic.opcode = NIC_TOKEN;
+	s->wake_ns = ready(s) ? s->due_ns : s->timeout_ns;
+	return go_round(frame, port, s->wake_ns);
+}
+
+SEC("tc")
+int nic_receive(struct __sk_buff *skb)
+{
+	struct nic_frame *frame = frame_of(skb);
+	uint64_t now;
+	uint32_t flow;
+
+	if (!frame || !for_nic(frame))
+		return TC_ACT_OK;
+	if (!well_formed(frame, skb->len))
+		return TC_ACT_SHOT;
+	now = bpf_ktime_get_ns();
+	flow = bpf_ntohl(frame->nic.flow);
+	switch (frame->nic.opcode) {
+	case NIC_DATA:
+	case NIC_PROBE:
+		return at_receiver(skb, frame, flow, now);
+	case NIC_ACK:
+	case NIC_NACK:
+	case NIC_CNP:
+	case NIC_ANSWER:
+		return at_sender(skb, frame, flow, now);
+	default:
+		return TC_ACT_SHOT;
+	}
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct nic_test);
+} test SEC(".maps");
+
+SEC("tc")
+int nic_test(struct __sk_buff *skb)
+{
+	uint32_t zero = 0;
+	struct nic_test *t = bpf_map_lookup_elem(&test, &zero);
+	const uint32_t *words = the_table();
+
+	if (!t || bpf_skb_load_bytes(skb, 0, t, sizeof(*t)))
+		return TC_ACT_SHOT;
+	cc_on_event(t->state, &t->event, &t->flow, parameters(), words, &t->result);
+	t->result.rate = cc_clamp(t->result.rate);
+	return bpf_skb_store_bytes(skb, 0, t, sizeof(*t), 0) ? TC_ACT_SHOT : TC_ACT_OK;
+}
+
+const char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tokens: the right of a flow to send one packet, as a frame that goes round in its NIC's ring.
+ *
+ * At the ring's egress a token gets its departure time and fq holds it until then; at the ring's other end
+ * nic_turn looks at the flow's row and sends a packet, or sends the token round once more, or lets the flow
+ * park. The token is the frame that was sent last, so that a frame of that size is at hand; three of its
+ * header's fields, which DATA leaves alone, are the token's own.
+ */
+#ifndef DCGYM_TOKEN_BPF_H
+#define DCGYM_TOKEN_BPF_H
+
+#include "events.bpf.h"
+
+#define RETRIES_MOST 16 /* doublings of a timeout */
+
+/* In the place of received_ns, answered_ns and marked; host byte order. */
+struct nic_token {
+	uint64_t wake_ns;
+	uint32_t generation;
+} __attribute__((packed));
+#define TOKEN_AT (NIC_HEADER_AT + 20)
+_Static_assert(TOKEN_AT + sizeof(struct nic_token) == NIC_FRAME_BYTES, "token");
+
+static __always_inline struct nic_token *token_in(struct nic_frame *frame)
+{
+	return (void *)frame + TOKEN_AT;
+}
+
+/* Payload of a packet and whether it is the last of its message. */
+static __always_inline uint32_t payload_of(const struct nic_sender *s, uint64_t psn, uint8_t *flags)
+{
+	if (psn + 1 == s->total_packets) {
+		*flags |= NIC_LAST;
+		return s->final_bytes;
+	}
+	if (psn % s->message_packets + 1 == s->message_packets) {
+		*flags |= NIC_LAST;
+		return s->tail_bytes;
+	}
+	return s->payload_bytes;
+}
+
+/* Bytes of all packets before one, with headers. */
+static __always_inline uint64_t bytes_before(const struct nic_sender *s, uint64_t psn)
+{
+	uint64_t messages = psn / s->message_packets;
+	uint64_t bytes = messages * s->message_bytes + psn % s->message_packets * s->payload_bytes;
+
+	if (psn == s->total_packets)
+		bytes = s->total_bytes;
+	return bytes + psn * NIC_FRAME_BYTES;
+}
+
+static __always_inline bool window_full(const struct nic_sender *s)
+{
+	if (!s->window_bytes || s->next <= s->acked)
+		return false;
+	return bytes_before(s, s->next) - bytes_before(s, s->acked) + s->flow.packet_bytes > s->window_bytes;
+}
+
+/* The flow has a packet that it may send. */
+static __always_inline bool ready(const struct nic_sender *s)
+{
+	return s->repeat < s->repeat_end || (s->next < s->end && !window_full(s));
+}
+
+static __always_inline uint64_t backed_off(uint64_t ns, uint32_t retries)
+{
+	return ns << (retries < RETRIES_MOST ? retries : RETRIES_MOST);
+}
+
+static __always_inline void start_timer(struct nic_sender *s, uint64_t now)
+{
+	uint64_t wait = backed_off(settings.timeout_ns, s->retries);
+
+	s->timeout_ns = now + (wait < settings.timeout_max_ns ? wait : settings.timeout_max_ns);
+}
+
+/* All from `acked` on is sent again. */
+static __always_inline void go_back(struct nic_sender *s)
+{
+	s->next = s->acked;
+	s->repeat = s->repeat_end = 0;
+	s->timeout_ns = 0;
+}
+
+static __always_inline void time_out(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+				     uint64_t now)
+{
+	s->timeouts++;
+	s->retries++;
+	s->nack_flags |= CC_TIMEOUT;
+	go_back(s);
+	happen(s, port, flow, CC_NACK, 0, 0, now);
+}
+
+/* A burst that was cut short is over. */
+static __always_inline void end_burst(struct nic_sender *s)
+{
+	if (!s->burst)
+		return;
+	s->burst = 0;
+	s->due_ns = s->left_ns + (s->left_bytes * s->byte_ns >> BYTE_NS_SHIFT);
+}
+
+/* Makes the packet, whatever it was, the flow's token, at home in the ring from `wake_ns` on. */
+static __always_inline int become_token(struct __sk_buff *skb, struct nic_sender *s, uint32_t flow,
+					uint64_t wake_ns)
+{
+	struct nic_header nic = { .version = NIC_VERSION, .opcode = NIC_TOKEN, .flow = bpf_htonl(flow) };
+	struct nic_token *token = (void *)&nic + TOKEN_AT - NIC_HEADER_AT;
+
+	s->token++;
+	s->parked = 0;
+	s->wake_ns = wake_ns;
+	token->wake_ns = wake_ns;
+	token->generation = s->token;
+	skb->mark = NIC_MARK_TOKEN;
+	/* fq tells flows by it: tokens that wait must not hold up others, least of all their own successors.
+	 */
+	bpf_set_hash(skb, nic_tag(flow, s->token));
+	return write_over(skb, s->frame, &nic);
+}
+
+/*
+ * A flow that could send earlier than its token comes back, by more than a packet's time, gets a new token.
+ * One that waits in its turn at the line (wake_ns = 0) is left alone.
+ */
+static __always_inline bool sleeps_too_long(const struct nic_sender *s)
+{
+	uint64_t due_ns = s->due_ns, byte_ns = s->byte_ns;
+
+	if (!ready(s))
+		return false;
+	if (s->parked)
+		return true;
+	if (settings.latency_ns && s->decided_ns && s->next_rate > s->rate) {
+		byte_ns = byte_ns * s->rate / s->next_rate;
+		due_ns = s->left_ns + (s->left_bytes * byte_ns >> BYTE_NS_SHIFT);
+		due_ns = due_ns > s->decided_ns ? due_ns : s->decided_ns;
+	}
+	return s->wake_ns > due_ns + (s->flow.packet_bytes * byte_ns >> BYTE_NS_SHIFT);
+}
+
+/* Round once more, until `wake_ns`. */
+static __always_inline int go_round(struct nic_frame *frame, const struct nic_port *port, uint64_t wake_ns)
+{
+	token_in(frame)->wake_ns = wake_ns;
+	return bpf_redirect(port->ring_ifindex, 0);
+}
+
+static __always_inline int rest(struct nic_frame *frame, struct nic_sender *s, const struct nic_port *port,
+				uint64_t wake_ns)
+{
+	end_burst(s);
+	frame->nic.reserved = 0;
+	s->wake_ns = wake_ns;
+	return go_round(frame, port, wake_ns);
+}
+
+/* One packet more was sent: sets when the next one may leave. */
+static __always_inline void schedule(struct nic_sender *s, uint32_t bytes, uint64_t now)
+{
+	if (!s->burst) {
+		/* A packet that is late makes the next one early, but by no more than itself. */
+		bool late = now > s->due_ns + (bytes * s->byte_ns >> BYTE_NS_SHIFT);
+
+		s->left_ns = late ? now : s->due_ns;
+		s->left_bytes = 0;
+	}
+	s->left_bytes += bytes;
+	s->burst++;
+	if (s->burst >= settings.burst_packets)
+		end_burst(s);
+}
+
+static __always_inline bool probe_due(const struct nic_sender *s, uint64_t now)
+{
+	return (CC_EVENTS & CC_MASK(CC_RTT)) && s->probe_wanted && now >= s->probe_until_ns;
+}
+
+/* Behind the data goes a probe, in the same skin. */
+static __always_inline int send_probe(struct __sk_buff *skb, struct nic_sender *s, struct nic_port *port,
+				      uint64_t now)
+{
+	struct nic_frame *frame = resize(skb, NIC_FRAME_BYTES);
+
+	if (!frame)
+		return -1;
+	s->probe_retries = s->probe_sent_ns ? s->probe_retries + 1 : 0;
+	s->probe_number++;
+	s->probe_sent_ns = now;
+	s->probe_until_ns = now + backed_off(settings.probe_timeout_ns, s->probe_retries);
+	s->probes++;
+	s->probe_bytes += NIC_FRAME_BYTES;
+	s->left_bytes += NIC_FRAME_BYTES;
+	if (!s->burst)
+		s->due_ns += NIC_FRAME_BYTES * s->byte_ns >> BYTE_NS_SHIFT;
+	frame->nic.opcode = NIC_PROBE;
+	frame->nic.flags = 0;
+	frame->nic.psn = bpf_htonl(s->probe_number);
+	frame->nic.sum = 0;
+	frame->nic.sent_ns = bpf_htonl((uint32_t)now);
+	count_sent(port, NIC_FRAME_BYTES, now);
+	return bpf_clone_redirect(skb, port->wire_ifindex, 0);
+}
+
+/* What comes next: a packet that the receiver lacks, or the first not yet sent. */
+static __always_inline uint64_t next_packet(struct nic_sender *s, uint8_t *flags)
+{
+	uint64_t psn = s->next;
+
+	if (settings.selective && s->repeat < s->repeat_end)
+		psn = s->repeat++;
+	else
+		s->next++;
+	if (psn < s->high) {
+		*flags |= NIC_RESENT;
+		s->resent_packets++;
+	} else {
+		s->high = psn + 1;
+	}
+	return psn;
+}
+
+/*
+ * An ACK is asked for where the receiver would be silent for long: nothing follows, the packet is sent again
+ * after a loss, or packets are so far apart that those which share an ACK would take half of the timeout.
+ */
+static __always_inline bool wants_ack(const struct nic_sender *s, uint64_t psn, uint8_t flags)
+{
+	return s->next >= s->end || (flags & NIC_RESENT && psn == s->acked) || window_full(s) ||
+	       (s->flow.packet_bytes * s->byte_ns >> BYTE_NS_SHIFT) * settings.ack_packets * 2 >
+		       settings.timeout_ns;
+}
+
+/* Makes the token the flow's next packet and sends a copy: its bytes, or 0 where there was no room for it. */
+static __always_inline uint32_t send_data(struct __sk_buff *skb, struct nic_frame *frame,
+					  struct nic_sender *s, struct nic_port *port, uint32_t flow,
+					  uint64_t now)
+{
+	uint8_t flags = 0;
+	uint64_t psn = next_packet(s, &flags);
+	uint32_t bytes = NIC_FRAME_BYTES + payload_of(s, psn, &flags);
+
+	if (wants_ack(s, psn, flags))
+		flags |= NIC_ACK_REQUEST;
+	if (skb->len != bytes) {
+		frame = resize(skb, bytes);
+		if (!frame)
+			return 0;
+	}
+	if (++s->unasked >= settings.ack_packets || flags & (NIC_LAST | NIC_ACK_REQUEST)) {
+		s->unasked = 0;
+		if (!s->timeout_ns)
+			start_timer(s, now);
+	}
+	frame->nic.opcode = NIC_DATA;
+	frame->nic.flags = flags;
+	frame->nic.reserved = 0;
+	frame->nic.psn = bpf_htonl((uint32_t)psn);
+	frame->nic.sum = bpf_htonl(nic_tag(flow, (uint32_t)psn));
+	frame->nic.sent_ns = bpf_htonl((uint32_t)now);
+	skb->mark = 0;
+	if (bpf_clone_redirect(skb, port->wire_ifindex, 0) < 0)
+		port->dropped_packets++;
+	skb->mark = NIC_MARK_TOKEN;
+	s->sent_packets++;
+	s->sent_bytes += bytes;
+	return bytes;
+}
+
+#endif

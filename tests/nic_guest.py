@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inside a lab: NICs at all hosts of a fabric, flows posted by hand, and what becomes of them. For tests of the NIC shim."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym.ctrl.nic.rows import Port, Receiver, Rows, Sender
+from dc_gym.topologies import nics
+from dc_gym.topologies.fabric import Fabric, netns_path
+from dc_gym.topologies.rtnl import entered
+
+BIN = Path(nics.__file__).resolve().parents[1] / "dc_gym" / "bin"
+FOLDER = Path("/run/nic")
+FLOWS = "flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,payload_bytes,message_bytes,total_bytes,base_rtt_ns,hops"
+FOREVER = 2**64 - 1
+PAYLOAD, FULL, BARE = 1440, 1514, 74
+BELL = 0x88B5
+DECISION = struct.Struct("=QIHHIIII4x")
+SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33
+
+
+@dataclass(frozen=True)
+class Flow:
+    src: str
+    dst: str
+    total_bytes: int = FOREVER
+    message_bytes: int = 64_000
+
+
+@dataclass(frozen=True)
+class Decision:
+    t_ns: int
+    flow: int
+    event: int
+    flags: int
+    rtt_ns: int
+    before: int
+    rate: int
+    window_bytes: int
+
+
+class Nics:
+    """The NICs of a fabric; `start` gives them an algorithm and flows, `stop` takes both away."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.graph = fabric.graph
+        FOLDER.mkdir()
+        self.devices = nics.make(fabric, [host.name for host in self.graph.hosts])
+        nics.write(FOLDER / "nics.csv", self.devices)
+        self._doorbells = {each.host: packet_socket(each.host, each.ring, 0) for each in self.devices}
+        self._bells = {each.host: packet_socket(each.host, each.ring, BELL) for each in self.devices}
+
+    def start(self, algorithm: str, flows: Sequence[Flow], trace: bool = False, **settings: int) -> None:
+        """Settings: a parameter is `parameter_INDEX`."""
+        self.flows = flows
+        rows = [self._row(number, flow) for number, flow in enumerate(flows)]
+        (FOLDER / "flows.csv").write_text("\n".join([FLOWS, *rows]) + "\n")
+        lines = [f"{name.replace('parameter_', 'parameter.')}={value}" for name, value in settings.items()]
+        (FOLDER / "settings").write_text("".join(f"{line}\n" for line in lines))
+        options = [f"--{name}={FOLDER / file}" for name, file in (("nics", "nics.csv"), ("flows", "flows.csv"))]
+        options += [f"--settings={FOLDER / 'settings'}", f"--object={BIN / f'nic-{algorithm}.bpf.o'}"]
+        options += [f"--trace={FOLDER / 'trace'}"] if trace else []
+        self._nicd = subprocess.Popen([BIN / "nicd", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._nicd.stdout is not None
+        word, *ids = self._nicd.stdout.readline().split()
+        assert word == "ready"
+        self.senders, self.receivers, self.ports = (
+            Rows(int(number), row) for number, row in zip(ids, (Sender, Receiver, Port), strict=True)
+        )
+
+    def post(self, number: int, packets: int | None = None) -> None:
+        """All of a flow, or so many packets more."""
+        sender = self.senders[number]
+        sender.end = sender.total_packets if packets is None else sender.end + packets
+        self._doorbells[self.flows[number].src].send(bytes(sender.frame))
+
+    def wait(self, number: int, timeout_s: float) -> int:
+        """When the flow's end was heard of, CLOCK_MONOTONIC. No other may end at that host meanwhile."""
+        bell = self._bells[self.flows[number].dst]
+        bell.settimeout(timeout_s)
+        frame = bell.recv(2048)
+        assert struct.unpack_from(">I", frame, BARE - 32 + 4)[0] == number
+        return time.monotonic_ns()
+
+    def bells(self) -> list[int]:
+        """The flows whose ends were heard of since, in order."""
+        found = []
+        for bell in self._bells.values():
+            found += [struct.unpack_from(">I", frame, BARE - 32 + 4)[0] for frame, _ in drain(bell)]
+        return found
+
+    def stop(self) -> None:
+        assert self._nicd.stdin is not None
+        self._nicd.stdin.close()
+        assert self._nicd.wait() == 0
+
+    def decisions(self) -> list[Decision]:
+        """After stop()."""
+        return [Decision(*fields) for fields in DECISION.iter_unpack((FOLDER / "trace").read_bytes())]
+
+    def _row(self, number: int, flow: Flow) -> str:
+        src, dst = self.graph.host(flow.src), self.graph.host(flow.dst)
+        ends = f"{flow.src}-eth0,{flow.dst}-eth0,{src.address},{dst.address},{src.mac},{dst.mac}"
+        return f"{number},{ends},{10000 + number},{PAYLOAD},{flow.message_bytes},{flow.total_bytes},20000,2"
+
+
+def packet_socket(host: str, ifname: str, protocol: int) -> socket.socket:
+    with entered(netns_path(host)):
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(protocol))
+        sock.bind((ifname, protocol))
+    sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 256 << 20)
+    return sock
+
+
+def tap(host: str) -> socket.socket:
+    """Sees each frame at a host's cable end when it starts to leave, or has arrived."""
+    sock = packet_socket(host, f"{host}-eth0", 3)  # ETH_P_ALL
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    return sock
+
+
+def drain(sock: socket.socket) -> list[tuple[bytes, int]]:
+    """Frames that have come since, and when."""
+    found: list[tuple[bytes, int]] = []
+    sock.setblocking(False)
+    while True:
+        try:
+            frame, extra, _, _ = sock.recvmsg(2048, 100)
+        except BlockingIOError:
+            return found
+        seconds, ns = struct.unpack("=qq", extra[0][2]) if extra else (0, 0)
+        found.append((frame, seconds * 10**9 + ns))
+
+
+def plain(row: Any) -> dict[str, int]:
+    """The whole numbers of a row."""
+    return {name: value for name, *_ in row._fields_ if isinstance(value := getattr(row, name), int)}

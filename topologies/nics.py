@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The internal pair of each NIC: two veth devices in the host's namespace, with fq on the first, the ring (docs/nic.md).
+
+What waits in the ring are tokens, one a flow, each until its departure time: fq must drop none, however many flows and however
+low their rates, keep none behind another, and be on time to the nanosecond.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.errors import FabricError
+from dc_gym.topologies import cables, tc
+from dc_gym.topologies.fabric import Fabric, netns_path
+from dc_gym.topologies.rtnl import (
+    IFINFOMSG,
+    NLA_F_NESTED,
+    NLM_F_CREATE,
+    NLM_F_EXCL,
+    NLM_F_REPLACE,
+    RTM_GETLINK,
+    RTM_GETQDISC,
+    RTM_NEWLINK,
+    RTM_NEWQDISC,
+    TCMSG,
+    NetlinkSocket,
+    Request,
+    attr_text,
+    attr_u32,
+    attribute,
+    attributes,
+    nested,
+)
+
+HEADER = "nic,netns,wire,ring,tail,line_bps"
+IFF_NOARP = 0x80
+VETH_INFO_PEER = 1
+TCA_FQ_ORPHAN_MASK, TCA_FQ_TIMER_SLACK, TCA_FQ_HORIZON, TCA_FQ_HORIZON_DROP = 10, 13, 14, 15
+TOKENS = 1 << 20
+FQ = {
+    tc.TCA_FQ_PLIMIT: TOKENS,
+    tc.TCA_FQ_FLOW_PLIMIT: TOKENS,
+    TCA_FQ_ORPHAN_MASK: 0xFFFFFFFF,  # a token is a flow of its own: its hash is random, and all of it counts
+    TCA_FQ_TIMER_SLACK: 0,
+    TCA_FQ_HORIZON: 4_000_000_000,  # us
+}
+"""What is asked of fq, by attribute."""
+
+
+@dataclass(frozen=True, slots=True)
+class NicDevices:
+    """The devices of one NIC: the host's cable end, and both ends of its internal pair."""
+
+    host: str
+    wire: str
+    ring: str
+    tail: str
+    line_bps: int
+
+    @property
+    def name(self) -> str:
+        return self.wire
+
+
+def make(fabric: Fabric, hosts: Sequence[str]) -> list[NicDevices]:
+    """A NIC at each port of those hosts; FabricError unless all of them are read back as they should be."""
+    ends = fabric.devices()
+    found = []
+    for host in hosts:
+        sock = fabric.socket_of(host)
+        wires = [port.ifname for port in fabric.graph.ports_of(host)]
+        made = [
+            NicDevices(host, wire, f"nic{2 * plane}", f"nic{2 * plane + 1}", ends[wire].rate_bps)
+            for plane, wire in enumerate(wires)
+        ]
+        sock.batch([_pair(each) for each in made])
+        numbers = _numbers(sock)
+        sock.batch([_fq(numbers[each.ring], f"{host}: {each.ring}") for each in made])
+        sock.batch([cables.set_up(numbers[name], name) for each in made for name in (each.ring, each.tail)])
+        cables.settle(sock, [numbers[name] for each in made for name in (each.ring, each.tail)])
+        _check(sock, {numbers[each.ring]: f"{host}: {each.ring}" for each in made})
+        found += made
+    return found
+
+
+def write(path: Path, nics: Sequence[NicDevices]) -> None:
+    """The file of NICs, for nicd."""
+    rows = [f"{each.name},{netns_path(each.host)},{each.wire},{each.ring},{each.tail},{each.line_bps}" for each in nics]
+    path.write_text("\n".join([HEADER, *rows]) + "\n")
+
+
+def _pair(nic: NicDevices) -> Request:
+    ends = IFINFOMSG.pack(0, 0, 0, IFF_NOARP, IFF_NOARP)
+    peer = attribute(VETH_INFO_PEER | NLA_F_NESTED, ends + attr_text(cables.IFLA_IFNAME, nic.tail))
+    info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "veth"), nested(cables.IFLA_INFO_DATA, peer))
+    body = ends + attr_text(cables.IFLA_IFNAME, nic.ring) + info
+    what = f"{nic.host}: create the pair {nic.ring}, {nic.tail} of a NIC (the kernel needs CONFIG_VETH)"
+    return Request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
+
+
+def _numbers(sock: NetlinkSocket) -> dict[str, int]:
+    found = {}
+    for payload in sock.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0)):
+        name = attributes(payload[IFINFOMSG.size :])[cables.IFLA_IFNAME]
+        found[name.rstrip(b"\0").decode()] = IFINFOMSG.unpack_from(payload)[2]
+    return found
+
+
+def _fq(ifindex: int, name: str) -> Request:
+    options = [*(attr_u32(kind, value) for kind, value in FQ.items()), attribute(TCA_FQ_HORIZON_DROP, b"\0")]
+    body = TCMSG.pack(0, ifindex, tc.HANDLE, tc.TC_H_ROOT, 0) + attr_text(tc.TCA_KIND, "fq")
+    body += nested(tc.TCA_OPTIONS, *options)
+    return Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue fq (the kernel needs CONFIG_NET_SCH_FQ)")
+
+
+def _check(sock: NetlinkSocket, rings: dict[int, str]) -> None:
+    """FabricError unless each ring has the fq that was asked for."""
+    found = {}
+    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+        _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
+        if parent == tc.TC_H_ROOT:
+            found[ifindex] = attributes(payload[TCMSG.size :])
+    for ifindex, name in rings.items():
+        kind = found.get(ifindex, {}).get(tc.TCA_KIND, b"none").rstrip(b"\0").decode()
+        if kind != "fq":
+            raise FabricError(f"{name}: asked for queue fq, read back {kind}")
+        options = attributes(found[ifindex][tc.TCA_OPTIONS])
+        for attr, asked in FQ.items():
+            read = struct.unpack_from("=I", options[attr])[0]
+            if read != asked:
+                raise FabricError(f"{name}: asked fq for {asked} as attribute {attr}, read back {read}")
