@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy's closed loop, on a bottleneck as a fluid: flows share a link, and their sum less the link's rate fills its queue.
+
+Times are in base RTTs, rates in fractions of the line. A flow's probe sees the queue as it is when it leaves, comes back a round
+trip later, and the decision that it brings is in force `latency` after that; then the next probe leaves. With `parts` 1 all flows
+decide together, once a base RTT, on the queue of that moment: the model in which RL-CC's eq. 2 is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.ctrl.nic.observation import LEAST_RATE, Floats, Scaling
+from dc_gym.errors import UsageError
+
+Policy = Callable[[Floats], Floats]
+"""Actions for inputs [flows, 4], in the order of observation.INPUTS."""
+Flows = npt.NDArray[np.intp]
+"""Their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What the flows share, and how they begin."""
+
+    flows: int = 8
+    parts: int = 1
+    """Steps a base RTT."""
+    buffer: float = float("inf")
+    """Of the queue, in what the line sends in a base RTT; beyond it is lost."""
+    latency: float = 0.0
+    """Of a decision."""
+    start: float = 0.0
+    """First rate of each flow; 0: from half to one and a half of its share."""
+    noise: float = 0.0
+    """Uniform, up to so much inflation more: of packets that happen to meet."""
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if (
+            self.flows < 1
+            or self.parts < 1
+            or not self.buffer > 0
+            or self.latency < 0
+            or not 0 <= self.start <= 1
+            or self.noise < 0
+        ):
+            raise UsageError(
+                f"{self} is no bottleneck: at least one flow and one step a base RTT, a first rate of 0 to 1, no minus"
+            )
+
+
+@dataclass(slots=True)
+class Fluid:
+    """The state; `step` moves it on by one part of a base RTT."""
+
+    bottleneck: Bottleneck
+    scaling: Scaling = field(default_factory=Scaling)
+    queue: float = 0.0
+    lost: float = 0.0
+    rate: Floats = field(init=False)
+    inputs: Floats = field(init=False)
+    """[flows, 4] of the latest decisions."""
+    actions: Floats = field(init=False)
+    decided: int = 0
+    _seen: Floats = field(init=False)
+    _due: Floats = field(init=False)
+    _now: int = 0
+    _random: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        shape = self.bottleneck
+        self._random = np.random.default_rng(shape.seed)
+        share = (0.5 + self._random.random(shape.flows)) / shape.flows
+        self.rate = np.full(shape.flows, shape.start) if shape.start else np.clip(share, LEAST_RATE, 1.0)
+        self.inputs = np.tile([1.0, 0.0, 1.0, 0.0], (shape.flows, 1))
+        self.actions = np.ones(shape.flows)
+        self._seen = np.ones(shape.flows)
+        self._due = self._random.random(shape.flows) * shape.parts if shape.parts > 1 else np.zeros(shape.flows)
+
+    def step(self, policy: Policy) -> Flows:
+        """Decisions that are due, then the queue. Answers which flows decided, as numbers."""
+        who = np.flatnonzero(self._due <= self._now)
+        if len(who):
+            self.decide(policy, who)
+        self._flow()
+        self._now += 1
+        return who
+
+    def decide(self, policy: Policy, who: Flows) -> None:
+        """One decision of these flows, and their next probes."""
+        if self.bottleneck.parts == 1:
+            self._seen[who] = self._probe(len(who))
+        old = self.inputs[who]
+        errors = self.scaling.error(self._seen[who], self.rate[who])
+        self.inputs[who] = np.stack([old[:, 2], old[:, 3], self.actions[who], errors], axis=1)
+        self.actions[who] = policy(self.inputs[who])
+        self.rate[who] = np.clip(self.rate[who] * self.actions[who], LEAST_RATE, 1.0)
+        self.decided += len(who)
+        if self.bottleneck.parts > 1:
+            self._seen[who] = self._probe(len(who))
+            self._due[who] = self._now + self.bottleneck.parts * (self._seen[who] + self.bottleneck.latency)
+
+    def _probe(self, count: int) -> Floats:
+        met = self._random.random(count) * self.bottleneck.noise if self.bottleneck.noise else np.zeros(count)
+        return np.asarray(1.0 + self.queue + met)
+
+    def _flow(self) -> None:
+        after = max(self.queue + (float(self.rate.sum()) - 1.0) / self.bottleneck.parts, 0.0)
+        self.queue = min(after, self.bottleneck.buffer)
+        self.lost += after - self.queue
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What flows settle at: over the second half of a run."""
+
+    flows: int
+    inflation: float
+    """Mean RTT over base RTT."""
+    spread: float
+    """Standard deviation of the inflation over time."""
+    rates: float
+    """Sum of all rates."""
+    least: float
+    """Slowest flow over the fastest, by their means."""
+    jain: float
+    lost: float
+    """What overflowed, in what the line sends in a base RTT."""
+
+
+def settle(policy: Policy, bottleneck: Bottleneck, scaling: Scaling | None = None, round_trips: int = 2000) -> Outcome:
+    """Run a policy for so many base RTTs."""
+    fluid = Fluid(bottleneck, scaling or Scaling())
+    steps = round_trips * bottleneck.parts
+    queues, rates, lost = np.zeros(steps), np.zeros(bottleneck.flows), 0.0
+    for number in range(steps):
+        fluid.step(policy)
+        queues[number] = fluid.queue
+        if number == steps // 2:
+            lost = fluid.lost
+        if number >= steps // 2:
+            rates += fluid.rate
+    late, mean = queues[steps // 2 :], rates / (steps - steps // 2)
+    jain = float(mean.sum() ** 2 / (len(mean) * (mean * mean).sum()))
+    least = float(mean.min() / mean.max())
+    return Outcome(
+        bottleneck.flows, 1.0 + float(late.mean()), float(late.std()), float(mean.sum()), least, jain, fluid.lost - lost
+    )
+
+
+def outcomes(policy: Policy, flows: Iterable[int], scaling: Scaling | None = None, round_trips: int = 2000) -> list[Outcome]:
+    """The same for several numbers of flows, in the plain model."""
+    return [settle(policy, Bottleneck(count), scaling, round_trips) for count in flows]
+
+
+def rest(policy: Policy, scaling: Scaling | None = None) -> float:
+    """The least error, in scaled targets, at which a policy that sees it again and again raises no more: eq. 2's offset."""
+    unit = (scaling or Scaling()).unit
+    errors = np.linspace(-1.0, 10.0, 11001)
+    ones = np.ones_like(errors)
+    acted = policy(np.stack([ones, errors * unit, ones, errors * unit], axis=1))
+    return float(errors[int(np.argmax(acted <= 1.0))])

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A NIC's policy as an .npz file: the numbers it was made of, the table of integers that the NIC reads, and a manifest.
+
+The format is docs/rlcc-policy.md, the table's policy.h. `PolicyFile(...).write(path)` makes one, and `read` holds all of it
+against its checksum and the table against the numbers, so that what runs is what the file says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.ctrl.nic import mlp, trees
+from dc_gym.ctrl.nic.mlp import Mlp
+from dc_gym.ctrl.nic.observation import Q16, Floats, Scaling
+from dc_gym.ctrl.nic.trees import Trees
+from dc_gym.errors import AgentError
+
+FORMAT, VERSION = "dcgym-nic-policy", 1
+MAGIC, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 16, 4, 8192
+KINDS = {"tree": 1, "mlp": 2}
+"""POLICY_TREE, POLICY_MLP."""
+SHIPPED = Path(__file__).resolve().parent / "policies"
+GUIDE = "docs/rlcc-policy.md says what a policy is"
+DAMAGED = (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
+"""What numpy and zipfile say of a file that is no .npz, or no longer a whole one."""
+Words = npt.NDArray[np.uint32]
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFile:
+    """What the file holds."""
+
+    policy: Mlp | Trees
+    scaling: Scaling = field(default_factory=Scaling)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """How it was made: for people, and to make it again."""
+
+    def __post_init__(self) -> None:
+        numbers = asdict(self.scaling)
+        wrong = [name for name, value in numbers.items() if not (np.isfinite(value) and 0 <= value < 256)]
+        if wrong or not self.scaling.unit > 0 or self.scaling.limit >= 2**14:
+            raise AgentError(f"its scaling {numbers} is out of range; target, gain and reach are above 0, all below 256")
+
+    @property
+    def kind(self) -> str:
+        return "mlp" if isinstance(self.policy, Mlp) else "tree"
+
+    def table(self) -> Words:
+        """The words that the NIC reads."""
+        scaled = self.scaling
+        head = [0] * HEAD_WORDS
+        head[:4] = [MAGIC, VERSION, KINDS[self.kind], 0]
+        head[5:9] = [round(value * Q16) for value in (scaled.target, scaled.beta, scaled.gain, scaled.limit)]
+        if isinstance(self.policy, Trees):
+            head[9:11] = [len(self.policy.inputs), round(self.policy.bias * Q16)]
+        else:
+            head[9] = sum(weight.size for weight in self.policy.weights)
+        words = [*head, *self.policy.words()]
+        words[3] = len(words)
+        table = np.array([word & 0xFFFFFFFF for word in words], np.uint32)
+        table[CRC_WORD] = checksum(table)
+        return table
+
+    def sha256(self) -> str:
+        """Of everything in the file."""
+        return _digest(self._manifest(), self._arrays())
+
+    def write(self, path: Path) -> None:
+        """The file; equal policies give equal bytes."""
+        manifest = self._manifest() | {"sha256": self.sha256()}
+        partial = path.with_name(path.name + ".partial")
+        try:
+            with partial.open("wb") as file:
+                np.savez(file, manifest=np.array(json.dumps(manifest, sort_keys=True)), **self._arrays())
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise AgentError(f"{path}: cannot write the policy: {error.strerror}") from None
+
+    def _manifest(self) -> dict[str, Any]:
+        plain = {"format": FORMAT, "version": VERSION, "kind": self.kind}
+        return plain | {"scaling": asdict(self.scaling), "origin": dict(self.origin)}
+
+    def _arrays(self) -> dict[str, Any]:
+        if isinstance(self.policy, Mlp):
+            numbers: dict[str, Any] = {f"W{number}": weight for number, weight in enumerate(self.policy.weights)}
+        else:
+            made = self.policy
+            numbers = {"inputs": made.inputs, "borders": made.borders, "leaves": made.leaves, "bias": np.float64(made.bias)}
+        return numbers | {"table": self.table()}
+
+    @classmethod
+    def read(cls, path: Path) -> PolicyFile:
+        """The policy in a file; AgentError in one line if it is none, or not what it was."""
+        arrays = load_arrays(path, GUIDE)
+        try:
+            return cls._of(arrays)
+        except AgentError as error:
+            raise AgentError(f"{path}: {error}") from None
+
+    @classmethod
+    def _of(cls, arrays: dict[str, npt.NDArray[Any]]) -> PolicyFile:
+        manifest = _parse_manifest(arrays)
+        said = manifest.pop("sha256", None)
+        rest = {name: array for name, array in arrays.items() if name != "manifest"}
+        if said != _digest(manifest, rest):
+            raise AgentError("its checksum is not that of what it holds: it is damaged, or was changed by hand; make it again")
+        try:
+            policy = _policy(manifest["kind"], rest)
+            found = cls(policy, Scaling(**manifest["scaling"]), manifest["origin"])
+        except (KeyError, TypeError) as error:
+            raise AgentError(f"something is missing or of the wrong type ({error}); {GUIDE}") from None
+        if not np.array_equal(rest["table"], found.table()):
+            raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
+        return found
+
+
+def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
+    """All arrays of an .npz."""
+    try:
+        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except OSError as error:
+        raise AgentError(f"{path}: cannot read the policy: {error.strerror or error}") from None
+    except DAMAGED:
+        raise AgentError(f"{path}: is not an .npz file of plain arrays; {guide}") from None
+
+
+def _parse_manifest(arrays: Arrays) -> dict[str, Any]:
+    try:
+        manifest = json.loads(str(arrays["manifest"][()]))
+        kind, version = manifest["format"], manifest["version"]
+    except (KeyError, ValueError, TypeError, IndexError):
+        raise AgentError(f"it has no manifest; {GUIDE}") from None
+    if kind != FORMAT or version != VERSION:
+        raise AgentError(f"format {kind!r}, version {version!r}; this version of dc-gym reads {FORMAT!r}, version {VERSION}")
+    return dict(manifest)
+
+
+def _policy(kind: Any, arrays: Arrays) -> Mlp | Trees:
+    if kind == "mlp":
+        first, second, third = (np.asarray(arrays[f"W{number}"], np.float64) for number in range(3))
+        return Mlp((first, second, third))
+    if kind == "tree":
+        inputs = np.asarray(arrays["inputs"], np.int64)
+        return Trees(inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()]))
+    raise AgentError(f"kind {kind!r}; this version of dc-gym knows {', '.join(KINDS)}")
+
+
+def _digest(manifest: Mapping[str, Any], arrays: Arrays) -> str:
+    """SHA-256 over the manifest without it, and all arrays, little-endian and by name."""
+    total = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        total.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        total.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+    return total.hexdigest()
+
+
+def checksum(table: Words) -> int:
+    """CRC-32 of a table's words but its own, as policy.h counts it."""
+    return zlib.crc32(np.delete(table, CRC_WORD).astype("<u4").tobytes())
+
+
+def shipped(algorithm: str) -> Path:
+    """The policy that an algorithm runs unless it is told of another."""
+    path = SHIPPED / f"{algorithm}.npz"
+    if not path.is_file():
+        raise AgentError(f"{algorithm}: no policy comes with it; name one as nic.policy")
+    return path
+
+
+def load(algorithm: str, path: Path | None = None) -> PolicyFile:
+    """The policy for a run of an algorithm, held against what the algorithm reads."""
+    found = PolicyFile.read(path or shipped(algorithm))
+    if algorithm.startswith("rlcc-") and algorithm != f"rlcc-{found.kind}":
+        raise AgentError(
+            f"{path}: is a policy of the kind {found.kind!r}, which rlcc-{found.kind} runs; {algorithm} was asked for"
+        )
+    return found
+
+
+def write_table(table: Words, path: Path) -> None:
+    """The words alone, as the NIC's loader takes them."""
+    path.write_bytes(table.astype("<u4").tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A table as a policy: bit for bit the NIC's actions, for inputs in floats that are rounded to its Q16."""
+
+    words: Words
+
+    def __call__(self, inputs: npt.ArrayLike) -> Floats:
+        """The action for each row [..., 4]."""
+        x = np.asarray(inputs, np.float64)
+        return np.asarray(self.integers(np.rint(x * Q16).astype(np.int64).reshape(-1, 4)).reshape(x.shape[:-1]) / Q16)
+
+    def integers(self, inputs_q16: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Actions Q16 for inputs [rows, 4] Q16."""
+        signed = self.words.view(np.int32).astype(np.int64)
+        if signed[2] == KINDS["mlp"]:
+            return mlp.integer_actions(signed[HEAD_WORDS:], inputs_q16)
+        return trees.integer_actions(signed[HEAD_WORDS:], int(signed[10]), inputs_q16)

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * RL-CC (Fuhrer et al. 2023) without its policy: what a flow observes, and what an action does to its rate.
+ *
+ *   error   e = gain (max(inflation - beta, 0) sqrt(rate) - target)     -delta of eq. 4, scaled
+ *   inputs  a(t-2), e(t-1), a(t-1), e(t)                                the last decision's and this one's
+ *   action  rate *= a(t), 1/1.2 <= a <= 1.2                             at each probe that comes back
+ *
+ * with inflation = RTT / base RTT and rate in fractions of the line. e < 0: the path is under-utilized.
+ * The answer to each probe asks for the next; a packet that leaves asks for the first, and for another where
+ * none came back for long. Nothing else moves the rate: no CNP, no NACK.
+ */
+#ifndef DCGYM_RLCC_H
+#define DCGYM_RLCC_H
+
+#include "policy.h"
+
+/* The context. Actions are kept less 1, so that a new flow, all zeros, was on target and kept its rate. */
+enum rlcc_word {
+	RLCC_A_OLD, /* the four inputs, Q16 */
+	RLCC_E_OLD,
+	RLCC_A_NEW,
+	RLCC_E_NEW,
+	RLCC_A_LAST, /* the latest action, an input next time */
+	RLCC_RATE,  /* Q31: at 2^-11 of the line a step of Q20 is 0.2 %, more than most actions change; 0: new
+		     */
+	RLCC_HEARD, /* when a probe last came back, ns */
+	RLCC_STATE_WORDS,
+};
+
+#define RLCC_ONE  (1 << 16)
+#define RLCC_FINE 11          /* bits of RLCC_RATE beyond Q20 */
+#define RLCC_OWN  0xffffffffu /* a parameter: as the policy was made for */
+/* clang-format off */
+#define RLCC_PARAMETERS(X)                                                                                     \
+	X(target, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 0.064", "of (inflation - beta) sqrt(rate); 4294967295: as the policy was made for") \
+	X(beta, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 1.5", "inflation of the RTT that is free; 4294967295: as the policy was made for")
+/* clang-format on */
+enum { RLCC_TARGET, RLCC_BETA };
+
+#define RLCC_SILENCE         16    /* base RTTs without an answer, and a probe is asked for again */
+#define RLCC_ACTION_LEAST    54613 /* 1/1.2 */
+#define RLCC_ACTION_GREATEST 78643
+#define RLCC_MOST_EXCESS     (1ull << 40) /* Q16: 2^24 base RTTs; beyond it products would not fit */
+#define RLCC_MOST_MEASURED   (1ull << 32) /* Q16: with a gain below 2^8 the product fits 63 bits */
+
+/*
+ * The sign bit, 1 for negative numbers. Opaque, else the compiler makes a branch of it, and the verifier
+ * walks both sides of each, one after the other: of a tree 16 ways.
+ */
+static inline uint32_t rlcc_sign(int64_t n)
+{
+	__asm__("" : "+r"(n));
+	return (uint32_t)((uint64_t)n >> 63);
+}
+
+/* The whole part of the square root of a number from 1 to 2^32: Newton from a power of two, exact after four.
+ */
+static inline uint32_t rlcc_sqrt(uint64_t n)
+{
+	uint32_t half = rlcc_sign(-(int64_t)(n >> 16)) << 3; /* half of the bits of n */
+	uint64_t x;
+
+	half += rlcc_sign(-(int64_t)(n >> (2 * half + 8))) << 2;
+	half += rlcc_sign(-(int64_t)(n >> (2 * half + 4))) << 1;
+	half += rlcc_sign(-(int64_t)(n >> (2 * half + 2)));
+	half += rlcc_sign(-(int64_t)(n >> 32));
+	x = ((1ull << half) + (n >> half)) >> 1; /* at most 25 % above the root */
+	x = (x + n / x) >> 1;
+	x = (x + n / x) >> 1;
+	x = (x + n / x) >> 1;
+	x = (x + n / x) >> 1;
+	return (uint32_t)(x - rlcc_sign((int64_t)(n - x * x)));
+}
+
+static inline int32_t rlcc_cut(int64_t value, int64_t least, int64_t greatest)
+{
+	return (int32_t)(value < least ? least : value > greatest ? greatest : value);
+}
+
+/* e of this round trip, Q16. */
+static inline int32_t rlcc_error(uint32_t rtt_ns, uint32_t base_rtt_ns, uint32_t rate_q31,
+				 const uint32_t *parameter, const uint32_t *table)
+{
+	uint32_t target =
+		parameter[RLCC_TARGET] == RLCC_OWN ? table[POLICY_WORD_TARGET] : parameter[RLCC_TARGET];
+	uint32_t beta = parameter[RLCC_BETA] == RLCC_OWN ? table[POLICY_WORD_BETA] : parameter[RLCC_BETA];
+	uint64_t inflation = ((uint64_t)rtt_ns << 16) / (base_rtt_ns ? base_rtt_ns : 1);
+	uint64_t excess = inflation > beta ? inflation - beta : 0;
+	uint64_t measured;
+	int64_t limit = table[POLICY_WORD_LIMIT];
+
+	if (excess > RLCC_MOST_EXCESS)
+		excess = RLCC_MOST_EXCESS;
+	measured = excess * rlcc_sqrt((uint64_t)rate_q31 << 1) >> 16;
+	if (measured > RLCC_MOST_MEASURED)
+		measured = RLCC_MOST_MEASURED;
+	return rlcc_cut(((int64_t)measured - target) * table[POLICY_WORD_GAIN] >> 16, -limit, limit);
+}
+
+/* A packet has left: is a probe to follow it? */
+static inline bool rlcc_silent(const uint32_t *state, const struct cc_event *event,
+			       const struct cc_flow *flow)
+{
+	uint32_t since_ns = event->now_ns - state[RLCC_HEARD];
+
+	return !state[RLCC_RATE] || since_ns > (uint64_t)flow->base_rtt_ns * RLCC_SILENCE;
+}
+
+/* Moves the window of inputs on: the state's first four words are the policy's inputs then. */
+static inline void rlcc_observe(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
+				const uint32_t *parameter, const uint32_t *table, uint32_t rate)
+{
+	uint32_t rtt_ns = cc_rtt_ns(event);
+
+	if (state[RLCC_RATE] >> RLCC_FINE != rate) /* a new flow, or the NIC knows better */
+		state[RLCC_RATE] = cc_clamp(rate) << RLCC_FINE;
+	state[RLCC_HEARD] = event->now_ns;
+	state[RLCC_A_OLD] = state[RLCC_A_NEW];
+	state[RLCC_E_OLD] = state[RLCC_E_NEW];
+	state[RLCC_A_NEW] = state[RLCC_A_LAST];
+	state[RLCC_E_NEW] =
+		(uint32_t)rlcc_error(rtt_ns, flow->base_rtt_ns, state[RLCC_RATE], parameter, table);
+}
+
+/* action: Q16, 1.0 keeps the rate. */
+static inline void rlcc_apply(uint32_t *state, int32_t action, struct cc_result *result)
+{
+	uint32_t factor = (uint32_t)rlcc_cut(action, RLCC_ACTION_LEAST, RLCC_ACTION_GREATEST);
+	uint64_t rate = ((uint64_t)state[RLCC_RATE] * factor + RLCC_ONE / 2) >> 16;
+
+	if (rate > (uint64_t)CC_LINE_RATE << RLCC_FINE)
+		rate = (uint64_t)CC_LINE_RATE << RLCC_FINE;
+	if (rate < (uint64_t)CC_MIN_RATE << RLCC_FINE)
+		rate = (uint64_t)CC_MIN_RATE << RLCC_FINE;
+	state[RLCC_A_LAST] = factor - RLCC_ONE;
+	state[RLCC_RATE] = (uint32_t)rate;
+	result->rate = (uint32_t)(rate >> RLCC_FINE);
+	result->probe = true;
+}
+
+#endif
