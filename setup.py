@@ -39,7 +39,7 @@ setup(
         "dc_gym.traffic": ["*.c", "*.h", "matrices/*.*", "matrices/iroko/*", "flow_sizes/*"],
         "dc_gym.monitors": ["*.c", "*.h"],
         "dc_gym.ctrl": ["*.c", "*.h"],
-        "dc_gym.ctrl.nic": ["*.c", "*.h", "algorithms/*.h"],
+        "dc_gym.ctrl.nic": ["*.c", "*.h", "algorithms/*.h", "policies/*.npz"],
         "dc_gym.benchmarks.peers": ["*.cc"],
     },
 )

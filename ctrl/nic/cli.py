@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic list` and `dcgym nic show`: the algorithms of the NIC and their parameters."""
+"""`dcgym nic list` and `dcgym nic show`: the algorithms of the NIC and their parameters; policy_cli.py: their policies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from dc_gym.ctrl.nic import policy_cli
 from dc_gym.errors import TestbedError
 
 
@@ -22,10 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--preset", default="", metavar="NAME", help="with the values of this preset (default: the first)")
     show.add_argument("--line", metavar="RATE", help="as they are on a line of this rate, such as 1Gbit/s")
     show.add_argument("--json", action="store_true", help="print one JSON object")
+    policy_cli.add_commands(commands)
 
 
 def main(args: argparse.Namespace) -> int:
-    return {"list": _list, "show": _show}[args.action](args)
+    return {"list": _list, "show": _show, **policy_cli.ACTIONS}[args.action](args)
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ uniform, sums are made in a fixed order, and nothing that training feeds back go
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -15,12 +15,12 @@ from dc_gym.ctrl.nic import response, trees
 from dc_gym.ctrl.nic.adam import Adam
 from dc_gym.ctrl.nic.mlp import SHAPES, Mlp, gradient, layers
 from dc_gym.ctrl.nic.observation import Floats, Scaling
+from dc_gym.ctrl.nic.policy_file import PolicyFile
 
 FLAT = 3.5
 """Sums beyond it are all the same: the action is within 0.1 % of its end."""
 
-CLOSE_WEIGHT = 10.0
-"""Of a situation close to rest, when trees are distilled."""
+SOURCE = "the response of RL-CC's public artifact as it is on record: Table VI's nine cells and seven steady errors (response.py)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Recipe:
     """How the shipped policies are made."""
 
     seed: int = 1
-    steps: int = 6000
+    steps: int = 4000
     rows: int = 512
     """Situations a step."""
     rate: float = 0.01
@@ -36,7 +36,30 @@ class Recipe:
     record_weight: float = 4.0
     """Of a record, in situations."""
     distil_rows: int = 40_000
+    """Situations that trees are fitted to."""
+    close_weight: float = 10.0
+    """Of a situation close to rest among them."""
     trees: int = 10
+
+
+def policies(recipe: Recipe | None = None) -> dict[str, PolicyFile]:
+    """Both, by the algorithm that runs them."""
+    recipe, scaling = recipe or Recipe(), Scaling()
+    origin = {"made": "fitted, not trained", "from": SOURCE, "by": "dcgym nic fit", "recipe": _of_network(recipe)}
+    net = PolicyFile(network(recipe, scaling), scaling, origin)
+    return {"rlcc-mlp": net, "rlcc-tree": tree_file(net, recipe)}
+
+
+def tree_file(net: PolicyFile, recipe: Recipe) -> PolicyFile:
+    """A network's policy as trees."""
+    assert isinstance(net.policy, Mlp)
+    how = {name: value for name, value in asdict(recipe).items() if name not in _of_network(recipe) or name == "seed"}
+    origin = {"made": "distilled", "from sha256": net.sha256(), "recipe": how, "network": dict(net.origin)}
+    return PolicyFile(distilled(net.policy, recipe, net.scaling), net.scaling, origin)
+
+
+def _of_network(recipe: Recipe) -> dict[str, float]:
+    return {name: getattr(recipe, name) for name in ("seed", "steps", "rows", "rate", "record_weight")}
 
 
 def situations(random: np.random.Generator, count: int, unit: float) -> Floats:
@@ -86,13 +109,14 @@ def start(random: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     return drawn[0], drawn[1], drawn[2]
 
 
-def rows_to_distil(random: np.random.Generator, count: int, unit: float) -> tuple[Floats, Floats]:
-    """Inputs [count, 4] and weights: the situations above, and as many close to where flows rest, which count more."""
-    wide = situations(random, count // 2, unit)
-    spread, actions = random.random((2, count // 2)), 1.0 + 0.04 * (random.random((2, count // 2)) - 0.5)
+def rows_to_distil(random: np.random.Generator, recipe: Recipe, unit: float) -> tuple[Floats, Floats]:
+    """Inputs [rows, 4] and weights: the situations above, and as many close to where flows rest, which count more."""
+    half = recipe.distil_rows // 2
+    wide = situations(random, half, unit)
+    spread, actions = random.random((2, half)), 1.0 + 0.04 * (random.random((2, half)) - 0.5)
     rest = response.OFFSET + 1.2 * (spread[0] - 0.5)
     close = np.stack([actions[0], rest * unit, actions[1], (rest + 0.3 * (spread[1] - 0.5)) * unit])
-    weights = np.concatenate([np.ones(count // 2), np.full(count // 2, CLOSE_WEIGHT)])
+    weights = np.concatenate([np.ones(half), np.full(half, recipe.close_weight)])
     return np.ascontiguousarray(np.concatenate([wide, close], axis=1).T), weights
 
 
@@ -107,6 +131,6 @@ def borders(unit: float) -> tuple[Floats, ...]:
 
 def distilled(net: Mlp, recipe: Recipe, scaling: Scaling) -> trees.Trees:
     """Trees that answer as the network does; actions are rounded, so that no machine's tanh matters."""
-    inputs, weights = rows_to_distil(np.random.default_rng(recipe.seed), recipe.distil_rows, scaling.unit)
+    inputs, weights = rows_to_distil(np.random.default_rng(recipe.seed), recipe, scaling.unit)
     actions = np.round(net(inputs) * 2.0**30) / 2.0**30
     return trees.Fit(recipe.trees)(inputs, actions, weights, borders(scaling.unit))

@@ -36,7 +36,7 @@ enum rlcc_word {
 	X(target, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 0.064", "of (inflation - beta) sqrt(rate); 4294967295: as the policy was made for") \
 	X(beta, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 1.5", "inflation of the RTT that is free; 4294967295: as the policy was made for")
 /* clang-format on */
-enum { RLCC_TARGET, RLCC_BETA };
+enum { RLCC_PARAMETERS(CC_INDEX) };
 
 #define RLCC_SILENCE         16    /* base RTTs without an answer, and a probe is asked for again */
 #define RLCC_ACTION_LEAST    54613 /* 1/1.2 */
@@ -82,9 +82,8 @@ static inline int32_t rlcc_cut(int64_t value, int64_t least, int64_t greatest)
 static inline int32_t rlcc_error(uint32_t rtt_ns, uint32_t base_rtt_ns, uint32_t rate_q31,
 				 const uint32_t *parameter, const uint32_t *table)
 {
-	uint32_t target =
-		parameter[RLCC_TARGET] == RLCC_OWN ? table[POLICY_WORD_TARGET] : parameter[RLCC_TARGET];
-	uint32_t beta = parameter[RLCC_BETA] == RLCC_OWN ? table[POLICY_WORD_BETA] : parameter[RLCC_BETA];
+	uint32_t target = parameter[P_target] == RLCC_OWN ? table[POLICY_WORD_TARGET] : parameter[P_target];
+	uint32_t beta = parameter[P_beta] == RLCC_OWN ? table[POLICY_WORD_BETA] : parameter[P_beta];
 	uint64_t inflation = ((uint64_t)rtt_ns << 16) / (base_rtt_ns ? base_rtt_ns : 1);
 	uint64_t excess = inflation > beta ? inflation - beta : 0;
 	uint64_t measured;

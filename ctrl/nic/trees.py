@@ -53,6 +53,10 @@ class Trees:
             total += leaves[leaf_of(x, which, borders)]
         return np.asarray(np.clip(total, 1.0 / MOST, MOST))
 
+    def packed_bytes(self) -> int:
+        """What they need on a NIC: a byte for the inputs of a tree, two for each border and leaf."""
+        return len(self.inputs) * (1 + 2 * (DEPTH + LEAVES))
+
     def words(self) -> list[int]:
         """The body of its table; borders and leaves Q16, of actions less 1 (as the context keeps them)."""
         words: list[int] = []

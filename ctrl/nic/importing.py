@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's own 4-12-12-1 network as a policy file, and any network as trees."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dc_gym.ctrl.nic import fit
+from dc_gym.ctrl.nic.mlp import SHAPES, Mlp
+from dc_gym.ctrl.nic.observation import Scaling
+from dc_gym.ctrl.nic.policy_file import PolicyFile, load_arrays
+from dc_gym.ctrl.nic.trees import MOST_TREES
+from dc_gym.errors import AgentError
+
+NAMES = ("W0", "W1", "W2")
+GUIDE = f"give one with the weight matrices {', '.join(NAMES)} of a 4-12-12-1 network"
+
+
+def network(path: Path, scaling: Scaling) -> PolicyFile:
+    """The policy of an .npz with three weight matrices, [outputs, inputs] each, as torch keeps them."""
+    arrays = load_arrays(path, GUIDE)
+    if sorted(arrays) != sorted(NAMES):
+        raise AgentError(f"{path}: holds {', '.join(sorted(arrays)) or 'nothing'}; {GUIDE}, and nothing else")
+    for name, shape in zip(NAMES, SHAPES, strict=True):
+        found = arrays[name]
+        if not np.issubdtype(found.dtype, np.floating) or found.shape != shape:
+            raise AgentError(f"{path}: {name} is {found.dtype} of the shape {found.shape}, not floating point of {shape}")
+    first, second, third = (arrays[name].astype(np.float64) for name in NAMES)
+    origin = {"made": "imported", "from": path.name, "from sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    try:
+        return PolicyFile(Mlp((first, second, third)), scaling, origin)
+    except AgentError as error:
+        raise AgentError(f"{path}: {error}") from None
+
+
+def distilled(file: PolicyFile, trees: int) -> PolicyFile:
+    """The same policy as trees."""
+    if not isinstance(file.policy, Mlp) or not 0 < trees <= MOST_TREES:
+        raise AgentError(f"{trees} trees: a network is distilled to 1 to {MOST_TREES}")
+    recipe = replace(fit.Recipe(), trees=trees)
+    return fit.tree_file(file, recipe)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws a NIC's policy: its action over two errors, its action for an error that stays, and what flows settle at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+
+from dc_gym.ctrl.nic import fluid, response
+from dc_gym.ctrl.nic.observation import MOST, Floats
+from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
+
+FLOWS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+COLOURS = "RdBu"
+OURS, PAPER, LAW = "#0072B2", "#D55E00", "#000000"
+
+
+def draw(file: PolicyFile, name: str, path: Path) -> None:
+    """The three of them as a PNG."""
+    figure = Figure(figsize=(15, 4.6), layout="constrained")
+    surface, steady, settled = figure.subplots(1, 3)
+    deployed = Deployed(file.table())
+    shades = _surface(surface, deployed, file.scaling.unit)
+    figure.colorbar(shades, ax=surface, label="factor of the rate")
+    _steady(steady, file, deployed)
+    _settled(settled, file, deployed)
+    figure.suptitle(f"{name}: {file.origin.get('made', '')}, integer table")
+    figure.savefig(path, dpi=110)
+
+
+def _inputs(before: Floats, now: Floats, unit: float) -> Floats:
+    """Errors in targets as inputs, with actions of 1."""
+    ones = np.ones_like(now)
+    return np.stack([ones, before * unit, ones, now * unit], axis=-1)
+
+
+def _surface(axes: Axes, policy: Deployed, unit: float) -> Any:
+    span = np.linspace(-1.0, 4.0, 201)
+    now, before = np.meshgrid(span, span)
+    acted = policy(_inputs(before, now, unit))
+    shades = axes.pcolormesh(now, before, acted, cmap=COLOURS, norm=TwoSlopeNorm(1.0, 1 / MOST, MOST), rasterized=True)
+    axes.contour(now, before, acted, levels=[1.0], colors="black", linewidths=1.2)
+    for i, row in enumerate(response.PAPER):
+        for j, value in enumerate(row):
+            axes.annotate(f"{value:g}", (j - 1, i - 1), ha="center", va="center", fontsize=8, clip_on=False)
+    axes.set_xlim(-1.5, 4.0)  # room for the paper's numbers; there is no error below -1
+    axes.set_ylim(-1.3, 4.0)
+    axes.set_xlabel("error now, in targets")
+    axes.set_ylabel("error of the decision before")
+    axes.set_title("action; black: the rate is kept; numbers: the paper's Table VI", fontsize=9)
+    return shades
+
+
+def _steady(axes: Axes, file: PolicyFile, policy: Deployed) -> None:
+    errors = np.linspace(-1.0, 6.0, 701)
+    axes.plot(errors, policy(_inputs(errors, errors, file.scaling.unit)), color=OURS, label="this policy")
+    at, acted = zip(*response.STEADY, strict=True)
+    axes.plot(at, acted, "o", color=PAPER, label="the artifact's network, on record")
+    axes.axhline(1.0, color="#888888", linewidth=0.8)
+    axes.set_xlabel("error that stays, in targets")
+    axes.set_ylabel("factor of the rate")
+    axes.set_title("steady response", fontsize=9)
+    axes.legend(fontsize=8)
+
+
+def _settled(axes: Axes, file: PolicyFile, policy: Deployed) -> None:
+    found = fluid.outcomes(policy, FLOWS, file.scaling, 1200)
+    counts = np.array(FLOWS, np.float64)
+    offset = fluid.rest(file.policy, file.scaling)
+    axes.plot(counts, file.scaling.inflation(counts), color=LAW, linestyle="--", label="eq. 2")
+    axes.plot(counts, file.scaling.inflation(counts, offset), color=PAPER, label=f"eq. 2 at its rest, {offset:+.3f} targets")
+    axes.plot(counts, [each.inflation for each in found], "o", color=OURS, label="fluid model")
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel("flows")
+    axes.set_ylabel("RTT over base RTT")
+    axes.set_title("what flows settle at", fontsize=9)
+    axes.legend(fontsize=8)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fluid model of RL-CC's closed loop, and what the shipped policies do in it."""
+
+import numpy as np
+import pytest
+
+from dc_gym.ctrl.nic import fluid, policy_file, response
+from dc_gym.ctrl.nic.fluid import Bottleneck, Fluid
+from dc_gym.ctrl.nic.observation import LEAST_RATE, Scaling
+from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
+from dc_gym.errors import UsageError
+
+
+def shipped(name):
+    return PolicyFile.read(policy_file.shipped(name))
+
+
+def keep(inputs):
+    return np.ones(len(inputs))
+
+
+@pytest.mark.parametrize(("flows", "inflation"), [(8, 1.698), (64, 2.061), (512, 3.086), (2048, 4.672)])
+def test_the_network_settles_where_the_artifact_does(flows, inflation):
+    """The values are those of the artifact's own network in this model; eq. 2 with its offset says the same."""
+    law = float(Scaling().inflation(flows, response.OFFSET))
+    assert law == pytest.approx(inflation, abs=1e-3)
+    found = fluid.settle(Deployed(shipped("rlcc-mlp").table()), Bottleneck(flows), round_trips=600)
+    assert found.inflation == pytest.approx(inflation, rel=0.005)
+    assert found.rates == pytest.approx(1.0, abs=1e-3) and found.least > 0.98 and found.spread < 1e-3
+
+
+@pytest.mark.parametrize("flows", [8, 64, 512])
+def test_the_tree_settles_near_its_network(flows):
+    tree, net = (
+        fluid.settle(Deployed(shipped(name).table()), Bottleneck(flows), round_trips=1200) for name in ("rlcc-tree", "rlcc-mlp")
+    )
+    assert tree.inflation == pytest.approx(net.inflation, rel=0.05)
+    assert tree.rates == pytest.approx(net.rates, rel=0.02) and tree.jain > 0.99
+
+
+def test_a_policy_without_a_will_keeps_its_rates_and_the_queue_is_their_sum():
+    model = Fluid(Bottleneck(4, start=0.5))
+    for step in range(5):
+        model.step(keep)
+        assert model.queue == pytest.approx((step + 1) * (4 * 0.5 - 1))
+    assert (model.rate == 0.5).all() and model.decided == 20
+
+
+def test_a_queue_is_neither_negative_nor_longer_than_its_buffer():
+    full = Fluid(Bottleneck(4, start=1.0, buffer=5.0))
+    for _ in range(4):
+        full.step(keep)
+    assert full.queue == 5.0 and full.lost == pytest.approx(4 * 3 - 5)
+    idle = Fluid(Bottleneck(2, start=0.1))
+    idle.step(keep)
+    assert idle.queue == 0.0
+
+
+def test_inputs_are_the_last_decision_and_this_one():
+    seen = []
+
+    def policy(inputs):
+        seen.append(inputs.copy())
+        return np.full(len(inputs), 1.1 if len(seen) % 2 else 0.9)
+
+    model, scaling = Fluid(Bottleneck(1, start=1.0)), Scaling()
+    model.queue = 2.0
+    for _ in range(3):
+        model.step(policy)
+    assert seen[0][0].tolist() == [1.0, 0.0, 1.0, float(scaling.error(3.0, 1.0))]
+    assert seen[1][0][[0, 2]].tolist() == [1.0, 1.1] and seen[1][0][1] == seen[0][0][3]
+    assert seen[2][0][[0, 2]].tolist() == [1.1, 0.9] and seen[2][0][1] == seen[1][0][3]
+
+
+def test_a_decision_takes_a_round_trip_and_its_latency():
+    model = Fluid(Bottleneck(1, parts=4, start=1.0, latency=0.5))
+    model._due[:] = 0
+    at = [step for step in range(60) if len(model.step(keep))]
+    assert at == list(range(0, 60, 6))  # a base RTT and a half, in quarters; a lone flow at line rate makes no queue
+
+
+def test_rates_stay_within_the_nics_range():
+    model = Fluid(Bottleneck(3))
+    for _ in range(200):
+        model.step(lambda inputs: np.full(len(inputs), 1 / 1.2))
+    assert (model.rate == LEAST_RATE).all()
+    for _ in range(200):
+        model.step(lambda inputs: np.full(len(inputs), 1.2))
+    assert (model.rate == 1.0).all()
+
+
+def test_one_seed_is_one_run():
+    shape = Bottleneck(8, parts=4, noise=0.2, seed=3)
+    policy = shipped("rlcc-tree").policy
+    assert fluid.settle(policy, shape, round_trips=100) == fluid.settle(policy, shape, round_trips=100)
+
+
+def test_rest_is_where_the_response_crosses_one():
+    scaling = Scaling()
+    assert fluid.rest(lambda x: np.where(x[:, 3] > 0.3 * scaling.unit, 0.9, 1.1)) == pytest.approx(0.3, abs=2e-3)
+    assert fluid.rest(shipped("rlcc-mlp").policy) == pytest.approx(response.OFFSET, abs=0.01)
+
+
+def test_an_impossible_bottleneck_is_refused():
+    for wrong in ({"flows": 0}, {"parts": 0}, {"buffer": 0.0}, {"latency": -1.0}, {"start": 2.0}):
+        with pytest.raises(UsageError):
+            Bottleneck(**wrong)
