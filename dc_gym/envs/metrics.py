@@ -15,7 +15,7 @@ from dc_gym.envs import measures
 from dc_gym.envs.frame import PLACES, Floats, Frame, stacked
 from dc_gym.envs.scene import Scene
 
-BLOCK_STEPS = 64
+BLOCK_STEPS = 128
 
 
 def metrics(frame: Frame, scene: Scene) -> dict[str, float]:
