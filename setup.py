@@ -27,11 +27,12 @@ setup(
     packages=[
         "dc_gym",
         *(f"dc_gym.{part}" for part in PARTS),
-        *("dc_gym.benchmarks.peers", "dc_gym.ctrl.nic", "dc_gym.rl.algorithms"),
+        *("dc_gym.bench.compare", "dc_gym.benchmarks.peers", "dc_gym.ctrl.nic", "dc_gym.rl.algorithms"),
     ],
     package_data={
         "dc_gym": ["bin/*"],
         "dc_gym.repeat": ["golden.json"],
+        "dc_gym.bench.compare": ["templates/*"],
         "dc_gym.conformance": ["*.lark", "scripts/*.pkt"],
         "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "module/*", "*.c"],
         "dc_gym.report": ["templates/*"],

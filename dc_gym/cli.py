@@ -411,6 +411,25 @@ def _add_bench(commands: Any) -> None:
     parser = _add(commands, "bench", "run a benchmark and check its bar", "dcgym bench links --json links.json", body)
     parser.add_argument("name", metavar="NAME", help="which one; a wrong name lists them")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured here, too")
+    _add_comparison(parser)
+
+
+def _add_comparison(parser: ArgumentParser) -> None:
+    """What one of the benches takes, which is a campaign."""
+    compare = parser.add_argument_group("of compare alone")
+    compare.add_argument("--controllers", type=_names, metavar="LIST", help="such as dctcp,swift,policy.npz")
+    compare.add_argument("--topologies", type=_names, metavar="LIST", help="dumbbell, fattree-k4 and rlcc64 are known")
+    compare.add_argument("--workloads", type=_names, metavar="LIST", help="such as many-to-one-64,websearch-80")
+    compare.add_argument("--seeds", type=_count, metavar="N", help="runs of each controller in each case (default: 5)")
+    compare.add_argument("--full", action="store_true", help="networks at their speed, and runs as long as the papers'")
+    compare.add_argument("--out", type=Path, metavar="DIR", help="folder of results and page (default: results/compare)")
+    keys = "replace one key of every spec (may be repeated)"
+    compare.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=keys)
+    compare.add_argument("--ground", choices=("lab", "host"), help="where the networks live (default: lab)")
+    compare.add_argument("--jobs", type=_jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    compare.add_argument("--retry", action="store_true", help="run again what failed or is unfit")
+    compare.add_argument("--force", action="store_true", help="replace results of another spec or another environment")
+    compare.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
 
 def _add_doctor(commands: Any) -> None:
@@ -619,6 +638,14 @@ def _seeds(text: str) -> list[int]:
     if not seeds or len(set(seeds)) != len(seeds):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of different seeds; write it like 1..5 or 1,2,3")
     return seeds
+
+
+def _names(text: str) -> list[str]:
+    """a,b: each once."""
+    names = [part.strip() for part in text.split(",")]
+    if not all(names) or len(set(names)) != len(names):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names; write it like a,b")
+    return names
 
 
 def _controllers(text: str) -> list[str]:

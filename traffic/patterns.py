@@ -40,11 +40,12 @@ def none(setting: Setting) -> list[FlowRequest]:
 
 
 def many_to_one(setting: Setting) -> list[FlowRequest]:
-    """The first `senders` hosts to the last host."""
+    """The first `senders` hosts to the last host; they take turns to start `flows` in all, one each unless given."""
     *others, last = setting.hosts
     senders = len(others) if setting.params.senders is None else setting.params.senders
     require(1 <= senders <= len(others), "senders", senders, f"is not in 1..{len(others)}; the last host receives")
-    return [flow(src, last) for src in others[:senders]]
+    flows = setting.params.flows or senders
+    return bounded(flow(others[number % senders], last) for number in range(flows))
 
 
 ENDS = ("many_to_one", "pairs")
@@ -138,7 +139,7 @@ def _staggered_to(setting: Setting, pods: dict[str, int], src: str, p_edge: floa
 
 register("pairs", pairs)
 register("none", none)
-register("many_to_one", many_to_one, ("senders",))
+register("many_to_one", many_to_one, ("senders", "flows"))
 register("all_to_all", all_to_all, ("flows",))
 register("stride", stride, ("stride",))
 register("staggered", staggered, ("p_edge", "p_pod"))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bars of the project: `dcgym bench NAME` measures one group and says asked, measured, good or short.
 
-A bench is a module here with `bars() -> Iterable[Bar]`, and its name in BENCHES (with '-' for '_').
+A bench is a module here with `bars() -> Iterable[Bar]`, and its name in BENCHES (with '-' for '_'). `compare` has no bars: it is
+a campaign with a page.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from importlib import import_module
 from dc_gym.bench import report
 from dc_gym.errors import UsageError
 
+COMPARE = "compare"
+OF_COMPARE = (
+    *("controllers", "topologies", "workloads", "seeds", "full", "out", "overrides", "ground", "jobs", "retry", "force", "quiet"),
+)
 BENCHES = {
+    COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN and others on the same traffic, in one page",
     "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
     "links": "cables and queues against a FIFO oracle, frame by frame",
     "rate-changes": "a tbf whose rate is set anew all the time, with and without the lab's flag",
@@ -35,11 +41,17 @@ BENCHES = {
 
 
 def main(args: Namespace) -> int:
-    """`args.name`, `args.json`; 0 when every bar is met, else 1."""
+    """`args.name`, `args.json`, and for `compare` the rest; 0 when every bar is met, else 1."""
     if args.name not in BENCHES:
         raise UsageError(f"bench {args.name!r} is unknown; one of: {', '.join(BENCHES)}")
     if args.json and not args.json.absolute().parent.is_dir():  # said before minutes of measuring
         raise UsageError(f"--json {args.json}: no such folder; make it, or give a file elsewhere")
+    if args.name == COMPARE:
+        code: int = import_module("dc_gym.bench.compare").main(args)
+        return code
+    given = [name for name in OF_COMPARE if getattr(args, name, None)]
+    if given:
+        raise UsageError(f"bench {args.name}: --{given[0]} is of bench compare alone")
     module = args.name.replace("-", "_")
     bars = report.show(args.name, import_module(f"dc_gym.bench.{module}").bars())
     if args.json:

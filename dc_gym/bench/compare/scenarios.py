@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is compared on what: networks, traffic, and the specs of all their runs.
+
+The networks are those of 100 Gbit/s on which RL-CC is reported (section VI: links of 1.25 us, 5 MB a port), slowed down by
+`scale` (docs/topologies.md): BDP, buffer and K keep their packets, times are `scale` times as long. Times here are before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym import controllers
+from dc_gym import spec as specs
+from dc_gym.errors import UsageError
+from dc_gym.spec import Spec
+from dc_gym.sweep.grid import Grid, Point
+
+US, MS = 10**3, 10**6
+SCALE = 100
+RATE_INTERVAL_NS = 100 * US
+LINKS: Mapping[str, Any] = {"rate": "100Gbit/s", "delay": "1250ns", "buffer": "5MB"}
+K_FRAMES = 60
+"""Of the step that marks for DCTCP and DCQCN, frames: about 3/4 of the base BDP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    name: str
+    title: str
+    topology: Mapping[str, Any]
+    senders: int
+    """To one receiver: on the dumbbell all those across its middle link, else everybody but the receiver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    name: str
+    title: str
+    workload: Mapping[str, Any]
+    sized: bool = False
+    """Its flows end: what counts is how long they take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Of a run, before scaling."""
+
+    duration_ns: int
+    warmup_ns: int
+
+
+NETWORKS = {
+    "dumbbell": Network("dumbbell", "Dumbbell, 8 + 8 hosts", {"kind": "dumbbell", "pairs": 8, **LINKS}, 8),
+    "fattree-k4": Network("fattree-k4", "Fat-tree k = 4, 16 hosts", {"preset": "fattree-k4", **LINKS}, 15),
+    "rlcc64": Network("rlcc64", "RL-CC's fabric, 64 hosts", {"preset": "rlcc64"}, 63),
+}
+
+
+def _many_to_one(flows: int) -> Traffic:
+    return Traffic(f"many-to-one-{flows}", f"Many-to-one, {flows} flows", {"kind": "many_to_one", "flows": flows})
+
+
+TRAFFIC = {
+    each.name: each
+    for each in (
+        *(_many_to_one(2**power) for power in range(1, 10)),
+        Traffic("all-to-all", "All-to-all", {"kind": "all_to_all"}),
+        Traffic(
+            "long-short",
+            "Long and short flows",
+            {"kind": "long_short", "long": 2, "short": 16, "size": "1MB"},
+        ),
+        *(
+            Traffic(
+                f"websearch-{load}",
+                f"WebSearch, {load} % load",
+                {"kind": "poisson", "distribution": "websearch", "load": load / 100, "load_of": "bisection"},
+                sized=True,
+            )
+            for load in (20, 40, 60, 80)
+        ),
+    )
+}
+LENGTHS = {
+    "many-to-one": Length(20 * MS, 5 * MS),
+    "all-to-all": Length(4 * MS, 1 * MS),
+    "long-short": Length(20 * MS, 0),
+    "websearch": Length(6 * MS, 0),
+}
+"""Of the default runs; a dumbbell carries fewer flows of WebSearch, so its runs are DUMBBELL_LONGER times as long."""
+DUMBBELL_LONGER = 3
+FULL = {
+    "many-to-one": Length(60_000 * MS, 1_000 * MS),
+    "all-to-all": Length(60_000 * MS, 1_000 * MS),
+    "long-short": Length(30_000 * MS, 0),
+    "websearch": Length(1_000 * MS, 0),
+}
+"""As long as in RL-CC, section VI; WebSearch is ours."""
+SHORT_START_NS = 5 * MS
+JITTER_NS = 100 * US
+"""Starts are spread by seed over ten base round trips, or all seeds of a pattern would be one run."""
+
+CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn")
+DEFAULT_NETWORKS = ("dumbbell", "fattree-k4")
+DEFAULT_TRAFFIC = ("many-to-one-8", "many-to-one-64", "all-to-all", "long-short", "websearch-60")
+SEEDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for."""
+
+    controllers: tuple[str, ...] = CONTROLLERS
+    """Names, or policies over a TCP (`policy.npz`)."""
+    networks: tuple[str, ...] = DEFAULT_NETWORKS
+    traffic: tuple[str, ...] = DEFAULT_TRAFFIC
+    seeds: int = SEEDS
+    scale: int = SCALE
+    full: bool = False
+    ground: str = "lab"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One network with one traffic."""
+
+    network: Network
+    traffic: Traffic
+    length: Length
+    scale: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.network.name}-{self.traffic.name}"
+
+    @property
+    def duration_ns(self) -> int:
+        """Of a run, as it is run."""
+        return self.length.duration_ns * self.scale
+
+
+def check(order: Order) -> None:
+    """UsageError for names that are not known."""
+    for asked, known, what in (
+        (order.networks, NETWORKS, "topology"),
+        (order.traffic, TRAFFIC, "workload"),
+        ([name for name in order.controllers if not _is_policy(name)], controllers.names(), "controller"),
+    ):
+        for name in asked:
+            if name not in known:
+                raise UsageError(f"compare: {what} {name!r} is unknown; one of: {', '.join(known)}")
+
+
+def cases(order: Order) -> Iterator[Case]:
+    for network in order.networks:
+        for name in order.traffic:
+            traffic = TRAFFIC[name]
+            yield Case(NETWORKS[network], traffic, _length(network, traffic, order.full), order.scale)
+
+
+def _length(network: str, traffic: Traffic, full: bool) -> Length:
+    kind = next(kind for kind in LENGTHS if traffic.name.startswith(kind))
+    if full:
+        return FULL[kind]
+    length = LENGTHS[kind]
+    if network == "dumbbell" and kind == "websearch":
+        return Length(length.duration_ns * DUMBBELL_LONGER, length.warmup_ns * DUMBBELL_LONGER)
+    return length
+
+
+def grid(case: Case, order: Order, overrides: Sequence[str]) -> Grid:
+    """A run a controller and seed."""
+    points = [
+        Point(f"{_short(name)}-s{seed}", {"controller": name, "seed": seed}, _spec(case, order, name, seed, overrides))
+        for name in order.controllers
+        for seed in range(1, order.seeds + 1)
+    ]
+    return Grid(case.name, ("controller", "seed"), tuple(points))
+
+
+def _spec(case: Case, order: Order, controller: str, seed: int, overrides: Sequence[str]) -> Spec:
+    scale = case.scale
+    workload = dict(case.traffic.workload)
+    if not case.traffic.sized:
+        workload["jitter"] = f"{JITTER_NS * scale}ns"
+    if workload["kind"] == "many_to_one":
+        workload["senders"] = min(workload["flows"], case.network.senders)
+    if workload["kind"] == "long_short":
+        workload["short_start"] = f"{SHORT_START_NS * scale}ns"
+    values = {
+        **{f"topology.{key}": value for key, value in case.network.topology.items()},
+        "topology.k_bytes": f"{K_FRAMES}p",
+        "topology.scale": scale,
+        **{f"workload.{key}": value for key, value in workload.items()},
+        **({"controller.policy": controller} if _is_policy(controller) else {"controller.name": controller}),
+        "time.duration": f"{case.duration_ns}ns",
+        "time.warmup": f"{case.length.warmup_ns * scale}ns",
+        "monitor.interval": f"{RATE_INTERVAL_NS * scale // 10}ns",
+        "monitor.tcp_interval": f"{RATE_INTERVAL_NS * scale}ns",
+        "ground": order.ground,
+        "seed": seed,
+    }
+    given = {override.partition("=")[0].strip() for override in overrides}
+    values = {key: value for key, value in values.items() if key not in given}
+    return specs.vary({"name": case.name}, Path.cwd(), "bench compare", overrides, values, "bench compare")
+
+
+def _is_policy(name: str) -> bool:
+    return name.endswith(".npz") or ":" in name
+
+
+def _short(name: str) -> str:
+    return Path(name).stem if _is_policy(name) else name

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The comparison: which runs it asks for, who is best, when a link has recovered, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dc_gym import cli
+from dc_gym.bench.compare import measured, page
+from dc_gym.bench.compare.measured import DELAY, GOODPUT, P99_SLOWDOWN, Compared, Entry
+from dc_gym.bench.compare.scenarios import DEFAULT_TRAFFIC, TRAFFIC, Case, Order, cases, check, grid
+from dc_gym.errors import UsageError
+from dc_gym.spec import Spec
+from dc_gym.traffic.flows import FlowRequest
+
+
+def order(**changes: Any) -> Order:
+    return Order(**({"controllers": ("dctcp", "cubic"), "seeds": 3} | changes))
+
+
+def flows_of(spec: Spec) -> list[FlowRequest]:
+    return spec.flows(spec.graph())
+
+
+def case_of(name: str, network: str = "dumbbell") -> Case:
+    return next(cases(order(networks=(network,), traffic=(name,))))
+
+
+def entry(name: str, flows: int = 5000, **numbers: Mapping[int, float]) -> Entry:
+    return Entry(name, name.upper(), "#0072B2", "o", numbers, flows)
+
+
+def compared(name: str, *entries: Entry, unfit: tuple[str, ...] = ()) -> Compared:
+    case = case_of(name)
+    return Compared(case, entries, unfit, grid(case, order(), ()).points[0].spec)
+
+
+@pytest.mark.parametrize("network", ["dumbbell", "fattree-k4", "rlcc64"])
+@pytest.mark.parametrize("name", TRAFFIC)
+def test_every_case_has_a_spec_and_its_flows(network: str, name: str) -> None:
+    asked = grid(case_of(name, network), order(seeds=1), ())
+    assert [point.name for point in asked.points] == ["dctcp-s1", "cubic-s1"]
+    assert all(point.spec.time.duration_ns > point.spec.time.warmup_ns for point in asked.points)
+    if name.startswith("many-to-one-"):
+        assert len(flows_of(asked.points[0].spec)) == int(name.rpartition("-")[2])
+
+
+def test_keys_that_are_given_win() -> None:
+    spec = grid(case_of("many-to-one-8"), order(), ["topology.scale=10", "time.duration=1s"]).points[0].spec
+    assert (spec.topology.scale, spec.time.duration_ns) == (10, 10**9)
+
+
+def test_seeds_differ_in_traffic_and_controllers_do_not() -> None:
+    points = {point.name: flows_of(point.spec) for point in grid(case_of("many-to-one-8"), order(), ()).points}
+    assert points["dctcp-s1"] != points["dctcp-s2"]
+    assert [flow.start_ns for flow in points["dctcp-s1"]] == [flow.start_ns for flow in points["cubic-s1"]]
+
+
+def test_networks_at_their_speed_and_slowed_down_have_the_same_packets() -> None:
+    slow = grid(case_of("many-to-one-8"), order(), ()).points[0].spec
+    full = grid(next(cases(order(full=True, scale=1, traffic=("many-to-one-8",)))), order(), ()).points[0].spec
+    for mine, other in zip(slow.graph().cables, full.graph().cables, strict=True):
+        assert (mine.a.queue, mine.b.queue, mine.rate_bps * 100) == (other.a.queue, other.b.queue, other.rate_bps)
+        assert mine.delay_ns == other.delay_ns * 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [({"controllers": ("tahoe",)}, "tahoe"), ({"networks": ("ring",)}, "ring"), ({"traffic": ("gossip",)}, "gossip")],
+)
+def test_unknown_names_are_one_line(changes: dict[str, Any], word: str) -> None:
+    with pytest.raises(UsageError, match=f"{word}.*is unknown; one of"):
+        check(order(**changes))
+    check(order(controllers=("dctcp", "policy.npz", "mine.py:Agent")))
+
+
+def test_best_are_those_that_none_beats() -> None:
+    fast, slow = {1: 10.0, 2: 11.0, 3: 12.0}, {1: 5.0, 2: 6.0, 3: 7.1}
+    noisy = {1: 12.0, 2: 8.0, 3: 12.5}
+    found = compared(
+        "many-to-one-8", entry("a", goodput_bps=fast), entry("b", goodput_bps=slow), entry("c", goodput_bps=noisy), entry("d")
+    )
+    assert found.best(GOODPUT) == {"a", "c"}
+    assert found.best(DELAY) == frozenset() and found.metrics == (GOODPUT,)
+    alike = compared("many-to-one-8", entry("a", goodput_bps=fast), entry("b", goodput_bps=fast))
+    assert alike.best(GOODPUT) == frozenset(), "all are"
+    less = compared("many-to-one-8", entry("a", queueing_delay_s=fast), entry("b", queueing_delay_s=slow))
+    assert less.best(DELAY) == {"b"}
+
+
+def test_the_page_says_what_was_found_and_marks_what_is_thin(tmp_path: Path) -> None:
+    slowdown = {1: 4.0, 2: 5.0, 3: 6.0}
+    few = compared("websearch-60", entry("dctcp", 200, slowdown_p99=slowdown), unfit=("dctcp-s4 unfit, not counted: <b>",))
+    many = compared("websearch-60", entry("dctcp", 2000, slowdown_p99=slowdown))
+    text = page.write(tmp_path, [few], [("Seeds", "1 to 3")]).read_text()
+    assert "\u2020" in text.split("<h2>")[0] or "&dagger;" in text.split("<h2>")[0]
+    assert "not counted: &lt;b&gt;" in text and "5.0\u00a0\u00b1\u00a02.5" in text
+    assert "base round trips" in text, "what is not scale-free"
+    assert "&dagger;</span>" not in page.write(tmp_path, [many], []).read_text()
+    rows = (tmp_path / "table.csv").read_text().splitlines()
+    assert rows[1] == f"dumbbell,websearch-60,dctcp,1,{P99_SLOWDOWN.name},4.0" and len(rows) == 4
+
+
+@pytest.mark.parametrize(("back_at", "expected"), [(1.2, 0.2), (None, None)])
+def test_recovery_is_from_the_last_short_flow_to_what_was_before(
+    monkeypatch: pytest.MonkeyPatch, back_at: float | None, expected: float | None
+) -> None:
+    t_s = (np.arange(200) + 0.5) / 100
+    rate = np.where(t_s < 0.5, 100.0, 20.0)
+    if back_at is not None:
+        rate[t_s >= back_at] = 95.0
+    rate[(t_s > 1.1) & (t_s < 1.12)] = 100.0  # for a moment alone does not count
+
+    class Fake:
+        path = Path()
+        manifest = {"spec": {}}
+        tables = None
+
+        def records(self, name: str) -> np.ndarray[Any, Any]:
+            rows = [(0, 0, -1), (50_000, 500_000_000, 1_000_000_000)]
+            return np.array(rows, [("size_bytes", "<u8"), ("start_ns", "<i8"), ("end_ns", "<i8")])
+
+    drawn = type("Drawn", (), {"goodput_bps": np.array([rate, rate * 0]), "t_s": t_s})
+    monkeypatch.setattr(measured, "series", lambda *args: drawn)
+    monkeypatch.setattr(measured, "from_dict", lambda *args: grid(case_of("long-short"), order(), ()).points[0].spec)
+    found = measured.recovery_s(Fake())  # type: ignore[arg-type]
+    assert found == (None if expected is None else pytest.approx(expected, abs=0.011))
+
+
+def test_options_of_compare_are_refused_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "links", "--full"]) == 2
+    assert "--full is of bench compare alone" in capsys.readouterr().err
+    assert cli.main(["bench", "compare", "--workloads", "gossip"]) == 2
+    assert "'gossip' is unknown" in capsys.readouterr().err
+    assert set(DEFAULT_TRAFFIC) <= set(TRAFFIC)
