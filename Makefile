@@ -14,7 +14,8 @@ CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard ctrl/nic/algorithms/*.h)))
-PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init nicd) $(NIC_ALGORITHMS:%=$(BIN)/ccrun-%) $(NIC_ALGORITHMS:%=$(BIN)/nic-%.bpf.o)
+PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init nicd cctest) \
+	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o cctest-$(name).bpf.o))
 C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] ctrl/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
 .PHONY: setup demo test test-all test-rl lint format docs programs kernel openvswitch clean
@@ -109,13 +110,21 @@ $(BIN)/linkprobe: $(LINKPROBE) $(wildcard monitors/*.h) | $(BIN)
 	chmod 755 $@
 
 NIC_HEADERS := $(wildcard ctrl/nic/*.h ctrl/nic/algorithms/*.h)
-$(BIN)/ccrun-%: ctrl/nic/ccrun.c $(NIC_HEADERS) | $(BIN)
-	$(CC) $(CFLAGS) -Ictrl/nic -DCC_ALGORITHM='"algorithms/$*.h"' -o $@ $<
+$(BIN)/ccrun-%: ctrl/nic/ccrun.c ctrl/nic/cctrace.c $(NIC_HEADERS) | $(BIN)
+	$(CC) $(CFLAGS) -Ictrl/nic -DCC_ALGORITHM='"algorithms/$*.h"' -o $@ ctrl/nic/ccrun.c ctrl/nic/cctrace.c
+	chmod 755 $@
+
+$(BIN)/cctest: ctrl/nic/cctest.c ctrl/nic/cctrace.c $(NIC_HEADERS) | $(BIN)
+	$(CC) $(CFLAGS) -Ictrl/nic -o $@ ctrl/nic/cctest.c ctrl/nic/cctrace.c -lbpf
 	chmod 755 $@
 
 # A NIC's data path, for the BPF machine of the kernel that loads it. clang -target bpf does not look where asm/types.h is.
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(STRICT),-Werror) -idirafter /usr/include/$(shell $(CC) -print-multiarch)
 $(BIN)/nic-%.bpf.o: ctrl/nic/shim.bpf.c $(NIC_HEADERS) | $(BIN)
+	$(CLANG) $(BPF_CFLAGS) -DCC_ALGORITHM='"algorithms/$*.h"' -c -o $@ $<
+	chmod 644 $@
+
+$(BIN)/cctest-%.bpf.o: ctrl/nic/cctest.bpf.c $(NIC_HEADERS) | $(BIN)
 	$(CLANG) $(BPF_CFLAGS) -DCC_ALGORITHM='"algorithms/$*.h"' -c -o $@ $<
 	chmod 644 $@
 

@@ -35,7 +35,8 @@ def compile_header(header: Path, folder: Path, name: str | None = None) -> Algor
 def compile_runner(header: Path, folder: Path) -> Path:
     """ccrun with this algorithm."""
     out = folder / f"ccrun-{header.stem}"
-    _compile("cc", header, [*RUNNER_FLAGS, *_algorithm(header), "-o", str(out), str(SOURCES / "ccrun.c")])
+    sources = [str(SOURCES / name) for name in ("ccrun.c", "cctrace.c")]
+    _compile("cc", header, [*RUNNER_FLAGS, *_algorithm(header), "-o", str(out), *sources])
     return out
 
 

@@ -5,11 +5,9 @@
  *   ccrun-NAME --describe                 what it is, as JSON
  *   ccrun-NAME [--parameters V,V,...] [--table FILE] [--repeat N] < events > decisions
  *
- * An event is a line of numbers with commas: type, flags, now_ns, first_ns, coalesced, bytes, packets,
- * sent_ns, received_ns, answered_ns, and of the flow base_rtt_ns, line_mbps, packet_bytes, hops. A decision
- * is rate, window_bytes, probe and the words of the state after it. An event with the flag CC_NEW_FLOW begins
- * another flow. Events that the algorithm does not want leave all as it was. --repeat goes through the trace
- * so often and prints the time of one decision in ns instead.
+ * Events are those of cctrace.h. A decision is rate, window_bytes, probe and the words of the state after it.
+ * An event with the flag CC_NEW_FLOW begins another flow. Events that the algorithm does not want leave all
+ * as it was. --repeat goes through the trace so often and prints the time of one decision in ns instead.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +17,8 @@
 #include <time.h>
 
 #include CC_ALGORITHM
+
+#include "cctrace.h"
 
 #ifndef CC_HELP
 #define CC_HELP ""
@@ -60,11 +60,6 @@ static const char *const event_names[] = {
 	[CC_CNP] = "cnp", [CC_TX] = "tx", [CC_ACK] = "ack", [CC_NACK] = "nack", [CC_RTT] = "rtt",
 };
 #define EVENT_NAMES (sizeof(event_names) / sizeof(event_names[0]))
-
-struct step {
-	struct cc_event event;
-	struct cc_flow flow;
-};
 
 struct runner {
 	uint32_t state[CC_STATE_WORDS_MAX];
@@ -114,45 +109,7 @@ static void describe(void)
 	puts("}}");
 }
 
-/* Numbers of 32 bits with commas, as many as there is room for; how many there were, or -EINVAL. */
-static int read_numbers(const char *text, uint32_t *numbers, int room)
-{
-	char *end;
-
-	for (int count = 0; count < room; count++) {
-		unsigned long long value;
-
-		if (*text < '0' || *text > '9')
-			return -EINVAL;
-		errno = 0;
-		value = strtoull(text, &end, 10);
-		if (errno || value > UINT32_MAX)
-			return -EINVAL;
-		numbers[count] = (uint32_t)value;
-		if (*end == '\0' || *end == '\n')
-			return count + 1;
-		if (*end != ',')
-			return -EINVAL;
-		text = end + 1;
-	}
-	return -EINVAL;
-}
-
-/* One trace line: the numbers of struct cc_event, then those of struct cc_flow. */
-static int read_step(const char *line, struct step *step)
-{
-	uint32_t numbers[sizeof(*step) / sizeof(uint32_t)];
-	int wanted = sizeof(numbers) / sizeof(numbers[0]);
-
-	if (read_numbers(line, numbers, wanted) != wanted)
-		return -EINVAL;
-	memcpy(step, numbers, sizeof(*step));
-	return 0;
-}
-_Static_assert(sizeof(struct step) == 14 * sizeof(uint32_t),
-	       "a trace's columns are the fields in their order");
-
-static void decide(struct runner *runner, const struct step *step)
+static void decide(struct runner *runner, const struct cctrace_step *step)
 {
 	if (step->event.flags & CC_NEW_FLOW) {
 		memset(runner->state, 0, sizeof(runner->state));
@@ -174,29 +131,6 @@ static void print_decision(const struct runner *runner)
 	putchar('\n');
 }
 
-/* All lines of standard input; the caller frees. The number of steps, or -errno, and the line that is wrong.
- */
-static int read_trace(struct step **steps, int *line_number)
-{
-	char line[512];
-	int count = 0, room = 0;
-
-	for (*line_number = 1; fgets(line, sizeof(line), stdin); ++*line_number) {
-		if (count == room) {
-			struct step *more =
-				realloc(*steps, sizeof(**steps) * (room = room ? 2 * room : 1024));
-
-			if (!more)
-				return -ENOMEM;
-			*steps = more;
-		}
-		if (read_step(line, &(*steps)[count]))
-			return -EINVAL;
-		count++;
-	}
-	return count;
-}
-
 static uint64_t monotonic_ns(void)
 {
 	struct timespec now;
@@ -205,7 +139,7 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void time_decisions(struct runner *runner, const struct step *steps, int count, long repeat)
+static void time_decisions(struct runner *runner, const struct cctrace_step *steps, int count, long repeat)
 {
 	uint64_t start_ns = monotonic_ns();
 	volatile uint32_t kept = 0; /* so that no decision is left out */
@@ -230,7 +164,7 @@ static int set_parameters(struct runner *runner, const char *text)
 	uint32_t values[PARAMETERS + 1];
 	char message[128];
 
-	if (read_numbers(text, values, PARAMETERS + 1) != (int)PARAMETERS) {
+	if (cctrace_numbers(text, values, PARAMETERS + 1) != (int)PARAMETERS) {
 		snprintf(message, sizeof(message), "%zu numbers with commas are needed", PARAMETERS);
 		return fail("--parameters", message);
 	}
@@ -245,26 +179,20 @@ static int set_parameters(struct runner *runner, const char *text)
 	return 0;
 }
 
-/* Words of this machine's order; the rest of the table is zero. */
 static int read_table(struct runner *runner, const char *path)
 {
-	FILE *file = fopen(path, "rb");
-	size_t bytes;
-	bool whole;
+	int err = cctrace_table(path, runner->table);
 
-	if (!file)
-		return fail(path, strerror(errno));
-	bytes = fread(runner->table, 1, sizeof(runner->table), file);
-	whole = !ferror(file) && fgetc(file) == EOF && bytes % sizeof(uint32_t) == 0;
-	fclose(file);
-	return whole ? 0 : fail(path, "not a table: whole words of 4 bytes, as many as the NIC has room for");
+	if (err == -EINVAL)
+		return fail(path, "not a table: whole words of 4 bytes, as many as the NIC has room for");
+	return err ? fail(path, strerror(-err)) : 0;
 }
 
 static int run_trace(struct runner *runner, long repeat)
 {
-	struct step *steps = NULL;
+	struct cctrace_step *steps = NULL;
 	char message[128];
-	int line_number, count = read_trace(&steps, &line_number), status = 0;
+	int line_number, count = cctrace_read(stdin, &steps, &line_number), status = 0;
 
 	if (count < 0) {
 		snprintf(message, sizeof(message), "line %d: %s", line_number,

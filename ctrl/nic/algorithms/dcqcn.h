@@ -80,10 +80,10 @@ enum dcqcn_flag {
 	DCQCN_CUT_MARK = 4,   /* a mark in this monitor period */
 };
 
-#define DCQCN_DECAYS     1023u /* that take any alpha to 0 */
-#define DCQCN_EXACT      32u   /* raises made one by one at either end of a silence */
-#define DCQCN_STAGE_MOST 255u  /* more than F ever is */
-#define DCQCN_CNPS       16u   /* of one event that are acted on: the rest would find a rate of 2^-16 */
+#define DCQCN_DECAYS     1023u       /* that take any alpha to 0 */
+#define DCQCN_EXACT      32u         /* raises made one by one at either end of a silence */
+#define DCQCN_STAGE_MOST DCQCN_EXACT /* more than F ever is */
+#define DCQCN_CNPS       16u         /* of one event that are acted on: the rest would find a rate of 2^-16 */
 
 static inline uint32_t dcqcn_next_alpha(uint32_t alpha, uint32_t g, bool mark)
 {

@@ -15,7 +15,7 @@
  * probe's stands for it.
  *
  * Times are those of a fabric whose base round trip is reference_rtt and scaled to the flow's own.
- * Fixed point: cwnd in Q16 packets, 1/sqrt in Q24 (Newton, error below 2^-20), factors in Q16.
+ * Fixed point: cwnd in Q20 packets (up to 4095), 1/sqrt in Q24 (Newton, error below 2^-20), factors in Q16.
  */
 #ifndef DCGYM_SWIFT_H
 #define DCGYM_SWIFT_H
@@ -28,20 +28,22 @@
 #define CC_EVENTS      (CC_MASK(CC_RTT) | CC_MASK(CC_TX) | CC_MASK(CC_ACK) | CC_MASK(CC_NACK))
 #define CC_STATE_WORDS 5
 
+#define SWIFT_MOST 0xfff00000u /* 4095 packets */
+
 /* clang-format off */
 #define CC_PARAMETERS(X)                                                                                       \
 	X(reference_rtt, "ns", 10000, 0, 1u << 30, "RL-CC's fabric", "base round trip that times below are for; 0: take them as they are") \
 	X(base_target, "ns at reference_rtt", 25000, 1, 1u << 30, "paper (from memory): one hop at 100 Gbit/s", "target without hops and scaling") \
 	X(hop, "ns at reference_rtt", 3050, 0, 1u << 30, "htsim: base / 6.55", "h: more for each link of the path") \
 	X(fs_range, "ns at reference_rtt", 100000, 0, 1u << 30, "htsim: 5 x 20 us", "most that flow scaling adds") \
-	X(fs_min, "Q16 packets", 6554, 1, 1u << 31, "htsim", "cwnd at which it adds all: 0.1")                 \
-	X(fs_max, "Q16 packets", 6553600, 1, 1u << 31, "htsim", "cwnd at which it adds nothing: 100")          \
-	X(ai, "Q16 packets", 65536, 1, 1u << 24, "htsim", "additive increase a round trip: 1")                 \
+	X(fs_min, "Q20 packets", 104858, 1, SWIFT_MOST, "htsim", "cwnd at which it adds all: 0.1")                 \
+	X(fs_max, "Q20 packets", 104857600, 1, SWIFT_MOST, "htsim", "cwnd at which it adds nothing: 100")          \
+	X(ai, "Q20 packets", 1048576, 1, 1u << 24, "htsim", "additive increase a round trip: 1")                 \
 	X(beta, "Q16", 52429, 0, 65536, "paper (from memory), htsim", "share of the excess that a cut takes: 0.8") \
 	X(max_mdf, "Q16", 32768, 0, 65535, "paper (from memory), htsim", "most that a cut takes: 0.5")         \
-	X(cwnd_min, "Q16 packets", 433, 1, 1u << 31, "htsim: 10 bytes", "least window: 0.0066")                \
-	X(cwnd_max, "Q16 packets", 65536000, 1, 1u << 31, "htsim", "largest window: 1000")                     \
-	X(cwnd_initial, "Q16 packets", 0, 0, 1u << 31, "ours", "window of a new flow; 0: line rate x base round trip") \
+	X(cwnd_min, "Q20 packets", 6926, 1, SWIFT_MOST, "htsim: 10 bytes", "least window: 0.0066")                \
+	X(cwnd_max, "Q20 packets", 1048576000, 1, SWIFT_MOST, "htsim", "largest window: 1000")                     \
+	X(cwnd_initial, "Q20 packets", 0, 0, SWIFT_MOST, "ours", "window of a new flow; 0: line rate x base round trip") \
 	X(retx_reset, "count", 5, 1, 1000, "htsim", "timeouts in a row that make the window the least")        \
 	X(pace_gain, "Q8", 0, 0, 65536, "ours", "above one packet: rate over cwnd / RTT; 0: the line's")
 
@@ -54,7 +56,7 @@
 enum { CC_PARAMETERS(CC_INDEX) };
 
 enum swift_state {
-	SWIFT_CWND,     /* Q16 packets; 0: a new flow */
+	SWIFT_CWND,     /* Q20 packets; 0: a new flow */
 	SWIFT_DELAY,    /* the last probe's; the base round trip before there was one */
 	SWIFT_BELOW,    /* it was below target */
 	SWIFT_CUT,      /* when the window was last cut */
@@ -62,11 +64,12 @@ enum swift_state {
 };
 _Static_assert(SWIFT_TIMEOUTS + 1 == CC_STATE_WORDS, "Swift's state");
 
-#define SWIFT_ONE       65536u
+#define SWIFT_ONE       65536u /* of factors */
+#define SWIFT_PACKET    (1u << 20)
 #define SWIFT_DELAY_MAX (1u << 30)
 
 /*
- * 1 / sqrt(x) of x > 0 in Q16, in Q24. x = m 4^(7-k) with m in 1..4; Newton on y = 1/sqrt(m), from a line
+ * 1 / sqrt(x) of x > 0 in Q20, in Q24. x = m 4^(5-k) with m in 1..4; Newton on y = 1/sqrt(m), from a line
  * that is at most 16 % off: 1.5 e^2 four times is below 2^-30, so that the rounding of Q30 is what remains.
  */
 static inline uint64_t swift_inverse_sqrt(uint32_t x)
@@ -83,7 +86,7 @@ static inline uint64_t swift_inverse_sqrt(uint32_t x)
 	y = (1170378588ull - m / 6); /* 1.09 - m / 6 in Q30 */
 	for (uint32_t i = 0; i < 4; i++)
 		y = y * ((3ull << 30) - (m * (y * y >> 30) >> 30)) >> 31;
-	return k < 13 ? y >> (13 - k) : y << (k - 13);
+	return k < 11 ? y >> (11 - k) : y << (k - 11);
 }
 
 /* A time of the parameters for this flow: 30 + 32 bits, over at least 1. */
@@ -124,7 +127,7 @@ static inline void swift_set(uint32_t *state, const uint32_t *parameter, uint64_
 	state[SWIFT_CWND] = (uint32_t)(cwnd > parameter[P_cwnd_min] ? cwnd : parameter[P_cwnd_min]);
 }
 
-/* Line rate x base round trip: Mbit/s x ns / 8000 is bytes; 24 + 32 bits, kept below 2^32 packets. */
+/* Line rate x base round trip: Mbit/s x ns / 8000 is bytes; kept below 2^32 packets. */
 static inline uint64_t swift_initial(const struct cc_flow *flow, const uint32_t *parameter)
 {
 	uint64_t bytes, packets;
@@ -134,8 +137,8 @@ static inline uint64_t swift_initial(const struct cc_flow *flow, const uint32_t 
 	bytes = (uint64_t)flow->line_mbps * flow->base_rtt_ns / 8000;
 	if (bytes >> 40)
 		return 1ull << 32;
-	packets = (bytes << 16) / (flow->packet_bytes ? flow->packet_bytes : 1);
-	return packets > SWIFT_ONE ? packets : SWIFT_ONE;
+	packets = (bytes << 20) / (flow->packet_bytes ? flow->packet_bytes : 1);
+	return packets > SWIFT_PACKET ? packets : SWIFT_PACKET;
 }
 
 static inline void swift_start(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
@@ -172,7 +175,7 @@ static inline void swift_on_rtt(uint32_t *state, const struct cc_event *event, c
 		  cut < parameter[P_max_mdf] ? (uint32_t)cut : parameter[P_max_mdf]);
 }
 
-/* ai acked (25 + 16 bits) / cwnd; the quotient in Q16 again. */
+/* ai acked (25 + 16 bits) / cwnd; the quotient in Q20 again. */
 static inline void swift_on_ack(uint32_t *state, const struct cc_event *event, const uint32_t *parameter)
 {
 	uint64_t more = (uint64_t)parameter[P_ai] * (event->packets < 65535 ? event->packets : 65535);
@@ -181,8 +184,8 @@ static inline void swift_on_ack(uint32_t *state, const struct cc_event *event, c
 		state[SWIFT_TIMEOUTS] = 0;
 	if (!state[SWIFT_BELOW])
 		return;
-	if (state[SWIFT_CWND] >= SWIFT_ONE)
-		more = (more << 16) / state[SWIFT_CWND];
+	if (state[SWIFT_CWND] >= SWIFT_PACKET)
+		more = (more << 20) / state[SWIFT_CWND];
 	swift_set(state, parameter, state[SWIFT_CWND] + more);
 }
 
@@ -196,27 +199,30 @@ static inline void swift_on_loss(uint32_t *state, const struct cc_event *event, 
 	swift_cut(state, parameter, event->now_ns, parameter[P_max_mdf]);
 }
 
-/* A window of so many packets in one round trip, in Q20 of the line: 32 + 24 bits at most, then 44 + 20. */
+/*
+ * A window of so many packets in one round trip, in Q20 of the line. Both in Q16 bytes: 32 + 16 - 4 bits, and
+ * what the line carries in a round trip: 23 + 30 bits and 10 more.
+ */
 static inline uint64_t swift_rate(const uint32_t *state, const struct cc_flow *flow)
 {
-	uint64_t bytes = (uint64_t)state[SWIFT_CWND] * (flow->packet_bytes & 0xffffff) >> 16;
-	uint64_t line_bytes = (uint64_t)flow->line_mbps * state[SWIFT_DELAY] / 8000;
+	uint64_t packet_bytes = flow->packet_bytes < 65535 ? flow->packet_bytes : 65535;
+	uint64_t line_mbps = flow->line_mbps < 1u << 23 ? flow->line_mbps : 1u << 23;
+	uint64_t window = state[SWIFT_CWND] * packet_bytes >> 4;
+	uint64_t line = line_mbps * state[SWIFT_DELAY] * 1024 / 125;
 
-	if (bytes >= line_bytes || bytes >> 43)
-		return CC_LINE_RATE;
-	return (bytes << 20) / (line_bytes ? line_bytes : 1);
+	return window < line ? (window << 20) / line : CC_LINE_RATE;
 }
 
 static inline void swift_answer(const uint32_t *state, const struct cc_flow *flow, const uint32_t *parameter,
 				struct cc_result *result)
 {
 	uint32_t cwnd = state[SWIFT_CWND];
-	uint64_t window = (uint64_t)cwnd * flow->packet_bytes >> 16;
+	uint64_t window = (uint64_t)cwnd * flow->packet_bytes >> 20;
 
 	if (window < flow->packet_bytes)
 		window = flow->packet_bytes;
 	result->window_bytes = window < 0xffffffff ? (uint32_t)window : 0xffffffff;
-	if (cwnd < SWIFT_ONE)
+	if (cwnd < SWIFT_PACKET)
 		result->rate = cc_clamp(swift_rate(state, flow));
 	else if (parameter[P_pace_gain])
 		result->rate = cc_clamp(swift_rate(state, flow) * parameter[P_pace_gain] >> 8);

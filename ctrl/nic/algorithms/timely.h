@@ -24,7 +24,7 @@
 #define CC_HELP "raises and cuts by the gradient of round trips, between two thresholds of them"
 #endif
 #define CC_EVENTS      (CC_MASK(CC_RTT) | CC_MASK(CC_TX) | CC_MASK(CC_NACK))
-#define CC_STATE_WORDS 5
+#define CC_STATE_WORDS 6
 
 /* clang-format off */
 #define TIMELY_PARAMETERS(X)                                                                                   \
@@ -53,9 +53,10 @@
 enum { CC_PARAMETERS(CC_INDEX) };
 
 enum timely_state {
-	TIMELY_RATE,     /* Q26; 0: a new flow */
-	TIMELY_RTT,      /* the last; 0: none yet */
-	TIMELY_DIFF,     /* int32_t, ns in 1/1: moving mean of differences */
+	TIMELY_RATE, /* Q26; 0: a new flow */
+	TIMELY_RTT,  /* the last; 0: none yet */
+	TIMELY_DIFF, /* int64_t, Q16 ns: moving mean of differences */
+	TIMELY_DIFF_HIGH,
 	TIMELY_IN_A_ROW, /* gradients <= 0 */
 	TIMELY_LOSS,     /* when a loss was last acted on */
 };
@@ -101,39 +102,45 @@ static inline void timely_above(uint32_t *state, const uint32_t *parameter, uint
 	timely_cut(state, parameter, parameter[P_beta] * share >> 16);
 }
 
-/* diff, in ns: products have 31 + 16 bits and a sign; rounded, so that it has no bias. */
+static inline int64_t timely_diff(const uint32_t *state)
+{
+	return (int64_t)((uint64_t)state[TIMELY_DIFF_HIGH] << 32 | state[TIMELY_DIFF]);
+}
+
+/* diff: 31 + 16 bits and a sign, 43 of them times the 17 of a. */
 static inline void timely_observe(uint32_t *state, const uint32_t *parameter, uint32_t rtt_ns)
 {
-	int64_t newest = state[TIMELY_RTT] ? (int64_t)rtt_ns - state[TIMELY_RTT] : 0;
-	int64_t before = (int32_t)state[TIMELY_DIFF];
+	int64_t newest = state[TIMELY_RTT] ? ((int64_t)rtt_ns - state[TIMELY_RTT]) * 65536 : 0;
+	int64_t diff = timely_diff(state);
 
-	before += ((newest - before) * parameter[P_alpha] + 32768) >> 16;
-	state[TIMELY_DIFF] = (uint32_t)(int32_t)before;
+	diff += ((newest - diff) >> 4) * parameter[P_alpha] >> 12;
+	state[TIMELY_DIFF] = (uint32_t)diff;
+	state[TIMELY_DIFF_HIGH] = (uint32_t)((uint64_t)diff >> 32);
 	state[TIMELY_RTT] = rtt_ns;
 }
 
-/* |gradient| in Q16: 31 + 16 bits over at least 1, kept below 2^15. */
+/* |gradient| in Q16: 47 bits over at least 1, kept below 2^31. */
 static inline uint32_t timely_steepness(const uint32_t *state, const struct cc_flow *flow,
 					const uint32_t *parameter)
 {
-	int64_t diff = (int32_t)state[TIMELY_DIFF];
+	int64_t diff = timely_diff(state);
 	uint64_t min_ns = timely_scaled(parameter[P_min_rtt], flow, parameter);
-	uint64_t steepness = ((uint64_t)(diff < 0 ? -diff : diff) << 16) / (min_ns ? min_ns : 1);
+	uint64_t steepness = (uint64_t)(diff < 0 ? -diff : diff) / (min_ns ? min_ns : 1);
 
 	return steepness < 0x7fffffff ? (uint32_t)steepness : 0x7fffffff;
 }
 
 static inline bool timely_rises(const uint32_t *state)
 {
-	return (int32_t)state[TIMELY_DIFF] > 0;
+	return timely_diff(state) > 0;
 }
 
 #ifndef TIMELY_PATCHED
 static inline void timely_between(uint32_t *state, const uint32_t *parameter, const struct cc_flow *flow)
 {
-	if (timely_rises(state)) {
-		uint64_t steepness = timely_steepness(state, flow, parameter);
+	uint64_t steepness = timely_steepness(state, flow, parameter);
 
+	if (steepness && timely_rises(state)) {
 		state[TIMELY_IN_A_ROW] = 0;
 		timely_cut(state, parameter, parameter[P_beta] * steepness >> 8); /* Q16 Q16 to Q24 */
 		return;

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Algorithms of the NIC in the kernel.
+ *
+ *   cctest OBJECT --load                      loads all programs of any object; a line of JSON for each
+ *   cctest OBJECT [--parameters V,V,...] [--table FILE] [--repeat N] < events > decisions
+ *
+ * The second hands the events of a trace (cctrace.h) to cctest-NAME.bpf.o, one by one, by BPF_PROG_TEST_RUN.
+ * Decisions are printed as ccrun does. With --repeat each event is handed over N times in a row, and its line
+ * is the time of one decision in ns: that of the program less that of the same program without the decision.
+ * What the verifier says of a program that it refuses goes to standard error. Needs CAP_BPF and
+ * CAP_NET_ADMIN.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "cctest.h"
+#include "cctrace.h"
+
+#define LOG_BYTES     (1 << 18)
+#define LOG_STATS     4 /* the verifier's log level: its last line alone */
+#define LOG_LINES     6 /* of a refusal */
+#define PROGRAMS_MOST 16
+
+struct programs {
+	struct bpf_object *object;
+	struct bpf_program *each[PROGRAMS_MOST];
+	char *logs[PROGRAMS_MOST];
+	int count;
+};
+
+struct options {
+	const char *parameters, *table;
+	long repeat;
+	bool load;
+};
+
+static int fail(const char *what, const char *why)
+{
+	fprintf(stderr, "cctest: %s: %s\n", what, why);
+	return 2;
+}
+
+static int quiet(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	(void)level, (void)format, (void)arguments;
+	return 0;
+}
+
+static const char *last_lines(const char *log, int lines)
+{
+	const char *from = log + strlen(log);
+
+	if (from > log)
+		from--; /* the last line's own end */
+	while (from > log && (from[-1] != '\n' || --lines))
+		from--;
+	return from;
+}
+
+static int open_programs(struct programs *programs, const char *path)
+{
+	struct bpf_program *program;
+
+	programs->object = bpf_object__open_file(path, NULL);
+	if (!programs->object)
+		return fail(path, strerror(errno));
+	bpf_object__for_each_program(program, programs->object)
+	{
+		char *log = calloc(1, LOG_BYTES);
+
+		if (!log || programs->count == PROGRAMS_MOST) {
+			free(log);
+			return fail(path, "more programs than there is room for");
+		}
+		bpf_program__set_log_level(program, LOG_STATS);
+		bpf_program__set_log_buf(program, log, LOG_BYTES);
+		programs->logs[programs->count] = log;
+		programs->each[programs->count++] = program;
+	}
+	return 0;
+}
+
+static void close_programs(struct programs *programs)
+{
+	for (int i = 0; i < programs->count; i++)
+		free(programs->logs[i]);
+	bpf_object__close(programs->object);
+}
+
+/* A program that was tried and has no descriptor is the one that was refused. */
+static int load_programs(struct programs *programs, const char *path)
+{
+	int err = bpf_object__load(programs->object);
+
+	if (!err)
+		return 0;
+	fprintf(stderr, "cctest: %s: the kernel does not take it: %s\n", path, strerror(-err));
+	for (int i = 0; i < programs->count; i++) {
+		if (*programs->logs[i] && !strstr(programs->logs[i], "verification time"))
+			fprintf(stderr, "%s\n", last_lines(programs->logs[i], LOG_LINES));
+	}
+	return 1;
+}
+
+/* How many instructions the verifier went through, of its log's last line. */
+static long looked_at(const char *log)
+{
+	const char *found = strstr(log, "processed ");
+
+	return found ? atol(found + strlen("processed ")) : 0;
+}
+
+static int print_programs(const struct programs *programs)
+{
+	for (int i = 0; i < programs->count; i++) {
+		struct bpf_prog_info info = { 0 };
+		uint32_t length = sizeof(info);
+		int err = bpf_obj_get_info_by_fd(bpf_program__fd(programs->each[i]), &info, &length);
+
+		if (err)
+			return fail(bpf_program__name(programs->each[i]), strerror(-err));
+		printf("{\"program\": \"%s\", \"instructions\": %" PRIu32 ", \"machine_bytes\": %" PRIu32
+		       ", \"verified\": %ld}\n",
+		       bpf_program__name(programs->each[i]), info.xlated_prog_len / 8, info.jited_prog_len,
+		       looked_at(programs->logs[i]));
+	}
+	return 0;
+}
+
+static int set_parameters(struct bpf_object *object, const char *text)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, ".rodata.parameter");
+	uint32_t values[CC_PARAMETERS_MAX] = { 0 };
+
+	if (*text && cctrace_numbers(text, values, CC_PARAMETERS_MAX) < 0)
+		return fail("--parameters", "numbers with commas are needed");
+	if (!map || bpf_map__set_initial_value(map, values, sizeof(values)))
+		return fail("--parameters",
+			    "the object takes none; give one that cctest.bpf.c was made into");
+	return 0;
+}
+
+static int set_table(struct bpf_object *object, const char *path)
+{
+	static uint32_t words[CC_TABLE_WORDS];
+	struct bpf_map *map = bpf_object__find_map_by_name(object, "table");
+	uint32_t zero = 0;
+	int err = cctrace_table(path, words);
+
+	if (err)
+		return fail(path, strerror(-err));
+	if (!map)
+		return fail("--table", "the object has none");
+	err = bpf_map__update_elem(map, &zero, sizeof(zero), words, sizeof(words), BPF_ANY);
+	return err ? fail(path, strerror(-err)) : 0;
+}
+
+/* Words of state that the object's algorithm uses. */
+static uint32_t words_of(struct bpf_object *object)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, ".rodata.words");
+	size_t bytes = 0;
+	const uint32_t *value = map ? bpf_map__initial_value(map, &bytes) : NULL;
+
+	return value && bytes == sizeof(*value) && *value <= CC_STATE_WORDS_MAX ? *value : 0;
+}
+
+/* ns that one of `repeat` runs took, or -errno. */
+static int run_once(const struct bpf_program *program, struct cctest_step *step, int repeat)
+{
+	struct cctest_step out = { 0 };
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = step, .data_size_in = sizeof(*step),
+		    .data_out = &out, .data_size_out = sizeof(out), .repeat = repeat);
+	int err = bpf_prog_test_run_opts(bpf_program__fd(program), &options);
+
+	if (err)
+		return err;
+	if (options.retval || options.data_size_out != sizeof(out))
+		return -EPROTO;
+	*step = out;
+	return (int)options.duration;
+}
+
+static void print_decision(const struct cctest_step *step, uint32_t words)
+{
+	printf("%" PRIu32 ",%" PRIu32 ",%" PRIu32, step->rate, step->window_bytes, step->probe);
+	for (uint32_t word = 0; word < words; word++)
+		printf(",%" PRIu32, step->state[word]);
+	putchar('\n');
+}
+
+static int run_trace(struct bpf_object *object, const struct cctrace_step *steps, int count, int repeat)
+{
+	const struct bpf_program *test = bpf_object__find_program_by_name(object, "nic_test");
+	const struct bpf_program *null = bpf_object__find_program_by_name(object, "nic_null");
+	struct cctest_step step = { .rate = CC_LINE_RATE };
+	uint32_t words = words_of(object);
+
+	if (!test || !null)
+		return fail("nic_test", "no such program; give an object that cctest.bpf.c was made into");
+	for (int i = 0; i < count; i++) {
+		int took, idle = 0;
+
+		step.event = steps[i].event;
+		step.flow = steps[i].flow;
+		took = run_once(test, &step, repeat ? repeat : 1);
+		if (repeat && took >= 0)
+			idle = run_once(null, &step, repeat);
+		if (took < 0 || idle < 0)
+			return fail("BPF_PROG_TEST_RUN", strerror(took < 0 ? -took : -idle));
+		if (repeat)
+			printf("%d\n", took > idle ? took - idle : 0);
+		else
+			print_decision(&step, words);
+	}
+	return 0;
+}
+
+static int read_and_run(struct bpf_object *object, int repeat)
+{
+	struct cctrace_step *steps = NULL;
+	char message[64];
+	int line_number, status, count = cctrace_read(stdin, &steps, &line_number);
+
+	if (count < 0) {
+		snprintf(message, sizeof(message), "line %d is not an event", line_number);
+		status = fail("standard input", message);
+	} else {
+		status = run_trace(object, steps, count, repeat);
+	}
+	free(steps);
+	return status;
+}
+
+static int run(struct programs *programs, const char *path, const struct options *options)
+{
+	int status = open_programs(programs, path);
+
+	if (!status && options->parameters)
+		status = set_parameters(programs->object, options->parameters);
+	if (!status)
+		status = load_programs(programs, path);
+	if (!status && options->table)
+		status = set_table(programs->object, options->table);
+	if (status)
+		return status;
+	return options->load ? print_programs(programs)
+			     : read_and_run(programs->object, (int)options->repeat);
+}
+
+static int read_options(int argc, char **argv, struct options *options)
+{
+	for (int i = 2; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+		if (!strcmp(argv[i], "--load")) {
+			options->load = true;
+			continue;
+		}
+		if (!strcmp(argv[i], "--parameters"))
+			options->parameters = value;
+		else if (!strcmp(argv[i], "--table"))
+			options->table = value;
+		else if (!strcmp(argv[i], "--repeat"))
+			options->repeat = atol(value);
+		else
+			return fail(argv[i], "not an option");
+		i++;
+	}
+	return options->repeat < 0 || options->repeat > 100000000 ? fail("--repeat", "1 to 100000000") : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct programs programs = { 0 };
+	struct options options = { 0 };
+	int status;
+
+	if (argc < 2)
+		return fail("OBJECT", "which one?");
+	status = read_options(argc, argv, &options);
+	if (status)
+		return status;
+	libbpf_set_print(quiet);
+	status = run(&programs, argv[1], &options);
+	close_programs(&programs);
+	return status;
+}

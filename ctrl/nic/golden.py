@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden traces: seeded events of flows' lives, what an algorithm decides on them, and how far that is from its float reference.
+
+A trace is many short lives of one flow each. Four kinds: `fabric`, round trips and marks as a network makes them; `lossy`, the
+same with events lost and summed up; `silent`, with silences up to a turn of the 32-bit clock; `hostile`, zeros and extremes in
+every field. Clocks start anywhere, often just before they wrap.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from dc_gym.ctrl.nic.algorithms import Algorithm, settle
+from dc_gym.ctrl.nic.reference import ACK, CNP, NACK, REFERENCES, RTT, TIMEOUT, TX, Decision, Event, Flow
+from dc_gym.errors import TestbedError
+
+KINDS = ("fabric", "lossy", "silent", "hostile")
+LIVES, STEPS = 10, 150
+NEW_FLOW = 1
+TYPES = {"cnp": CNP, "tx": TX, "ack": ACK, "nack": NACK, "rtt": RTT}
+TURN = 2**32
+LONGEST = TURN - 10**6
+"""The longest silence: with less than a timer's period to a whole turn, the clock cannot tell it from none."""
+EXTREMES = (0, 1, 2, 255, 65535, 65536, 2**20, 2**30, 2**31 - 1, 2**31, TURN - 2, TURN - 1)
+Q20 = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How far from the reference a header may be."""
+
+    rate: float
+    """Share of the line, in 2^-20."""
+    relative: float
+    """Of windows, to a byte, and of rates where this is more."""
+
+
+BOUNDS = {
+    "fixed": Bound(1, 0),
+    "dcqcn": Bound(64, 0),
+    "swift": Bound(16, 0.001),
+    "timely": Bound(16, 0),
+    "timely-patched": Bound(4, 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """One line of a runner: what is in force after an event."""
+
+    rate: int
+    window_bytes: int
+    probe: bool
+    state: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """A whole trace's decisions and its reference's."""
+
+    decisions: int
+    rate: float
+    """The largest difference, in 2^-20 of the line."""
+    window: float
+    """The largest relative difference beyond a byte."""
+    broken: str
+    """The first decision out of bounds; "": none is."""
+
+
+Step = tuple[Event, Flow]
+
+
+def trace(kind: str, algorithm: Algorithm, seed: int, lives: int = LIVES, steps: int = STEPS) -> list[Step]:
+    """Events for this algorithm; equal arguments, equal trace."""
+    draw = random.Random(f"{kind} {algorithm.name} {seed}")
+    types = [TYPES[name] for name in algorithm.events] or [TX]
+    return [step for _ in range(lives) for step in _life(draw, kind, types, steps)]
+
+
+def _life(draw: random.Random, kind: str, types: Sequence[int], steps: int) -> Iterator[Step]:
+    hostile = kind == "hostile"
+    flow = _hostile_flow(draw) if hostile else _flow(draw)
+    now_ns = draw.choice([0, TURN - draw.randrange(1, 4 * flow.base_rtt_ns + 2), draw.randrange(TURN)]) % TURN
+    queue = 0.0
+    for number in range(steps):
+        now_ns = (now_ns + _gap(draw, kind, flow)) % TURN
+        queue = max(0.0, min(30.0, queue + draw.uniform(-1.0, 1.0)))
+        event = _event(draw, draw.choice(types), now_ns, flow, queue, NEW_FLOW if number == 0 else 0)
+        if hostile:
+            event = _spoilt(draw, event)
+        elif kind == "lossy":
+            if number and draw.random() < 0.2:
+                continue
+            event = _summed(draw, event)
+        yield event, flow
+
+
+def _flow(draw: random.Random) -> Flow:
+    line_mbps = draw.choice([100, 1000, 10_000, 100_000])
+    packets = draw.choice([2, 10, 50, 100])
+    packet_bytes = draw.choice([1090, 1514, 4170])
+    base_rtt_ns = max(1000, packets * packet_bytes * 8000 // line_mbps // 1000 * 1000)
+    return Flow(base_rtt_ns, line_mbps, packet_bytes, draw.choice([2, 4, 6]))
+
+
+def _hostile_flow(draw: random.Random) -> Flow:
+    return Flow(
+        draw.choice([0, 1, 999, 20_000, 2**30, TURN - 1]),
+        draw.choice([1, 10, 100_000, 400_000, 2**23]),
+        draw.choice([64, 1514, 9000, 65535]),
+        draw.choice([0, 1, 255, TURN - 1]),
+    )
+
+
+def _gap(draw: random.Random, kind: str, flow: Flow) -> int:
+    """From one event to the next: none, packet times, round trips; silences."""
+    if kind == "silent" and draw.random() < 0.1:
+        return draw.choice([draw.randrange(10**6, 10**8), draw.randrange(10**8, LONGEST), LONGEST])
+    if kind == "hostile" and draw.random() < 0.2:
+        return min(LONGEST, draw.choice(EXTREMES))
+    packet_ns = flow.packet_bytes * 8000 // flow.line_mbps
+    return draw.choice([0, packet_ns, draw.randrange(1, 20 * packet_ns + 2), draw.randrange(1, 2 * flow.base_rtt_ns + 2)])
+
+
+def _event(draw: random.Random, kind: int, now_ns: int, flow: Flow, queue: float, flags: int) -> Event:
+    packets = draw.choice([1, 1, 1, 16, 64]) if kind in (TX, ACK) else 0
+    rtt_ns = int(flow.base_rtt_ns * (1 + queue)) + draw.randrange(1000) if kind == RTT else 0
+    inside_ns = draw.randrange(2000) if kind == RTT else 0
+    sent_ns = (now_ns - rtt_ns - inside_ns) % TURN
+    received_ns = draw.randrange(TURN)  # by another clock
+    flags |= TIMEOUT if kind == NACK and draw.random() < 0.5 else 0
+    size = packets * flow.packet_bytes
+    return Event(kind, flags, now_ns, now_ns, 1, size, packets, sent_ns, received_ns, (received_ns + inside_ns) % TURN)
+
+
+def _summed(draw: random.Random, event: Event) -> Event:
+    """Several events that the NIC hands over as one."""
+    times = draw.choice([1, 1, 2, 5, 40])
+    first_ns = (event.now_ns - draw.randrange(100_000)) % TURN
+    fixed = (event.sent_ns, event.received_ns, event.answered_ns)
+    return Event(event.type, event.flags, event.now_ns, first_ns, times, event.bytes * times, event.packets * times, *fixed)
+
+
+def _spoilt(draw: random.Random, event: Event) -> Event:
+    """One field or two at an extreme."""
+    fields = list(astuple(event))
+    for index in draw.sample(range(3, len(fields)), draw.choice([0, 1, 2])):
+        fields[index] = draw.choice(EXTREMES) if index != 4 else draw.choice([1, 2, 65536, TURN - 1])
+    return Event(*fields)
+
+
+def text(steps: Sequence[Step]) -> str:
+    """As runners read it."""
+    return "".join(",".join(map(str, (*astuple(event), *astuple(flow)))) + "\n" for event, flow in steps)
+
+
+def decisions(argv: Sequence[str], steps: Sequence[Step]) -> list[Decided]:
+    """What a runner (ccrun, or cctest in a kernel) makes of a trace."""
+    done = subprocess.run(list(argv), input=text(steps), capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise TestbedError((done.stderr.strip().splitlines() or [f"{argv[0]} ended with {done.returncode}"])[0])
+    return [parsed(line) for line in done.stdout.splitlines()]
+
+
+def parsed(line: str) -> Decided:
+    rate, window_bytes, probe, *state = map(int, line.split(","))
+    return Decided(rate, window_bytes, bool(probe), tuple(state))
+
+
+def runner_argv(algorithm: Algorithm, values: Mapping[str, int], table: Path | None = None) -> list[str]:
+    """ccrun with these parameters."""
+    argv = [str(algorithm.runner)]
+    argv += ["--parameters", ",".join(map(str, values.values()))] if values else []
+    return argv + (["--table", str(table)] if table else [])
+
+
+def values_of(algorithm: Algorithm, preset: str, line_bps: int = 10**11) -> Mapping[str, int]:
+    return settle(algorithm, preset, {}, line_bps).values
+
+
+def references(name: str, values: Mapping[str, int], steps: Sequence[Step]) -> list[Decision]:
+    """What the papers' formulas say, a flow anew wherever one begins."""
+    make = REFERENCES[name]
+    flow_of, said = make(values), []
+    for event, flow in steps:
+        if event.flags & NEW_FLOW:
+            flow_of = make(values)
+        said.append(flow_of.on_event(event, flow))
+    return said
+
+
+def held(name: str, steps: Sequence[Step], made: Sequence[Decided], values: Mapping[str, int]) -> Distance:
+    """A trace's decisions against the algorithm's reference, within its bound."""
+    return distance(BOUNDS[name], steps, made, references(name, values, steps))
+
+
+def distance(bound: Bound, steps: Sequence[Step], made: Sequence[Decided], said: Sequence[Decision]) -> Distance:
+    """The largest differences, and the first that is out of bounds."""
+    rates, windows, broken = 0.0, 0.0, ""
+    for number, (mine, theirs) in enumerate(zip(made, said, strict=True), 1):
+        rate = abs(mine.rate - theirs.rate * Q20)
+        window = max(0.0, abs(mine.window_bytes - theirs.window_bytes) - 1) / max(1.0, theirs.window_bytes)
+        rates, windows = max(rates, rate), max(windows, window)
+        good = rate <= max(bound.rate, bound.relative * theirs.rate * Q20) and window <= bound.relative
+        if not broken and not (good and mine.probe == theirs.probe):
+            found = f"{mine.rate} {mine.window_bytes} {mine.probe}"
+            wanted = f"{theirs.rate * Q20:.1f} {theirs.window_bytes:.1f} {theirs.probe}"
+            broken = f"line {number}, {steps[number - 1][0]}: {found}; reference {wanted}"
+    return Distance(len(made), rates, windows, broken)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs `cctest` where there is BPF: in a lab, or in this machine's own kernel as root."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.ctrl.nic.algorithms import BIN, Algorithm
+from dc_gym.errors import LabError, UsageError
+from dc_gym.folder import scratch
+from dc_gym.kernel import build
+from dc_gym.kernel.lab import Lab, LabConfig
+
+CCTEST = BIN / "cctest"
+PATIENCE_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One call of cctest."""
+
+    arguments: tuple[str, ...]
+    text: str = ""
+    """Its standard input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    out: str
+    error: str
+
+    def lines(self, what: str) -> list[str]:
+        """Its output; a program that the kernel refuses is its author's to mend."""
+        if self.status:
+            raise UsageError(f"{what}: {self.error.strip() or f'cctest ended with {self.status}'}")
+        return self.out.splitlines()
+
+
+Kernel = Callable[[Sequence[Command]], list[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A BPF program as a kernel took it."""
+
+    name: str
+    instructions: int
+    """After the kernel has rewritten them."""
+    machine_bytes: int
+    """What the JIT made of them; 0: this kernel interprets."""
+    verified: int
+    """Instructions that the verifier went through; its budget is a million."""
+
+
+def load(kernel: Kernel, calls: Sequence[tuple[str, ...]]) -> list[list[Program]]:
+    """The programs of objects, each loaded and let go again; a call is what `arguments` answers, or an object alone."""
+    answers = kernel([Command((*call, "--load")) for call in calls])
+    return [[_program(line) for line in answer.lines(Path(call[0]).name)] for call, answer in zip(calls, answers, strict=True)]
+
+
+def _program(line: str) -> Program:
+    row = json.loads(line)
+    return Program(row["program"], row["instructions"], row["machine_bytes"], row["verified"])
+
+
+def test_object(algorithm: Algorithm) -> Path:
+    """cctest-NAME.bpf.o, beside its runner."""
+    return algorithm.runner.with_name(algorithm.runner.name.replace("ccrun", "cctest", 1) + ".bpf.o")
+
+
+def arguments(object_file: Path, values: Mapping[str, int], table: Path | None = None, repeat: int = 0) -> tuple[str, ...]:
+    """cctest's, for an algorithm with these parameters."""
+    words = [str(object_file)]
+    words += ["--parameters", ",".join(map(str, values.values()))] if values else []
+    words += ["--table", str(table)] if table else []
+    return tuple(words + (["--repeat", str(repeat)] if repeat else []))
+
+
+def here(commands: Sequence[Command]) -> list[Answer]:
+    """In this machine's kernel."""
+    answers = []
+    for each in commands:
+        argv = [str(CCTEST), *each.arguments]
+        done = subprocess.run(argv, input=each.text, capture_output=True, text=True, timeout=PATIENCE_S)
+        answers.append(Answer(done.returncode, done.stdout, done.stderr))
+    return answers
+
+
+def why_not_here() -> str:
+    """What keeps this machine's kernel from it; "": nothing does."""
+    if os.geteuid() != 0:
+        return "not root"
+    (answer,) = here([Command((str(BIN / "cctest-fixed.bpf.o"), "--load"))])
+    return (answer.error.strip().splitlines() or ["cctest fails"])[0] if answer.status else ""
+
+
+def lab(commands: Sequence[Command]) -> list[Answer]:
+    """In a lab, one after the other."""
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        run_dir = folder / "run"
+        run_dir.mkdir()
+        run_dir.chmod(0o777)
+        script = []
+        for number, each in enumerate(commands):
+            (run_dir / f"{number}.in").write_text(each.text)
+            words = shlex.join([str(CCTEST), *each.arguments])
+            script.append(f"{words} < {number}.in > {number}.out 2> {number}.err; echo $? > {number}.status")
+        (run_dir / "script").write_text("\n".join([f"cd {shlex.quote(str(run_dir))}", *script]) + "\n")
+        _boot(run_dir)
+        return [_answer(run_dir, number) for number in range(len(commands))]
+
+
+def _boot(run_dir: Path) -> None:
+    log: list[str] = []
+    env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/run"}
+    argv = ["/bin/sh", str(run_dir / "script")]
+    config = LabConfig(build.ensure().path, BIN, run_dir, argv, env, memory_bytes=256 << 20)
+    with Lab(config, on_log=log.append) as booted:
+        status = booted.wait().status
+    if status:
+        raise LabError("\n  lab: ".join([f"cctest's script ended with status {status} in the lab", *log[-20:]]))
+
+
+def _answer(run_dir: Path, number: int) -> Answer:
+    status, out, error = ((run_dir / f"{number}.{name}").read_text() for name in ("status", "out", "err"))
+    return Answer(int(status), out, error)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The NIC's algorithms against their float references, and the same decisions from BPF in a lab."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import pytest
+
+from dc_gym.bench import nic_golden
+from dc_gym.ctrl.nic import algorithms, golden, kernels
+from dc_gym.ctrl.nic.reference import CNP, REFERENCES, RTT, TX, Dcqcn, Event, Flow, hardware_alpha
+from dc_gym.errors import TestbedError, UsageError
+
+FLOW = Flow(20_000, 100_000, 1514, 2)
+
+
+def loaded(name):
+    return algorithms.load(name, kernels.BIN)
+
+
+@cache
+def cases(name):
+    return tuple(nic_golden.of(loaded(name), seeds=1))
+
+
+def event(kind, now_ns, flags=0, **changes):
+    return replace(Event(kind, flags, now_ns, now_ns, 1, 0, 0, now_ns, 0, 0), **changes)
+
+
+def decided(algorithm, events, **parameters):
+    """What an algorithm makes of some events of one flow."""
+    values = golden.values_of(algorithm, "") | parameters
+    first = replace(events[0], flags=events[0].flags | golden.NEW_FLOW)
+    return golden.decisions(golden.runner_argv(algorithm, values), [(each, FLOW) for each in (first, *events[1:])])
+
+
+@pytest.mark.parametrize("name", sorted(REFERENCES))
+def test_decisions_are_those_of_the_float_reference(name):
+    for case in cases(name):
+        found = golden.held(name, case.steps, case.made, case.values)
+        assert not found.broken, case.name
+        assert found.decisions > 1000
+
+
+def test_traces_reach_what_they_are_for():
+    """Zeros, wraps of the clock, silences, losses; and equal arguments make equal traces."""
+    algorithm = loaded("swift")
+    silent = golden.trace("silent", algorithm, 1)
+    assert silent == golden.trace("silent", algorithm, 1) != golden.trace("silent", algorithm, 2)
+    clocks = [event.now_ns for event, _ in silent]
+    gaps = [(b - a) % 2**32 for a, b in pairwise(clocks)]
+    assert max(gaps) > 2**31 and any(b < a for a, b in pairwise(clocks))
+    lossy = golden.trace("lossy", algorithm, 1)
+    assert len(lossy) < len(silent) and any(event.coalesced == 40 for event, _ in lossy)
+    hostile = [flow for _, flow in golden.trace("hostile", algorithm, 1)]
+    assert any(flow.base_rtt_ns == 0 for flow in hostile) or any(flow.hops == 0 for flow in hostile)
+
+
+def test_a_wrong_decision_is_found():
+    (case, *_) = cases("timely")
+    wrong = list(case.made)
+    wrong[7] = replace(wrong[7], rate=wrong[7].rate - 100)
+    assert golden.held("timely", case.steps, wrong, case.values).broken.startswith("line 8, Event(")
+
+
+def test_alpha_is_the_recursion_of_ten_bits():
+    for case in cases("dcqcn"):
+        assert list(nic_golden.wrong_alphas(case)) == []
+    (case, *_) = cases("dcqcn")
+    made = [replace(each, state=(*each.state[:2], each.state[2] ^ 1, *each.state[3:])) for each in case.made]
+    assert len(list(nic_golden.wrong_alphas(replace(case, made=made)))) == len(made)
+
+
+def test_alpha_of_ten_bits_ends_at_0_and_below_1():
+    """What truncation costs: under marks alone alpha stays where its last step is lost."""
+    alpha, periods = 1023, 0
+    while alpha:
+        alpha, periods = hardware_alpha(alpha, 4, False), periods + 1
+    assert periods == 533
+    for _ in range(5000):
+        alpha = hardware_alpha(alpha, 4, True)
+    assert alpha == 769  # not 1023
+
+
+def test_dcqcn_cuts_recovers_adds_and_adds_more():
+    """The paper's stages, by the clock alone: five recoveries, one step of R_AI, then R_HAI."""
+    period = 55_000
+    ticks = [event(TX, 1 + number * period) for number in range(10)]
+    made = decided(loaded("dcqcn"), [event(CNP, 1), event(CNP, 1), *ticks[1:]], byte_counter=0)
+    line = 1 << 20
+    assert made[0].rate == pytest.approx(line * (1 - 1023 / 2048), abs=1)
+    target = made[0].rate
+    assert made[1].rate == pytest.approx(target * (1 - 1023 / 2048), abs=1)
+    assert [row.state[1] for row in made[2:7]] == [target] * 5
+    gaps = [target - row.rate for row in made[1:7]]
+    assert gaps[1:] == pytest.approx([gap / 2 for gap in gaps[:-1]], abs=1)
+    steps = [after.state[1] - before.state[1] for before, after in pairwise(made[6:])]
+    assert steps == [1049, 10486, 10486, 10486]
+
+
+def test_dcqcn_catches_up_however_long_nothing_was_heard():
+    """A silence in one go and the same in steps of a timer end alike."""
+    algorithm = loaded("dcqcn")
+    start = [event(CNP, 0), event(CNP, 10_000), event(CNP, 20_000)]
+    end_ns = 20_000 + 400 * 55_000
+    steps = [event(TX, now) for now in range(75_000, end_ns + 1, 55_000)]
+    slow, fast = decided(algorithm, start + steps)[-1], decided(algorithm, [*start, event(TX, end_ns)])[-1]
+    assert fast.state[1:] == slow.state[1:]
+    assert abs(fast.rate - slow.rate) <= 2
+
+
+def test_swift_s_window_follows_its_target():
+    algorithm = loaded("swift")
+    calm = [event(RTT, 10**6 * number, sent_ns=10**6 * number - 20_000) for number in range(1, 4)]
+    slow = [event(RTT, 10**7 + 10**6 * number, sent_ns=10**7 + 10**6 * number - 400_000) for number in range(20)]
+    made = decided(algorithm, calm + slow)
+    packets = 100_000 * 20_000 / 8000 / 1514  # one round trip at line rate
+    assert made[2].window_bytes == pytest.approx(packets * 1514, rel=1e-4)
+    assert made[3].window_bytes / made[2].window_bytes == pytest.approx(0.5, abs=1e-5)
+    assert all(row.probe for row in made)
+    assert made[-1].window_bytes == 1514 and made[-1].rate < 2**20 / 20
+
+
+@pytest.mark.parametrize("name", ["timely", "timely-patched"])
+def test_timely_s_times_scale_with_the_flow_s_base_round_trip(name):
+    """The same inflation of ten times the round trip is the same decision."""
+    algorithm = loaded(name)
+    rtts = [25_000, 60_000, 80_000, 75_000, 70_000, 65_000, 300_000, 700_000, 40_000]
+    values = golden.values_of(algorithm, "")
+    runs = []
+    for factor in (1, 10):
+        flow = replace(FLOW, base_rtt_ns=20_000 * factor)
+        events = [event(RTT, 10**7 * n, sent_ns=10**7 * n - rtt * factor) for n, rtt in enumerate(rtts, 1)]
+        steps = [(replace(each, flags=int(n == 0)), flow) for n, each in enumerate(events)]
+        runs.append([row.rate for row in golden.decisions(golden.runner_argv(algorithm, values), steps)])
+    assert runs[0] == pytest.approx(runs[1], abs=1)
+    assert len(set(runs[0])) > 4
+
+
+def test_a_runner_says_what_is_wrong_with_its_input():
+    argv = golden.runner_argv(loaded("fixed"), {"rate": 63})
+    with pytest.raises(TestbedError, match=r"ccrun-fixed: rate: 63 is not within 64\.\.1048576"):
+        golden.decisions(argv, [])
+    argv = golden.runner_argv(loaded("timely"), {"reference_rtt": 1})
+    with pytest.raises(TestbedError, match="11 numbers with commas are needed"):
+        golden.decisions(argv, [])
+
+
+@pytest.mark.lab
+def test_a_lab_s_bpf_decides_as_userspace_does():
+    first = {name: cases(name)[:4] for name in sorted(REFERENCES)}  # one preset, all kinds
+    short = [replace(case, steps=case.steps[:300], made=case.made[:300]) for some in first.values() for case in some]
+    assert list(nic_golden.differing(kernels.lab, short)) == []
+    wrong = replace(short[0], made=[replace(row, rate=row.rate + 1) for row in short[0].made])
+    assert len(list(nic_golden.differing(kernels.lab, [wrong]))) == 1
+
+
+@pytest.mark.lab
+def test_a_program_that_the_verifier_refuses_is_shown_with_its_words():
+    none = kernels.BIN / "none.bpf.o"
+    with pytest.raises(UsageError, match="No such file"):
+        kernels.load(kernels.lab, [(str(none),)])
+    (programs,) = kernels.load(kernels.lab, [(str(kernels.BIN / "cctest-dcqcn.bpf.o"),)])
+    test, null = programs
+    assert test.name == "nic_test" and null.instructions < test.instructions < 1000
+    assert 0 < null.verified < test.verified < 1_000_000
+
+
+def test_the_reference_of_alpha_is_not_the_header_s():
+    """Else the comparison could not fail: the reference expires one period at a time."""
+    reference = Dcqcn(golden.values_of(loaded("dcqcn"), "") | {"alpha_timer": 10})
+    reference.on_event(event(CNP, 0), FLOW)
+    for period in range(1, 20):
+        before = reference.alpha
+        reference.on_event(event(TX, 10 * period), FLOW)
+        assert reference.alpha == hardware_alpha(before, 4, False)
