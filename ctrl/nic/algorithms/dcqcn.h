@@ -21,9 +21,8 @@
 #include "../cc.h"
 
 #define CC_NAME "dcqcn"
-#define CC_HELP                                                                                              \
-	"cuts by alpha/2 at congestion marks; recovers, adds, then adds more by a timer and a counter of "   \
-	"bytes"
+#define CC_HELP "cuts by alpha / 2 at marks; recovers by a timer and a counter of bytes"
+
 #define CC_EVENTS      (CC_MASK(CC_CNP) | CC_MASK(CC_TX) | CC_MASK(CC_NACK))
 #define CC_STATE_WORDS 10
 
