@@ -92,6 +92,31 @@ def test_those_of_rllib_run(name: str) -> None:
     assert all(np.isfinite(returns(config, 600)))
 
 
+def test_an_actor_that_is_kept_from_the_ends_of_its_tanh() -> None:
+    """Where the critic says nothing, the loss is the square of what goes into the tanh, and its gradient leads back."""
+    from types import SimpleNamespace
+
+    import torch
+
+    from dc_gym.rl.algorithms.ddpg import DDPGLearner, DDPGModule
+
+    space = gymnasium.spaces.Box(-1, 1, (3,))
+    module = DDPGModule(observation_space=space, action_space=space, model_config={}, inference_only=False)
+    with torch.no_grad():
+        for critic in module.qs:
+            critic[-1].weight.zero_()
+            critic[-1].bias.zero_()
+        module.pi[-2].weight.zero_()
+        module.pi[-2].bias.fill_(9.0)
+    batch = {"obs": torch.ones(5, 3)}
+    for weight, slope in ((0.0, 0.0), (0.01, 2 * 0.01 * 9 / 3)):
+        module.zero_grad()
+        loss = DDPGLearner.actor_loss(None, module, SimpleNamespace(preactivation_l2=weight), batch)  # type: ignore[arg-type]
+        loss.backward()  # type: ignore[no-untyped-call]
+        assert abs(loss.item() - weight * 81) < 1e-5
+        assert torch.allclose(module.pi[-2].bias.grad, torch.full((3,), slope))
+
+
 def noisy() -> Any:
     """A module with three actions."""
     from dc_gym.rl.algorithms.ddpg import DDPGModule

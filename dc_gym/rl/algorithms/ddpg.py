@@ -113,7 +113,7 @@ class DDPGLearner(DQNLearner, TorchLearner):
         values = [critic(seen).squeeze(-1) for critic in module.qs]
         loss = sum(((value - wanted) ** 2 * batch["weights"]).mean() for value in values)
         if self.actor_learns(config):
-            loss = loss + self.actor_loss(module, batch)
+            loss = loss + self.actor_loss(module, config, batch)
         errors = (values[0] - wanted).abs().detach() + PRIORITY_EPSILON
         self.metrics.log_value((module_id, TD_ERROR_KEY), errors, reduce="item_series")
         self.metrics.log_value((module_id, "qf_mean"), values[0].mean(), window=1)
@@ -136,13 +136,16 @@ class DDPGLearner(DQNLearner, TorchLearner):
         """In this update."""
         return True
 
-    def actor_loss(self, module: Any, batch: dict[str, Any]) -> torch.Tensor:
-        """-Q(o, mu(o)) with the critic as a constant function: there is one backward pass for both losses."""
-        critic = module.qs[0]
+    def actor_loss(self, module: Any, config: Any, batch: dict[str, Any]) -> torch.Tensor:
+        """-Q(o, mu(o)) with the critic as a constant function: there is one backward pass for both losses.
+
+        An actor whose tanh is at its ends has no gradient to come back by; preactivation_l2 keeps it from there.
+        """
+        critic, inner = module.qs[0], module.pi[:-1](batch[Columns.OBS])
         weights = {name: each.detach() for name, each in critic.named_parameters()}
-        seen = torch.cat([batch[Columns.OBS], module.pi(batch[Columns.OBS])], -1)
-        loss: torch.Tensor = -torch.func.functional_call(critic, weights, (seen,)).mean()
-        return loss
+        seen = torch.cat([batch[Columns.OBS], module.pi[-1](inner)], -1)
+        loss: torch.Tensor = config.preactivation_l2 * inner.square().mean()
+        return loss - torch.func.functional_call(critic, weights, (seen,)).mean()
 
     def compute_gradients(self, loss_per_module: Any, **kwargs: Any) -> Any:
         """Without those that are None, which says: not in this update. Zeros would still move weights, by Adam's momentum."""
@@ -159,7 +162,7 @@ class DDPGConfig(SACConfig):
     def __init__(self, algo_class: type[OffPolicy] | None = None) -> None:
         super().__init__(algo_class=algo_class or DDPG)
         self.actor_lr, self.critic_lr, self.alpha_lr = 1e-4, 1e-3, None
-        self.weight_decay = 0.0
+        self.weight_decay = self.preactivation_l2 = 0.0
         self.tau = 1e-3
         self.ou_theta, self.ou_sigma = 0.15, 0.2
         self.critics = 1
@@ -170,12 +173,13 @@ class DDPGConfig(SACConfig):
         self,
         *,
         weight_decay: Any = NotProvided,
+        preactivation_l2: Any = NotProvided,
         ou_theta: Any = NotProvided,
         ou_sigma: Any = NotProvided,
         **kwargs: Any,
     ) -> DDPGConfig:
         super().training(**kwargs)
-        self.take(weight_decay=weight_decay, ou_theta=ou_theta, ou_sigma=ou_sigma)
+        self.take(weight_decay=weight_decay, preactivation_l2=preactivation_l2, ou_theta=ou_theta, ou_sigma=ou_sigma)
         return self
 
     def take(self, **values: Any) -> None:
