@@ -43,7 +43,7 @@ def load(path: Path) -> UserFile:
     try:
         source = path.read_bytes()
     except OSError as error:
-        raise SpecError(f"{path}: cannot read it: {error.strerror}; paths are relative to the spec") from None
+        raise SpecError(f"{path}: cannot read it: {error.strerror}; give the path of a Python file") from None
     digest = hashlib.sha256(source).hexdigest()
     if digest not in _by_digest:
         module = ModuleType(f"dcgym_user_{digest[:16]}")

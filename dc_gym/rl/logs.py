@@ -67,7 +67,7 @@ class Events:
         """Events of an earlier part of the training that lie after `steps` are taken back."""
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(folder), purge_step=steps or None)
+        self._writer = SummaryWriter(str(folder), purge_step=steps)
 
     def write(self, prefix: str, row: Mapping[str, Any], steps: int) -> None:
         for name, value in row.items():

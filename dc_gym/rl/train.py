@@ -78,12 +78,12 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
     tasks |= {name: register(spec, told) for name, spec in order.evaluated.items()}
     environment.check_actions(choice, tasks["train"].action_space)
     _require_same_spaces(tasks)
+    if order.address and not told.runners:
+        raise UsageError("--address: labs run in runners on the cluster; give --runners N")
     about = manifest.make(choice, configuration, order.spec, order.evaluated, tasks["train"])
     with ExitStack() as stack:
         _open(order, about, stack)
         labs = told.runners * told.labs + (len(tasks) if told.runners and told.evaluate_episodes else 0)
-        if order.address and not told.runners:
-            raise UsageError("--address: labs run in runners on the cluster; give --runners N")
         progress.phase("Ray")
         ray = stack.enter_context(quiet.session(order.address, labs, told.runners + len(tasks) + 2))
         # Ray ends a runner with all that it started, whatever tidies up after its labs included: this process does that.
@@ -115,7 +115,7 @@ class _Loop:
         self._restarts = 0
         self._known: dict[str, float] = {}
         """What the last episodes that ended came to: not every iteration has one."""
-        until = self._iteration if order.resume else None
+        until = self._iteration or None
         self._rows = logs.Table(order.out / "progress.csv", logs.COLUMNS, until)
         self._evaluations = logs.Table(order.out / "evaluation.csv", EVALUATIONS, until)
         self._events = logs.Events(order.out / "events", self._steps)
@@ -214,12 +214,11 @@ def _words(row: Mapping[str, Any], steps: int) -> str:
 
 def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
     """The training's folder: new, or one that this training may go on in."""
-    from dc_gym.rl import checkpoints, manifest
+    from dc_gym.rl import manifest
 
     out = order.out
     if order.resume:
         manifest.require_same(manifest.read(out), about)
-        checkpoints.latest(out)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} exists; go on with --resume, or give another --out")
     with words("make", out):
@@ -236,7 +235,7 @@ def _building(order: Order, choice: Any, configuration: Any, task: Any, place: P
     """RLlib's Algorithm, restored if asked for, stopped at the end; its complaints become one line."""
     from dc_gym.rl import checkpoints
 
-    checkpoint = checkpoints.latest(order.out) if order.resume else None
+    checkpoint = next(reversed(checkpoints.find(order.out)), None)  # none yet: it begins again
     config = configure(choice, configuration, task, checkpoints.iteration_of(checkpoint) if checkpoint else 0, place)
     algorithm = None
     try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -112,6 +113,20 @@ def test_what_it_writes_and_that_it_goes_on(tmp_path: Path) -> None:
     assert "algorithm was" in refused(order(tmp_path, resume=True, algorithm="REINFORCE", config="[run]\ncheckpoint_every = 1"))
     assert "settings.labs was 2 and now is 3" in refused(order(tmp_path, resume=True, options={"labs": 3}))
     assert "exists; go on with --resume" in refused(order(tmp_path))
+
+
+def test_one_that_was_killed_before_its_first_checkpoint_begins_again(tmp_path: Path) -> None:
+    whole = run(order(tmp_path))
+    policy, progress = whole.read_bytes(), rows(tmp_path / "a" / "progress.csv")
+    whole.unlink()
+    shutil.rmtree(tmp_path / "a" / "checkpoints")
+    assert run(order(tmp_path, resume=True)).read_bytes() == policy
+    assert rows(tmp_path / "a" / "progress.csv") == progress
+
+
+def test_an_address_needs_runners(tmp_path: Path) -> None:
+    assert "give --runners N" in refused(replace(order(tmp_path), address="auto"))
+    assert not (tmp_path / "a").exists()
 
 
 def test_one_seed_is_one_training(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def _config_class(text: str, module: Any, name: str) -> Any:
         return found
     if _is_a(found, Algorithm):
         return found.get_default_config
-    known = [key for key, each in vars(module).items() if _is_a(each, Algorithm)]
+    known = [key for key, each in vars(module).items() if _is_a(each, Algorithm) and each.__module__ == module.__name__]
     what = "is not there" if found is None else "is not an RLlib Algorithm or AlgorithmConfig"
     raise UsageError(f"--algo {text}: {name} {what}; it has: {', '.join(known) or 'no Algorithm'}")
 
