@@ -10,9 +10,11 @@ import contextlib
 import importlib
 import logging
 import os
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,7 +86,7 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
 
 
 def _begin(ray: Any, place: Path, labs: int, processes: int, options: dict[str, Any]) -> None:
-    with _hushed():
+    with _hushed(), _own_sigterm():
         ray.init(
             num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
             resources={LAB: max(1, labs)},
@@ -93,6 +95,17 @@ def _begin(ray: Any, place: Path, labs: int, processes: int, options: dict[str, 
             _temp_dir=str(place),
             **options,
         )
+
+
+@contextlib.contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """What SIGTERM does stays: Ray's way is to abort in C++, with a stack trace and before anything is tidied up."""
+    own = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, own)
 
 
 @contextlib.contextmanager
@@ -114,7 +127,7 @@ def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
         host, colon, port = address.rpartition(":")
         if colon and port.isdecimal() and "/" not in host:  # Ray itself would try for minutes
             socket.create_connection((host, int(port)), KNOCK_S).close()
-        with _hushed():
+        with _hushed(), _own_sigterm():
             ray.init(address=address, **options)
     except Exception as error:  # Ray has no class for it
         words = (str(error).splitlines() or [type(error).__name__])[0]

@@ -7,6 +7,7 @@ import contextlib
 import csv
 import json
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -238,6 +239,11 @@ def test_the_plug_in_of_the_documentation_learns(tmp_path: Path) -> None:
     run(order(tmp_path, "a", f"{tmp_path / 'mine.py'}:A2C", config, options={"steps": 9000, "labs": 4}))
     found = [float(row["return_mean"]) for row in rows(tmp_path / "a" / "progress.csv")]
     assert found[0] < -10 < 0 < found[-1]
+
+
+def test_sigterm_is_not_left_to_ray() -> None:
+    """Whose handler aborts in C++; the command's own tidies up and ends with 143."""
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
