@@ -2,6 +2,7 @@
 /* The data path in the kernel: see data_path.h. */
 #include "data_path.h"
 
+#include "policy.h"
 #include "rows.h"
 
 #include <bpf/bpf.h>
@@ -195,12 +196,16 @@ int data_path_table(struct data_path *d, const void *words, size_t len, struct f
 {
 	uint32_t zero = 0;
 	int fd = data_path_map(d, "table");
+	const char *fault;
 
 	if (fd < 0)
 		return fault_say(f, -EINVAL, "--table: the algorithm of this object reads none");
 	if (len != CC_TABLE_WORDS * sizeof(uint32_t))
 		return fault_say(f, -EINVAL, "--table: %zu bytes; give %zu", len,
 				 CC_TABLE_WORDS * sizeof(uint32_t));
+	fault = policy_fault(words, CC_TABLE_WORDS, 0);
+	if (fault)
+		return fault_say(f, -EINVAL, "--table: %s", fault);
 	if (bpf_map_update_elem(fd, &zero, words, BPF_ANY))
 		return fault_say(f, -errno, "write the table: %s", strerror(errno));
 	return 0;

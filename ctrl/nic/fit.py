@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from dc_gym.ctrl.nic import response, trees
+from dc_gym.ctrl.nic import distil, response
 from dc_gym.ctrl.nic.adam import Adam
 from dc_gym.ctrl.nic.mlp import SHAPES, Mlp, gradient, layers
 from dc_gym.ctrl.nic.observation import Floats, Scaling
@@ -35,44 +35,14 @@ class Recipe:
     """Of learning, at first; it falls to 0 on a straight line."""
     record_weight: float = 4.0
     """Of a record, in situations."""
-    distil_rows: int = 40_000
-    """Situations that trees are fitted to."""
-    close_weight: float = 10.0
-    """Of a situation close to rest among them."""
-    trees: int = 10
 
 
 def policies(recipe: Recipe | None = None) -> dict[str, PolicyFile]:
     """Both, by the algorithm that runs them."""
     recipe, scaling = recipe or Recipe(), Scaling()
-    origin = {"made": "fitted, not trained", "from": SOURCE, "by": "dcgym nic fit", "recipe": _of_network(recipe)}
+    origin = {"made": "fitted, not trained", "from": SOURCE, "by": "dcgym nic fit", "recipe": asdict(recipe)}
     net = PolicyFile(network(recipe, scaling), scaling, origin)
-    return {"rlcc-mlp": net, "rlcc-tree": tree_file(net, recipe)}
-
-
-def tree_file(net: PolicyFile, recipe: Recipe) -> PolicyFile:
-    """A network's policy as trees."""
-    assert isinstance(net.policy, Mlp)
-    how = {name: value for name, value in asdict(recipe).items() if name not in _of_network(recipe) or name == "seed"}
-    origin = {"made": "distilled", "from sha256": net.sha256(), "recipe": how, "network": dict(net.origin)}
-    return PolicyFile(distilled(net.policy, recipe, net.scaling), net.scaling, origin)
-
-
-def _of_network(recipe: Recipe) -> dict[str, float]:
-    return {name: getattr(recipe, name) for name in ("seed", "steps", "rows", "rate", "record_weight")}
-
-
-def situations(random: np.random.Generator, count: int, unit: float) -> Floats:
-    """Inputs [4, count] that a flow may meet: mostly within a few targets, where both errors are near one another."""
-    kind, spread, at = random.random(count), random.random((2, count)), random.random((2, count))
-    old = np.where(kind < 0.5, 3.0 * spread[0] - 1.0, np.where(kind < 0.7, 2.0 * spread[0] - 1.0, 9.0 * spread[0] - 1.0))
-    new = np.where(kind < 0.5, old + 3.0 * spread[1] - 1.5, np.where(kind < 0.7, 2.0 * spread[1] - 1.0, 9.0 * spread[1] - 1.0))
-    far = kind > 0.9
-    old = np.where(far, 101.0 * spread[0] * spread[0] * spread[0] - 1.0, old)
-    new = np.where(far, 101.0 * spread[1] * spread[1] * spread[1] - 1.0, new)
-    near = random.random((2, count)) < 0.5
-    actions = 1.0 + np.where(near, 0.04, 0.4) * (at - 0.5)
-    return np.stack([actions[0], np.maximum(old, -1.0) * unit, actions[1], np.maximum(new, -1.0) * unit])
+    return {"rlcc-mlp": net, "rlcc-tree": distil.tree_file(net)}
 
 
 def network(recipe: Recipe, scaling: Scaling) -> Mlp:
@@ -85,7 +55,7 @@ def network(recipe: Recipe, scaling: Scaling) -> Mlp:
     weights = start(random)
     adam = Adam(weights)
     for step in range(recipe.steps):
-        drawn = situations(random, recipe.rows, unit)
+        drawn = distil.situations(random, recipe.rows, unit)
         inputs = np.concatenate([drawn, exact], axis=1)
         goal = np.concatenate([curve.sums(drawn[1] / unit, drawn[3] / unit), sums])
         weight = np.concatenate([np.ones(recipe.rows), exact_weight]) / (1.0 + goal * goal) ** 2
@@ -107,30 +77,3 @@ def start(random: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """Random weights, uniform within sqrt(3 / inputs)."""
     drawn = [(2.0 * random.random(shape) - 1.0) * np.sqrt(3.0 / shape[1]) for shape in SHAPES]
     return drawn[0], drawn[1], drawn[2]
-
-
-def rows_to_distil(random: np.random.Generator, recipe: Recipe, unit: float) -> tuple[Floats, Floats]:
-    """Inputs [rows, 4] and weights: the situations above, and as many close to where flows rest, which count more."""
-    half = recipe.distil_rows // 2
-    wide = situations(random, half, unit)
-    spread, actions = random.random((2, half)), 1.0 + 0.04 * (random.random((2, half)) - 0.5)
-    rest = response.OFFSET + 1.2 * (spread[0] - 0.5)
-    close = np.stack([actions[0], rest * unit, actions[1], (rest + 0.3 * (spread[1] - 0.5)) * unit])
-    weights = np.concatenate([np.ones(half), np.full(half, recipe.close_weight)])
-    return np.ascontiguousarray(np.concatenate([wide, close], axis=1).T), weights
-
-
-def borders(unit: float) -> tuple[Floats, ...]:
-    """Where trees may cut each input: finer, the closer to rest."""
-    close = np.arange(-24, 37) / 40.0 + response.OFFSET
-    wide = np.concatenate([np.arange(-9, 21) / 10.0, np.arange(5, 21) / 2.0, [15.0, 25.0, 50.0]])
-    errors = np.unique(np.concatenate([close, wide])) * unit
-    acted = np.array([0.9, 0.95, 1.05, 1.1])
-    return acted, errors, acted, errors
-
-
-def distilled(net: Mlp, recipe: Recipe, scaling: Scaling) -> trees.Trees:
-    """Trees that answer as the network does; actions are rounded, so that no machine's tanh matters."""
-    inputs, weights = rows_to_distil(np.random.default_rng(recipe.seed), recipe, scaling.unit)
-    actions = np.round(net(inputs) * 2.0**30) / 2.0**30
-    return trees.Fit(recipe.trees)(inputs, actions, weights, borders(scaling.unit))

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own 4-12-12-1 network as a policy file, and any network as trees."""
+"""A user's own 4-12-12-1 network as a policy file."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from dc_gym.ctrl.nic import fit
 from dc_gym.ctrl.nic.mlp import SHAPES, Mlp
 from dc_gym.ctrl.nic.observation import Scaling
 from dc_gym.ctrl.nic.policy_file import PolicyFile, load_arrays
-from dc_gym.ctrl.nic.trees import MOST_TREES
 from dc_gym.errors import AgentError
 
 NAMES = ("W0", "W1", "W2")
@@ -35,11 +32,3 @@ def network(path: Path, scaling: Scaling) -> PolicyFile:
         return PolicyFile(Mlp((first, second, third)), scaling, origin)
     except AgentError as error:
         raise AgentError(f"{path}: {error}") from None
-
-
-def distilled(file: PolicyFile, trees: int) -> PolicyFile:
-    """The same policy as trees."""
-    if not isinstance(file.policy, Mlp) or not 0 < trees <= MOST_TREES:
-        raise AgentError(f"{trees} trees: a network is distilled to 1 to {MOST_TREES}")
-    recipe = replace(fit.Recipe(), trees=trees)
-    return fit.tree_file(file, recipe)

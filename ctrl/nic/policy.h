@@ -67,18 +67,18 @@ static inline uint32_t policy_crc(const uint32_t *words, size_t count)
 	return ~crc;
 }
 
-/* What is wrong with a table for an algorithm that reads `kind`; NULL: nothing. */
+/* What is wrong with a table, zeros behind it, for an algorithm that reads `kind` (0: any); NULL: nothing. */
 static inline const char *policy_fault(const uint32_t *words, size_t count, uint32_t kind)
 {
 	if (count < POLICY_HEAD_WORDS || words[POLICY_WORD_MAGIC] != POLICY_MAGIC)
 		return "is no table of a policy";
 	if (words[POLICY_WORD_VERSION] != POLICY_VERSION)
 		return "is of another version";
-	if (words[POLICY_WORD_KIND] != kind)
+	if (kind && words[POLICY_WORD_KIND] != kind)
 		return "is of another kind than the algorithm reads";
-	if (count > CC_TABLE_WORDS || words[POLICY_WORD_WORDS] != count)
-		return "is cut short, or too long";
-	if (words[POLICY_WORD_CRC] != policy_crc(words, count))
+	if (words[POLICY_WORD_WORDS] < POLICY_HEAD_WORDS || words[POLICY_WORD_WORDS] > count)
+		return "is cut short";
+	if (words[POLICY_WORD_CRC] != policy_crc(words, words[POLICY_WORD_WORDS]))
 		return "is damaged: its checksum is another";
 	return NULL;
 }

@@ -93,13 +93,13 @@ def _print_loop(file: PolicyFile) -> None:
 
 def brought(args: argparse.Namespace) -> int:
     """Import a network."""
-    from dc_gym.ctrl.nic import importing
+    from dc_gym.ctrl.nic import distil, importing
     from dc_gym.ctrl.nic.observation import Scaling
 
     given = {name: getattr(args, name) for name in ("target", "beta", "gain") if getattr(args, name) is not None}
     made = importing.network(args.file, Scaling(**given))
     if args.trees is not None:
-        made = importing.distilled(made, args.trees)
+        made = distil.tree_file(made, distil.Recipe(trees=args.trees))
     made.write(args.out)
     print(f"{args.out}: {describe(made)}")
     return 0

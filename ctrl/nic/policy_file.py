@@ -193,8 +193,8 @@ def load(algorithm: str, path: Path | None = None) -> PolicyFile:
 
 
 def write_table(table: Words, path: Path) -> None:
-    """The words alone, as the NIC's loader takes them."""
-    path.write_bytes(table.astype("<u4").tobytes())
+    """The words alone, with zeros up to the NIC's room, as its loader takes them."""
+    path.write_bytes(np.pad(table, (0, TABLE_WORDS - len(table))).astype("<u4").tobytes())
 
 
 @dataclass(frozen=True, slots=True)
