@@ -61,10 +61,14 @@ struct agentd {
 
 /* ---- options ---- */
 
-/* How often commands are looked for: at steps, or without a channel at each sweep. */
+/* How often commands are looked for: at steps, or without a channel at each sweep and between them. */
 static uint64_t command_interval_ns(const struct options *o)
 {
-	return o->channel ? o->timing.step_ns : o->timing.interval_ns;
+	const struct timing *t = &o->timing;
+
+	if (o->channel)
+		return t->step_ns;
+	return t->interval_ns < LOOK_NS ? t->interval_ns : LOOK_NS;
 }
 
 static int check_options(const struct options *o)

@@ -152,12 +152,46 @@ static int take_command(struct agent *a, uint64_t t_ns, struct fault *f)
 	return 0;
 }
 
+/*
+ * On a real clock, where a decision comes whenever the agent has made it: it is carried out soon after, and
+ * not at the next sweep, by which the step that it is meant for may be over.
+ */
+static int look_until(struct agent *a, uint64_t t_ns, struct fault *f)
+{
+	int rc = 0;
+
+	for (uint64_t at = t_ns - a->timing.interval_ns + LOOK_NS; !rc && at < t_ns; at += LOOK_NS) {
+		rc = carry_out_before(a, at, f);
+		if (!rc && !program_stop && sleep_until(at))
+			rc = fault_say(f, -EIO, "sleep until %" PRIu64 " failed", at);
+		if (program_stop)
+			break;
+		if (!rc)
+			rc = take_command(a, at, f);
+		if (!rc)
+			rc = carry_out_at(a, at, f);
+	}
+	return rc;
+}
+
+/* On a real clock nobody waits for the agent: it says when the episode is to end. */
+static int read_end(const struct agent *a, uint64_t step, int *code, struct fault *f)
+{
+	uint64_t end = matrix_asked_end(&a->sweeper.matrix);
+
+	if (end >= NR_STEP_CODES)
+		return fault_say(f, -EIO,
+				 "commands: at step %" PRIu64 " end is %" PRIu64 "; there are codes 0 to %d",
+				 step, end, NR_STEP_CODES - 1);
+	*code = (int)end;
+	return 0;
+}
+
 /* The lab stands still until the host has answered. */
 static int ask_host(const struct agent *a, uint64_t step, int *code, struct fault *f)
 {
-	*code = STEP_GO_ON;
 	if (a->channel_fd < 0)
-		return 0;
+		return read_end(a, step, code, f);
 	*code = ioctl(a->channel_fd, LAB_IOC_STEP, &step);
 	if (*code < 0)
 		return fault_say(f, -EIO, "--channel: step %" PRIu64 ": %s", step, strerror(errno));
@@ -202,6 +236,10 @@ int episode_run(struct agent *a, uint64_t t0_ns, uint64_t count, struct end *end
 		bool is_step = j % sweeps_a_step == 0;
 
 		end->step = j / sweeps_a_step;
+		if (j && a->channel_fd < 0)
+			rc = look_until(a, t0_ns + j * a->timing.interval_ns, f);
+		if (rc)
+			break;
 		rc = tick(a, t0_ns + j * a->timing.interval_ns, count, is_step, end, f);
 		if (program_stop)
 			end->code = -1;

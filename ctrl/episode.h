@@ -3,8 +3,9 @@
  * An episode: sweeps at t0 + j * interval, steps at t0 + k * step, and the agent's commands carried out so
  * long after the step at which they were given as a decision takes.
  *
- * With a channel each step stops the lab, virtual time included, until the host has answered; without one
- * nothing waits, and commands are looked for at each sweep. What happens at one instant happens in this
+ * With a channel each step stops the lab, virtual time included, until the host has answered. Without one
+ * nothing waits: commands are looked for at each sweep and each ms between, and the agent says in the state
+ * matrix when the episode is to end. What happens at one instant happens in this
  * order: sweep, commands that are due, step, the command just given if it takes no time.
  */
 #ifndef EPISODE_H
@@ -19,6 +20,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Without a channel: between looks for a command, where sweeps are farther apart. */
+#define LOOK_NS 1000000ULL
 
 enum step_code { STEP_GO_ON, STEP_RESET, STEP_END, NR_STEP_CODES }; /* the host's answers */
 

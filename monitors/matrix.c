@@ -190,14 +190,21 @@ void matrix_publish(struct matrix *m, uint64_t t_ns, const uint64_t *cells)
 	atomic_store_explicit(seq, 2 * generation + 2, memory_order_release);
 }
 
-void matrix_begin(const struct matrix *m, uint64_t t0_ns)
-{
-	atomic_store_explicit(atomics(m, offsetof(struct sm_header, t0_ns)), t0_ns, memory_order_relaxed);
-}
-
 static _Atomic uint64_t *command_field(const struct matrix *m, size_t offset)
 {
 	return atomics(m, m->header->off_commands + offset);
+}
+
+void matrix_begin(const struct matrix *m, uint64_t t0_ns)
+{
+	atomic_store_explicit(atomics(m, offsetof(struct sm_header, t0_ns)), t0_ns, memory_order_relaxed);
+	atomic_store_explicit(command_field(m, offsetof(struct sm_commands, end)), 0, memory_order_relaxed);
+}
+
+uint64_t matrix_asked_end(const struct matrix *m)
+{
+	return atomic_load_explicit(command_field(m, offsetof(struct sm_commands, end)),
+				    memory_order_relaxed);
 }
 
 static _Atomic uint64_t *rate_field(const struct matrix *m, uint32_t i, size_t offset)

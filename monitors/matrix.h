@@ -53,8 +53,11 @@ void matrix_copy_activity(const struct matrix *m, uint64_t *cells);
 /* Publish one complete sweep. */
 void matrix_publish(struct matrix *m, uint64_t t_ns, const uint64_t *cells);
 
-/* From now on times count from another t0. */
+/* An episode: from now on times count from another t0, and the agent has not asked for its end. */
 void matrix_begin(const struct matrix *m, uint64_t t0_ns);
+
+/* The code with which the agent wants the episode to end; 0: it goes on. */
+uint64_t matrix_asked_end(const struct matrix *m);
 
 /*
  * The commands of an agent (struct sm_commands). matrix_take_command() copies what it wants of each row and

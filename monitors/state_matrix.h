@@ -29,7 +29,7 @@
 
 #define SM_MAGIC         "DCGYMSM1" /* 8 bytes, no NUL */
 #define SM_VERSION_MAJOR 1
-#define SM_VERSION_MINOR 1
+#define SM_VERSION_MINOR 2
 #define SM_NAME_LEN      32
 #define SM_MAX_ROWS      65536
 #define SM_MAX_COLS      256
@@ -79,13 +79,17 @@ static_assert(sizeof(struct sm_flow) == 64, "state matrix flow");
  * The agent makes seq odd, writes wanted_bps of all rows, makes it even (release): an even value that
  * differs from ack is a command to carry out. The enforcer stores ack and applied_ns when it has told the
  * kernel, and enforced_bps as it reads it back from there.
+ *
+ * On a real clock, where nobody waits for the agent, it stores in `end` that the episode is to end at the next
+ * step, and with which code; the enforcer clears that when the next one begins.
  */
 struct sm_commands {
 	uint64_t seq;        /* by the agent */
 	uint64_t ack;        /* by the enforcer: seq of the last command carried out */
 	uint64_t applied_ns; /* CLOCK_MONOTONIC of that */
 	uint64_t timeouts;   /* commands to a host that were given up, or sent again */
-	uint64_t reserved[4];
+	uint64_t end;        /* by the agent; 0: go on. Since 1.2 */
+	uint64_t reserved[3];
 };
 
 static_assert(sizeof(struct sm_commands) == 64, "state matrix commands");

@@ -89,7 +89,9 @@ FLOW = np.dtype(
 )
 """`struct sm_flow`."""
 
-COMMANDS = np.dtype([("seq", "<u8"), ("ack", "<u8"), ("applied_ns", "<u8"), ("timeouts", "<u8"), ("reserved", "<u8", 4)])
+COMMANDS = np.dtype(
+    [("seq", "<u8"), ("ack", "<u8"), ("applied_ns", "<u8"), ("timeouts", "<u8"), ("end", "<u8"), ("reserved", "<u8", 3)]
+)
 """`struct sm_commands`; its `RATE` records follow."""
 
 RATE = np.dtype([("wanted_bps", "<u8"), ("enforced_bps", "<u8"), ("acked", "<u8"), ("row", "<u4"), ("reserved", "<u4")])
@@ -216,7 +218,7 @@ class Commands:
     def __init__(self, head: npt.NDArray[np.void], rates: npt.NDArray[np.void]) -> None:
         self.rates = rates
         self._seq, self._ack = head["seq"], head["ack"]
-        self._applied_ns, self._timeouts = head["applied_ns"], head["timeouts"]
+        self._applied_ns, self._timeouts, self._end = head["applied_ns"], head["timeouts"], head["end"]
         self._wanted_bps, self._enforced_bps = rates["wanted_bps"], rates["enforced_bps"]
 
     def send(self, rates_bps: npt.ArrayLike) -> int:
@@ -234,6 +236,10 @@ class Commands:
         np.fmax(wanted, 0, out=self._wanted_bps, casting="unsafe")
         self._seq[0] = number + 2
         return number + 2
+
+    def end(self, code: int) -> None:
+        """Ends the episode that is under way on a real clock, at its next step, with this code of `dc_gym.run.episodes`."""
+        self._end[0] = code
 
     @property
     def seq(self) -> int:

@@ -164,6 +164,39 @@ def test_without_a_channel_nothing_waits(agentd):
     assert agentd(REAL_CLOCK) == ["0", "2 True 3000000 4000000", "3000000 4000000 5004000000", f"over 10 0 {LINE}", "late 0"]
 
 
+SLOW_SWEEPS = """
+from dc_gym.monitors.state_matrix import StateMatrix
+agentd = Agentd("--check-late", channel=False, matrix="/run/matrix", interval=10**7, step=10**7).ready()
+matrix = StateMatrix.attach("/run/matrix", writable=True)
+def until(t0, ms):
+    time.sleep(t0 + ms / 1000 - time.monotonic())
+agentd.begin(5 * 10**9, 100)
+until(5, 22.5)
+matrix.commands.send([3e6, 4e6])
+until(5, 23.5)
+print(matrix.commands.ack, 0 <= matrix.commands.applied_ns - 5_023_000_000 < 1000, tbf(0)[0], tbf(1)[0])
+matrix.commands.end(1)
+print(agentd.over().strip(), matrix.read().t_ns, tbf(0)[0])
+agentd.begin(6 * 10**9, 2)
+print(agentd.over().strip())
+agentd.begin(7 * 10**9, 2)
+until(7, 5)
+matrix.commands.end(3)
+said, complaint = agentd.process.communicate()
+print(agentd.process.returncode, complaint.strip())
+"""
+
+
+def test_without_a_channel_the_agent_says_when_it_is_over(agentd):
+    """And its command does not wait for a sweep that is far away."""
+    assert agentd(SLOW_SWEEPS) == [
+        "2 True 3000000 4000000",
+        f"over 3 1 5030000000 {LINE}",
+        "over 2 0",
+        "1 agentd: commands: at step 1 end is 3; there are codes 0 to 2",
+    ]
+
+
 def test_its_mistakes_in_a_ground(agentd):
     """Each is one line that names what, where and the remedy; 2 for what the user must mend."""
     program = """

@@ -34,7 +34,8 @@ static const struct field flow[] = {
 
 static const struct field commands[] = {
 	FIELD(sm_commands, seq),      FIELD(sm_commands, ack),      FIELD(sm_commands, applied_ns),
-	FIELD(sm_commands, timeouts), FIELD(sm_commands, reserved), { NULL, 0, 0 },
+	FIELD(sm_commands, timeouts), FIELD(sm_commands, end),      FIELD(sm_commands, reserved),
+	{ NULL, 0, 0 },
 };
 
 static const struct field rate[] = {

@@ -165,8 +165,11 @@ static void takes_commands(void **state)
 	assert_int_equal(c->ack, 4);
 	assert_int_equal(c->applied_ns, 0);
 	assert_int_equal(rates[0].wanted_bps, 99);
+	c->end = 2;
+	assert_int_equal(matrix_asked_end(&m), 2);
 	matrix_begin(&m, 77);
 	assert_int_equal(m.header->t0_ns, 77);
+	assert_int_equal(matrix_asked_end(&m), 0);
 	matrix_close(&m);
 }
 
