@@ -158,9 +158,10 @@ static int take_command(struct agent *a, uint64_t t_ns, struct fault *f)
  */
 static int look_until(struct agent *a, uint64_t t_ns, struct fault *f)
 {
+	uint64_t before = t_ns - a->timing.interval_ns, now = now_ns();
 	int rc = 0;
 
-	for (uint64_t at = t_ns - a->timing.interval_ns + LOOK_NS; !rc && at < t_ns; at += LOOK_NS) {
+	for (uint64_t at = (now > before ? now : before) + LOOK_NS; !rc && at < t_ns; at += LOOK_NS) {
 		rc = carry_out_before(a, at, f);
 		if (!rc && !program_stop && sleep_until(at))
 			rc = fault_say(f, -EIO, "sleep until %" PRIu64 " failed", at);

@@ -7,6 +7,7 @@ the lab may depend on is an argument here: memory, seed, what a clock read costs
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import select
@@ -114,6 +115,12 @@ class Lab:
     def channel(self) -> Channel:
         assert self._channel is not None
         return self._channel
+
+    @property
+    def region(self) -> mmap.mmap:
+        """The memory of the state matrix."""
+        assert self.channel.region is not None
+        return self.channel.region
 
     def state(self) -> LabState:
         return self.channel.state()

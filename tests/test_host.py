@@ -29,7 +29,13 @@ from dc_gym.topologies.rtnl import NetlinkSocket, new_namespace
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "dumbbell.toml"
-GROUND = "import time; from dc_gym.host import inside; inside._die_with_the_runner(); print('up', flush=True); time.sleep(600)"
+GROUND = """
+import threading, time
+from dc_gym.host import inside
+inside._die_with_the_runner(threading.Semaphore(0))
+print('up', flush=True)
+time.sleep(600)
+"""
 
 
 def host_spec(*settings: str) -> spec.Spec:

@@ -6,6 +6,8 @@ ends of a link's two pairs, in the namespace WIRES, hand over to each other thro
 
     port A: queue in tbf -- veth -- wire: netem -- veth -- port B          and the same back
 
+A host under a central agent has the agent's tbf as its root, which is made at line rate and is a port's queue as any other.
+
 tbf says when a frame may start; netem serializes and delays it, and frees it from its sender's socket, as a cable does. What is
 left of tbf's faults is its burst: a frame can leave the queue early, to be serialized by netem, so the queue is too short by up
 to burst_bytes(); and timers and softirqs take their time, which calibration measures.
@@ -146,16 +148,20 @@ class QdiscFabric(Fabric):
         sock.batch(requests)
 
     def _queue(self, ifindex: int, port: Port) -> list[Request]:
+        if port.queue.kind == "tbf":  # an agent's: it limits and it holds the queue
+            return [tc.set_queue(ifindex, port.queue, port.ifname)]
         rate_bps = self._cable_of[port.ifname].rate_bps
         return shapers.set_limited_queue(ifindex, port.queue, rate_bps, burst_bytes(rate_bps), port.ifname)
 
     def _check_queues(self, sock: NetlinkSocket, queues: dict[int, tuple[str, Any]]) -> None:
         rates = {ifindex: (name, self._cable_of[name].rate_bps) for ifindex, (name, _) in queues.items()}
         shapers.check_rates(sock, rates)
-        tc.check_queues(sock, queues, parent=shapers.TBF_CLASS)
+        inside = {ifindex: named for ifindex, named in queues.items() if named[1].kind != "tbf"}
+        tc.check_queues(sock, inside, parent=shapers.TBF_CLASS)
+        tc.check_queues(sock, {ifindex: named for ifindex, named in queues.items() if ifindex not in inside})
 
     def _queue_settings(self, sock: NetlinkSocket) -> dict[int, tc.QueueSettings]:
-        return tc.queue_settings(sock, parent=shapers.TBF_CLASS)
+        return tc.queue_settings(sock) | tc.queue_settings(sock, parent=shapers.TBF_CLASS)
 
 
 class Veth:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy in an ordinary run (controller.policy): it answers the lab's steps, and what it did becomes a table of the result."""
+"""A policy in an ordinary run (controller.policy): it answers the steps, and what it did becomes a table of the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dc_gym.envs.file_policy import FilePolicy, differences
 from dc_gym.envs.policies import Setting
 from dc_gym.envs.scene import flow_info, scene_of
 from dc_gym.errors import AgentError
-from dc_gym.kernel.channel import Channel
+from dc_gym.monitors.state_matrix import Buffer
 from dc_gym.run.episodes import END_OF_RUN, GO_ON
 from dc_gym.run.experiment import Experiment
 from dc_gym.spec import EXTERNAL
@@ -32,7 +32,7 @@ class Driver:
             raise AgentError(f'controller.policy = "{EXTERNAL}": that is for environments; name a policy')
         scene = scene_of(experiment)
         self._episode = Episode(spec, scene)
-        self._console = Console(scene, flow_info(experiment, scene), spec.agent)
+        self._console = Console(scene, flow_info(experiment, scene), spec.agent, spec.clock)
         self._policy = policies.of(policy, Setting(scene, self._episode.observer, self._episode.action, spec.seed))
         self.unlike = ""
         """What of [agent] is not as it was when the policy learned."""
@@ -45,34 +45,40 @@ class Driver:
         """The user's files that act."""
         return self._policy.code if isinstance(self._policy, policies.UsersPolicy) else ()
 
-    def step(self, channel: Channel, step: int) -> int:
-        """Answers a step of the lab."""
+    def step(self, region: Buffer, step: int) -> int:
+        """Answers a step of the network with this state matrix."""
         if not self._console.is_open:
-            self._console.open(channel)
+            self._console.open(region)
         episode, frame = self._episode, self._console.frame(step)
         reward, over = 0.0, False
         if step == 0:
             observation, _ = episode.begin(frame, 0)
         else:
             observation, reward, _, over, _ = episode.advance(frame)
-        self._rows.append((step, frame.t_ns, reward, frame.wanted_bps, frame.enforced_bps))
+        pace = self._console.pace
+        interval_ns = 0 if pace is None else pace.interval_ns
+        self._rows.append((frame.step, frame.t_ns, interval_ns, reward, frame.wanted_bps, frame.enforced_bps))
         if over:
             return END_OF_RUN
         self._console.send(episode.action.to_rates(self._policy.act(observation, frame)))
         return GO_ON
 
     def table(self) -> dict[str, npt.NDArray[Any]]:
-        """A row a step: reward, and each host's rate as commanded and as enforced at the step's end."""
-        steps, times, rewards, wanted, enforced = zip(*self._rows, strict=True)
+        """A row a step: reward, and each host's rate as commanded and as enforced at the step's end. On a real clock also when
+        the policy was given it, after the step before."""
+        steps, times, intervals, rewards, wanted, enforced = zip(*self._rows, strict=True)
         columns: dict[str, npt.NDArray[Any]] = {
             "step": np.array(steps, np.uint32),
             "t_ns": np.array(times, np.int64),
             "reward": np.array(rewards, np.float64),
         }
+        if self._console.pace is not None:
+            columns["interval_ns"] = np.array(intervals, np.int64)
         for name, rates in (("wanted", np.stack(wanted)), ("enforced", np.stack(enforced))):
             columns |= {f"{name}_bps_{host}": rates[:, place] for place, host in enumerate(self._episode.scene.hosts)}
         return columns
 
     def totals(self) -> dict[str, float]:
         """What the environment would say of this episode."""
-        return self._episode.totals.result()
+        pace = self._console.pace
+        return self._episode.totals.result() | ({} if pace is None else pace.totals())

@@ -3,14 +3,15 @@
 
 A step is exact: at t0 + k x agent.interval of virtual time the queues are swept and the lab stands still until the next action is
 there, so the agent's own computing costs nothing (agent.latency declares what it should cost). The reward of a step is computed
-from what was measured after its action. docs/environment.md is the data sheet.
+from what was measured after its action. With ground = "host" the network is this machine's, in real time: a step is the next
+interval that ends, and info says how long it was and what was missed. docs/environment.md is the data sheet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium
 import numpy as np
@@ -22,6 +23,7 @@ from dc_gym.envs.frame import DONE, Frame
 from dc_gym.envs.later import Later
 from dc_gym.envs.metrics import BLANK, metrics
 from dc_gym.envs.observation import Observer, Vector
+from dc_gym.envs.pace import Pace
 from dc_gym.envs.reward import Mix
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session, check_seed
@@ -29,14 +31,18 @@ from dc_gym.envs.totals import EpisodeTotals
 from dc_gym.errors import AgentError
 from dc_gym.spec import LARGEST_SEED, Spec, load, vary
 
+T = TypeVar("T", bound=tuple[Any, ...])
+
 DRAWN_SEEDS = LARGEST_SEED // 2 + 1
 """A reset without a seed draws one below this; with others, trainings that were made would not repeat."""
 FRESH = "fresh"
 """The one option of reset."""
 
 
-def as_spec(spec: Spec | str | Path | Mapping[str, Any], overrides: Iterable[str] = ()) -> Spec:
-    """A spec, the path of one, or its plain keys; `overrides` are texts "key=value" as of `dcgym run --set`."""
+def as_spec(spec: Spec | str | Path | Mapping[str, Any], overrides: Iterable[str] = (), ground: str | None = None) -> Spec:
+    """A spec, the path of one, or its plain keys; `overrides` are texts "key=value" as of `dcgym run --set`, `ground` is short
+    for "ground=..."."""
+    overrides = [*overrides, *([] if ground is None else [f"ground={ground}"])]
     if isinstance(spec, Spec):
         if any(overrides):
             raise AgentError("overrides: a Spec takes none; give the path of a spec file, or a dict of its keys")
@@ -96,6 +102,16 @@ class Episode:
         return self.observer.observe(frame), reward, terminated, truncated, info
 
 
+def clocked(turn: T, pace: Pace | None) -> T:
+    """What an episode returns, with its info (the last of it) saying on a real clock how the agent keeps up."""
+    if pace is not None:
+        info = turn[-1]
+        info.update(pace.step())
+        if "episode_totals" in info:
+            info["episode_totals"] |= pace.totals()
+    return turn
+
+
 def _all_ended(frame: Frame) -> bool:
     status = frame.flows["status"]
     return bool(len(status) and status[0] >= DONE and (status >= DONE).all())  # most often the first one has not
@@ -121,14 +137,16 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         spec: Spec | str | Path | Mapping[str, Any],
         overrides: Iterable[str] = (),
         *,
+        ground: str | None = None,
         folder: str | Path | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """`folder`: below which the lab has its own, for as long as it lives; None: the folder for temporary files."""
+        """`ground`: "lab" or "host", over the spec's. `folder`: below which the network has its own, for as long as it lives;
+        None: the folder for temporary files."""
         if render_mode is not None:
             raise AgentError(f"render_mode: {render_mode!r} is unknown; there is none, `dcgym watch` shows a lab that runs")
         self.render_mode = None
-        self.session = Session(as_spec(spec, overrides), None if folder is None else Path(folder))
+        self.session = Session(as_spec(spec, overrides, ground), None if folder is None else Path(folder))
         self.episode = Episode(self.session.experiment.spec, self.session.scene)
         self.observation_space = self.episode.observer.space
         self.action_space = self.episode.action.space
@@ -140,13 +158,14 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(DRAWN_SEEDS)) if seed is None else seed
         frame = self.session.begin(drawn, fresh=fresh)
-        return self.episode.begin(frame, drawn)
+        return clocked(self.episode.begin(frame, drawn), self.session.pace)
 
     def step(self, action: npt.NDArray[np.floating[Any]]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         frame = self.episode.frame
         if frame is None or frame.step >= self.session.steps:
             raise AgentError("step: there is no episode under way; reset first")
-        return self.episode.advance(self.session.step(self.episode.action.to_rates(action)))
+        turn = self.episode.advance(self.session.step(self.episode.action.to_rates(action)))
+        return clocked(turn, self.session.pace)
 
     def unflatten(self, observation: Vector) -> dict[str, Vector]:
         """By item of agent.observe, such as switch:backlog: its values."""

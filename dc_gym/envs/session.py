@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab under an agent, stepped from outside: boots once, runs episode after episode on the same network.
+"""A network under an agent, stepped from outside: boots once, runs episode after episode on the same network.
 
     with Session(spec) as session:
         frame = session.begin(seed=1)            # step 0: before the first action
         frame = session.step(rates_bps)          # enforced for one interval, then measured
 
 `post` and `collect` are the halves of `step`: whoever steps many labs posts to all first, so that they run at the same time.
+On the host ground the same is in real time: `post` commands at once, `collect` waits for the next interval's end and gives the
+newest; what the agent was too late for is missed (`pace`).
 """
 
 from __future__ import annotations
@@ -14,18 +16,20 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.envs.console import Console
 from dc_gym.envs.frame import Frame
+from dc_gym.envs.pace import Pace
 from dc_gym.envs.scene import Scene, flow_info, scene_of
 from dc_gym.errors import AgentError
 from dc_gym.folder import scratch
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab, LabConfig
+from dc_gym.monitors.state_matrix import Buffer
 from dc_gym.progress import Quiet
 from dc_gym.run.episodes import GO_ON, NEXT_EPISODE, Episode
 from dc_gym.run.experiment import Experiment, write_plan
@@ -52,8 +56,24 @@ def check_seed(seed: int) -> None:
         raise AgentError(f"reset: seed {seed} is out of range; give 0 .. {LARGEST_SEED}")
 
 
+class Stepped(Protocol):
+    """A network that an agent steps: a Lab, or in real time a LiveNetwork."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def region(self) -> Buffer: ...
+
+    def until_step(self) -> tuple[int, int]:
+        """Number and time of the next step; LabError when there is none."""
+
+    def answer(self, code: int) -> None:
+        """What follows it."""
+
+
 class Session:
-    """One lab. It starts at the first `begin`; a session that was closed, or whose lab died, starts anew at the next."""
+    """One lab, or one network on the host. It starts at the first `begin`; if closed or dead, anew at the next."""
 
     def __init__(self, spec: Spec, parent: Path | None = None, like: Session | None = None) -> None:
         """`parent`: where the lab's folder is made; None: the folder for temporary files. `like`: another one of this spec,
@@ -67,7 +87,7 @@ class Session:
         """Labs started so far."""
         self._parent = parent or Path(tempfile.gettempdir())
         self._stack = ExitStack()
-        self._lab: Lab | None = None
+        self._lab: Stepped | None = None
         self._folder: Path
         self._console: Console
         self._episodes = 0
@@ -93,8 +113,13 @@ class Session:
     @property
     def lab(self) -> Lab:
         """For who answers its questions himself."""
-        assert self._lab is not None, "begin comes first"
+        assert isinstance(self._lab, Lab), "begin comes first, and a network on the host is none"
         return self._lab
+
+    @property
+    def pace(self) -> Pace | None:
+        """How the agent keeps up in this episode; None: the clock waits for it."""
+        return self._console.pace
 
     def lab_config(self, spec: Spec, kernel: build.KernelBuild, folder: Path) -> LabConfig:
         """What is booted."""
@@ -134,7 +159,7 @@ class Session:
         try:
             step, _ = self._lab.until_step()
             if not self._console.is_open:
-                self._console.open(self._lab.channel)
+                self._console.open(self._lab.region)
             return self._console.frame(step)
         except BaseException:
             self.close()
@@ -157,19 +182,32 @@ class Session:
 
     def _boot(self, experiment: Experiment, seed: int) -> None:
         self._stack.enter_context(cache.in_use())
-        kernel, ovs = build.ensure(Quiet()), openvswitch.ensure(Quiet())
+        start = self._on_host if experiment.spec.ground == "host" else self._in_lab
+        ovs = openvswitch.ensure(Quiet())
         self._folder = self._stack.enter_context(scratch(self._parent, SCRATCH))
         private = self._folder / ".lab"
         private.mkdir()
-        self._flow_rows, self._memory_bytes = _rows(len(experiment.schedule.flows)), self._memory(experiment, ROOM)
+        self._flow_rows = _rows(len(experiment.schedule.flows))
         write_plan(experiment, ovs, private, flow_rows=self._flow_rows, seed=seed)
         self._episodes = 1
-        spec = replace(experiment.spec, lab=replace(experiment.spec.lab, memory_bytes=self._memory_bytes))
-        self._console = Console(self.scene, flow_info(experiment, self.scene), spec.agent)
-        self._lab = self._stack.enter_context(Lab(self.lab_config(spec, kernel, self._folder)))
+        spec = experiment.spec
+        self._console = Console(self.scene, flow_info(experiment, self.scene), spec.agent, spec.clock)
+        self._lab = start(experiment)
         self.boots += 1
 
-    def _next(self, lab: Lab, experiment: Experiment, seed: int) -> None:
+    def _in_lab(self, experiment: Experiment) -> Stepped:
+        self._memory_bytes = self._memory(experiment, ROOM)
+        spec = replace(experiment.spec, lab=replace(experiment.spec.lab, memory_bytes=self._memory_bytes))
+        return self._stack.enter_context(Lab(self.lab_config(spec, build.ensure(Quiet()), self._folder)))
+
+    def _on_host(self, experiment: Experiment) -> Stepped:
+        from dc_gym.host.ground import HostGround
+
+        ground = HostGround(experiment.spec)
+        ground.prepare(Quiet())
+        return self._stack.enter_context(ground.live(self._folder))
+
+    def _next(self, lab: Stepped, experiment: Experiment, seed: int) -> None:
         private, name = self._folder / ".lab", f"flows-{self._episodes}.csv"
         Episode.remove(private, self._episodes - 2)  # which ended before the one that is under way began
         (private / name).write_text(experiment.schedule.csv())
@@ -180,7 +218,9 @@ class Session:
 
     def _has_room(self, experiment: Experiment) -> bool:
         """The lab that runs can take this episode."""
-        return len(experiment.schedule.flows) <= self._flow_rows and self._memory(experiment) <= self._memory_bytes
+        if len(experiment.schedule.flows) > self._flow_rows:
+            return False
+        return experiment.spec.ground == "host" or self._memory(experiment) <= self._memory_bytes
 
     def _memory(self, experiment: Experiment, times: int = 1) -> int:
         """What a lab is given for so many times this episode's paths, or what the spec says."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dc_gym.envs.env import Episode, Seeds, as_spec, check_options
+from dc_gym.envs.env import Episode, Seeds, as_spec, check_options, clocked
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.later import Later
 from dc_gym.envs.metrics import BLANK
@@ -46,6 +46,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         spec: Spec | str | Path | Mapping[str, Any] | None = None,
         overrides: Iterable[str] = (),
         *,
+        ground: str | None = None,
         folder: str | Path | None = None,
         render_mode: str | None = None,
         step_info: bool = True,
@@ -57,7 +58,9 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         if spec is None:
             raise AgentError("spec: missing; give a Spec, the path of a spec file, or a dict of its keys")
         self.num_envs, self.render_mode, self._step_info = num_envs, render_mode, step_info
-        read, parent = as_spec(spec, overrides), None if folder is None else Path(folder)
+        read, parent = as_spec(spec, overrides, ground), None if folder is None else Path(folder)
+        if read.ground == "host" and num_envs > 1:
+            raise AgentError(f'num_envs: {num_envs} networks would share the machine in real time; ground "host" takes 1')
         first = Session(read, parent)
         self.sessions = (first, *(Session(read, parent, like=first) for _ in range(num_envs - 1)))
         self.episodes = tuple(Episode(session.experiment.spec, session.scene) for session in self.sessions)
@@ -164,10 +167,12 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         if isinstance(frame, LabError):
             return {"lab_died": str(frame).splitlines()[0]}, 0.0, False, True
         if index in begun:
-            self._observations[index], info = self.episodes[index].begin(frame, begun[index])
+            turn = self.episodes[index].begin(frame, begun[index])
+            self._observations[index], info = clocked(turn, self.sessions[index].pace)
             return info, 0.0, False, False
         observation: Vector
-        observation, reward, terminated, truncated, info = self.episodes[index].advance(frame)
+        step = self.episodes[index].advance(frame)
+        observation, reward, terminated, truncated, info = clocked(step, self.sessions[index].pace)
         self._observations[index] = observation
         return info, reward, terminated, truncated
 

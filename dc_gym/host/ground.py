@@ -10,32 +10,27 @@ from __future__ import annotations
 
 import os
 import platform
-import select
 import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dc_gym.errors import FabricError, KernelError, UsageError
-from dc_gym.host import needs, state
+from dc_gym.errors import KernelError, UsageError
+from dc_gym.host import needs
+from dc_gym.host.live import Ended, LiveNetwork
 from dc_gym.kernel import cable_module
 from dc_gym.kernel.openvswitch import OpenVSwitch
-from dc_gym.kernel.share import RegionServer
 from dc_gym.progress import Progress
 from dc_gym.repeat import fingerprint
-from dc_gym.run.grounds import PROGRAMS
+from dc_gym.run.episodes import GO_ON
 from dc_gym.spec import Spec
 from dc_gym.topologies import qdisc_fabric
 
 if TYPE_CHECKING:
     from dc_gym.envs.driver import Driver
 
-SETUP_LIMIT_S = 600.0
-GRACE_S = 120.0  # after the traffic, for counting
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
@@ -46,7 +41,6 @@ class HostGround:
         self._spec = spec
         self._links = spec.host.links
         self._module: Path | None = None
-        self._t0_ns: int | None = None
 
     def prepare(self, progress: Progress) -> None:
         if os.geteuid() != 0:
@@ -78,21 +72,22 @@ class HostGround:
         return module
 
     def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress, driver: Driver | None = None) -> int:
-        with ExitStack() as stack:
-            in_ground = stack.enter_context(state.registered(partial))
-            if self._module is not None:
-                state.use_cable(self._module)
-            matrix = os.memfd_create("dcgym-matrix", os.MFD_CLOEXEC)
-            stack.callback(os.close, matrix)
-            share = _share(partial / ".lab", stack, progress)
-            process = subprocess.Popen(
-                self._argv(partial, matrix),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                pass_fds=[matrix], env=_environment(), cwd="/", start_new_session=True,
-            )  # fmt: skip
-            stack.callback(_end, process)
-            in_ground(process.pid)
-            return self._attend(process, share, matrix, on_line, progress)
+        duration_ns = self._spec.time.duration_ns
+        with self.live(partial, on_line, progress.note) as network:
+            if driver is not None:
+                with suppress(Ended):  # its status says why
+                    _drive(network, driver, lambda since_ns: progress.virtual(since_ns, duration_ns))
+            return network.wait(duration_ns, progress.virtual)
+
+    def live(
+        self, folder: Path, on_line: Callable[[str], None] = lambda line: None, on_note: Callable[[str], None] = lambda note: None
+    ) -> LiveNetwork:
+        """The network of the plan in `folder`/.lab, not yet entered; `prepare` comes first."""
+
+        def argv(matrix: int) -> list[str]:
+            return self._argv(folder, matrix)
+
+        return LiveNetwork(argv, folder, self._module, self._spec.agent.interval_ns, on_line, on_note)
 
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
         return {
@@ -119,66 +114,16 @@ class HostGround:
         ]
         return ["unshare", *NAMESPACES, "--", *inside]
 
-    def _attend(
-        self,
-        process: subprocess.Popen[bytes],
-        share: RegionServer | None,
-        matrix: int,
-        on_line: Callable[[str], None],
-        progress: Progress,
-    ) -> int:
-        """Passes lines on and serves whoever watches, until the end; FabricError when that does not come."""
-        assert process.stdout is not None
-        began, rest = time.monotonic(), b""
-        while True:
-            sources: list[Any] = [process.stdout] if share is None else [process.stdout, share]
-            ready, _, _ = select.select(sources, [], [], 0.2)
-            if process.stdout in ready:
-                data = os.read(process.stdout.fileno(), 1 << 16)
-                if not data:
-                    return process.wait()
-                *lines, rest = (rest + data).split(b"\n")
-                for line in lines:
-                    self._take(line.decode(errors="replace"), on_line)
-            if share is not None and share in ready:
-                share.serve_one(matrix, 0, os.fstat(matrix).st_size)
-            self._check_time(began)
-            if self._t0_ns is not None:
-                progress.virtual(time.monotonic_ns() - self._t0_ns, self._spec.time.duration_ns)
 
-    def _take(self, line: str, on_line: Callable[[str], None]) -> None:
-        if line.startswith("::t0 "):
-            self._t0_ns = int(line.removeprefix("::t0 "))
-        else:
-            on_line(line)
-
-    def _check_time(self, began: float) -> None:
-        if self._t0_ns is None:
-            if time.monotonic() - began > SETUP_LIMIT_S:
-                raise FabricError(f"the network did not stand within {SETUP_LIMIT_S:g} s")
-        elif time.monotonic_ns() > self._t0_ns + self._spec.time.duration_ns + int(GRACE_S * 1e9):
-            raise FabricError(f"the run has not ended {GRACE_S:g} s after its traffic should have")
-
-
-def _share(folder: Path, stack: ExitStack, progress: Progress) -> RegionServer | None:
-    """Where `dcgym watch` attaches; a file system without sockets (9p) has none."""
-    try:
-        return stack.enter_context(RegionServer(folder))
-    except OSError as error:
-        progress.note(f"{folder}: no socket can be made here ({error.strerror}): dcgym watch will not find this run")
-        return None
-
-
-def _environment() -> dict[str, str]:
-    return {
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-        "PYTHONPATH": str(PROGRAMS.parent.parent),
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "LC_ALL": "C.UTF-8",
-        "HOME": "/run",
-        "TMPDIR": "/run",
-    }
+def _drive(network: LiveNetwork, driver: Driver, on_step: Callable[[int], None]) -> None:
+    """The driver's steps, each when it comes; one that it is late for is missed, and the traffic goes on."""
+    code = GO_ON
+    while code == GO_ON:
+        step, t_ns = network.until_step()
+        code = driver.step(network.region, step)
+        network.answer(code)
+        assert network.t0_ns is not None, "there was a step"
+        on_step(t_ns - network.t0_ns)
 
 
 def _machine() -> dict[str, Any]:
@@ -189,13 +134,3 @@ def _machine() -> dict[str, Any]:
         "cpus": len(os.sched_getaffinity(0)),
         "clocksource": clock.read_text().strip() if clock.exists() else "unknown",
     }
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Closing the pipe ends the ground; what hangs is killed, and all in its namespaces with it."""
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.close()
-    process.stdout.close()
-    if process.poll() is None:
-        process.kill()
-    process.wait()

@@ -3,7 +3,8 @@
 
     unshare --net --mount --pid --fork --kill-child --mount-proc -- python -m dc_gym.host.inside RUN_FOLDER FD LINKS LEAD_NS
 
-FD is the memory of the state matrix. Standard input is a pipe from the runner: its end is the end of everything here.
+FD is the memory of the state matrix. Standard input is a pipe from the runner: each line asks for another episode, and its end
+is the end of everything here.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dc_gym.errors import FabricError
 from dc_gym.host import calibration, fidelity
 from dc_gym.run import ground
-from dc_gym.run.ground import Plan, count
+from dc_gym.run.episodes import END_OF_RUN, NEXT_EPISODE
+from dc_gym.run.ground import Plan, S, count
 from dc_gym.topologies.fabric import GROUND_SYSCTLS, Fabric
 from dc_gym.topologies.ovs import OpenVSwitch
 from dc_gym.topologies.qdisc_fabric import QdiscFabric
@@ -33,6 +35,12 @@ OWN_SYSCTLS: Mapping[str, str] = {
 """Of the ground's, those that a network namespace has for itself; what is the machine's is left alone."""
 SETTLE_LIMIT_S, SETTLE_STEP_S = 20.0, 0.1
 MOST_FAULTS = 5
+REST_STEP_S = 0.02
+NO_TIME_WAIT = {"net/ipv4/tcp_max_tw_buckets": "0"}
+"""Of hosts between whose episodes nobody waits a minute: a connection that has closed is forgotten at once."""
+SHARED_COUNTS = ("TCP sockets orphan",)
+"""Of sockstat: the kernel counts them of the whole machine. A host's own are among its sockets in use."""
+LEAST_LEAD_NS, LEAD_FACTOR = S // 2, 4
 NO_CHANGE = ("queue_backlog_packets", "flight_packets")
 MS_NOSUID, MS_NODEV = 2, 4
 
@@ -50,12 +58,17 @@ class HostQdiscFabric(QdiscFabric):
 class HostSite:
     """A `ground.Site`."""
 
+    virtual = False
+    quiet_ns = 60 * S
     qmon_options: tuple[str, ...] = ("--check-late",)
 
-    def __init__(self, matrix: str, links: str, lead_ns: int) -> None:
+    def __init__(self, matrix: str, links: str, lead_ns: int, orders: threading.Semaphore) -> None:
+        """`orders`: an episode that was asked for is one more."""
         self.matrix = matrix
         self._links = links
-        self._lead_ns = lead_ns
+        self._lead_ns = self._next_lead_ns = lead_ns
+        self._orders = orders
+        self._judged = True
         self._links_found: list[calibration.Measured] = []
         self._duration_ns = 0
         self._watch: fidelity.Watch | None = None
@@ -63,9 +76,11 @@ class HostSite:
 
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
         self._duration_ns = plan.duration_ns
+        self._judged = plan.agent is None or bool(plan.agent["keeps"])
+        sysctls = plan.sysctls if self._judged else {**plan.sysctls, **NO_TIME_WAIT}
         if self._links == "cable":
-            return HostFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
-        return HostQdiscFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls, self._links)
+            return HostFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, sysctls)
+        return HostQdiscFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, sysctls, self._links)
 
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
         """After the links are calibrated."""
@@ -75,11 +90,35 @@ class HostSite:
         return time.monotonic_ns() + self._lead_ns
 
     def arm(self, t0_ns: int, seed: int | None = None) -> None:
-        if time.monotonic_ns() >= t0_ns:
-            raise FabricError(f"set-up was late: programs were not ready within {self._lead_ns / 1e9:g} s; raise host.lead")
+        if (left_ns := t0_ns - time.monotonic_ns()) <= 0:
+            raise FabricError(f"set-up was late: programs were not ready within {self._next_lead_ns / S:g} s; raise host.lead")
+        taken_ns = self._next_lead_ns - left_ns
+        self._next_lead_ns = min(self._lead_ns, max(LEAST_LEAD_NS, LEAD_FACTOR * taken_ns))
         print(f"::t0 {t0_ns}", flush=True)
+        if not self._judged:
+            return
         self._watch = fidelity.Watch(t0_ns, t0_ns + self._duration_ns)
         self._watch.start()
+
+    def verdict(self, code: int, keeps: bool) -> int:
+        """An episode ends by the clock, whatever the agent is doing. A run has one; an environment's network waits for more."""
+        return END_OF_RUN if keeps else NEXT_EPISODE
+
+    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+        """Until nothing is left and nothing is on its way."""
+        deadline_ns = time.monotonic_ns() + self.quiet_ns
+        while True:
+            found = {name: count for name, count in left().items() if name not in SHARED_COUNTS}
+            if flight := sum(device.flight_packets for device in fabric.devices().values()):
+                found["packets on links"] = flight
+            if not found or time.monotonic_ns() > deadline_ns:
+                return found
+            time.sleep(REST_STEP_S)
+
+    def next_t0(self) -> int:
+        """Soon: programs need a fraction of what the first ones were given."""
+        self._orders.acquire()
+        return time.monotonic_ns() + self._next_lead_ns
 
     def settle(self, fabric: Fabric, late_sweeps: int) -> None:
         """Real packets drain in real time; those of closed connections are few."""
@@ -110,18 +149,20 @@ class HostSite:
 
 def main(argv: Sequence[str] = sys.argv) -> int:
     folder, matrix, links, lead_ns = argv[1:5]
-    _die_with_the_runner()
+    orders = threading.Semaphore(0)
+    _die_with_the_runner(orders)
     _own_run_folder()
-    site = HostSite(f"/proc/{os.getpid()}/fd/{matrix}", links, int(lead_ns))
+    site = HostSite(f"/proc/{os.getpid()}/fd/{matrix}", links, int(lead_ns), orders)
     return ground.main(["ground", folder], site)
 
 
-def _die_with_the_runner() -> None:
+def _die_with_the_runner(orders: threading.Semaphore) -> None:
     """Process 1 ends, and with it everything in its namespaces, when the runner's end of the pipe is closed."""
 
     def wait() -> None:
-        while os.read(0, 64):
-            pass
+        while data := os.read(0, 64):
+            for _ in range(data.count(b"\n")):
+                orders.release()
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()

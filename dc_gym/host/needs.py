@@ -32,7 +32,7 @@ LINK_MODULES = {
     "netem": frozenset({"openvswitch", "veth", "sch_tbf", "sch_netem", "sch_ingress", "cls_matchall", "act_mirred"}),
     "tbf": frozenset({"openvswitch", "veth", "sch_tbf"}),
 }
-QUEUE_MODULES = {"red": "sch_red", "fq": "sch_fq"}
+QUEUE_MODULES = {"red": "sch_red", "fq": "sch_fq", "tbf": "sch_tbf"}
 NETLINK_GENERIC, GENL_ID_CTRL = 16, 16
 GET_FAMILY = struct.Struct("=BBxx")  # genlmsghdr: command 3, version 1
 CTRL_ATTR_FAMILY_NAME = 2

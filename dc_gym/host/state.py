@@ -11,6 +11,7 @@ that was given to another is never mistaken.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -20,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dc_gym.errors import KernelError, TestbedError
+from dc_gym.errors import KernelError, TestbedError, UsageError
 from dc_gym.kernel import cable_module
 
 STATE = Path("/run/dcgym")
@@ -70,10 +71,18 @@ class Run:
 
 @contextmanager
 def registered(out: Path, folder: Path = STATE) -> Iterator[Callable[[int], None]]:
-    """While the context is open, the run of this process is on record; the ground's number is told later: it has none yet."""
+    """While the context is open, the run of this process is on record; the ground's number is told later: it has none yet.
+
+    UsageError for a second one: networks in real time would take each other's CPU. One that nobody closes goes off the record
+    when the process ends, unless it is killed.
+    """
     folder.mkdir(mode=0o755, exist_ok=True)
     run = Run(Process.of(os.getpid()), NOBODY, str(out))
-    path = run.write(folder)
+    path = folder / f"{os.getpid()}.run"
+    if path.exists() and (other := _read(path)) is not None and other.runner == run.runner:
+        raise UsageError(f'ground "host": this process has a network there ({other.out}); close that first, real time has one')
+    run.write(folder)
+    atexit.register(path.unlink, missing_ok=True)
 
     def in_ground(pid: int) -> None:
         replace(run, ground=Process.of(pid)).write(folder)
@@ -82,6 +91,7 @@ def registered(out: Path, folder: Path = STATE) -> Iterator[Callable[[int], None
         yield in_ground
     finally:
         path.unlink(missing_ok=True)
+        atexit.unregister(path.unlink)
 
 
 def use_cable(module: Path, folder: Path = STATE) -> None:

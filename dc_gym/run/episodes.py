@@ -2,8 +2,9 @@
 """Inside a ground: the episodes of a run with a central agent. The network stays; traffic starts anew with each.
 
 `agentd` (ctrl/) sweeps, hands over and enforces; this module starts the traffic of an episode, waits for its end, and brings the
-network back to rest: traffic is aborted, every token bucket has line rate, and QUIET_NS of virtual time pass, which cost no
-wall time. In them TIME_WAIT ends (60 s), queues drain, buckets fill, RED's average decays. What must be gone then is checked.
+network back to rest: traffic is aborted, every token bucket has line rate, and the site lets time pass. In a lab that is QUIET_NS
+of virtual time, which cost no wall time: in them TIME_WAIT ends (60 s), queues drain, buckets fill, RED's average decays. In real
+time hosts keep no TIME_WAIT, and the wait is as long as queues and sockets take. What must be gone then is checked.
 The switches' flows stay: they are rules of the network, and those of new connections are added before traffic starts.
 """
 
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
     from dc_gym.topologies.fabric import Fabric
     from dc_gym.topologies.ovs import OpenVSwitch
 
-AGENTD_PRIORITY = 5  # below tgen's: at one instant, flows are looked at before queues are
+AGENTD_PRIORITY = 5  # in a lab, below tgen's: at one instant, flows are looked at before queues are. In real time as qmon's
 HOSTD_PRIORITY = 6  # a host obeys before it is looked at
 S = 10**9
-QUIET_NS = 70 * S
 NEVER_MS = str(2**31 - 1)
 """24 days: half of it is the period of the kernel's work on neighbours."""
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
@@ -111,27 +111,31 @@ class Stage:
     agentd: Program
 
 
-def run(plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int) -> dict[str, dict[str, int]]:
-    """Episodes until the agent's side ends the run; the counters before the first."""
-    from dc_gym.run.ground import Program, count, phase
+def run(
+    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int
+) -> tuple[dict[str, dict[str, int]], str]:
+    """Episodes until the agent's side ends the run: the counters before the first, and agentd's last word."""
+    from dc_gym.run.ground import QMON_PRIORITY, Program, count, phase
 
     assert plan.agent is not None
     agent = AgentPlan.from_json(plan.agent)
     with ExitStack() as stack:
         control = _control(plan, agent, folder, stack)
-        agentd = stack.enter_context(Program(_agentd(plan, agent, folder, site.matrix), AGENTD_PRIORITY))
+        priority = AGENTD_PRIORITY if site.virtual else QMON_PRIORITY
+        agentd = stack.enter_context(Program(_agentd(plan, agent, folder, site), priority))
         agentd.expect_ready()
         stage = Stage(plan, agent, folder, site, fabric, ovs, control, agentd)
-        _draw_first(fabric)
+        if site.virtual:
+            _draw_first(fabric)
         before, at_rest = count(fabric), in_use(fabric)
         number = 0
         while _one(stage, t0_ns, number):
             phase("reset")
-            t0_ns = _rest(stage, at_rest)
+            _rest(stage, at_rest)
+            t0_ns = site.next_t0()
             number += 1
         agentd.hang_up()
-        agentd.expect_end()
-    return before
+        return before, agentd.expect_end()
 
 
 def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> ControlNetwork | None:
@@ -183,7 +187,7 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
         stage.site.arm(t0_ns, episode.seed)
         phase("traffic")
         tgen.tell("go\n")
-        code = _code(stage.agentd.hear())
+        code = stage.site.verdict(_code(stage.agentd.hear()), stage.agent.keeps)
         if code == END_OF_RUN:
             tgen.expect_end()
         else:
@@ -198,19 +202,21 @@ def _code(line: str) -> int:
     return int(found[1])
 
 
-def _rest(stage: Stage, at_rest: dict[str, int]) -> int:
-    """Brings the network back to rest, as it was before the first episode; t0 of the next one, a whole second.
+def _rest(stage: Stage, at_rest: dict[str, int]) -> None:
+    """Brings the network back to rest, as it was before the first episode.
 
     agentd has set every rate to the line before it said that the episode is over, and sends nothing after that.
     """
     fabric = stage.fabric
     if stage.agent.control is not None:
         _outlast(stage.agent.control, fabric)
-    time.sleep(QUIET_NS / S)
-    if left := {name: number - at_rest[name] for name, number in in_use(fabric).items() if number != at_rest[name]}:
-        what = ", ".join(f"{name}: {count}" for name, count in left.items())
-        raise FabricError(f"reset: {QUIET_NS // S} s after the traffic was stopped there are still {what}")
-    return (time.monotonic_ns() // S + 2) * S
+
+    def left() -> dict[str, int]:
+        return {name: number - at_rest[name] for name, number in in_use(fabric).items() if number != at_rest[name]}
+
+    if remaining := stage.site.rest(fabric, left):
+        what = ", ".join(f"{name}: {count}" for name, count in remaining.items())
+        raise FabricError(f"reset: {stage.site.quiet_ns // S} s after the traffic was stopped there are still {what}")
 
 
 def _outlast(control: ControlPlan, fabric: Fabric) -> None:
@@ -246,11 +252,12 @@ def in_use(fabric: Fabric) -> dict[str, int]:
     return found
 
 
-def _agentd(plan: Plan, agent: AgentPlan, folder: Path, matrix: str) -> list[str]:
+def _agentd(plan: Plan, agent: AgentPlan, folder: Path, site: Site) -> list[str]:
     argv = [
         f"{plan.programs}/agentd", "--ports", str(folder / "ports.csv"), "--hosts", str(folder / "hosts.csv"),
         "--interval", str(plan.interval_ns), "--step", str(agent.step_ns), "--latency", str(agent.latency_ns),
-        "--matrix", matrix, "--channel", matrix, "--flow-rows", str(agent.flow_rows),
+        "--matrix", site.matrix, "--flow-rows", str(agent.flow_rows),
+        *(("--channel", site.matrix) if site.virtual else ("--check-late",)),
     ]  # fmt: skip
     if agent.control is not None:
         argv += ["--control", str(folder / "control.csv"), "--control-netns", CONTROL_NETNS]

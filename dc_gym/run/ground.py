@@ -15,7 +15,8 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,6 +34,9 @@ if TYPE_CHECKING:  # it brings Mininet, which a runner on the host never needs a
     from dc_gym.topologies.fabric import Fabric
 
 PLAN_VERSION = 1
+S = 10**9
+QUIET_NS = 70 * S
+"""Of virtual time, between two episodes in a lab."""
 FLOWS = "flows.csv"
 """The flows of a run, and of the first episode."""
 LAB_DEVICE = "/dev/lab"
@@ -97,6 +101,12 @@ class Site(Protocol):
     matrix: str
     """The file or device that holds the state matrix."""
 
+    virtual: bool
+    """Its clock is: an agent is waited for."""
+
+    quiet_ns: int
+    """How long a network is given to come to rest after an episode."""
+
     qmon_options: tuple[str, ...]
 
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
@@ -107,6 +117,15 @@ class Site(Protocol):
 
     def arm(self, t0_ns: int, seed: int | None = None) -> None:
         """The last call before traffic; an error if t0 is past. `seed`: of randomness from then on; None: the run's."""
+
+    def verdict(self, code: int, keeps: bool) -> int:
+        """What follows an episode that ended with this code of agentd's; `keeps`: it is a run."""
+
+    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+        """An episode's traffic was aborted: lets at most quiet_ns pass. What is left of it then."""
+
+    def next_t0(self) -> int:
+        """When the next episode's traffic starts; on a real clock after the agent has asked for it."""
 
     def settle(self, fabric: Fabric, late_sweeps: int) -> None:
         """The traffic is over. Returns when the counters of all ports stand still, or will not."""
@@ -119,6 +138,8 @@ class LabSite:
     """A lab kernel: t0 is fixed, and time stands still while programs start."""
 
     matrix = LAB_DEVICE
+    virtual = True
+    quiet_ns = QUIET_NS
     qmon_options: tuple[str, ...] = ()
 
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
@@ -138,6 +159,18 @@ class LabSite:
                 fcntl.ioctl(device, LAB_IOC_AT_T0, struct.pack("<Q", t0_ns))
             except OSError as error:
                 raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({error.strerror}); raise lab.t0") from error
+
+    def verdict(self, code: int, keeps: bool) -> int:
+        """The agent's own answer."""
+        return code
+
+    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+        time.sleep(self.quiet_ns / S)
+        return left()
+
+    def next_t0(self) -> int:
+        """A whole second."""
+        return (time.monotonic_ns() // S + 2) * S
 
     def settle(self, fabric: Fabric, late_sweeps: int) -> None:
         """Nothing moves: computing takes no time."""
@@ -174,7 +207,7 @@ def run(folder: Path, site: Site) -> None:
         else:
             from dc_gym.run import episodes
 
-            before, late_sweeps = episodes.run(plan, folder, site, fabric, ovs, t0_ns), ""
+            before, late_sweeps = episodes.run(plan, folder, site, fabric, ovs, t0_ns)
         ends = programs_in_hosts.finish()
         site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
         after = count(fabric)

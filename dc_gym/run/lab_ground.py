@@ -71,7 +71,7 @@ class LabGround:
 
         def answer(step: int, _virtual_ns: int) -> int:
             assert driver is not None, "only an agent asks"
-            return driver.step(self._lab.channel, step)
+            return driver.step(self._lab.region, step)
 
         with Lab(lab_config(spec, self._kernel, partial, limit_ns), on_line, answer) as lab:
             self._lab = lab

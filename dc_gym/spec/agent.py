@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dc_gym.spec.key import COUNT, MS, RATE, SHARE_PPB, SIZE, TEXT, TIME, US, KeyFault, S, check, key
 from dc_gym.topologies.graph import FRAME_BYTES, LONGEST_DELAY_NS, PPB
@@ -11,6 +11,8 @@ from dc_gym.topologies.graph import FRAME_BYTES, LONGEST_DELAY_NS, PPB
 HOSTS = ("all", "senders")
 TBFS = ("exact", "stock")
 CONTROLS = ("direct", "network")
+REAL_BURST_BYTES = 2 * FRAME_BYTES
+"""A real timer is late: a bucket of one frame would be full before the frame that waits for it goes, and the rate fall short."""
 EXTERNAL = "external"
 """controller.policy of an environment's lab: actions come from outside."""
 
@@ -23,9 +25,9 @@ class AgentSpec:
     latency_ns: int = key(TIME, 0, name="latency", low=0, high=10 * S)
     hosts: str = key(TEXT, "all", names=lambda: HOSTS)
     floor_bps: int = key(RATE, 10_000, name="floor", low=1_000)
-    burst_bytes: int = key(SIZE, FRAME_BYTES, name="burst", low=FRAME_BYTES)
+    burst_bytes: int | None = key(SIZE, name="burst", low=FRAME_BYTES)  # None: a frame, on a real clock two
     limit_bytes: int | None = key(SIZE, name="limit", low=FRAME_BYTES)  # None: topology.host_buffer
-    tbf: str = key(TEXT, "exact", names=lambda: TBFS)
+    tbf: str | None = key(TEXT, names=lambda: TBFS)  # None: exact, which the lab's kernel alone can be, else stock
     control: str = key(TEXT, "direct", names=lambda: CONTROLS)
     control_delay_ns: int = key(TIME, 0, name="control_delay", low=0, high=LONGEST_DELAY_NS)
     control_loss_ppb: int = key(SHARE_PPB, 0, name="control_loss", low=0, high=PPB)
@@ -44,3 +46,18 @@ class AgentSpec:
                 raise KeyFault(
                     f"agent.{name}", value, 'there are no control packets; set agent.control = "network", or leave it out'
                 )
+
+    def on(self, clock: str) -> AgentSpec:
+        """With what holds on that clock where the spec does not say."""
+        real = clock == "real"
+        burst_bytes = REAL_BURST_BYTES if real else FRAME_BYTES
+        return replace(self, burst_bytes=self.burst_bytes or burst_bytes, tbf=self.tbf or ("stock" if real else "exact"))
+
+    def check_real(self) -> None:
+        """KeyFault about what needs the lab's kernel."""
+        if self.tbf == "exact":
+            raise KeyFault(
+                "agent.tbf", "exact", 'is a patch of the lab\'s kernel; on ground "host" leave it out, or give "stock"'
+            )
+        if self.control == "network":
+            raise KeyFault("agent.control", "network", 'is made of the lab\'s cables; on ground "host" leave it out')

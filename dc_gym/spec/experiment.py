@@ -56,6 +56,7 @@ class Spec:
             object.__setattr__(self, "clock", CLOCKS.get(self.ground))
         if missing(self.monitor, "interval_ns"):
             object.__setattr__(self, "monitor", self.monitor.every(self._default_interval_ns()))
+        object.__setattr__(self, "agent", self.agent.on(self.clock))
         check(self, "")
         if self.clock != CLOCKS[self.ground]:
             raise KeyFault("clock", self.clock, f'is not that of ground "{self.ground}"; give "{CLOCKS[self.ground]}"')
@@ -72,8 +73,8 @@ class Spec:
         interval_ns, agent = self.monitor.interval_ns, self.agent
         if self.controller.policy is None:
             return
-        if self.ground != "lab":
-            raise KeyFault("controller.policy", str(self.controller.policy), 'runs on ground "lab" alone so far; leave it out')
+        if self.ground == "host":
+            agent.check_real()
         if agent.interval_ns % interval_ns:
             raise KeyFault("agent.interval", agent.interval_ns, "is no multiple of monitor.interval; give one")
         if self.time.duration_ns % agent.interval_ns:
@@ -114,8 +115,9 @@ class Spec:
 
     def graph(self) -> Graph:
         """The network; under an agent with a token bucket at each host."""
-        graph = presets.build(self.topology.params(self.controller.ecn))
-        return graph if self.controller.policy is None else graph.limited(self.agent.burst_bytes, self.agent.limit_bytes)
+        graph, burst_bytes = presets.build(self.topology.params(self.controller.ecn)), self.agent.burst_bytes
+        assert burst_bytes is not None, "given at construction"
+        return graph if self.controller.policy is None else graph.limited(burst_bytes, self.agent.limit_bytes)
 
     def flows(self, graph: Graph) -> list[FlowRequest]:
         """The flows in the order of their numbers."""
@@ -151,7 +153,7 @@ class Spec:
         """
         plain: dict[str, Any] = {}
         for section, cls in SECTIONS.items():
-            if section == "agent" and self.controller.policy is None and self.agent == AgentSpec():
+            if section == "agent" and self.controller.policy is None and self.agent == AgentSpec().on(self.clock):
                 continue  # there is none
             if section == "nic" and not self.controller.nic and self.nic == NicSpec():
                 continue
