@@ -354,7 +354,7 @@ def _add_reproduce(commands: Any) -> None:
         metavar="KEY=VALUE",
         help="replace one key of every spec (may be repeated)",
     )
-    ground = "where TCPs run alone (agents run in the lab; default: %(default)s)"
+    ground = "where everybody runs what is measured; policies learn in labs (default: %(default)s)"
     parser.add_argument("--ground", choices=("lab", "host"), default="lab", help=ground)
     parser.add_argument("--jobs", type=_jobs, metavar="N", help="labs, or trainings, at a time (default: one a CPU)")
     parser.add_argument("--retry", action="store_true", help="run again what failed or is unfit")

@@ -174,11 +174,21 @@ def test_the_command_line_has_the_last_word(tmp_path):
     assert made.point(setup.baseline("nv"), 1).spec.time.duration_ns == 2 * 10**9
 
 
-def test_on_the_host_ground_tcps_run_without_an_agent(tmp_path):
+def test_on_the_host_ground_tcps_run_without_an_agent_and_policies_are_those_that_labs_have_trained(tmp_path):
     made = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path, ground="host"))
-    assert [each.name for each in made.contestants()] == ["dctcp", "dctcp-red", "nv", "cubic"]
-    spec = made.point(made.contestants()[0], 1).spec
-    assert (spec.ground, spec.controller.policy) == ("host", None)
+    lab = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path))
+    ppo = setup.learner("PPO")
+    training = made.training(ppo, 1)
+    for each in made.contestants():
+        if each.algorithm:
+            policy = made.training(each, 1).policy
+            policy.parent.mkdir(parents=True)
+            policy.touch()
+    found = {each.name: made.point(each, 1).spec for each in made.contestants()}
+    assert list(found) == [each.name for each in lab.contestants()] and {each.ground for each in found.values()} == {"host"}
+    assert (found["cubic"].controller.policy, found["random"].controller.policy) == (None, "random")
+    assert found["PPO"].controller.policy == training.policy.absolute() and training.out == lab.training(ppo, 1).out
+    assert spec_of(training.spec).ground == "lab" and made.folder != lab.folder
 
 
 def test_runs_of_two_lengths_do_not_mix(tmp_path):

@@ -55,8 +55,12 @@ class Campaign:
     @property
     def folder(self) -> Path:
         """Full and default runs do not mix."""
-        name = self.setup.name + ("-full" if self.order.full else "") + ("-host" if self.order.ground == "host" else "")
-        return self.order.out / name
+        return self.home.with_name(self.home.name + "-host") if self.order.ground == "host" else self.home
+
+    @property
+    def home(self) -> Path:
+        """Where policies learn: in labs, also what then runs on the host."""
+        return self.order.out / (self.setup.name + ("-full" if self.order.full else ""))
 
     @property
     def length(self) -> Length:
@@ -68,29 +72,30 @@ class Campaign:
         return replace(own, **{name: value for name, value in given.items() if value})
 
     def contestants(self) -> list[Contestant]:
-        """On the host ground there is no agent yet: only TCPs run there."""
-        found = roster(self.setup, self.order.algorithms)
-        return found if self.order.ground == "lab" else [each for each in found if each.alone]
+        return roster(self.setup, self.order.algorithms)
 
-    def spec(self, contestant: Contestant, values: Mapping[str, Any]) -> Spec:
-        """Of a contestant: the setup's keys, the contestant's, then the command's, then `values`."""
+    def spec(self, contestant: Contestant, values: Mapping[str, Any], ground: str | None = None) -> Spec:
+        """Of a contestant: the setup's keys, the contestant's, then the command's, then `values`. `ground`: None: the command's.
+
+        On the host a TCP alone runs without an agent that does nothing: there it would cost CPU time.
+        """
         keys = dict(self.length.values) | ({} if contestant.alone else dict(self.length.agent)) | dict(contestant.values)
         if contestant.algorithm:
             keys |= {"agent.observe": "thesis"}
         if self.length.preset == THESIS_PRESET and not contestant.alone:
             keys |= THESIS_AGENT | ({"agent.action": "thesis"} if contestant.algorithm else {})
-        if self.order.ground == "host":
-            keys = {key: value for key, value in keys.items() if key != POLICY} | {"ground": "host"}
+        if (ground or self.order.ground) == "host":
+            keys = {key: value for key, value in keys.items() if not (contestant.alone and key == POLICY)} | {"ground": "host"}
         given = {override.partition("=")[0] for override in self.order.overrides}
         keys = {key: value for key, value in keys.items() if key not in given} | dict(values)
         return specs.vary(self.setup.base, self.folder, self.setup.name, self.order.overrides, keys, self.setup.name)
 
     def training(self, contestant: Contestant, seed: int) -> Training:
         length = self.length
-        spec = self.spec(contestant, {POLICY: "external", "time.duration": length.episode, "time.warmup": "0s"})
+        spec = self.spec(contestant, {POLICY: "external", "time.duration": length.episode, "time.warmup": "0s"}, "lab")
         name = f"{contestant.name}-s{seed}"
         batch = length.batches.get(contestant.name) if length.preset == THESIS_PRESET else None
-        return trainings.training(self.folder, spec, contestant.algorithm, name, length.preset, seed, length.steps, batch)
+        return trainings.training(self.home, spec, contestant.algorithm, name, length.preset, seed, length.steps, batch)
 
     def point(self, contestant: Contestant, seed: int) -> Point:
         """A run of what is measured: all contestants have the same traffic."""
@@ -101,7 +106,7 @@ class Campaign:
         return Point(f"{contestant.name}-s{seed}", {"contestant": contestant.name, "seed": seed}, self.spec(contestant, values))
 
     def _place(self, contestant: Contestant, seed: int) -> Path:
-        return (self.folder / trainings.FOLDER / f"{contestant.name}-s{seed}").absolute()
+        return (self.home / trainings.FOLDER / f"{contestant.name}-s{seed}").absolute()
 
     def run(self, progress: Progress) -> Evidence:
         """Everything that is not there yet; then what it shows."""

@@ -16,7 +16,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,8 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
     choice = algorithms.choose(order.algorithm)
     configuration = settings.read(order.config, choice.name, order.options)
     told = configuration.settings
+    if order.spec.ground == "host":
+        told = _on_host(order, told, progress)
     tasks = {"train": register(order.spec, told)}
     tasks |= {name: register(spec, told) for name, spec in order.evaluated.items()}
     environment.check_actions(choice, tasks["train"].action_space)
@@ -90,6 +92,18 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
         place = None if order.address else stack.enter_context(scratch(order.out, "dcgym-env-"))
         training = stack.enter_context(_building(order, choice, configuration, tasks["train"], place))
         return _Loop(order, told, training, tasks, ray, about, progress, stack).run()
+
+
+def _on_host(order: Order, told: Any, progress: Progress) -> Any:
+    """The settings, without what one network in real time cannot have; UsageError where that was asked for."""
+    if told.labs != 1 or told.runners > 1:
+        many = f"{told.labs} networks in each of {told.runners} runners" if told.runners > 1 else f"{told.labs} networks"
+        raise UsageError(f'ground "host": {many} would share the machine in real time; give --labs 1, and at most --runners 1')
+    if order.evaluated or told.evaluate_every:
+        raise UsageError('ground "host": an evaluation needs a second network; give it up, and run the policy afterwards')
+    if told.evaluate_episodes:
+        progress.note("no evaluation: it would need a second network in real time; dcgym run --set controller=policy.npz is one")
+    return replace(told, evaluate_episodes=0)
 
 
 class _Loop:
