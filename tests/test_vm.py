@@ -181,3 +181,91 @@ def test_clean_removes_just_ours_after_kill_9(tmp_path):
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0 and "all clean" in done.stdout, done.stdout + done.stderr
     assert "unloaded the module cable" in done.stdout
+
+
+AGENT = r"""
+import os, pathlib, signal, subprocess, sys, time
+import gymnasium
+import dc_gym.envs
+records = pathlib.Path("/run/dcgym")
+cli = [sys.executable, "-m", "dc_gym.cli"]
+PROGRAMS = {"tgen", "agentd", "ovs-vswitchd", "ovsdb-server"}
+def wait(what, seconds=300):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.1)
+def running(): return PROGRAMS & set(subprocess.run(["ps", "-e", "-o", "comm="], capture_output=True, text=True).stdout.split())
+def episode(env, **how):
+    env.reset(**how)
+    steps, over = 0, False
+    while not over:
+        *_, over, info = env.step(env.action_space.high)
+        assert info["interval_s"] > 0
+        steps += 1
+    totals = info["episode_totals"]
+    assert totals["steps"] == steps and steps + totals["missed"] == 100, totals
+    assert totals["goodput_bps"] > 0, totals
+
+KEYS = ["agent.interval=20ms", "time.duration=2s", "host.links=netem"]
+env = gymnasium.make("dcgym/Dumbbell10m-v0", ground="host", overrides=KEYS, folder="/tmp").unwrapped
+if sys.argv[1:] == ["child"]:
+    env.reset(seed=1)
+    print("up", flush=True)
+    while True:
+        *_, over, info = env.step(env.action_space.high)
+        if over:
+            env.reset()
+
+episode(env, seed=1)
+env.reset(seed=2)
+env.step(env.action_space.low)
+watch = subprocess.Popen([*cli, "watch", str(env.session._folder), "--once"], stdout=subprocess.PIPE, text=True)
+while watch.poll() is None:  # an environment shows itself while it waits for a step
+    *_, over, info = env.step(env.action_space.high)
+    if over:
+        env.reset()
+said = watch.stdout.read()
+assert "s1-eth3" in said and "h1-eth0" in said, said
+episode(env, seed=3)
+assert env.session.boots == 1
+env.close()
+wait(lambda: not running())
+assert list(records.glob("*.run")) == []
+for how in (signal.SIGINT, signal.SIGKILL):
+    child = subprocess.Popen([sys.executable, __file__, "child"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert child.stdout.readline() == "up\n" and running() == PROGRAMS
+    child.send_signal(how)
+    child.wait()
+    wait(lambda: not running())
+    wait(lambda: not list(pathlib.Path("/tmp").glob("dcgym-env-*/.lab/plan.json")))
+    assert len(list(records.glob("*.run"))) == (how == signal.SIGKILL)
+subprocess.run([*cli, "clean", "."], check=True)
+assert not records.exists()
+words = ["--ground", "host", "--no-plot", "--out", "out", "--set", "controller=fair-share"]
+words += [word for key in [*KEYS, "monitor.interval=20ms", "time.warmup=500ms"] for word in ("--set", key)]
+subprocess.run([*cli, "run", sys.argv[1], *words])
+print("all as it should be")
+"""
+
+
+@pytest.mark.long
+@needs_qemu
+@pytest.mark.timeout(1800)
+def test_an_agent_in_real_time(tmp_path):
+    """An environment, what is left when it ends or is killed, and a policy in a run. How well they keep up is not judged."""
+    (tmp_path / "agent.py").write_text(AGENT)
+    program = (
+        "from pathlib import Path; import sys; from dc_gym.host import vm; from dc_gym.progress import Quiet;"
+        "sys.exit(vm.run(vm.prepare(Quiet()), [sys.executable, 'agent.py', sys.argv[1]], vm.environment(), Path.cwd()))"
+    )
+    argv = [sys.executable, "-c", program, str(ROOT / "examples" / "dumbbell.toml")]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=1700)
+    assert done.returncode == 0 and "all as it should be" in done.stdout, done.stdout + done.stderr
+    result = load_result(tmp_path / "out")
+    agent, told = result.manifest["agent"], result.manifest["spec"]["agent"]
+    assert (told["tbf"], told["burst"], result.manifest["links"]) == ("stock", "3028B", "netem")
+    steps = result.derived("agent")["step"].to_numpy()
+    assert steps[0] == 0 and steps[-1] == 100 and agent["missed"] == 100 - len(steps) + 1
+    assert agent["interval_mean_s"] <= agent["interval_p99_s"] <= agent["interval_max_s"]
+    assert not [reason for reason in result.manifest["unfit_reasons"] if "sent" in reason or "received" in reason]

@@ -48,6 +48,8 @@ def draw(place: Place, change: Change, training: Training | None, height: int | 
 def clock(change: Change) -> str:
     """When, and how fast."""
     total_ns = change.network.duration_ns
+    if change.since_t0_s < 0:  # in real time: the next episode's traffic is being prepared
+        return "between episodes"
     words = f"t0 + {change.since_t0_s:.3f} s" + (f" of {total_ns / 1e9:g} s" if total_ns else "")
     return words if math.isnan(change.speed) else f"{words}, {change.speed:.3g}x real time"
 
