@@ -148,7 +148,8 @@ def _queue(queue: Queue) -> Callable[[NetlinkSocket, int], None]:
 def _needs() -> tuple[Need, ...]:
     red = Queue(10**6, "red", Marking("step", k_bytes=3028))
     fifo = Queue(10**6, "bfifo")
-    tcp = {controllers.find(name) for name in controllers.names()}
+    known = filter(None, map(controllers.find, controllers.names()))
+    tcp = {each for each in known if not each.nic}  # a NIC's algorithm is no module
     return (
         Need("veth", lambda sock, at: sock.batch([set_up(at, "probe")])),
         Need("openvswitch", _openvswitch),
@@ -159,7 +160,7 @@ def _needs() -> tuple[Need, ...]:
         Need("sch_ingress", lambda sock, at: sock.batch(shapers.redirect(at, at, "probe")[:1])),
         Need("cls_matchall", lambda sock, at: sock.batch([shapers.match_all(at, "probe", priority=2)])),
         Need("act_mirred", lambda sock, at: sock.batch(shapers.redirect(at, at, "probe")[1:])),
-        *(Need(f"tcp_{each.kernel_name}", _tcp(each.kernel_name)) for each in sorted(filter(None, tcp), key=lambda c: c.name)),
+        *(Need(f"tcp_{each.kernel_name}", _tcp(each.kernel_name)) for each in sorted(tcp, key=lambda c: c.name)),
     )
 
 
