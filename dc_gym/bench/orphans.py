@@ -25,7 +25,7 @@ from dc_gym.bench.report import Bar
 from dc_gym.errors import TestbedError
 
 DEADLINE_S = 5.0
-START_S = 180.0
+START_S = 600.0
 UNDER_WAY_S = 1.0
 """From the victim's appearance to its death."""
 SHARED_MEMORY = Path("/dev/shm")
