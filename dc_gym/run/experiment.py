@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.kernel import openvswitch
+from dc_gym.run import nics
 from dc_gym.run.episodes import AgentPlan, ControlPlan, Episode
 from dc_gym.run.ground import FLOWS, Plan
 from dc_gym.run.grounds import PROGRAMS
+from dc_gym.run.nics import NicPlan
 from dc_gym.spec import Spec
 from dc_gym.topologies.ecmp import Router, route
 from dc_gym.topologies.graph import NETNS_FOLDER, Graph
@@ -57,8 +59,10 @@ def write_plan(
     disturb: str = "",
     flow_rows: int | None = None,
     seed: int | None = None,
-) -> None:
+) -> NicPlan | None:
     """The files that the ground reads: plan.json, flows.csv, ports.csv, and under an agent hosts.csv and the first episode.
+
+    Under an algorithm of the NICs also what their loader reads; answers what they are told, None: there are none.
 
     `flow_rows`: flows that an episode may have at the most, None: as many as this one; only for an environment, which keeps
     nothing but what it is shown. `seed`: of the first episode, None: the spec's.
@@ -67,6 +71,7 @@ def write_plan(
     rules: dict[str, list[str]] = {switch.name: [] for switch in graph.switches}
     for rule in experiment.router.rules:
         rules[rule.switch].append(rule.flow())
+    nic = nics.write(experiment, folder) if spec.controller.nic else None
     plan = Plan(
         graph=graph,
         rules=rules,
@@ -84,6 +89,7 @@ def write_plan(
         disturb=disturb,
         execs=execs.to_json(spec.execs(graph)),
         agent=None if spec.controller.policy is None else _agent_plan(experiment, flow_rows).to_json(),
+        nic=None if nic is None else nic.to_json(),
     )
     plan.write(folder / "plan.json")
     (folder / FLOWS).write_text(experiment.schedule.csv())
@@ -96,6 +102,7 @@ def write_plan(
     if spec.controller.policy is not None:
         (folder / "hosts.csv").write_text(_hosts_csv(experiment))
         Episode(spec.seed if seed is None else seed, spec.steps, FLOWS).write(folder, 0)
+    return nic
 
 
 def _agent_plan(experiment: Experiment, flow_rows: int | None) -> AgentPlan:

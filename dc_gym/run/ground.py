@@ -39,10 +39,12 @@ QUIET_NS = 70 * S
 """Of virtual time, between two episodes in a lab."""
 FLOWS = "flows.csv"
 """The flows of a run, and of the first episode."""
+NICS, NIC_FLOWS, NIC_SETTINGS, DECISIONS = "nics.csv", "nic_flows.csv", "nic_settings", "decisions.bin"
+"""What the NICs' loader reads, and what it writes."""
 LAB_DEVICE = "/dev/lab"
 LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64) of kernel/drivers/lab.h
 LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, where it is not the lab's own
-TGEN_PRIORITY, QMON_PRIORITY = 10, 20  # SCHED_FIFO: what measures goes first, and nothing else delays either
+NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY = 5, 10, 20  # SCHED_FIFO: what measures goes first, and nothing else delays either
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class Plan:
     """Programs to run in hosts (traffic/execs.py)."""
     agent: dict[str, Any] | None = None
     """A central agent's settings (episodes.AgentPlan); None: there is none."""
+    nic: dict[str, Any] | None = None
+    """What the hosts' NICs are told (nics.NicPlan); None: flows do not go over RDMA."""
 
     def write(self, path: Path) -> None:
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
@@ -93,6 +97,8 @@ class Traffic:
     """Between samples that are kept; 0: none."""
     publish_ns: int = 0
     """Between looks at the flows for an agent; 0: at their starts and ends alone."""
+    nic: str = ""
+    """Ids of the tables that the NICs share, as their loader prints them; empty: there are none."""
 
 
 class Site(Protocol):
@@ -225,7 +231,9 @@ def _undirected(
     with ExitStack() as stack:
         qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
         qmon.expect_ready()  # tgen looks into its matrix
-        traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns)
+        nicd = None if plan.nic is None else stack.enter_context(_nics(plan, folder, fabric))
+        ids = "" if nicd is None else nicd.hear().removeprefix("ready ").replace(" ", ",")
+        traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, nic=ids)
         tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY))
         tgen.expect_ready()
         before = count(fabric)
@@ -236,6 +244,9 @@ def _undirected(
         phase("traffic")
         tgen.tell("go\n")
         tgen.expect_end()
+        if nicd is not None:
+            nicd.hang_up()
+            nicd.expect_end()
         return before, qmon.expect_end()
 
 
@@ -325,7 +336,7 @@ def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffi
         f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder),
         "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
         "--publish", str(traffic.publish_ns), "--seed", str(traffic.seed), "--matrix", matrix,
-        "--warm", "--warm-mask", str(PORT_MASK),
+        "--warm", "--warm-mask", str(PORT_MASK), *(("--nic", traffic.nic) if traffic.nic else ()),
     ]  # fmt: skip
 
 
@@ -335,6 +346,21 @@ def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
         f"{plan.programs}/qmon", "--ports", str(folder / "ports.csv"), "--interval", str(plan.interval_ns),
         "--t0", str(t0_ns), "--count", str(sweeps), "--matrix", matrix, "--trace", str(folder / "queues.trace"),
     ]  # fmt: skip
+
+
+def _nics(plan: Plan, folder: Path, fabric: Fabric) -> Program:
+    """Every host's NIC, and their loader."""
+    from dc_gym.topologies import nics  # Mininet comes with it
+
+    assert plan.nic is not None
+    nics.write(folder / NICS, nics.make(fabric, [host.name for host in plan.graph.hosts]))
+    argv = [
+        f"{plan.programs}/nicd", "--object", plan.nic["object"], "--nics", str(folder / NICS),
+        "--flows", str(folder / NIC_FLOWS), "--settings", str(folder / NIC_SETTINGS),
+    ]  # fmt: skip
+    argv += ["--table", plan.nic["table"]] if plan.nic["table"] else []
+    argv += ["--trace", str(folder / DECISIONS)] if plan.nic["trace"] else []
+    return Program(argv, NICD_PRIORITY)
 
 
 def phase(name: str) -> None:

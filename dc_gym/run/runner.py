@@ -28,11 +28,13 @@ from dc_gym.progress import Progress, VirtualOnly
 from dc_gym.repeat import fingerprint
 from dc_gym.repeat.digest import Tables
 from dc_gym.results import Result
-from dc_gym.run import analysis, calibration, grounds, ideal
+from dc_gym.run import analysis, calibration, grounds, ideal, nics
 from dc_gym.run.conservation import account, violations
 from dc_gym.run.experiment import Experiment, write_plan
 from dc_gym.run.grounds import check_programs
+from dc_gym.run.nics import NicPlan
 from dc_gym.spec import MetricsSpec, MonitorSpec, Spec, TimeSpec, WorkloadSpec
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.scale import not_scale_free
 from dc_gym.traffic import tgen_log
@@ -89,7 +91,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         private = partial / ".lab"
         private.mkdir()
         inputs = results.copy_inputs(partial, spec.copies())
-        write_plan(experiment, ovs, private, disturb)
+        nic = write_plan(experiment, ovs, private, disturb)
         log = partial / f"{spec.ground}.log"
         with log.open("w") as file:
             clock.phase("boot")
@@ -104,7 +106,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         shutil.rmtree(private)
         clock.phase("ideal")
         schedule = analysis.recorded(experiment.schedule, tables)
-        ideals = _ideals(replace(experiment, schedule=schedule), partial, ovs, parts, progress)
+        ideals = _ideals(replace(experiment, schedule=schedule), partial, ovs, parts, progress, nic)
         clock.phase("results")
         found = analysis.analyse(spec, schedule, tables, ideals)
         summary = found.summary
@@ -115,6 +117,8 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
             "calibration": calibration.rows(tables.ports, counts["read_back"]) + counts.get("calibration", []),
         } | {name: counts[name] for name in ("fidelity", "exec") if counts.get(name)}
         manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts() | _scale(experiment)
+        if nic is not None:
+            manifest["nic"] = nic.facts
         if driver is not None:
             manifest["agent"] = driver.totals()
         if inputs:
@@ -154,13 +158,23 @@ def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, dict[str, A
     queues = results.queue_records(trace.t_ns.astype(np.int64) - counts["t0_ns"], columns)
     flows, samples = tgen_log.read_flows(folder / "flows.bin"), tgen_log.read_samples(folder / "samples.bin")
     tables = Tables.build(
-        flows=_flow_table(experiment, flows), queues=queues, tcp=samples, ports=results.port_rows(experiment.graph)
+        flows=_flow_table(experiment, flows),
+        queues=queues,
+        tcp=samples,
+        nic_flows=nics.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
+        decisions=nics.read_trace(folder, counts["t0_ns"], nics.lines_bps(experiment.schedule, experiment.graph)),
+        ports=results.port_rows(experiment.graph),
     )
     return tables, counts
 
 
 def _ideals(
-    experiment: Experiment, partial: Path, ovs: openvswitch.OpenVSwitch, parts: dict[str, str], progress: Progress
+    experiment: Experiment,
+    partial: Path,
+    ovs: openvswitch.OpenVSwitch,
+    parts: dict[str, str],
+    progress: Progress,
+    nic: NicPlan | None,
 ) -> ideal.Ideal | None:
     """The ideal completion time of each flow, as the spec asks for it; None: it does not, or no flow has one."""
     spec, how = experiment.spec, experiment.spec.metrics.slowdown
@@ -173,12 +187,15 @@ def _ideals(
         "ecn": spec.controller.ecn,
         "sysctls": spec.controller.sysctls,
         "clock_read_ns": spec.lab.clock_read_ns,
+        **({} if nic is None else {"nic": nic.lasting()}),
     }
     if measured:
         progress.phase("ideal")
     measure = _on_idle_network(experiment, partial, ovs, progress) if measured else None
+    nic_framing = ideal.Framing(spec.nic.payload_bytes, FRAME_HEADERS_BYTES, handshake=False)
+    framing = ideal.TCP if nic is None else nic_framing
     try:
-        return ideal.of(experiment.schedule, experiment.graph, experiment.router, depends_on, measure, spec.seed)
+        return ideal.of(experiment.schedule, experiment.graph, experiment.router, depends_on, measure, spec.seed, framing)
     except TestbedError as error:
         progress.note(f"no slowdown: {error}")
         return ideal.unknown(experiment.schedule, str(error))
@@ -194,6 +211,7 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: openvswitch.Ope
             experiment.spec,
             seed=IDLE_SEED,
             controller=replace(experiment.spec.controller, policy=None),
+            nic=replace(experiment.spec.nic, trace=False),
             workload=WorkloadSpec(kind="pairs"),  # the schedule is given
             time=TimeSpec(duration_ns=duration_ns),
             monitor=MonitorSpec(interval_ns=duration_ns),

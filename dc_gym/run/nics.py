@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run over RDMA needs beside the rest of its plan: the files of the NICs' loader (ctrl/nic/nicd.c), and what it leaves.
+
+Every port of a host has a NIC, which is called like it; a flow's row in all tables is its number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.ctrl.nic import algorithms
+from dc_gym.errors import ProtocolError
+from dc_gym.repeat.digest import TABLES, Records, empty
+from dc_gym.run.ground import DECISIONS, NIC_FLOWS, NIC_SETTINGS
+from dc_gym.spec import Spec
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES
+from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns
+from dc_gym.traffic import tgen_log
+from dc_gym.traffic.schedule import Flow, Schedule
+
+if TYPE_CHECKING:
+    from dc_gym.run.experiment import Experiment
+
+COUNTS = "nics.bin"
+COLUMNS = (
+    "flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,payload_bytes,message_bytes,total_bytes,base_rtt_ns,hops"
+)
+NO_END = 2**64 - 1
+LINE_RATE = 1 << 20  # of ctrl/nic/cc.h
+LEAST_TIMEOUT_NS = 1_000_000
+DECISION_DTYPE = np.dtype(
+    [
+        *(("t_ns", "<u8"), ("flow", "<u4"), ("event", "<u2"), ("flags", "<u2"), ("rtt_ns", "<u4")),
+        *(("rate_before", "<u4"), ("rate", "<u4"), ("window_bytes", "<u4")),
+    ]
+)
+"""struct nic_decision of ctrl/nic/shim.h."""
+
+
+@dataclass(frozen=True, slots=True)
+class NicPlan:
+    """What the ground is told, and what the run's manifest says of it."""
+
+    object: str
+    """The algorithm as a BPF object."""
+    table: str
+    """Its table; empty: it has none."""
+    trace: bool
+    facts: dict[str, Any]
+
+    def lasting(self) -> dict[str, Any]:
+        """What a lone flow's completion time depends on."""
+        settings = {name: value for name, value in self.facts["settings"].items() if name not in ("seed", "trace")}
+        return self.facts | {"settings": settings}
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def write(experiment: Experiment, folder: Path) -> NicPlan:
+    """The loader's files, and what the ground's plan says of the NICs."""
+    spec, graph = experiment.spec, experiment.graph
+    algorithm = algorithms.load(spec.controller.name, folder)
+    line_bps = max(graph.cable_of(port).rate_bps for host in graph.hosts for port in graph.ports_of(host.name))
+    setting = algorithms.settle(algorithm, spec.nic.preset or "", dict(spec.nic.parameters), line_bps)
+    told = settings(spec, graph)
+    numbered = {f"parameter.{index}": value for index, value in enumerate(setting.values.values())}
+    (folder / NIC_SETTINGS).write_text("".join(f"{name}={value}\n" for name, value in (told | numbered).items()))
+    (folder / NIC_FLOWS).write_text(flows_csv(experiment.schedule, graph, experiment.router, spec))
+    facts = {
+        "algorithm": setting.to_dict(),
+        "settings": told | {"payload_bytes": spec.nic.payload_bytes},
+        "object": hashlib.sha256(algorithm.object.read_bytes()).hexdigest(),
+    }
+    return NicPlan(str(algorithm.object), "", spec.nic.trace, facts)
+
+
+def flows_csv(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> str:
+    """What the loader is told of each flow."""
+    nics = {nic.address: (nic.mac, f"{host.name}-eth{plane}") for host in graph.hosts for plane, nic in enumerate(host.nics)}
+    known: dict[tuple[str, str, int], int] = {}
+    lines = [COLUMNS]
+    for flow in schedule.flows:
+        (src_mac, src), (dst_mac, dst) = nics[flow.src_addr], nics[flow.dst_addr]
+        key = flow.src_addr, flow.dst_addr, flow.src_port & PORT_MASK  # all that routing reads
+        if key not in known:
+            known[key] = probe_rtt_ns(graph, flow.ports, way_back(flow, graph, router))
+        size = flow.request.size_bytes
+        ends = (src, dst, flow.src_addr, flow.dst_addr, src_mac, dst_mac, flow.src_port)
+        amounts = (spec.nic.payload_bytes, size or spec.nic.message_bytes, size or NO_END)
+        lines.append(",".join(map(str, (flow.flow, *ends, *amounts, known[key], len(flow.ports)))))
+    return "\n".join(lines) + "\n"
+
+
+def way_back(flow: Flow, graph: Graph, router: Router) -> tuple[str, ...]:
+    """The ports that answers cross."""
+    plane = next(n for n, nic in enumerate(graph.host(flow.src).nics) if nic.address == flow.src_addr)
+    return tuple(path(graph, router, flow.dst, flow.src, *flow.answer_ports, "udp", plane))
+
+
+def probe_rtt_ns(graph: Graph, forward: tuple[str, ...], back: tuple[str, ...]) -> int:
+    """The round trip of a probe over the idle path: it and its answer are stored and forwarded at each switch."""
+    return one_way_ns(graph, forward, FRAME_HEADERS_BYTES) + one_way_ns(graph, back, FRAME_HEADERS_BYTES)
+
+
+def settings(spec: Spec, graph: Graph) -> dict[str, int]:
+    """struct nic_settings by name."""
+    nic, longest = spec.nic, round_trip_ns(graph)
+    timeout = nic.timeout_ns or max(4 * longest, LEAST_TIMEOUT_NS)
+    return {
+        "latency_ns": nic.latency_ns,
+        "cnp_interval_ns": nic.cnp_interval_ns,
+        "nack_interval_ns": longest if nic.nack_interval_ns is None else nic.nack_interval_ns,
+        "timeout_ns": timeout,
+        "timeout_max_ns": max(nic.timeout_max_ns or 64 * timeout, timeout),
+        "probe_timeout_ns": nic.probe_timeout_ns or timeout,
+        "ack_packets": nic.ack_packets,
+        "burst_packets": nic.burst_packets,
+        "selective": int(nic.retransmit == "selective"),
+        "trace": int(nic.trace),
+        "event_loss_ppm": nic.event_loss_ppm,
+        "event_coalesce": nic.event_coalesce,
+        "seed": draw(spec.seed, "nic"),
+    }
+
+
+def round_trip_ns(graph: Graph) -> int:
+    """The base round trip of the network, through its longest queue."""
+    drains = [port.queue.limit_bytes * BIT_NS // graph.cable_of(port).rate_bps for port in graph.switch_ports()]
+    return base_rtt_ns(graph) + max(drains, default=0)
+
+
+def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32]) -> Records:
+    """The table nic_flows of a run: of the flows that started."""
+    if not (folder / COUNTS).is_file():
+        return empty("nic_flows")
+    counted = tgen_log.read_nics(folder / COUNTS)
+    counted = counted[np.isin(counted["flow"], started)]
+    records = np.zeros(len(counted), TABLES["nic_flows"].dtype)
+    for name in counted.dtype.names or ():
+        records[name] = counted[name]
+    records["t_ns"] = duration_ns
+    return records
+
+
+def read_trace(folder: Path, t0_ns: int, line_bps: dict[int, int]) -> Records:
+    """The table of decisions; `line_bps`: the rate of each flow's NIC, of which decisions are parts."""
+    if not (folder / DECISIONS).is_file():
+        return empty("decisions")
+    data = (folder / DECISIONS).read_bytes()
+    if len(data) % DECISION_DTYPE.itemsize:
+        raise ProtocolError(f"{folder / DECISIONS}: {len(data)} bytes are no whole number of decisions; run it again")
+    read = np.frombuffer(data, DECISION_DTYPE)
+    records = np.zeros(len(read), TABLES["decisions"].dtype)
+    for name in ("flow", "event", "flags", "rtt_ns", "window_bytes"):
+        records[name] = read[name]
+    records["t_ns"] = read["t_ns"].astype(np.int64) - t0_ns
+    lines = np.zeros(max(line_bps, default=-1) + 1, np.uint64)
+    lines[list(line_bps)] = list(line_bps.values())
+    for name, column in (("rate_before", "rate_before_bps"), ("rate", "rate_bps")):
+        records[column] = _part(lines[read["flow"]], read[name].astype(np.uint64))
+    return records
+
+
+def _part(line_bps: Any, rate: Any) -> Any:
+    """line x rate / 2^20 in whole numbers that do not overflow."""
+    whole, rest = line_bps // LINE_RATE, line_bps % LINE_RATE
+    return whole * rate + rest * rate // LINE_RATE
+
+
+def lines_bps(schedule: Schedule, graph: Graph) -> dict[int, int]:
+    """By flow the rate of its NIC."""
+    return {flow.flow: graph.cable_of(flow.ports[0]).rate_bps for flow in schedule.flows}
