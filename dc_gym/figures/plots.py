@@ -122,24 +122,23 @@ def plot_result(result: Result, path: Path | None = None) -> Path:
 
 
 def run_figure(run: Series, title: str, flow_labels: Sequence[str], warmup_s: float = 0, caption: str = "") -> Figure:
-    """Queue, goodput, srtt and fairness of one run, one above the other; the warm-up is shaded."""
+    """Queue, goodput, srtt and fairness of one run, one above the other; the warm-up is shaded.
+
+    Over RDMA there is the rate that its NIC allows each flow, too, and the RTT only where the algorithm has it measured.
+    """
+    flows = [_goodput_panel, *([_allowed_panel] if run.over_rdma else [])]
+    rtt = [] if run.over_rdma and not np.isfinite(run.mean_srtt_us).any() else [_rtt_panel]
+    panels = [_run_queue, *flows, *rtt, _run_fairness]
     with style():
-        figure = new_figure(8.2, 7.6)
-        axes = figure.subplots(4, 1, sharex=True)
-        _run_queue(axes[0], run)
-        if run.flows > len(run.goodput_bps):
-            _run_all(axes[1], run, run.total_bps, *_rate_unit(run.total_bps), "Goodput of all {} flows")
-            _run_all(axes[2], run, run.mean_srtt_us, *_time_unit(run.mean_srtt_us), "Smoothed RTT, mean over the flows under way")
-        else:
-            _run_flows(axes[1], run.t_s, run.goodput_bps, *_rate_unit(run.goodput_bps), "Goodput")
-            _run_flows(axes[2], run.t_s, run.srtt_us, *_time_unit(run.srtt_us), "Smoothed RTT")
-        _run_fairness(axes[3], run)
-        for ax in axes:
+        figure = new_figure(8.2, 1.9 * len(panels))
+        axes = figure.subplots(len(panels), 1, sharex=True)
+        for ax, panel in zip(axes, panels, strict=True):
+            panel(ax, run)
             if warmup_s > 0:
                 ax.axvspan(0, warmup_s, color="#F4F4F4", zorder=0, linewidth=0)
-        axes[3].set_xlabel("Time (s)")
+        axes[-1].set_xlabel("Time (s)")
         figure.align_ylabels(axes)
-        axes[3].set_xlim(0, _end_s(run))
+        axes[-1].set_xlim(0, _end_s(run))
         figure.suptitle(title, x=0.012, ha="left", fontsize=11, fontweight="bold")
         _flow_legend(figure, axes[1], flow_labels if len(run.goodput_bps) else [])
         _caption(figure, caption)
@@ -203,7 +202,36 @@ def _k_line(ax: Axes, k_bytes: int) -> None:
     end.set(ha="left", va="center", fontsize=9, fontweight="bold", color=MARK)
 
 
-def _run_flows(ax: Axes, t_s: Floats, values: Floats, scale: float, unit: str, name: str) -> None:
+def _goodput_panel(ax: Axes, run: Series) -> None:
+    if _too_many(run):
+        _run_all(ax, run, run.total_bps, *_rate_unit(run.total_bps), "Goodput of all {} flows")
+    else:
+        _run_flows(ax, run.t_s, run.goodput_bps, *_rate_unit(run.goodput_bps), "Goodput")
+
+
+def _allowed_panel(ax: Axes, run: Series) -> None:
+    if _too_many(run):
+        _run_all(
+            ax, run, run.mean_rate_bps, *_rate_unit(run.mean_rate_bps), "Rate that NICs allow, mean over the flows under way"
+        )
+    else:
+        _run_flows(ax, run.t_s, run.rate_bps, *_rate_unit(run.rate_bps), "Rate", "Rate that its NIC allows each flow")
+
+
+def _rtt_panel(ax: Axes, run: Series) -> None:
+    name = "Last probe's RTT" if run.over_rdma else "Smoothed RTT"
+    if _too_many(run):
+        _run_all(ax, run, run.mean_srtt_us, *_time_unit(run.mean_srtt_us), f"{name}, mean over the flows under way")
+    else:
+        _run_flows(ax, run.t_s, run.srtt_us, *_time_unit(run.srtt_us), name)
+
+
+def _too_many(run: Series) -> bool:
+    """To draw a line for each."""
+    return run.flows > len(run.goodput_bps)
+
+
+def _run_flows(ax: Axes, t_s: Floats, values: Floats, scale: float, unit: str, name: str, title: str = "") -> None:
     """One line a flow; with many flows they are thin, and their mean is drawn over them."""
     many = len(values) > len(FLOW_COLORS)
     for flow, line in enumerate(values):
@@ -212,14 +240,14 @@ def _run_flows(ax: Axes, t_s: Floats, values: Floats, scale: float, unit: str, n
     if many:
         ax.plot(t_s, band(values)[0] / scale, color=FLOW_COLORS[0], linewidth=1.8)
     ax.set_ylabel(f"{name.split()[-1]} ({unit})")
-    ax.set_title(f"{name} of each flow", loc="left")
+    ax.set_title(title or f"{name} of each flow", loc="left")
     _from_zero(ax, values / scale)
 
 
 def _run_all(ax: Axes, run: Series, values: Floats, scale: float, unit: str, title: str) -> None:
     """One line for flows that are too many to be told apart."""
     ax.plot(run.t_s, values / scale, color=FLOW_COLORS[0], linewidth=1.3)
-    ax.set_ylabel(f"{title.split()[0] if 'Goodput' in title else 'RTT'} ({unit})")
+    ax.set_ylabel(f"{next(word for word in ('Goodput', 'Rate', 'RTT') if word in title)} ({unit})")
     ax.set_title(title.format(f"{run.flows:,}"), loc="left")
     _from_zero(ax, values / scale)
 

@@ -40,6 +40,11 @@ class Series:
     """[intervals], mean over the flows that have one."""
     flows: int
     """How many there are."""
+    rate_bps: Floats
+    """[flows, intervals], the rate that its NIC allows each; no rows unless flows go over RDMA, and if they are too many."""
+    mean_rate_bps: Floats
+    """[intervals], mean over the flows that have one."""
+    over_rdma: bool
 
 
 def series(tables: Tables, duration_ns: int, window: Window, intervals: int = 200, port_row: int | None = None) -> Series:
@@ -48,7 +53,9 @@ def series(tables: Tables, duration_ns: int, window: Window, intervals: int = 20
     row = bottleneck_port(tables, window) if port_row is None else port_row
     port = {} if row is None else tables.ports[row]
     lines, total, fairness = _goodput(tables, edges)
-    each, mean = _srtt(tables, edges)
+    each, mean = _sampled(tables, edges, "srtt_us")
+    over_rdma = bool(len(tables.nic_flows))
+    rates, mean_rate = _sampled(tables, edges, "delivery_rate_bps")
     return Series(
         t_s=(edges[:-1] + edges[1:]) / 2e9,
         queue_bytes=queue_means(tables, row, edges),
@@ -60,6 +67,9 @@ def series(tables: Tables, duration_ns: int, window: Window, intervals: int = 20
         total_bps=total,
         mean_srtt_us=mean,
         flows=len(tables.flows),
+        rate_bps=rates if over_rdma else np.empty((0, intervals)),
+        mean_rate_bps=mean_rate,
+        over_rdma=over_rdma,
     )
 
 
@@ -94,15 +104,15 @@ def _goodput(tables: Tables, edges: Floats) -> tuple[Floats, Floats, Floats]:
     return np.concatenate(lines) if few else np.empty((0, intervals)), total, jains
 
 
-def _srtt(tables: Tables, edges: Floats) -> tuple[Floats, Floats]:
-    """Mean srtt of each flow (if they are few) and its mean over flows, in each interval."""
+def _sampled(tables: Tables, edges: Floats, column: str) -> tuple[Floats, Floats]:
+    """Mean of what samples say of each flow (if they are few), and its mean over flows, in each interval; 0 says nothing."""
     intervals, flows = len(edges) - 1, len(tables.flows)
-    measured = tables.tcp[tables.tcp["srtt_us"] > 0]
+    measured = tables.tcp[tables.tcp[column] > 0]
     bins, inside = _bins(measured["t_ns"], edges)
     keys, places, counts = np.unique(
         (samples_of(tables.flows, measured) * intervals + bins)[inside], return_inverse=True, return_counts=True
     )
-    values = np.bincount(places, weights=measured["srtt_us"][inside], minlength=len(keys)) / np.maximum(counts, 1)
+    values = np.bincount(places, weights=measured[column][inside].astype(np.float64), minlength=len(keys)) / np.maximum(counts, 1)
     with_one = np.bincount(keys % intervals, minlength=intervals)
     sums = np.bincount(keys % intervals, weights=values, minlength=intervals)
     mean = np.divide(sums, with_one, out=np.full(intervals, np.nan), where=with_one > 0)

@@ -36,6 +36,7 @@ COLUMNS = (
 NO_END = 2**64 - 1
 LINE_RATE = 1 << 20  # of ctrl/nic/cc.h
 LEAST_TIMEOUT_NS = 1_000_000
+CNP_INTERVAL_NS = 50_000  # at 100 Gbit/s: N of the DCQCN paper (Zhu et al., SIGCOMM 2015)
 DECISION_DTYPE = np.dtype(
     [
         *(("t_ns", "<u8"), ("flow", "<u4"), ("event", "<u2"), ("flags", "<u2"), ("rtt_ns", "<u4")),
@@ -69,8 +70,7 @@ def write(experiment: Experiment, folder: Path) -> NicPlan:
     """The loader's files, and what the ground's plan says of the NICs."""
     spec, graph = experiment.spec, experiment.graph
     algorithm = algorithms.load(spec.controller.name, folder)
-    line_bps = max(graph.cable_of(port).rate_bps for host in graph.hosts for port in graph.ports_of(host.name))
-    setting = algorithms.settle(algorithm, spec.nic.preset or "", dict(spec.nic.parameters), line_bps)
+    setting = algorithms.settle(algorithm, spec.nic.preset or "", dict(spec.nic.parameters), line_bps(graph))
     told = settings(spec, graph)
     numbered = {f"parameter.{index}": value for index, value in enumerate(setting.values.values())}
     (folder / NIC_SETTINGS).write_text("".join(f"{name}={value}\n" for name, value in (told | numbered).items()))
@@ -114,10 +114,11 @@ def probe_rtt_ns(graph: Graph, forward: tuple[str, ...], back: tuple[str, ...]) 
 def settings(spec: Spec, graph: Graph) -> dict[str, int]:
     """struct nic_settings by name."""
     nic, longest = spec.nic, round_trip_ns(graph)
-    timeout = nic.timeout_ns or max(4 * longest, LEAST_TIMEOUT_NS)
+    timeout = nic.timeout_ns or max(2 * longest, LEAST_TIMEOUT_NS)
+    cnp_interval = CNP_INTERVAL_NS * algorithms.SCALED_FOR_BPS // line_bps(graph)
     return {
         "latency_ns": nic.latency_ns,
-        "cnp_interval_ns": nic.cnp_interval_ns,
+        "cnp_interval_ns": cnp_interval if nic.cnp_interval_ns is None else nic.cnp_interval_ns,
         "nack_interval_ns": longest if nic.nack_interval_ns is None else nic.nack_interval_ns,
         "timeout_ns": timeout,
         "timeout_max_ns": max(nic.timeout_max_ns or 64 * timeout, timeout),
@@ -130,6 +131,11 @@ def settings(spec: Spec, graph: Graph) -> dict[str, int]:
         "event_coalesce": nic.event_coalesce,
         "seed": draw(spec.seed, "nic"),
     }
+
+
+def line_bps(graph: Graph) -> int:
+    """Of the fastest NIC: what times that keep their proportion to a packet's are scaled to."""
+    return max(graph.cable_of(port).rate_bps for host in graph.hosts for port in graph.ports_of(host.name))
 
 
 def round_trip_ns(graph: Graph) -> int:
@@ -151,8 +157,8 @@ def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32])
     return records
 
 
-def read_trace(folder: Path, t0_ns: int, line_bps: dict[int, int]) -> Records:
-    """The table of decisions; `line_bps`: the rate of each flow's NIC, of which decisions are parts."""
+def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records:
+    """The table of decisions; `of_flow_bps`: the rate of each flow's NIC, of which decisions are parts."""
     if not (folder / DECISIONS).is_file():
         return empty("decisions")
     data = (folder / DECISIONS).read_bytes()
@@ -163,16 +169,16 @@ def read_trace(folder: Path, t0_ns: int, line_bps: dict[int, int]) -> Records:
     for name in ("flow", "event", "flags", "rtt_ns", "window_bytes"):
         records[name] = read[name]
     records["t_ns"] = read["t_ns"].astype(np.int64) - t0_ns
-    lines = np.zeros(max(line_bps, default=-1) + 1, np.uint64)
-    lines[list(line_bps)] = list(line_bps.values())
+    lines = np.zeros(max(of_flow_bps, default=-1) + 1, np.uint64)
+    lines[list(of_flow_bps)] = list(of_flow_bps.values())
     for name, column in (("rate_before", "rate_before_bps"), ("rate", "rate_bps")):
         records[column] = _part(lines[read["flow"]], read[name].astype(np.uint64))
     return records
 
 
-def _part(line_bps: Any, rate: Any) -> Any:
+def _part(line: Any, rate: Any) -> Any:
     """line x rate / 2^20 in whole numbers that do not overflow."""
-    whole, rest = line_bps // LINE_RATE, line_bps % LINE_RATE
+    whole, rest = line // LINE_RATE, line % LINE_RATE
     return whole * rate + rest * rate // LINE_RATE
 
 

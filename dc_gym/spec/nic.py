@@ -22,7 +22,7 @@ class NicSpec:
     """`[nic]`; None: what follows from the network, or the algorithm's default."""
 
     latency_ns: int = key(TIME, 0, name="latency", low=0, high=LONGEST_NS)
-    cnp_interval_ns: int = key(TIME, 50 * US, name="cnp_interval", low=0, high=LONGEST_NS)
+    cnp_interval_ns: int | None = key(TIME, name="cnp_interval", low=0, high=LONGEST_NS)
     nack_interval_ns: int | None = key(TIME, name="nack_interval", low=0, high=LONGEST_NS)
     timeout_ns: int | None = key(TIME, name="timeout", low=1 * US, high=10 * S)
     timeout_max_ns: int | None = key(TIME, name="timeout_max", low=1 * US, high=100 * S)
