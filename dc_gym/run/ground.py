@@ -39,8 +39,10 @@ QUIET_NS = 70 * S
 """Of virtual time, between two episodes in a lab."""
 FLOWS = "flows.csv"
 """The flows of a run, and of the first episode."""
-NICS, NIC_FLOWS, NIC_SETTINGS, DECISIONS = "nics.csv", "nic_flows.csv", "nic_settings", "decisions.bin"
-"""What the NICs' loader reads, and what it writes."""
+NICS, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE = "nics.csv", "nic_flows.csv", "nic_settings", "nic_table"
+"""What the NICs' loader reads."""
+DECISIONS = "decisions.bin"
+"""What it writes."""
 LAB_DEVICE = "/dev/lab"
 LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64) of kernel/drivers/lab.h
 LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, where it is not the lab's own
@@ -358,7 +360,7 @@ def _nics(plan: Plan, folder: Path, fabric: Fabric) -> Program:
         f"{plan.programs}/nicd", "--object", plan.nic["object"], "--nics", str(folder / NICS),
         "--flows", str(folder / NIC_FLOWS), "--settings", str(folder / NIC_SETTINGS),
     ]  # fmt: skip
-    argv += ["--table", plan.nic["table"]] if plan.nic["table"] else []
+    argv += ["--table", str(folder / NIC_TABLE)] if plan.nic["table"] else []
     argv += ["--trace", str(folder / DECISIONS)] if plan.nic["trace"] else []
     return Program(argv, NICD_PRIORITY)
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.ctrl.nic import algorithms
-from dc_gym.errors import ProtocolError
+from dc_gym.ctrl.nic import algorithms, policy_file
+from dc_gym.errors import ProtocolError, SpecError
 from dc_gym.repeat.digest import TABLES, Records, empty
-from dc_gym.run.ground import DECISIONS, NIC_FLOWS, NIC_SETTINGS
+from dc_gym.run.ground import DECISIONS, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
@@ -52,8 +52,8 @@ class NicPlan:
 
     object: str
     """The algorithm as a BPF object."""
-    table: str
-    """Its table; empty: it has none."""
+    table: bool
+    """It reads a policy's table."""
     trace: bool
     facts: dict[str, Any]
 
@@ -75,12 +75,19 @@ def write(experiment: Experiment, folder: Path) -> NicPlan:
     numbered = {f"parameter.{index}": value for index, value in enumerate(setting.values.values())}
     (folder / NIC_SETTINGS).write_text("".join(f"{name}={value}\n" for name, value in (told | numbered).items()))
     (folder / NIC_FLOWS).write_text(flows_csv(experiment.schedule, graph, experiment.router, spec))
-    facts = {
+    facts: dict[str, Any] = {
         "algorithm": setting.to_dict(),
         "settings": told | {"payload_bytes": spec.nic.payload_bytes},
         "object": hashlib.sha256(algorithm.object.read_bytes()).hexdigest(),
     }
-    return NicPlan(str(algorithm.object), "", spec.nic.trace, facts)
+    if algorithm.table:
+        policy = policy_file.load(algorithm.name, spec.nic.policy)
+        table = policy.table()  # the loader takes the whole of what there is room for
+        policy_file.write_table(np.pad(table, (0, policy_file.TABLE_WORDS - len(table))), folder / NIC_TABLE)
+        facts["policy"] = {"sha256": policy.sha256(), "origin": dict(policy.origin)}
+    elif spec.nic.policy is not None:
+        raise SpecError(f"nic.policy: {algorithm.name} reads no policy; leave it out")
+    return NicPlan(str(algorithm.object), algorithm.table, spec.nic.trace, facts)
 
 
 def flows_csv(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> str:

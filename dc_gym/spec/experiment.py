@@ -23,7 +23,7 @@ from dc_gym.traffic.flows import FlowRequest
 
 SPEC_VERSION = 1
 MATRIX_COPY, SIZES_COPY, POLICY_COPY = "matrix.csv", "sizes.txt", "policy.npz"
-NIC_POLICY_COPY = "nic-policy"
+NIC_POLICY_COPY = "nic-policy.npz"
 DEFAULT_INTERVAL_NS = 10 * MS  # of the monitor
 LARGEST_SEED = 2**63 - 1
 CLOCKS = {"lab": "virtual", "host": "real"}
