@@ -15,6 +15,7 @@ from dc_gym.errors import MachineError, UsageError
 
 SOURCES = Path(__file__).resolve().parent
 RUNNER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fsanitize=integer-divide-by-zero")
 INCLUDES = (
     f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"  # of asm/types.h, where clang does not look for another machine
 )
@@ -32,11 +33,12 @@ def compile_header(header: Path, folder: Path, name: str | None = None) -> Algor
     return built
 
 
-def compile_runner(header: Path, folder: Path) -> Path:
-    """ccrun with this algorithm."""
-    out = folder / f"ccrun-{header.stem}"
+def compile_runner(header: Path, folder: Path, sanitized: bool = False) -> Path:
+    """ccrun with this algorithm; sanitized, it ends at the first thing that C leaves open."""
+    out = folder / f"ccrun-{header.stem}{'-sanitized' * sanitized}"
     sources = [str(SOURCES / name) for name in ("ccrun.c", "cctrace.c")]
-    _compile("cc", header, [*RUNNER_FLAGS, *_algorithm(header), "-o", str(out), *sources])
+    flags = [*RUNNER_FLAGS, *(SANITIZERS if sanitized else ())]
+    _compile("cc", header, [*flags, *_algorithm(header), "-o", str(out), *sources])
     return out
 
 
@@ -44,6 +46,12 @@ def compile_object(header: Path, out: Path) -> None:
     """The NIC with this algorithm."""
     flags = [*BPF_FLAGS, *_algorithm(header), "-c", "-o", str(out), str(SOURCES / "shim.bpf.c")]
     _compile("clang", header, flags)
+
+
+def compile_test_object(header: Path, out: Path) -> Path:
+    """The algorithm alone in BPF, for cctest."""
+    _compile("clang", header, [*BPF_FLAGS, *_algorithm(header), "-c", "-o", str(out), str(SOURCES / "cctest.bpf.c")])
+    return out
 
 
 def _algorithm(header: Path) -> list[str]:

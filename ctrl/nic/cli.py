@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic list` and `dcgym nic show`: the algorithms of the NIC and their parameters; policy_cli.py: their policies."""
+"""`dcgym nic list` and `dcgym nic show`: the algorithms of the NIC and their parameters. check.py, policy_cli.py: the rest."""
 
 from __future__ import annotations
 
@@ -23,11 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--preset", default="", metavar="NAME", help="with the values of this preset (default: the first)")
     show.add_argument("--line", metavar="RATE", help="as they are on a line of this rate, such as 1Gbit/s")
     show.add_argument("--json", action="store_true", help="print one JSON object")
+    check = commands.add_parser("check", help="compile an algorithm, try it on golden traces, load and run it in a kernel")
+    check.add_argument("name", metavar="NAME|FILE", help="an algorithm of `dcgym nic list`, or a header of your own (*.h)")
+    check.add_argument("--preset", default="", metavar="NAME", help="with this preset (default: the first)")
+    check.add_argument(
+        "--policy", type=Path, metavar="FILE", help="with this policy, where it reads one (default: the shipped one)"
+    )
+    check.add_argument("--here", action="store_true", help="in this machine's kernel, as root, instead of a lab")
+    check.add_argument("--no-kernel", action="store_true", help="in userspace alone")
     policy_cli.add_commands(commands)
 
 
 def main(args: argparse.Namespace) -> int:
-    return {"list": _list, "show": _show, **policy_cli.ACTIONS}[args.action](args)
+    return {"list": _list, "show": _show, "check": _check, **policy_cli.ACTIONS}[args.action](args)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -87,6 +95,12 @@ def _show(args: argparse.Namespace) -> int:
     print("\npresets:" if shown.presets else "\nno presets")
     print(columns([(preset.name, preset.help) for preset in shown.presets], indent="  "))
     return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from dc_gym.ctrl.nic import check
+
+    return check.main(args)
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "") -> str:
