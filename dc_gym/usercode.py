@@ -74,12 +74,13 @@ def blamed(*paths: Path) -> Iterator[None]:
 
 
 def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
-    """Write files that were loaded, as they were then, into CODE of a result; their rows in the manifest."""
+    """Write files, those that were loaded as they were then, into CODE of a result; their rows in the manifest."""
     rows = []
     for path in files:
+        source = _by_path[path].source if path in _by_path else path.read_bytes()
         (folder / CODE).mkdir(exist_ok=True)
-        (folder / CODE / path.name).write_bytes(_by_path[path].source)
-        rows.append({"file": f"{CODE}/{path.name}", "sha256": _by_path[path].sha256})
+        (folder / CODE / path.name).write_bytes(source)
+        rows.append({"file": f"{CODE}/{path.name}", "sha256": hashlib.sha256(source).hexdigest()})
     return rows
 
 

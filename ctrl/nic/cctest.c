@@ -22,9 +22,11 @@
 #include "cctest.h"
 #include "cctrace.h"
 
-#define LOG_BYTES     (1 << 18)
-#define LOG_STATS     4 /* the verifier's log level: its last line alone */
-#define LOG_LINES     6 /* of a refusal */
+#define LOG_STATS     4 /* levels of the verifier's log: its last line alone */
+#define LOG_ALL       1
+#define LOG_BYTES     (1 << 12)
+#define LOG_ALL_BYTES (1 << 24)
+#define LOG_LINES     3 /* of a refusal: its end is why, and what was spent of the budget */
 #define PROGRAMS_MOST 16
 
 struct programs {
@@ -63,8 +65,9 @@ static const char *last_lines(const char *log, int lines)
 	return from;
 }
 
-static int open_programs(struct programs *programs, const char *path)
+static int open_programs(struct programs *programs, const char *path, int log_level)
 {
+	size_t log_bytes = log_level == LOG_ALL ? LOG_ALL_BYTES : LOG_BYTES;
 	struct bpf_program *program;
 
 	programs->object = bpf_object__open_file(path, NULL);
@@ -72,14 +75,14 @@ static int open_programs(struct programs *programs, const char *path)
 		return fail(path, strerror(errno));
 	bpf_object__for_each_program(program, programs->object)
 	{
-		char *log = calloc(1, LOG_BYTES);
+		char *log = calloc(1, log_bytes);
 
 		if (!log || programs->count == PROGRAMS_MOST) {
 			free(log);
 			return fail(path, "more programs than there is room for");
 		}
-		bpf_program__set_log_level(program, LOG_STATS);
-		bpf_program__set_log_buf(program, log, LOG_BYTES);
+		bpf_program__set_log_level(program, log_level);
+		bpf_program__set_log_buf(program, log, log_bytes);
 		programs->logs[programs->count] = log;
 		programs->each[programs->count++] = program;
 	}
@@ -93,18 +96,17 @@ static void close_programs(struct programs *programs)
 	bpf_object__close(programs->object);
 }
 
-/* A program that was tried and has no descriptor is the one that was refused. */
-static int load_programs(struct programs *programs, const char *path)
+/* Programs are tried in their order: the last one with a log is the one that was refused. */
+static int refused(const struct programs *programs, const char *path, int err)
 {
-	int err = bpf_object__load(programs->object);
+	int last = programs->count - 1;
 
-	if (!err)
-		return 0;
-	fprintf(stderr, "cctest: %s: the kernel does not take it: %s\n", path, strerror(-err));
-	for (int i = 0; i < programs->count; i++) {
-		if (*programs->logs[i] && !strstr(programs->logs[i], "verification time"))
-			fprintf(stderr, "%s\n", last_lines(programs->logs[i], LOG_LINES));
-	}
+	while (last > 0 && !*programs->logs[last])
+		last--;
+	fprintf(stderr, "%s: the kernel does not take it: %s\n", path, strerror(-err));
+	if (last >= 0)
+		fprintf(stderr, "%s: %s", bpf_program__name(programs->each[last]),
+			last_lines(programs->logs[last], LOG_LINES));
 	return 1;
 }
 
@@ -238,14 +240,36 @@ static int read_and_run(struct bpf_object *object, int repeat)
 	return status;
 }
 
-static int run(struct programs *programs, const char *path, const struct options *options)
+/* The object, open and with its parameters; what bpf_object__load() says in *err. */
+static int prepare(struct programs *programs, const char *path, const struct options *options, int level,
+		   int *err)
 {
-	int status = open_programs(programs, path);
+	int status = open_programs(programs, path, level);
 
 	if (!status && options->parameters)
 		status = set_parameters(programs->object, options->parameters);
 	if (!status)
-		status = load_programs(programs, path);
+		*err = bpf_object__load(programs->object);
+	return status;
+}
+
+/* A refusal is repeated with all that the verifier has to say: a large log is slow, and few need it. */
+static int load_programs(struct programs *programs, const char *path, const struct options *options)
+{
+	int err = 0, status = prepare(programs, path, options, LOG_STATS, &err);
+
+	if (status || !err)
+		return status;
+	close_programs(programs);
+	memset(programs, 0, sizeof(*programs));
+	status = prepare(programs, path, options, LOG_ALL, &err);
+	return status ? status : refused(programs, path, err);
+}
+
+static int run(struct programs *programs, const char *path, const struct options *options)
+{
+	int status = load_programs(programs, path, options);
+
 	if (!status && options->table)
 		status = set_table(programs->object, options->table);
 	if (status)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic check`: is an algorithm one that the NIC can run? Compiled, tried under sanitizers, verified, and run in a kernel."""
+"""`dcgym nic check`: can a NIC run this algorithm? It is compiled, tried under sanitizers, verified, and run in a kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from dc_gym.bench.report import Bar, all_good, show
 from dc_gym.ctrl.nic import algorithms, build, golden, kernels
 from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
-from dc_gym.ctrl.nic.golden import Decided, Step
+from dc_gym.ctrl.nic.golden import Decided
 from dc_gym.ctrl.nic.reference import REFERENCES
 from dc_gym.errors import TestbedError
 from dc_gym.folder import scratch
@@ -38,9 +38,8 @@ class Check:
 
     def __init__(self, algorithm: Algorithm, setting: Setting, folder: Path, policy: Path | None = None) -> None:
         self._algorithm, self._setting, self._folder = algorithm, setting, folder
-        self._table = _table(algorithm, folder, policy) if algorithm.table else None
-        traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
-        self._traces: dict[str, Sequence[Step]] = traces
+        self._table = golden.table_of(algorithm, folder, policy)
+        self._traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
         self._made: dict[str, Sequence[Decided]] = {}
 
     def bars(self, here: bool = False, no_kernel: bool = False) -> Iterator[Bar]:
@@ -105,7 +104,7 @@ class Check:
         answers = kernel([kernels.Command(words, golden.text(steps)) for steps in self._traces.values()])
         wrong = []
         for (kind, steps), answer in zip(self._traces.items(), answers, strict=True):
-            rows = [golden.parsed(line) for line in answer.lines(self._algorithm.name)]
+            rows = [golden.parsed(line) for line in answer.lines()]
             places = [n for n, pair in enumerate(zip(rows, self._made[kind], strict=True)) if pair[0] != pair[1]]
             wrong += [f"{kind}, {steps[n][0]}: {rows[n]}, userspace {self._made[kind][n]}" for n in places[:1]]
         good = f"equal: {sum(map(len, self._traces.values())):,} decisions"
@@ -113,12 +112,3 @@ class Check:
 
     def _argv(self, runner: Path) -> list[str]:
         return golden.runner_argv(replace(self._algorithm, runner=runner), self._setting.values, self._table)
-
-
-def _table(algorithm: Algorithm, folder: Path, policy: Path | None) -> Path:
-    """The words of the policy that it reads."""
-    from dc_gym.ctrl.nic import policy_file
-
-    path = folder / "table"
-    policy_file.write_table(policy_file.load(algorithm.name, policy).table(), path)
-    return path

@@ -178,6 +178,17 @@ def runner_argv(algorithm: Algorithm, values: Mapping[str, int], table: Path | N
     return argv + (["--table", str(table)] if table else [])
 
 
+def table_of(algorithm: Algorithm, folder: Path, policy: Path | None = None) -> Path | None:
+    """The words of the policy that it reads, the shipped one unless told, as a file; None: it reads none."""
+    if not algorithm.table:
+        return None
+    from dc_gym.ctrl.nic import policy_file
+
+    path = folder / f"{algorithm.name}.table"
+    policy_file.write_table(policy_file.load(algorithm.name, policy).table(), path)
+    return path
+
+
 def values_of(algorithm: Algorithm, preset: str, line_bps: int = 10**11) -> Mapping[str, int]:
     return settle(algorithm, preset, {}, line_bps).values
 

@@ -37,10 +37,10 @@ class Answer:
     out: str
     error: str
 
-    def lines(self, what: str) -> list[str]:
+    def lines(self) -> list[str]:
         """Its output; a program that the kernel refuses is its author's to mend."""
         if self.status:
-            raise UsageError(f"{what}: {self.error.strip() or f'cctest ended with {self.status}'}")
+            raise UsageError(self.error.strip() or f"cctest ended with {self.status}")
         return self.out.splitlines()
 
 
@@ -63,7 +63,7 @@ class Program:
 def load(kernel: Kernel, calls: Sequence[tuple[str, ...]]) -> list[list[Program]]:
     """The programs of objects, each loaded and let go again; a call is what `arguments` answers, or an object alone."""
     answers = kernel([Command((*call, "--load")) for call in calls])
-    return [[_program(line) for line in answer.lines(Path(call[0]).name)] for call, answer in zip(calls, answers, strict=True)]
+    return [[_program(line) for line in answer.lines()] for answer in answers]
 
 
 def _program(line: str) -> Program:

@@ -36,6 +36,7 @@ BENCHES = {
     "resets": "an episode after resets and in a fresh lab: equal, or how far apart",
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
     "nic-golden": "the NIC's algorithms against float references, in userspace and in BPF",
+    "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dc_gym import usercode
+from dc_gym import controllers, usercode
 from dc_gym.spec.agent import AgentSpec
 from dc_gym.spec.key import COUNT, MS, PATHS, TEXT, KeyFault, check, fields_by_key, key, missing, to_plain
 from dc_gym.spec.network import TopologySpec
@@ -124,8 +124,10 @@ class Spec:
         return self.flows_with_notes(graph)[0]
 
     def code(self) -> tuple[Path, ...]:
-        """The user's Python files that make this spec what it is."""
-        return (*self.plugins, *((self.topology.file,) if self.topology.file else ()))
+        """The user's files of code that make this spec what it is."""
+        known = controllers.find(self.controller.name)
+        header = known.header if known else None
+        return (*self.plugins, *(path for path in (self.topology.file, header) if path is not None))
 
     def flows_with_notes(self, graph: Graph) -> tuple[list[FlowRequest], dict[str, Any]]:
         """The flows, and what the workload has to say of itself."""

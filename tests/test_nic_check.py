@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym nic check`, with the example of the documentation and with algorithms that are wrong in one way each."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dc_gym import cli, controllers, spec
+from dc_gym.ctrl.nic import algorithms
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLE = ROOT / "examples" / "aimd.h"
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """The example with something else in a place."""
+
+    def write(old, new):
+        text = EXAMPLE.read_text()
+        assert old in text
+        path = tmp_path / "aimd.h"
+        path.write_text(text.replace(old, new))
+        return str(path)
+
+    return write
+
+
+def said(capsys):
+    """The table as plain words."""
+    return re.sub(r"[\s│]+", " ", capsys.readouterr().out)
+
+
+def test_the_example_is_good(capsys):
+    assert cli.main(["nic", "check", str(EXAMPLE), "--no-kernel"]) == 0
+    text = said(capsys)
+    assert "nic check aimd" in text and "4 bytes; events cnp, tx, nack, rtt; 4 parameters" in text
+    assert "no complaint of ASan or UBSan" in text and "good" in text
+
+
+@pytest.mark.lab
+def test_the_example_in_a_lab(capsys):
+    assert cli.main(["nic", "check", str(EXAMPLE)]) == 0
+    text = said(capsys)
+    assert re.search(r"a decision counted \d+ instructions; verifier \d+", text)
+    assert re.search(r"BPF against userspace equal equal: \d,\d{3} decisions good", text)
+
+
+@pytest.mark.lab
+def test_ours_are_held_to_their_reference(capsys):
+    assert cli.main(["nic", "check", "timely-patched", "--preset", "absolute"]) == 0
+    assert "float reference rates within 4 / 2^20 rates" in said(capsys)
+
+
+def test_what_c_leaves_open_is_found(capsys, broken):
+    """A base round trip of 0 divides by zero, which BPF answers with 0 and C does not."""
+    path = broken("uint64_t base = flow->base_rtt_ns;", "uint64_t base = 1000 / flow->base_rtt_ns;")
+    assert cli.main(["nic", "check", path, "--no-kernel"]) == 1
+    text = said(capsys)
+    assert "aimd.h:" in text and "runtime error: division" in text and "SHORT" in text
+
+
+@pytest.mark.lab
+def test_what_the_verifier_refuses_is_shown_with_its_words(capsys, broken):
+    path = broken("	state[0] = 0;", "	for (uint32_t i = 0; i < state[0]; i++)\n		result->rate ^= state[i];")
+    assert cli.main(["nic", "check", path]) == 1
+    text = said(capsys)
+    assert "the kernel does not take it" in text and "SHORT" in text
+    assert re.search(r"processed \d+ insns \(limit 1000000\)", text)
+
+
+def test_a_context_that_is_too_large_does_not_compile(capsys, broken):
+    assert cli.main(["nic", "check", broken("CC_STATE_WORDS 1 ", "CC_STATE_WORDS 41 "), "--no-kernel"]) == 2
+    text = capsys.readouterr().err
+    assert "more words of state than the NIC keeps" in text and text.count("\n") == 1
+
+
+def test_a_syntax_error_is_one_line(capsys, broken):
+    assert cli.main(["nic", "check", broken("state[0] = 0;", "state[0] = 0"), "--no-kernel"]) == 2
+    text = capsys.readouterr().err
+    assert text.count("\n") == 1 and "aimd.h:" in text and "expected" in text
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """Whatever a test registers is forgotten after it."""
+    monkeypatch.setattr(controllers, "_registry", dict(controllers._registry))
+
+
+def test_the_example_is_registered_by_its_plug_in(registered, tmp_path):
+    read = spec.load(ROOT / "examples" / "aimd.toml")
+    assert controllers.find("aimd").nic and "aimd" in algorithms.names()
+    assert read.code() == (ROOT / "examples" / "aimd.py", EXAMPLE)
+    built = algorithms.load("aimd", tmp_path)
+    assert (built.name, built.state_words, built.fits) == ("aimd", 1, True)
+    assert built.object.is_file() and built.runner.is_file()
