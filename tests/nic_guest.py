@@ -106,6 +106,18 @@ class Nics:
         """After stop()."""
         return [Decision(*fields) for fields in DECISION.iter_unpack((FOLDER / "trace").read_bytes())]
 
+    def warm(self, ovs: Any) -> None:
+        """A packet each way between all hosts, so that Open vSwitch has its flows, and then rests: it takes time."""
+        names = [host.name for host in self.graph.hosts]
+        self.start("fixed", [Flow(a, b, 1440) for a in names for b in names if a != b], parameter_0=1 << 20)
+        for number in range(len(self.flows)):
+            self.post(number)
+            self.wait(number, 1)
+        time.sleep(0.1)
+        self.stop()
+        ovs.freeze()
+        time.sleep(0.1)
+
     def _row(self, number: int, flow: Flow) -> str:
         src, dst = self.graph.host(flow.src), self.graph.host(flow.dst)
         ends = f"{flow.src}-eth0,{flow.dst}-eth0,{src.address},{dst.address},{src.mac},{dst.mac}"

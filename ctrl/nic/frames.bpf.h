@@ -18,6 +18,7 @@
 #define ECN_MASK       3
 #define ECN_CE         3
 #define BYTE_NS_SHIFT  20
+#define LINE_SHIFT     8
 
 struct nic_frame {
 	struct ethhdr eth;
@@ -83,18 +84,18 @@ static __always_inline struct nic_frame *resize(struct __sk_buff *skb, uint32_t 
 	return frame;
 }
 
-/* How long a NIC's transmitter needs. */
-static __always_inline uint64_t line_ns(const struct nic_port *port, uint32_t bytes)
+/* How long a NIC's transmitter needs, in Q8; rounded up, so that it never runs ahead of the cable's. */
+static __always_inline uint64_t line_time(const struct nic_port *port, uint32_t bytes)
 {
-	return bytes * port->byte_ns >> BYTE_NS_SHIFT;
+	return (bytes * port->byte_ns >> (BYTE_NS_SHIFT - LINE_SHIFT)) + 1;
 }
 
 /* The NIC sends so many bytes now. */
 static __always_inline void count_sent(struct nic_port *port, uint32_t bytes, uint64_t now)
 {
-	uint64_t start = port->free_ns > now ? port->free_ns : now;
+	uint64_t at = now << LINE_SHIFT;
 
-	port->free_ns = start + line_ns(port, bytes);
+	port->free_at = (port->free_at > at ? port->free_at : at) + line_time(port, bytes);
 	port->sent_packets++;
 	port->sent_bytes += bytes;
 }

@@ -264,7 +264,7 @@ static __always_inline bool acknowledged(struct nic_sender *s, const struct nic_
 		s->repeat = s->acked < s->repeat_end ? s->acked : s->repeat_end;
 	s->retries = 0;
 	s->timeout_ns = 0;
-	if (s->acked < s->next)
+	if (s->acked < s->asked)
 		start_timer(s, now);
 	happen(s, port, flow, CC_ACK, bytes_before(s, s->acked) - bytes_before(s, before), packets, now);
 	return true;
@@ -335,10 +335,6 @@ static __always_inline int at_sender(struct __sk_buff *skb, const struct nic_fra
 		return TC_ACT_SHOT;
 	settle(s, port, flow, now);
 	hear(s, port, flow, frame, now);
-	if (!s->parked && s->acked >= s->next && s->next >= s->end) {
-		s->parked = 1; /* and the token that sleeps until the timeout is void */
-		s->token++;
-	}
 	if (!sleeps_too_long(s))
 		return TC_ACT_STOLEN;
 	if (become_token(skb, s, flow, now))

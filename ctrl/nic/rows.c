@@ -68,7 +68,7 @@ void rows_port(struct nic_port *port, const struct nic *nic, uint32_t wire_ifind
 		.wire_ifindex = wire_ifindex,
 		.ring_ifindex = ring_ifindex,
 		.line_bps = nic->line_bps,
-		.byte_ns = (8000000000ULL << BYTE_NS_SHIFT) / nic->line_bps,
+		.byte_ns = ((8000000000ULL << BYTE_NS_SHIFT) + nic->line_bps - 1) / nic->line_bps,
 	};
 }
 

@@ -26,7 +26,7 @@ class Port(Structure):
 
     _fields_ = [
         *_fields(U32, "wire_ifindex ring_ifindex"),
-        *_fields(U64, "line_bps byte_ns free_ns sent_packets sent_bytes dropped_packets"),
+        *_fields(U64, "line_bps byte_ns free_at sent_packets sent_bytes dropped_packets"),
     ]
 
 
@@ -47,7 +47,9 @@ class Sender(Structure):
         *_fields(U32, "message_packets tail_bytes final_bytes pad2"),
         *_fields(U32, "base_rtt_ns line_mbps packet_bytes hops"),
         *_fields(U64, "end next acked high repeat repeat_end due_ns left_ns byte_ns wake_ns timeout_ns"),
-        *_fields(U32, "left_bytes burst token parked retries unasked pad3 rate window_bytes next_rate next_window next_probe"),
+        *_fields(U32, "left_bytes burst generation token timer parked retries unasked"),
+        *_fields(U64, "asked timer_ns"),
+        *_fields(U32, "rate window_bytes next_rate next_window next_probe"),
         ("decided_ns", U64),
         ("state", U32 * CONTEXT_WORDS_MAX),
         ("pending", Pending * PENDING_TYPES),

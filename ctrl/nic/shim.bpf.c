@@ -42,7 +42,9 @@ static __always_inline int doorbell(struct __sk_buff *skb, const struct nic_fram
 		return TC_ACT_STOLEN;
 	if (become_token(skb, s, flow, now))
 		return TC_ACT_SHOT;
-	return depart(skb, now);
+	/* A copy goes round: the frame itself is charged to the host's socket for as long as it lives. */
+	bpf_clone_redirect(skb, skb->ifindex, 0);
+	return TC_ACT_STOLEN;
 }
 
 SEC("tc")
@@ -59,14 +61,6 @@ int nic_depart(struct __sk_buff *skb)
 	return doorbell(skb, frame);
 }
 
-/* The flow may send now, or when? 0: now. UINT64_MAX: there is nothing to wait for. */
-static __always_inline uint64_t may_send(struct nic_sender *s, uint64_t now)
-{
-	if (!ready(s))
-		return s->timeout_ns ? s->timeout_ns : UINT64_MAX;
-	return now < s->due_ns ? s->due_ns : 0;
-}
-
 /*
  * The NIC's transmitter is one for all its flows. A packet that would find more than one other before it
  * waits for its turn here, not in the host's queue: its time at the line is reserved, the token comes back
@@ -75,57 +69,41 @@ static __always_inline uint64_t may_send(struct nic_sender *s, uint64_t now)
 static __always_inline bool in_turn(struct nic_frame *frame, struct nic_port *port, uint32_t bytes,
 				    uint64_t now, uint64_t *turn_ns)
 {
-	uint64_t needs_ns = line_ns(port, bytes);
+	uint64_t needs = line_time(port, bytes);
 
 	if (frame->nic.reserved) {
 		frame->nic.reserved = 0;
-		port->free_ns -= needs_ns; /* count_sent adds it again */
+		port->free_at -= needs; /* count_sent adds it again */
 		return true;
 	}
-	if (port->free_ns <= now + needs_ns)
+	if (port->free_at <= (now << LINE_SHIFT) + needs)
 		return true;
-	*turn_ns = port->free_ns - needs_ns;
-	port->free_ns += needs_ns;
+	*turn_ns = (port->free_at - needs) >> LINE_SHIFT;
+	port->free_at += needs;
 	frame->nic.reserved = 1;
 	return false;
 }
 
-SEC("tc")
-int nic_turn(struct __sk_buff *skb)
+/* The token that sends has come. */
+static __always_inline int turn(struct __sk_buff *skb, struct nic_frame *frame, struct nic_sender *s,
+				struct nic_port *port, uint32_t flow, uint64_t now)
 {
-	struct nic_frame *frame = frame_of(skb);
-	struct nic_sender *s;
-	struct nic_port *port;
-	uint64_t now, wait_ns;
-	uint32_t flow, bytes;
+	uint64_t turn_ns;
+	uint32_t bytes;
 
-	if (!frame || skb->mark != NIC_MARK_TOKEN)
-		return TC_ACT_SHOT;
-	flow = bpf_ntohl(frame->nic.flow);
-	s = sender_of(flow);
-	if (!s || token_in(frame)->generation != s->token)
-		return TC_ACT_STOLEN;
-	port = port_of(s->port);
-	if (!port)
-		return TC_ACT_SHOT;
-	now = bpf_ktime_get_ns();
-	settle(s, port, flow, now);
 	if (s->timeout_ns && now >= s->timeout_ns)
 		time_out(s, port, flow, now);
-	wait_ns = may_send(s, now);
-	if (wait_ns == UINT64_MAX) {
-		end_burst(s);
-		s->parked = 1;
-		return TC_ACT_STOLEN;
+	if (!ready(s) || now < s->due_ns) {
+		give_back(frame, s, port);
+		return ready(s) ? rest(frame, s, port) : park(frame, s, port);
 	}
-	if (wait_ns)
-		return rest(frame, s, port, wait_ns);
-	if (!in_turn(frame, port, s->flow.packet_bytes, now, &wait_ns)) {
+	if (!in_turn(frame, port, s->flow.packet_bytes, now, &turn_ns)) {
 		s->wake_ns = 0;
-		return go_round(frame, port, wait_ns);
+		return go_round(frame, port, turn_ns);
 	}
 	bytes = send_data(skb, frame, s, port, flow, now);
 	if (!bytes) {
+		s->token = 0;
 		s->parked = 1;
 		return TC_ACT_SHOT;
 	}
@@ -138,8 +116,57 @@ int nic_turn(struct __sk_buff *skb)
 	if (!frame)
 		return TC_ACT_SHOT;
 	frame->nic.opcode = NIC_TOKEN;
-	s->wake_ns = ready(s) ? s->due_ns : s->timeout_ns;
-	return go_round(frame, port, s->wake_ns);
+	if (!ready(s))
+		return park(frame, s, port);
+	s->wake_ns = s->due_ns;
+	return go_round(frame, port, s->due_ns);
+}
+
+/* The token that watches the time is back. True: time is up, and it is the one that sends now. */
+static __always_inline bool time_is_up(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+				       uint64_t now)
+{
+	uint32_t generation = s->timer;
+
+	if (now < s->timeout_ns) {
+		s->timer_ns = s->timeout_ns;
+		return false;
+	}
+	s->timer = 0;
+	if (!s->timeout_ns)
+		return false;
+	time_out(s, port, flow, now);
+	if (s->token)
+		return false;
+	s->token = generation;
+	s->parked = 0;
+	return true;
+}
+
+SEC("tc")
+int nic_turn(struct __sk_buff *skb)
+{
+	struct nic_frame *frame = frame_of(skb);
+	struct nic_sender *s;
+	struct nic_port *port;
+	uint64_t now;
+	uint32_t flow, generation;
+
+	if (!frame || skb->mark != NIC_MARK_TOKEN)
+		return TC_ACT_SHOT;
+	flow = bpf_ntohl(frame->nic.flow);
+	s = sender_of(flow);
+	if (!s)
+		return TC_ACT_SHOT;
+	generation = token_in(frame)->generation;
+	port = port_of(s->port);
+	if (!port || (generation != s->token && generation != s->timer))
+		return TC_ACT_STOLEN;
+	now = bpf_ktime_get_ns();
+	settle(s, port, flow, now);
+	if (generation == s->timer && !time_is_up(s, port, flow, now))
+		return s->timer ? go_round(frame, port, s->timer_ns) : TC_ACT_STOLEN;
+	return turn(skb, frame, s, port, flow, now);
 }
 
 SEC("tc")

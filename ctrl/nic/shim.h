@@ -69,13 +69,13 @@ static inline uint32_t nic_tag(uint32_t flow, uint32_t psn)
 /* --- shared memory: BPF arrays that userspace maps
  * ---------------------------------------------------------- */
 
-/* One NIC. Written by the loader; from `free_ns` on by the data path. */
+/* One NIC. Written by the loader; from `free_at` on by the data path. */
 struct nic_port {
 	uint32_t wire_ifindex; /* the host's cable end */
 	uint32_t ring_ifindex; /* the end of the internal pair that has fq */
 	uint64_t line_bps;
 	uint64_t byte_ns; /* at the line rate, Q20 */
-	uint64_t free_ns; /* when its transmitter will be: the departure clock of all its flows */
+	uint64_t free_at; /* when its transmitter will be, ns in Q8: the departure clock of all its flows */
 	uint64_t sent_packets, sent_bytes; /* frames that it made, all kinds */
 	uint64_t dropped_packets; /* frames to it that make no sense, or that the kernel had no room for */
 };
@@ -116,11 +116,14 @@ struct nic_sender {
 	uint64_t timeout_ns; /* when to send again from `acked`; 0: no ACK is owed */
 	uint32_t left_bytes; /* of that burst */
 	uint32_t burst;      /* packets of the burst that leaves now */
-	uint32_t token;      /* generation of the live token; older ones die */
-	uint32_t parked;     /* no token goes round */
+	uint32_t generation; /* of the newest token */
+	uint32_t token;      /* the one that sends; 0: none. Others die, */
+	uint32_t timer;      /* but for the one that waits for timeout_ns; 0: none */
+	uint32_t parked;     /* no token sends: who posts work has to ring */
 	uint32_t retries;
-	uint32_t unasked; /* packets since one that the receiver must acknowledge */
-	uint32_t pad3;
+	uint32_t unasked;  /* packets since one that asked for an ACK */
+	uint64_t asked;    /* the first packet behind the last that did */
+	uint64_t timer_ns; /* when the timer's token comes back */
 	/* congestion control */
 	uint32_t rate; /* Q20, in force */
 	uint32_t window_bytes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tokens: the right of a flow to send one packet, as a frame that goes round in its NIC's ring.
+ * Tokens: the right of a flow to send one packet, as a frame that goes round in its NIC's ring. A flow has
+ * one token that sends at most, and one more that watches the time while the flow waits for an ACK.
  *
  * At the ring's egress a token gets its departure time and fq holds it until then; at the ring's other end
  * nic_turn looks at the flow's row and sends a packet, or sends the token round once more, or lets the flow
@@ -111,7 +112,7 @@ static __always_inline int become_token(struct __sk_buff *skb, struct nic_sender
 	struct nic_header nic = { .version = NIC_VERSION, .opcode = NIC_TOKEN, .flow = bpf_htonl(flow) };
 	struct nic_token *token = (void *)&nic + TOKEN_AT - NIC_HEADER_AT;
 
-	s->token++;
+	s->token = ++s->generation;
 	s->parked = 0;
 	s->wake_ns = wake_ns;
 	token->wake_ns = wake_ns;
@@ -150,13 +151,38 @@ static __always_inline int go_round(struct nic_frame *frame, const struct nic_po
 	return bpf_redirect(port->ring_ifindex, 0);
 }
 
-static __always_inline int rest(struct nic_frame *frame, struct nic_sender *s, const struct nic_port *port,
-				uint64_t wake_ns)
+/* The place at the line that the token has is another's. */
+static __always_inline void give_back(struct nic_frame *frame, const struct nic_sender *s,
+				      struct nic_port *port)
+{
+	if (!frame->nic.reserved)
+		return;
+	frame->nic.reserved = 0;
+	port->free_at -= line_time(port, s->flow.packet_bytes);
+}
+
+/* The flow's next packet is not due yet. */
+static __always_inline int rest(struct nic_frame *frame, struct nic_sender *s, struct nic_port *port)
 {
 	end_burst(s);
-	frame->nic.reserved = 0;
-	s->wake_ns = wake_ns;
-	return go_round(frame, port, wake_ns);
+	s->wake_ns = s->due_ns;
+	return go_round(frame, port, s->due_ns);
+}
+
+/*
+ * The flow has nothing that it may send: it parks. While an ACK is owed one token stays in the ring to watch
+ * the time; the others are dropped. An ACK or a doorbell makes the next token that sends.
+ */
+static __always_inline int park(struct nic_frame *frame, struct nic_sender *s, struct nic_port *port)
+{
+	end_burst(s);
+	s->token = 0;
+	s->parked = 1;
+	if (!s->timeout_ns || (s->timer && s->timer_ns <= s->timeout_ns))
+		return TC_ACT_STOLEN;
+	s->timer = token_in(frame)->generation;
+	s->timer_ns = s->timeout_ns;
+	return go_round(frame, port, s->timeout_ns);
 }
 
 /* One packet more was sent: sets when the next one may leave. */
@@ -178,6 +204,15 @@ static __always_inline void schedule(struct nic_sender *s, uint32_t bytes, uint6
 static __always_inline bool probe_due(const struct nic_sender *s, uint64_t now)
 {
 	return (CC_EVENTS & CC_MASK(CC_RTT)) && s->probe_wanted && now >= s->probe_until_ns;
+}
+
+/* A copy of the token leaves. */
+static __always_inline void transmit(struct __sk_buff *skb, struct nic_port *port)
+{
+	skb->mark = 0;
+	if (bpf_clone_redirect(skb, port->wire_ifindex, 0))
+		port->dropped_packets++;
+	skb->mark = NIC_MARK_TOKEN;
 }
 
 /* Behind the data goes a probe, in the same skin. */
@@ -203,7 +238,8 @@ static __always_inline int send_probe(struct __sk_buff *skb, struct nic_sender *
 	frame->nic.sum = 0;
 	frame->nic.sent_ns = bpf_htonl((uint32_t)now);
 	count_sent(port, NIC_FRAME_BYTES, now);
-	return bpf_clone_redirect(skb, port->wire_ifindex, 0);
+	transmit(skb, port);
+	return 0;
 }
 
 /* What comes next: a packet that the receiver lacks, or the first not yet sent. */
@@ -225,12 +261,14 @@ static __always_inline uint64_t next_packet(struct nic_sender *s, uint8_t *flags
 }
 
 /*
- * An ACK is asked for where the receiver would be silent for long: nothing follows, the packet is sent again
- * after a loss, or packets are so far apart that those which share an ACK would take half of the timeout.
+ * An ACK is asked for by each packet that completes settings.ack_packets, and where the receiver would be
+ * silent for long: nothing follows, the packet is sent again after a loss, or packets are so far apart that
+ * those which share an ACK would take half of the timeout.
  */
 static __always_inline bool wants_ack(const struct nic_sender *s, uint64_t psn, uint8_t flags)
 {
-	return s->next >= s->end || (flags & NIC_RESENT && psn == s->acked) || window_full(s) ||
+	return s->unasked >= settings.ack_packets || s->next >= s->end || flags & NIC_LAST ||
+	       (flags & NIC_RESENT && psn == s->acked) || window_full(s) ||
 	       (s->flow.packet_bytes * s->byte_ns >> BYTE_NS_SHIFT) * settings.ack_packets * 2 >
 		       settings.timeout_ns;
 }
@@ -244,17 +282,18 @@ static __always_inline uint32_t send_data(struct __sk_buff *skb, struct nic_fram
 	uint64_t psn = next_packet(s, &flags);
 	uint32_t bytes = NIC_FRAME_BYTES + payload_of(s, psn, &flags);
 
-	if (wants_ack(s, psn, flags))
+	s->unasked++;
+	if (wants_ack(s, psn, flags)) {
 		flags |= NIC_ACK_REQUEST;
+		s->unasked = 0;
+		s->asked = psn + 1;
+		if (!s->timeout_ns)
+			start_timer(s, now);
+	}
 	if (skb->len != bytes) {
 		frame = resize(skb, bytes);
 		if (!frame)
 			return 0;
-	}
-	if (++s->unasked >= settings.ack_packets || flags & (NIC_LAST | NIC_ACK_REQUEST)) {
-		s->unasked = 0;
-		if (!s->timeout_ns)
-			start_timer(s, now);
 	}
 	frame->nic.opcode = NIC_DATA;
 	frame->nic.flags = flags;
@@ -262,10 +301,7 @@ static __always_inline uint32_t send_data(struct __sk_buff *skb, struct nic_fram
 	frame->nic.psn = bpf_htonl((uint32_t)psn);
 	frame->nic.sum = bpf_htonl(nic_tag(flow, (uint32_t)psn));
 	frame->nic.sent_ns = bpf_htonl((uint32_t)now);
-	skb->mark = 0;
-	if (bpf_clone_redirect(skb, port->wire_ifindex, 0) < 0)
-		port->dropped_packets++;
-	skb->mark = NIC_MARK_TOKEN;
+	transmit(skb, port);
 	s->sent_packets++;
 	s->sent_bytes += bytes;
 	return bytes;
