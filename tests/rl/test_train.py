@@ -250,3 +250,24 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.rllib", None)
     with pytest.raises(TestbedError, match=r"training needs ray.rllib, which is not installed; pip install 'dc-gym\[rl\]'"):
         quiet.require()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"labs": 4}, "4 networks would share the machine"),
+        ({"labs": 1, "runners": 2}, "1 networks in each of 2 runners"),
+        ({"labs": 1, "evaluate_every": 5}, "an evaluation needs a second network"),
+    ],
+)
+def test_real_time_has_one_network(options: dict[str, int], words: str, tmp_path: Path) -> None:
+    asked = replace(order(tmp_path, options=options), spec=load(EXAMPLE, ["ground=host"]))
+    with pytest.raises(TestbedError, match=f'ground "host": {words}'):
+        run(asked)
+    assert not (tmp_path / "a").exists()
+
+
+def test_real_time_has_no_evaluation(tmp_path: Path) -> None:
+    asked = replace(order(tmp_path, options={"steps": 100, "labs": 1}), spec=load(EXAMPLE, ["ground=host"]))
+    assert run(asked).is_file()
+    assert rows(tmp_path / "a" / "evaluation.csv") == [] and rows(tmp_path / "a" / "progress.csv")
