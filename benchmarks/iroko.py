@@ -15,7 +15,7 @@ from typing import Any
 from dc_gym.progress import Progress
 from dc_gym.reproduce import campaign, drawing
 from dc_gym.reproduce.claims import Claim, judge
-from dc_gym.reproduce.findings import Column, Evidence, Findings
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.setup import Length, Setup
 
@@ -143,7 +143,7 @@ def hidden_queues(evidence: Evidence) -> list[str]:
         switch, host = each.estimate(SWITCH.name), each.estimate(HOST.name)
         if switch and host and host.mean > max(switch.mean, 10 * 1514):
             where = f"{host.mean / 1e3:.4g} kB in hosts, {switch.mean / 1e3:.4g} kB in switches"
-            said.append(f"{each.label} keeps its queue in the hosts: {where} (the longest at each moment, on average).")
+            said.append(f"{_named(each)} keeps its queue in the hosts: {where} (the longest at each moment, on average).")
     return said
 
 
@@ -155,5 +155,10 @@ def unequal_shares(evidence: Evidence) -> list[str]:
         shares = each.numbers.get(JAIN.name, {})
         if best and shares and min(shares.values()) < UNEQUAL * best.mean:
             listed = ", ".join(f"{share:.2f}" for _, share in sorted(shares.items()))
-            said.append(f"{each.label} shares unequally: Jain's index {listed} by seed (the oracle: {best.mean:.2f}).")
+            said.append(f"{_named(each)} shares unequally: Jain's index {listed} by seed (the oracle: {best.mean:.2f}).")
     return said
+
+
+def _named(each: Contender) -> str:
+    """At the beginning of a sentence."""
+    return each.label[0].upper() + each.label[1:]

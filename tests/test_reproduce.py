@@ -325,7 +325,7 @@ def test_a_queue_that_moved_into_the_hosts_is_named():
         return Contender(name, name, "#000000", {"switch_queue_bytes": {1: switch}, "host_queue_bytes": {1: host}})
 
     found = iroko.hidden_queues(evidence(queues("a", 1000, 90_000), queues("b", 90_000, 1000), queues("c", 100, 3000)))
-    assert found == ["a keeps its queue in the hosts: 90 kB in hosts, 1 kB in switches (the longest at each moment, on average)."]
+    assert found == ["A keeps its queue in the hosts: 90 kB in hosts, 1 kB in switches (the longest at each moment, on average)."]
 
 
 def test_who_starves_a_flow_is_named():
@@ -333,7 +333,7 @@ def test_who_starves_a_flow_is_named():
         return Contender(name, name, "#000000", {"jain": dict(enumerate(values, 1))})
 
     found = iroko.unequal_shares(evidence(shares("fair-share", 0.9, 0.9), shares("a", 0.71, 0.98), shares("b", 0.75, 1)))
-    assert found == ["a shares unequally: Jain's index 0.71, 0.98 by seed (the oracle: 0.90)."]
+    assert found == ["A shares unequally: Jain's index 0.71, 0.98 by seed (the oracle: 0.90)."]
     assert iroko.unequal_shares(evidence(shares("a", 0.5))) == [], "without an oracle nobody says what is fair"
 
 

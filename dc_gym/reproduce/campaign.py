@@ -185,7 +185,11 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
     rows = [
         ("Network", _network(spec)),
         ("Traffic", _pairs({key: value for key, value in plain["workload"].items() if key in TRAFFIC})),
-        *([("Under agents", _pairs(length.agent))] if length.agent else []),
+        *(
+            [("Under agents", _pairs({key.rpartition(".")[2]: value for key, value in length.agent.items()}))]
+            if length.agent
+            else []
+        ),
         ("Measured", f"{length.seeds} seeds, {length.duration} each, from {length.warmup} on; the same traffic for all"),
     ]
     learners = [each for each in made.contestants() if each.algorithm]

@@ -86,15 +86,19 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
 
 
 def _begin(ray: Any, place: Path, labs: int, processes: int, options: dict[str, Any]) -> None:
-    with _hushed(), _own_sigterm():
-        ray.init(
-            num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
-            resources={LAB: max(1, labs)},
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            _temp_dir=str(place),
-            **options,
-        )
+    try:
+        with _hushed(), _own_sigterm():
+            ray.init(
+                num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
+                resources={LAB: max(1, labs)},
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                _temp_dir=str(place),
+                **options,
+            )
+    except Exception as error:  # Ray has no class for it; its raylet has 30 s to answer
+        words = (str(error).splitlines() or [type(error).__name__])[0]
+        raise MachineError(f"Ray does not start here ({words}); wait until this machine is less busy") from error
 
 
 @contextlib.contextmanager
