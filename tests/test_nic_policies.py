@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dc_gym.cli import main
-from dc_gym.ctrl.nic import cells, distil, fit, importing, policy_file, response
+from dc_gym.ctrl.nic import algorithms, cells, distil, fit, golden, importing, policy_file, response
 from dc_gym.ctrl.nic.mlp import Mlp
 from dc_gym.ctrl.nic.observation import Q16, Scaling, action, output
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
@@ -115,6 +115,20 @@ def test_table_six_in_integers_is_that_in_floats(programs, name):
     by_row = np.reshape([cell.integer for cell in cells.table(file)], (3, 3))
     assert (by_row[:, 0] > by_row[:, 1]).all() and (by_row[:, 1] > by_row[:, 2]).all()  # raise > keep > cut
     assert (np.diff(by_row, axis=0) > 0).all()  # a first cut or raise is stronger than one that is repeated
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_table_six_is_reached_by_events_alone(name, tmp_path):
+    algorithm, file = algorithms.load(name, tmp_path), shipped(name)
+    policy_file.write_table(file.table(), tmp_path / "table")
+    made = golden.decisions(golden.runner_argv(algorithm, {}, tmp_path / "table"), cells.lives(file))
+    found = cells.lived(file, made)
+    for cell, row, stated in zip(found, made[1::2], cells.table(file), strict=True):
+        saw = cells.inputs_of(row.state)
+        place = [-1, 0, 1][cells.STATES.index(cell.before)], [-1, 0, 1][cells.STATES.index(cell.now)]
+        assert (saw[1] / 0.768, saw[3] / 0.768) == pytest.approx(place, abs=1e-3)
+        assert abs(cell.integer - cell.exact) < 0.005 and abs(cell.integer - stated.integer) < 0.02
+    assert cells.distance(file, made)[0] == 18 and cells.distance(file, made)[1] < 0.005
 
 
 @pytest.mark.parametrize("name", NAMES)

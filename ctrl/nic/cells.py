@@ -2,25 +2,30 @@
 """Table VI of RL-CC for any policy: its action in nine situations, in floats and in integers, beside the paper's.
 
 `case` is a situation as an algorithm's context and event, so that whatever runs rlcc-tree.h or rlcc-mlp.h can be asked for it.
+`lives` brings each about by events alone: a flow's first probe sees the previous state, its second the current one. Actions in
+between are the policy's own then (1 before the first), not the 1.1 of the paper's caption; they hardly matter.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
 from dc_gym.ctrl.nic import response
+from dc_gym.ctrl.nic.golden import NEW_FLOW, Q20, Decided, Step
 from dc_gym.ctrl.nic.observation import Q16, Scaling, cells
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
+from dc_gym.ctrl.nic.reference import RTT, Event, Flow
 
 STATES = response.STATES
 BASE_RTT_NS, RATE_SHIFT, FINE = 1_000_000, 6, 11
 """A flow with a base RTT of 1 ms, a rate of 1/64, kept with 11 more bits than Q20."""
+FLOW = Flow(BASE_RTT_NS, 100_000, 1514, 2)
 A_NEW, E_NEW, A_LAST, RATE, WORDS = 2, 3, 4, 5, 7
 """Words of the context, rlcc.h."""
-RTT_EVENT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +74,16 @@ def case(inputs: Sequence[float], scaling: Scaling) -> Case:
     state[A_NEW], state[E_NEW], state[A_LAST] = (round((a_old - 1) * Q16), round(e_old * Q16), round((a_new - 1) * Q16))
     rate = 1 << (20 - RATE_SHIFT)
     state[RATE] = rate << FINE
-    measured = e_new / scaling.gain + scaling.target
-    inflation = scaling.beta + measured * 2.0 ** (RATE_SHIFT / 2) if measured > 0 else 1.0
+    event = astuple(round_trip(e_new, 2.0**-RATE_SHIFT, scaling, 0))
+    return Case(tuple(word & 0xFFFFFFFF for word in state), event, astuple(FLOW), rate)
+
+
+def round_trip(error: float, rate: float, scaling: Scaling, flags: int) -> Event:
+    """The answer to a probe that makes a flow of this rate see this error."""
+    measured = error / scaling.gain + scaling.target
+    inflation = scaling.beta + measured / math.sqrt(rate) if measured > 0 else 1.0
     now_ns = BASE_RTT_NS * 100
-    event = (RTT_EVENT, 0, now_ns, now_ns, 1, 0, 0, now_ns - round(inflation * BASE_RTT_NS), 0, 0)
-    return Case(tuple(word & 0xFFFFFFFF for word in state), event, (BASE_RTT_NS, 100_000, 1514, 2), rate)
+    return Event(RTT, flags, now_ns, now_ns, 1, 0, 0, now_ns - round(inflation * BASE_RTT_NS), 0, 0)
 
 
 def cases(file: PolicyFile) -> list[Case]:
@@ -84,3 +94,39 @@ def cases(file: PolicyFile) -> list[Case]:
 def action(state: Sequence[int]) -> float:
     """What was decided, from the context afterwards."""
     return 1.0 + float(np.uint32(state[A_LAST]).view(np.int32)) / Q16
+
+
+def lives(file: PolicyFile) -> list[Step]:
+    """Two events for each of the nine, of a new flow each time."""
+    unit, deployed = file.scaling.unit, Deployed(file.table())
+    steps: list[Step] = []
+    for before in (-unit, 0.0, unit):
+        rate = min(1.0, float(deployed([1.0, 0.0, 1.0, before])))
+        for now in (-unit, 0.0, unit):
+            steps.append((round_trip(before, 1.0, file.scaling, NEW_FLOW), FLOW))
+            steps.append((round_trip(now, math.floor(rate * Q20) / Q20, file.scaling, 0), FLOW))
+    return steps
+
+
+def inputs_of(state: Sequence[int]) -> list[float]:
+    """What a policy saw, from the context after its decision."""
+    words = np.asarray(state[:4], np.uint32).view(np.int32) / Q16
+    return [float(value) for value in words + np.array([1.0, 0.0, 1.0, 0.0])]
+
+
+def distance(file: PolicyFile, made: Sequence[Decided]) -> tuple[int, float]:
+    """Of decisions on any trace, each for what it saw: how many, and the largest difference to the policy in floats."""
+    rows = [each.state for each in made if each.state[RATE]]
+    exact = file.policy(np.array([inputs_of(row) for row in rows]))
+    return len(rows), float(np.abs(exact - np.array([action(row) for row in rows])).max())
+
+
+def lived(file: PolicyFile, made: Sequence[Decided]) -> list[Cell]:
+    """The nine cells from what an algorithm decided on `lives`; `exact` is the policy in floats for what it saw."""
+    rows = [each.state for each in made[1::2]]
+    exact = file.policy(np.array([inputs_of(row) for row in rows]))
+    stated = table(file)
+    return [
+        Cell(cell.before, cell.now, cell.paper, cell.artifact, float(said), action(row))
+        for cell, said, row in zip(stated, exact, rows, strict=True)
+    ]
