@@ -3,7 +3,8 @@
 
 Each preset of each algorithm decides on four golden traces (ctrl/nic/golden.py): in userspace, within a stated distance of its
 float reference; in a lab's BPF and, where there is BPF and root, in this machine's, bit for bit as in userspace.
-DCQCN's alpha is held to its recursion in 10 bits, event by event.
+DCQCN's alpha is held to its recursion in 10 bits, event by event. RL-CC's algorithms, whose actions are their next
+inputs, are held to their policies in floats decision by decision, for what they saw; and they go through Table VI.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.bench.report import Bar
-from dc_gym.ctrl.nic import algorithms, golden, kernels
+from dc_gym.ctrl.nic import algorithms, cells, golden, kernels, policy_file
 from dc_gym.ctrl.nic.algorithms import Algorithm
-from dc_gym.ctrl.nic.golden import NEW_FLOW, Decided, Step
+from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, Decided, Step
 from dc_gym.ctrl.nic.reference import REFERENCES, Dcqcn
 from dc_gym.folder import scratch
 
 ALPHA_WORD = 2
 """Of DCQCN's state."""
+TABLE_SIX = "Table VI"
+MOST_OFF = 0.005
+"""Of an action in integers, from the same policy in floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Case:
     steps: Sequence[Step]
     made: Sequence[Decided]
     """In userspace."""
+    table: Path | None = None
+    """Of its policy."""
 
     @property
     def name(self) -> str:
@@ -43,28 +49,34 @@ class Case:
 
 def bars(seeds: int = 3) -> Iterable[Bar]:
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
-        known = [algorithms.load(name, folder) for name in algorithms.names() if name in REFERENCES]
-    cases = [case for each in known for case in of(each, seeds)]
-    for each in known:
-        yield _references([case for case in cases if case.algorithm == each])
-    yield _alphas([case for case in cases if case.algorithm.name == "dcqcn"])
-    yield _kernel("a lab's BPF", kernels.lab, cases)
-    why = kernels.why_not_here()
-    yield (
-        Bar("this machine's BPF", "equal", why, False, skipped=True)
-        if why
-        else _kernel("this machine's BPF", kernels.here, cases)
-    )
+        folder.chmod(0o755)
+        loaded = [algorithms.load(name, folder) for name in algorithms.names()]
+        known = [each for each in loaded if each.name in REFERENCES or each.table]
+        cases = [case for each in known for case in of(each, seeds, folder)]
+        for each in known:
+            mine = [case for case in cases if case.algorithm == each]
+            yield from policy_bars(mine) if each.table else [_references(mine)]
+        yield _alphas([case for case in cases if case.algorithm.name == "dcqcn"])
+        yield _kernel("a lab's BPF", kernels.lab, cases)
+        why = kernels.why_not_here()
+        yield (
+            Bar("this machine's BPF", "equal", why, False, skipped=True)
+            if why
+            else _kernel("this machine's BPF", kernels.here, cases)
+        )
 
 
-def of(algorithm: Algorithm, seeds: int) -> Iterator[Case]:
-    """All presets of an algorithm on all kinds of traces."""
+def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[Case]:
+    """All presets of an algorithm on all kinds of traces; with a policy on the lives of Table VI, too."""
+    table = golden.table_of(algorithm, folder)
     for preset in [each.name for each in algorithm.presets] or [""]:
         values = golden.values_of(algorithm, preset)
-        for kind in golden.KINDS:
-            steps = [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)]
-            made = golden.decisions(golden.runner_argv(algorithm, values), steps)
-            yield Case(algorithm, preset, values, kind, steps, made)
+        traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
+        if table:
+            traces[TABLE_SIX] = cells.lives(policy_file.load(algorithm.name))
+        for kind, steps in traces.items():
+            made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
+            yield Case(algorithm, preset, values, kind, steps, made, table)
 
 
 def _references(cases: Sequence[Case]) -> Bar:
@@ -78,6 +90,20 @@ def _references(cases: Sequence[Case]) -> Bar:
     rate, window = max(each.rate for each in found), max(each.window for each in found)
     measured = f"{sum(each.decisions for each in found):,} decisions: rates {rate:.1f} / 2^20, windows {window:.3%}"
     return Bar(f"{name} against float", asked, broken[0] if broken else measured, not broken)
+
+
+def policy_bars(cases: Sequence[Case]) -> Iterator[Bar]:
+    """A policy's actions, each for what it saw, and RL-CC's Table VI."""
+    name = cases[0].algorithm.name
+    file, asked = policy_file.load(name), f"actions within {MOST_OFF}"
+    found = [cells.distance(file, case.made) for case in cases]
+    count, most = sum(each[0] for each in found), max(each[1] for each in found)
+    yield Bar(f"{name} against float", asked, f"{count:,} decisions: {most:.5f}", most < MOST_OFF)
+    (lives,) = (case for case in cases if case.kind == TABLE_SIX)
+    rows = cells.lived(file, lives.made)
+    off = max(abs(cell.integer - cell.exact) for cell in rows)
+    paper = " ".join(f"{cell.integer - cell.paper:+.3f}" for cell in rows)
+    yield Bar(f"{name}, Table VI against float", asked, f"{off:.5f}; off the paper's nine by {paper}", off < MOST_OFF)
 
 
 def _alphas(cases: Sequence[Case]) -> Bar:
@@ -108,7 +134,7 @@ def differing(kernel: kernels.Kernel, cases: Sequence[Case]) -> Iterator[str]:
     """Where a kernel decides otherwise."""
     objects = [kernels.test_object(case.algorithm) for case in cases]
     commands = [
-        kernels.Command(kernels.arguments(path, case.values), golden.text(case.steps))
+        kernels.Command(kernels.arguments(path, case.values, case.table), golden.text(case.steps))
         for path, case in zip(objects, cases, strict=True)
     ]
     for case, answer in zip(cases, kernel(commands), strict=True):

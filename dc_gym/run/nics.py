@@ -82,8 +82,7 @@ def write(experiment: Experiment, folder: Path) -> NicPlan:
     }
     if algorithm.table:
         policy = policy_file.load(algorithm.name, spec.nic.policy)
-        table = policy.table()  # the loader takes the whole of what there is room for
-        policy_file.write_table(np.pad(table, (0, policy_file.TABLE_WORDS - len(table))), folder / NIC_TABLE)
+        policy_file.write_table(policy.table(), folder / NIC_TABLE)
         facts["policy"] = {"sha256": policy.sha256(), "origin": dict(policy.origin)}
     elif spec.nic.policy is not None:
         raise SpecError(f"nic.policy: {algorithm.name} reads no policy; leave it out")
