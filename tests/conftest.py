@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -121,5 +122,21 @@ def in_fabric(in_lab: Callable[..., Ran]) -> Callable[..., str]:
         ran = in_lab(head + "".join(f"    {line}\n" for line in body.strip().splitlines()), memory_bytes=512 << 20)
         assert ran.exit.status == 0, ran.text
         return ran.text
+
+    return run
+
+
+@pytest.fixture
+def in_nics(in_fabric: Callable[..., str]) -> Callable[..., Any]:
+    """Runs a program with `nic`, the NICs of all hosts; what it leaves in `out`. Bad cables alone may lose frames."""
+    head = f"sys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom nic_guest import *\n"
+    head += "nic = Nics(fabric)\nnic.warm(ovs)\nout = {}\n"
+    tail = "\nprint(json.dumps([out, fabric.losses()]))"
+
+    def run(body: str, **topology: Any) -> Any:
+        params = {"kind": "single", "rate_bps": 10**10, "delay_ns": 2_500, "buffer_bytes": 4_000_000} | topology
+        out, losses = json.loads(in_fabric(params, head + body.strip() + tail).splitlines()[-1])
+        assert set(losses) <= {"cable"}
+        return out
 
     return run

@@ -23,7 +23,7 @@ FLOWS = "flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,payload
 FOREVER = 2**64 - 1
 PAYLOAD, FULL, BARE = 1440, 1514, 74
 BELL = 0x88B5
-DECISION = struct.Struct("=QIHHIIII4x")
+DECISION = struct.Struct("=QIHHIIII")
 SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33
 
 

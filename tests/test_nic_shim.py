@@ -1,30 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The NIC's data path in a lab: pacing to the nanosecond, whole messages once, whatever the cable does to frames."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 pytestmark = pytest.mark.lab
-TESTS = Path(__file__).resolve().parent
 LINE = 1 << 20
 GBIT = 10**9
-
-
-@pytest.fixture
-def in_nics(in_fabric):
-    """Runs a program with `nic`, the NICs of all hosts; what it leaves in `out`. Bad cables alone may lose frames."""
-
-    def run(body, **topology):
-        head = f"sys.path.insert(0, {str(TESTS)!r})\nfrom nic_guest import *\nnic = Nics(fabric)\nnic.warm(ovs)\nout = {{}}\n"
-        params = {"kind": "single", "rate_bps": 10 * GBIT, "delay_ns": 2_500, "buffer_bytes": 4_000_000} | topology
-        tail = "\nprint(json.dumps([out, fabric.losses()]))"
-        out, losses = json.loads(in_fabric(params, head + body.strip() + tail).splitlines()[-1])
-        assert set(losses) <= {"cable"}
-        return out
-
-    return run
 
 
 PACING = """

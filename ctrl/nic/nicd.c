@@ -148,7 +148,9 @@ static int copy_decisions(struct nicd *d, struct fault *f)
 	return rc < 0 ? fault_say(f, rc, "--trace: write decisions: %s", strerror(-rc)) : 0;
 }
 
-static int run(struct nicd *d, struct fault *f)
+/* Until the end of standard input. A signal is let in while we wait, and nowhere between a look at it and the
+ * wait. */
+static int wait_for_end(struct nicd *d, const sigset_t *waiting, struct fault *f)
 {
 	const struct timespec pause = { .tv_nsec = TRACE_NS };
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -156,13 +158,31 @@ static int run(struct nicd *d, struct fault *f)
 
 	while (!program_stop && !rc) {
 		char scrap[64];
-		int n = ppoll(&in, 1, d->decisions ? &pause : NULL, NULL);
+		int n = ppoll(&in, 1, d->decisions ? &pause : NULL, waiting);
 
 		if (n > 0 && read(STDIN_FILENO, scrap, sizeof(scrap)) <= 0)
 			break;
 		rc = copy_decisions(d, f);
 	}
 	return rc ? rc : copy_decisions(d, f);
+}
+
+static int run(struct nicd *d, struct fault *f)
+{
+	sigset_t stops, before;
+	int rc;
+
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGTERM);
+	sigaddset(&stops, SIGINT);
+	sigprocmask(SIG_BLOCK, &stops, &before);
+	if (program_say("ready %" PRId64 " %" PRId64 " %" PRId64 "\n", data_path_map_id(&d->path, "senders"),
+			data_path_map_id(&d->path, "receivers"), data_path_map_id(&d->path, "ports")))
+		rc = fault_say(f, -EIO, "nobody hears that it is ready");
+	else
+		rc = wait_for_end(d, &before, f);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return rc;
 }
 
 static int close_trace(struct nicd *d, struct fault *f)
@@ -185,10 +205,6 @@ int main(int argc, char **argv)
 	if (rc || (rc = program_prepare()))
 		return rc;
 	rc = prepare(&d, &o, &f);
-	if (!rc)
-		rc = program_say("ready %" PRId64 " %" PRId64 " %" PRId64 "\n",
-				 data_path_map_id(&d.path, "senders"), data_path_map_id(&d.path, "receivers"),
-				 data_path_map_id(&d.path, "ports"));
 	if (!rc)
 		rc = run(&d, &f);
 	closed = close_trace(&d, &f);

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between the NIC's transport and its algorithm: what reaches it, when its decisions hold, and when probes go out."""
+
+from itertools import pairwise
+
+import pytest
+
+pytestmark = pytest.mark.lab
+LINE = 1 << 20
+GBIT = 10**9
+
+LATENCY = """
+heard = tap("h1")
+for latency in (0, 900, 50_000):
+    nic.start("fixed", [Flow("h1", "h2", 100 * 1440, 50 * 1440)], latency_ns=latency, parameter_0=1 << 16)
+    nic.post(0)
+    nic.wait(0, 1)
+    time.sleep(0.01)
+    out[latency] = [t for frame, t in drain(heard) if len(frame) == FULL]
+    nic.stop()
+"""
+
+
+def test_a_decision_holds_after_its_latency_and_not_before(in_nics):
+    """The first packet's event asks for a sixteenth of the line: until that holds packets leave at the line rate."""
+    line_ns, paced_ns = 1514 * 8 / 10, 16 * 1514 * 8 / 10
+    for latency, times in in_nics(LATENCY, hosts=2).items():
+        fast = sum(after - before < 1.01 * line_ns for before, after in pairwise(times))
+        assert abs(fast - int(latency) / line_ns) <= 1
+        assert times[-1] - times[-2] == pytest.approx(paced_ns, rel=1e-4)
+        assert len(times) == 100
+
+
+FEWER = """
+for loss, coalesce in ((0, 1), (500_000, 1), (1_000_000, 1), (0, 4)):
+    nic.start("dcqcn", [Flow("h1", "h3"), Flow("h2", "h3")], trace=True, event_loss_ppm=loss, event_coalesce=coalesce,
+              cnp_interval_ns=0, parameter_0=4, parameter_1=10**9, parameter_3=10**9, parameter_5=5, parameter_8=10_000,
+              parameter_9=0, parameter_10=1)
+    for number in range(2):
+        nic.post(number, 3_000)
+    time.sleep(0.3)
+    counts = [[row.cnps, row.sent_packets, row.decisions] for row in nic.senders]
+    nic.stop()
+    out[f"{loss} {coalesce}"] = [counts, [[each.event, each.flow] for each in nic.decisions()]]
+"""
+CNP, TX = 2, 3
+
+
+def test_events_are_lost_and_summed_up_as_asked_and_all_that_remain_are_traced(in_nics):
+    found = in_nics(FEWER, hosts=3, rate_bps=GBIT, buffer_bytes=4_000_000, marking="step", k_bytes=30_000)
+    told = {}
+    for case, (counts, trace) in found.items():
+        cnps, sent, decisions = (sum(column) for column in zip(*counts, strict=True))
+        assert (cnps > 100, decisions) == (True, len(trace))
+        told[case] = [event for event, _ in trace].count(CNP), cnps, [event for event, _ in trace].count(TX), sent
+    assert told["0 1"][::2] == told["0 1"][1::2]
+    assert told["1000000 1"][::2] == (0, 0)
+    assert 0.4 < told["500000 1"][0] / told["500000 1"][1] < 0.6
+    assert told["0 4"][0] == sum(row[0] // 4 for row in found["0 4"][0])
+    assert told["0 4"][2] == told["0 4"][3]  # bursts are another setting
+
+
+PROBES = """
+heard = tap("h1")
+fabric.impair(3, time.monotonic_ns())
+nic.start("timely", [Flow("h1", "h2", 1_440_000, 144_000)], probe_timeout_ns=100_000, parameter_0=20_000, parameter_1=50_000,
+          parameter_2=500_000, parameter_3=20_000, parameter_4=57344, parameter_5=1049, parameter_6=64, parameter_7=32768,
+          parameter_8=52429, parameter_9=5, parameter_10=5)
+nic.post(0)
+time.sleep(0.5)
+out = {"frames": [[frame[43], t] for frame, t in drain(heard) if frame[36:38] == b"\\x12\\xb7"], "row": plain(nic.senders[0])}
+nic.stop()
+"""
+DATA, PROBE, ANSWER = 1, 5, 6
+
+
+def test_probes_follow_data_one_at_a_time_and_are_repeated_when_lost(in_nics):
+    out = in_nics(PROBES, hosts=2, rate_bps=GBIT, loss_ppb=3 * 10**7)
+    kinds = [kind for kind, _ in out["frames"]]
+    row = out["row"]
+    assert row["probes"] == kinds.count(PROBE) > row["rtts"] == kinds.count(ANSWER) > 50
+    assert row["probe_bytes"] == 74 * row["probes"]
+    sent = [kind for kind in kinds if kind in (DATA, PROBE)]
+    assert all(before == DATA for before, after in pairwise(sent) if after == PROBE)
+    under_way = None
+    for kind, t_ns in out["frames"]:
+        if kind == PROBE:
+            assert under_way is None or t_ns - under_way >= 100_000
+            under_way = t_ns
+        elif kind == ANSWER:
+            under_way = None
+    # There: 2 x (592 + 2500) ns. The answer likewise; what data adds in front of the probe at the cable is its own queue.
+    assert 2 * 2 * (592 + 2_500) <= row["least_rtt_ns"] <= 2 * 2 * (592 + 2_500) + 2 * 12_112
+
+
+CUT = """
+heard = tap("h1")
+nic.start("dcqcn", [Flow("h1", "h3"), Flow("h2", "h3")], trace=True, cnp_interval_ns=1_000_000, parameter_0=4,
+          parameter_1=10**6, parameter_3=10**6, parameter_5=5, parameter_6=20_000, parameter_8=64,
+          parameter_9=1023, parameter_10=1)
+for number in range(2):
+    nic.post(number, 10**9)
+time.sleep(0.1)
+zero = time.time_ns() - time.monotonic_ns()
+nic.stop()
+out["sent"] = [t - zero for frame, t in drain(heard) if len(frame) == FULL]
+out["cuts"] = [[each.t_ns, each.before, each.rate] for each in nic.decisions() if (each.flow, each.event) == (0, 2)]
+"""
+
+
+def test_a_cut_acts_within_a_packet_or_two(in_nics):
+    out = in_nics(CUT, hosts=3, rate_bps=GBIT, buffer_bytes=4_000_000, marking="step", k_bytes=30_000)
+    assert len(out["cuts"]) > 5
+    for t_ns, before, rate in out["cuts"]:
+        assert rate < before
+        gap_ns = 12_112 * LINE / rate
+        assert sum(t_ns < sent < t_ns + gap_ns - 1_000 for sent in out["sent"]) <= 2
