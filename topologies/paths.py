@@ -18,7 +18,12 @@ BIT_NS = 8 * 10**9  # a byte at 1 bit/s
 
 def transfer_ns(cable: Cable, frame_bytes: int) -> int:
     """From the first bit's start to the last bit's arrival, rounded up as the driver's timers are."""
-    return -(-frame_bytes * BIT_NS // cable.rate_bps) + cable.delay_ns
+    return serialization_ns(cable, frame_bytes) + cable.delay_ns
+
+
+def serialization_ns(cable: Cable, frame_bytes: int) -> int:
+    """For which a frame keeps the transmitter busy."""
+    return -(-frame_bytes * BIT_NS // cable.rate_bps)
 
 
 def one_way_ns(graph: Graph, crossed: Sequence[str], frame_bytes: int = FRAME_BYTES) -> int:

@@ -7,6 +7,7 @@ Every port of a host has a NIC, which is called like it; a flow's row in all tab
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
-from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns
+from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
 from dc_gym.traffic import tgen_log
 from dc_gym.traffic.schedule import Flow, Schedule
 
@@ -93,12 +94,13 @@ def flows_csv(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> s
     """What the loader is told of each flow."""
     nics = {nic.address: (nic.mac, f"{host.name}-eth{plane}") for host in graph.hosts for plane, nic in enumerate(host.nics)}
     known: dict[tuple[str, str, int], int] = {}
+    packet_bytes = spec.nic.payload_bytes + FRAME_HEADERS_BYTES
     lines = [COLUMNS]
     for flow in schedule.flows:
         (src_mac, src), (dst_mac, dst) = nics[flow.src_addr], nics[flow.dst_addr]
         key = flow.src_addr, flow.dst_addr, flow.src_port & PORT_MASK  # all that routing reads
         if key not in known:
-            known[key] = probe_rtt_ns(graph, flow.ports, way_back(flow, graph, router))
+            known[key] = probe_rtt_ns(graph, flow.ports, way_back(flow, graph, router), packet_bytes)
         size = flow.request.size_bytes
         ends = (src, dst, flow.src_addr, flow.dst_addr, src_mac, dst_mac, flow.src_port)
         amounts = (spec.nic.payload_bytes, size or spec.nic.message_bytes, size or NO_END)
@@ -112,9 +114,16 @@ def way_back(flow: Flow, graph: Graph, router: Router) -> tuple[str, ...]:
     return tuple(path(graph, router, flow.dst, flow.src, *flow.answer_ports, "udp", plane))
 
 
-def probe_rtt_ns(graph: Graph, forward: tuple[str, ...], back: tuple[str, ...]) -> int:
-    """The round trip of a probe over the idle path: it and its answer are stored and forwarded at each switch."""
-    return one_way_ns(graph, forward, FRAME_HEADERS_BYTES) + one_way_ns(graph, back, FRAME_HEADERS_BYTES)
+def probe_rtt_ns(graph: Graph, forward: Sequence[str], back: Sequence[str], packet_bytes: int) -> int:
+    """The round trip of a probe over the idle path. It leaves right behind a packet of its flow, and stays behind it: at each
+    link it waits until that one has been sent. Its answer comes back alone.
+    """
+    packet_ns = probe_ns = 0  # when each has arrived
+    for cable in map(graph.cable_of, forward):
+        sent_ns = packet_ns + serialization_ns(cable, packet_bytes)
+        probe_ns = max(probe_ns, sent_ns) + transfer_ns(cable, FRAME_HEADERS_BYTES)
+        packet_ns = sent_ns + cable.delay_ns
+    return probe_ns + one_way_ns(graph, back, FRAME_HEADERS_BYTES)
 
 
 def settings(spec: Spec, graph: Graph) -> dict[str, int]:

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs over RDMA: every message arrives once and whole, on every workload and over bad links; what a result says of the NICs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym import spec
+from dc_gym.ctrl.nic import algorithms
+from dc_gym.errors import SpecError, TestbedError, WorkloadError
+from dc_gym.progress import Quiet
+from dc_gym.repeat.digest import TABLES
+from dc_gym.results import Result
+from dc_gym.run import nics, runner
+from dc_gym.run.experiment import Experiment
+from dc_gym.traffic.flows import FlowRequest
+
+MS = 1_000_000
+SPEC = """
+controller.name = "fixed"
+topology.preset = "dumbbell-1g"
+workload.kind = "pairs"
+time.duration = "20ms"
+monitor.interval = "1ms"
+metrics.slowdown = "off"
+"""
+BAD_LINKS = ("topology.loss=1%", "topology.reorder=1%", "topology.reorder_delay=60us", "topology.jitter=5us")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, lab_kernel: Path) -> Path:
+    tmp_path.chmod(0o755)
+    return tmp_path
+
+
+def load(folder: Path, *settings: str, text: str = "") -> spec.Spec:
+    (folder / "spec.toml").write_text(SPEC + text)
+    return spec.load(folder / "spec.toml", settings)
+
+
+def run(folder: Path, name: str, *settings: str, text: str = "") -> Result:
+    return runner.run(load(folder, *settings, text=text), folder / name, Quiet(), plot=False)
+
+
+def statuses(result: Result) -> list[str]:
+    return [str(status) for status in result.column("flows", "status")]
+
+
+# --- messages
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(("number", "name"), list(enumerate(algorithms.names())))
+def test_every_message_arrives_once_and_whole_over_bad_links(folder: Path, number: int, name: str) -> None:
+    """Lost, overtaken, and by going back also repeated packets; both ways of repeating take turns over the algorithms."""
+    way = ("go-back-n", "selective")[number % 2]
+    incast = ("workload.kind=incast", "workload.senders=3", "workload.size=60kB", "workload.rounds=2", "time.duration=2s")
+    quick = ("nic.nack_interval=500us", "nic.timeout=5ms", "nic.timeout_max=20ms", "nic.trace=false")
+    result = run(
+        folder, "out", *BAD_LINKS, *incast, *quick, f"controller.name={name}", f"nic.retransmit={way}", "monitor.interval=50ms"
+    )
+    flows, counted = result.records("flows"), result.records("nic_flows")
+    assert statuses(result) == ["done"] * 6
+    assert result.fit, result.manifest["unfit_reasons"]
+    assert np.array_equal(flows["received_bytes"], flows["size_bytes"]) and np.array_equal(
+        flows["sent_bytes"], flows["size_bytes"]
+    )
+    assert counted["messages"].tolist() == [1] * 6 and not counted["broken_messages"].any()
+    assert counted["resent_packets"].sum() > 0, "nothing was lost: the test tests nothing"
+    assert counted["received_packets"].tolist() == [-(-60_000 // 1440)] * 6, "each was taken once"
+
+
+@pytest.mark.lab
+def test_runs_repeat_bit_for_bit_and_conserve_frames(folder: Path) -> None:
+    """Over bad links, with lost events and a latency: all that is drawn follows from the seed."""
+    settings = ("controller.name=dcqcn", *BAD_LINKS, "nic.event_loss=5%", "nic.latency=17us")
+    results = [run(folder, name, *settings) for name in ("a", "b")]
+    assert results[0].digest == results[1].digest
+    assert all(len(results[0].records(name)) for name in TABLES)
+    kept = results[0].manifest["conservation"]
+    ends = ("received_by_hosts", "dropped_by_switches", "under_way", "lost_on_links", "lost_elsewhere")
+    assert kept["sent_by_hosts"] == sum(kept[name] for name in ends) and kept["lost_on_links"] > 0
+    other = run(folder, "c", *settings, "seed=2")
+    assert other.digest != results[0].digest
+    results[0].check_digest()
+
+
+# --- what flows do
+
+
+@pytest.mark.lab
+def test_a_fixed_rate_is_kept_and_packets_come_evenly(folder: Path) -> None:
+    result = run(folder, "out", text="nic = { parameters = { rate = 262144 } }\n")
+    share = 1440 / 1514
+    assert result.summary["goodput_bps"] == pytest.approx(2 * 250e6 * share, rel=0.005)
+    decided = result.records("decisions")
+    assert set(decided["rate_bps"].tolist()) == {250_000_000}
+    samples = result.records("tcp")
+    assert set(samples["delivery_rate_bps"][samples["t_ns"] > 0].tolist()) == {250_000_000}
+    assert result.summary["maxmin_least"] == pytest.approx(0.5, rel=0.01), "fair shares count the headers of RDMA"
+
+
+@pytest.mark.lab
+def test_a_lone_flow_takes_its_ideal_time_and_its_probes_the_base_round_trip(folder: Path) -> None:
+    result = run(
+        folder,
+        "out",
+        "controller.name=swift",
+        "workload.size=300kB",
+        "topology.pairs=1",
+        "metrics.slowdown=measured",
+        "nic.trace=false",
+    )
+    table = result.derived("flow_metrics")
+    assert table is not None
+    assert table.column("slowdown").to_pylist() == pytest.approx([1], abs=1e-6)
+    assert table.column("ideal_ns").to_numpy()[0] == pytest.approx(table.column("closed_form_ns").to_numpy()[0], rel=0.05)
+    experiment = Experiment.of(load(folder, "topology.pairs=1"))
+    flow = experiment.schedule.flows[0]
+    back = nics.way_back(flow, experiment.graph, experiment.router)
+    base = nics.probe_rtt_ns(experiment.graph, flow.ports, back, 1514)
+    assert int(result.records("nic_flows")["least_rtt_ns"][0]) == base == 98_704
+
+
+MATRIX = """source,destination,port,start,stop,size
+h1,h3,80,0.001,0,100000
+h1,h3,81,0.002,0.005,inf
+h2,h4,82,0.003,0,1
+"""
+
+
+@pytest.mark.lab
+def test_sizes_stops_and_starts_are_those_of_the_matrix(folder: Path) -> None:
+    (folder / "flows.csv").write_text(MATRIX)
+    result = run(
+        folder, "out", "workload.kind=matrix", "workload.file=flows.csv", text="nic = { parameters = { rate = 524288 } }\n"
+    )
+    flows = result.records("flows")
+    assert statuses(result) == ["done", "stopped", "done"]
+    assert flows["start_ns"].tolist() == pytest.approx([MS, 2 * MS, 3 * MS], abs=100)
+    assert flows["received_bytes"][[0, 2]].tolist() == [100_000, 1]
+    assert flows["end_ns"][1] == 5 * MS and flows["received_bytes"][1] == flows["sent_bytes"][1] > 0
+    at_half = 3 * MS * 0.5e9 / 8e9 * 1440 / 1514
+    assert int(flows["received_bytes"][1]) == pytest.approx(at_half, abs=2 * 1440)
+
+
+@pytest.mark.lab
+def test_rounds_follow_one_another_at_once(folder: Path) -> None:
+    """What waits for flows to end starts at the instant at which the last of them has arrived."""
+    settings = (
+        "workload.kind=ring_allreduce",
+        "workload.size=40kB",
+        "workload.rounds=1",
+        "topology.pairs=2",
+        "time.duration=50ms",
+    )
+    result = run(folder, "out", *settings)
+    flows = result.records("flows")
+    assert set(statuses(result)) == {"done"}
+    ends = set(flows["end_ns"].tolist())
+    later = [int(start) for start in flows["due_ns"] if start > 0]
+    assert later and all(start in ends for start in later)
+    assert (flows["start_ns"] - flows["due_ns"]).max() < 2_000
+
+
+@pytest.mark.lab
+def test_an_application_s_rate_limits_its_flow(folder: Path) -> None:
+    result = run(folder, "out", "workload.rate=100Mbit/s", "workload.gaps=exponential", "time.duration=40ms", "time.warmup=5ms")
+    assert result.summary["goodput_bps"] == pytest.approx(200e6, rel=0.2)
+    assert result.summary["max_queue_bytes"] < 40_000
+
+
+@pytest.mark.lab
+def test_loaders_that_fail_end_the_run_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = nics.write
+
+    def broken(*args: object) -> nics.NicPlan:
+        return replace(write(*args), object="/nowhere.bpf.o")  # type: ignore[arg-type]
+
+    monkeypatch.setattr(nics, "write", broken)
+    with pytest.raises(TestbedError, match=r"nicd ended with status") as caught:
+        run(folder, "out")
+    assert "/nowhere.bpf.o" in str(caught.value)
+    assert not (folder / "out").exists()
+
+
+# --- before anything boots
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (("workload.transport=udp", "workload.rate=1Mbit/s"), "workload.transport = \"udp\": cannot go with 'fixed'"),
+        (("controller.policy=max",), "controller.policy = \"max\": cannot go with 'fixed'"),
+        (("controller.name=cubic", "workload.transport=rdma"), "needs an algorithm of the NICs"),
+        (("nic.timeout=5ms", "nic.timeout_max=4ms"), "is below nic.timeout"),
+        (("nic.payload=2kB",), 'nic.payload = "2kB": is above 1440B'),
+        (("nic.retransmit=maybe",), "one of: go-back-n, selective"),
+        (("nic.trace=1",), "nic.trace = 1: is a bare number; write true or false"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, settings: tuple[str, ...], words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, *settings)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_programs_and_flows_over_udp_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"workload\.exec"):
+        load(tmp_path, text='[[workload.exec]]\nhost = "h1"\ncommand = "true"\n')
+    with pytest.raises(WorkloadError, match="over udp"):
+        FlowRequest("h1", "h2", 5001, rate_bps=9, transport="udp").over_rdma()
+
+
+def written(tmp_path: Path, *settings: str, text: str = "") -> tuple[nics.NicPlan, Experiment, dict[str, str]]:
+    experiment = Experiment.of(load(tmp_path, *settings, text=text))
+    plan = nics.write(experiment, tmp_path)
+    lines = (tmp_path / "nic_settings").read_text().splitlines()
+    return plan, experiment, dict(line.split("=") for line in lines)
+
+
+def test_a_section_without_nics_is_left_out_of_manifests(tmp_path: Path) -> None:
+    assert "nic" not in load(tmp_path, "controller.name=cubic").to_dict()
+    kept = load(tmp_path, text="nic = { latency = '2us', parameters = { rate = 9 } }\n").to_dict()["nic"]
+    assert kept["latency"] == "2us" and kept["parameters"] == {"rate": 9} and "timeout" not in kept
+    json.dumps(kept)
+
+
+def test_times_follow_from_the_network_where_the_spec_gives_none(tmp_path: Path) -> None:
+    plan, experiment, found = written(tmp_path)
+    drain = 4_000_000 * 8
+    base = nics.round_trip_ns(experiment.graph) - drain
+    assert 0 < base < 200_000
+    assert int(found["nack_interval_ns"]) == base + drain and int(found["timeout_ns"]) == 2 * (base + drain)
+    assert found["cnp_interval_ns"] == "5000000" and found["parameter.0"] == str(1 << 20)
+    assert plan.facts["settings"]["timeout_ns"] == int(found["timeout_ns"])
+    _, _, given = written(tmp_path, "nic.timeout=3ms", "nic.cnp_interval=4us", "nic.retransmit=selective")
+    assert (given["timeout_ns"], given["cnp_interval_ns"], given["selective"]) == ("3000000", "4000", "1")
+    assert given["timeout_max_ns"] == str(64 * 3_000_000)
+
+
+def test_flows_are_told_as_they_are_scheduled(tmp_path: Path) -> None:
+    _, experiment, _ = written(tmp_path, "workload.size=5kB", "workload.kind=all_to_all", "topology.preset=acc24")
+    rows = [line.split(",") for line in (tmp_path / "nic_flows.csv").read_text().splitlines()]
+    assert rows[0] == nics.COLUMNS.split(",") and len(rows) == 1 + len(experiment.schedule.flows)
+    for row, flow in zip(rows[1:], experiment.schedule.flows, strict=True):
+        told = dict(zip(rows[0], row, strict=True))
+        back = nics.way_back(flow, experiment.graph, experiment.router)
+        assert told["src_nic"] == flow.ports[0] and experiment.graph.peer(experiment.graph.port(back[-1])).node == flow.src
+        assert (told["message_bytes"], told["total_bytes"], told["hops"]) == ("5000", "5000", str(len(flow.ports)))
+        assert int(told["base_rtt_ns"]) == nics.probe_rtt_ns(experiment.graph, flow.ports, back, 1514)
+    _, _, _ = written(tmp_path)
+    endless = (tmp_path / "nic_flows.csv").read_text().splitlines()[1].split(",")
+    assert endless[9:11] == ["64000", str(2**64 - 1)]
+
+
+def test_a_policy_goes_with_the_algorithm_that_reads_it(tmp_path: Path) -> None:
+    plan, _, _ = written(tmp_path, "controller.name=rlcc-tree")
+    assert plan.table and len(plan.facts["policy"]["sha256"]) == 64
+    assert (tmp_path / "nic_table").stat().st_size == 4 * 8192
+    (tmp_path / "some.npz").write_bytes(b"")
+    with pytest.raises(SpecError, match="reads no policy"):
+        written(tmp_path, "nic.policy=some.npz")
+    with pytest.raises(SpecError, match=r"parameter 'rat'"):
+        written(tmp_path, text="nic = { parameters = { rat = 5 } }\n")
+
+
+def test_a_trace_becomes_rates_of_the_line(tmp_path: Path) -> None:
+    made = np.zeros(2, nics.DECISION_DTYPE)
+    made["t_ns"], made["event"], made["flow"] = [1500, 1600], [2, 6], [0, 1]
+    made["rate_before"], made["rate"] = 1 << 20, [1 << 19, 3]
+    made.tofile(tmp_path / "decisions.bin")
+    read = nics.read_trace(tmp_path, 1000, {0: 10**11, 1: 10**13})
+    assert read["t_ns"].tolist() == [500, 600] and read["event"].tolist() == [2, 6]
+    assert read["rate_bps"].tolist() == [5 * 10**10, 3 * 10**13 >> 20] and read["rate_before_bps"].tolist() == [10**11, 10**13]
+    (tmp_path / "decisions.bin").write_bytes(b"x" * 33)
+    with pytest.raises(TestbedError, match="no whole number of decisions"):
+        nics.read_trace(tmp_path, 1000, {})
