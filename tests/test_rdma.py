@@ -14,7 +14,7 @@ from dc_gym import spec
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.errors import SpecError, TestbedError, WorkloadError
 from dc_gym.progress import Quiet
-from dc_gym.repeat.digest import TABLES
+from dc_gym.repeat.digest import NIC_EVENTS, TABLES
 from dc_gym.results import Result
 from dc_gym.run import nics, runner
 from dc_gym.run.experiment import Experiment
@@ -268,6 +268,25 @@ def test_a_policy_goes_with_the_algorithm_that_reads_it(tmp_path: Path) -> None:
         written(tmp_path, "nic.policy=some.npz")
     with pytest.raises(SpecError, match=r"parameter 'rat'"):
         written(tmp_path, text="nic = { parameters = { rat = 5 } }\n")
+
+
+def test_packets_that_changed_nothing_are_left_out_of_the_trace(tmp_path: Path) -> None:
+    """By flow: its first decision, then a window that changes; a CNP is kept whatever it did."""
+    rows = [
+        (0, "tx", 5, 0),
+        (1, "tx", 5, 0),
+        (0, "tx", 5, 0),
+        (0, "ack", 5, 9),
+        (1, "tx", 5, 0),
+        (0, "ack", 5, 9),
+        (1, "cnp", 5, 0),
+        (1, "tx", 4, 0),
+    ]
+    made = np.zeros(len(rows), nics.DECISION_DTYPE)
+    for number, (flow, event, rate, window) in enumerate(rows):
+        made[number] = (number, flow, NIC_EVENTS.index(event), 0, 0, 5, rate, window)
+    made.tofile(tmp_path / "decisions.bin")
+    assert nics.read_trace(tmp_path, 0, {0: 1 << 20, 1: 1 << 20})["t_ns"].tolist() == [0, 1, 3, 6, 7]
 
 
 def test_a_trace_becomes_rates_of_the_line(tmp_path: Path) -> None:

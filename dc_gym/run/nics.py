@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dc_gym.ctrl.nic import algorithms, policy_file
 from dc_gym.errors import ProtocolError, SpecError
-from dc_gym.repeat.digest import TABLES, Records, empty
+from dc_gym.repeat.digest import NIC_EVENTS, TABLES, Records, empty
 from dc_gym.run.ground import DECISIONS, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES
@@ -180,6 +180,7 @@ def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records
     if len(data) % DECISION_DTYPE.itemsize:
         raise ProtocolError(f"{folder / DECISIONS}: {len(data)} bytes are no whole number of decisions; run it again")
     read = np.frombuffer(data, DECISION_DTYPE)
+    read = read[_worth_keeping(read)]
     records = np.zeros(len(read), TABLES["decisions"].dtype)
     for name in ("flow", "event", "flags", "rtt_ns", "window_bytes"):
         records[name] = read[name]
@@ -189,6 +190,17 @@ def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records
     for name, column in (("rate_before", "rate_before_bps"), ("rate", "rate_bps")):
         records[column] = _part(lines[read["flow"]], read[name].astype(np.uint64))
     return records
+
+
+def _worth_keeping(read: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+    """All but packets that came or went, were not a flow's first, and changed nothing: of those there are too many."""
+    order = np.argsort(read["flow"], kind="stable")
+    windows, flows = read["window_bytes"][order], read["flow"][order]
+    other = np.ones(len(read), bool)
+    other[order[1:]] = (windows[1:] != windows[:-1]) | (flows[1:] != flows[:-1])
+    routine = (read["event"] == NIC_EVENTS.index("tx")) | (read["event"] == NIC_EVENTS.index("ack"))
+    worth: npt.NDArray[np.bool_] = ~routine | (read["rate"] != read["rate_before"]) | other
+    return worth
 
 
 def _part(line: Any, rate: Any) -> Any:
