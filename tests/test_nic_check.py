@@ -95,3 +95,18 @@ def test_the_example_is_registered_by_its_plug_in(registered, tmp_path):
     built = algorithms.load("aimd", tmp_path)
     assert (built.name, built.state_words, built.fits) == ("aimd", 1, True)
     assert built.object.is_file() and built.runner.is_file()
+
+
+def test_the_documentation_shows_the_example_as_it_is():
+    text = (ROOT / "docs" / "nic-algorithms.md").read_text()
+    for name in ("aimd.h", "aimd.py"):
+        assert f"\n{(ROOT / 'examples' / name).read_text()}```" in text, name
+
+
+def test_the_documentation_names_every_preset_and_algorithm():
+    text = (ROOT / "docs" / "nic-algorithms.md").read_text()
+    for name in algorithms.names():
+        assert f"`{name}`" in text or f"`{name}.h`" in text, name
+        if (runner := algorithms.BIN / f"ccrun-{name}").is_file():
+            known = algorithms.describe(algorithms.header_of(name), runner, runner)
+            assert all(f"`{preset.name}`" in text for preset in known.presets), name
