@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import cli, controllers, spec
+from dc_gym import cli, controllers, spec, usercode
 from dc_gym.ctrl.nic import algorithms
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,6 +86,7 @@ def test_a_syntax_error_is_one_line(capsys, broken):
 def registered(monkeypatch):
     """Whatever a test registers is forgotten after it."""
     monkeypatch.setattr(controllers, "_registry", dict(controllers._registry))
+    monkeypatch.setattr(usercode, "_by_digest", {})
 
 
 def test_the_example_is_registered_by_its_plug_in(registered, tmp_path):
@@ -95,6 +96,20 @@ def test_the_example_is_registered_by_its_plug_in(registered, tmp_path):
     built = algorithms.load("aimd", tmp_path)
     assert (built.name, built.state_words, built.fits) == ("aimd", 1, True)
     assert built.object.is_file() and built.runner.is_file()
+
+
+@pytest.mark.lab
+def test_a_run_with_the_example_keeps_what_it_needs_to_be_run_again(tmp_path, monkeypatch, capsys):
+    known = dict(controllers._registry)
+    monkeypatch.setattr(controllers, "_registry", known)
+    monkeypatch.setattr(usercode, "_by_digest", {})
+    out, brief = tmp_path / "out", ["--set", "time.duration=5ms", "--set", "time.warmup=1ms", "--no-plot", "--quiet"]
+    cli.main(["run", str(ROOT / "examples" / "aimd.toml"), *brief, "--out", str(out)])
+    assert {path.name for path in (out / "code").iterdir()} == {"aimd.h", "aimd.py"}
+    known.pop("aimd")  # another process knows nothing of it
+    usercode._by_digest.clear()
+    assert cli.main(["verify", str(out), "--quiet"]) == 0
+    assert "digest" in capsys.readouterr().out and controllers.find("aimd").header == (out / "code" / "aimd.h").resolve()
 
 
 def test_the_documentation_shows_the_example_as_it_is():

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym import results
+from dc_gym import results, usercode
 from dc_gym.errors import ResultError, UsageError
 from dc_gym.folder import scratch
 from dc_gym.progress import Progress
@@ -73,6 +73,8 @@ def main(args: Namespace, progress: Progress) -> int:
     folders = [Path(each) for each in (args.dir, args.against) if each is not None]
     if not folders:
         raise UsageError("verify: give the folder of a result, or two: dcgym verify DIR --against OTHER")
+    for each in folders:
+        _register(each)
     if len(folders) == 1:
         found = verify(folders[0], progress)
     else:
@@ -96,6 +98,17 @@ def verify(folder: Path, progress: Progress) -> Verdict:
     with scratch(parent, "dcgym-verify-") as place:
         again = runner.run(spec, place / "again", progress, plot=False)
         return compare(result, again, (str(folder), f"{folder} run again"))
+
+
+def _register(folder: Path) -> None:
+    """What a result's plug-ins register its tables may name, and the digest counts. A broken manifest is told of later."""
+    try:
+        written = json.loads((folder / "manifest.json").read_text())["spec"].get("plugins", [])
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
+        return
+    for name in written:
+        if (folder / str(name)).is_file():
+            usercode.load(folder / str(name))
 
 
 def compare(a: Result, b: Result, labels: tuple[str, str] | None = None) -> Verdict:
