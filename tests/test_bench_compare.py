@@ -51,8 +51,8 @@ def test_every_case_has_a_spec_and_its_flows(network: str, name: str) -> None:
 
 
 def test_keys_that_are_given_win() -> None:
-    spec = grid(case_of("many-to-one-8"), order(), ["topology.scale=10", "time.duration=1s"]).points[0].spec
-    assert (spec.topology.scale, spec.time.duration_ns) == (10, 10**9)
+    spec = grid(case_of("many-to-one-8"), order(), ["topology.scale=10", "time.duration=5s"]).points[0].spec
+    assert (spec.topology.scale, spec.time.duration_ns) == (10, 5 * 10**9)
 
 
 def test_seeds_differ_in_traffic_and_controllers_do_not() -> None:

@@ -91,7 +91,9 @@ LENGTHS = {
     "websearch": Length(6 * MS, 0),
 }
 """Of the default runs. RL-CC begins at line rate and cuts by at most 1.2 a round trip, each of which takes 40 of the base's while
-its own first burst fills the buffer: 64 flows need 15 ms to get to their shares, and so long are warm-ups. A dumbbell carries fewer flows of WebSearch, so its runs are DUMBBELL_LONGER times as long."""
+its own first burst fills the buffer: 64 flows need 15 ms to get to their shares, hence the warm-ups.
+A dumbbell carries fewer flows of WebSearch, so its runs are DUMBBELL_LONGER times as long.
+"""
 DUMBBELL_LONGER = 3
 FULL = {
     "many-to-one": Length(60_000 * MS, 1_000 * MS),
