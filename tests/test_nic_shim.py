@@ -3,6 +3,8 @@
 
 import pytest
 
+from dc_gym.ctrl.nic import algorithms
+
 pytestmark = pytest.mark.lab
 LINE = 1 << 20
 GBIT = 10**9
@@ -86,3 +88,75 @@ def test_every_message_arrives_once_and_whole_over_a_bad_cable(in_nics, cable, s
         assert (row["received_bytes"], row["messages"], row["broken_messages"]) == (row["total_bytes"], messages, 0)
         assert (row["acked"], row["parked"], row["beyond"]) == (row["total_packets"], 1, 0)
     assert sum(row["resent_packets"] for row in out["rows"]) > 0
+
+
+WRAP = """
+fabric.impair(5, time.monotonic_ns())
+nic.start("fixed", [Flow("h1", "h2")], selective={selective}, parameter_0=500_000, timeout_ns=2_000_000)
+start = 2**32 - 500
+s, r = nic.senders[0], nic.receivers[0]
+s.next = s.acked = s.high = s.end = r.expected = start
+nic.post(0, 2000)
+time.sleep(2)
+out = {{"sender": plain(s), "receiver": plain(r)}}
+nic.stop()
+"""
+
+
+@pytest.mark.parametrize("selective", [0, 1], ids=["go-back-n", "selective"])
+def test_numbers_of_packets_go_on_beyond_32_bits(in_nics, selective):
+    out = in_nics(WRAP.format(selective=selective), hosts=2, rate_bps=GBIT, loss_ppb=10**7)
+    assert out["sender"]["acked"] == out["receiver"]["expected"] == 2**32 + 1500
+    assert (out["receiver"]["received_packets"], out["receiver"]["broken_messages"]) == (2000, 0)
+    assert out["sender"]["resent_packets"] > 0
+
+
+TWICE = """
+wire = tap("h1")
+nic.start("fixed", [Flow("h1", "h2", 300 * 1440, 10 * 1440)], selective={selective}, parameter_0=10_486)
+nic.post(0)
+for copies in range(200):
+    frame = wire.recv(2048)
+    while len(frame) != FULL:
+        frame = wire.recv(2048)
+    for _ in range(1 + copies % 3):
+        wire.send(frame)
+wire.close()
+time.sleep(1)
+out = {{"bells": nic.bells(), "row": plain(nic.senders[0]) | plain(nic.receivers[0])}}
+nic.stop()
+"""
+
+
+@pytest.mark.parametrize("selective", [0, 1], ids=["go-back-n", "selective"])
+def test_what_comes_twice_counts_once(in_nics, selective):
+    out = in_nics(TWICE.format(selective=selective), hosts=2, rate_bps=GBIT)
+    row = out["row"]
+    assert out["bells"] == [0]
+    assert row["dropped_packets"] == sum(1 + copies % 3 for copies in range(200))
+    assert (row["received_packets"], row["messages"], row["broken_messages"], row["acked"]) == (300, 30, 0, 300)
+
+
+WINDOW = """
+parameters = {f"parameter_{number}": value for number, value in enumerate(VALUES)}
+nic.start("swift", [Flow("h1", "h3"), Flow("h2", "h3")], ack_packets=1, **parameters)
+for number in range(2):
+    nic.post(number, 10**9)
+out["flight"] = []
+for _ in range(500):
+    time.sleep(100e-6)
+    out["flight"] += [[(row.next - row.acked) * FULL, row.window_bytes, row.parked] for row in nic.senders]
+nic.stop()
+"""
+
+
+def test_a_window_holds_what_is_under_way(in_nics, tmp_path):
+    """A window that has shrunk empties packet by packet, so a sample may be over it; a flow that waits is never much below."""
+    swift = algorithms.load("swift", tmp_path)
+    values = list(algorithms.settle(swift, "", {}, GBIT).values.values())
+    flight = in_nics(WINDOW.replace("VALUES", repr(values)), hosts=3, rate_bps=GBIT)["flight"][100:]
+    limited = [(under_way, window) for under_way, window, parked in flight if window and parked]
+    assert len(limited) > 100
+    assert all(under_way <= max(2 * window, window + 1514) and under_way + 1514 > window for under_way, window in limited)
+    over = sum(under_way > max(window, 1514) for under_way, window, _ in flight if window)
+    assert over < len(flight) / 4
