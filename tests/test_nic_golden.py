@@ -9,7 +9,9 @@ import pytest
 
 from dc_gym.bench import nic_golden
 from dc_gym.ctrl.nic import algorithms, golden, kernels
-from dc_gym.ctrl.nic.reference import CNP, REFERENCES, RTT, TX, Dcqcn, Event, Flow, hardware_alpha
+from dc_gym.ctrl.nic.events import CNP, RTT, TX, Event, Flow
+from dc_gym.ctrl.nic.golden import REFERENCES
+from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn, hardware_alpha
 from dc_gym.errors import TestbedError, UsageError
 
 FLOW = Flow(20_000, 100_000, 1514, 2)

@@ -15,10 +15,10 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from dc_gym.ctrl.nic import response
+from dc_gym.ctrl.nic.events import RTT, Event, Flow
 from dc_gym.ctrl.nic.golden import NEW_FLOW, Q20, Decided, Step
 from dc_gym.ctrl.nic.observation import Q16, Scaling, cells
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
-from dc_gym.ctrl.nic.reference import RTT, Event, Flow
 
 STATES = response.STATES
 BASE_RTT_NS, RATE_SHIFT, FINE = 1_000_000, 6, 11

@@ -12,8 +12,7 @@ from pathlib import Path
 from dc_gym.bench.report import Bar, all_good, show
 from dc_gym.ctrl.nic import algorithms, build, golden, kernels
 from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
-from dc_gym.ctrl.nic.golden import Decided
-from dc_gym.ctrl.nic.reference import REFERENCES
+from dc_gym.ctrl.nic.golden import REFERENCES, Decided
 from dc_gym.errors import TestbedError
 from dc_gym.folder import scratch
 

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dc_gym.ctrl.nic import policy_cli
-from dc_gym.errors import TestbedError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,13 +41,8 @@ def _list(args: argparse.Namespace) -> int:
     from dc_gym.ctrl.nic import algorithms
     from dc_gym.folder import scratch
 
-    rows = []
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
-        for name in algorithms.names():
-            try:
-                rows.append(algorithms.load(name, folder))
-            except TestbedError as error:
-                print(f"{name}: {error}")
+        rows = [algorithms.load(name, folder) for name in algorithms.names()]
     if args.json:
         keys = ("name", "help", "events", "state_words", "fits", "table")
         print(json.dumps([{key: asdict(each)[key] for key in keys} for each in rows], indent=1))

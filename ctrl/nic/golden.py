@@ -10,14 +10,23 @@ from __future__ import annotations
 
 import random
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from dc_gym.ctrl.nic.algorithms import Algorithm, settle
-from dc_gym.ctrl.nic.reference import ACK, CNP, NACK, REFERENCES, RTT, TIMEOUT, TX, Decision, Event, Flow
+from dc_gym.ctrl.nic.events import ACK, CNP, NACK, RTT, TIMEOUT, TX, Decision, Event, Flow
+from dc_gym.ctrl.nic.reference import Fixed, Parameters, Reference, Swift, Timely, TimelyPatched
+from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
 from dc_gym.errors import TestbedError
 
+REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
+    "fixed": Fixed,
+    "dcqcn": Dcqcn,
+    "swift": Swift,
+    "timely": Timely,
+    "timely-patched": TimelyPatched,
+}
 KINDS = ("fabric", "lossy", "silent", "hostile")
 LIVES, STEPS = 10, 150
 NEW_FLOW = 1

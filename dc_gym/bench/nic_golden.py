@@ -17,8 +17,8 @@ from pathlib import Path
 from dc_gym.bench.report import Bar
 from dc_gym.ctrl.nic import algorithms, cells, golden, kernels, policy_file
 from dc_gym.ctrl.nic.algorithms import Algorithm
-from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, Decided, Step
-from dc_gym.ctrl.nic.reference import REFERENCES, Dcqcn
+from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, Decided, Step
+from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
 from dc_gym.folder import scratch
 
 ALPHA_WORD = 2

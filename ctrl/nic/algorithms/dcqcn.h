@@ -27,33 +27,33 @@
 #define CC_STATE_WORDS 10
 
 /* clang-format off */
-#define CC_PARAMETERS(X)                                                                                       \
-	X(g, "Q10", 4, 1, 1023, "paper (from memory)", "weight of the last period in alpha")                   \
+#define CC_PARAMETERS(X) \
+	X(g, "Q10", 4, 1, 1023, "paper (from memory)", "weight of the last period in alpha") \
 	X(alpha_timer, CC_NS_AT_100G, 55000, 1, CC_LONGEST_NS, "paper (from memory)", "alpha decays after so long without a mark") \
 	X(monitor_period, CC_NS_AT_100G, 0, 0, CC_LONGEST_NS, "firmware, ns-3", "marks cut once in it; 0: each CNP cuts at once") \
 	X(rate_timer, CC_NS_AT_100G, 55000, 1, CC_LONGEST_NS, "paper (from memory)", "T: from one raise to the next") \
 	X(byte_counter, "bytes", 10000000, 0, 1u << 31, "paper (from memory)", "B: sent from one raise to the next; 0: the timer alone raises") \
-	X(stages, "count", 5, 1, 8, "paper (from memory)", "F: raises that are fast recovery")                 \
+	X(stages, "count", 5, 1, 8, "paper (from memory)", "F: raises that are fast recovery") \
 	X(rate_ai, "Q20", 1049, 0, CC_LINE_RATE, "paper (from memory): 40 Mbit/s of 40 Gbit/s", "R_AI, of the line rate") \
 	X(rate_hai, "Q20", 10486, 0, CC_LINE_RATE, "paper (from memory): ten times R_AI", "R_HAI, of the line rate") \
 	X(rate_min, "Q20", CC_MIN_RATE, CC_MIN_RATE, CC_LINE_RATE, "none in the paper", "no cut goes below it") \
-	X(alpha_initial, "Q10", 1023, 0, 1023, "paper (from memory), firmware", "alpha at the first mark")     \
+	X(alpha_initial, "Q10", 1023, 0, 1023, "paper (from memory), firmware", "alpha at the first mark") \
 	X(clamp_target, "0 or 1", 1, 0, 1, "paper (from memory)", "RT = RC at each cut; 0: only at the first after a raise") \
 	X(nack, "0 or 1", 0, 0, 1, "firmware (a public port of it)", "a NACK counts as a mark")
 
-#define CC_PRESETS(X)                                                                                          \
-	X(paper, "the paper's, from memory; rates as shares of its 40 Gbit/s")                                 \
-	X(firmware, "defaults of a Mellanox NIC's configuration; rates as shares of 100 Gbit/s",               \
-	  CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000)       \
-	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524)                  \
-	  CC_SET(clamp_target, 0) CC_SET(nack, 1))                                                             \
-	X(ns3, "`dcqcn` of the HPCC artifact's run.py; rates as shares of 25 Gbit/s, the least of 100 Gbit/s",  \
-	  CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000)                    \
-	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097)                \
-	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0))                                                     \
-	X(ns3_paper, "`dcqcn_paper` of the HPCC artifact's run.py; rates likewise",                            \
-	  CC_SET(alpha_timer, 50000) CC_SET(monitor_period, 50000) CC_SET(rate_timer, 55000)                   \
-	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097)                \
+#define CC_PRESETS(X) \
+	X(paper, "the paper's, from memory; rates as shares of its 40 Gbit/s") \
+	X(firmware, "defaults of a Mellanox NIC's configuration; rates as shares of 100 Gbit/s", \
+	  CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
+	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524) \
+	  CC_SET(clamp_target, 0) CC_SET(nack, 1)) \
+	X(ns3, "`dcqcn` of the HPCC artifact's run.py; rates as shares of 25 Gbit/s, the least of 100 Gbit/s", \
+	  CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
+	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097) \
+	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0)) \
+	X(ns3_paper, "`dcqcn_paper` of the HPCC artifact's run.py; rates likewise", \
+	  CC_SET(alpha_timer, 50000) CC_SET(monitor_period, 50000) CC_SET(rate_timer, 55000) \
+	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097) \
 	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0))
 /* clang-format on */
 

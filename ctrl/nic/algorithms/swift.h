@@ -31,25 +31,25 @@
 #define SWIFT_MOST 0xfff00000u /* 4095 packets */
 
 /* clang-format off */
-#define CC_PARAMETERS(X)                                                                                       \
+#define CC_PARAMETERS(X) \
 	X(reference_rtt, "ns", 10000, 0, 1u << 30, "RL-CC's fabric", "base round trip that times below are for; 0: take them as they are") \
 	X(base_target, "ns at reference_rtt", 25000, 1, 1u << 30, "paper (from memory): one hop at 100 Gbit/s", "target without hops and scaling") \
 	X(hop, "ns at reference_rtt", 3050, 0, 1u << 30, "htsim: base / 6.55", "h: more for each link of the path") \
 	X(fs_range, "ns at reference_rtt", 100000, 0, 1u << 30, "htsim: 5 x 20 us", "most that flow scaling adds") \
-	X(fs_min, "Q20 packets", 104858, 1, SWIFT_MOST, "htsim", "cwnd at which it adds all: 0.1")                 \
-	X(fs_max, "Q20 packets", 104857600, 1, SWIFT_MOST, "htsim", "cwnd at which it adds nothing: 100")          \
-	X(ai, "Q20 packets", 1048576, 1, 1u << 24, "htsim", "additive increase a round trip: 1")                 \
+	X(fs_min, "Q20 packets", 104858, 1, SWIFT_MOST, "htsim", "cwnd at which it adds all: 0.1") \
+	X(fs_max, "Q20 packets", 104857600, 1, SWIFT_MOST, "htsim", "cwnd at which it adds nothing: 100") \
+	X(ai, "Q20 packets", 1048576, 1, 1u << 24, "htsim", "additive increase a round trip: 1") \
 	X(beta, "Q16", 52429, 0, 65536, "paper (from memory), htsim", "share of the excess that a cut takes: 0.8") \
-	X(max_mdf, "Q16", 32768, 0, 65535, "paper (from memory), htsim", "most that a cut takes: 0.5")         \
-	X(cwnd_min, "Q20 packets", 6926, 1, SWIFT_MOST, "htsim: 10 bytes", "least window: 0.0066")                \
-	X(cwnd_max, "Q20 packets", 1048576000, 1, SWIFT_MOST, "htsim", "largest window: 1000")                     \
+	X(max_mdf, "Q16", 32768, 0, 65535, "paper (from memory), htsim", "most that a cut takes: 0.5") \
+	X(cwnd_min, "Q20 packets", 6926, 1, SWIFT_MOST, "htsim: 10 bytes", "least window: 0.0066") \
+	X(cwnd_max, "Q20 packets", 1048576000, 1, SWIFT_MOST, "htsim", "largest window: 1000") \
 	X(cwnd_initial, "Q20 packets", 0, 0, SWIFT_MOST, "ours", "window of a new flow; 0: line rate x base round trip") \
-	X(retx_reset, "count", 5, 1, 1000, "htsim", "timeouts in a row that make the window the least")        \
+	X(retx_reset, "count", 5, 1, 1000, "htsim", "timeouts in a row that make the window the least") \
 	X(pace_gain, "Q8", 0, 0, 65536, "ours", "above one packet: rate over cwnd / RTT; 0: the line's")
 
-#define CC_PRESETS(X)                                                                                          \
-	X(paper, "htsim's values for what the paper leaves open, scaled by reference_rtt")                     \
-	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0))                    \
+#define CC_PRESETS(X) \
+	X(paper, "htsim's values for what the paper leaves open, scaled by reference_rtt") \
+	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0)) \
 	X(paced, "the same, spread over the round trip at 1.25 cwnd / RTT", CC_SET(pace_gain, 320))
 /* clang-format on */
 

@@ -15,13 +15,13 @@
 #define TIMELY_PATCHED
 
 /* clang-format off */
-#define CC_PARAMETERS(X)                                                                                       \
-	TIMELY_PARAMETERS(X)                                                                                   \
+#define CC_PARAMETERS(X) \
+	TIMELY_PARAMETERS(X) \
 	X(beta, "Q16", 524, 0, 65536, "patched TIMELY (another implementation)", "b: multiplicative decrease: 0.008") \
 	X(rtt_ref, "ns at reference_rtt", 50000, 1, 1u << 30, "patched TIMELY (another implementation): T_low", "RTT_ref: what flows settle near")
 
-#define CC_PRESETS(X)                                                                                          \
-	X(paper, "as another implementation has it, scaled by reference_rtt")                                  \
+#define CC_PRESETS(X) \
+	X(paper, "as another implementation has it, scaled by reference_rtt") \
 	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0))
 /* clang-format on */
 

@@ -27,25 +27,25 @@
 #define CC_STATE_WORDS 6
 
 /* clang-format off */
-#define TIMELY_PARAMETERS(X)                                                                                   \
+#define TIMELY_PARAMETERS(X) \
 	X(reference_rtt, "ns", 20000, 0, 1u << 30, "ns-3; paper's fabric (from memory)", "base round trip that times below are for; 0: take them as they are") \
 	X(t_low, "ns at reference_rtt", 50000, 0, 1u << 30, "paper (from memory), ns-3", "below it the rate only grows") \
 	X(t_high, "ns at reference_rtt", 500000, 0, 1u << 30, "paper (from memory), ns-3", "above it the rate only falls") \
-	X(min_rtt, "ns at reference_rtt", 20000, 1, 1u << 30, "ns-3", "what gradients are measured by")        \
-	X(alpha, "Q16", 57344, 1, 65536, "ns-3; ECN or Delay (CoNEXT 2016), footnote 4", "a: weight of the newest difference: 0.875")     \
+	X(min_rtt, "ns at reference_rtt", 20000, 1, 1u << 30, "ns-3", "what gradients are measured by") \
+	X(alpha, "Q16", 57344, 1, 65536, "ns-3; ECN or Delay (CoNEXT 2016), footnote 4", "a: weight of the newest difference: 0.875") \
 	X(delta, "Q20", 1049, 1, CC_LINE_RATE, "paper (from memory): 10 Mbit/s of 10 Gbit/s", "d: additive step, of the line rate") \
 	X(rate_min, "Q20", CC_MIN_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours: else b gradient > 1 ends a flow", "no cut goes below it") \
 	X(loss_cut, "Q16", 32768, 0, 65536, "ours: the paper's fabric loses nothing", "share that a loss takes, at most once a round trip")
 
 #ifndef CC_PARAMETERS
-#define CC_PARAMETERS(X)                                                                                       \
-	TIMELY_PARAMETERS(X)                                                                                   \
-	X(beta, "Q16", 52429, 0, 65536, "paper (from memory), ns-3", "b: multiplicative decrease: 0.8")        \
+#define CC_PARAMETERS(X) \
+	TIMELY_PARAMETERS(X) \
+	X(beta, "Q16", 52429, 0, 65536, "paper (from memory), ns-3", "b: multiplicative decrease: 0.8") \
 	X(hai_after, "count", 5, 1, 1000, "paper (from memory), ns-3", "gradients <= 0 in a row until steps are larger") \
 	X(hai_steps, "count", 5, 1, 1000, "paper (from memory), ns-3", "N: then so many d at once")
 
-#define CC_PRESETS(X)                                                                                          \
-	X(paper, "the paper's, from memory, scaled by reference_rtt")                                          \
+#define CC_PRESETS(X) \
+	X(paper, "the paper's, from memory, scaled by reference_rtt") \
 	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0))
 #endif
 /* clang-format on */

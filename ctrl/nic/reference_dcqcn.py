@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DCQCN in floating point, its timers one by one: what dcqcn.h is held to. Alpha has 10 bits by definition."""
+
+from __future__ import annotations
+
+import math
+
+from dc_gym.ctrl.nic.events import CNP, NACK, TX, Decision, Event, Flow, since
+from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
+
+MOST_CNPS = 16
+"""Of one event that are acted on."""
+
+
+class Dcqcn:
+    """Zhu et al., SIGCOMM 2015, and with a monitor period the firmware's variant."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._p = parameters
+        self._current = self._target = LINE
+        self.alpha = 0
+        self._started = False
+        self._marked_alpha = self._marked_cut = False
+        self._timer_stage = self._byte_stage = 0
+        self._sent = 0
+        self._due: dict[str, int] = {}
+        """By timer: how long until it expires, in ns."""
+        self._now_ns = 0
+
+    def on_event(self, event: Event, flow: Flow) -> Decision:
+        if self._started:
+            self._wait(since(self._now_ns, event.now_ns))
+            if event.type == TX:
+                self._send(event.bytes)
+        self._now_ns = event.now_ns
+        if event.type == CNP or (event.type == NACK and self._p["nack"]):
+            self._mark(event.coalesced)
+        return Decision(clamped(self._current), 0.0, False)
+
+    def _wait(self, passed_ns: int) -> None:
+        """Timers in the order in which they expire: at one time alpha's, the raise, the cut."""
+        while live := self._live():
+            step = min(self._due[name] for name in live)
+            if step > passed_ns:
+                break
+            expired = [name for name in live if self._due[name] == step]
+            self._elapse(step)
+            passed_ns -= step
+            for name in expired:
+                {"alpha": self._expire_alpha, "raise": self._expire_raise, "cut": self._expire_cut}[name]()
+        self._elapse(passed_ns)
+
+    def _live(self) -> list[str]:
+        """Timers whose expiry changes something."""
+        back = self._target == LINE and LINE - self._current < 1e-12 and self._timer_stage > self._p["stages"]
+        moved = {"alpha": self.alpha or self._marked_alpha, "raise": not back, "cut": self._marked_cut}
+        return [name for name, moves in moved.items() if moves]
+
+    def _periods(self) -> dict[str, int]:
+        periods = {"alpha": self._p["alpha_timer"], "raise": self._p["rate_timer"]}
+        return periods | ({"cut": self._p["monitor_period"]} if self._p["monitor_period"] else {})
+
+    def _elapse(self, step_ns: int) -> None:
+        """Timers run on, and anew where they end."""
+        for name, period in self._periods().items():
+            left = self._due[name] - step_ns
+            self._due[name] = left if left > 0 else period - -left % period
+
+    def _expire_alpha(self) -> None:
+        self.alpha = hardware_alpha(self.alpha, self._p["g"], self._marked_alpha)
+        self._marked_alpha = False
+
+    def _expire_raise(self) -> None:
+        self._raise()
+        self._timer_stage += 1
+
+    def _expire_cut(self) -> None:
+        self._cut()
+        self._marked_cut = False
+
+    def _raise(self) -> None:
+        """max(t, b) < F: recovery; min(t, b) > F: hyper; else additive."""
+        stages = (self._timer_stage, self._byte_stage if self._p["byte_counter"] else self._timer_stage)
+        if max(stages) >= self._p["stages"]:
+            step = self._p["rate_hai"] if min(stages) > self._p["stages"] else self._p["rate_ai"]
+            self._target = min(LINE, self._target + step / 2**20)
+        self._current = (self._target + self._current) / 2
+
+    def _send(self, count: int) -> None:
+        if not self._p["byte_counter"]:
+            return
+        self._sent += count
+        while self._sent >= self._p["byte_counter"]:
+            self._sent -= self._p["byte_counter"]
+            self._raise()
+            self._byte_stage += 1
+
+    def _cut(self) -> None:
+        """RT = RC; RC = RC (1 - alpha / 2)"""
+        if self._p["clamp_target"] or self._timer_stage or self._byte_stage:
+            self._target = self._current
+        self._current = max(self._p["rate_min"] / 2**20, self._current * (1 - self.alpha / 2**10 / 2))
+        self._timer_stage = self._byte_stage = self._sent = 0
+        self._due["raise"] = self._p["rate_timer"]
+
+    def _mark(self, count: int) -> None:
+        first = not self._started
+        if first:
+            self._started, self.alpha, self._due = True, self._p["alpha_initial"], self._periods()
+            self._sent = 0
+        if self._p["monitor_period"]:
+            self._marked_cut = True
+            self._marked_alpha = self._marked_alpha or not first
+            return
+        for _ in range(min(count, MOST_CNPS)):
+            self._cut()
+            self.alpha = hardware_alpha(self.alpha, self._p["g"], True)
+        self._due["alpha"] = self._p["alpha_timer"]
+
+
+def hardware_alpha(alpha: int, g: int, marked: bool) -> int:
+    """alpha = (1 - g) alpha + g marked, in a register of 10 bits: what falls below its last bit is lost."""
+    return math.floor(((1024 - g) * alpha + g * 1024 * marked) / 1024)
