@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The NIC's algorithms in floating point, written from the papers' formulas: what the integer headers are held to.
 
-Nothing of the headers' arithmetic is here: rates are shares of the line, windows are packets, timers (reference_dcqcn.py) expire one
-by one. What the headers define beyond the papers is here by definition, too: DCQCN's alpha has 10 bits, a gradient of TIMELY
+Nothing of the headers' arithmetic is here: rates are shares of the line, windows are packets, timers (reference_dcqcn.py) expire
+one by one. What the headers define beyond the papers is here by definition, too: DCQCN's alpha has 10 bits, a gradient of TIMELY
 below 2^-16 is none, targets of Swift are whole ns, round trips end at 2^30 ns, a clock of 32 bits wraps.
 """
 
