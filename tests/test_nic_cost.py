@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench nic-cost` where there is no BPF: everything is still counted, in a lab, and the times say what they are."""
+
+import pytest
+
+from dc_gym.bench import nic_cost
+from dc_gym.ctrl.nic import algorithms, kernels
+
+
+@pytest.mark.lab
+def test_without_root_the_table_is_whole_and_says_so(monkeypatch):
+    monkeypatch.setattr(kernels, "why_not_here", lambda: "not root")
+    monkeypatch.setattr(nic_cost, "REPEAT", 10)
+    skipped, *bars = nic_cost.bars()
+    assert skipped.skipped and skipped.measured == "not root"
+    assert [bar.name for bar in bars] == list(algorithms.names())
+    assert all("userspace, not BPF" in bar.measured and "bytes a flow" in bar.measured for bar in bars)
+    (tree,) = (bar for bar in bars if bar.name == "rlcc-tree")
+    assert tree.asked == "< 500 ns"
+
+
+def test_a_tree_that_is_too_slow_misses_its_bar(tmp_path):
+    tree = algorithms.load("rlcc-tree", tmp_path)
+    good, late = (nic_cost._bar(nic_cost.Cost(tree, 300, 17_000, {"rtt": ns, "tx": 2.0}, "here")) for ns in (499.0, 501.0))
+    assert good.ok and not late.ok
