@@ -102,6 +102,11 @@ class Nics:
         self._nicd.stdin.close()
         assert self._nicd.wait() == 0
 
+    def kill(self) -> None:
+        """kill -9 of the loader."""
+        self._nicd.kill()
+        self._nicd.wait()
+
     def decisions(self) -> list[Decision]:
         """After stop()."""
         return [Decision(*fields) for fields in DECISION.iter_unpack((FOLDER / "trace").read_bytes())]

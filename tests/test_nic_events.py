@@ -41,23 +41,28 @@ for loss, coalesce in ((0, 1), (500_000, 1), (1_000_000, 1), (0, 4)):
     time.sleep(0.3)
     counts = [[row.cnps, row.sent_packets, row.decisions] for row in nic.senders]
     nic.stop()
-    out[f"{loss} {coalesce}"] = [counts, [[each.event, each.flow] for each in nic.decisions()]]
+    out[f"{loss} {coalesce}"] = [counts, [[each.event, each.flow, each.before, each.rate] for each in nic.decisions()]]
 """
 CNP, TX = 2, 3
 
 
-def test_events_are_lost_and_summed_up_as_asked_and_all_that_remain_are_traced(in_nics):
+def test_events_are_lost_and_summed_up_as_asked_and_what_changed_something_is_traced(in_nics):
     found = in_nics(FEWER, hosts=3, rate_bps=GBIT, buffer_bytes=4_000_000, marking="step", k_bytes=30_000)
     told = {}
     for case, (counts, trace) in found.items():
         cnps, sent, decisions = (sum(column) for column in zip(*counts, strict=True))
-        assert (cnps > 100, decisions) == (True, len(trace))
-        told[case] = [event for event, _ in trace].count(CNP), cnps, [event for event, _ in trace].count(TX), sent
-    assert told["0 1"][::2] == told["0 1"][1::2]
+        told[case] = [event for event, *_ in trace].count(CNP), cnps, decisions, sent
+        assert cnps > 100
+        first = {flow: event for event, flow, *_ in reversed(trace)}
+        assert set(first.values()) <= {TX}
+        assert sum(event == TX and before == rate for event, _, before, rate in trace) == len(first)
+    assert told["0 1"][0] == told["0 1"][1]
+    assert told["0 1"][2] == told["0 1"][1] + told["0 1"][3]
     assert told["1000000 1"][::2] == (0, 0)
     assert 0.4 < told["500000 1"][0] / told["500000 1"][1] < 0.6
+    assert 0.4 < told["500000 1"][2] / (told["500000 1"][1] + told["500000 1"][3]) < 0.6
     assert told["0 4"][0] == sum(row[0] // 4 for row in found["0 4"][0])
-    assert told["0 4"][2] == told["0 4"][3]  # bursts are another setting
+    assert told["0 4"][2] == told["0 4"][0] + told["0 4"][3]  # bursts are another setting
 
 
 PROBES = """

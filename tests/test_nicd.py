@@ -54,12 +54,16 @@ nic.wait(0, 1)
 during = devices()
 nic.stop()
 out = {"changed": during != before, "restored": devices() == before}
+nic.start("dcqcn", [Flow("h1", "h2", 10_000)], parameter_0=4)
+nic.kill()
+time.sleep(0.1)
+out["restored after kill -9"] = devices() == before
 """
 
 
 @pytest.mark.lab
 def test_unloading_leaves_the_devices_as_they_were(in_nics):
-    assert in_nics(RESTORED, hosts=2) == {"changed": True, "restored": True}
+    assert in_nics(RESTORED, hosts=2) == {"changed": True, "restored": True, "restored after kill -9": True}
 
 
 REFUSED = """

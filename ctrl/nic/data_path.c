@@ -10,11 +10,13 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HANDLE    1
@@ -241,7 +243,7 @@ static int attach_nic(struct data_path *d, uint32_t i, struct fault *f)
 
 	for (size_t p = 0; p < N_PLACES && !rc; p++) {
 		const char *device = (const char *)nic + places[p].name_at;
-		struct hook *h = &d->hooks[d->n_hooks++];
+		struct hook *h = &d->hooks[i * N_PLACES + p];
 
 		*h = (struct hook){ .nic = i, .ifindex = (int)if_nametoindex(device), .at = places[p].at };
 		if (!h->ifindex)
@@ -250,14 +252,6 @@ static int attach_nic(struct data_path *d, uint32_t i, struct fault *f)
 		rc = attach(d, h, places[p].program, f);
 	}
 	return rc;
-}
-
-int data_path_attach(struct data_path *d, struct fault *f)
-{
-	d->hooks = calloc(d->nics->n * N_PLACES, sizeof(*d->hooks));
-	if (!d->hooks)
-		return fault_say(f, -ENOMEM, "out of memory for %u NICs", d->nics->n);
-	return in_each(d, attach_nic, f);
 }
 
 /* What cannot be undone is gone already: devices vanish with their namespaces. */
@@ -277,25 +271,72 @@ static void detach(const struct hook *h)
 static int detach_nic(struct data_path *d, uint32_t i, struct fault *f)
 {
 	(void)f;
-	for (uint32_t k = 0; k < d->n_hooks; k++)
-		if (d->hooks[k].nic == i)
-			detach(&d->hooks[k]);
+	for (size_t p = 0; p < N_PLACES; p++)
+		detach(&d->hooks[i * N_PLACES + p]);
 	return 0;
+}
+
+/* Until the loader ends, in whatever way; its pipe closes then. */
+static void guard(struct data_path *d, int in)
+{
+	struct fault ignored;
+	char nothing;
+
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	close(STDIN_FILENO); /* the loader's: who waits for their end waits for the loader alone */
+	close(STDOUT_FILENO);
+	while (read(in, &nothing, 1) < 0 && errno == EINTR)
+		;
+	in_each(d, detach_nic, &ignored);
+	_exit(0);
+}
+
+/* What is attached is taken away by a process of its own, so that kill -9 of the loader leaves nothing, too.
+ */
+static int post_guard(struct data_path *d, struct fault *f)
+{
+	int ends[2];
+
+	d->hooks = mmap(NULL, d->nics->n * N_PLACES * sizeof(*d->hooks), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (d->hooks == MAP_FAILED) {
+		d->hooks = NULL;
+		return fault_say(f, -ENOMEM, "out of memory for %u NICs", d->nics->n);
+	}
+	if (pipe2(ends, O_CLOEXEC))
+		return fault_say(f, -errno, "make a pipe: %s", strerror(errno));
+	d->guard = fork();
+	if (d->guard == 0) {
+		close(ends[1]);
+		guard(d, ends[0]);
+	}
+	close(ends[0]);
+	d->alive = ends[1];
+	return d->guard < 0 ? fault_say(f, -errno, "start a process: %s", strerror(errno)) : 0;
+}
+
+int data_path_attach(struct data_path *d, struct fault *f)
+{
+	int rc = post_guard(d, f);
+
+	return rc ? rc : in_each(d, attach_nic, f);
 }
 
 void data_path_close(struct data_path *d)
 {
-	struct fault ignored;
-
-	if (d->n_hooks)
-		in_each(d, detach_nic, &ignored);
+	if (d->guard > 0) {
+		close(d->alive);
+		waitpid(d->guard, NULL, 0);
+	}
+	if (d->hooks)
+		munmap(d->hooks, d->nics->n * N_PLACES * sizeof(*d->hooks));
 	if (d->senders)
 		munmap(d->senders, d->rows * sizeof(*d->senders));
 	if (d->receivers)
 		munmap(d->receivers, d->rows * sizeof(*d->receivers));
 	if (d->ports)
 		munmap(d->ports, d->nics->n * sizeof(*d->ports));
-	free(d->hooks);
 	bpf_object__close(d->object);
 	*d = (struct data_path){ 0 };
 }

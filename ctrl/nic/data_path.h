@@ -10,8 +10,8 @@
 struct data_path {
 	struct bpf_object *object;
 	const struct nics *nics;
-	struct hook *hooks; /* three a NIC */
-	uint32_t n_hooks;
+	struct hook *hooks; /* three a NIC, shared with the guard */
+	int guard, alive;   /* the process that detaches, and the pipe that tells it when */
 	struct nic_sender *senders;
 	struct nic_receiver *receivers;
 	struct nic_port *ports;

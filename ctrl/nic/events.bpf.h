@@ -46,6 +46,14 @@ static __always_inline void enforce(struct nic_sender *s, const struct nic_port 
 		s->due_ns = s->left_ns + (s->left_bytes * s->byte_ns >> BYTE_NS_SHIFT);
 }
 
+/* A packet that came or went and changed nothing is not: of those there are too many. */
+static __always_inline bool worth_a_record(const struct nic_sender *s, const struct cc_event *event,
+					   const struct cc_result *result)
+{
+	return (event->type != CC_TX && event->type != CC_ACK) || event->flags & CC_NEW_FLOW ||
+	       result->rate != s->rate || result->window_bytes != s->window_bytes;
+}
+
 static __always_inline void record(uint32_t flow, const struct nic_sender *s, const struct cc_event *event,
 				   const struct cc_result *result, uint64_t now)
 {
@@ -100,7 +108,7 @@ static __noinline int decide(struct nic_sender *s, const struct nic_port *port, 
 	cc_on_event(s->state, &event, &s->flow, parameters(), words, &result);
 	result.rate = cc_clamp(result.rate);
 	s->decisions++;
-	if (settings.trace)
+	if (settings.trace && worth_a_record(s, &event, &result))
 		record(flow, s, &event, &result, now);
 	if (!settings.latency_ns) {
 		s->probe_wanted |= result.probe;

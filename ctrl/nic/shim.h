@@ -197,7 +197,10 @@ struct nic_settings {
  */
 #define NIC_BELL_ETHERTYPE 0x88b5
 
-/* To the trace: what an algorithm was told and what it said. */
+/*
+ * To the trace: what an algorithm was told and what it said; of CC_TX and CC_ACK only a flow's first event
+ * and those that changed something.
+ */
 struct nic_decision {
 	uint64_t t_ns;
 	uint32_t flow;
