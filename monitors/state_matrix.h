@@ -80,8 +80,8 @@ static_assert(sizeof(struct sm_flow) == 64, "state matrix flow");
  * differs from ack is a command to carry out. The enforcer stores ack and applied_ns when it has told the
  * kernel, and enforced_bps as it reads it back from there.
  *
- * On a real clock, where nobody waits for the agent, it stores in `end` that the episode is to end at the next
- * step, and with which code; the enforcer clears that when the next one begins.
+ * On a real clock, where nobody waits for the agent, it stores in `end` that the episode is to end at the
+ * next step, and with which code; the enforcer clears that when the next one begins.
  */
 struct sm_commands {
 	uint64_t seq;        /* by the agent */

@@ -33,8 +33,12 @@ static const struct field flow[] = {
 };
 
 static const struct field commands[] = {
-	FIELD(sm_commands, seq),      FIELD(sm_commands, ack),      FIELD(sm_commands, applied_ns),
-	FIELD(sm_commands, timeouts), FIELD(sm_commands, end),      FIELD(sm_commands, reserved),
+	FIELD(sm_commands, seq),
+	FIELD(sm_commands, ack),
+	FIELD(sm_commands, applied_ns),
+	FIELD(sm_commands, timeouts),
+	FIELD(sm_commands, end),
+	FIELD(sm_commands, reserved),
 	{ NULL, 0, 0 },
 };
 
