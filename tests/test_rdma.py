@@ -60,7 +60,7 @@ def test_every_message_arrives_once_and_whole_over_bad_links(folder: Path, numbe
     """Lost, overtaken, and by going back also repeated packets; both ways of repeating take turns over the algorithms."""
     way = ("go-back-n", "selective")[number % 2]
     incast = ("workload.kind=incast", "workload.senders=3", "workload.size=60kB", "workload.rounds=2", "time.duration=2s")
-    quick = ("nic.nack_interval=500us", "nic.timeout=5ms", "nic.timeout_max=20ms", "nic.trace=false")
+    quick = ("nic.nack_interval=500us", "nic.timeout=5ms", "nic.timeout_max=20ms", "nic.trace=off")
     result = run(
         folder, "out", *BAD_LINKS, *incast, *quick, f"controller.name={name}", f"nic.retransmit={way}", "monitor.interval=50ms"
     )
@@ -114,7 +114,7 @@ def test_a_lone_flow_takes_its_ideal_time_and_its_probes_the_base_round_trip(fol
         "workload.size=300kB",
         "topology.pairs=1",
         "metrics.slowdown=measured",
-        "nic.trace=false",
+        "nic.trace=off",
     )
     table = result.derived("flow_metrics")
     assert table is not None
@@ -201,7 +201,7 @@ def test_loaders_that_fail_end_the_run_in_one_line(folder: Path, monkeypatch: py
         (("nic.timeout=5ms", "nic.timeout_max=4ms"), "is below nic.timeout"),
         (("nic.payload=2kB",), 'nic.payload = "2kB": is above 1440B'),
         (("nic.retransmit=maybe",), "one of: go-back-n, selective"),
-        (("nic.trace=1",), "nic.trace = 1: is a bare number; write true or false"),
+        (("nic.trace=some",), "one of: off, changes, all"),
     ],
 )
 def test_what_does_not_go_together_is_refused(tmp_path: Path, settings: tuple[str, ...], words: str) -> None:

@@ -61,6 +61,7 @@ def test_memory_follows_hosts_and_paths_where_it_is_not_given(path: Path) -> Non
     lab = spec.load(path).lab
     assert lab.sized(256, 8192).memory_bytes == 512 << 20
     assert lab.sized(1256, 18192).memory_bytes == (512 << 20) + 1000 * (512 << 10) + 10_000 * (8 << 10)
+    assert lab.sized(2, 2, nic_flows=32769).memory_bytes == (512 << 20) + (4 << 10)
     given = spec.load(path, ["lab.memory=100MiB"]).lab
     assert given.sized(1256, 18192) == given
 

@@ -37,6 +37,8 @@ BENCHES = {
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
     "nic-golden": "the NIC's algorithms against float references, in userspace and in BPF",
     "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes",
+    "nic-pacing": "the NIC's rates and gaps, 1 Mbit/s to 10 Gbit/s, and 512 flows that share a link",
+    "nic-loop": "DCQCN, Swift and RL-CC on one bottleneck: state machine, shares, delays",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }

@@ -41,7 +41,8 @@ class Experiment:
         router = route(graph, spec.seed, spec.topology.routing)
         flows, notes = spec.flows_with_notes(graph)
         schedule = make_schedule(flows, graph, router, spec.controller.kernel_name, spec.seed)
-        sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths())) if spec.ground == "lab" else spec
+        nic_flows = len(schedule.flows) if spec.controller.nic else 0
+        sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)) if spec.ground == "lab" else spec
         return cls(sized, graph, router, schedule, notes)
 
     def episode(self, seed: int) -> Experiment:

@@ -87,25 +87,32 @@ def write(experiment: Experiment, folder: Path) -> NicPlan:
         facts["policy"] = {"sha256": policy.sha256(), "origin": dict(policy.origin)}
     elif spec.nic.policy is not None:
         raise SpecError(f"nic.policy: {algorithm.name} reads no policy; leave it out")
-    return NicPlan(str(algorithm.object), algorithm.table, spec.nic.trace, facts)
+    return NicPlan(str(algorithm.object), algorithm.table, spec.nic.trace != "off", facts)
 
 
 def flows_csv(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> str:
     """What the loader is told of each flow."""
     nics = {nic.address: (nic.mac, f"{host.name}-eth{plane}") for host in graph.hosts for plane, nic in enumerate(host.nics)}
-    known: dict[tuple[str, str, int], int] = {}
-    packet_bytes = spec.nic.payload_bytes + FRAME_HEADERS_BYTES
     lines = [COLUMNS]
-    for flow in schedule.flows:
+    for flow, base_ns in zip(schedule.flows, base_rtts_ns(schedule, graph, router, spec), strict=True):
         (src_mac, src), (dst_mac, dst) = nics[flow.src_addr], nics[flow.dst_addr]
-        key = flow.src_addr, flow.dst_addr, flow.src_port & PORT_MASK  # all that routing reads
-        if key not in known:
-            known[key] = probe_rtt_ns(graph, flow.ports, way_back(flow, graph, router), packet_bytes)
         size = flow.request.size_bytes
         ends = (src, dst, flow.src_addr, flow.dst_addr, src_mac, dst_mac, flow.src_port)
         amounts = (spec.nic.payload_bytes, size or spec.nic.message_bytes, size or NO_END)
-        lines.append(",".join(map(str, (flow.flow, *ends, *amounts, known[key], len(flow.ports)))))
+        lines.append(",".join(map(str, (flow.flow, *ends, *amounts, base_ns, len(flow.ports)))))
     return "\n".join(lines) + "\n"
+
+
+def base_rtts_ns(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> list[int]:
+    """Of each flow's probes."""
+    known: dict[tuple[str, str, int], int] = {}
+    packet_bytes, found = spec.nic.payload_bytes + FRAME_HEADERS_BYTES, []
+    for flow in schedule.flows:
+        key = flow.src_addr, flow.dst_addr, flow.src_port & PORT_MASK  # all that routing reads
+        if key not in known:
+            known[key] = probe_rtt_ns(graph, flow.ports, way_back(flow, graph, router), packet_bytes)
+        found.append(known[key])
+    return found
 
 
 def way_back(flow: Flow, graph: Graph, router: Router) -> tuple[str, ...]:
@@ -141,7 +148,7 @@ def settings(spec: Spec, graph: Graph) -> dict[str, int]:
         "ack_packets": nic.ack_packets,
         "burst_packets": nic.burst_packets,
         "selective": int(nic.retransmit == "selective"),
-        "trace": int(nic.trace),
+        "trace": int(nic.trace != "off"),
         "event_loss_ppm": nic.event_loss_ppm,
         "event_coalesce": nic.event_coalesce,
         "seed": draw(spec.seed, "nic"),
@@ -172,7 +179,7 @@ def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32])
     return records
 
 
-def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records:
+def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int], *, all_of_it: bool = False) -> Records:
     """The table of decisions; `of_flow_bps`: the rate of each flow's NIC, of which decisions are parts."""
     if not (folder / DECISIONS).is_file():
         return empty("decisions")
@@ -180,7 +187,7 @@ def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records
     if len(data) % DECISION_DTYPE.itemsize:
         raise ProtocolError(f"{folder / DECISIONS}: {len(data)} bytes are no whole number of decisions; run it again")
     read = np.frombuffer(data, DECISION_DTYPE)
-    read = read[_worth_keeping(read)]
+    read = read if all_of_it else read[_worth_keeping(read)]
     records = np.zeros(len(read), TABLES["decisions"].dtype)
     for name in ("flow", "event", "flags", "rtt_ns", "window_bytes"):
         records[name] = read[name]

@@ -162,7 +162,12 @@ def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, dict[str, A
         queues=queues,
         tcp=samples,
         nic_flows=nics.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
-        decisions=nics.read_trace(folder, counts["t0_ns"], nics.lines_bps(experiment.schedule, experiment.graph)),
+        decisions=nics.read_trace(
+            folder,
+            counts["t0_ns"],
+            nics.lines_bps(experiment.schedule, experiment.graph),
+            all_of_it=experiment.spec.nic.trace == "all",
+        ),
         ports=results.port_rows(experiment.graph),
     )
     return tables, counts
@@ -211,7 +216,7 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: openvswitch.Ope
             experiment.spec,
             seed=IDLE_SEED,
             controller=replace(experiment.spec.controller, policy=None),
-            nic=replace(experiment.spec.nic, trace=False),
+            nic=replace(experiment.spec.nic, trace="off"),
             workload=WorkloadSpec(kind="pairs"),  # the schedule is given
             time=TimeSpec(duration_ns=duration_ns),
             monitor=MonitorSpec(interval_ns=duration_ns),

@@ -71,7 +71,6 @@ def _paths(value: list[Any]) -> tuple[Path, ...]:
 
 
 TEXT = Kind((str,), 'a text such as "dctcp"', _same, _same)
-BOOL = Kind((bool,), "true or false", _same, _same)
 COUNT = Kind((int,), "a whole number such as 4", _same, _same)
 RATE = Kind((str,), 'a rate with its unit such as "10Mbit/s"', units.parse_rate_bps, units.format_rate)
 TIME = Kind((str,), 'a time with its unit such as "10ms"', units.parse_time_ns, units.format_time)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym.spec.key import ARGS, BOOL, COUNT, KB, PATH, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key, missing
+from dc_gym.spec.key import ARGS, COUNT, KB, PATH, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key, missing
 from dc_gym.topologies.graph import FRAME_BYTES, PPM
 
 FRAME_HEADERS_BYTES = 74
 """Ethernet 14, IPv4 20, UDP 8, the NIC's header 32 (ctrl/nic/shim.h)."""
 RETRANSMITS = ("go-back-n", "selective")
+TRACES = ("off", "changes", "all")
 LONGEST_NS = 1 * S
 MOST_COUNT = 2**32 - 1
 
@@ -37,7 +38,7 @@ class NicSpec:
     preset: str | None = key(TEXT)
     parameters: tuple[tuple[str, Any], ...] = key(ARGS, ())
     policy: Path | None = key(PATH)
-    trace: bool = key(BOOL, True)
+    trace: str = key(TEXT, "changes", names=lambda: TRACES)
     event_loss_ppm: int = key(SHARE_PPM, 0, name="event_loss", low=0, high=PPM)
     event_coalesce: int = key(COUNT, 1, low=1, high=MOST_COUNT)
 

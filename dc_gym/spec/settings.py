@@ -131,12 +131,14 @@ class LabSpec:
     def __post_init__(self) -> None:
         check(self, "lab.")
 
-    def sized(self, hosts: int, paths: int) -> LabSpec:
+    def sized(self, hosts: int, paths: int, nic_flows: int = 0) -> LabSpec:
         """With the memory that a network of so many hosts, and flows on so many paths, is given where the spec does not say.
+        `nic_flows`: how many of them are NICs', which have rows for all.
 
         Measured (docs/scale.md): 65 MiB for all, a third of a MiB a host, up to 4 KiB a path in Open vSwitch.
         """
         needed = 512 * MIB + max(0, hosts - 256) * MIB // 2 + max(0, paths - 8192) * 8 * KIB
+        needed += max(0, nic_flows - 32768) * 4 * KIB
         return self if self.memory_bytes is not None else replace(self, memory_bytes=needed)
 
 
