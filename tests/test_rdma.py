@@ -14,7 +14,7 @@ from dc_gym import spec
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.errors import SpecError, TestbedError, WorkloadError
 from dc_gym.progress import Quiet
-from dc_gym.repeat.digest import NIC_EVENTS, TABLES
+from dc_gym.repeat.digest import TABLES
 from dc_gym.results import Result
 from dc_gym.run import nics, runner
 from dc_gym.run.experiment import Experiment
@@ -99,10 +99,18 @@ def test_a_fixed_rate_is_kept_and_packets_come_evenly(folder: Path) -> None:
     share = 1440 / 1514
     assert result.summary["goodput_bps"] == pytest.approx(2 * 250e6 * share, rel=0.005)
     decided = result.records("decisions")
-    assert set(decided["rate_bps"].tolist()) == {250_000_000}
+    assert decided["rate_bps"].tolist() == [250_000_000] * 2, "a flow's first packet, then nothing changes"
     samples = result.records("tcp")
     assert set(samples["delivery_rate_bps"][samples["t_ns"] > 0].tolist()) == {250_000_000}
     assert result.summary["maxmin_least"] == pytest.approx(0.5, rel=0.01), "fair shares count the headers of RDMA"
+
+
+@pytest.mark.lab
+def test_a_whole_trace_has_every_packet(folder: Path) -> None:
+    result = run(folder, "out", "nic.trace=all", "time.duration=5ms", text="nic.parameters = { rate = 131072 }\n")
+    decided = result.records("decisions")
+    assert len(decided) == result.records("nic_flows")["sent_packets"].sum() > 60
+    assert set(result.column("decisions", "event").tolist()) == {"tx"}
 
 
 @pytest.mark.lab
@@ -268,25 +276,6 @@ def test_a_policy_goes_with_the_algorithm_that_reads_it(tmp_path: Path) -> None:
         written(tmp_path, "nic.policy=some.npz")
     with pytest.raises(SpecError, match=r"parameter 'rat'"):
         written(tmp_path, text="nic = { parameters = { rat = 5 } }\n")
-
-
-def test_packets_that_changed_nothing_are_left_out_of_the_trace(tmp_path: Path) -> None:
-    """By flow: its first decision, then a window that changes; a CNP is kept whatever it did."""
-    rows = [
-        (0, "tx", 5, 0),
-        (1, "tx", 5, 0),
-        (0, "tx", 5, 0),
-        (0, "ack", 5, 9),
-        (1, "tx", 5, 0),
-        (0, "ack", 5, 9),
-        (1, "cnp", 5, 0),
-        (1, "tx", 4, 0),
-    ]
-    made = np.zeros(len(rows), nics.DECISION_DTYPE)
-    for number, (flow, event, rate, window) in enumerate(rows):
-        made[number] = (number, flow, NIC_EVENTS.index(event), 0, 0, 5, rate, window)
-    made.tofile(tmp_path / "decisions.bin")
-    assert nics.read_trace(tmp_path, 0, {0: 1 << 20, 1: 1 << 20})["t_ns"].tolist() == [0, 1, 3, 6, 7]
 
 
 def test_a_trace_becomes_rates_of_the_line(tmp_path: Path) -> None:

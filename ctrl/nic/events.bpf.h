@@ -108,7 +108,7 @@ static __noinline int decide(struct nic_sender *s, const struct nic_port *port, 
 	cc_on_event(s->state, &event, &s->flow, parameters(), words, &result);
 	result.rate = cc_clamp(result.rate);
 	s->decisions++;
-	if (settings.trace && worth_a_record(s, &event, &result))
+	if (settings.trace == NIC_TRACE_ALL || (settings.trace && worth_a_record(s, &event, &result)))
 		record(flow, s, &event, &result, now);
 	if (!settings.latency_ns) {
 		s->probe_wanted |= result.probe;

@@ -128,7 +128,10 @@ static int prepare(struct nicd *d, const struct options *o, struct fault *f)
 		rc = read_with(d, "--settings", o->settings, read_settings, f);
 	if (rc)
 		return rc;
-	d->settings.trace = o->trace != NULL;
+	if (!o->trace)
+		d->settings.trace = NIC_TRACE_NONE;
+	else if (!d->settings.trace)
+		d->settings.trace = NIC_TRACE_CHANGES;
 	rc = data_path_open(&d->path, o->object, &d->nics, &d->flows, &d->settings, f);
 	if (!rc && o->table)
 		rc = read_with(d, "--table", o->table, read_table, f);

@@ -166,6 +166,8 @@ struct nic_receiver {
 	uint64_t window[8]; /* selective repeat: packets beyond `expected` that are here, one bit each */
 };
 
+enum nic_trace { NIC_TRACE_NONE, NIC_TRACE_CHANGES, NIC_TRACE_ALL };
+
 /* What the loader sets before the program is loaded: the section .rodata.settings. */
 struct nic_settings {
 	uint64_t latency_ns;                 /* of a decision */
@@ -176,7 +178,7 @@ struct nic_settings {
 	uint32_t ack_packets;                /* an ACK for each so many, and for the last of a message */
 	uint32_t burst_packets;  /* that one TX event stands for, and that leave at line rate together */
 	uint32_t selective;      /* repeat what is missing alone, instead of all from there on */
-	uint32_t trace;          /* hand out decisions */
+	uint32_t trace;          /* enum nic_trace: which decisions are handed out */
 	uint32_t event_loss_ppm; /* events that never reach the algorithm */
 	uint32_t event_coalesce; /* CNP, ACK and NACK events that are summed up before one is handed over; 1:
 				    each is */
@@ -198,8 +200,8 @@ struct nic_settings {
 #define NIC_BELL_ETHERTYPE 0x88b5
 
 /*
- * To the trace: what an algorithm was told and what it said; of CC_TX and CC_ACK only a flow's first event
- * and those that changed something.
+ * To the trace: what an algorithm was told and what it said; NIC_TRACE_CHANGES leaves out events CC_TX and
+ * CC_ACK that changed nothing and were not a flow's first.
  */
 struct nic_decision {
 	uint64_t t_ns;

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from dc_gym.ctrl.nic import algorithms, policy_file
 from dc_gym.errors import ProtocolError, SpecError
-from dc_gym.repeat.digest import NIC_EVENTS, TABLES, Records, empty
+from dc_gym.repeat.digest import TABLES, Records, empty
 from dc_gym.run.ground import DECISIONS, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
 from dc_gym.spec import Spec
-from dc_gym.spec.nic import FRAME_HEADERS_BYTES
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
@@ -148,7 +148,7 @@ def settings(spec: Spec, graph: Graph) -> dict[str, int]:
         "ack_packets": nic.ack_packets,
         "burst_packets": nic.burst_packets,
         "selective": int(nic.retransmit == "selective"),
-        "trace": int(nic.trace != "off"),
+        "trace": TRACES.index(nic.trace),
         "event_loss_ppm": nic.event_loss_ppm,
         "event_coalesce": nic.event_coalesce,
         "seed": draw(spec.seed, "nic"),
@@ -179,7 +179,7 @@ def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32])
     return records
 
 
-def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int], *, all_of_it: bool = False) -> Records:
+def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records:
     """The table of decisions; `of_flow_bps`: the rate of each flow's NIC, of which decisions are parts."""
     if not (folder / DECISIONS).is_file():
         return empty("decisions")
@@ -187,7 +187,6 @@ def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int], *, all_of_
     if len(data) % DECISION_DTYPE.itemsize:
         raise ProtocolError(f"{folder / DECISIONS}: {len(data)} bytes are no whole number of decisions; run it again")
     read = np.frombuffer(data, DECISION_DTYPE)
-    read = read if all_of_it else read[_worth_keeping(read)]
     records = np.zeros(len(read), TABLES["decisions"].dtype)
     for name in ("flow", "event", "flags", "rtt_ns", "window_bytes"):
         records[name] = read[name]
@@ -197,17 +196,6 @@ def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int], *, all_of_
     for name, column in (("rate_before", "rate_before_bps"), ("rate", "rate_bps")):
         records[column] = _part(lines[read["flow"]], read[name].astype(np.uint64))
     return records
-
-
-def _worth_keeping(read: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
-    """All but packets that came or went, were not a flow's first, and changed nothing: of those there are too many."""
-    order = np.argsort(read["flow"], kind="stable")
-    windows, flows = read["window_bytes"][order], read["flow"][order]
-    other = np.ones(len(read), bool)
-    other[order[1:]] = (windows[1:] != windows[:-1]) | (flows[1:] != flows[:-1])
-    routine = (read["event"] == NIC_EVENTS.index("tx")) | (read["event"] == NIC_EVENTS.index("ack"))
-    worth: npt.NDArray[np.bool_] = ~routine | (read["rate"] != read["rate_before"]) | other
-    return worth
 
 
 def _part(line: Any, rate: Any) -> Any:

@@ -162,12 +162,7 @@ def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, dict[str, A
         queues=queues,
         tcp=samples,
         nic_flows=nics.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
-        decisions=nics.read_trace(
-            folder,
-            counts["t0_ns"],
-            nics.lines_bps(experiment.schedule, experiment.graph),
-            all_of_it=experiment.spec.nic.trace == "all",
-        ),
+        decisions=nics.read_trace(folder, counts["t0_ns"], nics.lines_bps(experiment.schedule, experiment.graph)),
         ports=results.port_rows(experiment.graph),
     )
     return tables, counts

@@ -14,6 +14,7 @@ FRAME_HEADERS_BYTES = 74
 """Ethernet 14, IPv4 20, UDP 8, the NIC's header 32 (ctrl/nic/shim.h)."""
 RETRANSMITS = ("go-back-n", "selective")
 TRACES = ("off", "changes", "all")
+"""By the numbers of ctrl/nic/shim.h."""
 LONGEST_NS = 1 * S
 MOST_COUNT = 2**32 - 1
 
