@@ -257,6 +257,15 @@ def test_a_sweep_keeps_to_its_own_folder(pretend: Any, folder: Path) -> None:
         pretend()
 
 
+def test_a_file_that_is_called_like_a_module_does_not_stand_for_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the working directory, of which `dcgym` itself takes nothing."""
+    (folder / "json.py").write_text("raise SystemExit('the wrong json')\n")
+    monkeypatch.chdir(folder)
+    ended: list[pool.Outcome] = []
+    pool.run_cells([pool.Cell("one", folder / "absent.toml", folder / "out")], 1, Quiet(), ended.append)
+    assert ended[0].status == 2 and "absent.toml" in ended[0].message and "wrong json" not in ended[0].message
+
+
 def test_a_tally_tells_how_long_the_rest_takes() -> None:
     said: list[str] = []
     now_s = [0.0]

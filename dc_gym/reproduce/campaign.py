@@ -181,10 +181,12 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
     """How it was run, in words."""
     length, some = made.length, made.contestants()[0]
     spec = made.spec(some, {"time.duration": length.duration, "time.warmup": length.warmup})
-    plain = spec.to_dict()
+    traffic = spec.to_dict()["workload"]
+    if spec.workload.file:
+        traffic["file"] = spec.workload.file.name
     rows = [
         ("Network", _network(spec)),
-        ("Traffic", _pairs({key: value for key, value in plain["workload"].items() if key in TRAFFIC})),
+        ("Traffic", _pairs({key: value for key, value in traffic.items() if key in TRAFFIC})),
         *(
             [("Under agents", _pairs({key.rpartition(".")[2]: value for key, value in length.agent.items()}))]
             if length.agent

@@ -138,7 +138,7 @@ class _Driver:
 
 def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> Parcel:
     """The task: one run in a process of its own. Ray kills a worker with its children: what tidies up must not be one of them."""
-    argv = [sys.executable, "-c", "from dc_gym.sweep.cluster import node_main; node_main()", str(os.getpid())]
+    argv = [sys.executable, "-P", "-c", "from dc_gym.sweep.cluster import node_main; node_main()", str(os.getpid())]
     order = pickle.dumps((spec, own))
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True

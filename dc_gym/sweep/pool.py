@@ -149,7 +149,7 @@ async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Cal
 
 async def _run_one(cell: Cell) -> Outcome:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", MAIN, str(os.getpid()), *cell.argv(),
+        sys.executable, "-P", "-c", MAIN, str(os.getpid()), *cell.argv(),  # -P: nothing from the working directory
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **cell.env}, umask=cell.umask, user=cell.user, group=cell.user,
         extra_groups=None if cell.user is None else [], start_new_session=True,
