@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic policy`, `import` and `fit`: what RL-CC's algorithms run, brought along, and made again."""
+"""`dcgym nic policy`, `import`, `train` and `fit`: what RL-CC's algorithms run; brought along, trained, and made again."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def add_commands(commands: Any) -> None:
         brought.add_argument(f"--{name}", type=float, metavar="X", help=f"that it was trained for: {text} (default: RL-CC's)")
     brought.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
     brought.add_argument("--trees", type=int, metavar="N", help="distil it to so many trees, a policy of rlcc-tree, instead")
+    trained = commands.add_parser("train", help="a network by RL-CC's policy gradient on the fluid model, in seconds")
+    trained.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
+    trained.add_argument("--seed", type=int, default=1, metavar="N", help="of weights and flows (default: %(default)s)")
+    trained.add_argument("--updates", type=int, default=1200, metavar="N", help="of the weights (default: %(default)s)")
+    trained.add_argument(
+        "--noise", type=float, default=0.0, metavar="X", help="up to so much inflation more, at random (default: 0)"
+    )
+    trained.add_argument("--trees", type=int, metavar="N", help="distil it to so many trees")
     fitted = commands.add_parser("fit", help="make the policies that ship again, and compare")
     fitted.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
 
@@ -93,11 +101,24 @@ def _print_loop(file: PolicyFile) -> None:
 
 def brought(args: argparse.Namespace) -> int:
     """Import a network."""
-    from dc_gym.ctrl.nic import distil, importing
+    from dc_gym.ctrl.nic import importing
     from dc_gym.ctrl.nic.observation import Scaling
 
     given = {name: getattr(args, name) for name in ("target", "beta", "gain") if getattr(args, name) is not None}
-    made = importing.network(args.file, Scaling(**given))
+    return _keep(importing.network(args.file, Scaling(**given)), args)
+
+
+def train(args: argparse.Namespace) -> int:
+    """Train a network."""
+    from dc_gym.ctrl.nic import gradient
+
+    return _keep(gradient.file(gradient.Training(seed=args.seed, updates=args.updates, noise=args.noise)), args)
+
+
+def _keep(made: PolicyFile, args: argparse.Namespace) -> int:
+    """Write a network, or its trees."""
+    from dc_gym.ctrl.nic import distil
+
     if args.trees is not None:
         made = distil.tree_file(made, distil.Recipe(trees=args.trees))
     made.write(args.out)
@@ -121,4 +142,4 @@ def fit(args: argparse.Namespace) -> int:
     return 0 if same else 1
 
 
-ACTIONS = {"policy": policy, "import": brought, "fit": fit}
+ACTIONS = {"policy": policy, "import": brought, "train": train, "fit": fit}

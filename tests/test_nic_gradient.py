@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RL-CC's policy gradient on the fluid model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dc_gym.cli import main
+from dc_gym.ctrl.nic import fluid, gradient
+from dc_gym.ctrl.nic.fit import start
+from dc_gym.ctrl.nic.fluid import Bottleneck
+from dc_gym.ctrl.nic.gradient import Training
+from dc_gym.ctrl.nic.mlp import Mlp
+from dc_gym.ctrl.nic.observation import Scaling, cells
+from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.errors import UsageError
+
+SHORT = Training(updates=200, batch=2048)
+
+
+def settled(net, flows):
+    found = fluid.settle(net, Bottleneck(flows, parts=4), round_trips=400)
+    return found, found.inflation / float(Scaling().inflation(flows))
+
+
+def test_a_network_learns_to_hold_the_queue_and_not_if_it_is_told_of_the_next_delta():
+    """The next probe leaves with the decision: its delta is not of its making, and who follows it swings from end to end."""
+    found, ratio = settled(gradient.train(SHORT), 8)
+    assert ratio == pytest.approx(1.0, abs=0.25) and found.spread < 0.5 and found.rates > 0.97
+    blind, _ = settled(gradient.train(replace(SHORT, later=1)), 8)
+    assert blind.spread > 2 * found.spread
+
+
+@pytest.mark.long
+def test_a_trained_network_keeps_eq_2_far_beyond_what_it_was_trained_on_and_shows_table_six():
+    net = gradient.train(Training(seed=2))
+    for flows in (2, 4, 8, 32, 128):
+        found, ratio = settled(net, flows)
+        assert ratio == pytest.approx(1.0, abs=0.1) and found.jain > 0.95
+    nine = net(cells(Scaling().unit))
+    assert (np.diff(nine, axis=1) < 0).all()  # raise > keep > cut
+    assert (np.diff(nine, axis=0) > 0).all()  # a first one is stronger than a repeated one
+    assert nine[0, 1] < 1 < nine[2, 1]  # from under-utilized to target it cuts, from congested it raises
+
+
+def test_one_seed_is_one_network():
+    few = Training(updates=3, batch=256)
+    once, again, other = (gradient.train(one).weights for one in (few, few, replace(few, seed=2)))
+    assert all((a == b).all() for a, b in zip(once, again, strict=True))
+    assert any((a != b).any() for a, b in zip(once, other, strict=True))
+
+
+def test_the_gradient_is_that_of_the_mean_of_error_times_action():
+    random = np.random.default_rng(3)
+    net, training = Mlp(start(random)), Training(most_error=1e9)
+    inputs, errors = random.normal(size=(50, 4)) + np.array([1, 0, 1, 0]), random.random(50) * 3 - 1
+    slopes = gradient._ascent(net, inputs, errors, training)
+    for layer, place in ((0, (3, 1)), (1, (5, 7)), (2, (0, 4))):
+        moved = []
+        for step in (1e-6, -1e-6):
+            weights = [weight.copy() for weight in net.weights]
+            weights[layer][place] += step
+            moved.append(float((errors * Mlp(tuple(weights))(inputs)).mean()))
+        assert slopes[layer][place] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-4, abs=1e-8)
+
+
+def test_errors_belong_to_decisions_of_the_same_flow_so_many_before():
+    """A lone flow at line rate, whose inputs are known step by step."""
+    training = Training(bottlenecks=((1, 1),), later=2, parts=1, renewal=0.0, seed=5)
+    model, net = gradient.Bottlenecks(training, Scaling()), Mlp(start(np.random.default_rng(1)))
+    seen, pairs = [], []
+    for _ in range(40):
+        before = model._age[0]
+        inputs, errors = model.step(net)
+        pairs += list(zip(inputs, errors, strict=True))
+        if model._age[0] > before:
+            seen.append(model._inputs[0][0].copy())
+    assert len(pairs) > 5
+    for number, (inputs, error) in enumerate(pairs):
+        assert np.array_equal(inputs, seen[number]) and error == seen[number + 2][3]
+
+
+def test_the_command_writes_a_policy(tmp_path, capsys):
+    assert main(["nic", "train", "--out", str(tmp_path / "p.npz"), "--updates", "2", "--seed", "3"]) == 0
+    made = PolicyFile.read(tmp_path / "p.npz")
+    assert made.origin["training"]["seed"] == 3 and made.kind == "mlp"
+    assert main(["nic", "train", "--out", str(tmp_path / "p.npz"), "--updates", "0"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    with pytest.raises(UsageError):
+        Training(later=5)
