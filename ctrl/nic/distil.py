@@ -20,6 +20,10 @@ from dc_gym.errors import AgentError
 
 LOOPS = tuple((flows, noise) for flows in (2, 6, 16, 48, 128, 400) for noise in (0.0, 0.3))
 """The bottlenecks that the network is watched on."""
+ENDS, BEYOND = 0.8345, 0.825
+"""Actions below the one, at their end within 0.15 %, are aimed at the other: what trees say beyond the end is cut off, what they
+say short of it makes a flood last longer."""
+ASIDE = 0.003
 PARTS, ROUND_TRIPS, WATCHED = 4, 120, 6
 """Of each; and how many flows of those that decide together are kept."""
 
@@ -71,11 +75,12 @@ def watched(policy: Policy, scaling: Scaling, seed: int) -> Floats:
 
 
 def borders(unit: float) -> tuple[Floats, ...]:
-    """Where trees may cut each input: finer, the closer to rest."""
+    """Where trees may cut each input: finer, the closer to rest. Never at a round value, which inputs may have: then the last bit
+    would tell on which side they fall."""
     near = np.arange(-24, 37) / 40.0 + response.OFFSET
-    wide = np.concatenate([np.arange(-9, 21) / 10.0, np.arange(5, 21) / 2.0, [15.0, 25.0, 50.0]])
+    wide = np.concatenate([np.arange(-9, 21) / 10.0, np.arange(5, 21) / 2.0, [15.0]]) + ASIDE
     errors = np.unique(np.concatenate([near, wide])) * unit
-    acted = np.array([0.9, 0.95, 1.05, 1.1])
+    acted = np.array([0.91, 0.96, 1.04, 1.09])
     return acted, errors, acted, errors
 
 
@@ -91,6 +96,7 @@ def tree_file(net: PolicyFile, recipe: Recipe | None = None) -> PolicyFile:
     looped = len(inputs) - len(weights)
     weights = np.concatenate([weights, np.full(looped, recipe.loop_weight * float(weights.sum()) / looped)])
     actions = np.round(net.policy(inputs) * 2.0**30) / 2.0**30
+    actions = np.where(actions < ENDS, BEYOND, actions)
     made = trees.Fit(recipe.trees)(inputs, actions, weights, borders(scaling.unit))
     origin = {"made": "distilled", "from sha256": net.sha256(), "recipe": asdict(recipe), "network": dict(net.origin)}
     return PolicyFile(made, scaling, origin)
