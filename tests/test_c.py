@@ -27,6 +27,7 @@ UNIT_TESTS = {
     "test_matrix": ("monitors/matrix.c",),
     "test_ports_csv": ("monitors/ports_csv.c", "monitors/csv.c", "monitors/fault.c"),
     "test_hosts_csv": ("ctrl/hosts_csv.c", "monitors/csv.c", "monitors/fault.c"),
+    "test_nic_rows": ("ctrl/nic/rows.c",),
     "test_commands": ("ctrl/commands.c",),
     "test_control": ("ctrl/control.c", "monitors/batch.c", "monitors/netns.c", "monitors/csv.c", "monitors/fault.c"),
     "test_batch": ("monitors/batch.c",),
@@ -42,6 +43,7 @@ FUZZERS = {
     "fuzz_nl": ("monitors/nl.c", "monitors/netns.c", "monitors/batch.c", "monitors/qdisc.c"),
     "fuzz_ports_csv": ("monitors/ports_csv.c", "monitors/csv.c", "monitors/fault.c"),
     "fuzz_hosts_csv": ("ctrl/hosts_csv.c", "monitors/csv.c", "monitors/fault.c"),
+    "fuzz_nic_csv": ("ctrl/nic/nic_csv.c", "ctrl/nic/rows.c", "monitors/csv.c", "monitors/fault.c"),
     "fuzz_flow_csv": ("traffic/flow_csv.c",),
 }
 SHORT_S, LONG_S = 3, 60

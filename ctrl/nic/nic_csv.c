@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +173,11 @@ static int parse_flow(struct slice text, size_t line, const struct nics *nics, s
 		if (numbers[i].name)
 			rc = csv_number(&values[i], numbers[i].min, numbers[i].max, fields[i], line,
 					numbers[i].name, f);
+	if (!rc && values[MESSAGE] / values[PAYLOAD] >= UINT32_MAX)
+		rc = fault_say(f, -EINVAL,
+			       "line %zu, message_bytes: %" PRIu64 " in packets of %" PRIu64
+			       " are more than 2^32; give less",
+			       line, values[MESSAGE], values[PAYLOAD]);
 	if (!rc)
 		rc = parse_ends(fields, line, nics, to, f);
 	to->flow = (uint32_t)values[FLOW];
