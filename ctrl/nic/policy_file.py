@@ -178,7 +178,8 @@ def shipped(algorithm: str) -> Path:
     """The policy that an algorithm runs unless it is told of another."""
     path = SHIPPED / f"{algorithm}.npz"
     if not path.is_file():
-        raise AgentError(f"{algorithm}: no policy comes with it; name one as nic.policy")
+        known = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.npz")))
+        raise AgentError(f"{algorithm}: no policy of that name comes with dc-gym ({known} do); give a policy file (*.npz)")
     return path
 
 
