@@ -24,7 +24,12 @@ int data_path_open(struct data_path *d, const char *path, const struct nics *nic
 		   const struct nic_flows *flows, const struct nic_settings *settings, struct fault *f);
 int data_path_table(struct data_path *d, const void *words, size_t len, struct fault *f);
 int data_path_attach(struct data_path *d, struct fault *f);
-void data_path_close(struct data_path *d);
+void data_path_detach(struct data_path *d);
+void data_path_close(struct data_path *d); /* detaches, too */
+
+/* Runs `work` on each NIC in its namespace, and comes home. */
+int in_each_nic(struct data_path *d, int (*work)(struct data_path *d, uint32_t nic, struct fault *f),
+		struct fault *f);
 
 /* A map's file descriptor and id; -1: there is no such map. */
 int data_path_map(const struct data_path *d, const char *name);

@@ -3,10 +3,10 @@
  * The NIC shim's data path (docs/nic.md): one object a congestion control algorithm, compiled with
  * -DCC_ALGORITHM='"algorithms/NAME.h"'. All NICs of a ground share its maps; nicd.c loads and attaches it.
  *
- *   nic_depart   ring, egress    doorbells become tokens; a token gets its departure time, by which fq holds
- * it nic_turn     tail, ingress   a token has come round: sends a packet of its flow nic_receive  wire,
- * ingress   frames from the cable; all but the NIC's own pass untouched nic_test     nowhere         one
- * event to the algorithm, for tests
+ *   nic_depart    ring, egress   doorbells become tokens; tokens get the time until which fq holds them
+ *   nic_turn      tail, ingress  a token has come round: sends a packet of its flow
+ *   nic_receive   wire, ingress  frames from the cable; all but the NIC's own pass untouched
+ *   nic_test      nowhere        one event to the algorithm, for tests
  *
  * Written for User Mode Linux's interpreter: no kfuncs, callbacks, timers or bpf_loop. A row has one writer
  * at a time, because all of a host's NIC runs in softirqs of one CPU.
@@ -43,7 +43,10 @@ static __always_inline int doorbell(struct __sk_buff *skb, const struct nic_fram
 	if (become_token(skb, s, flow, now))
 		return TC_ACT_SHOT;
 	/* A copy goes round: the frame itself is charged to the host's socket for as long as it lives. */
-	bpf_clone_redirect(skb, skb->ifindex, 0);
+	if (bpf_clone_redirect(skb, skb->ifindex, 0)) {
+		s->token = 0;
+		s->parked = 1;
+	}
 	return TC_ACT_STOLEN;
 }
 

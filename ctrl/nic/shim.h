@@ -18,8 +18,7 @@
 #define NIC_UDP_PORT   4791      /* RoCEv2 */
 #define NIC_MARK_TOKEN 0x4e4943u /* skb->mark of a token, inside of a NIC */
 
-/* --- on the wire: behind Ethernet, IPv4 (no options) and UDP (checksum 0) --------------------------------
- */
+/* ---- on the wire: behind Ethernet, IPv4 (no options) and UDP (checksum 0) ---- */
 
 enum nic_opcode {
 	NIC_DATA = 1,
@@ -66,8 +65,7 @@ static inline uint32_t nic_tag(uint32_t flow, uint32_t psn)
 	return x ^ (x >> 16);
 }
 
-/* --- shared memory: BPF arrays that userspace maps
- * ---------------------------------------------------------- */
+/* ---- shared memory: BPF arrays that userspace maps ---- */
 
 /* One NIC. Written by the loader; from `free_at` on by the data path. */
 struct nic_port {
@@ -186,9 +184,7 @@ struct nic_settings {
 	uint32_t parameter[CC_PARAMETERS_MAX];
 };
 
-/* --- handed out
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- handed out ---- */
 
 /*
  * To the traffic generator: the receiving NIC has all `total_bytes` of a flow, in order. It gives its host a

@@ -118,7 +118,7 @@ static __always_inline int become_token(struct __sk_buff *skb, struct nic_sender
 	token->wake_ns = wake_ns;
 	token->generation = s->token;
 	skb->mark = NIC_MARK_TOKEN;
-	/* fq tells flows by it: tokens that wait must not hold up others, least of all their own successors.
+	/* fq tells flows by it: tokens that wait must hold up no others, least of all their own successors.
 	 */
 	bpf_set_hash(skb, nic_tag(flow, s->token));
 	return write_over(skb, s->frame, &nic);
