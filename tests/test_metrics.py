@@ -179,3 +179,17 @@ def test_series_and_summary_agree() -> None:
     window = Window(0, S)
     mean = series(of, S, window, intervals=50).goodput_bps.mean(axis=1)
     np.testing.assert_allclose(mean, metrics.flow_goodput_bps(of, window))
+
+
+def test_what_nics_did_is_summed_up_and_null_without_them() -> None:
+    flows = [flow_row(0, transport="rdma", start_ns=S, end_ns=2 * S, status="done"), flow_row(1, transport="rdma")]
+    nics = [
+        {"flow": 0, "decisions": 30, "sent_bytes": 900, "sent_packets": 8, "resent_packets": 2, "cnps": 1},
+        {"flow": 1, "decisions": 20, "sent_bytes": 100, "sent_packets": 2, "probe_bytes": 50, "nacks": 4, "timeouts": 3},
+    ]
+    found = summarize(synthetic.tables(flows, nic_flows=nics), Window(0, 4 * S))
+    assert found["nic_decision_rate"] == pytest.approx(50 / (1 + 4))
+    assert (found["nic_probe_share"], found["nic_resent_share"]) == pytest.approx((0.05, 0.2))
+    assert [found[f"nic_{name}"] for name in ("cnps", "nacks", "timeouts", "broken_messages")] == [1, 4, 3, 0]
+    without = summarize(synthetic.tables(flows), Window(0, 4 * S))
+    assert {value for name, value in without.items() if name.startswith("nic_")} == {None}

@@ -75,6 +75,28 @@ def test_flows_that_are_too_many_to_tell_apart_are_summed() -> None:
     assert goodput.get_legend() is None
 
 
+def over_rdma(flows: int, srtt_us: int) -> Series:
+    """The NIC allows flow n so many Mbit/s."""
+    samples = [
+        {"t_ns": t, "flow": n, "delivery_rate_bps": n * 10**6, "srtt_us": srtt_us, "bytes_received": t // 1000}
+        for t in (0, S)
+        for n in range(flows)
+    ]
+    rows = [synthetic.flow_row(n, transport="rdma") for n in range(flows)]
+    return series(synthetic.tables(rows, tcp=samples, nic_flows=[{"flow": 0}]), 2 * S, Window(0, 2 * S), 2)
+
+
+def test_runs_over_rdma_show_what_nics_allow() -> None:
+    run = over_rdma(2, 90)
+    assert run.rate_bps[1].tolist() == [1e6, 1e6] and np.isnan(run.rate_bps[0]).all()
+    shown = labels(plots.run_figure(run, "t", []).axes)
+    assert shown == ["Queue (kB)", "Goodput (Mbit/s)", "Rate (Mbit/s)", "RTT (us)", "Jain's index"]
+    without_probes = labels(plots.run_figure(over_rdma(2, 0), "t", []).axes)
+    assert without_probes == ["Queue (kB)", "Goodput (Mbit/s)", "Rate (Mbit/s)", "Jain's index"]
+    many = plots.run_figure(over_rdma(300, 90), "t", []).axes
+    assert labels(many)[2:4] == ["Rate (Mbit/s)", "RTT (us)"] and len(many[2].lines) == 1
+
+
 def test_units_follow_the_values() -> None:
     fast = a_series(rate_bps=10**10)
     assert labels(plots.run_figure(fast, "t", []).axes)[1:3] == ["Goodput (Gbit/s)", "RTT (us)"]
@@ -153,7 +175,7 @@ def test_no_state_is_left_in_matplotlib() -> None:
 import sys; sys.path.insert(0, sys.argv[1])
 import matplotlib, synthetic, io
 from dc_gym.figures import plots
-from dc_gym.metrics import Window, series
+from dc_gym.metrics import Series, Window, series
 assert "matplotlib.figure" not in sys.modules, "imported before anything is drawn"
 settings = lambda: {key: dict.__getitem__(matplotlib.rcParams, key) for key in matplotlib.rcParams}  # without choosing a backend
 before = settings()

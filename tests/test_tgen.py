@@ -88,6 +88,8 @@ def test_bad_options(tmp_path: Path) -> None:
     refused(run_tgen(*good, "--publish", "1ms"), "--publish", "'1ms'")
     refused(run_tgen(*good, "--publish", "5"), "--publish", "--matrix")
     refused(run_tgen(*good, "--seed", "x"), "--seed", "'x'")
+    for ids in ("1,2", "1,2,x", "1,2,3,4", "0,1,2", "1,2,99999999999"):
+        refused(run_tgen(*good, "--nic", ids), "--nic", f"'{ids}'", "three ids")
     refused(run_tgen(*good, "--flows", "/nonexistent"), "/nonexistent", "No such file")
     refused(run_tgen(*good, "--out", "/nonexistent"), "/nonexistent", "No such file")
 
@@ -105,6 +107,14 @@ def test_a_namespace_that_is_none(tmp_path: Path) -> None:
     result = run_tgen(*arguments(flows, tmp_path))
     assert result.returncode == 1
     assert "/n/a" in result.stderr
+
+
+def test_a_flow_over_rdma_without_nics(tmp_path: Path) -> None:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(HEADER + "0,rdma,/proc/self/ns/net,/proc/self/ns/net,1.1.1.1,1.1.1.2,1,4791,dcqcn,,,0,0,0,0,0,exact,\n")
+    result = run_tgen(*arguments(flows, tmp_path))
+    assert result.returncode == 1
+    assert "flow 0: transport rdma needs --nic" in result.stderr
 
 
 # --- without flows: the protocol with whoever starts it
