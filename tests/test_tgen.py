@@ -565,6 +565,32 @@ def test_rows_without_an_interval(tmp_path: Path, pair: Pair) -> None:
     assert published["start_ns"][2] >= published["end_ns"][1] + 200 * MS
 
 
+def test_what_stays_keeps_its_sockets_and_its_cells_until_it_is_told(tmp_path: Path, pair: Pair) -> None:
+    """The counts are those of the end; a stop at that instant is not one."""
+    matrix = matrix_file(tmp_path / "matrix", 1, 2)
+    rows = [pair.row(0) + "0", pair.row(1, stop=200 * MS) + "0"]
+    with flows_under_way(tmp_path, rows, "--matrix", str(matrix), "--stay", duration_ns=200 * MS) as process:
+        wait_until(process, lambda: bool(np.all(flow_rows(matrix)["cwnd_packets"] > 0)))
+        ended = flow_rows(matrix)
+        assert row_statuses(ended) == ["running"] * 2 and activity(matrix)[0] == 2
+        assert len(sockets(pair.a)) == 2 and not list(tmp_path.glob("*.bin"))
+        assert process.stdin is not None
+        process.stdin.write(b"end\n")
+        process.stdin.flush()
+        assert process.wait(timeout=60) == 0
+    log = tgen_log.read_flows(tmp_path / "flows.bin")
+    assert statuses(log) == ["running"] * 2 and activity(matrix)[0] == 0
+    assert log["received_bytes"][0] == ended["received_bytes"][0]
+
+
+def test_what_stays_can_be_given_up(tmp_path: Path, pair: Pair) -> None:
+    matrix = matrix_file(tmp_path / "matrix", 1, 1)
+    with flows_under_way(tmp_path, [pair.row(0) + "0"], "--matrix", str(matrix), "--stay", duration_ns=100 * MS) as process:
+        wait_until(process, lambda: flow_rows(matrix)["cwnd_packets"][0] > 0)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert sockets(pair.a) == [] and activity(matrix)[0] == 0 and not list(tmp_path.glob("*.bin*"))
+
+
 def test_no_samples(tmp_path: Path, pair: Pair) -> None:
     _, samples = run_flows(tmp_path, [pair.row(0, size=100_000)], sample_ns=0)
     assert len(samples) == 0

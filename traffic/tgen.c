@@ -24,7 +24,7 @@
 
 #define USAGE                                                                                                \
 	"usage: tgen --flows FILE --out DIR --t0 NS --duration NS --sample NS [--matrix FILE "               \
-	"[--publish NS]] [--seed N] [--warm [--warm-mask BITS]] [--nic SENDERS,RECEIVERS,PORTS]"
+	"[--publish NS]] [--seed N] [--warm [--warm-mask BITS]] [--nic SENDERS,RECEIVERS,PORTS] [--stay]"
 #define FILE_MAX ((off_t)1 << 30)
 
 enum { EXIT_FAULT = 1, EXIT_INPUT = 2, SIGNALLED = 128 };
@@ -117,6 +117,9 @@ static int parse_option(struct options *o, int option)
 	case 'w':
 		o->run.warm = true;
 		return 0;
+	case 'y':
+		o->run.stay = true;
+		return 0;
 	case 'k':
 		return parse_mask(optarg, &o->run.warm_mask);
 	case '0':
@@ -147,7 +150,8 @@ static int parse_options(struct options *o, int argc, char **argv)
 		{ "sample", required_argument, NULL, 's' },    { "matrix", required_argument, NULL, 'm' },
 		{ "seed", required_argument, NULL, 'r' },      { "warm", no_argument, NULL, 'w' },
 		{ "warm-mask", required_argument, NULL, 'k' }, { "publish", required_argument, NULL, 'p' },
-		{ "nic", required_argument, NULL, 'n' },       { NULL, 0, NULL, 0 },
+		{ "nic", required_argument, NULL, 'n' },       { "stay", no_argument, NULL, 'y' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int option, rc;
 
@@ -267,26 +271,27 @@ static int say_ready(void)
 	return write(STDOUT_FILENO, ready, sizeof(ready) - 1) == (ssize_t)sizeof(ready) - 1 ? 0 : -EPIPE;
 }
 
-/* Reads one line, "go". It may take for ever; a signal ends it. */
-static int wait_for_go(int signals)
+/* Reads one line, "go" or "end". It may take for ever; a signal ends it. */
+static int wait_for(const char *word, int signals)
 {
 	struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
 				{ .fd = signals, .events = POLLIN } };
-	char line[3];
+	size_t len = strlen(word);
+	char line[sizeof("end\n")];
 
-	for (size_t have = 0; have < sizeof(line);) {
+	for (size_t have = 0; have < len;) {
 		ssize_t n;
 
 		if (poll(fds, 2, -1) < 0)
 			return -errno;
 		if (fds[1].revents)
 			return -EINTR;
-		n = read(STDIN_FILENO, line + have, sizeof(line) - have);
+		n = read(STDIN_FILENO, line + have, len - have);
 		if (n <= 0)
 			return n < 0 ? -errno : -EPIPE;
 		have += (size_t)n;
 	}
-	return memcmp(line, "go\n", sizeof(line)) == 0 ? 0 : -EPROTO;
+	return memcmp(line, word, len) == 0 ? 0 : -EPROTO;
 }
 
 static int fault(const char *what, int rc)
@@ -313,7 +318,7 @@ static int start(const struct run_config *config)
 	rc = say_ready();
 	if (rc)
 		return fault("say ready on standard output", rc);
-	rc = wait_for_go(config->signals);
+	rc = wait_for("go\n", config->signals);
 	if (rc == -EINTR)
 		return exit_of_signal(config->signals);
 	if (rc)
@@ -327,16 +332,29 @@ static int start(const struct run_config *config)
 	return EXIT_FAULT;
 }
 
+/* With its sockets open: whoever looks at the end's instant sees no FIN of theirs. */
+static int stay(int signals)
+{
+	int rc = wait_for("end\n", signals);
+
+	if (rc == -EINTR)
+		return exit_of_signal(signals);
+	return rc ? fault("wait for the line 'end' on standard input", rc) : 0;
+}
+
 static int loop(struct run *run)
 {
-	int rc;
+	int rc, code;
 
 	rc = run_loop(run);
 	if (rc == -EINTR)
 		return exit_of_signal(run->config->signals);
 	if (!rc)
+		rc = run_settle(run);
+	code = !rc && run->config->stay ? stay(run->config->signals) : 0;
+	if (!rc && !code)
 		rc = run_finish(run);
-	return rc ? fault(run->fault, rc) : 0;
+	return rc ? fault(run->fault, rc) : code;
 }
 
 static int run_flows(const struct run_config *config, const struct flow_table *table)

@@ -522,13 +522,10 @@ int flow_settle(struct run *run, uint32_t number)
 		rc = arrived(flow, &flow->received);
 	if (rc)
 		return run_fault(run, rc, "flow %u: TCP_INFO", number);
-	if (flow->phase == PHASE_CONNECTING || flow->phase == PHASE_SENDING) {
-		set_under_way(run, number, false);
-		flow->phase = PHASE_ENDED;
-		flow->status = TGEN_RUNNING;
-	} else if (flow->phase == PHASE_WAITING) {
+	if (flow->phase == PHASE_CONNECTING || flow->phase == PHASE_SENDING)
+		flow->status = TGEN_RUNNING; /* and counts as under way until it is closed */
+	else if (flow->phase == PHASE_WAITING)
 		flow->status = TGEN_WAITING;
-	}
 	publish_state(run, number);
 	return 0;
 }

@@ -429,16 +429,19 @@ static int log_nics(struct run *run)
 	return rc ? rc : tgen_log_finish(&run->nic_log);
 }
 
-int run_finish(struct run *run)
+int run_settle(struct run *run)
 {
-	int rc;
+	int rc = udp_take(run);
 
-	/* All counts first: they belong to one instant. */
-	rc = udp_take(run);
 	for (uint32_t i = 0; !rc && i < run->table->flows; i++)
 		rc = flow_settle(run, i);
-	if (rc)
-		return rc;
+	return rc;
+}
+
+int run_finish(struct run *run)
+{
+	int rc = 0;
+
 	for (uint32_t i = 0; !rc && i < run->table->flows; i++) {
 		struct tgen_flow_record record = record_of(run, i);
 

@@ -74,6 +74,7 @@ struct run_config {
 	int out;            /* directory */
 	int signals;        /* a signalfd: when it is readable, the run is given up */
 	bool warm;
+	bool stay;          /* at the end, until it is told to go */
 	uint16_t warm_mask; /* bits of the ports that switches look at */
 };
 
@@ -115,7 +116,8 @@ int64_t clock_now(void);
 
 int run_open(struct run *run, const struct run_config *config, const struct flow_table *table);
 int run_loop(struct run *run); /* from now to t0 + duration; -EINTR: a signal came */
-int run_finish(struct run *run);
+int run_settle(struct run *run); /* the last counts, all of one instant */
+int run_finish(struct run *run); /* the logs */
 void run_abort(struct run *run); /* instead of the above: no log, and nothing that the sockets hold is sent */
 void run_close(struct run *run); /* fine after a failed open, and twice */
 

@@ -189,6 +189,7 @@ def _one(stage: Stage, t0_ns: int, number: int) -> bool:
         tgen.tell("go\n")
         code = stage.site.verdict(_code(stage.agentd.hear()), stage.agent.keeps)
         if code == END_OF_RUN:
+            tgen.tell("end\n")
             tgen.expect_end()
         else:
             tgen.stop(TGEN_ABORTED)
@@ -277,7 +278,6 @@ def _tgen(stage: Stage, t0_ns: int, episode: Episode) -> list[str]:
 
     plan, agent = stage.plan, stage.agent
     sample_ns = plan.tcp_interval_ns if agent.keeps else 0
-    spare_ns = 0 if agent.keeps else S  # it is under way when it is stopped
-    duration_ns = episode.steps * agent.step_ns + spare_ns
-    traffic = Traffic(episode.flows, episode.seed, duration_ns, sample_ns, agent.publish_ns)
-    return tgen_argv(plan, stage.folder, stage.site.matrix, t0_ns, traffic)
+    traffic = Traffic(episode.flows, episode.seed, episode.steps * agent.step_ns, sample_ns, agent.publish_ns)
+    # agentd comes after it at the last instant, too, and must find its sockets as they were.
+    return [*tgen_argv(plan, stage.folder, stage.site.matrix, t0_ns, traffic), "--stay"]

@@ -4,6 +4,7 @@
 import itertools
 import os
 import signal
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.registration import ANY, SPECS
 from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.errors import AgentError, LabError, SpecError
+from dc_gym.progress import Quiet
 from dc_gym.run.experiment import Experiment
+from dc_gym.run.runner import run
 from dc_gym.spec import LARGEST_SEED, LabSpec
 
 pytestmark = pytest.mark.lab
@@ -366,3 +369,16 @@ def test_a_policy_in_a_run_is_scored_like_an_environment(tmp_path):
     cubic, oracle = (found[name].manifest["agent"] for name in ("max", "fair-share"))
     assert oracle["queueing_delay_s"] < cubic["queueing_delay_s"] / 3 and oracle["goodput_bps"] > 0.9 * cubic["goodput_bps"]
     assert Path(tmp_path / "max" / "agent.parquet").is_file()
+
+
+@pytest.mark.parametrize("workload", [{"kind": "pairs"}, {"kind": "pairs", "transport": "udp", "rate": "6Mbit/s"}])
+def test_an_environment_and_a_run_with_its_seed_say_the_same_to_the_last_step(tmp_path, workload):
+    """Of the last instant, too, at which the traffic ends: no flow has stopped yet, and no FIN is on its way."""
+    spec = SPEC | {"agent": {"interval": "10ms"}, "workload": workload, "time": {"duration": "300ms"}, "name": "both"}
+    result = run(as_spec(spec, ["controller=max", "seed=3"]), tmp_path / "run", Quiet(), plot=False)
+    agent = result.derived("agent")
+    with closing(DataCenterEnv(spec, folder=tmp_path)) as env:
+        env.reset(seed=3)
+        steps = [env.step(np.ones(env.action_space.shape, np.float32)) for _ in range(30)]
+    assert [reward for _, reward, _, _, _ in steps] == agent["reward"].to_pylist()[1:]
+    assert steps[-1][-1]["flows"] == 2 and steps[-1][-1]["episode_totals"] == result.manifest["agent"]
