@@ -148,6 +148,25 @@ def test_what_is_left_is_found(tmp_path, monkeypatch):
         Path(left[1]).unlink()
 
 
+TIDY = """
+import subprocess, sys, time
+tidy = ["/bin/sh", "-c", 'read -r word; sleep 0.2; rmdir "$1"', "sh", sys.argv[1]]
+janitor = subprocess.Popen(tidy, stdin=subprocess.PIPE, start_new_session=True)
+time.sleep(60)
+"""
+
+
+def test_what_never_begins_is_left_to_its_janitors(tmp_path, monkeypatch):
+    """They are below the driver, and killed with it they would leave what they were there for."""
+    monkeypatch.setattr(orphans, "START_S", 1.0)
+    litter = tmp_path / "dcgym-litter"
+    litter.mkdir()
+    case = Case("a test: nothing", lambda spec, folder: [sys.executable, "-c", TIDY, str(litter)], lambda family: None, True)
+    with pytest.raises(TestbedError, match="never began"):
+        orphans.play(case, tmp_path / "none.toml", tmp_path)
+    assert not litter.exists()
+
+
 SHARED = """
 import subprocess, sys, time
 held = open(sys.argv[1] + "/log", "w")

@@ -26,6 +26,8 @@ from dc_gym.errors import TestbedError
 
 DEADLINE_S = 5.0
 START_S = 600.0
+PATIENCE_S = 30.0
+"""For what a case that has failed leaves to clean up itself."""
 UNDER_WAY_S = 1.0
 """From the victim's appearance to its death."""
 SHARED_MEMORY = Path("/dev/shm")
@@ -149,10 +151,20 @@ def play(case: Case, spec: Path, folder: Path) -> tuple[str, list[str]]:
             said, left = f"{said}; with the driver: {again}", left + more
         return said, left
     finally:
-        for process in descendants(driver.pid):
-            with suppress(ProcessLookupError):
-                os.kill(process[0], signal.SIGKILL)
-        driver.wait()
+        give_up(driver)
+
+
+def give_up(driver: subprocess.Popen[bytes]) -> None:
+    """The driver first: among those below it are its janitors, which have the folders of all others to remove."""
+    family = descendants(driver.pid)
+    driver.kill()
+    driver.wait()
+    deadline = time.monotonic() + PATIENCE_S
+    while (rest := [process for process in family if alive(process)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for process in rest:
+        with suppress(ProcessLookupError):
+            os.kill(process[0], signal.SIGKILL)
 
 
 def wait_for(driver: subprocess.Popen[bytes], pick: Pick, log: Path) -> Process:
