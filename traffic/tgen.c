@@ -145,12 +145,18 @@ static int parse_option(struct options *o, int option)
 static int parse_options(struct options *o, int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{ "flows", required_argument, NULL, 'f' },     { "out", required_argument, NULL, 'o' },
-		{ "t0", required_argument, NULL, '0' },        { "duration", required_argument, NULL, 'd' },
-		{ "sample", required_argument, NULL, 's' },    { "matrix", required_argument, NULL, 'm' },
-		{ "seed", required_argument, NULL, 'r' },      { "warm", no_argument, NULL, 'w' },
-		{ "warm-mask", required_argument, NULL, 'k' }, { "publish", required_argument, NULL, 'p' },
-		{ "nic", required_argument, NULL, 'n' },       { "stay", no_argument, NULL, 'y' },
+		{ "flows", required_argument, NULL, 'f' },
+		{ "out", required_argument, NULL, 'o' },
+		{ "t0", required_argument, NULL, '0' },
+		{ "duration", required_argument, NULL, 'd' },
+		{ "sample", required_argument, NULL, 's' },
+		{ "matrix", required_argument, NULL, 'm' },
+		{ "seed", required_argument, NULL, 'r' },
+		{ "warm", no_argument, NULL, 'w' },
+		{ "warm-mask", required_argument, NULL, 'k' },
+		{ "publish", required_argument, NULL, 'p' },
+		{ "nic", required_argument, NULL, 'n' },
+		{ "stay", no_argument, NULL, 'y' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int option, rc;

@@ -115,7 +115,7 @@ int64_t run_now(struct run *run); /* read once a wake-up */
 int64_t clock_now(void);
 
 int run_open(struct run *run, const struct run_config *config, const struct flow_table *table);
-int run_loop(struct run *run); /* from now to t0 + duration; -EINTR: a signal came */
+int run_loop(struct run *run);   /* from now to t0 + duration; -EINTR: a signal came */
 int run_settle(struct run *run); /* the last counts, all of one instant */
 int run_finish(struct run *run); /* the logs */
 void run_abort(struct run *run); /* instead of the above: no log, and nothing that the sockets hold is sent */

@@ -247,6 +247,8 @@ def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
 @contextmanager
 def _building(order: Order, choice: Any, configuration: Any, task: Any, place: Path | None) -> Iterator[Any]:
     """RLlib's Algorithm, restored if asked for, stopped at the end; its complaints become one line."""
+    from ray.tune.trainable import trainable
+
     from dc_gym.rl import checkpoints
 
     checkpoint = next(reversed(checkpoints.find(order.out)), None)  # none yet: it begins again
@@ -254,9 +256,10 @@ def _building(order: Order, choice: Any, configuration: Any, task: Any, place: P
     algorithm = None
     try:
         try:
+            trainable.DEFAULT_STORAGE_PATH = str(place or order.out)  # else ~/ray_results, for an empty folder each
             algorithm = config.build_algo()
             with suppress(OSError):
-                Path(algorithm.logdir).rmdir()  # made empty below ~/ray_results, and stays empty
+                Path(algorithm.logdir).rmdir()
             seed_replay(algorithm, configuration.settings.seed)
         except (ValueError, TypeError, AssertionError, KeyError, NotImplementedError) as error:
             raise UsageError(f"{choice.name}: RLlib refuses this configuration: {_first_line(error)}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import importlib
 import json
 import shutil
 import signal
@@ -100,6 +101,10 @@ def test_what_it_writes_and_that_it_goes_on(tmp_path: Path) -> None:
     assert about["algorithm"] == "PPO" and about["sections"]["training"]["lr"] == 3e-4 and about["settings"]["steps"] == 600
     assert PolicyFile.read(policy).origin["steps"] == 768
     assert any(folder.glob("events/events.out.tfevents.*"))
+    files = {"train.json", "progress.csv", "evaluation.csv", "events", "checkpoints", "policy.npz"}
+    assert {path.name for path in folder.iterdir()} == files
+    storage = importlib.import_module("ray.tune.trainable.trainable").DEFAULT_STORAGE_PATH
+    assert Path(storage).is_relative_to(folder), "RLlib's empty folders are not for the user's home"
 
     run(order(tmp_path, resume=True))
     assert rows(folder / "evaluation.csv") == evaluated, "it had ended: nothing is evaluated twice"
