@@ -134,6 +134,9 @@ def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
         with _hushed(), _own_sigterm():
             ray.init(address=address, **options)
     except Exception as error:  # Ray has no class for it
+        if "Version mismatch" in str(error):
+            said = " ".join(str(error).split())  # whose Ray and Python are which, on lines of their own
+            raise MachineError(f"--address {address}: {said}; all machines need the same Ray and the same Python") from None
         words = (str(error).splitlines() or [type(error).__name__])[0]
         remedy = "start one with `ray start --head --resources='{\"lab\": 4}'` and give its address, or leave --address out"
         raise MachineError(f"--address {address}: no Ray cluster answers ({words}); {remedy}") from None

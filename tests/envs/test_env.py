@@ -313,7 +313,7 @@ def test_a_seed_with_more_flows_than_there_is_room_for_boots_anew(tmp_path, monk
 def test_a_lab_has_memory_for_the_paths_of_its_seed_and_of_others(tmp_path, monkeypatch, seeds):
     """As if each path took a MiB: the first lab has room for twice its own, and a seed that needs more than that gets another."""
     mib = 2**20
-    monkeypatch.setattr(LabSpec, "sized", lambda self, hosts, paths: replace(self, memory_bytes=(256 + paths) * mib))
+    monkeypatch.setattr(LabSpec, "sized", lambda self, hosts, paths, nic_flows=0: replace(self, memory_bytes=(256 + paths) * mib))
     env = DataCenterEnv(POISSON, folder=tmp_path)
     few, more = (env.session.experiment.episode(seed).schedule.paths() for seed in seeds)
     assert few < more < 2 * few

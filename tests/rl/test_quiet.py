@@ -27,3 +27,18 @@ def test_ray_that_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch, tm
     said = "Ray does not start here (The current node timed out during startup.); wait until this machine is less busy"
     assert str(told.value) == said
     assert not list(tmp_path.iterdir())
+
+
+def test_a_cluster_of_another_python_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet.require()
+    import ray
+
+    def other(**options: object) -> None:
+        raise RuntimeError(
+            "Version mismatch: The cluster was started with:\n    Python: 3.11.7\nThis process:\n    Python: 3.11.2\n"
+        )
+
+    monkeypatch.setattr(ray, "init", other)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    with pytest.raises(MachineError, match=r"3\.11\.7 This process: .* the same Python$"), quiet.session("here", 1, 1):
+        pass
