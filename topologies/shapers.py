@@ -22,6 +22,7 @@ from dc_gym.topologies.rtnl import (
     NetlinkSocket,
     Request,
     attr_text,
+    attr_u32,
     attr_u64,
     attribute,
     attributes,
@@ -36,6 +37,7 @@ ALL_PROTOCOLS = socket.htons(3)  # ETH_P_ALL
 TCA_NETEM_RATE, TCA_NETEM_RATE64, TCA_NETEM_LATENCY64 = 6, 8, 10
 NETEM_PARMS, NETEM_RATE = struct.Struct("=6I"), struct.Struct("=IiIi")
 NETEM_LIMIT = 10**6  # frames on the way: never the limit
+TCA_BPF_FD, TCA_BPF_NAME = 6, 7
 TCA_MATCHALL_ACT, TCA_ACT_KIND, TCA_ACT_OPTIONS, TCA_MIRRED_PARMS = 2, 1, 2, 2
 MIRRED = struct.Struct("=IIiiiiI")
 TC_ACT_STOLEN, EGRESS_REDIRECT = 4, 1
@@ -66,11 +68,22 @@ def set_netem(ifindex: int, rate_bps: int, delay_ns: int, name: str) -> Request:
 
 def redirect(ifindex: int, to_ifindex: int, name: str) -> list[Request]:
     """Whatever comes in at the device goes out at the other."""
-    body = TCMSG.pack(0, ifindex, INGRESS_HANDLE, INGRESS_PARENT, 0) + attr_text(TCA_KIND, "ingress")
-    ingress = Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, body, f"{name}: add an ingress")
     parms = MIRRED.pack(0, 0, TC_ACT_STOLEN, 0, 0, EGRESS_REDIRECT, to_ifindex)
     action = nested(1, attr_text(TCA_ACT_KIND, "mirred"), nested(TCA_ACT_OPTIONS, attribute(TCA_MIRRED_PARMS, parms)))
-    return [ingress, match_all(ifindex, name, nested(TCA_MATCHALL_ACT, action))]
+    return [_ingress(ifindex, name), match_all(ifindex, name, nested(TCA_MATCHALL_ACT, action))]
+
+
+def classify(ifindex: int, program: int, name: str) -> list[Request]:
+    """Whatever comes in at the device goes through a BPF program, given by its file descriptor."""
+    body = TCMSG.pack(0, ifindex, 0, INGRESS_HANDLE, 1 << 16 | ALL_PROTOCOLS) + attr_text(TCA_KIND, "bpf")
+    body += nested(TCA_OPTIONS, attr_u32(TCA_BPF_FD, program), attr_text(TCA_BPF_NAME, name))
+    flags = NLM_F_CREATE | NLM_F_EXCL
+    return [_ingress(ifindex, name), Request(RTM_NEWTFILTER, flags, body, f"{name}: classify what comes in by BPF")]
+
+
+def _ingress(ifindex: int, name: str) -> Request:
+    body = TCMSG.pack(0, ifindex, INGRESS_HANDLE, INGRESS_PARENT, 0) + attr_text(TCA_KIND, "ingress")
+    return Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, body, f"{name}: add an ingress")
 
 
 def match_all(ifindex: int, name: str, *options: bytes, priority: int = 1) -> Request:

@@ -52,7 +52,8 @@ class HostGround:
         if self._module is None:
             qdisc_fabric.check(graph, self._links)
         queues = {port.queue.kind for port in graph.ports()}
-        needs.require(needs.modules_for(self._links, queues, [self._spec.controller.kernel_name]))
+        controller = self._spec.controller
+        needs.require(needs.modules_for(self._links, queues, [controller.kernel_name], controller.nic))
 
     def _choose_links(self, progress: Progress) -> Path | None:
         """What links are made of; the cable's module if they are cables."""

@@ -7,6 +7,8 @@ only asking tells. What is missing is named as the module, with the package that
 
 from __future__ import annotations
 
+import ctypes
+import os
 import platform
 import socket
 import struct
@@ -24,7 +26,7 @@ from dc_gym.topologies.rtnl import NetlinkSocket, attr_text, new_namespace
 
 MODULES = (
     "veth", "openvswitch", "sch_tbf", "sch_netem", "sch_red", "sch_fq", "sch_ingress", "cls_matchall", "act_mirred",
-    "tcp_dctcp", "tcp_nv", "tcp_bbr", "tcp_vegas",
+    "bpf", "cls_bpf", "tcp_dctcp", "tcp_nv", "tcp_bbr", "tcp_vegas",
 )  # fmt: skip
 """All that any experiment can need. TCP's CUBIC and Reno, and bfifo, are in every kernel."""
 LINK_MODULES = {
@@ -32,11 +34,16 @@ LINK_MODULES = {
     "netem": frozenset({"openvswitch", "veth", "sch_tbf", "sch_netem", "sch_ingress", "cls_matchall", "act_mirred"}),
     "tbf": frozenset({"openvswitch", "veth", "sch_tbf"}),
 }
+NIC_MODULES = frozenset({"veth", "sch_fq", "sch_ingress", "bpf", "cls_bpf"})
+"""Of a run over RDMA (docs/nic.md); `bpf` is bpf(2), which is built in or not there."""
 QUEUE_MODULES = {"red": "sch_red", "fq": "sch_fq", "tbf": "sch_tbf"}
 NETLINK_GENERIC, GENL_ID_CTRL = 16, 16
 GET_FAMILY = struct.Struct("=BBxx")  # genlmsghdr: command 3, version 1
 CTRL_ATTR_FAMILY_NAME = 2
 SOME_RATE_BPS = 10**7
+SYSCALL_BPF, BPF_PROG_LOAD, BPF_PROG_TYPE_SCHED_CLS = 321, 5, 3  # x86-64
+PASS_ALL = bytes.fromhex("b700000000000000" "9500000000000000")
+"""A program: r0 = 0; exit."""
 PACKAGES = {
     "debian": "linux-image-amd64 (a cloud kernel lacks it: boot this one)",
     "ubuntu": "linux-modules-extra-{release}",
@@ -56,9 +63,10 @@ class Need:
     """Its name. A root qdisc does not give way to one of another kind, so each has its own device."""
 
 
-def modules_for(links: str, queue_kinds: Iterable[str], tcp: Iterable[str]) -> frozenset[str]:
-    """The modules that an experiment needs."""
+def modules_for(links: str, queue_kinds: Iterable[str], tcp: Iterable[str], nic: bool = False) -> frozenset[str]:
+    """The modules that an experiment needs; `nic`: it is one over RDMA."""
     found = {QUEUE_MODULES[kind] for kind in queue_kinds if kind in QUEUE_MODULES}
+    found |= NIC_MODULES if nic else frozenset()
     found |= {f"tcp_{name}" for name in tcp if f"tcp_{name}" in MODULES}
     return LINK_MODULES[links] | found
 
@@ -141,6 +149,28 @@ def _tcp(kernel_name: str) -> Callable[[NetlinkSocket, int], None]:
     return probe
 
 
+def _bpf_program() -> int:
+    """A file descriptor of PASS_ALL; OSError where it cannot be loaded."""
+    code, license = ctypes.create_string_buffer(PASS_ALL), ctypes.create_string_buffer(b"GPL")
+    about = struct.pack("=IIQQ", BPF_PROG_TYPE_SCHED_CLS, len(PASS_ALL) // 8, ctypes.addressof(code), ctypes.addressof(license))
+    fd = ctypes.CDLL(None, use_errno=True).syscall(SYSCALL_BPF, BPF_PROG_LOAD, about, len(about))
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "load a BPF program")
+    return int(fd)
+
+
+def _bpf(_sock: NetlinkSocket, _device: int) -> None:
+    os.close(_bpf_program())
+
+
+def _cls_bpf(sock: NetlinkSocket, device: int) -> None:
+    program = _bpf_program()
+    try:
+        sock.batch(shapers.classify(device, program, "probe"))
+    finally:
+        os.close(program)
+
+
 def _queue(queue: Queue) -> Callable[[NetlinkSocket, int], None]:
     return lambda sock, device: sock.batch([tc.set_queue(device, queue, "probe")])
 
@@ -160,6 +190,8 @@ def _needs() -> tuple[Need, ...]:
         Need("sch_ingress", lambda sock, at: sock.batch(shapers.redirect(at, at, "probe")[:1])),
         Need("cls_matchall", lambda sock, at: sock.batch([shapers.match_all(at, "probe", priority=2)])),
         Need("act_mirred", lambda sock, at: sock.batch(shapers.redirect(at, at, "probe")[1:])),
+        Need("bpf", _bpf),
+        Need("cls_bpf", _cls_bpf, "bpf"),
         *(Need(f"tcp_{each.kernel_name}", _tcp(each.kernel_name)) for each in sorted(tcp, key=lambda c: c.name)),
     )
 

@@ -29,6 +29,7 @@ BOOT_MODULES = (
     "overlay",
     "virtio_console",
 )  # libcrc32c asks the crypto API for crc32c
+WANTED = (*BOOT_MODULES, *needs.MODULES)
 REMEDY = "dcgym vm takes Debian's kernel packages; use a machine with Debian's archive among its apt sources"
 NEED_BYTES = 900_000_000
 
@@ -72,8 +73,10 @@ def load(current: Path) -> VmKernel | None:
     """What `current` points to, if it is whole."""
     try:
         folder = current.resolve(strict=True)
-        kernel = VmKernel(folder, str(json.loads((folder / "manifest.json").read_text())["release"]))
+        manifest = json.loads((folder / "manifest.json").read_text())
+        kernel = VmKernel(folder, str(manifest["release"]))
         whole = kernel.image.is_file() and kernel.headers.is_dir() and all(path.is_file() for path in kernel.modules())
+        whole = whole and set(WANTED) <= set(manifest["modules"])
     except (OSError, ValueError, KeyError):
         return None
     return kernel if whole else None
@@ -94,7 +97,8 @@ def _fetch(work: Path, base: Path, progress: Progress) -> VmKernel:
     versions |= _unpack_headers(apt, release, out / "headers", work, progress)
     shutil.copy(tree / "boot" / f"vmlinuz-{release}", out / "vmlinuz")
     _take_modules(tree / "lib/modules" / release, out)
-    (out / "manifest.json").write_text(json.dumps({"release": release, "packages": versions}, indent=1) + "\n")
+    facts = {"release": release, "packages": versions, "modules": WANTED}
+    (out / "manifest.json").write_text(json.dumps(facts, indent=1) + "\n")
     for path in (out, *(path for path in out.rglob("*") if path.is_dir())):
         path.chmod(0o755)
     publish(out, base / release, work)
@@ -129,7 +133,7 @@ def _unpack_headers(apt: Apt, release: str, into: Path, work: Path, progress: Pr
 def _take_modules(tree: Path, out: Path) -> None:
     """Copies the needed modules and all that they depend on, uncompressed."""
     found = {_module_name(path): path for path in tree.rglob("*.ko*")}
-    order = load_order((*BOOT_MODULES, *needs.MODULES), {name: path for name, path in found.items()})
+    order = load_order(WANTED, {name: path for name, path in found.items()})
     folder = make_folder(out / "modules")
     for name in order:
         (folder / f"{name}.ko").write_bytes(_read_module(found[name]))
