@@ -84,7 +84,8 @@ def test_modules_follow_from_links_queues_and_controller():
         "sch_fq",
         "tcp_dctcp",
     }
-    everything = set().union(*needs.LINK_MODULES.values()) | set(needs.QUEUE_MODULES.values())
+    assert needs.modules_for("cable", ["bfifo"], ["dcqcn"], nic=True) == {"openvswitch", *needs.NIC_MODULES}
+    everything = needs.NIC_MODULES.union(*needs.LINK_MODULES.values()) | set(needs.QUEUE_MODULES.values())
     assert everything <= set(needs.MODULES) == {need.module for need in needs.NEEDS} - {"tcp_cubic", "tcp_reno"}
 
 

@@ -55,6 +55,16 @@ def test_times_that_the_clock_cannot_tell_are_held_and_named(tmp_path):
     assert setting.values["alpha_timer"] == 10_000_000
 
 
+def test_a_preset_brings_the_receivers_that_go_with_it(tmp_path):
+    dcqcn = algorithms.load("dcqcn", tmp_path)
+    asked = {each.name: dict(algorithms.settle(dcqcn, each.name, {}, 10**10).nic) for each in dcqcn.presets}
+    each_marked = {"cnp_interval": 0}
+    assert asked == {"paper": {}, "firmware": {"cnp_interval": 20_000}, "ns3": each_marked, "ns3_paper": each_marked}
+    assert "nic.cnp_interval" not in dcqcn.preset("firmware").values
+    with pytest.raises(UsageError, match=r"CC_NIC\(payload\): it can ask for cnp_interval"):
+        algorithms._preset(dcqcn.header, "own", "", {"g": 1, "nic.payload": 9})
+
+
 def test_what_is_given_is_taken_as_it_is(tmp_path):
     dcqcn = algorithms.load("dcqcn", tmp_path)
     setting = algorithms.settle(dcqcn, "ns3", {"rate_timer": 777, "g": 64}, 10**9)

@@ -3,7 +3,8 @@
 
 import pytest
 
-from dc_gym.bench import nic_cost
+from dc_gym.bench import nic_cost, nic_packets, runs
+from dc_gym.bench.nic_packets import Spent
 from dc_gym.ctrl.nic import algorithms, kernels
 
 
@@ -11,6 +12,7 @@ from dc_gym.ctrl.nic import algorithms, kernels
 def test_without_root_the_table_is_whole_and_says_so(monkeypatch):
     monkeypatch.setattr(kernels, "why_not_here", lambda: "not root")
     monkeypatch.setattr(nic_cost, "REPEAT", 10)
+    monkeypatch.setattr(nic_cost.nic_packets, "bars", lambda: ())
     skipped, *bars = nic_cost.bars()
     assert skipped.skipped and skipped.measured == "not root"
     assert [bar.name for bar in bars] == list(algorithms.names())
@@ -23,3 +25,21 @@ def test_a_tree_that_is_too_slow_misses_its_bar(tmp_path):
     tree = algorithms.load("rlcc-tree", tmp_path)
     good, late = (nic_cost._bar(nic_cost.Cost(tree, 300, 17_000, {"rtt": ns, "tx": 2.0}, "here")) for ns in (499.0, 501.0))
     assert good.ok and not late.ok
+
+
+def test_a_packet_costs_what_the_longer_run_took_more():
+    short, long = [Spent(1000, 5.0, 7.0), Spent(1000, 3.0, 4.0)], [Spent(3000, 3.5, 4.8), Spent(3000, 9.0, 9.0)]
+    found = nic_packets.cost(short, long)
+    assert (found.packets, round(found.wall_us), round(found.cpu_us)) == (2000, 250, 400)
+    other = nic_packets.PacketCost(2000, 124.0, 400.0)
+    assert not nic_packets.bar(2, found, other).ok and nic_packets.bar(2, other, found).ok
+
+
+@pytest.mark.lab
+def test_both_send_the_same_load(tmp_path):
+    """The shorter run is the beginning of the longer one, and packets are counted where they are sent."""
+    spec = runs.write_spec(tmp_path, "cost", nic_packets.SPEC)
+    spent = nic_packets.measured(tmp_path, spec, 2, (20, 40), 1)
+    packets = {name: nic_packets.cost(*its).packets for name, its in spent.items()}
+    line = 10**10 * 0.02 / (1514 * 8)
+    assert all(0.9 * line < sent <= 1.01 * line for sent in packets.values()), (packets, line)

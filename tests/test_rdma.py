@@ -250,6 +250,9 @@ def test_times_follow_from_the_network_where_the_spec_gives_none(tmp_path: Path)
     _, _, given = written(tmp_path, "nic.timeout=3ms", "nic.cnp_interval=4us", "nic.retransmit=selective")
     assert (given["timeout_ns"], given["cnp_interval_ns"], given["selective"]) == ("3000000", "4000", "1")
     assert given["timeout_max_ns"] == str(64 * 3_000_000)
+    firmware = "controller.name=dcqcn", "nic.preset=firmware"
+    assert written(tmp_path, *firmware)[2]["cnp_interval_ns"] == "200000"
+    assert written(tmp_path, *firmware, "nic.cnp_interval=4us")[2]["cnp_interval_ns"] == "4000"
 
 
 def test_flows_are_told_as_they_are_scheduled(tmp_path: Path) -> None:

@@ -269,3 +269,71 @@ def test_an_agent_in_real_time(tmp_path):
     assert steps[0] == 0 and steps[-1] == 100 and agent["missed"] == 100 - len(steps) + 1
     assert agent["interval_mean_s"] <= agent["interval_p99_s"] <= agent["interval_max_s"]
     assert not [reason for reason in result.manifest["unfit_reasons"] if "sent" in reason or "received" in reason]
+
+
+RDMA = r"""
+import ctypes, os, pathlib, subprocess, sys, time
+run, out = pathlib.Path("/run"), pathlib.Path("out")
+cli = [sys.executable, "-m", "dc_gym.cli"]
+def sh(*argv): return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+def wait(what, seconds=300):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.2)
+def ids(command):  # of all programs (11) or maps (12) in the kernel: BPF_*_GET_NEXT_ID
+    found, attr = [], (ctypes.c_uint32 * 3)()
+    while ctypes.CDLL(None).syscall(321, command, attr, 12) == 0:
+        attr[0] = attr[1]
+        found.append(attr[1])
+    return set(found)
+def pids(name): return [int(pid) for pid in subprocess.run(["pgrep", "-x", name], capture_output=True, text=True).stdout.split()]
+links, before = sh("ip", "-br", "link"), (ids(11), ids(12))
+def ours(): return (ids(11) - before[0], ids(12) - before[1])
+argv = [*cli, "run", sys.argv[1], "--ground", "host", "--no-plot", "--out", "out", "--set", "host.lead=60s"]
+argv += ["--set", "controller.name=dcqcn", "--set", "workload.jitter=0s", "--set", "monitor.interval=20ms"]
+subprocess.run([*argv, "--set", "time.duration=2s", "--set", "time.warmup=500ms"])
+assert ours() == (set(), set()), ours()
+def start():
+    runner = subprocess.Popen([*argv, "--force", "--set", "time.duration=600s"])
+    wait(lambda: pids("tgen") and all(ours()))
+    assert sh("ip", "-br", "link") == links
+    return runner
+runner = start()
+mask = [sh("nsenter", "-t", str(pids("tgen")[0]), "-m", "ip", "netns", "exec", "h1", "cat", "/sys/class/net/h1-eth0/queues/rx-0/rps_cpus")]
+assert int(mask[0], 16) == 1, mask
+for pid in sorted(pids("nicd"))[:1]:
+    os.kill(pid, 9)
+wait(lambda: not pids("nicd"))
+runner.kill()
+runner.wait()
+wait(lambda: not pids("tgen") and ours() == (set(), set()))
+print("nicd killed: clean")
+runner = start()
+runner.kill()
+runner.wait()
+wait(lambda: not pids("tgen") and not pids("nicd") and ours() == (set(), set()))
+sh(*cli, "clean", ".")
+assert sh("ip", "-br", "link") == links and not (run / "dcgym").exists()
+print("all clean")
+"""
+
+
+@pytest.mark.long
+@needs_qemu
+@pytest.mark.timeout(1800)
+def test_nics_in_real_time_and_nothing_of_them_after_kill_9(tmp_path):
+    """Whether this machine keeps up is said in the result; that each message arrives whole is not a matter of speed."""
+    (tmp_path / "rdma.py").write_text(RDMA)
+    program = (
+        "from pathlib import Path; import sys; from dc_gym.host import vm; from dc_gym.progress import Quiet;"
+        "sys.exit(vm.run(vm.prepare(Quiet()), [sys.executable, 'rdma.py', sys.argv[1]], vm.environment(), Path.cwd()))"
+    )
+    argv = [sys.executable, "-c", program, str(ROOT / "examples" / "dumbbell.toml")]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=1700)
+    assert done.returncode == 0 and "all clean" in done.stdout, done.stdout + done.stderr
+    result = load_result(tmp_path / "out")
+    sent = result.records("nic_flows")
+    assert result.manifest["ground"] == "host" and len(sent) == 2 and (sent["received_packets"] > 0).all()
+    assert not sent["broken_messages"].any() and (sent["messages"] > 0).all()
+    assert not [reason for reason in result.manifest["unfit_reasons"] if "sent" in reason or "received" in reason]

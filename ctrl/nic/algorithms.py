@@ -24,6 +24,8 @@ BIN = Path(__file__).resolve().parents[2] / "dc_gym" / "bin"
 SCALED = "ns at 100 Gbit/s"
 """The unit of times that keep their proportion to a packet's time (CC_NS_AT_100G)."""
 SCALED_FOR_BPS = 100 * 10**9
+NIC_PREFIX, NIC_SETTINGS = "nic.", ("cnp_interval",)
+"""Of what a preset asks of the NIC (CC_NIC): how its runner marks it, and what it may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Preset:
     name: str
     help: str
     values: Mapping[str, int]
+    nic: Mapping[str, int]
+    """What it asks of the NIC around the algorithm (CC_NIC), by key of a spec's `[nic]`; in SCALED."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ class Setting:
     """Those in SCALED that did not keep their number."""
     capped: tuple[str, ...]
     """Those of them that would have become more, or less, than can be."""
+    nic: Mapping[str, int]
+    """What the preset asks of the NIC, in ns on this line."""
 
     def to_dict(self) -> dict[str, Any]:
         """For the manifest."""
@@ -146,7 +152,7 @@ def describe(header: Path, runner: Path, object_file: Path) -> Algorithm:
         fits=facts["fits"],
         table=facts["table"],
         parameters=tuple(Parameter(**row) for row in facts["parameters"]),
-        presets=tuple(Preset(name, row["help"], row["values"]) for name, row in facts["presets"].items()),
+        presets=tuple(_preset(header, name, row["help"], row["values"]) for name, row in facts["presets"].items()),
         header=header,
         runner=runner,
         object=object_file,
@@ -170,7 +176,15 @@ def settle(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps
         values[each.name] = value
     for name, value in given.items():
         values[name] = _checked(algorithm, name, value)
-    return Setting(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped))
+    nic = {name: value * SCALED_FOR_BPS // line_bps for name, value in chosen.nic.items()} if chosen else {}
+    return Setting(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped), nic)
+
+
+def _preset(header: Path, name: str, text: str, sets: Mapping[str, int]) -> Preset:
+    asked = {key.removeprefix(NIC_PREFIX): value for key, value in sets.items() if key.startswith(NIC_PREFIX)}
+    if unknown := sorted(set(asked) - set(NIC_SETTINGS)):
+        raise UsageError(f"{header}: preset {name}: CC_NIC({unknown[0]}): it can ask for {', '.join(NIC_SETTINGS)}")
+    return Preset(name, text, {key: value for key, value in sets.items() if not key.startswith(NIC_PREFIX)}, asked)
 
 
 def _checked(algorithm: Algorithm, name: str, value: int) -> int:

@@ -12,7 +12,8 @@
  *   CC_EVENTS          mask of the events that it wants, CC_MASK(CC_CNP) | ...; others never reach it
  *   CC_STATE_WORDS     of the context that it uses; more than CC_CONTEXT_WORDS: "does not fit ConnectX"
  *   CC_PARAMETERS(X)   X(name, unit, default, least, greatest, source, help) for each parameter, in order
- *   CC_PRESETS(X)      X(name, help, CC_SET(parameter, value) ...) sets of parameters that papers name
+ *   CC_PRESETS(X)      X(name, help, CC_SET(parameter, value) ...) sets of parameters that papers name;
+ *                      CC_NIC(cnp_interval, value) among them: the receivers that go with them, CC_NS_AT_100G
  *   CC_HELP            optional: what it does, in a line
  *   CC_TABLE           optional: it reads a table of a policy file (policy.h says how it is laid out)
  *   cc_on_event()      the decision, below

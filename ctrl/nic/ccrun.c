@@ -49,10 +49,11 @@ struct set {
 
 struct preset {
 	const char *name, *help;
-	struct set sets[CC_PARAMETERS_MAX + 1];
+	struct set sets[CC_PARAMETERS_MAX + 2]; /* all parameters, a setting of the NIC, an end */
 };
 
 #define CC_SET(parameter, value) { #parameter, value },
+#define CC_NIC(setting, value)   { "nic." #setting, value },
 #define PRESET(name, help, ...)  { #name, help, { __VA_ARGS__ } },
 static const struct preset presets[] = { CC_PRESETS(PRESET){ 0 } };
 

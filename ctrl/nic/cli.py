@@ -86,6 +86,8 @@ def _show(args: argparse.Namespace) -> int:
     print(f"\nvalues: preset {setting.preset or '-'}, on a line of {args.line or '100Gbit/s'}")
     for name in setting.capped:
         print(f"{name}: more than the NIC's clock can tell; held at {setting.values[name]}")
+    for name, time_ns in setting.nic.items():
+        print(f'it asks for nic.{name} = "{time_ns}ns"')
     print("\npresets:" if shown.presets else "\nno presets")
     print(columns([(preset.name, preset.help) for preset in shown.presets], indent="  "))
     return 0

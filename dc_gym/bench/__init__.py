@@ -36,7 +36,7 @@ BENCHES = {
     "resets": "an episode after resets and in a fresh lab: equal, or how far apart",
     "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
     "nic-golden": "the NIC's algorithms against float references, in userspace and in BPF",
-    "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes",
+    "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes; and a data packet in the lab",
     "nic-pacing": "the NIC's rates and gaps, 1 Mbit/s to 10 Gbit/s, and 512 flows that share a link",
     "nic-loop": "DCQCN, Swift and RL-CC on one bottleneck: state machine, shares, delays",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",

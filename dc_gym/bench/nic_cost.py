@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench nic-cost`: what a decision costs, for each algorithm of the NIC.
+"""`dcgym bench nic-cost`: what a decision costs, for each algorithm of the NIC; and a data packet in the lab (nic_packets.py).
 
 Native where this machine lets us: BPF_PROG_TEST_RUN with many repetitions in its own kernel, whose JIT makes machine code of it;
 the time of the same program without the decision is taken off. Else the runner's time in userspace, and the bar says so. Each
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dc_gym.bench import nic_packets
 from dc_gym.bench.report import Bar
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithms import Algorithm
@@ -51,6 +52,7 @@ def bars() -> Iterable[Bar]:
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         for cost in measured(folder, native=not why):
             yield _bar(cost)
+    yield from nic_packets.bars()
 
 
 def measured(folder: Path, native: bool) -> Iterator[Cost]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.errors import FabricError
-from dc_gym.host import calibration, fidelity
+from dc_gym.host import calibration, fidelity, one_cpu
 from dc_gym.run import ground
 from dc_gym.run.episodes import END_OF_RUN, NEXT_EPISODE
 from dc_gym.run.ground import Plan, S, count
@@ -62,12 +62,13 @@ class HostSite:
     quiet_ns = 60 * S
     qmon_options: tuple[str, ...] = ("--check-late",)
 
-    def __init__(self, matrix: str, links: str, lead_ns: int, orders: threading.Semaphore) -> None:
-        """`orders`: an episode that was asked for is one more."""
+    def __init__(self, matrix: str, links: str, lead_ns: int, orders: threading.Semaphore, cpu: int | None) -> None:
+        """`orders`: an episode that was asked for is one more. `cpu`: the one for hosts' NICs; None: they have none."""
         self.matrix = matrix
         self._links = links
         self._lead_ns = self._next_lead_ns = lead_ns
         self._orders = orders
+        self._cpu = cpu
         self._judged = True
         self._links_found: list[calibration.Measured] = []
         self._duration_ns = 0
@@ -87,6 +88,8 @@ class HostSite:
         print("::phase calibration", flush=True)
         self._links_found = calibration.measure(fabric)
         print("::phase programs", flush=True)
+        if self._cpu is not None:
+            one_cpu.steer(fabric, self._cpu)
         return time.monotonic_ns() + self._lead_ns
 
     def arm(self, t0_ns: int, seed: int | None = None) -> None:
@@ -152,7 +155,8 @@ def main(argv: Sequence[str] = sys.argv) -> int:
     orders = threading.Semaphore(0)
     _die_with_the_runner(orders)
     _own_run_folder()
-    site = HostSite(f"/proc/{os.getpid()}/fd/{matrix}", links, int(lead_ns), orders)
+    cpu = one_cpu.pin() if Plan.read(Path(folder) / ".lab" / "plan.json").nic is not None else None
+    site = HostSite(f"/proc/{os.getpid()}/fd/{matrix}", links, int(lead_ns), orders, cpu)
     return ground.main(["ground", folder], site)
 
 

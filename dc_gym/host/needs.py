@@ -42,7 +42,7 @@ GET_FAMILY = struct.Struct("=BBxx")  # genlmsghdr: command 3, version 1
 CTRL_ATTR_FAMILY_NAME = 2
 SOME_RATE_BPS = 10**7
 SYSCALL_BPF, BPF_PROG_LOAD, BPF_PROG_TYPE_SCHED_CLS = 321, 5, 3  # x86-64
-PASS_ALL = bytes.fromhex("b700000000000000" "9500000000000000")
+PASS_ALL = bytes.fromhex("b7000000000000009500000000000000")
 """A program: r0 = 0; exit."""
 PACKAGES = {
     "debian": "linux-image-amd64 (a cloud kernel lacks it: boot this one)",

@@ -7,7 +7,7 @@ Every port of a host has a NIC, which is called like it; a flow's row in all tab
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,7 +72,7 @@ def write(experiment: Experiment, folder: Path) -> NicPlan:
     spec, graph = experiment.spec, experiment.graph
     algorithm = algorithms.load(spec.controller.name, folder)
     setting = algorithms.settle(algorithm, spec.nic.preset or "", dict(spec.nic.parameters), line_bps(graph))
-    told = settings(spec, graph)
+    told = settings(spec, graph, setting.nic)
     numbered = {f"parameter.{index}": value for index, value in enumerate(setting.values.values())}
     (folder / NIC_SETTINGS).write_text("".join(f"{name}={value}\n" for name, value in (told | numbered).items()))
     (folder / NIC_FLOWS).write_text(flows_csv(experiment.schedule, graph, experiment.router, spec))
@@ -133,11 +133,11 @@ def probe_rtt_ns(graph: Graph, forward: Sequence[str], back: Sequence[str], pack
     return probe_ns + one_way_ns(graph, back, FRAME_HEADERS_BYTES)
 
 
-def settings(spec: Spec, graph: Graph) -> dict[str, int]:
-    """struct nic_settings by name."""
+def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, int]:
+    """struct nic_settings by name; `asked`: what the algorithm's preset would have where the spec says nothing."""
     nic, longest = spec.nic, round_trip_ns(graph)
     timeout = nic.timeout_ns or max(2 * longest, LEAST_TIMEOUT_NS)
-    cnp_interval = CNP_INTERVAL_NS * algorithms.SCALED_FOR_BPS // line_bps(graph)
+    cnp_interval = asked.get("cnp_interval", CNP_INTERVAL_NS * algorithms.SCALED_FOR_BPS // line_bps(graph))
     return {
         "latency_ns": nic.latency_ns,
         "cnp_interval_ns": cnp_interval if nic.cnp_interval_ns is None else nic.cnp_interval_ns,

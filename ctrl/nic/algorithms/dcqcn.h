@@ -46,15 +46,15 @@
 	X(firmware, "defaults of a Mellanox NIC's configuration; rates as shares of 100 Gbit/s", \
 	  CC_SET(g, 5) CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
 	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 52) CC_SET(rate_hai, 524) \
-	  CC_SET(clamp_target, 0) CC_SET(nack, 1)) \
+	  CC_SET(clamp_target, 0) CC_SET(nack, 1) CC_NIC(cnp_interval, 2000)) \
 	X(ns3, "`dcqcn` of the HPCC artifact's run.py; rates as shares of 25 Gbit/s, the least of 100 Gbit/s", \
 	  CC_SET(alpha_timer, 1000) CC_SET(monitor_period, 4000) CC_SET(rate_timer, 300000) \
 	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097) \
-	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0)) \
+	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0) CC_NIC(cnp_interval, 0)) \
 	X(ns3_paper, "`dcqcn_paper` of the HPCC artifact's run.py; rates likewise", \
 	  CC_SET(alpha_timer, 50000) CC_SET(monitor_period, 50000) CC_SET(rate_timer, 55000) \
 	  CC_SET(byte_counter, 0) CC_SET(stages, 1) CC_SET(rate_ai, 210) CC_SET(rate_hai, 2097) \
-	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0))
+	  CC_SET(rate_min, 10486) CC_SET(clamp_target, 0) CC_NIC(cnp_interval, 0))
 /* clang-format on */
 
 enum { CC_PARAMETERS(CC_INDEX) };
