@@ -300,8 +300,8 @@ def start():
     assert sh("ip", "-br", "link") == links
     return runner
 runner = start()
-mask = [sh("nsenter", "-t", str(pids("tgen")[0]), "-m", "ip", "netns", "exec", "h1", "cat", "/sys/class/net/h1-eth0/queues/rx-0/rps_cpus")]
-assert int(mask[0], 16) == 1, mask
+inside = ["nsenter", "-t", str(pids("tgen")[0]), "-m", "ip", "netns", "exec", "h1"]
+assert int(sh(*inside, "cat", "/sys/class/net/h1-eth0/queues/rx-0/rps_cpus"), 16) == 1
 for pid in sorted(pids("nicd"))[:1]:
     os.kill(pid, 9)
 wait(lambda: not pids("nicd"))
