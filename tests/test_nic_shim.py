@@ -160,3 +160,59 @@ def test_a_window_holds_what_is_under_way(in_nics, tmp_path):
     assert all(under_way <= max(2 * window, window + 1514) and under_way + 1514 > window for under_way, window in limited)
     over = sum(under_way > max(window, 1514) for under_way, window, _ in flight if window)
     assert over < len(flight) / 4
+
+
+STOPPED = """
+fabric.impair(7, time.monotonic_ns())
+nic.start("fixed", [Flow("h1", "h2", message_bytes=10**9)], parameter_0=1 << 20, ack_packets=64, timeout_ns=2_000_000, timeout_max_ns=2_000_000)
+nic.post(0)
+time.sleep(0.002)
+nic.senders[0].end = nic.senders[0].high  # as the traffic generator stops a flow without an end
+time.sleep(1)
+out = plain(nic.receivers[0]) | plain(nic.senders[0])
+nic.stop()
+"""
+
+
+@pytest.mark.parametrize("lost", [0, 10**8], ids=["whole", "loss"])
+def test_what_a_stopped_flow_has_sent_arrives_and_is_acknowledged(in_nics, lost):
+    """Its last packet did not ask for an ACK: when it left, more was to follow."""
+    row = in_nics(STOPPED, hosts=2, loss_ppb=lost)
+    assert row["high"] > 100
+    assert row["expected"] == row["acked"] == row["end"]
+    assert row["parked"] == 1
+
+
+SHRINKS = """
+nic.start("fixed", [Flow("h1", "h2", message_bytes=10**9)], parameter_0=1 << 20, ack_packets=64)
+nic.post(0)
+time.sleep(0.002)
+nic.senders[0].window_bytes = 2 * FULL
+before = nic.senders[0].acked
+time.sleep(0.01)
+out = plain(nic.senders[0]) | {"before": before}
+nic.stop()
+"""
+
+
+def test_a_window_that_shrinks_below_what_shares_an_ack_stops_nobody(in_nics):
+    out = in_nics(SHRINKS, hosts=2)
+    assert out["acked"] - out["before"] > 500
+    assert out["timeouts"] == 0
+
+
+SHORT = """
+flows = [Flow("h1", "h2", 30 * 1440, 30 * 1440) for _ in range(100)]
+fabric.impair(7, time.monotonic_ns())
+nic.start("fixed", flows, selective=1, ack_packets=64, parameter_0=1 << 20, timeout_ns=10_000_000, timeout_max_ns=10_000_000)
+for number in range(100):
+    nic.post(number)
+time.sleep(1)
+out = [row.acked for row in nic.senders]
+nic.stop()
+"""
+
+
+def test_a_last_packet_is_repeated_whatever_else_was(in_nics):
+    """The ACK of a packet sent again must not end the wait for that of the last, which was lost, too."""
+    assert in_nics(SHORT, hosts=2, delay_ns=2_000_000, loss_ppb=10**8) == [30] * 100

@@ -87,6 +87,11 @@ static __always_inline bool in_turn(struct nic_frame *frame, struct nic_port *po
 	return false;
 }
 
+static __always_inline bool may_send(struct nic_sender *s)
+{
+	return ready(s) || ask_again(s);
+}
+
 /* The token that sends has come. */
 static __always_inline int turn(struct __sk_buff *skb, struct nic_frame *frame, struct nic_sender *s,
 				struct nic_port *port, uint32_t flow, uint64_t now)
@@ -96,9 +101,9 @@ static __always_inline int turn(struct __sk_buff *skb, struct nic_frame *frame, 
 
 	if (s->timeout_ns && now >= s->timeout_ns)
 		time_out(s, port, flow, now);
-	if (!ready(s) || now < s->due_ns) {
+	if (now < s->due_ns || !may_send(s)) {
 		give_back(frame, s, port);
-		return ready(s) ? rest(frame, s, port) : park(frame, s, port);
+		return may_send(s) ? rest(frame, s, port) : park(frame, s, port);
 	}
 	if (!in_turn(frame, port, s->flow.packet_bytes, now, &turn_ns)) {
 		s->wake_ns = 0;
@@ -119,7 +124,7 @@ static __always_inline int turn(struct __sk_buff *skb, struct nic_frame *frame, 
 	if (!frame)
 		return TC_ACT_SHOT;
 	frame->nic.opcode = NIC_TOKEN;
-	if (!ready(s))
+	if (!may_send(s))
 		return park(frame, s, port);
 	s->wake_ns = s->due_ns;
 	return go_round(frame, port, s->due_ns);

@@ -106,7 +106,7 @@ struct nic_sender {
 	uint64_t end;                /* packets posted; UINT64_MAX: no end */
 	uint64_t next, acked;        /* the next to send, the first not acknowledged */
 	uint64_t high;               /* the first never sent */
-	uint64_t repeat, repeat_end; /* selective repeat: packets to send before `next` */
+	uint64_t repeat, repeat_end; /* packets to send once more, before `next` */
 	uint64_t due_ns;             /* when the next packet may leave */
 	uint64_t left_ns;            /* when the burst before it left, by schedule */
 	uint64_t byte_ns;            /* at the rate in force, Q20 */

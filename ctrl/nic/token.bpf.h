@@ -66,6 +66,20 @@ static __always_inline bool ready(const struct nic_sender *s)
 	return s->repeat < s->repeat_end || (s->next < s->end && !window_full(s));
 }
 
+/*
+ * An ACK has to be on its way for all that was sent, or nothing would wake the flow. The last packet did not ask
+ * for one where more was to follow and does not: the window has shrunk, or the host took back what it had
+ * posted. It goes once more, and asks. False: no need.
+ */
+static __always_inline bool ask_again(struct nic_sender *s)
+{
+	if (s->asked >= s->next || s->acked >= s->next)
+		return false;
+	s->repeat = s->next - 1;
+	s->repeat_end = s->next;
+	return true;
+}
+
 static __always_inline uint64_t backed_off(uint64_t ns, uint32_t retries)
 {
 	return ns << (retries < RETRIES_MOST ? retries : RETRIES_MOST);
@@ -81,7 +95,7 @@ static __always_inline void start_timer(struct nic_sender *s, uint64_t now)
 /* All from `acked` on is sent again. */
 static __always_inline void go_back(struct nic_sender *s)
 {
-	s->next = s->acked;
+	s->next = s->asked = s->acked;
 	s->repeat = s->repeat_end = 0;
 	s->timeout_ns = 0;
 }
@@ -247,7 +261,7 @@ static __always_inline uint64_t next_packet(struct nic_sender *s, uint8_t *flags
 {
 	uint64_t psn = s->next;
 
-	if (settings.selective && s->repeat < s->repeat_end)
+	if (s->repeat < s->repeat_end)
 		psn = s->repeat++;
 	else
 		s->next++;
@@ -286,7 +300,8 @@ static __always_inline uint32_t send_data(struct __sk_buff *skb, struct nic_fram
 	if (wants_ack(s, psn, flags)) {
 		flags |= NIC_ACK_REQUEST;
 		s->unasked = 0;
-		s->asked = psn + 1;
+		if (s->asked <= psn)
+			s->asked = psn + 1;
 		if (!s->timeout_ns)
 			start_timer(s, now);
 	}
