@@ -164,7 +164,8 @@ def test_a_window_holds_what_is_under_way(in_nics, tmp_path):
 
 STOPPED = """
 fabric.impair(7, time.monotonic_ns())
-nic.start("fixed", [Flow("h1", "h2", message_bytes=10**9)], parameter_0=1 << 20, ack_packets=64, timeout_ns=2_000_000, timeout_max_ns=2_000_000)
+times = dict(timeout_ns=2_000_000, timeout_max_ns=2_000_000)
+nic.start("fixed", [Flow("h1", "h2", message_bytes=10**9)], parameter_0=1 << 20, ack_packets=64, **times)
 nic.post(0)
 time.sleep(0.002)
 nic.senders[0].end = nic.senders[0].high  # as the traffic generator stops a flow without an end
@@ -204,7 +205,7 @@ def test_a_window_that_shrinks_below_what_shares_an_ack_stops_nobody(in_nics):
 SHORT = """
 flows = [Flow("h1", "h2", 30 * 1440, 30 * 1440) for _ in range(100)]
 fabric.impair(7, time.monotonic_ns())
-nic.start("fixed", flows, selective=1, ack_packets=64, parameter_0=1 << 20, timeout_ns=10_000_000, timeout_max_ns=10_000_000)
+nic.start("fixed", flows, selective=1, ack_packets=64, parameter_0=1 << 20, timeout_ns=10**7, timeout_max_ns=10**7)
 for number in range(100):
     nic.post(number)
 time.sleep(1)

@@ -189,6 +189,30 @@ def test_bad_files(path: Path, text: str, words: str) -> None:
     assert str(path) in fault(path)
 
 
+NIC = MINIMAL.replace('"dctcp"', '"dcqcn"')
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["nic.policy=none.npz"], "nic.policy = "),
+        (["nic.event_coalesce=65537"], "is above 65536"),
+        (["topology.rate=99kbit/s"], "NICs need 100kbit/s"),
+        (["nic.parameters.a.b=1"], "unknown key; did you mean nic.parameters?"),
+        (["nic.parameters=3"], "write a table"),
+    ],
+)
+def test_what_a_nic_cannot_do_shows_before_anything_boots(path: Path, overrides: list[str], words: str) -> None:
+    path.write_text(NIC)
+    with pytest.raises(SpecError, match=re.escape(words)):
+        spec.load(path, overrides)
+
+
+def test_an_entry_of_a_table_is_set_alone(path: Path) -> None:
+    path.write_text(NIC + "[nic]\nparameters = { g = 4, hyper = 1 }\n")
+    assert dict(spec.load(path, ["nic.parameters.g=8"]).nic.parameters) == {"g": 8, "hyper": 1}
+
+
 def test_unreadable_files(tmp_path: Path) -> None:
     assert "No such file" in fault(tmp_path / "none.toml")
     assert "directory" in fault(tmp_path)

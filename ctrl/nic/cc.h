@@ -108,11 +108,11 @@ static inline uint32_t cc_clamp(uint64_t rate)
 #define CC_LONGEST_NS (1u << 31) /* half of a turn of the events' clock */
 
 /*
- * state: CC_STATE_WORDS words, zero for a new flow. parameter: by the order of CC_PARAMETERS. table:
- *CC_TABLE_WORDS words of a policy file, NULL without CC_TABLE.
+ * state: CC_STATE_WORDS words, zero for a new flow. parameter: by the order of CC_PARAMETERS.
+ * table: the CC_TABLE_WORDS words of a policy file, NULL without CC_TABLE.
  *
- *   static inline void cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
- *				    const uint32_t *parameter, const uint32_t *table, struct cc_result
- **result);
+ *   static inline void cc_on_event(uint32_t *state, const struct cc_event *event,
+ *                                  const struct cc_flow *flow, const uint32_t *parameter,
+ *                                  const uint32_t *table, struct cc_result *result);
  */
 #endif

@@ -27,6 +27,7 @@ REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "timely": Timely,
     "timely-patched": TimelyPatched,
 }
+PATIENCE_S = 120  # with a trace, of seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
 LIVES, STEPS = 10, 150
 NEW_FLOW = 1
@@ -169,7 +170,10 @@ def text(steps: Sequence[Step]) -> str:
 
 def decisions(argv: Sequence[str], steps: Sequence[Step]) -> list[Decided]:
     """What a runner (ccrun, or cctest in a kernel) makes of a trace."""
-    done = subprocess.run(list(argv), input=text(steps), capture_output=True, text=True, timeout=300)
+    try:
+        done = subprocess.run(list(argv), input=text(steps), capture_output=True, text=True, timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        raise TestbedError(f"no decisions on a golden trace within {PATIENCE_S} s: is there a loop without an end?") from None
     if done.returncode:
         raise TestbedError((done.stderr.strip().splitlines() or [f"{argv[0]} ended with {done.returncode}"])[0])
     return [parsed(line) for line in done.stdout.splitlines()]

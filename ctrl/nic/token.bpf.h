@@ -67,8 +67,8 @@ static __always_inline bool ready(const struct nic_sender *s)
 }
 
 /*
- * An ACK has to be on its way for all that was sent, or nothing would wake the flow. The last packet did not ask
- * for one where more was to follow and does not: the window has shrunk, or the host took back what it had
+ * An ACK has to be on its way for all that was sent, or nothing would wake the flow. The last packet did not
+ * ask for one where more was to follow and does not: the window has shrunk, or the host took back what it had
  * posted. It goes once more, and asks. False: no need.
  */
 static __always_inline bool ask_again(struct nic_sender *s)

@@ -15,11 +15,20 @@ from typing import Any
 from dc_gym import usercode
 from dc_gym.errors import SpecError, TestbedError
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION, Spec, check_version, keys
-from dc_gym.spec.key import PATHS, KeyFault, UnknownKey, fields_by_key, parse, parse_value, type_name
+from dc_gym.spec.key import ARGS, PATHS, KeyFault, UnknownKey, fields_by_key, parse, parse_value, type_name
+from dc_gym.spec.nic import LEAST_LINE_BPS
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.execs import find_program
+from dc_gym.units import format_rate
 
 OVERRIDE = "--set"  # where a value comes from that no file gave
+TABLES = frozenset(
+    f"{section}.{name}"
+    for section, cls in SECTIONS.items()
+    for name, each in fields_by_key(cls).items()
+    if each.metadata["kind"] is ARGS
+)
+"""Keys that are tables of whatever names."""
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Spec:
@@ -90,6 +99,7 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
         _check_file("workload.file", spec.workload.file)
         _check_file("workload.distribution_file", spec.workload.distribution_file)
         _check_file("controller.policy", spec.controller.policy if isinstance(spec.controller.policy, Path) else None)
+        _check_file("nic.policy", spec.nic.policy)
         _check_code(spec)
         with usercode.blamed():
             _check_network(spec)
@@ -160,6 +170,10 @@ def _check_network(spec: Spec) -> None:
     graph = spec.graph()
     _check_execs(spec, graph)
     spec.flows(graph)
+    slowest = min(graph.cable_of(port).rate_bps for host in graph.hosts for port in graph.ports_of(host.name))
+    if spec.controller.nic and slowest < LEAST_LINE_BPS:
+        why = f"a host's link has {format_rate(slowest)}, and NICs need {format_rate(LEAST_LINE_BPS)}; give that or more"
+        raise KeyFault("topology.rate", None, why)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -200,13 +214,16 @@ def _override(text: str) -> tuple[str, Any]:
 
 
 def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> None:
-    """Set a dotted key."""
-    if key not in keys():
+    """Set a dotted key, or an entry of a key that is a table: nic.parameters.g."""
+    if key not in keys() and key.rpartition(".")[0] not in TABLES:
         raise SpecError(f"{origin}: {key}: unknown key{_did_you_mean(key)}")
-    section, _, name = key.rpartition(".")
-    table = data.setdefault(section, {}) if section else data
-    if isinstance(table, dict):  # else the file's mistake: it is reported when the section is read
-        table[name] = value
+    *outer, name = key.split(".")
+    table: Any = data
+    for each in outer:
+        table = table.setdefault(each, {})
+        if not isinstance(table, dict):
+            return  # the file's mistake: it is reported when the section is read
+    table[name] = value
 
 
 def _did_you_mean(key: str) -> str:

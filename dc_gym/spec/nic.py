@@ -16,7 +16,9 @@ RETRANSMITS = ("go-back-n", "selective")
 TRACES = ("off", "changes", "all")
 """By the numbers of ctrl/nic/shim.h."""
 LONGEST_NS = 1 * S
-MOST_COUNT = 2**32 - 1
+LEAST_LINE_BPS = 100_000
+MOST_COALESCED = 1 << 16
+"""Of ctrl/nic/nic_csv.c."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class NicSpec:
     policy: Path | None = key(PATH)
     trace: str = key(TEXT, "changes", names=lambda: TRACES)
     event_loss_ppm: int = key(SHARE_PPM, 0, name="event_loss", low=0, high=PPM)
-    event_coalesce: int = key(COUNT, 1, low=1, high=MOST_COUNT)
+    event_coalesce: int = key(COUNT, 1, low=1, high=MOST_COALESCED)
 
     def __post_init__(self) -> None:
         check(self, "nic.")
