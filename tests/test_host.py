@@ -121,6 +121,20 @@ def test_asking_the_kernel_leaves_nothing_and_tells_what_is_there():
 
 
 @root
+@pytest.mark.parametrize("what", ["_bpf_program", "shapers.classify"])
+def test_a_kernel_without_bpf_is_told_apart_from_one_without_its_classifier(monkeypatch, what):
+    if needs.missing(["bpf", "cls_bpf", "veth"]):
+        pytest.skip("no BPF here")
+
+    def refuse(*_):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(f"dc_gym.host.needs.{what}", refuse)
+    with pytest.raises(UsageError, match=r"has no bpf, cls_bpf: " if what == "_bpf_program" else r"has no cls_bpf: "):
+        needs.require(["bpf", "cls_bpf"])
+
+
+@root
 @pytest.mark.skipif(os.geteuid() != 0 or "sch_tbf" in needs.missing({"sch_tbf", "veth"}), reason="no sch_tbf here")
 def test_a_rate_is_set_without_rounding_and_read_back():
     queue = Queue(400_000, "bfifo")
