@@ -273,7 +273,7 @@ def test_an_agent_in_real_time(tmp_path):
 
 RDMA = r"""
 import ctypes, os, pathlib, subprocess, sys, time
-run, out = pathlib.Path("/run"), pathlib.Path("out")
+run = pathlib.Path("/run")
 cli = [sys.executable, "-m", "dc_gym.cli"]
 def sh(*argv): return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 def wait(what, seconds=300):
@@ -290,12 +290,12 @@ def ids(command):  # of all programs (11) or maps (12) in the kernel: BPF_*_GET_
 def pids(name): return [int(pid) for pid in subprocess.run(["pgrep", "-x", name], capture_output=True, text=True).stdout.split()]
 links, before = sh("ip", "-br", "link"), (ids(11), ids(12))
 def ours(): return (ids(11) - before[0], ids(12) - before[1])
-argv = [*cli, "run", sys.argv[1], "--ground", "host", "--no-plot", "--out", "out", "--set", "host.lead=60s"]
+argv = [*cli, "run", sys.argv[1], "--ground", "host", "--no-plot", "--set", "host.lead=60s"]
 argv += ["--set", "controller.name=dcqcn", "--set", "workload.jitter=0s", "--set", "monitor.interval=20ms"]
-subprocess.run([*argv, "--set", "time.duration=2s", "--set", "time.warmup=500ms"])
+subprocess.run([*argv, "--out", "out", "--set", "time.duration=2s", "--set", "time.warmup=500ms"])
 assert ours() == (set(), set()), ours()
 def start():
-    runner = subprocess.Popen([*argv, "--force", "--set", "time.duration=600s"])
+    runner = subprocess.Popen([*argv, "--out", "killed", "--set", "time.duration=600s"])
     wait(lambda: pids("tgen") and all(ours()))
     assert sh("ip", "-br", "link") == links
     return runner
