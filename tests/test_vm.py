@@ -304,7 +304,7 @@ inside = ["nsenter", "-t", str(pids("tgen")[0]), "-m", "ip", "netns", "exec", "h
 assert int(sh(*inside, "cat", "/sys/class/net/h1-eth0/queues/rx-0/rps_cpus"), 16) == 1
 for pid in sorted(pids("nicd"))[:1]:
     os.kill(pid, 9)
-wait(lambda: not pids("nicd"))
+wait(lambda: not ours()[0])  # tgen still has the maps
 runner.kill()
 runner.wait()
 wait(lambda: not pids("tgen") and ours() == (set(), set()))
