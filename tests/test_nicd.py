@@ -42,6 +42,25 @@ def test_what_is_wrong_in_a_file_is_said_in_one_line(tmp_path, nics, flows, sett
     assert says.replace("NICS", str(tmp_path / "nics")) in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("capped", "says"),
+    [
+        ("flow,port\n", "line 1: not the header; it must be flow,src_port,dst_port"),
+        ("flow,src_port,dst_port\n0,1\n", "line 2: 2 fields; give the 3 of the header"),
+        ("flow,src_port,dst_port\n0,1,65536\n", "line 2, dst_port: '65536' is not a whole number from 1 to 65535"),
+        ("flow,src_port,dst_port\n0,1,2\n1,1,2\n", "line 3, flow: 1 is not in the file of flows"),
+    ],
+)
+def test_flows_to_cap_are_among_the_flows(tmp_path, capped, says):
+    files = {"nics": NICS, "flows": FLOWS, "settings": "", "capped": capped}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    options = [f"--{name}={tmp_path / name}" for name in files]
+    done = subprocess.run([BIN / "nicd", "--object=none", *options], capture_output=True, text=True, timeout=10)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert says in done.stderr
+
+
 RESTORED = """
 import subprocess
 def devices():
@@ -109,4 +128,4 @@ def test_a_program_that_the_verifier_refuses_shows_its_message_and_the_budget(in
 
 def test_help_names_each_option():
     said = subprocess.run([BIN / "nicd", "--help"], capture_output=True, text=True, check=True).stdout
-    assert all(f"--{name} FILE" in said for name in ("object", "nics", "flows", "settings", "table", "trace"))
+    assert all(f"--{name} FILE" in said for name in ("object", "nics", "flows", "settings", "table", "trace", "capped"))

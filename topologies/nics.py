@@ -38,7 +38,7 @@ from dc_gym.topologies.rtnl import (
 HEADER = "nic,netns,wire,ring,tail,line_bps"
 IFF_NOARP = 0x80
 VETH_INFO_PEER = 1
-TCA_FQ_ORPHAN_MASK, TCA_FQ_TIMER_SLACK, TCA_FQ_HORIZON, TCA_FQ_HORIZON_DROP = 10, 13, 14, 15
+TCA_FQ_RATE_ENABLE, TCA_FQ_ORPHAN_MASK, TCA_FQ_TIMER_SLACK, TCA_FQ_HORIZON, TCA_FQ_HORIZON_DROP = 5, 10, 13, 14, 15
 TOKENS = 1 << 20
 FQ = {
     tc.TCA_FQ_PLIMIT: TOKENS,
@@ -46,6 +46,7 @@ FQ = {
     TCA_FQ_ORPHAN_MASK: 0xFFFFFFFF,  # a token is a flow of its own: its hash is random, and all of it counts
     TCA_FQ_TIMER_SLACK: 0,
     TCA_FQ_HORIZON: 4_000_000_000,  # us
+    TCA_FQ_RATE_ENABLE: 0,  # where the NIC caps the host's TCP: it alone paces
 }
 """What is asked of fq, by attribute."""
 
@@ -65,8 +66,11 @@ class NicDevices:
         return self.wire
 
 
-def make(fabric: Fabric, hosts: Sequence[str]) -> list[NicDevices]:
-    """A NIC at each port of those hosts; FabricError unless all of them are read back as they should be."""
+def make(fabric: Fabric, hosts: Sequence[str], caps: bool = False) -> list[NicDevices]:
+    """A NIC at each port of those hosts; FabricError unless all of them are read back as they should be.
+
+    `caps`: it gives segments of the host's TCP their departure times, and the fq of the wire keeps them as that of the ring does.
+    """
     ends = fabric.devices()
     found = []
     for host in hosts:
@@ -78,10 +82,11 @@ def make(fabric: Fabric, hosts: Sequence[str]) -> list[NicDevices]:
         ]
         sock.batch([_pair(each) for each in made])
         numbers = _numbers(sock)
-        sock.batch([_fq(numbers[each.ring], f"{host}: {each.ring}") for each in made])
+        queues = [name for each in made for name in ((each.ring, each.wire) if caps else (each.ring,))]
+        sock.batch([_fq(numbers[name], f"{host}: {name}") for name in queues])
         sock.batch([cables.set_up(numbers[name], name) for each in made for name in (each.ring, each.tail)])
         cables.settle(sock, [numbers[name] for each in made for name in (each.ring, each.tail)])
-        _check(sock, {numbers[each.ring]: f"{host}: {each.ring}" for each in made})
+        _check(sock, {numbers[name]: f"{host}: {name}" for name in queues})
         found += made
     return found
 

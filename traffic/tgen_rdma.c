@@ -102,6 +102,20 @@ int rdma_open(struct run *run)
 	return rc;
 }
 
+bool rdma_has_row(const struct run *run, uint32_t number)
+{
+	return run->nics.sockets && number < run->nics.senders.count &&
+	       nic_sender(&run->nics, number)->payload_bytes;
+}
+
+void rdma_ports(const struct run *run, uint32_t number, uint16_t *src, uint16_t *dst)
+{
+	const uint8_t *udp = nic_sender(&run->nics, number)->frame + UDP_OFFSET;
+
+	*src = (uint16_t)(udp[0] << 8 | udp[1]);
+	*dst = (uint16_t)(udp[2] << 8 | udp[3]);
+}
+
 void rdma_answer_ports(const struct run *run, uint32_t number, uint16_t *src, uint16_t *dst)
 {
 	const uint8_t *udp = nic_receiver(&run->nics, number)->frame + UDP_OFFSET;

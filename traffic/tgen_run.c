@@ -411,7 +411,7 @@ static struct tgen_flow_record record_of(const struct run *run, uint32_t number)
 	};
 }
 
-/* What the NICs have counted, of flows that they sent. */
+/* What the NICs have counted, of flows that they sent or capped. */
 static int log_nics(struct run *run)
 {
 	int rc = 0;
@@ -421,7 +421,7 @@ static int log_nics(struct run *run)
 	for (uint32_t i = 0; !rc && i < run->table->flows; i++) {
 		struct tgen_nic_record record;
 
-		if (run->table->flow[i].transport != FLOW_RDMA)
+		if (!rdma_has_row(run, i))
 			continue;
 		rdma_record(run, i, &record);
 		rc = tgen_log_add(&run->nic_log, &record);

@@ -148,6 +148,9 @@ int udp_drain(struct run *run, uint32_t listener, int64_t at);
 int udp_take(struct run *run); /* counts what has arrived at every sink */
 
 int rdma_open(struct run *run);
+bool rdma_has_row(const struct run *run, uint32_t number); /* a NIC sends or caps the flow */
+/* The UDP ports of the frames that a NIC sends for the flow. */
+void rdma_ports(const struct run *run, uint32_t number, uint16_t *src, uint16_t *dst);
 /* The UDP ports of the frames that come back. */
 void rdma_answer_ports(const struct run *run, uint32_t number, uint16_t *src, uint16_t *dst);
 int rdma_start(struct run *run, uint32_t number);

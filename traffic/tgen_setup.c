@@ -193,7 +193,7 @@ int setup_sockets(struct run *run)
 
 struct frame {
 	uint32_t ns, flow;
-	bool forward;
+	bool forward, nic; /* nic: what the NIC sends for a flow of TCP */
 };
 
 static void pause_ns(long ns)
@@ -211,7 +211,7 @@ static int compare_frames(const void *a, const void *b)
 		return x->ns < y->ns ? -1 : 1;
 	if (x->flow != y->flow)
 		return x->flow < y->flow ? -1 : 1;
-	return y->forward - x->forward;
+	return y->forward != x->forward ? y->forward - x->forward : x->nic - y->nic;
 }
 
 static int same_route(const void *context, uint32_t element, const void *key)
@@ -248,16 +248,20 @@ static int list_frames(const struct run *run, struct frame **frames, uint32_t *c
 	int rc;
 
 	*count = 0;
-	*frames = calloc(2 * (size_t)t->flows + 1, sizeof(**frames));
+	*frames = calloc(4 * (size_t)t->flows + 1, sizeof(**frames));
 	rc = slots_init(&routes, t->flows);
 	if (!*frames)
 		rc = -ENOMEM;
 	for (uint32_t i = 0; !rc && i < t->flows; i++) {
 		if (!is_first_of_route(run, &routes, i))
 			continue;
-		(*frames)[(*count)++] = (struct frame){ t->flow[i].src_ns, i, true };
+		(*frames)[(*count)++] = (struct frame){ t->flow[i].src_ns, i, true, false };
 		if (t->flow[i].transport != FLOW_UDP)
-			(*frames)[(*count)++] = (struct frame){ t->flow[i].dst_ns, i, false };
+			(*frames)[(*count)++] = (struct frame){ t->flow[i].dst_ns, i, false, false };
+		if (t->flow[i].transport == FLOW_TCP && rdma_has_row(run, i)) {
+			(*frames)[(*count)++] = (struct frame){ t->flow[i].src_ns, i, true, true };
+			(*frames)[(*count)++] = (struct frame){ t->flow[i].dst_ns, i, false, true };
+		}
 	}
 	slots_free(&routes);
 	qsort(*frames, *count, sizeof(**frames), compare_frames);
@@ -269,11 +273,13 @@ static int warm_one(struct run *run, const struct warm_host *host, const struct 
 	const struct flow_spec *spec = &run->table->flow[frame->flow];
 	struct net_end src = { spec->src_addr, spec->src_port }, dst = { spec->dst_addr, spec->dst_port };
 	struct net_end from = dst, to = src; /* backward */
-	int protocol = spec->transport == FLOW_TCP ? IPPROTO_TCP : IPPROTO_UDP;
+	int protocol = spec->transport == FLOW_TCP && !frame->nic ? IPPROTO_TCP : IPPROTO_UDP;
 	const char *step;
 	int rc;
 
-	if (spec->transport == FLOW_RDMA)
+	if (frame->nic)
+		rdma_ports(run, frame->flow, &src.port, &dst.port);
+	if (frame->nic || spec->transport == FLOW_RDMA)
 		rdma_answer_ports(run, frame->flow, &from.port, &to.port);
 	rc = frame->forward ? warm_send(host, protocol, src, dst, &step)
 			    : warm_send(host, protocol, from, to, &step);

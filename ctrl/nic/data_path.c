@@ -85,6 +85,20 @@ static int port_of(struct data_path *d, uint32_t i, struct fault *f)
 	return 0;
 }
 
+static int fill_capped(struct data_path *d, const struct nic_capped *capped, struct fault *f)
+{
+	int fd = data_path_map(d, "capped");
+
+	for (uint32_t i = 0; i < capped->n; i++) {
+		const struct nic_capped_flow *flow = &capped->flow[i];
+
+		if (bpf_map_update_elem(fd, &flow->tcp, &flow->flow, BPF_NOEXIST))
+			return fault_say(f, -EINVAL, "--capped: flow %u: %s; give each flow ports of its own",
+					 flow->flow, strerror(errno));
+	}
+	return 0;
+}
+
 static int fill(struct data_path *d, const struct nic_flows *flows, struct fault *f)
 {
 	int rc;
@@ -104,11 +118,12 @@ static int fill(struct data_path *d, const struct nic_flows *flows, struct fault
 }
 
 int data_path_open(struct data_path *d, const char *path, const struct nics *nics,
-		   const struct nic_flows *flows, const struct nic_settings *settings, struct fault *f)
+		   const struct nic_flows *flows, const struct nic_capped *capped,
+		   const struct nic_settings *settings, struct fault *f)
 {
 	int rc;
 
-	*d = (struct data_path){ .nics = nics, .rows = flows->rows };
+	*d = (struct data_path){ .nics = nics, .rows = flows->rows, .caps = capped->n };
 	libbpf_set_print(print_end);
 	d->object = bpf_object__open_file(path, NULL);
 	if (!d->object)
@@ -120,12 +135,18 @@ int data_path_open(struct data_path *d, const char *path, const struct nics *nic
 		rc = set_entries(d, "receivers", d->rows, f);
 	if (!rc)
 		rc = set_entries(d, "ports", nics->n, f);
+	if (!rc && d->caps)
+		rc = set_entries(d, "capped", capped->n, f);
+	if (!rc && !d->caps)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(d->object, "nic_cap"), false);
 	if (!rc)
 		rc = set_settings(d, settings, f);
 	if (!rc)
 		rc = load(d, path, f);
 	if (!rc)
 		rc = fill(d, flows, f);
+	if (!rc)
+		rc = fill_capped(d, capped, f);
 	return rc;
 }
 

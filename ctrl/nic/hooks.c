@@ -32,6 +32,8 @@ static const struct {
 	{ "nic_depart", "ring", offsetof(struct nic, ring), BPF_TC_EGRESS },
 	{ "nic_turn", "tail", offsetof(struct nic, tail), BPF_TC_INGRESS },
 	{ "nic_receive", "wire", offsetof(struct nic, wire), BPF_TC_INGRESS },
+	{ "nic_cap", "wire", offsetof(struct nic, wire),
+	  BPF_TC_EGRESS }, /* the last: only where flows are capped */
 };
 #define N_PLACES (sizeof(places) / sizeof(places[0]))
 /* ---- namespaces ---- */
@@ -94,9 +96,10 @@ static int attach(struct data_path *d, struct hook *h, const char *program, stru
 static int attach_nic(struct data_path *d, uint32_t i, struct fault *f)
 {
 	const struct nic *nic = &d->nics->nic[i];
+	size_t n = d->caps ? N_PLACES : N_PLACES - 1;
 	int rc = 0;
 
-	for (size_t p = 0; p < N_PLACES && !rc; p++) {
+	for (size_t p = 0; p < n && !rc; p++) {
 		const char *device = (const char *)nic + places[p].name_at;
 		struct hook *h = &d->hooks[i * N_PLACES + p];
 
@@ -126,7 +129,7 @@ static void detach(const struct hook *h)
 static int detach_nic(struct data_path *d, uint32_t i, struct fault *f)
 {
 	(void)f;
-	for (size_t p = 0; p < N_PLACES; p++)
+	for (size_t p = N_PLACES; p-- > 0;) /* the clsact of a device last */
 		detach(&d->hooks[i * N_PLACES + p]);
 	return 0;
 }

@@ -13,8 +13,9 @@
 #define FLOWS_HEADER                                                                                         \
 	"flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,payload_bytes,message_bytes,"       \
 	"total_bytes,base_rtt_ns,hops"
-#define LINE_BPS_MIN 100000 /* below it, gaps in ns do not fit 64 bits at the least rate */
-#define LINE_BPS_MAX 10000000000000
+#define CAPPED_HEADER "flow,src_port,dst_port"
+#define LINE_BPS_MIN  100000 /* below it, gaps in ns do not fit 64 bits at the least rate */
+#define LINE_BPS_MAX  10000000000000
 
 enum { NIC, NETNS, WIRE, RING, TAIL, LINE, N_NIC_FIELDS };
 enum {
@@ -211,6 +212,61 @@ int nic_flows_parse(const char *buf, size_t len, const struct nics *nics, struct
 	}
 	if (!rc && !out->n)
 		rc = fault_say(f, -EINVAL, "no flows below the header; give one line a flow");
+	return rc;
+}
+
+/* ---- flows of the host's TCP ---- */
+
+static const struct nic_flow *find_flow(const struct nic_flows *flows, uint64_t number)
+{
+	for (uint32_t i = 0; i < flows->n; i++)
+		if (flows->flow[i].flow == number)
+			return &flows->flow[i];
+	return NULL;
+}
+
+static int parse_capped(struct slice text, size_t line, const struct nic_flows *flows,
+			struct nic_capped_flow *to, struct fault *f)
+{
+	struct slice fields[3] = { 0 };
+	uint64_t number = 0, src = 0, dst = 0;
+	const struct nic_flow *flow;
+	int rc = split(text, fields, 3, line, f);
+
+	if (!rc)
+		rc = csv_number(&number, 0, NIC_FLOWS_MAX - 1, fields[0], line, "flow", f);
+	if (!rc)
+		rc = csv_number(&src, 1, UINT16_MAX, fields[1], line, "src_port", f);
+	if (!rc)
+		rc = csv_number(&dst, 1, UINT16_MAX, fields[2], line, "dst_port", f);
+	if (rc)
+		return rc;
+	flow = find_flow(flows, number);
+	if (!flow)
+		return fault_say(f, -EINVAL, "line %zu, flow: %" PRIu64 " is not in the file of flows", line,
+				 number);
+	*to = (struct nic_capped_flow){ (uint32_t)number,
+					{ flow->src_addr, flow->dst_addr, htons((uint16_t)src),
+					  htons((uint16_t)dst) } };
+	return 0;
+}
+
+int nic_capped_parse(const char *buf, size_t len, const struct nic_flows *flows, struct nic_capped *out,
+		     struct fault *f)
+{
+	struct slice rest = { buf, len }, text;
+	int rc = cut_header(&rest, CAPPED_HEADER, f);
+
+	*out = (struct nic_capped){ 0 };
+	if (rc)
+		return rc;
+	out->flow = calloc(csv_count(rest, SIZE_MAX) + 1, sizeof(*out->flow));
+	if (!out->flow)
+		return fault_say(f, -ENOMEM, "out of memory for its flows");
+	while (!rc && csv_line(&rest, &text)) {
+		rc = parse_capped(text, out->n + 2, flows, &out->flow[out->n], f);
+		out->n++;
+	}
 	return rc;
 }
 

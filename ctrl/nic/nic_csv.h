@@ -6,6 +6,8 @@
  *   flows     CSV `flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,payload_bytes,
  *             message_bytes,total_bytes,base_rtt_ns,hops`, `flow` the row; total_bytes of a flow without an
  *             end: 18446744073709551615
+ *   capped    CSV `flow,src_port,dst_port`: those of the flows that are the host's TCP, with the ports of its
+ *             segments
  *   settings  lines `name=value`, names as in struct nic_settings, and `parameter.INDEX=value`; what is not
  *             named has its default
  */
@@ -48,10 +50,23 @@ struct nic_flows {
 	uint32_t n, rows; /* rows: the largest number plus 1 */
 };
 
+/* A flow of the host's TCP. */
+struct nic_capped_flow {
+	uint32_t flow;
+	struct nic_tcp tcp;
+};
+
+struct nic_capped {
+	struct nic_capped_flow *flow;
+	uint32_t n;
+};
+
 /* 0, -ENOMEM or -EINVAL with what is wrong. The caller frees `nic` and `flow` in any case. */
 int nics_parse(const char *buf, size_t len, struct nics *out, struct fault *f);
 int nic_flows_parse(const char *buf, size_t len, const struct nics *nics, struct nic_flows *out,
 		    struct fault *f);
+int nic_capped_parse(const char *buf, size_t len, const struct nic_flows *flows, struct nic_capped *out,
+		     struct fault *f);
 int nic_settings_parse(const char *buf, size_t len, struct nic_settings *out, struct fault *f);
 
 #endif

@@ -18,6 +18,7 @@
 
 static const char usage[] =
 	"usage: nicd --object FILE --nics FILE --flows FILE --settings FILE [--table FILE] [--trace FILE]\n"
+	"            [--capped FILE]\n"
 	"  --object FILE    the algorithm's data path, nic-NAME.bpf.o\n"
 	"  --nics FILE      CSV, header nic,netns,wire,ring,tail,line_bps\n"
 	"  --flows FILE     CSV, header flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,\n"
@@ -25,17 +26,21 @@ static const char usage[] =
 	"  --settings FILE  lines name=value (ctrl/nic/shim.h), and parameter.INDEX=value\n"
 	"  --table FILE     words of a policy\n"
 	"  --trace FILE     where decisions go: struct nic_decision, one after the other\n"
+	"  --capped FILE    CSV, header flow,src_port,dst_port: the flows that are the host's TCP, whose "
+	"segments\n"
+	"                   the NIC gives departure times; the wire's root qdisc must be fq\n"
 	"Prints `ready SENDERS RECEIVERS PORTS`, the ids of its maps, and runs until its standard input ends "
 	"or "
 	"SIGTERM.\n";
 
 struct options {
-	const char *object, *nics, *flows, *settings, *table, *trace;
+	const char *object, *nics, *flows, *settings, *table, *trace, *capped;
 };
 
 struct nicd {
 	struct nics nics;
 	struct nic_flows flows;
+	struct nic_capped capped;
 	struct nic_settings settings;
 	struct data_path path;
 	struct ring_buffer *decisions;
@@ -52,10 +57,15 @@ static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const char *const required[] = { "object", "nics", "flows", "settings" };
 	static const struct option longs[] = {
-		{ "object", required_argument, NULL, 0 },    { "nics", required_argument, NULL, 1 },
-		{ "flows", required_argument, NULL, 2 },     { "settings", required_argument, NULL, 3 },
-		{ "table", required_argument, NULL, 4 },     { "trace", required_argument, NULL, 5 },
-		{ "help", no_argument, NULL, PROGRAM_HELP }, { 0 },
+		{ "object", required_argument, NULL, 0 },
+		{ "nics", required_argument, NULL, 1 },
+		{ "flows", required_argument, NULL, 2 },
+		{ "settings", required_argument, NULL, 3 },
+		{ "table", required_argument, NULL, 4 },
+		{ "trace", required_argument, NULL, 5 },
+		{ "capped", required_argument, NULL, 6 },
+		{ "help", no_argument, NULL, PROGRAM_HELP },
+		{ 0 },
 	};
 	int rc = program_options(argc, argv, longs, usage, take_option, o);
 
@@ -75,6 +85,11 @@ static int read_nics(struct nicd *d, const char *buf, size_t len, struct fault *
 static int read_flows(struct nicd *d, const char *buf, size_t len, struct fault *f)
 {
 	return nic_flows_parse(buf, len, &d->nics, &d->flows, f);
+}
+
+static int read_capped(struct nicd *d, const char *buf, size_t len, struct fault *f)
+{
+	return nic_capped_parse(buf, len, &d->flows, &d->capped, f);
 }
 
 static int read_settings(struct nicd *d, const char *buf, size_t len, struct fault *f)
@@ -124,6 +139,8 @@ static int prepare(struct nicd *d, const struct options *o, struct fault *f)
 
 	if (!rc)
 		rc = read_with(d, "--flows", o->flows, read_flows, f);
+	if (!rc && o->capped)
+		rc = read_with(d, "--capped", o->capped, read_capped, f);
 	if (!rc)
 		rc = read_with(d, "--settings", o->settings, read_settings, f);
 	if (rc)
@@ -132,7 +149,8 @@ static int prepare(struct nicd *d, const struct options *o, struct fault *f)
 		d->settings.trace = NIC_TRACE_NONE;
 	else if (!d->settings.trace)
 		d->settings.trace = NIC_TRACE_CHANGES;
-	rc = data_path_open(&d->path, o->object, &d->nics, &d->flows, &d->settings, f);
+	d->settings.caps = d->capped.n > 0;
+	rc = data_path_open(&d->path, o->object, &d->nics, &d->flows, &d->capped, &d->settings, f);
 	if (!rc && o->table)
 		rc = read_with(d, "--table", o->table, read_table, f);
 	if (!rc && o->trace)
@@ -212,6 +230,7 @@ int main(int argc, char **argv)
 		rc = run(&d, &f);
 	closed = close_trace(&d, &f);
 	data_path_close(&d.path);
+	free(d.capped.flow);
 	free(d.flows.flow);
 	free(d.nics.nic);
 	return program_end(rc ? rc : closed, &f);

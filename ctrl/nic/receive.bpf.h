@@ -105,9 +105,9 @@ static __always_inline bool nack_due(struct nic_receiver *r, uint64_t now)
 	return true;
 }
 
-static __always_inline bool cnp_due(struct nic_receiver *r, const struct nic_frame *frame, uint64_t now)
+static __always_inline bool cnp_due(struct nic_receiver *r, uint8_t tos, uint64_t now)
 {
-	if ((frame->ip.tos & ECN_MASK) != ECN_CE)
+	if ((tos & ECN_MASK) != ECN_CE)
 		return false;
 	r->marked_packets++;
 	if (r->last_cnp_ns && now - r->last_cnp_ns < settings.cnp_interval_ns)
@@ -122,7 +122,7 @@ static __always_inline void arrive(struct nic_receiver *r, const struct nic_fram
 	int32_t ahead = bpf_ntohl(frame->nic.psn) - (uint32_t)r->expected;
 	uint8_t flags = frame->nic.flags;
 
-	due->cnp = cnp_due(r, frame, now);
+	due->cnp = cnp_due(r, frame->ip.tos, now);
 	if (ahead > 0) {
 		if (keep(r, r->expected + ahead))
 			count_received(r, frame, payload, now);

@@ -6,6 +6,7 @@
  *   nic_depart    ring, egress   doorbells become tokens; tokens get the time until which fq holds them
  *   nic_turn      tail, ingress  a token has come round: sends a packet of its flow
  *   nic_receive   wire, ingress  frames from the cable; all but the NIC's own pass untouched
+ *   nic_cap       wire, egress   segments of capped flows of the host's TCP get their departure times
  *   nic_test      nowhere        one event to the algorithm, for tests
  *
  * Written for User Mode Linux's interpreter: no kfuncs, callbacks, timers or bpf_loop. A row has one writer
@@ -20,7 +21,7 @@ cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow 
 
 #include CC_ALGORITHM
 
-#include "receive.bpf.h"
+#include "cap.bpf.h"
 
 _Static_assert(CC_STATE_WORDS <= CC_STATE_WORDS_MAX, "the algorithm keeps more than the shim has room for");
 
@@ -184,6 +185,12 @@ int nic_receive(struct __sk_buff *skb)
 	uint64_t now;
 	uint32_t flow;
 
+	if (settings.caps) {
+		const struct tcp_segment *segment = segment_of(skb);
+
+		if (segment)
+			return receive_segment(skb, segment);
+	}
 	if (!frame || !for_nic(frame))
 		return TC_ACT_OK;
 	if (!well_formed(frame, skb->len))
@@ -202,6 +209,15 @@ int nic_receive(struct __sk_buff *skb)
 	default:
 		return TC_ACT_SHOT;
 	}
+}
+
+SEC("tc")
+int nic_cap(struct __sk_buff *skb)
+{
+	struct tcp_segment *segment = segment_of(skb);
+	const uint32_t *flow = segment ? flow_of(segment) : NULL;
+
+	return flow ? leave(skb, segment, *flow) : TC_ACT_OK;
 }
 
 struct {

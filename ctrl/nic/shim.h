@@ -182,6 +182,14 @@ struct nic_settings {
 				    each is */
 	uint64_t seed;
 	uint32_t parameter[CC_PARAMETERS_MAX];
+	uint32_t caps; /* there are flows of the host's TCP; the loader knows */
+};
+
+/* By what a segment of a capped flow is known, in network byte order: key of the map `capped`; value: the
+ * flow. */
+struct nic_tcp {
+	uint32_t src_addr, dst_addr;
+	uint16_t src_port, dst_port;
 };
 
 /* ---- handed out ---- */

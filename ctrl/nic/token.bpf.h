@@ -229,14 +229,9 @@ static __always_inline void transmit(struct __sk_buff *skb, struct nic_port *por
 	skb->mark = NIC_MARK_TOKEN;
 }
 
-/* Behind the data goes a probe, in the same skin. */
-static __always_inline int send_probe(struct __sk_buff *skb, struct nic_sender *s, struct nic_port *port,
-				      uint64_t now)
+/* One leaves now. Its bytes count against the flow's rate. */
+static __always_inline void count_probe(struct nic_sender *s, uint64_t now)
 {
-	struct nic_frame *frame = resize(skb, NIC_FRAME_BYTES);
-
-	if (!frame)
-		return -1;
 	s->probe_retries = s->probe_sent_ns ? s->probe_retries + 1 : 0;
 	s->probe_number++;
 	s->probe_sent_ns = now;
@@ -246,6 +241,17 @@ static __always_inline int send_probe(struct __sk_buff *skb, struct nic_sender *
 	s->left_bytes += NIC_FRAME_BYTES;
 	if (!s->burst)
 		s->due_ns += NIC_FRAME_BYTES * s->byte_ns >> BYTE_NS_SHIFT;
+}
+
+/* Behind the data goes a probe, in the same skin. */
+static __always_inline int send_probe(struct __sk_buff *skb, struct nic_sender *s, struct nic_port *port,
+				      uint64_t now)
+{
+	struct nic_frame *frame = resize(skb, NIC_FRAME_BYTES);
+
+	if (!frame)
+		return -1;
+	count_probe(s, now);
 	frame->nic.opcode = NIC_PROBE;
 	frame->nic.flags = 0;
 	frame->nic.psn = bpf_htonl(s->probe_number);

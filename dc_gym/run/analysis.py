@@ -70,7 +70,7 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
 def payload_share(spec: Spec) -> float:
     """Of a full frame as a cable counts it."""
     payload = spec.nic.payload_bytes
-    return payload / (payload + FRAME_HEADERS_BYTES) if spec.controller.nic else PAYLOAD_SHARE
+    return payload / (payload + FRAME_HEADERS_BYTES) if spec.rdma else PAYLOAD_SHARE
 
 
 def routes_of(schedule: Schedule, payload_share: float = PAYLOAD_SHARE) -> Routes:

@@ -40,7 +40,7 @@ class Experiment:
         graph = spec.graph()
         router = route(graph, spec.seed, spec.topology.routing)
         flows, notes = spec.flows_with_notes(graph)
-        schedule = make_schedule(flows, graph, router, spec.controller.kernel_name, spec.seed)
+        schedule = make_schedule(flows, graph, router, spec.tcp_name, spec.seed)
         nic_flows = len(schedule.flows) if spec.controller.nic else 0
         sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)) if spec.ground == "lab" else spec
         return cls(sized, graph, router, schedule, notes)
@@ -49,7 +49,7 @@ class Experiment:
         """The same network with the traffic of another seed: an episode of an environment."""
         params, duration_ns = self.spec.workload.params(), self.spec.time.duration_ns
         flows, notes = workloads.generate_with_notes(self.graph, params, duration_ns, seed, may_be_idle=True)
-        schedule = make_schedule(flows, self.graph, self.router, self.spec.controller.kernel_name, seed)
+        schedule = make_schedule(flows, self.graph, self.router, self.spec.tcp_name, seed)
         return replace(self, schedule=schedule, notes=notes)
 
 
@@ -77,7 +77,7 @@ def write_plan(
         graph=graph,
         rules=rules,
         peers=_peers(experiment),
-        ecn=spec.controller.ecn,
+        ecn=spec.tcp_ecn,
         sysctls=spec.controller.sysctls,
         seed=spec.seed,
         t0_ns=spec.lab.t0_ns,

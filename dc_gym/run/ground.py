@@ -39,7 +39,7 @@ QUIET_NS = 70 * S
 """Of virtual time, between two episodes in a lab."""
 FLOWS = "flows.csv"
 """The flows of a run, and of the first episode."""
-NICS, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE = "nics.csv", "nic_flows.csv", "nic_settings", "nic_table"
+NICS, NIC_FLOWS, NIC_CAPPED, NIC_SETTINGS, NIC_TABLE = "nics.csv", "nic_flows.csv", "nic_capped.csv", "nic_settings", "nic_table"
 """What the NICs' loader reads."""
 DECISIONS = "decisions.bin"
 """What it writes."""
@@ -73,7 +73,7 @@ class Plan:
     agent: dict[str, Any] | None = None
     """A central agent's settings (episodes.AgentPlan); None: there is none."""
     nic: dict[str, Any] | None = None
-    """What the hosts' NICs are told (nics.NicPlan); None: flows do not go over RDMA."""
+    """What the hosts' NICs are told (nics.NicPlan); None: they are told nothing."""
 
     def write(self, path: Path) -> None:
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
@@ -355,11 +355,12 @@ def _nics(plan: Plan, folder: Path, fabric: Fabric) -> Program:
     from dc_gym.topologies import nics  # Mininet comes with it
 
     assert plan.nic is not None
-    nics.write(folder / NICS, nics.make(fabric, [host.name for host in plan.graph.hosts]))
+    nics.write(folder / NICS, nics.make(fabric, [host.name for host in plan.graph.hosts], plan.nic["caps"]))
     argv = [
         f"{plan.programs}/nicd", "--object", plan.nic["object"], "--nics", str(folder / NICS),
         "--flows", str(folder / NIC_FLOWS), "--settings", str(folder / NIC_SETTINGS),
     ]  # fmt: skip
+    argv += ["--capped", str(folder / NIC_CAPPED)] if plan.nic["caps"] else []
     argv += ["--table", str(folder / NIC_TABLE)] if plan.nic["table"] else []
     argv += ["--trace", str(folder / DECISIONS)] if plan.nic["trace"] else []
     return Program(argv, NICD_PRIORITY)

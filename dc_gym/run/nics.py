@@ -18,13 +18,14 @@ import numpy.typing as npt
 from dc_gym.ctrl.nic import algorithms, policy_file
 from dc_gym.errors import ProtocolError, SpecError
 from dc_gym.repeat.digest import TABLES, Records, empty
-from dc_gym.run.ground import DECISIONS, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
+from dc_gym.run.ground import DECISIONS, NIC_CAPPED, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
 from dc_gym.traffic import tgen_log
+from dc_gym.traffic.flows import RDMA_PORT
 from dc_gym.traffic.schedule import Flow, Schedule
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class NicPlan:
     table: bool
     """It reads a policy's table."""
     trace: bool
+    caps: bool
+    """Flows are the hosts' TCP, and it caps them."""
     facts: dict[str, Any]
 
     def lasting(self) -> dict[str, Any]:
@@ -76,6 +79,10 @@ def write(experiment: Experiment, folder: Path) -> NicPlan:
     numbered = {f"parameter.{index}": value for index, value in enumerate(setting.values.values())}
     (folder / NIC_SETTINGS).write_text("".join(f"{name}={value}\n" for name, value in (told | numbered).items()))
     (folder / NIC_FLOWS).write_text(flows_csv(experiment.schedule, graph, experiment.router, spec))
+    if spec.nic.tcp is not None:
+        if "ack" in algorithm.events:
+            raise SpecError(f"nic.tcp: {algorithm.name} sets a window by ACKs, which are TCP's own; choose one that sets rates")
+        (folder / NIC_CAPPED).write_text(capped_csv(experiment.schedule))
     facts: dict[str, Any] = {
         "algorithm": setting.to_dict(),
         "settings": told | {"payload_bytes": spec.nic.payload_bytes},
@@ -87,38 +94,77 @@ def write(experiment: Experiment, folder: Path) -> NicPlan:
         facts["policy"] = {"sha256": policy.sha256(), "origin": dict(policy.origin)}
     elif spec.nic.policy is not None:
         raise SpecError(f"nic.policy: {algorithm.name} reads no policy; leave it out")
-    return NicPlan(str(algorithm.object), algorithm.table, spec.nic.trace != "off", facts)
+    return NicPlan(str(algorithm.object), algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, facts)
 
 
 def flows_csv(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> str:
     """What the loader is told of each flow."""
     nics = {nic.address: (nic.mac, f"{host.name}-eth{plane}") for host in graph.hosts for plane, nic in enumerate(host.nics)}
-    lines = [COLUMNS]
+    ports, lines = _FramePorts(graph, router), [COLUMNS]
     for flow, base_ns in zip(schedule.flows, base_rtts_ns(schedule, graph, router, spec), strict=True):
+        if flow.request.transport == "udp":
+            continue
         (src_mac, src), (dst_mac, dst) = nics[flow.src_addr], nics[flow.dst_addr]
         size = flow.request.size_bytes
-        ends = (src, dst, flow.src_addr, flow.dst_addr, src_mac, dst_mac, flow.src_port)
+        ends = (src, dst, flow.src_addr, flow.dst_addr, src_mac, dst_mac, ports.of(flow))
         amounts = (spec.nic.payload_bytes, size or spec.nic.message_bytes, size or NO_END)
         lines.append(",".join(map(str, (flow.flow, *ends, *amounts, base_ns, len(flow.ports)))))
     return "\n".join(lines) + "\n"
 
 
+def capped_csv(schedule: Schedule) -> str:
+    """The flows of the hosts' TCP, and by what ports their segments are known."""
+    rows = [f"{flow.flow},{flow.src_port},{flow.dst_port}" for flow in schedule.flows if flow.request.transport == "tcp"]
+    return "\n".join(["flow,src_port,dst_port", *rows]) + "\n"
+
+
+class _FramePorts:
+    """The UDP source ports of the frames that NICs make."""
+
+    def __init__(self, graph: Graph, router: Router) -> None:
+        self._graph, self._router = graph, router
+        self._known: dict[tuple[str, str, int, int], int] = {}
+
+    def of(self, flow: Flow) -> int:
+        """A flow's own; beside TCP, whose segments have other ports, one of 16 with which frames take the segments' path.
+
+        None of them does for one flow in 100, where there are four paths: its frames take the path of its own port.
+        """
+        if flow.request.transport == "rdma":
+            return flow.src_port
+        key = flow.src_addr, flow.dst_addr, flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK
+        if key not in self._known:
+            self._known[key] = next((bits for bits in range(PORT_MASK + 1) if self._follows(flow, flow.src_port ^ bits)), 0)
+        return flow.src_port ^ self._known[key]
+
+    def _follows(self, flow: Flow, src_port: int) -> bool:
+        plane = plane_of(flow, self._graph)
+        crossed = path(self._graph, self._router, flow.src, flow.dst, src_port, RDMA_PORT, "udp", plane)
+        return tuple(crossed) == flow.ports
+
+
 def base_rtts_ns(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> list[int]:
     """Of each flow's probes."""
     known: dict[tuple[str, str, int], int] = {}
+    ports = _FramePorts(graph, router)
     packet_bytes, found = spec.nic.payload_bytes + FRAME_HEADERS_BYTES, []
     for flow in schedule.flows:
-        key = flow.src_addr, flow.dst_addr, flow.src_port & PORT_MASK  # all that routing reads
+        port = ports.of(flow)
+        key = flow.src_addr, flow.dst_addr, port & PORT_MASK  # all that routing reads
         if key not in known:
-            known[key] = probe_rtt_ns(graph, flow.ports, way_back(flow, graph, router), packet_bytes)
+            known[key] = probe_rtt_ns(graph, flow.ports, way_back(flow, graph, router, port), packet_bytes)
         found.append(known[key])
     return found
 
 
-def way_back(flow: Flow, graph: Graph, router: Router) -> tuple[str, ...]:
-    """The ports that answers cross."""
-    plane = next(n for n, nic in enumerate(graph.host(flow.src).nics) if nic.address == flow.src_addr)
-    return tuple(path(graph, router, flow.dst, flow.src, *flow.answer_ports, "udp", plane))
+def way_back(flow: Flow, graph: Graph, router: Router, src_port: int | None = None) -> tuple[str, ...]:
+    """The ports that answers cross. `src_port`: of the frames that they answer, None: the flow's."""
+    ports = flow.src_port if src_port is None else src_port, RDMA_PORT
+    return tuple(path(graph, router, flow.dst, flow.src, *ports, "udp", plane_of(flow, graph)))
+
+
+def plane_of(flow: Flow, graph: Graph) -> int:
+    return next(n for n, nic in enumerate(graph.host(flow.src).nics) if nic.address == flow.src_addr)
 
 
 def probe_rtt_ns(graph: Graph, forward: Sequence[str], back: Sequence[str], packet_bytes: int) -> int:

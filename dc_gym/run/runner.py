@@ -184,7 +184,7 @@ def _ideals(
     depends_on = {
         "environment": parts,
         "ground": spec.ground,
-        "ecn": spec.controller.ecn,
+        "ecn": spec.tcp_ecn,
         "sysctls": spec.controller.sysctls,
         "clock_read_ns": spec.lab.clock_read_ns,
         **({} if nic is None else {"nic": nic.lasting()}),
@@ -193,7 +193,7 @@ def _ideals(
         progress.phase("ideal")
     measure = _on_idle_network(experiment, partial, ovs, progress) if measured else None
     nic_framing = ideal.Framing(spec.nic.payload_bytes, FRAME_HEADERS_BYTES, handshake=False)
-    framing = ideal.TCP if nic is None else nic_framing
+    framing = nic_framing if spec.rdma else ideal.TCP
     try:
         return ideal.of(experiment.schedule, experiment.graph, experiment.router, depends_on, measure, spec.seed, framing)
     except TestbedError as error:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,8 @@ class Spec:
                 raise KeyFault(
                     "workload.transport", transport, f"needs an algorithm of the NICs, and controller.name is {name!r}"
                 )
+            if self.nic.tcp is not None:
+                raise KeyFault("nic.tcp", self.nic.tcp, f"needs an algorithm of the NICs, and controller.name is {name!r}")
             return
         if self.controller.policy is not None:
             raise KeyFault(
@@ -96,10 +98,39 @@ class Spec:
             raise KeyFault("workload.transport", transport, f"cannot go with {name!r}, which the NICs run; leave it out")
         if self.workload.exec:
             raise KeyFault("workload.exec", None, f"programs cannot go with {name!r}, which the NICs run; leave out one")
+        if self.nic.tcp is not None:
+            self._check_capped(self.nic.tcp)
+
+    def _check_capped(self, tcp: str) -> None:
+        qdisc = self.topology.host_qdisc
+        if self.workload.transport == "rdma":
+            raise KeyFault("nic.tcp", tcp, 'cannot go with workload.transport "rdma"; leave out one')
+        if self.ground == "host":
+            raise KeyFault("nic.tcp", tcp, 'cannot go with ground "host", whose hosts have queues of their own; give "lab"')
+        if qdisc not in (None, "fq"):
+            raise KeyFault(
+                "topology.host_qdisc", qdisc, 'keeps no departure times, which nic.tcp needs; leave it out, or give "fq"'
+            )
 
     def _default_interval_ns(self) -> int:
         longest = DEFAULT_INTERVAL_NS if self.controller.policy is None else self.agent.interval_ns
         return min(longest, DEFAULT_INTERVAL_NS, self.time.duration_ns)
+
+    @property
+    def rdma(self) -> bool:
+        """Flows go over RDMA."""
+        return self.controller.nic and self.nic.tcp is None
+
+    @property
+    def tcp_name(self) -> str:
+        """What TCP_CONGESTION is given."""
+        known = controllers.find(self.nic.tcp) if self.nic.tcp else None
+        return known.kernel_name if known else self.controller.kernel_name
+
+    @property
+    def tcp_ecn(self) -> bool:
+        """Hosts' TCP uses ECN; that under a NIC does not: marks are the NIC's."""
+        return self.controller.ecn and self.nic.tcp is None
 
     @property
     def steps(self) -> int:
@@ -115,7 +146,10 @@ class Spec:
 
     def graph(self) -> Graph:
         """The network; under an agent with a token bucket at each host."""
-        graph, burst_bytes = presets.build(self.topology.params(self.controller.ecn)), self.agent.burst_bytes
+        params, burst_bytes = self.topology.params(self.controller.ecn), self.agent.burst_bytes
+        if self.nic.tcp is not None:
+            params = replace(params, host_qdisc="fq")  # it keeps departure times
+        graph = presets.build(params)
         assert burst_bytes is not None, "given at construction"
         return graph if self.controller.policy is None else graph.limited(burst_bytes, self.agent.limit_bytes)
 
@@ -132,7 +166,7 @@ class Spec:
     def flows_with_notes(self, graph: Graph) -> tuple[list[FlowRequest], dict[str, Any]]:
         """The flows, and what the workload has to say of itself."""
         flows, notes = workloads.generate_with_notes(graph, self.workload.params(), self.time.duration_ns, self.seed)
-        return ([flow.over_rdma() for flow in flows] if self.controller.nic else flows), notes
+        return ([flow.over_rdma() for flow in flows] if self.rdma else flows), notes
 
     def execs(self, graph: Graph) -> list[ExecRequest]:
         """The programs to run in hosts."""

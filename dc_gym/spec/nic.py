@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dc_gym import controllers
 from dc_gym.spec.key import ARGS, COUNT, KB, PATH, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key, missing
 from dc_gym.topologies.graph import FRAME_BYTES, PPM
 
@@ -21,10 +22,17 @@ MOST_COALESCED = 1 << 16
 """Of ctrl/nic/nic_csv.c."""
 
 
+def tcps() -> tuple[str, ...]:
+    """The TCPs that a NIC may cap: those that leave marks to it."""
+    known = [each for name in controllers.names() if (each := controllers.find(name))]
+    return tuple(each.name for each in known if not each.nic and not each.ecn)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicSpec:
     """`[nic]`; None: what follows from the network, or the algorithm's default."""
 
+    tcp: str | None = key(TEXT, names=tcps)  # None: flows go over RDMA
     latency_ns: int = key(TIME, 0, name="latency", low=0, high=LONGEST_NS)
     cnp_interval_ns: int | None = key(TIME, name="cnp_interval", low=0, high=LONGEST_NS)
     nack_interval_ns: int | None = key(TIME, name="nack_interval", low=0, high=LONGEST_NS)

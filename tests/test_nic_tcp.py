@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A NIC that caps the hosts' TCP: the rate holds, marks reach the algorithm, probes take the segments' path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dc_gym import spec
+from dc_gym.errors import SpecError
+from dc_gym.progress import Quiet
+from dc_gym.results import Result
+from dc_gym.run import nics, runner
+from dc_gym.run.experiment import Experiment
+from dc_gym.topologies.ecmp import path
+from dc_gym.traffic.schedule import Flow
+
+SPEC = """
+controller.name = "dcqcn"
+topology.preset = "dumbbell-1g"
+workload.kind = "pairs"
+time.duration = "150ms"
+time.warmup = "75ms"
+monitor.interval = "1ms"
+metrics.slowdown = "off"
+nic.tcp = "cubic"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, lab_kernel: Path) -> Path:
+    tmp_path.chmod(0o755)
+    return tmp_path
+
+
+def load(folder: Path, *settings: str, text: str = SPEC) -> spec.Spec:
+    (folder / "spec.toml").write_text(text)
+    return spec.load(folder / "spec.toml", settings)
+
+
+def run(folder: Path, name: str, *settings: str, text: str = SPEC) -> Result:
+    return runner.run(load(folder, *settings, text=text), folder / name, Quiet(), plot=False)
+
+
+def switch_queue(result: Result) -> tuple[float, int]:
+    """Mean and most bytes of the fullest switch port after the warm-up."""
+    records, ports = result.records("queues"), result.column("queues", "port")
+    late = records["t_ns"] >= 75_000_000
+    found = []
+    for port in sorted(set(ports.tolist())):
+        if port.startswith("s"):
+            backlog = records["backlog_bytes"][late & (ports == port)]
+            found.append((float(backlog.mean()), int(backlog.max())))
+    return max(found)
+
+
+@pytest.mark.lab
+def test_cubic_keeps_the_rate_that_it_is_given(folder: Path) -> None:
+    text = SPEC + "nic.parameters = { rate = 262144 }\n"
+    result = run(folder, "out", "controller.name=fixed", text=text)
+    assert result.fit, result.manifest["unfit_reasons"]
+    assert set(result.column("flows", "transport").tolist()) == {"tcp"}
+    assert result.summary["goodput_bps"] == pytest.approx(2 * 250e6 * 1448 / 1514, rel=0.01)
+    counted = result.records("nic_flows")
+    assert counted["rate_bps"].tolist() == [250_000_000] * 2
+    assert counted["sent_packets"].tolist() == pytest.approx([0.15 * 250e6 / 8 / 1514] * 2, rel=0.01)
+    assert switch_queue(result)[1] <= 2 * 1514, "segments come evenly"
+
+
+@pytest.mark.lab
+def test_dcqcn_over_cubic_keeps_the_queue_short_that_cubic_alone_fills(folder: Path) -> None:
+    alone = switch_queue(run(folder, "cubic", "controller.name=cubic", text=SPEC.replace('nic.tcp = "cubic"', "")))
+    results = [run(folder, name, f"topology.pairs={pairs}") for name, pairs in (("a", 2), ("b", 2), ("c", 8))]
+    assert results[0].digest == results[1].digest
+    for result in results[1:]:
+        counted = result.records("nic_flows")
+        assert counted["marked_packets"].all() and counted["cnps"].all(), "marks reach every sender's NIC"
+        assert result.summary["utilization"] > 0.6
+        assert switch_queue(result)[0] < alone[0] / 10
+        assert not result.records("flows")["retransmits"].any()
+
+
+@pytest.mark.lab
+def test_probes_leave_right_behind_a_segment_and_find_the_idle_path_as_it_is(folder: Path) -> None:
+    """Each of them comes back; the least has waited for one full frame at each link."""
+    result = run(folder, "out", "controller.name=timely", "topology.pairs=1", "time.duration=80ms", "workload.rate=100Mbit/s")
+    counted = result.records("nic_flows")[0]
+    assert counted["probes"] > 20 and counted["probes"] - counted["rtts"] <= 1
+    experiment = Experiment.of(load(folder, "topology.pairs=1"))
+    assert (
+        63_000
+        < counted["least_rtt_ns"]
+        <= nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, experiment.spec)[0]
+    )
+    assert {"rtt", "tx"} >= set(result.column("decisions", "event").tolist()) >= {"rtt"}
+
+
+# --- before anything boots
+
+
+def test_frames_of_the_nic_take_the_path_of_the_segments(tmp_path: Path) -> None:
+    experiment = Experiment.of(load(tmp_path, "topology.preset=acc24", "workload.kind=all_to_all", "workload.size=5kB"))
+    assert nics.write(experiment, tmp_path).caps
+    rows = [line.split(",") for line in (tmp_path / "nic_flows.csv").read_text().splitlines()[1:]]
+    capped = [line.split(",") for line in (tmp_path / "nic_capped.csv").read_text().splitlines()[1:]]
+    flows = experiment.schedule.flows
+    assert [tuple(map(int, row)) for row in capped] == [(each.flow, each.src_port, each.dst_port) for each in flows]
+    graph, router = experiment.graph, experiment.router
+
+    def follows(flow: Flow, src_port: int) -> bool:
+        plane = nics.plane_of(flow, graph)
+        return tuple(path(graph, router, flow.src, flow.dst, src_port, 4791, "udp", plane)) == flow.ports
+
+    found = [follows(flow, int(row[7])) for row, flow in zip(rows, flows, strict=True)]
+    assert sum(found) > 0.9 * len(flows), "16 ports of 4 paths: one in 100 flows has none"
+    stayed = [follows(flow, flow.src_port) for flow in flows]
+    assert sum(stayed) < 0.6 * len(flows), "the segments' own port leads there, too: the test tests nothing"
+
+
+def test_tcp_below_a_nic_uses_no_ecn_and_hosts_keep_departure_times(tmp_path: Path) -> None:
+    given = load(tmp_path)
+    assert (given.tcp_name, given.tcp_ecn, given.rdma, given.controller.ecn) == ("cubic", False, False, True)
+    graph = given.graph()
+    assert {port.queue.kind for host in graph.hosts for port in graph.ports_of(host.name)} == {"fq"}
+    assert "red" in {port.queue.kind for port in graph.switch_ports()}, "switches mark for the NIC"
+    assert given.to_dict()["nic"]["tcp"] == "cubic"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (("controller.name=bbr",), 'nic.tcp = "cubic": needs an algorithm of the NICs'),
+        (("nic.tcp=dctcp",), "nic.tcp"),
+        (("nic.tcp=fixed",), "nic.tcp"),
+        (("workload.transport=rdma",), 'cannot go with workload.transport "rdma"'),
+        (("topology.host_qdisc=bfifo",), "keeps no departure times"),
+        (("ground=host",), 'cannot go with ground "host"'),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(tmp_path: Path, settings: tuple[str, ...], words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, *settings)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_algorithm_that_lives_by_acknowledgements_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"nic\.tcp: swift sets a window by ACKs"):
+        nics.write(Experiment.of(load(tmp_path, "controller.name=swift")), tmp_path)
