@@ -169,8 +169,13 @@ static __always_inline void happen(struct nic_sender *s, const struct nic_port *
 {
 	struct nic_pending *pending = &s->pending[type & (NIC_PENDING_TYPES - 1)];
 
-	if (!(CC_EVENTS & CC_MASK(type)) || lost(s, flow))
+	if (!(CC_EVENTS & CC_MASK(type)))
 		return;
+	if (lost(s, flow)) {
+		if (type == CC_NACK && !pending->count)
+			s->nack_flags = 0; /* they were of the lost one */
+		return;
+	}
 	if (!pending->count++)
 		pending->first_ns = now;
 	pending->bytes += bytes;
