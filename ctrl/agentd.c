@@ -242,13 +242,10 @@ static int prepare(struct agentd *d, struct fault *f)
 static int wait_for_input(void)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
-	sigset_t stops, before;
+	sigset_t before;
 	int rc = 0;
 
-	sigemptyset(&stops);
-	sigaddset(&stops, SIGTERM);
-	sigaddset(&stops, SIGINT);
-	sigprocmask(SIG_BLOCK, &stops, &before);
+	program_hold_stop(&before);
 	if (!program_stop)
 		rc = ppoll(&in, 1, NULL, &before);
 	sigprocmask(SIG_SETMASK, &before, NULL);

@@ -177,13 +177,10 @@ static int serve_until_stopped(struct hostd *d, const sigset_t *waiting, struct 
 /* A signal that stops us is let in while we wait, and nowhere between a look at it and the wait. */
 static int run(struct hostd *d, struct fault *f)
 {
-	sigset_t stops, before;
+	sigset_t before;
 	int rc;
 
-	sigemptyset(&stops);
-	sigaddset(&stops, SIGTERM);
-	sigaddset(&stops, SIGINT);
-	sigprocmask(SIG_BLOCK, &stops, &before);
+	program_hold_stop(&before);
 	rc = serve_until_stopped(d, &before, f);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc;

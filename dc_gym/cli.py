@@ -417,19 +417,25 @@ def _add_bench(commands: Any) -> None:
 def _add_comparison(parser: ArgumentParser) -> None:
     """What one of the benches takes, which is a campaign."""
     compare = parser.add_argument_group("of compare alone")
-    compare.add_argument("--controllers", type=_names, metavar="LIST", help="such as dctcp,swift,policy.npz")
-    compare.add_argument("--topologies", type=_names, metavar="LIST", help="dumbbell, fattree-k4 and rlcc64 are known")
-    compare.add_argument("--workloads", type=_names, metavar="LIST", help="such as many-to-one-64,websearch-80")
-    compare.add_argument("--seeds", type=_count, metavar="N", help="runs of each controller in each case (default: 5)")
-    compare.add_argument("--full", action="store_true", help="networks at their speed, and runs as long as the papers'")
-    compare.add_argument("--out", type=Path, metavar="DIR", help="folder of results and page (default: results/compare)")
+    options: dict[str, str] = {}
+
+    def add(name: str, **how: Any) -> None:
+        options[compare.add_argument(name, **how).dest] = name
+
+    add("--controllers", type=_names, metavar="LIST", help="such as dctcp,swift,policy.npz")
+    add("--topologies", type=_names, metavar="LIST", help="dumbbell, fattree-k4 and rlcc64 are known")
+    add("--workloads", type=_names, metavar="LIST", help="such as many-to-one-64,websearch-80")
+    add("--seeds", type=_count, metavar="N", help="runs of each controller in each case (default: 5)")
+    add("--full", action="store_true", help="networks at their speed, and runs as long as the papers'")
+    add("--out", type=Path, metavar="DIR", help="folder of results and page (default: results/compare)")
     keys = "replace one key of every spec (may be repeated)"
-    compare.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=keys)
-    compare.add_argument("--ground", choices=("lab", "host"), help="where the networks live (default: lab)")
-    compare.add_argument("--jobs", type=_jobs, metavar="N", help="labs at a time (default: one a CPU)")
-    compare.add_argument("--retry", action="store_true", help="run again what failed or is unfit")
-    compare.add_argument("--force", action="store_true", help="replace results of another spec or another environment")
-    compare.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=keys)
+    add("--ground", choices=("lab", "host"), help="where the networks live (default: lab)")
+    add("--jobs", type=_jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    add("--retry", action="store_true", help="run again what failed or is unfit")
+    add("--force", action="store_true", help="replace results of another spec or another environment")
+    add("--quiet", action="store_true", help="no progress on standard error")
+    parser.set_defaults(of_compare=options)
 
 
 def _add_doctor(commands: Any) -> None:

@@ -136,6 +136,16 @@ int program_prepare(void)
 	return 0;
 }
 
+void program_hold_stop(sigset_t *before)
+{
+	sigset_t stops;
+
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGTERM);
+	sigaddset(&stops, SIGINT);
+	sigprocmask(SIG_BLOCK, &stops, before);
+}
+
 int program_say(const char *fmt, ...)
 {
 	va_list ap;

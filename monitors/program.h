@@ -41,6 +41,12 @@ long program_read_file(const char *option, const char *path, char **out, struct 
 /* Die with the parent, sleep exactly, stop in order. */
 int program_prepare(void);
 
+/*
+ * From here on a signal that stops us waits to be let in: by a ppoll() or its like with *before, so nowhere
+ * between a look at `program_stop` and the wait; or by sigprocmask(SIG_SETMASK, before, NULL).
+ */
+void program_hold_stop(sigset_t *before);
+
 /* One line to the program that started this one: 0 or EXIT_FAILED and a line. */
 __attribute__((format(printf, 1, 2))) int program_say(const char *fmt, ...);
 

@@ -106,6 +106,17 @@ def in_vm(*words: str, cwd: Path, timeout: int = 900) -> subprocess.CompletedPro
     return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout, env={**os.environ})
 
 
+def scripted(script: str, cwd: Path, timeout: int) -> subprocess.CompletedProcess[str]:
+    """A Python program inside of the VM, with a spec as its argument."""
+    (cwd / "script.py").write_text(script)
+    program = (
+        "from pathlib import Path; import sys; from dc_gym.host import vm; from dc_gym.progress import Quiet;"
+        "sys.exit(vm.run(vm.prepare(Quiet()), [sys.executable, 'script.py', sys.argv[1]], vm.environment(), Path.cwd()))"
+    )
+    argv = [sys.executable, "-c", program, str(ROOT / "examples" / "dumbbell.toml")]
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+
+
 @pytest.mark.long
 @needs_qemu
 @pytest.mark.timeout(1800)
@@ -172,13 +183,7 @@ print("all clean")
 @needs_qemu
 @pytest.mark.timeout(1800)
 def test_clean_removes_just_ours_after_kill_9(tmp_path):
-    (tmp_path / "killed.py").write_text(KILLED)
-    program = (
-        "from pathlib import Path; import sys; from dc_gym.host import vm; from dc_gym.progress import Quiet;"
-        "sys.exit(vm.run(vm.prepare(Quiet()), [sys.executable, 'killed.py', sys.argv[1]], vm.environment(), Path.cwd()))"
-    )
-    argv = [sys.executable, "-c", program, str(ROOT / "examples" / "dumbbell.toml")]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=1500)
+    done = scripted(KILLED, tmp_path, timeout=1500)
     assert done.returncode == 0 and "all clean" in done.stdout, done.stdout + done.stderr
     assert "unloaded the module cable" in done.stdout
 
@@ -254,13 +259,7 @@ print("all as it should be")
 @pytest.mark.timeout(1800)
 def test_an_agent_in_real_time(tmp_path):
     """An environment, what is left when it ends or is killed, and a policy in a run. How well they keep up is not judged."""
-    (tmp_path / "agent.py").write_text(AGENT)
-    program = (
-        "from pathlib import Path; import sys; from dc_gym.host import vm; from dc_gym.progress import Quiet;"
-        "sys.exit(vm.run(vm.prepare(Quiet()), [sys.executable, 'agent.py', sys.argv[1]], vm.environment(), Path.cwd()))"
-    )
-    argv = [sys.executable, "-c", program, str(ROOT / "examples" / "dumbbell.toml")]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=1700)
+    done = scripted(AGENT, tmp_path, timeout=1700)
     assert done.returncode == 0 and "all as it should be" in done.stdout, done.stdout + done.stderr
     result = load_result(tmp_path / "out")
     agent, told = result.manifest["agent"], result.manifest["spec"]["agent"]
@@ -324,13 +323,7 @@ print("all clean")
 @pytest.mark.timeout(1800)
 def test_nics_in_real_time_and_nothing_of_them_after_kill_9(tmp_path):
     """Whether this machine keeps up is said in the result; that each message arrives whole is not a matter of speed."""
-    (tmp_path / "rdma.py").write_text(RDMA)
-    program = (
-        "from pathlib import Path; import sys; from dc_gym.host import vm; from dc_gym.progress import Quiet;"
-        "sys.exit(vm.run(vm.prepare(Quiet()), [sys.executable, 'rdma.py', sys.argv[1]], vm.environment(), Path.cwd()))"
-    )
-    argv = [sys.executable, "-c", program, str(ROOT / "examples" / "dumbbell.toml")]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=1700)
+    done = scripted(RDMA, tmp_path, timeout=1700)
     assert done.returncode == 0 and "all clean" in done.stdout, done.stdout + done.stderr
     result = load_result(tmp_path / "out")
     sent = result.records("nic_flows")

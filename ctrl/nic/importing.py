@@ -10,8 +10,9 @@ import numpy as np
 
 from dc_gym.ctrl.nic.mlp import SHAPES, Mlp
 from dc_gym.ctrl.nic.observation import Scaling
-from dc_gym.ctrl.nic.policy_file import PolicyFile, load_arrays
+from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import AgentError
+from dc_gym.npz import load_arrays
 
 NAMES = ("W0", "W1", "W2")
 GUIDE = f"give one with the weight matrices {', '.join(NAMES)} of a 4-12-12-1 network"

@@ -217,15 +217,20 @@ int nic_flows_parse(const char *buf, size_t len, const struct nics *nics, struct
 
 /* ---- flows of the host's TCP ---- */
 
-static const struct nic_flow *find_flow(const struct nic_flows *flows, uint64_t number)
+/* From *at on, which moves: both files are in the same order, so that one look is enough for most. */
+static const struct nic_flow *find_flow(const struct nic_flows *flows, uint64_t number, uint32_t *at)
 {
-	for (uint32_t i = 0; i < flows->n; i++)
-		if (flows->flow[i].flow == number)
-			return &flows->flow[i];
+	for (uint32_t i = 0; i < flows->n; i++) {
+		const struct nic_flow *flow = &flows->flow[*at];
+
+		*at = (*at + 1) % flows->n;
+		if (flow->flow == number)
+			return flow;
+	}
 	return NULL;
 }
 
-static int parse_capped(struct slice text, size_t line, const struct nic_flows *flows,
+static int parse_capped(struct slice text, size_t line, const struct nic_flows *flows, uint32_t *at,
 			struct nic_capped_flow *to, struct fault *f)
 {
 	struct slice fields[3] = { 0 };
@@ -241,7 +246,7 @@ static int parse_capped(struct slice text, size_t line, const struct nic_flows *
 		rc = csv_number(&dst, 1, UINT16_MAX, fields[2], line, "dst_port", f);
 	if (rc)
 		return rc;
-	flow = find_flow(flows, number);
+	flow = find_flow(flows, number, at);
 	if (!flow)
 		return fault_say(f, -EINVAL, "line %zu, flow: %" PRIu64 " is not in the file of flows", line,
 				 number);
@@ -256,6 +261,7 @@ int nic_capped_parse(const char *buf, size_t len, const struct nic_flows *flows,
 {
 	struct slice rest = { buf, len }, text;
 	int rc = cut_header(&rest, CAPPED_HEADER, f);
+	uint32_t at = 0;
 
 	*out = (struct nic_capped){ 0 };
 	if (rc)
@@ -264,7 +270,7 @@ int nic_capped_parse(const char *buf, size_t len, const struct nic_flows *flows,
 	if (!out->flow)
 		return fault_say(f, -ENOMEM, "out of memory for its flows");
 	while (!rc && csv_line(&rest, &text)) {
-		rc = parse_capped(text, out->n + 2, flows, &out->flow[out->n], f);
+		rc = parse_capped(text, out->n + 2, flows, &at, &out->flow[out->n], f);
 		out->n++;
 	}
 	return rc;

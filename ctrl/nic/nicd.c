@@ -190,13 +190,10 @@ static int wait_for_end(struct nicd *d, const sigset_t *waiting, struct fault *f
 
 static int run(struct nicd *d, struct fault *f)
 {
-	sigset_t stops, before;
+	sigset_t before;
 	int rc;
 
-	sigemptyset(&stops);
-	sigaddset(&stops, SIGTERM);
-	sigaddset(&stops, SIGINT);
-	sigprocmask(SIG_BLOCK, &stops, &before);
+	program_hold_stop(&before);
 	if (program_say("ready %" PRId64 " %" PRId64 " %" PRId64 "\n", data_path_map_id(&d->path, "senders"),
 			data_path_map_id(&d->path, "receivers"), data_path_map_id(&d->path, "ports")))
 		rc = fault_say(f, -EIO, "nobody hears that it is ready");

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
-import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -25,6 +23,7 @@ from dc_gym.ctrl.nic.mlp import Mlp
 from dc_gym.ctrl.nic.observation import Q16, Floats, Scaling
 from dc_gym.ctrl.nic.trees import Trees
 from dc_gym.errors import AgentError
+from dc_gym.npz import load_arrays
 
 FORMAT, VERSION = "dcgym-nic-policy", 1
 MAGIC, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 16, 4, 8192
@@ -32,8 +31,6 @@ KINDS = {"tree": 1, "mlp": 2}
 """POLICY_TREE, POLICY_MLP."""
 SHIPPED = Path(__file__).resolve().parent / "policies"
 GUIDE = "docs/rlcc-policy.md says what a policy is"
-DAMAGED = (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
-"""What numpy and zipfile say of a file that is no .npz, or no longer a whole one."""
 Words = npt.NDArray[np.uint32]
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -125,17 +122,6 @@ class PolicyFile:
         if not np.array_equal(rest["table"], found.table()):
             raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
         return found
-
-
-def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
-    """All arrays of an .npz."""
-    try:
-        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except OSError as error:
-        raise AgentError(f"{path}: cannot read the policy: {error.strerror or error}") from None
-    except DAMAGED:
-        raise AgentError(f"{path}: is not an .npz file of plain arrays; {guide}") from None
 
 
 def _parse_manifest(arrays: Arrays) -> dict[str, Any]:

@@ -9,6 +9,8 @@
  * with inflation = RTT / base RTT and rate in fractions of the line. e < 0: the path is under-utilized.
  * The answer to each probe asks for the next; a packet that leaves asks for the first, and for another where
  * none came back for long. Nothing else moves the rate: no CNP, no NACK.
+ *
+ * A header that includes this one defines CC_NAME, CC_HELP, CC_TABLE and rlcc_policy().
  */
 #ifndef DCGYM_RLCC_H
 #define DCGYM_RLCC_H
@@ -32,11 +34,15 @@ enum rlcc_word {
 #define RLCC_FINE 11          /* bits of RLCC_RATE beyond Q20 */
 #define RLCC_OWN  0xffffffffu /* a parameter: as the policy was made for */
 /* clang-format off */
-#define RLCC_PARAMETERS(X)                                                                                     \
+#define CC_PARAMETERS(X)                                                                                     \
 	X(target, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 0.064", "of (inflation - beta) sqrt(rate); 4294967295: as the policy was made for") \
 	X(beta, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 1.5", "inflation of the RTT that is free; 4294967295: as the policy was made for")
 /* clang-format on */
-enum { RLCC_PARAMETERS(CC_INDEX) };
+enum { CC_PARAMETERS(CC_INDEX) };
+
+#define CC_EVENTS      (CC_MASK(CC_RTT) | CC_MASK(CC_TX))
+#define CC_STATE_WORDS RLCC_STATE_WORDS
+#define CC_PRESETS(X)
 
 #define RLCC_SILENCE         16    /* base RTTs without an answer, and a probe is asked for again */
 #define RLCC_ACTION_LEAST    54613 /* 1/1.2 */
@@ -136,6 +142,20 @@ static inline void rlcc_apply(uint32_t *state, int32_t action, struct cc_result 
 	state[RLCC_RATE] = (uint32_t)rate;
 	result->rate = (uint32_t)(rate >> RLCC_FINE);
 	result->probe = true;
+}
+
+/* The action at four inputs, Q16. */
+static inline int32_t rlcc_policy(const uint32_t *input, const uint32_t *table);
+
+static inline void cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
+			       const uint32_t *parameter, const uint32_t *table, struct cc_result *result)
+{
+	if (event->type == CC_TX && rlcc_silent(state, event, flow))
+		result->probe = true;
+	if (event->type != CC_RTT || !table)
+		return;
+	rlcc_observe(state, event, flow, parameter, table, result->rate);
+	rlcc_apply(state, rlcc_policy(state, table), result);
 }
 
 #endif

@@ -14,9 +14,6 @@ from dc_gym.bench import report
 from dc_gym.errors import UsageError
 
 COMPARE = "compare"
-OF_COMPARE = (
-    *("controllers", "topologies", "workloads", "seeds", "full", "out", "overrides", "ground", "jobs", "retry", "force", "quiet"),
-)
 BENCHES = {
     COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN and others on the same traffic, in one page",
     "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
@@ -45,7 +42,7 @@ BENCHES = {
 
 
 def main(args: Namespace) -> int:
-    """`args.name`, `args.json`, and for `compare` the rest; 0 when every bar is met, else 1."""
+    """`args.name`, `args.json`, and what is of `compare` alone (`args.of_compare`); 0 when every bar is met, else 1."""
     if args.name not in BENCHES:
         raise UsageError(f"bench {args.name!r} is unknown; one of: {', '.join(BENCHES)}")
     if args.json and not args.json.absolute().parent.is_dir():  # said before minutes of measuring
@@ -53,9 +50,8 @@ def main(args: Namespace) -> int:
     if args.name == COMPARE:
         code: int = import_module("dc_gym.bench.compare").main(args)
         return code
-    given = [name for name in OF_COMPARE if getattr(args, name, None)]
-    if given:
-        raise UsageError(f"bench {args.name}: --{given[0]} is of bench compare alone")
+    if given := [option for name, option in args.of_compare.items() if getattr(args, name)]:
+        raise UsageError(f"bench {args.name}: {given[0]} is of bench compare alone")
     module = args.name.replace("-", "_")
     bars = report.show(args.name, import_module(f"dc_gym.bench.{module}").bars())
     if args.json:

@@ -8,9 +8,6 @@ manifest against the network before it acts (policies.py).
 from __future__ import annotations
 
 import json
-import struct
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +18,7 @@ import numpy.typing as npt
 
 from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
+from dc_gym.npz import load_arrays
 
 Floats = npt.NDArray[np.floating[Any]]
 FORMAT, VERSION = "dcgym-policy", 1
@@ -54,8 +52,7 @@ OUTPUTS: dict[str, Callable[[Floats], Floats]] = {"clip": lambda x: np.clip(x, -
 """From the last layer into [-1, 1]: PPO's mean is clipped, SAC's and DDPG's go through tanh, DQN's values choose a level."""
 CENTRAL, HOSTS = "central", "hosts"
 """Whom the policy is for: all hosts at once, or each of them, whichever they are."""
-DAMAGED = (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
-"""What numpy and zipfile say of a file that is no .npz, or no longer a whole one."""
+GUIDE = "docs/policy-file.md says what a policy is"
 WANTED = {"activation": str, "output": str, "observation": list, "hosts": list, "agents": str, "settings": dict, "origin": dict}
 """What the manifest must hold, and of which type."""
 
@@ -172,13 +169,7 @@ class PolicyFile:
     @classmethod
     def read(cls, path: Path) -> PolicyFile:
         """The policy in a file; AgentError in one line if it is none."""
-        try:
-            with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as found:
-                arrays = {name: found[name] for name in found.files}
-        except OSError as error:
-            raise AgentError(f"{path}: cannot read the policy: {error.strerror or error}") from None
-        except DAMAGED:
-            raise AgentError(f"{path}: is not an .npz file of plain arrays; docs/policy-file.md says what a policy is") from None
+        arrays = load_arrays(path, GUIDE)
         try:
             return cls._of(arrays)
         except AgentError as error:

@@ -23,7 +23,7 @@ from dc_gym.host import state
 from dc_gym.kernel.share import RegionServer
 from dc_gym.monitors.state_matrix import StateMatrix
 from dc_gym.run.episodes import GO_ON, NEXT_EPISODE
-from dc_gym.run.grounds import PROGRAMS
+from dc_gym.run.grounds import inside
 
 SETUP_LIMIT_S = 600.0
 GRACE_S = 120.0  # after the traffic, for counting
@@ -143,7 +143,7 @@ class LiveNetwork:
         self._process = subprocess.Popen(
             self._argv(self._memory),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            pass_fds=[self._memory], env=_environment(), cwd="/", start_new_session=True,
+            pass_fds=[self._memory], env=inside("/run"), cwd="/", start_new_session=True,
         )  # fmt: skip
         self._stack.callback(_end, self._process)
         in_ground(self._process.pid)
@@ -212,18 +212,6 @@ class LiveNetwork:
         reasons = [line.removeprefix("ground: ") for line in self._lines if line.startswith("ground: ")]
         words = [line for line in self._lines if not line.startswith("ground: ")]
         return "\n".join([reasons[-1] if reasons else what, *(f"  host: {line}" for line in words)])
-
-
-def _environment() -> dict[str, str]:
-    return {
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-        "PYTHONPATH": str(PROGRAMS.parent.parent),
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "LC_ALL": "C.UTF-8",
-        "HOME": "/run",
-        "TMPDIR": "/run",
-    }
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

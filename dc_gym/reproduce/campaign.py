@@ -86,8 +86,7 @@ class Campaign:
             keys |= THESIS_AGENT | ({"agent.action": "thesis"} if contestant.algorithm else {})
         if (ground or self.order.ground) == "host":
             keys = {key: value for key, value in keys.items() if not (contestant.alone and key == POLICY)} | {"ground": "host"}
-        given = {override.partition("=")[0] for override in self.order.overrides}
-        keys = {key: value for key, value in keys.items() if key not in given} | dict(values)
+        keys = specs.not_given(keys, self.order.overrides) | dict(values)
         return specs.vary(self.setup.base, self.folder, self.setup.name, self.order.overrides, keys, self.setup.name)
 
     def training(self, contestant: Contestant, seed: int) -> Training:

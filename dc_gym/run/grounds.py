@@ -54,6 +54,19 @@ def of(spec: Spec) -> Ground:
     return LabGround(spec)
 
 
+def inside(tmp: str) -> dict[str, str]:
+    """The environment of Python inside of a ground, whatever the user's is; `tmp`: its folder for temporary files."""
+    return {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "PYTHONPATH": str(PROGRAMS.parent.parent),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LC_ALL": "C.UTF-8",
+        "HOME": "/run",
+        "TMPDIR": tmp,
+    }
+
+
 def check_programs() -> None:
     """MachineError unless the C programs are built; UsageError where a lab could not run them from."""
     missing = [name for name in NEEDED if not (PROGRAMS / name).is_file()]

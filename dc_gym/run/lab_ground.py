@@ -14,7 +14,7 @@ from dc_gym.kernel.lab import Lab, LabConfig, LabExit
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.progress import Progress
 from dc_gym.repeat import fingerprint
-from dc_gym.run.grounds import PROGRAMS
+from dc_gym.run.grounds import PROGRAMS, inside
 from dc_gym.spec import Spec
 
 if TYPE_CHECKING:  # it brings Gymnasium
@@ -35,16 +35,7 @@ def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: 
         programs=PROGRAMS,
         run_dir=folder,
         argv=[sys.executable, "-m", "dc_gym.run.ground", str(folder)],
-        env={
-            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-            "PYTHONPATH": str(PROGRAMS.parent.parent),
-            "PYTHONHASHSEED": "0",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            **QUICK_DISTUTILS,
-            "LC_ALL": "C.UTF-8",
-            "HOME": "/run",
-            "TMPDIR": "/tmp",
-        },
+        env=inside("/tmp") | QUICK_DISTUTILS,
         seed=spec.seed,
         memory_bytes=spec.lab.memory_bytes,
         clock_read_ns=spec.lab.clock_read_ns,

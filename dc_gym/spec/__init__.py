@@ -19,7 +19,7 @@ from dc_gym.spec.experiment import (
     keys,
     unit_of,
 )
-from dc_gym.spec.load import from_dict, load, of_preset, read, vary
+from dc_gym.spec.load import from_dict, load, not_given, of_preset, read, vary
 from dc_gym.spec.network import LinkSpec, TopologySpec
 from dc_gym.spec.nic import NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
@@ -50,6 +50,7 @@ __all__ = [
     "from_dict",
     "keys",
     "load",
+    "not_given",
     "of_preset",
     "read",
     "unit_of",

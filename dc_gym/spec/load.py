@@ -77,6 +77,12 @@ def vary(
     return _build(changed, source, origins, base)
 
 
+def not_given(values: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """The values, by dotted key, that no override ("key=value") names: for `vary`, where the user's word is to hold."""
+    given = {text.partition("=")[0].strip() for text in overrides}
+    return {key: value for key, value in values.items() if key not in given}
+
+
 def of_preset(name: str, overrides: Iterable[str] = ()) -> Spec:
     """A spec of nothing but a preset's network, for looking at it; the overrides are as in `load`."""
     data: dict[str, Any] = {"name": name, "topology": {"preset": name}, "controller": {"name": "dctcp"}}

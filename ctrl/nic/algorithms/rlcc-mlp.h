@@ -12,13 +12,9 @@
 
 #include "../rlcc.h"
 
-#define CC_NAME          "rlcc-mlp"
-#define CC_HELP          "RL-CC: the same by a network of 4-12-12-1"
-#define CC_EVENTS        (CC_MASK(CC_RTT) | CC_MASK(CC_TX))
-#define CC_STATE_WORDS   RLCC_STATE_WORDS
-#define CC_TABLE         POLICY_MLP
-#define CC_PARAMETERS(X) RLCC_PARAMETERS(X)
-#define CC_PRESETS(X)
+#define CC_NAME  "rlcc-mlp"
+#define CC_HELP  "RL-CC: the same by a network of 4-12-12-1"
+#define CC_TABLE POLICY_MLP
 
 /* A sum of products of Q10 as Q10. */
 static inline int64_t rlcc_rounded(int64_t sum)
@@ -52,7 +48,7 @@ static inline int32_t rlcc_action(int64_t sum, const uint32_t *actions)
 	return low + ((high - low) * part >> POLICY_MLP_STEP);
 }
 
-static inline int32_t rlcc_net(const uint32_t *state, const uint32_t *table)
+static inline int32_t rlcc_policy(const uint32_t *state, const uint32_t *table)
 {
 	const uint32_t *first = table + POLICY_HEAD_WORDS;
 	const uint32_t *second = first + POLICY_MLP_HIDDEN * POLICY_MLP_INPUTS;
@@ -67,17 +63,6 @@ static inline int32_t rlcc_net(const uint32_t *state, const uint32_t *table)
 		sum += (int32_t)third[j] *
 		       rlcc_neuron(second + j * POLICY_MLP_HIDDEN, hidden, POLICY_MLP_HIDDEN);
 	return rlcc_action(rlcc_rounded(sum), third + POLICY_MLP_HIDDEN);
-}
-
-static inline void cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
-			       const uint32_t *parameter, const uint32_t *table, struct cc_result *result)
-{
-	if (event->type == CC_TX && rlcc_silent(state, event, flow))
-		result->probe = true;
-	if (event->type != CC_RTT || !table)
-		return;
-	rlcc_observe(state, event, flow, parameter, table, result->rate);
-	rlcc_apply(state, rlcc_net(state, table), result);
 }
 
 #endif

@@ -9,13 +9,9 @@
 
 #include "../rlcc.h"
 
-#define CC_NAME          "rlcc-tree"
-#define CC_HELP          "RL-CC: raises or cuts by up to 1.2 at each RTT, as a few small trees say"
-#define CC_EVENTS        (CC_MASK(CC_RTT) | CC_MASK(CC_TX))
-#define CC_STATE_WORDS   RLCC_STATE_WORDS
-#define CC_TABLE         POLICY_TREE
-#define CC_PARAMETERS(X) RLCC_PARAMETERS(X)
-#define CC_PRESETS(X)
+#define CC_NAME  "rlcc-tree"
+#define CC_HELP  "RL-CC: raises or cuts by up to 1.2 at each RTT, as a few small trees say"
+#define CC_TABLE POLICY_TREE
 
 /* The bit of a compare: is its input above its border? */
 static inline uint32_t rlcc_above(const uint32_t *input, const uint32_t *tree, uint32_t compare)
@@ -26,7 +22,7 @@ static inline uint32_t rlcc_above(const uint32_t *input, const uint32_t *tree, u
 	return rlcc_sign(left) << compare;
 }
 
-static inline int32_t rlcc_trees(const uint32_t *input, const uint32_t *table)
+static inline int32_t rlcc_policy(const uint32_t *input, const uint32_t *table)
 {
 	const uint32_t *tree = table + POLICY_HEAD_WORDS;
 	int64_t sum = (int32_t)table[POLICY_WORD_BIAS];
@@ -39,17 +35,6 @@ static inline int32_t rlcc_trees(const uint32_t *input, const uint32_t *table)
 		tree += POLICY_TREE_WORDS;
 	}
 	return rlcc_cut(sum, RLCC_ACTION_LEAST, RLCC_ACTION_GREATEST);
-}
-
-static inline void cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
-			       const uint32_t *parameter, const uint32_t *table, struct cc_result *result)
-{
-	if (event->type == CC_TX && rlcc_silent(state, event, flow))
-		result->probe = true;
-	if (event->type != CC_RTT || !table)
-		return;
-	rlcc_observe(state, event, flow, parameter, table, result->rate);
-	rlcc_apply(state, rlcc_trees(state, table), result);
 }
 
 #endif

@@ -207,9 +207,8 @@ def _spec(case: Case, order: Order, controller: str, seed: int, overrides: Seque
         "ground": order.ground,
         "seed": seed,
     }
-    given = {override.partition("=")[0].strip() for override in overrides}
-    values = {key: value for key, value in values.items() if key not in given}
-    return specs.vary({"name": case.name}, Path.cwd(), "bench compare", overrides, values, "bench compare")
+    keys = specs.not_given(values, overrides)
+    return specs.vary({"name": case.name}, Path.cwd(), "bench compare", overrides, keys, "bench compare")
 
 
 def _is_policy(name: str) -> bool:
