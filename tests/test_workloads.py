@@ -15,6 +15,7 @@ import pytest
 from dc_gym.errors import WorkloadError
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import PRESETS, TopologyParams, build
+from dc_gym.traffic.collectives import decide, steps
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
 from dc_gym.traffic.schedule import make_schedule
 from dc_gym.traffic.workloads import KINDS, WorkloadParams, generate, generate_with_notes, register
@@ -112,6 +113,8 @@ BAD = {
     "unknown mix": (DUMBBELL, "storage", {"mix": "oltq"}, "workload.mix: value 'oltq' is unknown; one of: oltp"),
     "all store": (DUMBBELL, "storage", {"mix": "oltp", "storage": 4}, "workload.storage: value 4 is not in 1..3"),
     "copies of itself": (DUMBBELL, "storage", {"mix": "oltp", "replicas": 1}, "workload.replicas: value 1 is not below"),
+    "one process": (DUMBBELL, "alltoall", {"size_bytes": 9, "senders": 1}, "workload.senders: value 1 is not in 2..4"),
+    "largest below size": (DUMBBELL, "alltoall", {"size_bytes": 9, "largest_bytes": 8}, "workload.largest: value 8 is below"),
     "ring of one": (DUMBBELL, "ring_allreduce", {"size_bytes": 9, "senders": 1}, "workload.senders: value 1 is no ring"),
     "no flow": (DUMBBELL, "poisson", {"size_bytes": 10**9, "load": 0.01}, "it gives no flow in this network and time"),
     "more than a run takes": (FATTREE, "poisson", {"size_bytes": 50, "load": 0.9}, "a run takes 1048576"),
@@ -358,6 +361,49 @@ def test_ring_allreduce():
     assert {flow.start_ns for flow in steps[6]} == {10**6} and {flow.start_ns for flow in steps[5]} == {0}
 
 
+@pytest.mark.parametrize("schedule", ["linear", "pairwise", "bruck"])
+@pytest.mark.parametrize("processes", [2, 5, 13, 16])
+def test_alltoall_delivers_every_block(processes, schedule):
+    """Block (a, b) begins at a and moves with the messages that its schedule puts it into; in the end it is at b."""
+    at = {(source, target): source for source in range(processes) for target in range(processes)}
+    for step in steps(schedule, processes):
+        before = dict(at)
+        for rank, peer, blocks in step:
+            ahead = (peer - rank) % processes
+            moved = [pair for pair, place in before.items() if place == rank and moves(schedule, pair, processes, ahead)]
+            assert len(moved) == blocks
+            at.update(dict.fromkeys(moved, peer))
+    assert all(place == target for (_, target), place in at.items())
+
+
+def moves(schedule, pair, processes, ahead):
+    distance = (pair[1] - pair[0]) % processes
+    return bool(distance & ahead) if schedule == "bruck" else distance == ahead
+
+
+@pytest.mark.parametrize("schedule", ["linear", "pairwise", "bruck"])
+def test_alltoall_waits_for_its_own_step_alone(schedule):
+    """A process goes on when it has sent and received; an iteration begins when all of the one before has arrived."""
+    flows = run(FATTREE, "alltoall", senders=5, size_bytes=1000, rounds=2, interval_ns=7, schedule=schedule)
+    lengths = [len(step) for step in steps(schedule, 5)] * 2
+    made = [flows[sum(lengths[:number]) : sum(lengths[: number + 1])] for number in range(len(lengths))]
+    half = len(lengths) // 2
+    for number, (before, after) in enumerate(pairwise(made), 1):
+        for flow in after:
+            openers = {(opener.src, opener.dst) for opener in before if flow.gate in opener.opens}
+            mine = {(opener.src, opener.dst) for opener in before if flow.src in (opener.src, opener.dst)}
+            assert openers == (set(ends(before)) if number == half else mine)
+            assert (flow.rep, flow.start_ns) == (int(number >= half), 7 if number == half else 0)
+
+
+def test_alltoall_decides_as_open_mpi():
+    assert [decide(64, size) for size in (32, 1023, 1024, 262_143, 262_144)] == ["bruck"] * 2 + ["linear"] * 2 + ["pairwise"]
+    assert [decide(16, size) for size in (3, 4, 511, 512, 1 << 20)] == ["linear", "bruck", "bruck", "linear", "linear"]
+    assert decide(2, 1) == decide(2, 1 << 20) == "pairwise" and decide(5000, 2047) == "bruck"
+    _, notes = generate_with_notes(FATTREE, WorkloadParams("alltoall", size_bytes=256, largest_bytes=1100), SECOND, 1)
+    assert notes["schedules"] == {"256": "bruck", "512": "linear", "1024": "linear"}
+
+
 @pytest.mark.parametrize(("mix", "reads", "least", "most"), [
     ("oltp", 0.5, 512, 65536), ("olap", 0.5, 2**18, 2**22), ("vdi", 0.2, 1024, 65536), ("exchange", 0.6, 2**15, 2**19),
     ("video", 0.2, 65536, 65536), ("backup", 0.4, 16384, 65536),
@@ -409,6 +455,7 @@ KEYS = {
     "closed_loop": {"size_bytes": 200_000},
     "parameter_server": {"size_bytes": 200_000},
     "ring_allreduce": {"size_bytes": 10**6},
+    "alltoall": {"size_bytes": 100, "largest_bytes": 1000},
     "storage": {"mix": "olap"},
 }
 """What a kind cannot do without; a new one that needs keys says so here."""

@@ -69,6 +69,8 @@ class WorkloadParams:
     storage: int | None = None
     replicas: int | None = None
     compute_ns: int | None = None
+    largest_bytes: int | None = None
+    schedule: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -12,13 +12,13 @@ from typing import Any
 from dc_gym.errors import WorkloadError
 from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import Graph
-from dc_gym.traffic import arrivals, iroko, patterns, phases, rounds, storage, training
+from dc_gym.traffic import arrivals, collectives, iroko, patterns, phases, rounds, storage, training
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
 from dc_gym.traffic.kinds import KINDS, Setting, WorkloadParams, register
 
 __all__ = ["KINDS", "WorkloadParams", "generate", "generate_with_notes", "register"]
 
-FAMILIES = (patterns, iroko, rounds, phases, arrivals, training, storage)
+FAMILIES = (patterns, iroko, rounds, phases, arrivals, training, collectives, storage)
 """Importing a module registers its kinds."""
 
 

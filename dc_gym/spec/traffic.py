@@ -27,6 +27,7 @@ from dc_gym.spec.key import (
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import sizes, workloads
 from dc_gym.traffic.arrivals import LOAD_COUNTS, LOAD_OF
+from dc_gym.traffic.collectives import SCHEDULES
 from dc_gym.traffic.draws import PATTERNS
 from dc_gym.traffic.execs import ExecRequest
 from dc_gym.traffic.flows import GAPS, TRANSPORTS
@@ -131,6 +132,8 @@ class WorkloadSpec:
     storage: int | None = key(COUNT, low=1)
     replicas: int | None = key(COUNT, low=0)
     compute_ns: int | None = key(TIME, name="compute", low=0)
+    largest_bytes: int | None = key(SIZE, name="largest", low=1)
+    schedule: str | None = key(TEXT, names=lambda: SCHEDULES)
     exec: tuple[ExecSpec, ...] | None = key(_EXECS)
 
     def __post_init__(self) -> None:

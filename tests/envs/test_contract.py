@@ -40,6 +40,7 @@ KEYS = {
     "closed_loop": {"size": "20kB"},
     "parameter_server": {"size": "50kB", "compute": "1ms"},
     "ring_allreduce": {"size": "50kB", "compute": "1ms"},
+    "alltoall": {"size": "1kB", "largest": "20kB"},
     "storage": {"mix": "olap"},
 }
 """What a kind cannot do without."""

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI_Alltoall as traffic: what Open MPI's coll/tuned sends, by messages that wait for one another and never poll.
+
+Every process has `size` bytes for each other one. Three algorithms, as in Open MPI's coll/base, one message a flow:
+
+- linear: all messages at once, the farthest peer's first. Its "linear_sync" limits how many are under way, by default to all of
+  them (coll_tuned_alltoall_max_requests = 0): the same then.
+- pairwise: n - 1 steps; in step s a process sends to the one s after it and hears from the one s before it.
+- bruck: log2 n steps of powers of two; what is on its way is passed on, n/2 blocks a message or fewer.
+
+A process begins its next step when it has sent and received the step before. An iteration begins when the one before has ended
+everywhere: the barrier that the OSU benchmark has between two of them (osu_alltoall), without the barrier's own messages.
+`schedule = "auto"` chooses by processes and bytes as Open MPI 4.1 does (ompi_coll_tuned_alltoall_intra_dec_fixed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
+from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, Setting, register, require
+
+SCHEDULES = ("auto", "linear", "pairwise", "bruck")
+Message = tuple[int, int, int]
+"""From, to, and how many blocks of `size`."""
+
+_ALWAYS = 2**62
+DECISIONS: tuple[tuple[int, tuple[tuple[int, str], ...]], ...] = (
+    (3, ((_ALWAYS, "pairwise"),)),
+    (8, ((524_288, "linear"), (1_048_576, "pairwise"), (_ALWAYS, "linear"))),
+    (16, ((_ALWAYS, "linear"),)),
+    (32, ((4, "linear"), (512, "bruck"), (_ALWAYS, "linear"))),
+    (64, ((512, "bruck"), (_ALWAYS, "linear"))),
+    (256, ((1024, "bruck"), (262_144, "linear"), (_ALWAYS, "pairwise"))),
+    (512, ((1024, "bruck"), (32_768, "linear"), (_ALWAYS, "pairwise"))),
+    (1024, ((512, "bruck"), (262_144, "linear"), (_ALWAYS, "pairwise"))),
+    (2048, ((512, "bruck"), (_ALWAYS, "linear"))),
+    (4096, ((1024, "bruck"), (_ALWAYS, "linear"))),
+    (_ALWAYS, ((2048, "bruck"), (_ALWAYS, "linear"))),
+)
+"""Open MPI 4.1's choice: below so many processes, below so many bytes. Two processes exchange, whatever it is called there."""
+
+
+def decide(processes: int, size_bytes: int) -> str:
+    """The schedule that Open MPI takes."""
+    by_size = next(rows for below, rows in DECISIONS if processes < below)
+    return next(schedule for below, schedule in by_size if size_bytes < below)
+
+
+def steps(schedule: str, processes: int) -> list[list[Message]]:
+    """What is sent in each step; a process' next step waits for its own messages alone."""
+    ranks = range(processes)
+    if schedule == "linear":
+        return [[(rank, (rank - back) % processes, 1) for back in range(1, processes) for rank in ranks]]
+    if schedule == "pairwise":
+        return [[(rank, (rank + ahead) % processes, 1) for rank in ranks] for ahead in range(1, processes)]
+    powers = [1 << bit for bit in range((processes - 1).bit_length())]
+    blocks = [sum(1 for block in range(processes) if block & power) for power in powers]
+    return [[(rank, (rank + power) % processes, count) for rank in ranks] for power, count in zip(powers, blocks, strict=True)]
+
+
+def sizes(first_bytes: int, largest_bytes: int | None) -> list[int]:
+    """The first, doubled as long as it is no more than the largest."""
+    found = [first_bytes]
+    while largest_bytes is not None and 2 * found[-1] <= largest_bytes:
+        found.append(2 * found[-1])
+    return found
+
+
+def alltoall(setting: Setting) -> list[FlowRequest]:
+    """`rounds` iterations with messages of `size`, then of twice that, up to `largest`; `interval` after each barrier."""
+    size, largest = setting.need("size_bytes"), setting.params.largest_bytes
+    count = len(setting.hosts) if setting.params.senders is None else setting.params.senders
+    require(2 <= count <= len(setting.hosts), "senders", count, f"is not in 2..{len(setting.hosts)}; one process a host")
+    require(largest is None or largest >= size, "largest_bytes", largest, f"is below workload.size {size}; give more")
+    asked, chosen = setting.params.schedule or "auto", dict[int, str]()
+    gates, gate, flows = Gates(), NO_GATE, list[FlowRequest]()
+    for iteration, size_bytes in enumerate(size for size in sizes(size, largest) for _ in range(setting.params.rounds or 1)):
+        chosen[size_bytes] = decide(count, size_bytes) if asked == "auto" else asked
+        over = gates.new()
+        rest_ns = setting.params.interval_ns or 0 if iteration else 0
+        base = FlowRequest(
+            setting.hosts[0], setting.hosts[1], DEFAULT_PORT, rest_ns, size_bytes=size_bytes, rep=iteration, gate=gate
+        )
+        flows += _iteration(setting.hosts, steps(chosen[size_bytes], count), base, gates, over)
+        require(len(flows) <= MOST_FLOWS, "rounds", setting.params.rounds, f"makes more than {MOST_FLOWS} flows; give fewer")
+        gate = over
+    setting.notes["schedules"] = {str(size_bytes): schedule for size_bytes, schedule in chosen.items()}
+    return flows
+
+
+def _iteration(
+    hosts: list[str], planned: list[list[Message]], base: FlowRequest, gates: Gates, over: int
+) -> Iterator[FlowRequest]:
+    """The messages of one call. The first step starts as `base` does; the last opens the gate `over`."""
+    waits, rest_ns = [base.gate] * len(hosts), base.start_ns
+    for number, step in enumerate(planned):
+        last = number == len(planned) - 1
+        following = [NO_GATE if last else gates.new() for _ in hosts]
+        for rank, peer, blocks in step:
+            message = replace(base, src=hosts[rank], dst=hosts[peer], size_bytes=blocks * base.size_bytes)
+            opens = (over,) if last else (following[rank], following[peer])
+            yield replace(message, start_ns=rest_ns, gate=waits[rank], opens=opens)
+        waits, rest_ns = following, 0
+
+
+register("alltoall", alltoall, ("size_bytes", "largest_bytes", "senders", "rounds", "interval_ns", "schedule"))
