@@ -66,12 +66,15 @@ class Bottlenecks:
         counts = [flows for flows, number in training.bottlenecks for _ in range(number)]
         self._training, self._scaling = training, scaling
         self._random = np.random.default_rng(training.seed)
-        self._link = np.repeat(np.arange(len(counts)), counts)
-        self._queue, self._now = np.zeros(len(counts)), 0
-        total = len(self._link)
+        self.link = np.repeat(np.arange(len(counts)), counts)
+        """Of each flow."""
+        self.queue, self._now = np.zeros(len(counts)), 0
+        total = len(self.link)
         self.rate, self._acted, self._seen = np.ones(total), np.ones(total), np.ones(total)
         self._due = self._random.random(total) * training.parts
         self._age = np.zeros(total, np.int64)
+        self.ends = np.zeros(total, bool)
+        """Whose flow ends with its latest decision, and another begins in its place."""
         self._inputs = np.tile([1.0, 0.0, 1.0, 0.0], (training.later, total, 1))
         """Of the latest decisions, the newest first."""
         self._begin(np.arange(total))
@@ -85,14 +88,13 @@ class Bottlenecks:
 
     def step(self, net: Mlp) -> tuple[Floats, Floats]:
         """One step; answers inputs [rows, 4] of decisions, and the errors that came later."""
-        who = np.flatnonzero(self._due <= self._now)
-        rows = self._decide(net, who)
-        sums = np.bincount(self._link, self.rate, len(self._queue))
-        self._queue = np.clip(self._queue + (sums - 1.0) / self._training.parts, 0.0, self._training.buffer)
-        self._now += 1
+        who, rows = self.look()
+        self.act(who, net(self.inputs[who]))
         return rows
 
-    def _decide(self, net: Mlp, who: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def look(self) -> tuple[npt.NDArray[np.intp], tuple[Floats, Floats]]:
+        """Whose probes are back, with `inputs` and `ends` of theirs; and what `step` answers."""
+        who = np.flatnonzero(self._due <= self._now)
         errors = self._scaling.error(self._seen[who], self.rate[who])
         old = self._age[who] >= self._training.later
         rows = self._inputs[-1][who[old]].copy(), errors[old]
@@ -100,13 +102,25 @@ class Bottlenecks:
         for number in range(self._training.later - 1, 0, -1):
             self._inputs[number][who] = self._inputs[number - 1][who]
         self._inputs[0][who] = np.stack([last[:, 2], last[:, 3], self._acted[who], errors], axis=1)
-        self._acted[who] = np.round(net(self._inputs[0][who]) * 2.0**30) / 2.0**30  # no machine's tanh matters
+        self.ends[who] = self._random.random(len(who)) < self._training.renewal
+        return who, rows
+
+    def act(self, who: npt.NDArray[np.intp], actions: Floats) -> None:
+        """The decisions of those who looked; then time goes on by a step."""
+        self._acted[who] = np.round(actions * 2.0**30) / 2.0**30  # no machine's tanh matters
         self.rate[who] = np.clip(self.rate[who] * self._acted[who], LEAST_RATE, 1.0)
         self._age[who] += 1
-        self._begin(who[self._random.random(len(who)) < self._training.renewal])
-        self._seen[who] = 1.0 + self._queue[self._link[who]] + self._training.noise * self._random.random(len(who))
+        self._begin(who[self.ends[who]])
+        self._seen[who] = 1.0 + self.queue[self.link[who]] + self._training.noise * self._random.random(len(who))
         self._due[who] = self._now + self._training.parts * self._seen[who]
-        return rows
+        sums = np.bincount(self.link, self.rate, len(self.queue))
+        self.queue = np.clip(self.queue + (sums - 1.0) / self._training.parts, 0.0, self._training.buffer)
+        self._now += 1
+
+    @property
+    def inputs(self) -> Floats:
+        """[flows, 4] of the latest decisions."""
+        return np.asarray(self._inputs[0])
 
 
 def train(training: Training, scaling: Scaling | None = None) -> Mlp:
