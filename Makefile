@@ -128,9 +128,9 @@ $(BIN)/cctest-%.bpf.o: ctrl/nic/cctest.bpf.c $(NIC_HEADERS) | $(BIN)
 	$(CLANG) $(BPF_CFLAGS) -DCC_ALGORITHM='"algorithms/$*.h"' -c -o $@ $<
 	chmod 644 $@
 
-NICD := $(addprefix ctrl/nic/,nicd.c data_path.c hooks.c rows.c nic_csv.c) $(addprefix monitors/,program.c fault.c csv.c)
+NICD := $(addprefix ctrl/nic/,nicd.c barrier.c data_path.c hooks.c rows.c nic_csv.c) $(addprefix monitors/,program.c fault.c csv.c)
 $(BIN)/nicd: $(NICD) $(NIC_HEADERS) $(wildcard monitors/*.h) | $(BIN)
-	$(CC) $(CFLAGS) -Imonitors -Ictrl/nic -o $@ $(NICD) -lbpf
+	$(CC) $(CFLAGS) -Imonitors -Ictrl/nic -Ikernel/drivers -o $@ $(NICD) -lbpf
 	chmod 755 $@
 
 $(BIN)/vm-init: dc_gym/host/vm_init.c | $(BIN)

@@ -129,3 +129,11 @@ def test_a_program_that_the_verifier_refuses_shows_its_message_and_the_budget(in
 def test_help_names_each_option():
     said = subprocess.run([BIN / "nicd", "--help"], capture_output=True, text=True, check=True).stdout
     assert all(f"--{name} FILE" in said for name in ("object", "nics", "flows", "settings", "table", "trace", "capped"))
+
+
+@pytest.mark.parametrize("more", [["--t0=1"], ["--step=100000"], ["--t0=1", "--step=100000", "--trace=x"]])
+def test_barriers_have_a_beginning_and_a_distance_and_no_file(tmp_path, more):
+    options = [f"--{name}=x" for name in ("object", "nics", "flows", "settings")]
+    done = subprocess.run([BIN / "nicd", *options, "--channel=/dev/lab", *more], capture_output=True, text=True, timeout=10)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "nicd: --channel: give --t0 and --step with it, and no --trace\n"

@@ -54,6 +54,18 @@ static __always_inline bool worth_a_record(const struct nic_sender *s, const str
 	       result->rate != s->rate || result->window_bytes != s->window_bytes;
 }
 
+static __always_inline void record_state(const struct nic_sender *s, const struct nic_decision *decision)
+{
+	struct nic_step *step = bpf_ringbuf_reserve(&decisions, sizeof(*step), 0);
+
+	if (!step)
+		return;
+	step->decision = *decision;
+	for (int i = 0; i < NIC_STEP_WORDS; i++)
+		step->state[i] = s->state[i];
+	bpf_ringbuf_submit(step, BPF_RB_NO_WAKEUP);
+}
+
 static __always_inline void record(uint32_t flow, const struct nic_sender *s, const struct cc_event *event,
 				   const struct cc_result *result, uint64_t now)
 {
@@ -68,7 +80,10 @@ static __always_inline void record(uint32_t flow, const struct nic_sender *s, co
 		.window_bytes = result->window_bytes,
 	};
 
-	bpf_ringbuf_output(&decisions, &decision, sizeof(decision), BPF_RB_NO_WAKEUP);
+	if (settings.trace == NIC_TRACE_STATES)
+		record_state(s, &decision);
+	else
+		bpf_ringbuf_output(&decisions, &decision, sizeof(decision), BPF_RB_NO_WAKEUP);
 }
 
 static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t now, struct cc_event *event)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
  * nicd: loads the NIC shim's data path (shim.bpf.c), attaches it to the NICs of a ground, and takes it away
- * when it is told to stop. Meanwhile it copies the algorithm's decisions to a file, if asked.
+ * when it is told to stop. Meanwhile it copies the algorithm's decisions to a file, or hands them to the host
+ * at barriers of virtual time, if asked.
  */
+#include "barrier.h"
 #include "data_path.h"
 #include "program.h"
 
@@ -14,11 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TRACE_NS 5000000 /* between looks at the decisions: 4 MiB of them must not come meanwhile */
+#define TRACE_NS      5000000 /* between looks at the decisions: 4 MiB of them must not come meanwhile */
+#define LEAST_STEP_NS 10000
 
 static const char usage[] =
 	"usage: nicd --object FILE --nics FILE --flows FILE --settings FILE [--table FILE] [--trace FILE]\n"
-	"            [--capped FILE]\n"
+	"            [--capped FILE] [--channel DEVICE --t0 NS --step NS]\n"
 	"  --object FILE    the algorithm's data path, nic-NAME.bpf.o\n"
 	"  --nics FILE      CSV, header nic,netns,wire,ring,tail,line_bps\n"
 	"  --flows FILE     CSV, header flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,\n"
@@ -29,12 +32,15 @@ static const char usage[] =
 	"  --capped FILE    CSV, header flow,src_port,dst_port: the flows that are the host's TCP, whose "
 	"segments\n"
 	"                   the NIC gives departure times; the wire's root qdisc must be fq\n"
+	"  --channel DEVICE lab channel: at t0 + step, t0 + 2 step, ... the lab stands still until the host\n"
+	"                   has the decisions (struct nic_step), and left a table if it will; no --trace then\n"
 	"Prints `ready SENDERS RECEIVERS PORTS`, the ids of its maps, and runs until its standard input ends "
 	"or "
 	"SIGTERM.\n";
 
 struct options {
-	const char *object, *nics, *flows, *settings, *table, *trace, *capped;
+	const char *object, *nics, *flows, *settings, *table, *trace, *capped, *channel;
+	uint64_t t0_ns, step_ns;
 };
 
 struct nicd {
@@ -43,35 +49,44 @@ struct nicd {
 	struct nic_capped capped;
 	struct nic_settings settings;
 	struct data_path path;
+	struct barrier barrier;
 	struct ring_buffer *decisions;
 	FILE *trace;
 };
 
 static int take_option(int c, void *arg)
 {
-	*((const char **)arg + c) = optarg;
-	return 0;
+	struct options *o = arg;
+
+	switch (c) {
+	case 't':
+		return program_number("t0", optarg, 1, UINT64_MAX / 2, &o->t0_ns);
+	case 's':
+		return program_number("step", optarg, LEAST_STEP_NS, 3600 * NS_PER_SEC, &o->step_ns);
+	default:
+		*((const char **)arg + c) = optarg;
+		return 0;
+	}
 }
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const char *const required[] = { "object", "nics", "flows", "settings" };
 	static const struct option longs[] = {
-		{ "object", required_argument, NULL, 0 },
-		{ "nics", required_argument, NULL, 1 },
-		{ "flows", required_argument, NULL, 2 },
-		{ "settings", required_argument, NULL, 3 },
-		{ "table", required_argument, NULL, 4 },
-		{ "trace", required_argument, NULL, 5 },
-		{ "capped", required_argument, NULL, 6 },
-		{ "help", no_argument, NULL, PROGRAM_HELP },
-		{ 0 },
+		{ "object", required_argument, NULL, 0 },    { "nics", required_argument, NULL, 1 },
+		{ "flows", required_argument, NULL, 2 },     { "settings", required_argument, NULL, 3 },
+		{ "table", required_argument, NULL, 4 },     { "trace", required_argument, NULL, 5 },
+		{ "capped", required_argument, NULL, 6 },    { "channel", required_argument, NULL, 7 },
+		{ "t0", required_argument, NULL, 't' },      { "step", required_argument, NULL, 's' },
+		{ "help", no_argument, NULL, PROGRAM_HELP }, { 0 },
 	};
 	int rc = program_options(argc, argv, longs, usage, take_option, o);
 
 	for (size_t i = 0; i < sizeof(required) / sizeof(required[0]) && !rc; i++)
 		if (!((const char **)o)[i])
 			rc = program_fail(EXIT_USAGE, "--%s is missing; see nicd --help", required[i]);
+	if (!rc && o->channel && (!o->t0_ns || !o->step_ns || o->trace))
+		rc = program_fail(EXIT_USAGE, "--channel: give --t0 and --step with it, and no --trace");
 	return rc;
 }
 
@@ -122,15 +137,34 @@ static int on_decision(void *trace, void *record, size_t len)
 	return fwrite(record, len, 1, trace) == 1 ? 0 : -EIO;
 }
 
+static int on_step(void *barrier, void *record, size_t len)
+{
+	(void)len;
+	barrier_take(barrier, record);
+	return 0;
+}
+
+static int open_ring(struct nicd *d, ring_buffer_sample_fn take, void *arg, struct fault *f)
+{
+	d->decisions = ring_buffer__new(data_path_map(&d->path, "decisions"), take, arg, NULL);
+	if (!d->decisions)
+		return fault_say(f, -errno, "read the ring of decisions: %s", strerror(errno));
+	return 0;
+}
+
 static int open_trace(struct nicd *d, const char *path, struct fault *f)
 {
 	d->trace = fopen(path, "we");
 	if (!d->trace)
 		return fault_say(f, -EINVAL, "--trace: open '%s': %s", path, strerror(errno));
-	d->decisions = ring_buffer__new(data_path_map(&d->path, "decisions"), on_decision, d->trace, NULL);
-	if (!d->decisions)
-		return fault_say(f, -errno, "--trace: read the ring of decisions: %s", strerror(errno));
-	return 0;
+	return open_ring(d, on_decision, d->trace, f);
+}
+
+static int open_barrier(struct nicd *d, const struct options *o, struct fault *f)
+{
+	int rc = barrier_open(&d->barrier, o->channel, o->t0_ns, o->step_ns, f);
+
+	return rc ? rc : open_ring(d, on_step, &d->barrier, f);
 }
 
 static int prepare(struct nicd *d, const struct options *o, struct fault *f)
@@ -145,7 +179,9 @@ static int prepare(struct nicd *d, const struct options *o, struct fault *f)
 		rc = read_with(d, "--settings", o->settings, read_settings, f);
 	if (rc)
 		return rc;
-	if (!o->trace)
+	if (o->channel)
+		d->settings.trace = NIC_TRACE_STATES;
+	else if (!o->trace)
 		d->settings.trace = NIC_TRACE_NONE;
 	else if (!d->settings.trace)
 		d->settings.trace = NIC_TRACE_CHANGES;
@@ -155,6 +191,8 @@ static int prepare(struct nicd *d, const struct options *o, struct fault *f)
 		rc = read_with(d, "--table", o->table, read_table, f);
 	if (!rc && o->trace)
 		rc = open_trace(d, o->trace, f);
+	if (!rc && o->channel)
+		rc = open_barrier(d, o, f);
 	if (!rc)
 		rc = data_path_attach(&d->path, f);
 	return rc;
@@ -169,13 +207,39 @@ static int copy_decisions(struct nicd *d, struct fault *f)
 	return rc < 0 ? fault_say(f, rc, "--trace: write decisions: %s", strerror(-rc)) : 0;
 }
 
+static int stand_still(struct nicd *d, struct fault *f)
+{
+	const uint32_t *table;
+	int rc = barrier_wait(&d->barrier, &table, f);
+
+	if (!rc && table)
+		rc = data_path_table(&d->path, table, CC_TABLE_WORDS * sizeof(*table), f);
+	return rc;
+}
+
+/* What is due now; *pause: until something is again. */
+static int look(struct nicd *d, struct timespec *pause, struct fault *f)
+{
+	uint64_t now = now_ns(), wait_ns = TRACE_NS;
+	int rc = copy_decisions(d, f);
+
+	if (d->barrier.exchange) {
+		while (!rc && now >= barrier_next_ns(&d->barrier))
+			rc = stand_still(d, f);
+		if (!rc && barrier_next_ns(&d->barrier) - now < wait_ns)
+			wait_ns = barrier_next_ns(&d->barrier) - now;
+	}
+	*pause = (struct timespec){ .tv_nsec = (long)wait_ns };
+	return rc;
+}
+
 /* Until the end of standard input. A signal is let in while we wait, and nowhere between a look at it and the
  * wait. */
 static int wait_for_end(struct nicd *d, const sigset_t *waiting, struct fault *f)
 {
-	const struct timespec pause = { .tv_nsec = TRACE_NS };
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
-	int rc = 0;
+	struct timespec pause;
+	int rc = look(d, &pause, f);
 
 	while (!program_stop && !rc) {
 		char scrap[64];
@@ -183,7 +247,7 @@ static int wait_for_end(struct nicd *d, const sigset_t *waiting, struct fault *f
 
 		if (n > 0 && read(STDIN_FILENO, scrap, sizeof(scrap)) <= 0)
 			break;
-		rc = copy_decisions(d, f);
+		rc = look(d, &pause, f);
 	}
 	return rc ? rc : copy_decisions(d, f);
 }
@@ -208,6 +272,7 @@ static int close_trace(struct nicd *d, struct fault *f)
 	int rc = 0;
 
 	ring_buffer__free(d->decisions);
+	barrier_close(&d->barrier);
 	if (d->trace && fclose(d->trace))
 		rc = fault_say(f, -errno, "--trace: write decisions: %s", strerror(errno));
 	return rc;
@@ -216,7 +281,7 @@ static int close_trace(struct nicd *d, struct fault *f)
 int main(int argc, char **argv)
 {
 	struct options o = { 0 };
-	struct nicd d = { 0 };
+	struct nicd d = { .barrier.channel_fd = -1 };
 	struct fault f = { 0 };
 	int rc = parse_options(argc, argv, &o), closed;
 

@@ -164,7 +164,12 @@ struct nic_receiver {
 	uint64_t window[8]; /* selective repeat: packets beyond `expected` that are here, one bit each */
 };
 
-enum nic_trace { NIC_TRACE_NONE, NIC_TRACE_CHANGES, NIC_TRACE_ALL };
+enum nic_trace {
+	NIC_TRACE_NONE,
+	NIC_TRACE_CHANGES,
+	NIC_TRACE_ALL,
+	NIC_TRACE_STATES, /* as CHANGES, but struct nic_step */
+};
 
 /* What the loader sets before the program is loaded: the section .rodata.settings. */
 struct nic_settings {
@@ -215,6 +220,28 @@ struct nic_decision {
 	uint32_t rate_before, rate; /* Q20 */
 	uint32_t window_bytes;
 };
+
+/* With what the algorithm then had in the first words of its context: a policy's inputs (rlcc.h), for those
+ * who train it. */
+#define NIC_STEP_WORDS 8
+struct nic_step {
+	struct nic_decision decision;
+	uint32_t state[NIC_STEP_WORDS];
+};
+
+/*
+ * The end of a lab's shared region (lab.h), where the loader stops at barriers of virtual time: decisions go
+ * to the host, a policy's table comes back. The lab stands still in a LAB_IOC_STEP meanwhile, so nobody reads
+ * what is being written.
+ */
+#define NIC_EXCHANGE_BYTES (2u << 20)
+struct nic_exchange {
+	uint64_t count; /* of steps since the barrier before */
+	uint64_t lost;  /* those of them that found no room */
+	uint32_t table[CC_TABLE_WORDS];
+	struct nic_step step[];
+};
+enum nic_barrier { NIC_GO_ON, NIC_NEW_TABLE }; /* what the host answers */
 
 /* What the program `nic_test` is given as a packet and gives back: one event, for tests. */
 struct nic_test {

@@ -60,6 +60,7 @@ def write_plan(
     disturb: str = "",
     flow_rows: int | None = None,
     seed: int | None = None,
+    nic_step_ns: int = 0,
 ) -> NicPlan | None:
     """The files that the ground reads: plan.json, flows.csv, ports.csv, and under an agent hosts.csv and the first episode.
 
@@ -67,12 +68,13 @@ def write_plan(
 
     `flow_rows`: flows that an episode may have at the most, None: as many as this one; only for an environment, which keeps
     nothing but what it is shown. `seed`: of the first episode, None: the spec's.
+    `nic_step_ns`: between the barriers of the NICs, 0: there are none.
     """
     spec, graph = experiment.spec, experiment.graph
     rules: dict[str, list[str]] = {switch.name: [] for switch in graph.switches}
     for rule in experiment.router.rules:
         rules[rule.switch].append(rule.flow())
-    nic = nics.write(experiment, folder) if spec.controller.nic else None
+    nic = nics.write(experiment, folder, nic_step_ns) if spec.controller.nic else None
     plan = Plan(
         graph=graph,
         rules=rules,

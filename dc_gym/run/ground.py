@@ -233,7 +233,7 @@ def _undirected(
     with ExitStack() as stack:
         qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
         qmon.expect_ready()  # tgen looks into its matrix
-        nicd = None if plan.nic is None else stack.enter_context(_nics(plan, folder, fabric))
+        nicd = None if plan.nic is None else stack.enter_context(_nics(plan, folder, fabric, site, t0_ns))
         ids = "" if nicd is None else nicd.hear().removeprefix("ready ").replace(" ", ",")
         traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, nic=ids)
         tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY))
@@ -350,7 +350,7 @@ def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _nics(plan: Plan, folder: Path, fabric: Fabric) -> Program:
+def _nics(plan: Plan, folder: Path, fabric: Fabric, site: Site, t0_ns: int) -> Program:
     """Every host's NIC, and their loader."""
     from dc_gym.topologies import nics  # Mininet comes with it
 
@@ -362,7 +362,10 @@ def _nics(plan: Plan, folder: Path, fabric: Fabric) -> Program:
     ]  # fmt: skip
     argv += ["--capped", str(folder / NIC_CAPPED)] if plan.nic["caps"] else []
     argv += ["--table", str(folder / NIC_TABLE)] if plan.nic["table"] else []
-    argv += ["--trace", str(folder / DECISIONS)] if plan.nic["trace"] else []
+    if step_ns := plan.nic["step_ns"]:
+        argv += ["--channel", site.matrix, "--t0", str(t0_ns), "--step", str(step_ns)]
+    elif plan.nic["trace"]:
+        argv += ["--trace", str(folder / DECISIONS)]
     return Program(argv, NICD_PRIORITY)
 
 

@@ -46,6 +46,8 @@ DECISION_DTYPE = np.dtype(
     ]
 )
 """struct nic_decision of ctrl/nic/shim.h."""
+STEP_DTYPE = np.dtype([*DECISION_DTYPE.descr, ("state", "<u4", (8,))])
+"""struct nic_step: with the first words of the algorithm's context after the decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class NicPlan:
     caps: bool
     """Flows are the hosts' TCP, and it caps them."""
     facts: dict[str, Any]
+    step_ns: int = 0
+    """Between barriers, at which the lab waits for the host (rlcc/data_path.py); 0: there are none."""
 
     def lasting(self) -> dict[str, Any]:
         """What a lone flow's completion time depends on."""
@@ -70,7 +74,7 @@ class NicPlan:
         return asdict(self)
 
 
-def write(experiment: Experiment, folder: Path) -> NicPlan:
+def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
     """The loader's files, and what the ground's plan says of the NICs."""
     spec, graph = experiment.spec, experiment.graph
     algorithm = algorithms.load(spec.controller.name, folder)
@@ -94,7 +98,7 @@ def write(experiment: Experiment, folder: Path) -> NicPlan:
         facts["policy"] = {"sha256": policy.sha256(), "origin": dict(policy.origin)}
     elif spec.nic.policy is not None:
         raise SpecError(f"nic.policy: {algorithm.name} reads no policy; leave it out")
-    return NicPlan(str(algorithm.object), algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, facts)
+    return NicPlan(str(algorithm.object), algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, facts, step_ns)
 
 
 def flows_csv(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> str:
