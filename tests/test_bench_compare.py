@@ -138,3 +138,12 @@ def test_options_of_compare_are_refused_elsewhere(capsys: pytest.CaptureFixture[
     assert cli.main(["bench", "compare", "--workloads", "gossip"]) == 2
     assert "'gossip' is unknown" in capsys.readouterr().err
     assert set(DEFAULT_TRAFFIC) <= set(TRAFFIC)
+
+
+def test_a_spec_that_cannot_be_is_told_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    some = ["--controllers", "dctcp,dcqcn", "--workloads", "long-short", "--seeds", "1", "--out", str(out)]
+    assert cli.main(["bench", "compare", *some, "--set", "nic.preset=peper"]) == 2
+    said = capsys.readouterr().err
+    assert "--set: nic.preset = \"peper\": dcqcn has no preset 'peper'; one of: paper" in said and said.count("\n") == 1
+    assert not out.exists()

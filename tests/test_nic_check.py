@@ -2,12 +2,14 @@
 """`dcgym nic check`, with the example of the documentation and with algorithms that are wrong in one way each."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from dc_gym import cli, controllers, spec, usercode
-from dc_gym.ctrl.nic import algorithms
+from dc_gym.ctrl.nic import algorithms, build
+from dc_gym.errors import SpecError
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "aimd.h"
@@ -96,6 +98,36 @@ def test_the_example_is_registered_by_its_plug_in(registered, tmp_path):
     built = algorithms.load("aimd", tmp_path)
     assert (built.name, built.state_words, built.fits) == ("aimd", 1, True)
     assert built.object.is_file() and built.runner.is_file()
+
+
+def test_a_header_is_compiled_once_a_process_and_again_when_it_has_changed(registered, tmp_path, monkeypatch):
+    calls, compiled = [], build._compile
+    monkeypatch.setattr(build, "_products", {})
+    monkeypatch.setattr(build, "_compile", lambda *args: (calls.append(args[0]), compiled(*args)))
+    copy = Path(shutil.copy(EXAMPLE, tmp_path))
+    folders = [tmp_path / name for name in ("first", "second", "third")]
+    for folder in folders:
+        folder.mkdir()
+    first, second = (build.compile_header(copy, folder) for folder in folders[:2])
+    assert calls == ["cc", "clang"] and second.object.parent == folders[1]
+    assert [path.read_bytes() for path in (first.runner, first.object)] == [
+        path.read_bytes() for path in (second.runner, second.object)
+    ]
+    assert algorithms.describe(copy, second.runner, second.object).name == "aimd"
+    copy.write_text(copy.read_text().replace('"aimd"', '"other"'))
+    assert build.compile_header(copy, folders[2]).name == "other" and len(calls) == 4
+
+
+def test_what_is_wrong_with_a_header_shows_before_anything_boots(registered, tmp_path):
+    for name in ("aimd.h", "aimd.py", "aimd.toml"):
+        shutil.copy(ROOT / "examples" / name, tmp_path)
+    with pytest.raises(SpecError, match=r"nic\.parameters\.threshold = 3: threshold is a whole number of 256\.\."):
+        spec.load(tmp_path / "aimd.toml", ["nic.parameters.threshold=3"])
+    header = tmp_path / "aimd.h"
+    header.write_text(header.read_text().replace("state[0] = 0;", "state[0] = 0"))
+    with pytest.raises(SpecError, match=r"aimd\.toml: controller\.name: .*aimd\.h:\d+.*error: expected") as caught:
+        spec.load(tmp_path / "aimd.toml")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.lab

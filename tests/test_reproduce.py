@@ -174,6 +174,21 @@ def test_the_command_line_has_the_last_word(tmp_path):
     assert made.point(setup.baseline("nv"), 1).spec.time.duration_ns == 2 * 10**9
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("controller.name=dcqcn", "cannot go with 'dcqcn'"),
+        ("agent.interval=2s", 'agent.interval = "2s": does not divide time.duration'),  # the trainings' alone
+    ],
+)
+def test_what_is_wrong_with_a_spec_is_told_before_anything_runs(setting, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(campaign.sweep, "run_grid", lambda *args, **kwargs: pytest.fail("runs"))
+    some = ["--seeds", "1", "--duration", "2s", "--algorithms", "PPO"]
+    assert cli.main(["reproduce", "iroko", "5.2", *some, "--set", setting, "--out", str(tmp_path), "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+
+
 def test_on_the_host_ground_tcps_run_without_an_agent_and_policies_are_those_that_labs_have_trained(tmp_path):
     made = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path, ground="host"))
     lab = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path))

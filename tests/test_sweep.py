@@ -43,6 +43,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+NIC_GRID = 'base = "spec.toml"\n[grid]\n"controller.name" = ["dctcp", "dcqcn"]\n'
+
+
 def names(folder: Path, text: str, **axes: Any) -> list[str]:
     (folder / "grid.toml").write_text(text)
     return [point.name for point in grid.load(folder / "grid.toml", (), axes).points]
@@ -103,6 +106,10 @@ def test_names_that_would_be_the_same_get_a_number(folder: Path) -> None:
         ('base = "spec.toml"\n[grid]\nseeds = [1]', "seeds: unknown key; did you mean seed?"),
         ('base = "spec.toml"\n[grid]\n"topology.rate" = ["10Mbit/s", "fast"]', '"fast": is not understood'),
         ('base = "spec.toml"\n[grid]\n"topology.rate" = ["10Mbit/s", "fast"]', "(in the run rate-fast)"),
+        ('base = "spec.toml"\n[nic]\npreset = "peper"', "nic: unknown key"),
+        (NIC_GRID + '"nic.preset" = ["paper", "peper"]', "grid.toml: nic.preset = \"peper\": dcqcn has no preset 'peper'"),
+        (NIC_GRID + '"nic.preset" = ["paper", "peper"]', "(in the run dcqcn-preset-peper)"),
+        (NIC_GRID + '"nic.parameters.g" = [4, 0]', "grid.toml: nic.parameters.g = 0: g is a whole number of 1..1023"),
         ('base = "spec.toml"\n[grid]\nseed = [1]\n[[cells]]\nseed = 1', "the run s1 is there twice"),
         ('base = "spec.toml"\ncells = 3', "cells: is no list of tables"),
         ('base = "spec.toml"\ngrid = 3', "grid: is no table"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -39,6 +39,12 @@ class Parameter:
     greatest: int
     source: str
     help: str
+
+    def check(self, value: Any) -> int:
+        """A value of a user's, in its range."""
+        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= self.greatest:
+            raise SpecError(f"{self.name} is a whole number of {self.least}..{self.greatest} ({self.unit}), not {value!r}")
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +83,13 @@ class Algorithm:
         for each in self.presets:
             if each.name == name:
                 return each
-        raise SpecError(f"preset {name!r}: {self.name} has {', '.join(each.name for each in self.presets) or 'none'}")
+        raise SpecError(f"{self.name} has no preset {name!r}; {_listed(self.presets)}")
 
     def parameter(self, name: str) -> Parameter:
         for each in self.parameters:
             if each.name == name:
                 return each
-        raise SpecError(f"parameter {name!r}: {self.name} has {', '.join(each.name for each in self.parameters) or 'none'}")
+        raise SpecError(f"{self.name} has no parameter {name!r}; {_listed(self.parameters)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +181,7 @@ def settle(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps
             value = held
         values[each.name] = value
     for name, value in given.items():
-        values[name] = _checked(algorithm, name, value)
+        values[name] = algorithm.parameter(name).check(value)
     nic = {name: value * SCALED_FOR_BPS // line_bps for name, value in chosen.nic.items()} if chosen else {}
     return Setting(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped), nic)
 
@@ -187,13 +193,8 @@ def _preset(header: Path, name: str, text: str, sets: Mapping[str, int]) -> Pres
     return Preset(name, text, {key: value for key, value in sets.items() if not key.startswith(NIC_PREFIX)}, asked)
 
 
-def _checked(algorithm: Algorithm, name: str, value: int) -> int:
-    """A value of a user's, in its range."""
-    known = algorithm.parameter(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not known.least <= value <= known.greatest:
-        text = f"value {value!r} is not a whole number of {known.least}..{known.greatest} ({known.unit})"
-        raise SpecError(f"parameter {algorithm.name}.{name}: {text}")
-    return value
+def _listed(known: Sequence[Parameter] | Sequence[Preset]) -> str:
+    return f"one of: {', '.join(each.name for each in known)}" if known else "leave it out"
 
 
 def _is_nic(name: str) -> bool:

@@ -23,19 +23,33 @@ BPF_FLAGS = ("-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-id
 WARNING = re.compile(r" \[-W[^]]*\]$")
 
 
+_products: dict[tuple[Path, bytes], tuple[bytes, bytes]] = {}
+"""Runner and object by header and what was in it: a process compiles a header once, however many runs and folders it has."""
+
+
 def compile_header(header: Path, folder: Path, name: str | None = None) -> Algorithm:
     """The algorithm of this header, its products in `folder`. `name`: what it has to call itself."""
-    runner = compile_runner(header, folder)
-    built = algorithms.describe(header, runner, folder / f"nic-{header.stem}.bpf.o")
+    runner, product = _runner(header, folder), folder / f"nic-{header.stem}.bpf.o"
+    known = _products.get(_key(header))
+    if known is not None:
+        runner.write_bytes(known[0])
+        runner.chmod(0o755)
+    else:
+        compile_runner(header, folder)
+    built = algorithms.describe(header, runner, product)
     if name is not None and built.name != name:
         raise UsageError(f"{header}: its CC_NAME is {built.name!r}, but it is registered as {name!r}; make them equal")
-    compile_object(header, built.object)
+    if known is not None:
+        product.write_bytes(known[1])
+    else:
+        compile_object(header, product)
+        _products[_key(header)] = runner.read_bytes(), product.read_bytes()
     return built
 
 
 def compile_runner(header: Path, folder: Path, sanitized: bool = False) -> Path:
     """ccrun with this algorithm; sanitized, it ends at the first thing that C leaves open."""
-    out = folder / f"ccrun-{header.stem}{'-sanitized' * sanitized}"
+    out = _runner(header, folder, sanitized)
     sources = [str(SOURCES / name) for name in ("ccrun.c", "cctrace.c")]
     flags = [*RUNNER_FLAGS, *(SANITIZERS if sanitized else ())]
     _compile("cc", header, [*flags, *_algorithm(header), "-o", str(out), *sources])
@@ -52,6 +66,14 @@ def compile_test_object(header: Path, out: Path) -> Path:
     """The algorithm alone in BPF, for cctest."""
     _compile("clang", header, [*BPF_FLAGS, *_algorithm(header), "-c", "-o", str(out), str(SOURCES / "cctest.bpf.c")])
     return out
+
+
+def _runner(header: Path, folder: Path, sanitized: bool = False) -> Path:
+    return folder / f"ccrun-{header.stem}{'-sanitized' * sanitized}"
+
+
+def _key(header: Path) -> tuple[Path, bytes]:
+    return header.resolve(), header.read_bytes() if header.is_file() else b""
 
 
 def _algorithm(header: Path) -> list[str]:

@@ -111,10 +111,10 @@ class Campaign:
         """Everything that is not there yet; then what it shows."""
         contestants, seeds = self.contestants(), range(1, self.length.seeds + 1)
         ready = [self.point(each, seed) for each in contestants if not each.algorithm for seed in seeds]
-        found = self._measure(ready, progress)
         learners = [each for each in contestants if each.algorithm]
+        todo = [self.training(each, seed) for each in learners for seed in seeds]
+        found = self._measure(ready, progress)  # after all that can be wrong with a spec
         if learners:
-            todo = [self.training(each, seed) for each in learners for seed in seeds]
             trainings.run_all(todo, self.order.jobs, progress, self.order.force)
             learned = [self.point(each, seed) for each in learners for seed in seeds]
             for each in learned:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.ctrl.nic import algorithms, policy_file
-from dc_gym.errors import ProtocolError, SpecError
+from dc_gym.ctrl.nic import algorithms, choice, policy_file
+from dc_gym.errors import ProtocolError
 from dc_gym.repeat.digest import TABLES, Records, empty
 from dc_gym.run.ground import DECISIONS, NIC_CAPPED, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
 from dc_gym.spec import Spec
@@ -77,27 +77,22 @@ class NicPlan:
 def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
     """The loader's files, and what the ground's plan says of the NICs."""
     spec, graph = experiment.spec, experiment.graph
-    algorithm = algorithms.load(spec.controller.name, folder)
-    setting = algorithms.settle(algorithm, spec.nic.preset or "", dict(spec.nic.parameters), line_bps(graph))
+    chosen = choice.choose(spec, line_bps(graph), folder)
+    algorithm, setting = chosen.algorithm, chosen.setting
     told = settings(spec, graph, setting.nic)
     numbered = {f"parameter.{index}": value for index, value in enumerate(setting.values.values())}
     (folder / NIC_SETTINGS).write_text("".join(f"{name}={value}\n" for name, value in (told | numbered).items()))
     (folder / NIC_FLOWS).write_text(flows_csv(experiment.schedule, graph, experiment.router, spec))
     if spec.nic.tcp is not None:
-        if "ack" in algorithm.events:
-            raise SpecError(f"nic.tcp: {algorithm.name} sets a window by ACKs, which are TCP's own; choose one that sets rates")
         (folder / NIC_CAPPED).write_text(capped_csv(experiment.schedule))
     facts: dict[str, Any] = {
         "algorithm": setting.to_dict(),
         "settings": told | {"payload_bytes": spec.nic.payload_bytes},
         "object": hashlib.sha256(algorithm.object.read_bytes()).hexdigest(),
     }
-    if algorithm.table:
-        policy = policy_file.load(algorithm.name, spec.nic.policy)
-        policy_file.write_table(policy.table(), folder / NIC_TABLE)
-        facts["policy"] = {"sha256": policy.sha256(), "origin": dict(policy.origin)}
-    elif spec.nic.policy is not None:
-        raise SpecError(f"nic.policy: {algorithm.name} reads no policy; leave it out")
+    if chosen.policy is not None:
+        policy_file.write_table(chosen.policy.table(), folder / NIC_TABLE)
+        facts["policy"] = {"sha256": chosen.policy.sha256(), "origin": dict(chosen.policy.origin)}
     return NicPlan(str(algorithm.object), algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, facts, step_ns)
 
 

@@ -13,7 +13,7 @@ from re import fullmatch
 from typing import Any
 
 from dc_gym import usercode
-from dc_gym.errors import SpecError, TestbedError
+from dc_gym.errors import MachineError, SpecError, TestbedError
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION, Spec, check_version, keys
 from dc_gym.spec.key import ARGS, PATHS, KeyFault, UnknownKey, fields_by_key, parse, parse_value, type_name
 from dc_gym.spec.nic import LEAST_LINE_BPS
@@ -91,11 +91,14 @@ def of_preset(name: str, overrides: Iterable[str] = ()) -> Spec:
 
 
 def from_dict(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:
-    """The spec of a dict such as `to_dict` gives; `base` is the folder that workload.file is relative to."""
-    return _build(data, source, {}, base)
+    """The spec of a dict such as `to_dict` gives; `base` is the folder that workload.file is relative to.
+
+    It may be one that ran long ago and is only looked at: what it asks of the NICs is checked if it runs again.
+    """
+    return _build(data, source, {}, base, to_run=False)
 
 
-def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], base: Path) -> Spec:
+def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], base: Path, to_run: bool = True) -> Spec:
     """Read, check, and build the network once, so that every mistake shows before anything boots."""
     try:
         if (version := data.get("spec_version", SPEC_VERSION)) != SPEC_VERSION:
@@ -108,12 +111,12 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
         _check_file("nic.policy", spec.nic.policy)
         _check_code(spec)
         with usercode.blamed():
-            _check_network(spec)
+            _check_network(spec, to_run)
     except KeyFault as fault:
         why = fault.why + _did_you_mean(fault.key) if isinstance(fault, UnknownKey) else fault.why
         told = KeyFault(fault.key, _written(data, fault), why)
         raise SpecError(f"{origins.get(fault.key, source)}: {told}") from None
-    except SpecError:
+    except (SpecError, MachineError):
         raise
     except TestbedError as error:
         raise SpecError(f"{source}: {error}") from None
@@ -171,15 +174,25 @@ def _check_code(spec: Spec) -> None:
             raise KeyFault("plugins", name, "is the name of two files; rename one")
 
 
-def _check_network(spec: Spec) -> None:
+def _check_network(spec: Spec, to_run: bool) -> None:
     """Topology and workload can be what they ask for, and fit each other."""
     graph = spec.graph()
     _check_execs(spec, graph)
     spec.flows(graph)
-    slowest = min(graph.cable_of(port).rate_bps for host in graph.hosts for port in graph.ports_of(host.name))
-    if spec.controller.nic and slowest < LEAST_LINE_BPS:
-        why = f"a host's link has {format_rate(slowest)}, and NICs need {format_rate(LEAST_LINE_BPS)}; give that or more"
+    if spec.controller.nic:
+        _check_nics(spec, graph, to_run)
+
+
+def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
+    """`to_run`: also what only the algorithm knows, which may have to be compiled for it."""
+    lines_bps = [graph.cable_of(port).rate_bps for host in graph.hosts for port in graph.ports_of(host.name)]
+    if min(lines_bps) < LEAST_LINE_BPS:
+        why = f"a host's link has {format_rate(min(lines_bps))}, and NICs need {format_rate(LEAST_LINE_BPS)}; give that or more"
         raise KeyFault("topology.rate", None, why)
+    if to_run:
+        from dc_gym.ctrl.nic import choice  # it brings NumPy, and reads keys, too
+
+        choice.check(spec, max(lines_bps))
 
 
 def _read(path: Path) -> dict[str, Any]:

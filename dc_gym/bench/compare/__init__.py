@@ -21,6 +21,7 @@ from dc_gym.figures.plots import FLOW_COLORS
 from dc_gym.folder import words
 from dc_gym.progress import Progress, choose
 from dc_gym.results import Result
+from dc_gym.sweep.grid import Grid
 from dc_gym.sweep.state import State, Status
 
 __all__ = ["main"]
@@ -33,11 +34,12 @@ def main(args: Namespace) -> int:
     """0 when every run is there and fit, else 1; the page is written all the same."""
     order = _order(args)
     check(order)
+    wanted = [(case, grid(case, order, args.overrides)) for case in cases(order)]
     out = args.out or OUT
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
     with choose(args.quiet) as progress:
-        compared = list(_run(order, args, out, progress))
+        compared = list(_run(wanted, order, args, out, progress))
     made = page.write(out, compared, _facts(order))
     for each in compared:
         print(each.case.name)
@@ -62,13 +64,11 @@ def _order(args: Namespace) -> Order:
     )
 
 
-def _run(order: Order, args: Namespace, out: Path, progress: Progress) -> Iterator[Compared]:
+def _run(wanted: Sequence[tuple[Case, Grid]], order: Order, args: Namespace, out: Path, progress: Progress) -> Iterator[Compared]:
     """Everything that is not there yet, case by case."""
     jobs = 1 if order.ground == "host" else args.jobs or sweep.cpus()
-    wanted = list(cases(order))
-    for number, case in enumerate(wanted, 1):
+    for number, (case, asked) in enumerate(wanted, 1):
         progress.phase(f"{case.name} ({number} of {len(wanted)})")
-        asked = grid(case, order, args.overrides)
         folder = (out / (case.name + ("-full" if order.full else ""))).absolute()
         statuses = sweep.run_grid(asked, folder, sweep.local(jobs), progress, retry=args.retry, force=args.force)
         yield _compared(case, folder, statuses)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a spec asks of its NIC's algorithm (`[nic]`: preset, parameters, policy, tcp), held against what the algorithm has."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dc_gym import controllers
+from dc_gym.ctrl.nic import algorithms, policy_file
+from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
+from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.errors import MachineError, UsageError
+from dc_gym.spec.key import KeyFault
+
+if TYPE_CHECKING:
+    from dc_gym.spec import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a spec comes to."""
+
+    algorithm: Algorithm
+    setting: Setting
+    policy: PolicyFile | None
+    """None: the algorithm reads none."""
+
+
+def choose(spec: Spec, line_bps: int, folder: Path) -> Choice:
+    """KeyFault for what the algorithm does not have or take. One of a user's is compiled into `folder`."""
+    nic = spec.nic
+    with _blamed("controller.name", None):
+        algorithm = algorithms.load(spec.controller.name, folder)
+    if nic.preset is not None:
+        with _blamed("nic.preset", nic.preset):
+            algorithm.preset(nic.preset)
+    for name, value in nic.parameters:
+        with _blamed(f"nic.parameters.{name}", value):
+            algorithm.parameter(name).check(value)
+    if nic.tcp is not None and "ack" in algorithm.events:
+        why = f"{algorithm.name} sets a window by ACKs, which are TCP's own; choose an algorithm that sets rates"
+        raise KeyFault("nic.tcp", nic.tcp, why)
+    setting = algorithms.settle(algorithm, nic.preset or "", dict(nic.parameters), line_bps)
+    return Choice(algorithm, setting, _policy(algorithm, nic.policy))
+
+
+def check(spec: Spec, line_bps: int) -> None:
+    """`choose`, for its complaints alone."""
+    known = controllers.find(spec.controller.name)
+    if known is None or known.header is None:
+        choose(spec, line_bps, Path())
+        return
+    from dc_gym.folder import scratch  # it brings what a spec is
+
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        choose(spec, line_bps, folder)
+
+
+def _policy(algorithm: Algorithm, path: Path | None) -> PolicyFile | None:
+    if algorithm.table:
+        with _blamed("nic.policy", None):
+            return policy_file.load(algorithm.name, path)
+    if path is not None:
+        raise KeyFault("nic.policy", str(path), f"{algorithm.name} reads no policy; leave it out")
+    return None
+
+
+@contextmanager
+def _blamed(key: str, value: object) -> Iterator[None]:
+    """A complaint about a key; the machine's faults are nobody's key."""
+    try:
+        yield
+    except MachineError:
+        raise
+    except UsageError as error:
+        raise KeyFault(key, value, str(error)) from None
