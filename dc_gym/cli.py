@@ -138,6 +138,7 @@ def _parser() -> ArgumentParser:
         _add_list,
         _add_topology,
         _add_nic,
+        _add_rlcc,
         _add_bench,
         _add_doctor,
         _add_kernel,
@@ -404,6 +405,14 @@ def _add_nic(commands: Any) -> None:
     body = _delegate("dc_gym.ctrl.nic.cli", progress=False)
     summary = "show the NIC's congestion control algorithms and their parameters"
     nic.add_arguments(_add(commands, "nic", summary, "dcgym nic show dcqcn --line 1Gbit/s", body))
+
+
+def _add_rlcc(commands: Any) -> None:
+    from dc_gym.rlcc import cli as rlcc
+
+    body = _delegate("dc_gym.rlcc.cli", progress=False)
+    summary = "RL-CC's policies for the NIC: distil, deploy, explain, show"
+    rlcc.add_arguments(_add(commands, "rlcc", summary, "dcgym rlcc explain rlcc-tree", body))
 
 
 def _add_bench(commands: Any) -> None:

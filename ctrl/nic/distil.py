@@ -84,19 +84,43 @@ def borders(unit: float) -> tuple[Floats, ...]:
     return acted, errors, acted, errors
 
 
-def tree_file(net: PolicyFile, recipe: Recipe | None = None) -> PolicyFile:
-    """A network's policy as trees. The network is watched in integers, and its actions are rounded: no machine's tanh matters."""
-    recipe = recipe or Recipe()
-    if not isinstance(net.policy, Mlp) or not 0 < recipe.trees <= trees.MOST_TREES:
-        raise AgentError(f"{recipe.trees} trees: a network, and nothing else, is distilled to 1 to {trees.MOST_TREES} of them")
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What trees are fitted to."""
+
+    inputs: Floats
+    """[rows, 4]"""
+    weights: Floats
+
+
+def rows(net: PolicyFile, recipe: Recipe) -> Rows:
+    """Of all three kinds. The network is watched in integers: no machine's tanh matters."""
     random, half, scaling = np.random.default_rng(recipe.seed), recipe.rows // 2, net.scaling
     drawn = [situations(random, half, scaling.unit).T, close(random, half, scaling.unit).T]
     inputs = np.concatenate([*drawn, watched(Deployed(net.table()), scaling, recipe.seed)])
     weights = np.concatenate([np.ones(half), np.full(half, recipe.close_weight)])
     looped = len(inputs) - len(weights)
     weights = np.concatenate([weights, np.full(looped, recipe.loop_weight * float(weights.sum()) / looped)])
-    actions = np.round(net.policy(inputs) * 2.0**30) / 2.0**30
-    actions = np.where(actions < ENDS, BEYOND, actions)
-    made = trees.Fit(recipe.trees)(inputs, actions, weights, borders(scaling.unit))
+    return Rows(inputs, weights)
+
+
+def aims(net: Mlp, inputs: Floats) -> Floats:
+    """The actions that trees are fitted to: rounded, and at their lower end beyond it."""
+    actions = np.round(net(inputs) * 2.0**30) / 2.0**30
+    return np.where(actions < ENDS, BEYOND, actions)
+
+
+def network_of(net: PolicyFile, count: int) -> Mlp:
+    """What is distilled; AgentError if it is none, or not to so many trees."""
+    if not isinstance(net.policy, Mlp) or not 0 < count <= trees.MOST_TREES:
+        raise AgentError(f"{count} trees: a network, and nothing else, is distilled to 1 to {trees.MOST_TREES} of them")
+    return net.policy
+
+
+def tree_file(net: PolicyFile, recipe: Recipe | None = None, given: Rows | None = None) -> PolicyFile:
+    """A network's policy as trees, fitted to `given` or else to `rows`."""
+    recipe = recipe or Recipe()
+    network, found = network_of(net, recipe.trees), given or rows(net, recipe)
+    made = trees.Fit(recipe.trees)(found.inputs, aims(network, found.inputs), found.weights, borders(net.scaling.unit))
     origin = {"made": "distilled", "from sha256": net.sha256(), "recipe": asdict(recipe), "network": dict(net.origin)}
-    return PolicyFile(made, scaling, origin)
+    return PolicyFile(made, net.scaling, origin)

@@ -169,6 +169,11 @@ def shipped(algorithm: str) -> Path:
     return path
 
 
+def named(text: str) -> PolicyFile:
+    """A policy as users give it: one that comes with dc-gym, by its name, or a file."""
+    return PolicyFile.read(shipped(text) if "." not in text and "/" not in text else Path(text))
+
+
 def load(algorithm: str, path: Path | None = None) -> PolicyFile:
     """The policy for a run of an algorithm, held against what the algorithm reads."""
     found = PolicyFile.read(path or shipped(algorithm))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bars of the NICs' closed loops: DCQCN's state machine and shares, Swift's target, RL-CC's round trips.
 
-Everything runs on one bottleneck: eight senders on a switch and one receiver, 100 Gbit/s scaled down by ten, so that the
-bandwidth-delay product is 86 packets, as it is at 100 Gbit/s and 10 us.
-- DCQCN: its paper's parameters, scaled to the line (ctrl/nic/algorithms.py), marking as in the HPCC artifact, scaled likewise.
+Everything runs on one bottleneck (bottleneck.py), with eight senders.
+- DCQCN: its paper's parameters, scaled to the line (ctrl/nic/algorithms.py).
   Every event of one flow is told to the algorithm in userspace once more, which has to decide the same; that is what golden
   traces hold against a float reference.
 - Swift: the delay of its probes against the target that its windows ask for.
@@ -20,7 +19,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.bench import runs
+from dc_gym.bench import bottleneck, runs
+from dc_gym.bench.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, Case
 from dc_gym.bench.report import Bar
 from dc_gym.ctrl.nic import algorithms, fluid, golden, policy_file
 from dc_gym.ctrl.nic.reference import Event, Flow
@@ -32,8 +32,6 @@ from dc_gym.run.experiment import Experiment
 from dc_gym.spec import load
 from dc_gym.sweep import Cell
 
-LINE_BPS, FRAME_BYTES = 10**10, 1514
-SENDERS = 8
 LEAST_GOODPUT, FAIR, TARGET, INFLATION = 0.9, 0.1, 0.1, 0.05
 FLOWS = {"dcqcn": (2, 8), "swift": (2, 8), "rlcc-mlp": (8, 64, 512), "rlcc-tree": (8, 64, 512)}
 RLCC_SETTLED_MS = {8: 300, 64: 1500, 512: 2500}
@@ -41,40 +39,12 @@ SETTLED_MS = {"dcqcn": {2: 400, 8: 400}, "swift": {2: 100, 8: 100}, "rlcc-mlp": 
 """Stated convergence times: what comes before is not measured."""
 MEASURED_MS = {"dcqcn": 1000, "swift": 100, "rlcc-mlp": 200, "rlcc-tree": 200}
 """DCQCN cuts a flow some 140 times a second, by chance: a second makes the mean of its rates known to a few percent."""
-APART_S = 0.0005
-"""From one flow's start to the next: each begins at line rate."""
 LAGGING = 40
 """Parts of a base round trip in which the fluid with its lag is followed."""
-PAYLOAD_SHARE = 1440 / FRAME_BYTES
-SPEC = """
-spec_version = 1
-name = "{name}"
-controller.name = "{name}"
-nic = {{ trace = "{trace}", message = "72kB" }}
-workload = {{ kind = "matrix", file = "{flows}.csv" }}
-time = {{ duration = "{end}ms", warmup = "{settled}ms" }}
-monitor = {{ interval = "100us", tcp_interval = "1ms" }}
-[topology]
-kind = "single"
-hosts = {hosts}
-rate = "10Gbit/s"
-delay = "25us"
-buffer = "5MB"
-host_buffer = "400kB"
-marking = "{marking}"
-{thresholds}
-"""
-THRESHOLDS = 'kmin = "40kB"\nkmax = "160kB"\npmax = "20%"'
-"""kmin and kmax are the HPCC artifact's 100 and 400 kB at 25 Gbit/s, scaled to the line."""
 
 
 def bars() -> Iterable[Bar]:
     with runs.scratch("nic-loop") as folder:
-        for count in sorted({count for counts in FLOWS.values() for count in counts}):
-            lines = [
-                f"h{number % SENDERS + 1},h{SENDERS + 1},{5001 + number},{number * APART_S:.4f},0,inf" for number in range(count)
-            ]
-            (folder / f"{count}.csv").write_text("\n".join(["source,destination,port,start,stop,size", *lines]) + "\n")
         cells = {(name, count): _cell(folder, name, count) for name, counts in FLOWS.items() for count in counts}
         found = runs.run_all(list(cells.values()))
         for (name, count), cell in cells.items():
@@ -83,18 +53,9 @@ def bars() -> Iterable[Bar]:
 
 def _cell(folder: Path, name: str, flows: int) -> Cell:
     marks = name == "dcqcn"
-    text = SPEC.format(
-        name=name,
-        hosts=SENDERS + 1,
-        marking="red-instant" if marks else "none",
-        thresholds=THRESHOLDS if marks else "",
-        trace="all" if marks and flows == FLOWS[name][0] else "changes",
-        flows=flows,
-        settled=SETTLED_MS[name][flows],
-        end=SETTLED_MS[name][flows] + MEASURED_MS[name],
-    )
-    title = f"{name}-{flows}"
-    return Cell(title, runs.write_spec(folder, title, text), folder / title)
+    trace = "all" if marks and flows == FLOWS[name][0] else "changes"
+    case = Case(name, flows, SETTLED_MS[name][flows], MEASURED_MS[name], trace=trace, marks=marks)
+    return case.cell(folder, f"{name}-{flows}")
 
 
 # --- DCQCN
@@ -157,11 +118,6 @@ def _rtts(result: Result, from_ms: int) -> npt.NDArray[np.void]:
     return found
 
 
-def _base_ns(cell: Cell) -> int:
-    experiment = Experiment.of(load(cell.spec, cell.settings))
-    return nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, experiment.spec)[0]
-
-
 def swift_target_ns(cwnd: npt.NDArray[np.float64], base_ns: int, hops: int, values: dict[str, int]) -> npt.NDArray[np.float64]:
     """Of ctrl/nic/algorithms/swift.h, in floats."""
     low, high = (2**10 / np.sqrt(values[name]) for name in ("fs_max", "fs_min"))
@@ -171,7 +127,7 @@ def swift_target_ns(cwnd: npt.NDArray[np.float64], base_ns: int, hops: int, valu
 
 
 def _swift_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[Bar]:
-    rows, base_ns = _rtts(result, SETTLED_MS[name][count]), _base_ns(cell)
+    rows, base_ns = _rtts(result, SETTLED_MS[name][count]), bottleneck.base_ns(cell)
     values = dict(algorithms.settle(algorithms.load(name, cell.out), "", {}, LINE_BPS).values)
     cwnd = np.maximum(rows["window_bytes"] / FRAME_BYTES, 1e-3)
     target = float(swift_target_ns(cwnd, base_ns, 2, values).mean())
@@ -186,7 +142,7 @@ def _swift_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[B
 
 def _rlcc_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[Bar]:
     file, used = policy_file.load(name), float(result.summary["utilization"])
-    measured = 1 + float(result.summary["queueing_delay_s"]) * 1e9 / _base_ns(cell)
+    measured = bottleneck.inflation(cell, result)
     if name == "rlcc-mlp":
         asked, what = float(file.scaling.inflation(count, OFFSET)), f"eq. 2, offset {OFFSET}"
     else:

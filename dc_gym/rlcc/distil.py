@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym rlcc distil`: a network as oblivious trees (RL-CC sec. V), and how far they are from it.
+
+Rows to fit come from where the network is used (`model`: drawn situations and the closed loop of the fluid model), from the
+decisions of a run (a result folder: RL-CC's recorded trajectories), or from the grid of the public artifact's script (`grid`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.ctrl.nic import distil, policy_file, trees
+from dc_gym.ctrl.nic.distil import Rows
+from dc_gym.ctrl.nic.observation import Floats
+from dc_gym.ctrl.nic.policy_cli import describe
+from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.errors import UsageError
+from dc_gym.folder import scratch
+from dc_gym.results import load_result
+from dc_gym.rlcc import boosting, recorded
+
+MODEL, GRID = "model", "grid"
+MAKERS = ("own", "catboost")
+MOST_ROWS = 20_000_000
+GRID_ACTIONS = np.linspace(0.8, 1.2, 1000)
+BAND = 1.0
+"""Operating band: both errors within so many targets of 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distillation:
+    """How trees are made."""
+
+    trees: int = 20
+    by: str = "own"
+    """One of MAKERS."""
+    sources: tuple[str, ...] = (MODEL,)
+    """MODEL, GRID, or result folders; each counts as much as any other."""
+    rows: int | None = None
+    """Drawn of MODEL (default: 40,000), of GRID (a million); at most so many of a result (all)."""
+    band: float | None = None
+    """Rows in the operating band count so many times. Default: 30 times in MODEL, once elsewhere."""
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.by not in MAKERS:
+            raise UsageError(f"--by {self.by!r}: is none of {', '.join(MAKERS)}")
+        if not 0 < self.trees <= trees.MOST_TREES:
+            raise UsageError(f"--trees {self.trees}: give 1 to {trees.MOST_TREES}")
+        if self.rows is not None and not 1000 <= self.rows <= MOST_ROWS:
+            raise UsageError(f"--rows {self.rows}: give 1000 to {MOST_ROWS}")
+        if self.band is not None and not 0 < self.band <= 1e6:
+            raise UsageError(f"--band {self.band:g}: give a factor above 0, up to a million")
+        if self.seed < 0:
+            raise UsageError(f"--seed {self.seed}: give 0 or more")
+
+
+def make(net: PolicyFile, how: Distillation) -> PolicyFile:
+    """The trees of a network; one network and one Distillation, one file."""
+    network = distil.network_of(net, how.trees)
+    found = rows(net, how)
+    origin: dict[str, Any] = {"made": "distilled", "from sha256": net.sha256(), "network": dict(net.origin)}
+    origin["distillation"] = asdict(how) | {"sources": [_named(source) for source in how.sources]}
+    if how.by == "catboost":
+        with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+            made = boosting.fit(found, network(found.inputs), how.trees, how.seed, folder)
+        origin["catboost"] = boosting.version()
+    else:
+        actions = distil.aims(network, found.inputs)
+        made = trees.Fit(how.trees)(found.inputs, actions, found.weights, distil.borders(net.scaling.unit))
+    return PolicyFile(made, net.scaling, origin)
+
+
+def _named(source: str) -> str:
+    """A result by its digest: its folder may be anywhere."""
+    return source if source in (MODEL, GRID) else f"run {load_result(Path(source)).digest}"
+
+
+def rows(net: PolicyFile, how: Distillation) -> Rows:
+    """Of all sources, each with the same weight in all."""
+    parts = [_of(source, net, how) for source in how.sources]
+    if len(parts) == 1:
+        return parts[0]
+    count = sum(len(part.weights) for part in parts) / len(parts)
+    weights = [part.weights * (count / float(part.weights.sum())) for part in parts]
+    return Rows(np.concatenate([part.inputs for part in parts]), np.concatenate(weights))
+
+
+def _of(source: str, net: PolicyFile, how: Distillation) -> Rows:
+    if source == MODEL:
+        recipe = distil.Recipe(seed=how.seed, trees=how.trees)
+        own = {"rows": how.rows or recipe.rows, "close_weight": how.band or recipe.close_weight}
+        return distil.rows(net, distil.Recipe(how.seed, how.trees, int(own["rows"]), float(own["close_weight"])))
+    if source == GRID:
+        inputs = grid(np.random.default_rng(how.seed), how.rows or 1_000_000, net.scaling.unit)
+    else:
+        inputs = recorded.decisions(Path(source)).inputs
+        inputs = inputs[:: max(1, -(-len(inputs) // (how.rows or len(inputs))))]
+    weights = np.where(in_band(inputs, net.scaling.unit), how.band or 1.0, 1.0)
+    return Rows(inputs, weights)
+
+
+def grid(random: np.random.Generator, count: int, unit: float) -> Floats:
+    """Inputs [count, 4] as the artifact's script draws them, all independent: errors half within a target, half up to 100."""
+    errors = np.concatenate([np.linspace(-1.0, 1.0, 5000), np.linspace(1.0, 100.0, 5000)]) * unit
+    drawn = [values[random.integers(0, len(values), count)] for values in (GRID_ACTIONS, errors, GRID_ACTIONS, errors)]
+    return np.stack(drawn, axis=1)
+
+
+def in_band(inputs: Floats, unit: float) -> Any:
+    return (np.abs(inputs[:, [1, 3]]) <= BAND * unit).all(axis=1)
+
+
+def main(args: argparse.Namespace) -> int:
+    from dc_gym.rlcc import fidelity
+
+    net = policy_file.named(args.net)
+    how = Distillation(args.trees, args.by, tuple(args.sources or (MODEL,)), args.rows, args.band, args.seed)
+    made = make(net, how)
+    made.write(args.out)
+    print(f"{args.out}: {describe(made)}")
+    fidelity.tell(net, made)
+    return 0

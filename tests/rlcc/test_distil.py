@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks as trees: by our own fit and by CatBoost, from rows of three kinds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym.cli import main
+from dc_gym.ctrl.nic import policy_file
+from dc_gym.ctrl.nic.distil import Rows
+from dc_gym.ctrl.nic.observation import Q16
+from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
+from dc_gym.errors import UsageError
+from dc_gym.rlcc import boosting, distil, fidelity
+from dc_gym.rlcc.distil import Distillation
+
+NET = policy_file.load("rlcc-mlp")
+SMALL = Distillation(trees=4, rows=4000)
+
+
+def test_the_default_is_what_ships() -> None:
+    made, ships = distil.make(NET, Distillation()), policy_file.load("rlcc-tree")
+    assert (made.table() == ships.table()).all()
+
+
+def test_the_grid_is_the_artifact_s() -> None:
+    unit, drawn = NET.scaling.unit, distil.grid(np.random.default_rng(1), 40_000, NET.scaling.unit)
+    assert drawn[:, [0, 2]].min() >= 0.8 and drawn[:, [0, 2]].max() <= 1.2
+    errors = drawn[:, [1, 3]]
+    assert errors.min() == pytest.approx(-unit, rel=0.01) and errors.max() == pytest.approx(100 * unit, rel=0.01)
+    assert np.mean(np.abs(errors) <= unit) == pytest.approx(0.5, abs=0.01)
+    assert distil.in_band(drawn, unit).mean() == pytest.approx(0.25, abs=0.01)
+
+
+def test_a_heavier_band_is_met_better() -> None:
+    """The artifact's rows, of which three quarters lie outside, leave the band to itself."""
+    how = [Distillation(trees=10, sources=("grid",), rows=40_000, band=band) for band in (None, 100.0)]
+    plain, heavy = ({each.where: each.rms for each in fidelity.apart(NET, distil.make(NET, one))} for one in how)
+    assert heavy["in the band, drawn"] < 0.8 * plain["in the band, drawn"]
+    assert heavy["out of it, drawn"] > plain["out of it, drawn"]
+
+
+def test_sources_count_alike_whatever_their_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = {"a": Rows(np.zeros((10, 4)), np.ones(10)), "b": Rows(np.ones((1000, 4)), np.full(1000, 7.0))}
+    monkeypatch.setattr(distil, "_of", lambda source, _net, _how: parts[source])
+    found = distil.rows(NET, Distillation(sources=("a", "b")))
+    assert found.weights[:10].sum() == pytest.approx(found.weights[10:].sum()) and len(found.inputs) == 1010
+
+
+def test_more_trees_are_nearer_and_twenty_settle_where_the_network_does() -> None:
+    made = {count: distil.make(NET, Distillation(trees=count)) for count in (2, 20)}
+    few, many = ({each.where: each.rms for each in fidelity.apart(NET, trees)} for trees in made.values())
+    assert all(many[where] < 0.7 * few[where] for where in few)
+    (loop,) = fidelity.loops(NET, made[20], (64,))
+    assert loop.plain[1].inflation == pytest.approx(loop.plain[0].inflation, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"trees": 65}, "--trees 65"),
+        ({"rows": 10}, "--rows 10"),
+        ({"band": 0.0}, "--band 0"),
+        ({"seed": -1}, "--seed -1"),
+        ({"by": "hand"}, "own, catboost"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Distillation(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_command_writes_a_policy_and_says_how_far_it_is_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fidelity.loops, "__defaults__", ((2, 8),))
+    out = tmp_path / "tree.npz"
+    assert main(["rlcc", "distil", "rlcc-mlp", "--trees", "3", "--rows", "2000", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "12 comparisons" in said and "123 bytes packed" in said and "in the closed loop" in said
+    assert PolicyFile.read(out).origin["distillation"]["trees"] == 3
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["rlcc-tree"], "20 trees: a network, and nothing else"),
+        (["nothing.npz"], "nothing.npz: cannot read the policy"),
+        (["rlcc-mlp", "--from", "nowhere"], "nowhere"),
+    ],
+)
+def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], said: str) -> None:
+    assert main(["rlcc", "distil", *argv, "--out", str(tmp_path / "t.npz")]) == 2
+    words = capsys.readouterr().err
+    assert said in words and words.count("\n") == 1 and not (tmp_path / "t.npz").exists()
+
+
+# --- CatBoost ---
+
+
+def test_without_catboost_it_says_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "catboost", None)
+    argv = [
+        "rlcc",
+        "distil",
+        "rlcc-mlp",
+        "--by",
+        "catboost",
+        "--from",
+        "grid",
+        "--rows",
+        "1000",
+        "--out",
+        str(tmp_path / "t.npz"),
+    ]
+    assert main(argv) == 2
+    words = capsys.readouterr().err
+    assert "pip install 'dc-gym[distil]'" in words and words.count("\n") == 1
+
+
+def test_catboost_s_trees_are_its_model_s_and_its_bytes_repeat(tmp_path: Path) -> None:
+    """`boosting.fit` itself holds its trees against the model's own evaluation."""
+    pytest.importorskip("catboost")
+    how = Distillation(trees=5, by="catboost", sources=("grid",), rows=5000)
+    once, again = distil.make(NET, how), distil.make(NET, how)
+    assert once.sha256() == again.sha256() and once.origin["catboost"] == boosting.version()
+    inputs = distil.grid(np.random.default_rng(3), 5000, NET.scaling.unit)
+    near = np.abs(inputs[:, :, None] - np.unique(once.policy.borders)).min(axis=(1, 2)) > 2 / Q16  # type: ignore[union-attr]
+    assert np.abs(Deployed(once.table())(inputs[near]) - once.policy(inputs[near])).max() < 6 / Q16  # a leaf's rounding each
+    assert not list(Path().glob("catboost_info"))
+
+
+def test_a_tree_with_fewer_levels_is_read_as_one_of_four() -> None:
+    split = {"float_feature_index": 3, "border": 0.5, "split_index": 0}
+    trees = [{"splits": [split], "leaf_values": [-0.05, 0.1]}, {"splits": None, "leaf_values": [0.01]}]
+    made = boosting.of_json({"scale_and_bias": [2.0, [1.0]], "oblivious_trees": trees})
+    assert made([[1.0, 0.0, 1.0, 0.4], [1.0, 0.0, 1.0, 0.6]]).tolist() == pytest.approx([1 - 0.1 + 0.02, 1.2])

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions of a run, replayed: the same as C's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym.ctrl.nic import algorithms, golden, policy_file
+from dc_gym.ctrl.nic.events import RTT
+from dc_gym.ctrl.nic.observation import Q16
+from dc_gym.rlcc import recorded
+from dc_gym.rlcc.recorded import OWN, Told
+
+
+@pytest.mark.parametrize("kind", golden.KINDS)
+@pytest.mark.parametrize(("name", "target", "beta"), [("rlcc-mlp", OWN, OWN), ("rlcc-tree", 8000, 2 * Q16)])
+def test_a_replay_is_what_c_decides(tmp_path: Path, name: str, kind: str, target: int, beta: int) -> None:
+    algorithm = algorithms.load(name, tmp_path)
+    steps = golden.trace(kind, algorithm, 5)
+    table = golden.table_of(algorithm, tmp_path)
+    made = golden.decisions(golden.runner_argv(algorithm, {"target": target, "beta": beta}, table), steps)
+    told, rates = _told(steps, made)
+    replayed = recorded.replay(told, policy_file.load(name).table(), target, beta)
+    assert len(rates) > 100 and replayed.rates.tolist() == rates
+    seen = np.array([step.state[:4] for step, (event, _) in zip(made, steps, strict=True) if event.type == RTT], np.uint32)
+    assert (replayed.inputs_q16 - [Q16, 0, Q16, 0] == seen.view(np.int32)).all()
+
+
+def _told(steps: list[golden.Step], made: list[golden.Decided]) -> tuple[Told, list[int]]:
+    """Each life a flow of its own."""
+    rows, base, flow, rate = [], [], -1, 0
+    for (event, facts), decided in zip(steps, made, strict=True):
+        if event.flags & golden.NEW_FLOW:
+            flow, rate = flow + 1, golden.Q20
+            base.append(facts.base_rtt_ns)
+        if event.type == RTT:
+            whole, inside = (event.now_ns - event.sent_ns) % golden.TURN, (event.answered_ns - event.received_ns) % golden.TURN
+            rows.append((flow, max(whole - inside, 0), rate, decided.rate))
+        rate = decided.rate
+    columns = [np.array(column, np.int64) for column in zip(*rows, strict=True)]
+    return Told(columns[0], columns[1], columns[2], np.array(base, np.int64)), columns[3].tolist()
+
+
+def test_rates_in_bits_a_second_are_the_parts_that_they_were() -> None:
+    parts = np.arange(64, 1 << 20, 997)
+    for line in (10**7, 10**10, 10**11):
+        assert (recorded._part(line * parts >> 20, np.full(len(parts), line)) == parts).all()
