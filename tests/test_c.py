@@ -35,9 +35,11 @@ UNIT_TESTS = {
     "test_tgen_parts": (
         "traffic/flow_csv.c", "traffic/tgen_flow.c", "traffic/tgen_log.c", "traffic/tgen_timers.c", "traffic/tgen_warm.c",
         "traffic/tgen_matrix.c", "traffic/tgen_net.c", "traffic/tgen_pace.c", "traffic/tgen_publish.c", "traffic/tgen_udp.c",
-        "traffic/tgen_rdma.c", "traffic/tgen_nic.c",
+        "traffic/tgen_rdma.c", "traffic/tgen_nic.c", "traffic/tgen_pairs.c",
     ),
-    "test_tgen_rdma": ("traffic/tgen_rdma.c", "traffic/tgen_pace.c", "traffic/tgen_timers.c"),
+    "test_tgen_rdma": (
+        "traffic/tgen_rdma.c", "traffic/tgen_pairs.c", "traffic/tgen_pace.c", "traffic/tgen_timers.c", "traffic/flow_csv.c",
+    ),
 }  # fmt: skip
 FUZZERS = {
     "fuzz_nl": ("monitors/nl.c", "monitors/netns.c", "monitors/batch.c", "monitors/qdisc.c"),

@@ -176,6 +176,29 @@ def test_rounds_follow_one_another_at_once(folder: Path) -> None:
     assert (flows["start_ns"] - flows["due_ns"]).max() < 2_000
 
 
+KEPT = """
+source,destination,port,start,stop,size
+h1,h3,80,0,0.008,inf
+h2,h4,81,0,0.008,inf
+h1,h3,82,0.01,0,20000
+"""
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("pairs", ["flow", "hosts"])
+def test_a_queue_pair_that_lasts_keeps_its_rate(folder: Path, pairs: str) -> None:
+    """Two flows have shared a link; a third between the hosts of the first begins with that one's rate, or with the line's."""
+    (folder / "flows.csv").write_text(KEPT.lstrip())
+    settings = ("controller.name=rlcc-tree", "workload.kind=matrix", "workload.file=flows.csv", f"nic.queue_pairs={pairs}")
+    result = run(folder, "out", *settings)
+    decisions = result.records("decisions")
+    first, third = (decisions[decisions["flow"] == flow] for flow in (0, 2))
+    assert first["rate_bps"][-1] < 0.9e9 and statuses(result)[2] == "done"
+    assert third["rate_before_bps"][0] == (first["rate_bps"][-1] if pairs == "hosts" else 10**9)
+    ports = result.records("flows")["src_port"]
+    assert ports[0] != ports[2] and (pairs == "flow" or ports[0] % 16 == ports[2] % 16)
+
+
 @pytest.mark.lab
 def test_an_application_s_rate_limits_its_flow(folder: Path) -> None:
     result = run(folder, "out", "workload.rate=100Mbit/s", "workload.gaps=exponential", "time.duration=40ms", "time.warmup=5ms")

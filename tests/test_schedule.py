@@ -87,6 +87,25 @@ def test_paths_are_told_apart_by_plane_and_transport():
     assert Schedule(tuple(same)).paths() == 2
 
 
+def test_rdma_takes_the_paths_of_udp():
+    flows = schedule(FATTREE, [FlowRequest("h1", "h13", 4791, transport="rdma", size_bytes=9)] * 40).flows
+    router = route(FATTREE, 1)
+    assert {flow.ports == tuple(path(FATTREE, router, "h1", "h13", flow.src_port, 4791, "udp")) for flow in flows} == {True}
+    assert len({flow.ports for flow in flows}) == 4
+
+
+def test_flows_of_one_queue_pair_take_one_path():
+    asked = [FlowRequest(src, "h13", 4791, transport="rdma", size_bytes=9) for src in ("h1", "h2") for _ in range(40)]
+    flows = schedule(FATTREE, asked, one_path=True).flows
+    assert {len({flow.ports for flow in flows if flow.src == src}) for src in ("h1", "h2")} == {1}
+    assert (
+        len({(flow.src, flow.src_port) for flow in flows}) == 80
+        and len({flow.ports for flow in schedule(FATTREE, asked).flows}) > 2
+    )
+    with pytest.raises(WorkloadError, match="all 2500 source ports are used"):
+        schedule(FATTREE, asked[:1] * 2501, one_path=True)
+
+
 @pytest.mark.parametrize(
     ("values", "told"),
     [

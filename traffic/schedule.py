@@ -101,6 +101,7 @@ def make_schedule(
     controller: str,
     seed: int,
     ports: Sequence[Port] | None = None,
+    one_path: bool = False,
 ) -> Schedule:
     """Give every flow its sockets and its path. A row of the state matrix is an index into `ports`, by default graph.ports()."""
     if not fullmatch(r"[a-z0-9_-]{1,15}", controller):
@@ -111,7 +112,7 @@ def make_schedule(
     nics = {host.name: host.nics for host in graph.hosts}
     paths = _Paths(graph, router, rows)
     flows = []
-    for number, (request, src_port) in enumerate(zip(requests, _source_ports(requests, seed), strict=True)):
+    for number, (request, src_port) in enumerate(zip(requests, _source_ports(requests, seed, one_path), strict=True)):
         plane = _plane(min(len(nics[request.src]), len(nics[request.dst])), seed, number)
         crossed, crossed_rows = paths.of(number, request, src_port, plane)
         ends = nics[request.src][plane].address, nics[request.dst][plane].address
@@ -131,7 +132,8 @@ class _Paths:
         key = asked.transport, plane, asked.src, asked.dst, src_port & PORT_MASK, asked.dst_port & PORT_MASK
         if key not in self._known:
             ports = src_port, asked.dst_port
-            crossed = path(self._graph, self._router, asked.src, asked.dst, *ports, asked.transport, plane)
+            protocol = "udp" if asked.transport == "rdma" else asked.transport
+            crossed = path(self._graph, self._router, asked.src, asked.dst, *ports, protocol, plane)
             if missing := [ifname for ifname in crossed if ifname not in self._rows]:
                 raise WorkloadError(f"flow {number}: port {missing[0]!r} is not among the rows; give all ports of the graph")
             self._known[key] = tuple(crossed), tuple(self._rows[ifname] for ifname in crossed)
@@ -143,8 +145,8 @@ def _plane(planes: int, seed: int, number: int) -> int:
     return draw(seed, "plane", number) % planes if planes > 1 else 0
 
 
-def _source_ports(requests: Sequence[FlowRequest], seed: int) -> list[int]:
-    """A seeded source port for each flow.
+def _source_ports(requests: Sequence[FlowRequest], seed: int, one_path: bool) -> list[int]:
+    """A seeded source port for each flow. `one_path`: those from one host to another share the bits that switches read.
 
     Unique among the flows of a host to one destination and port, and none that the host listens on: then a bind or a connect
     never fails for a reason of our own making. TIME_WAIT does not matter, since no connection comes twice.
@@ -152,7 +154,7 @@ def _source_ports(requests: Sequence[FlowRequest], seed: int) -> list[int]:
     listened: dict[str, set[int]] = {}
     for request in requests:
         listened.setdefault(request.dst, set()).add(request.dst_port)
-    most = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1
+    most, step = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1, PORT_MASK + 1 if one_path else 1
     taken: dict[tuple[object, ...], set[int]] = {}
     chosen = []
     for number, request in enumerate(requests):
@@ -160,12 +162,13 @@ def _source_ports(requests: Sequence[FlowRequest], seed: int) -> list[int]:
         if ends not in taken:
             taken[ends] = {port for port in listened.get(request.src, ()) if FIRST_SOURCE_PORT <= port <= LAST_SOURCE_PORT}
         used = taken[ends]
-        if len(used) >= most:
+        if len(used) >= most // step:
             where = f"flow {number}: {request.src} to {request.dst}, port {request.dst_port}"
-            raise WorkloadError(f"{where}: all {most} source ports are used; use more ports, hosts, or a shorter run")
-        port = FIRST_SOURCE_PORT + draw(seed, "source port", number, 0) % most
+            raise WorkloadError(f"{where}: all {most // step} source ports are used; use more ports, hosts, or a shorter run")
+        drawn = (request.src, request.dst) if one_path else (number, 0)
+        port = FIRST_SOURCE_PORT + draw(seed, "source port", *drawn) % most
         while port in used:  # the next free one: a new draw each time would take ever longer
-            port = FIRST_SOURCE_PORT + (port - FIRST_SOURCE_PORT + 1) % most
+            port = FIRST_SOURCE_PORT + (port - FIRST_SOURCE_PORT + step) % most
         used.add(port)
         chosen.append(port)
     return chosen

@@ -24,7 +24,8 @@
 
 #define USAGE                                                                                                \
 	"usage: tgen --flows FILE --out DIR --t0 NS --duration NS --sample NS [--matrix FILE "               \
-	"[--publish NS]] [--seed N] [--warm [--warm-mask BITS]] [--nic SENDERS,RECEIVERS,PORTS] [--stay]"
+	"[--publish NS]] [--seed N] [--warm [--warm-mask BITS]] [--nic SENDERS,RECEIVERS,PORTS "             \
+	"[--keep-pairs]] [--stay]"
 #define FILE_MAX ((off_t)1 << 30)
 
 enum { EXIT_FAULT = 1, EXIT_INPUT = 2, SIGNALLED = 128 };
@@ -120,6 +121,9 @@ static int parse_option(struct options *o, int option)
 	case 'y':
 		o->run.stay = true;
 		return 0;
+	case 'q':
+		o->run.keep_pairs = true;
+		return 0;
 	case 'k':
 		return parse_mask(optarg, &o->run.warm_mask);
 	case '0':
@@ -156,6 +160,7 @@ static int parse_options(struct options *o, int argc, char **argv)
 		{ "warm-mask", required_argument, NULL, 'k' },
 		{ "publish", required_argument, NULL, 'p' },
 		{ "nic", required_argument, NULL, 'n' },
+		{ "keep-pairs", no_argument, NULL, 'q' },
 		{ "stay", no_argument, NULL, 'y' },
 		{ NULL, 0, NULL, 0 },
 	};

@@ -89,9 +89,9 @@ int rdma_open(struct run *run)
 {
 	const struct nic_ids *ids = &run->config->nic;
 	const char *step;
-	int rc = 0;
+	int rc = pairs_open(run);
 
-	if (ids->senders) {
+	if (!rc && ids->senders) {
 		rc = nic_tables_open(&run->nics, *ids, &step);
 		if (rc)
 			return run_fault(run, rc, "--nic: %s", step);
@@ -143,6 +143,7 @@ int rdma_start(struct run *run, uint32_t number)
 
 	flow->start_ns = flow->established_ns = run_now(run);
 	flow->phase = PHASE_SENDING;
+	pairs_take(run, number);
 	return rdma_offer(run, number, flow->start_ns);
 }
 

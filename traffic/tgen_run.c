@@ -525,6 +525,7 @@ void run_close(struct run *run)
 	tgen_log_close(&run->samples);
 	tgen_log_close(&run->nic_log);
 	nic_tables_close(&run->nics);
+	pairs_close(run);
 	tgen_matrix_close(&run->matrix);
 	timers_free(&run->timers);
 	close_fd(&run->payload);

@@ -6,6 +6,7 @@
  *   tgen_flow.c    what one TCP flow does at a time or an event, and how any flow begins and ends
  *   tgen_udp.c     the same for datagrams
  *   tgen_rdma.c    and for flows that a NIC sends of its own; tgen_nic.c reaches the NICs
+ *   tgen_pairs.c   what such a flow takes over from the last one between its ends
  *   tgen_pace.c    when an application with a rate has more to send
  *   tgen_publish.c the rows of flows in the state matrix, which others read while the run is under way
  *   tgen_run.c     the loop, the samples and the logs
@@ -75,6 +76,7 @@ struct run_config {
 	int signals;        /* a signalfd: when it is readable, the run is given up */
 	bool warm;
 	bool stay;          /* at the end, until it is told to go */
+	bool keep_pairs;    /* flows over RDMA between the same ends are of one queue pair */
 	uint16_t warm_mask; /* bits of the ports that switches look at */
 };
 
@@ -95,6 +97,7 @@ struct run {
 	uint32_t active;                   /* bits set in it */
 	struct tgen_matrix matrix;
 	struct nic_tables nics;
+	struct slots pairs; /* the newest flow between two ends */
 	struct timers timers;
 	struct tgen_log samples, log, nic_log;
 	int epoll, timer, payload; /* payload: a file of zeros that takes no memory */
@@ -164,6 +167,9 @@ int rdma_on_bell(struct run *run, uint32_t nic);
 void rdma_sample(const struct run *run, uint32_t number, struct tgen_sample_record *sample);
 int rdma_sampled(struct run *run, uint32_t number); /* what a look at its rows may show */
 void rdma_record(const struct run *run, uint32_t number, struct tgen_nic_record *record);
+int pairs_open(struct run *run);
+void pairs_close(struct run *run);
+void pairs_take(struct run *run, uint32_t number); /* before the flow posts anything */
 /* Payload of the first packets of a flow, and how many packets hold the whole of so many bytes. */
 uint64_t rdma_bytes(uint64_t packets, uint32_t payload, uint64_t message, uint64_t total);
 uint64_t rdma_packets(uint64_t bytes, uint32_t payload, uint64_t message, uint64_t total);

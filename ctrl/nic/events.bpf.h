@@ -96,7 +96,7 @@ static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t n
 	event->coalesced = pending->count;
 	event->bytes = pending->bytes;
 	event->packets = pending->packets;
-	if (!s->decisions)
+	if (!s->decisions && !s->kept)
 		event->flags = CC_NEW_FLOW;
 	if (type == CC_NACK) {
 		event->flags |= s->nack_flags;

@@ -44,7 +44,7 @@ class Sender(Structure):
         ("pad", U8 * 6),
         *_fields(U32, "port payload_bytes"),
         *_fields(U64, "message_bytes total_bytes total_packets"),
-        *_fields(U32, "message_packets tail_bytes final_bytes pad2"),
+        *_fields(U32, "message_packets tail_bytes final_bytes kept"),
         *_fields(U32, "base_rtt_ns line_mbps packet_bytes hops"),
         *_fields(U64, "end next acked high repeat repeat_end due_ns left_ns byte_ns wake_ns timeout_ns"),
         *_fields(U32, "left_bytes burst generation token timer parked retries unasked"),

@@ -85,8 +85,8 @@ struct nic_pending {
 #define NIC_PENDING_TYPES 8 /* by enum cc_event_type; a power of two */
 
 /*
- * The sending end of a flow. The loader writes what is constant, the traffic generator `end`, the data path
- * the rest.
+ * The sending end of a flow. The loader writes what is constant, the traffic generator `end` (and before the
+ * start, what the flow takes over from another), the data path the rest.
  */
 struct nic_sender {
 	/* constant */
@@ -100,7 +100,7 @@ struct nic_sender {
 	uint32_t message_packets;
 	uint32_t tail_bytes;  /* payload of a message's last packet */
 	uint32_t final_bytes; /* payload of the flow's last packet */
-	uint32_t pad2;
+	uint32_t kept;        /* it began with what another flow left; the traffic generator writes that */
 	struct cc_flow flow;
 	/* transport: packets are numbered from 0, the wire has the low 32 bits */
 	uint64_t end;                /* packets posted; UINT64_MAX: no end */

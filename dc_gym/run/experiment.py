@@ -40,7 +40,7 @@ class Experiment:
         graph = spec.graph()
         router = route(graph, spec.seed, spec.topology.routing)
         flows, notes = spec.flows_with_notes(graph)
-        schedule = make_schedule(flows, graph, router, spec.tcp_name, spec.seed)
+        schedule = make_schedule(flows, graph, router, spec.tcp_name, spec.seed, one_path=spec.nic.keeps_pairs)
         nic_flows = len(schedule.flows) if spec.controller.nic else 0
         sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)) if spec.ground == "lab" else spec
         return cls(sized, graph, router, schedule, notes)
@@ -49,7 +49,7 @@ class Experiment:
         """The same network with the traffic of another seed: an episode of an environment."""
         params, duration_ns = self.spec.workload.params(), self.spec.time.duration_ns
         flows, notes = workloads.generate_with_notes(self.graph, params, duration_ns, seed, may_be_idle=True)
-        schedule = make_schedule(flows, self.graph, self.router, self.spec.tcp_name, seed)
+        schedule = make_schedule(flows, self.graph, self.router, self.spec.tcp_name, seed, one_path=self.spec.nic.keeps_pairs)
         return replace(self, schedule=schedule, notes=notes)
 
 

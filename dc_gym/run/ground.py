@@ -101,6 +101,8 @@ class Traffic:
     """Between looks at the flows for an agent; 0: at their starts and ends alone."""
     nic: str = ""
     """Ids of the tables that the NICs share, as their loader prints them; empty: there are none."""
+    keep_pairs: bool = False
+    """Of the NICs' queue pairs."""
 
 
 class Site(Protocol):
@@ -235,7 +237,8 @@ def _undirected(
         qmon.expect_ready()  # tgen looks into its matrix
         nicd = None if plan.nic is None else stack.enter_context(_nics(plan, folder, fabric, site, t0_ns))
         ids = "" if nicd is None else nicd.hear().removeprefix("ready ").replace(" ", ",")
-        traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, nic=ids)
+        keep = plan.nic is not None and plan.nic["keep_pairs"]
+        traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, nic=ids, keep_pairs=keep)
         tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY))
         tgen.expect_ready()
         before = count(fabric)
@@ -339,6 +342,7 @@ def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffi
         "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
         "--publish", str(traffic.publish_ns), "--seed", str(traffic.seed), "--matrix", matrix,
         "--warm", "--warm-mask", str(PORT_MASK), *(("--nic", traffic.nic) if traffic.nic else ()),
+        *(("--keep-pairs",) if traffic.keep_pairs else ()),
     ]  # fmt: skip
 
 

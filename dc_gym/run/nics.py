@@ -61,6 +61,8 @@ class NicPlan:
     trace: bool
     caps: bool
     """Flows are the hosts' TCP, and it caps them."""
+    keep_pairs: bool
+    """A flow begins with what the last one between its hosts left."""
     facts: dict[str, Any]
     step_ns: int = 0
     """Between barriers, at which the lab waits for the host (rlcc/data_path.py); 0: there are none."""
@@ -93,7 +95,8 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
     if chosen.policy is not None:
         policy_file.write_table(chosen.policy.table(), folder / NIC_TABLE)
         facts["policy"] = {"sha256": chosen.policy.sha256(), "origin": dict(chosen.policy.origin)}
-    return NicPlan(str(algorithm.object), algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, facts, step_ns)
+    switches = (algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, spec.nic.keeps_pairs)
+    return NicPlan(str(algorithm.object), *switches, facts, step_ns)
 
 
 def flows_csv(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> str:

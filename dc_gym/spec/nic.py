@@ -14,6 +14,7 @@ from dc_gym.topologies.graph import FRAME_BYTES, PPM
 FRAME_HEADERS_BYTES = 74
 """Ethernet 14, IPv4 20, UDP 8, the NIC's header 32 (ctrl/nic/shim.h)."""
 RETRANSMITS = ("go-back-n", "selective")
+QUEUE_PAIRS = ("flow", "hosts")
 TRACES = ("off", "changes", "all")
 """By the numbers of ctrl/nic/shim.h."""
 LONGEST_NS = 1 * S
@@ -46,12 +47,18 @@ class NicSpec:
         SIZE, FRAME_BYTES - FRAME_HEADERS_BYTES, name="payload", low=1, high=FRAME_BYTES - FRAME_HEADERS_BYTES
     )
     message_bytes: int = key(SIZE, 64 * KB, name="message", low=1, high=2**31)
+    queue_pairs: str = key(TEXT, "flow", names=lambda: QUEUE_PAIRS)
     preset: str | None = key(TEXT)
     parameters: tuple[tuple[str, Any], ...] = key(ARGS, ())
     policy: Path | None = key(PATH)
     trace: str = key(TEXT, "changes", names=lambda: TRACES)
     event_loss_ppm: int = key(SHARE_PPM, 0, name="event_loss", low=0, high=PPM)
     event_coalesce: int = key(COUNT, 1, low=1, high=MOST_COALESCED)
+
+    @property
+    def keeps_pairs(self) -> bool:
+        """Flows between two hosts follow one another in one queue pair."""
+        return self.queue_pairs == "hosts"
 
     def __post_init__(self) -> None:
         check(self, "nic.")

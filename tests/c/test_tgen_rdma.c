@@ -417,6 +417,49 @@ static void answers_have_ports_of_their_own(void **state)
 	assert_int_equal(dst, NIC_UDP_PORT);
 }
 
+/* --- queue pairs that last ------------------------------------------------------------------------------ */
+
+static void pass_on(bool keep)
+{
+	run.config = &(const struct run_config){
+		.t0_ns = T0, .duration_ns = 1000000000, .nic = { 7, 8, 9 }, .keep_pairs = keep
+	};
+	specs[0].src_addr = specs[1].src_addr = 1;
+	specs[0].dst_addr = specs[1].dst_addr = specs[2].src_addr = 2;
+	assert_int_equal(pairs_open(&run), 0);
+	assert_int_equal(rdma_start(&run, 0), 0);
+	senders[0].rate = 77;
+	senders[0].state[3] = 5;
+	senders[0].due_ns = 1234;
+	senders[0].probe_sent_ns = 99;
+	senders[0].next = 70;
+	assert_int_equal(rdma_start(&run, 1), 0);
+	assert_int_equal(rdma_start(&run, 2), 0);
+	pairs_close(&run);
+}
+
+static void a_flow_takes_over_what_the_last_between_its_ends_left(void **state)
+{
+	(void)state;
+	pass_on(true);
+	assert_int_equal(senders[1].kept, 1);
+	assert_int_equal(senders[1].rate, 77);
+	assert_int_equal(senders[1].state[3], 5);
+	assert_int_equal(senders[1].due_ns, 1234);
+	assert_int_equal(senders[1].probe_wanted, 1);
+	assert_int_equal(senders[1].next, 0); /* its packets are its own */
+	assert_int_equal(senders[0].kept + senders[2].kept, 0);
+	assert_int_equal(senders[2].rate, CC_LINE_RATE / 4);
+}
+
+static void a_flow_begins_afresh_unless_told_otherwise(void **state)
+{
+	(void)state;
+	pass_on(false);
+	assert_int_equal(senders[1].kept, 0);
+	assert_int_equal(senders[1].rate, CC_LINE_RATE / 4);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -436,6 +479,8 @@ int main(void)
 		TEST(the_end_of_a_run_takes_the_last_counts),
 		TEST(tables_of_other_flows_are_refused),
 		TEST(answers_have_ports_of_their_own),
+		TEST(a_flow_takes_over_what_the_last_between_its_ends_left),
+		TEST(a_flow_begins_afresh_unless_told_otherwise),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
