@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dc_gym import results, sweep
 from dc_gym import spec as specs
 from dc_gym.bench import scale
-from dc_gym.errors import TestbedError
 from dc_gym.figures import plots
 from dc_gym.progress import Progress
+from dc_gym.reproduce import runs
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.results import Result
-from dc_gym.sweep.grid import Grid, Point
-from dc_gym.sweep.state import State
+from dc_gym.sweep.grid import Point
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,15 +72,9 @@ def run(order: Order, progress: Progress) -> Findings:
             overrides = (*settings, f"topology.pairs={hosts // 2}", *order.overrides)
             spec = specs.vary(base, folder, str(file), overrides, {}, str(file))
             points.append(Point(f"{variant}-{hosts}", {"variant": variant, "hosts": hosts}, spec))
-    asked = Grid("scale", ("variant", "hosts"), tuple(points))
-    statuses = sweep.run_grid(asked, folder / "runs", sweep.local(order.jobs), progress, retry=order.retry, force=order.force)
-    contenders = {}
-    for status in statuses:
-        if status.state is not State.DONE:
-            raise TestbedError(f"{status.point.name} {status.state}: {status.message.splitlines()[0]}; --retry runs it again")
-        variant, hosts = str(status.point.values["variant"]), int(status.point.values["hosts"])
-        each = _contender(variant, hosts, results.load_result(folder / "runs" / status.point.name))
-        contenders[each.name] = each
+    found = runs.run_all("scale", ("variant", "hosts"), points, folder, order, progress)
+    made = [_contender(str(each.values["variant"]), int(each.values["hosts"]), found[each.name]) for each in points]
+    contenders = {each.name: each for each in made}
     evidence = Evidence(contenders)
     return Findings(
         TITLE,

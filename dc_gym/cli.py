@@ -334,13 +334,16 @@ def _add_export(commands: Any) -> None:
 
 def _add_reproduce(commands: Any) -> None:
     summary = "measure a paper's figures anew, and set them beside what it claims; again, it goes on where it stopped"
-    example = "dcgym reproduce\n  dcgym reproduce iroko 5.2 5.3 --algorithms none\n  dcgym reproduce iroko --full"
+    example = "dcgym reproduce --list\n  dcgym reproduce rl-cc table-2\n  dcgym reproduce iroko 5.2 5.3 --algorithms none"
     parser = _add(commands, "reproduce", summary, example, _delegate("dc_gym.reproduce"))
-    parser.add_argument("paper", nargs="?", metavar="PAPER", help="such as iroko; without one, all are listed")
-    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="such as 5.2 (default: all of the paper's)")
+    parser.add_argument("paper", nargs="?", metavar="PAPER", help="such as rl-cc (default: all, which takes hours)")
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="such as table-2 (default: all of the paper's)")
+    parser.add_argument("--list", action="store_true", help="name papers and figures, run nothing")
     parser.add_argument("--full", action="store_true", help="the paper's own steps and runs, which may take days")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of runs and pages (default: results/reproduce/PAPER)")
-    parser.add_argument("--seeds", type=_count, metavar="N", help="runs, and trainings, of each contestant (default: 3)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of runs and pages (default: results/reproduce[/PAPER])")
+    parser.add_argument(
+        "--seeds", type=_count, metavar="N", help="runs, and trainings, of each contestant (default: 5; iroko: 3)"
+    )
     algorithms = "what is learned, such as PPO,APPO,DDPG,REINFORCE,SAC or module:Class; none: nothing (default: PPO,DDPG)"
     parser.add_argument("--algorithms", metavar="LIST", help=algorithms)
     parser.add_argument("--steps", type=_count, metavar="N", help="of each training")

@@ -15,7 +15,7 @@ from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.errors import TestbedError, UsageError
 from dc_gym.figures import plots
 from dc_gym.progress import Quiet
-from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, setup, trainings
+from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
 from dc_gym.reproduce.claims import Claim, State
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Track
 from dc_gym.reproduce.order import Order
@@ -51,8 +51,9 @@ def test_every_figure_of_a_paper_can_be_run_and_has_a_title(capsys):
     for number in IROKO.figures:
         figure = IROKO.figure(number)
         assert figure.title and callable(figure.run)
-    assert cli.main(["reproduce"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == list(IROKO.figures)
+    assert cli.main(["reproduce", "--list"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed[: len(IROKO.figures) + 1] == ["iroko:", *IROKO.figures]
 
 
 def test_what_is_unknown_is_one_line(capsys, tmp_path):
@@ -280,7 +281,7 @@ def test_the_result_of_a_policy_that_trained_on_is_made_anew(tmp_path):
     ppo = setup.learner("PPO")
     policy(made.training(ppo, 1), 500)
     point = made.point(ppo, 1)
-    result = made.folder / campaign.RUNS / point.name
+    result = made.folder / runs.FOLDER / point.name
     result.mkdir(parents=True)
     (result / "policy.npz").write_bytes(made.training(ppo, 1).policy.read_bytes())
     made._forget_older(point)
@@ -397,14 +398,14 @@ def test_a_figure_from_labs_that_goes_on(tmp_path, lab_kernel, capsys):
     assert cli.main(argv) == 0
     told = json.loads((tmp_path / "figure-1.1" / "claims.json").read_text())["claims"]
     assert [each["state"] for each in told[:2]] == ["reproduced", "reproduced"]
-    runs = tmp_path / "parking-lot" / "runs"
-    before = {path.parent.name: path.stat().st_mtime_ns for path in runs.glob("*/manifest.json")}
+    made = tmp_path / "parking-lot" / "runs"
+    before = {path.parent.name: path.stat().st_mtime_ns for path in made.glob("*/manifest.json")}
     table = (tmp_path / "figure-1.1" / "table.csv").read_bytes()
     assert len(before) == 5
-    for file in (runs / "nv-s1").iterdir():
+    for file in (made / "nv-s1").iterdir():
         file.unlink()
-    (runs / "nv-s1").rmdir()
+    (made / "nv-s1").rmdir()
     assert cli.main(argv) == 0
-    after = {path.parent.name: path.stat().st_mtime_ns for path in runs.glob("*/manifest.json")}
+    after = {path.parent.name: path.stat().st_mtime_ns for path in made.glob("*/manifest.json")}
     assert {name for name in before if before[name] != after[name]} == {"nv-s1"}
     assert (tmp_path / "figure-1.1" / "table.csv").read_bytes() == table, "bit for bit"

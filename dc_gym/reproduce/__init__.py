@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym reproduce PAPER [FIGURE ...]`: a paper's figures, measured anew, beside what it claims (docs/reproduce-iroko.md).
+"""`dcgym reproduce [PAPER [FIGURE ...]]`: papers' figures, measured anew, beside what they claim (docs/reproduce-iroko.md,
+docs/reproduce-rl-cc.md).
 
-registry.py says which figures there are; each is a module of benchmarks/. The rest is what such modules share: contestants and
-lengths (setup.py), trainings and runs that go on where they were stopped (trainings.py, campaign.py), what was measured
-(measured.py), claims and their criteria (claims.py), figure and page (drawing.py, page.py).
+registry.py says which figures there are; each is a module of benchmarks/. The rest is what such modules share: runs that go on
+where they were stopped (runs.py), claims and their criteria (claims.py), figures and pages (series.py, drawing.py, page.py); for
+papers that train contestants and lengths (setup.py), trainings (trainings.py, campaign.py) and what was measured (measured.py);
+for papers on NICs networks of 100 Gbit/s, slowed down (scaled.py; benchmarks/rlcc.py).
 """
 
 from __future__ import annotations
@@ -23,24 +25,38 @@ from dc_gym.reproduce.order import Order
 from dc_gym.sweep import cpus
 
 NONE = "none"
+OUT = Path("results") / "reproduce"
 COLOURS = {State.REPRODUCED: "green", State.CONTRADICTED: "red", State.OPEN: "yellow"}
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """Runs the figures that are named, or all of the paper's; without a paper, names them. 0 whatever the verdicts are."""
-    if args.paper is None:
+    """Runs the figures that are named, or all of the paper's, or of all papers. 0 whatever the verdicts are."""
+    if args.list:
         _list()
         return 0
-    paper = registry.find(args.paper)
-    figures = [paper.figure(number) for number in args.figures or paper.figures]
-    order = _order(args, paper.name)
-    for figure in figures:
-        progress.note(f"{paper.name} {figure.number}: {figure.title}")
-        findings = figure.run(order, progress)
-        path = page.write(order.out / f"figure-{figure.number}", paper.name, figure.number, findings)
-        _show(f"{paper.name} {figure.number}: {figure.title}", findings)
-        print(_counts(findings) + f"page         {path}\n")
+    papers = [registry.find(args.paper)] if args.paper else list(registry.PAPERS.values())
+    chosen = [(paper, [paper.figure(number) for number in args.figures or paper.figures]) for paper in papers]
+    out = (args.out or (OUT / args.paper if args.paper else OUT)).absolute()
+    folders = {paper.name: out if args.paper else out / paper.name for paper in papers}
+    orders = {paper.name: _order(args, paper, folders[paper.name]) for paper in papers}
+    for paper, figures in chosen:
+        for figure in figures:
+            progress.note(f"{paper.name} {figure.number}: {figure.title}")
+            findings = figure.run(orders[paper.name], progress)
+            path = page.write(_place(folders[paper.name], figure.number), paper.name, figure.number, findings)
+            _show(f"{paper.name} {figure.number}: {figure.title}", findings)
+            print(_counts(findings) + f"page         {path}\n")
+    found = {
+        paper.title: [place for number in paper.figures if (place := _place(folders[paper.name], number)).is_dir()]
+        for paper in papers
+    }
+    print(f"all claims   {page.overview(out, found)}")
     return 0
+
+
+def _place(folder: Path, number: str) -> Path:
+    """Of a figure's page."""
+    return folder / f"figure-{number}"
 
 
 def _counts(findings: Findings) -> str:
@@ -50,14 +66,18 @@ def _counts(findings: Findings) -> str:
     return f"claims       {told}\n" if told else ""
 
 
-def _order(args: Namespace, paper: str) -> Order:
+def _order(args: Namespace, paper: registry.Paper, out: Path) -> Order:
+    if not paper.trains:
+        for name, given in (("algorithms", args.algorithms), ("steps", args.steps), ("preset", args.preset)):
+            if given is not None and args.paper:
+                raise UsageError(f"--{name} {given}: nothing is trained for the figures of {paper.name}; leave it out")
     algorithms: tuple[str, ...] | None = None
     if args.algorithms is not None:
         algorithms = () if args.algorithms == NONE else tuple(name.strip() for name in args.algorithms.split(","))
         if "" in algorithms:
             raise UsageError(f"--algorithms {args.algorithms!r}: write it like PPO,DDPG, or none")
     return Order(
-        out=(args.out or Path("results") / "reproduce" / paper).absolute(),
+        out=out,
         full=args.full,
         seeds=args.seeds,
         steps=args.steps,
@@ -82,9 +102,9 @@ def _list() -> None:
 def _show(title: str, findings: Findings) -> None:
     console = Console(width=None if Console().is_terminal else 160)
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    for name in ("", *(column.title for column in findings.columns)):
+    for name in page.header(findings):
         table.add_column(name, overflow="fold")
-    for row in page.cells(findings.contenders, findings.columns):
+    for row in page.cells(findings):
         table.add_row(*row)
     console.print(table)
     if findings.verdicts:
@@ -94,5 +114,6 @@ def _show(title: str, findings: Findings) -> None:
         for verdict in findings.verdicts:
             after = f" ({verdict.steps:,} steps)" if verdict.steps is not None else ""
             state = f"[{COLOURS[verdict.state]}]{verdict.state}{after}[/]"
-            claims.add_row(verdict.claim.text, "; ".join(dict.fromkeys(verdict.measured)), state)
+            why = f"\nwhy: {verdict.why}" if verdict.why else ""
+            claims.add_row(verdict.claim.text, "; ".join(dict.fromkeys(verdict.measured)) + why, state)
         console.print(claims)

@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dc_gym import results, sweep
 from dc_gym import spec as specs
-from dc_gym.errors import TestbedError, UsageError
+from dc_gym.errors import UsageError
 from dc_gym.folder import put, words
 from dc_gym.progress import Progress
-from dc_gym.reproduce import measured, trainings
+from dc_gym.reproduce import measured, runs, trainings
 from dc_gym.reproduce.findings import Contender, Evidence
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.setup import POLICY, Contestant, Length, Setup, roster
@@ -29,11 +28,9 @@ from dc_gym.results import Result
 from dc_gym.rl.settings import HELD_OUT
 from dc_gym.spec import Spec
 from dc_gym.spec.experiment import POLICY_COPY
-from dc_gym.sweep.grid import Grid, Point
-from dc_gym.sweep.state import State
+from dc_gym.sweep.grid import Point
 from dc_gym.units import format_rate, format_size, format_time, parse_time_ns
 
-RUNS = "runs"
 WARMUP_PART = 4
 """Of a duration that the command gives: what comes before the metrics' window."""
 TRAFFIC = ("kind", "transport", "rate", "jitter", "file")
@@ -126,26 +123,14 @@ class Campaign:
 
     def _forget_older(self, point: Point) -> None:
         """A result of the policy as it was before it trained on is not a result of another sweep: it is made anew."""
-        result, policy = self.folder / RUNS / point.name, point.spec.controller.policy
+        result, policy = self.folder / runs.FOLDER / point.name, point.spec.controller.policy
         copy = result / POLICY_COPY
         if isinstance(policy, Path) and copy.is_file() and copy.read_bytes() != policy.read_bytes():
             shutil.rmtree(result)
 
     def _measure(self, points: Sequence[Point], progress: Progress) -> dict[tuple[str, int], Result]:
-        asked = Grid(self.setup.name, ("contestant", "seed"), tuple(points))
-        jobs = 1 if self.order.ground == "host" else self.order.jobs
-        out = (self.folder / RUNS).absolute()
-        statuses = sweep.run_grid(asked, out, sweep.local(jobs), progress, retry=self.order.retry, force=self.order.force)
-        for status in statuses:
-            if status.state is not State.DONE:
-                why = (status.message.splitlines() or ["no word"])[0]
-                raise TestbedError(f"{out / status.point.name} {status.state}: {why}; --retry runs it again")
-        return {
-            (str(status.point.values["contestant"]), int(status.point.values["seed"])): results.load_result(
-                out / status.point.name
-            )
-            for status in statuses
-        }
+        found = runs.run_all(self.setup.name, ("contestant", "seed"), points, self.folder, self.order, progress)
+        return {(str(each.values["contestant"]), int(each.values["seed"])): found[each.name] for each in points}
 
     def _contender(self, contestant: Contestant, found: Mapping[tuple[str, int], Result]) -> Contender:
         own = {seed: result for (name, seed), result in found.items() if name == contestant.name}

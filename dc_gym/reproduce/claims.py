@@ -50,6 +50,8 @@ class Claim:
     """Where the paper says so."""
     criteria: tuple[Criterion, ...]
     """All must hold."""
+    why: str = ""
+    """What is known of the cause, told where it is not reproduced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,10 @@ class Verdict:
     """One a criterion."""
     steps: int | None
     """That those who learn have trained; None: nobody does."""
+
+    @property
+    def why(self) -> str:
+        return "" if self.state is State.REPRODUCED else self.claim.why
 
 
 def judge(claim: Claim, evidence: Evidence) -> Verdict:
@@ -148,8 +154,12 @@ def text(value: Estimate | None, column: Column) -> str:
     """0.123 +- 0.004."""
     if value is None:
         return "-"
-    mean = _plain(value.mean * column.factor, column.digits)
+    mean = plain(value.mean, column)
     return mean if value.half is None else f"{mean} \u00b1 {_plain(value.half * column.factor, 2)}"
+
+
+def plain(value: float, column: Column) -> str:
+    return _plain(value * column.factor, column.digits)
 
 
 def _plain(value: float, digits: int) -> str:

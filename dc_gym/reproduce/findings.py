@@ -41,6 +41,8 @@ class Contender:
     """By seed: the same runs."""
     learning: Mapping[int, Track] = field(default_factory=dict)
     """By seed: the training, by steps; none where nothing is learned."""
+    paper: Mapping[str, float] = field(default_factory=dict)
+    """What the paper has there, by quantity."""
 
     @property
     def steps(self) -> int:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a figure: figure.png, table.csv, claims.json, and index.html with all of it."""
+"""The folder of a figure: figure.png, table.csv, claims.json, and index.html with all of it; and one page of all claims."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dc_gym import __version__
 from dc_gym.figures import plots
 from dc_gym.folder import put, words
-from dc_gym.reproduce.claims import Verdict, text
+from dc_gym.reproduce.claims import Verdict, plain, text
 from dc_gym.reproduce.findings import Column, Contender, Findings
 
 FIGURE, TABLE, CLAIMS, PAGE = "figure.png", "table.csv", "claims.json", "index.html"
@@ -26,15 +26,27 @@ def write(folder: Path, paper: str, number: str, findings: Findings) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     plots.save(findings.figure, folder / FIGURE)
     put(folder / TABLE, _table(findings.contenders, findings.columns).encode())
-    plain = {"paper": paper, "figure": number, "dcgym": __version__, "claims": [as_dict(each) for each in findings.verdicts]}
-    put(folder / CLAIMS, (json.dumps(plain, indent=1, ensure_ascii=False) + "\n").encode())
+    told: dict[str, object] = {"paper": paper, "figure": number, "title": findings.title, "dcgym": __version__}
+    told["claims"] = [as_dict(each) for each in findings.verdicts]
+    put(folder / CLAIMS, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
+    head, rows = header(findings), cells(findings)
+    return put(folder / PAGE, _render("page.html.j2", paper=paper, number=number, findings=findings, head=head, rows=rows))
+
+
+def overview(folder: Path, papers: Mapping[str, Sequence[Path]]) -> Path:
+    """One page of the claims of all figures that have been run: by paper's title, their folders below `folder`."""
+    parts = []
+    for title, figures in papers.items():
+        told = [json.loads((each / CLAIMS).read_text()) | {"page": str((each / PAGE).relative_to(folder))} for each in figures]
+        parts.append((title, told))
+    return put(folder / PAGE, _render("overview.html.j2", papers=parts))
+
+
+def _render(template: str, **values: object) -> bytes:
     environment = Environment(
         loader=PackageLoader("dc_gym.reproduce"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    page = environment.get_template("page.html.j2").render(
-        paper=paper, number=number, findings=findings, rows=cells(findings.contenders, findings.columns), version=__version__
-    )
-    return put(folder / PAGE, page.encode())
+    return environment.get_template(template).render(**values, version=__version__).encode()
 
 
 def as_dict(verdict: Verdict) -> dict[str, object]:
@@ -43,6 +55,7 @@ def as_dict(verdict: Verdict) -> dict[str, object]:
         "source": verdict.claim.source,
         "state": str(verdict.state),
         "steps": verdict.steps,
+        "why": verdict.why,
         "criteria": [
             {"criterion": criterion.words, "measured": measured}
             for criterion, measured in zip(verdict.claim.criteria, verdict.measured, strict=True)
@@ -50,23 +63,40 @@ def as_dict(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def cells(contenders: Sequence[Contender], columns: Sequence[Column]) -> list[list[str]]:
+def header(findings: Findings) -> list[str]:
+    """A column a quantity, and beside it what the paper has, if it has anything."""
+    return ["", *(title for column in findings.columns for title in (column.title, *["paper"] * _printed(column, findings)))]
+
+
+def cells(findings: Findings) -> list[list[str]]:
     """A row a contestant: its label and steps, then mean and 95 % interval of each quantity."""
     rows = []
-    for each in contenders:
-        label = f"{each.label}, {each.steps:,} steps" if each.learning else each.label
-        rows.append([label, *(text(each.estimate(column.name), column) for column in columns)])
+    for each in findings.contenders:
+        row = [f"{each.label}, {each.steps:,} steps" if each.learning else each.label]
+        for column in findings.columns:
+            row.append(text(each.estimate(column.name), column))
+            if _printed(column, findings):
+                row.append(plain(each.paper[column.name], column) if column.name in each.paper else "-")
+        rows.append(row)
     return rows
+
+
+def _printed(column: Column, findings: Findings) -> bool:
+    """The paper has numbers of it."""
+    return any(column.name in each.paper for each in findings.contenders)
 
 
 def _table(contenders: Sequence[Contender], columns: Sequence[Column]) -> str:
     """In SI units: a row a contestant and seed."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["contestant", "seed", "steps", *(column.name for column in columns)])
+    printed = [column for column in columns if any(column.name in each.paper for each in contenders)]
+    names = [*(column.name for column in columns), *(f"paper_{column.name}" for column in printed)]
+    writer.writerow(["contestant", "seed", "steps", *names])
     for each in contenders:
         seeds = sorted({seed for values in each.numbers.values() for seed in values})
         for seed in seeds:
             values = [each.numbers.get(column.name, {}).get(seed, "") for column in columns]
+            values += [each.paper.get(column.name, "") for column in printed]
             writer.writerow([each.name, seed, each.steps if each.learning else "", *values])
     return stream.getvalue()

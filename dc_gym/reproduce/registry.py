@@ -37,6 +37,8 @@ class Paper:
     title: str
     figures: Mapping[str, str]
     """Module by number, in the order in which they are run."""
+    trains: bool = False
+    """Policies are learned for its figures."""
 
     def figure(self, number: str) -> Figure:
         module = import_module(f"{MODULES}.{self.figures[_known('figure', number, self.figures)]}")
@@ -77,6 +79,16 @@ register(
             "5.5": "iroko_5_5",
             "udp": "iroko_udp",
             "fattree-tcp": "iroko_fattree_tcp",
+        },
+        trains=True,
+    )
+)
+register(
+    Paper(
+        "rl-cc",
+        "B. Fuhrer et al., Implementing Reinforcement Learning Datacenter Congestion Control in NVIDIA NICs, 2023",
+        {
+            "table-2": "rlcc_table_2",
         },
     )
 )

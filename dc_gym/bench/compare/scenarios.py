@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is compared on what: networks, traffic, and the specs of all their runs.
 
-The networks are those of 100 Gbit/s on which RL-CC is reported (section VI: links of 1.25 us, 5 MB a port), slowed down by
-`scale` (docs/topologies.md): BDP, buffer and K keep their packets, times are `scale` times as long. Times here are before that.
+The networks are those of 100 Gbit/s on which RL-CC is reported (section VI), slowed down (dc_gym/reproduce/scaled.py). Times here
+are before that.
 """
 
 from __future__ import annotations
@@ -15,24 +15,13 @@ from typing import Any
 from dc_gym import controllers
 from dc_gym import spec as specs
 from dc_gym.errors import UsageError
+from dc_gym.reproduce import scaled
+from dc_gym.reproduce.scaled import JITTER_NS, LINKS, MS, SCALE, Length, Network
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
 
-US, MS = 10**3, 10**6
-SCALE = 100
-RATE_INTERVAL_NS = 100 * US
-LINKS: Mapping[str, Any] = {"rate": "100Gbit/s", "delay": "1250ns", "buffer": "5MB"}
 K_FRAMES = 60
 """Of the step that marks for DCTCP and DCQCN, frames: about 3/4 of the base BDP."""
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    name: str
-    title: str
-    topology: Mapping[str, Any]
-    senders: int
-    """To one receiver: on the dumbbell all those across its middle link, else everybody but the receiver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +31,6 @@ class Traffic:
     workload: Mapping[str, Any]
     sized: bool = False
     """Its flows end: what counts is how long they take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """Of a run, before scaling."""
-
-    duration_ns: int
-    warmup_ns: int
 
 
 NETWORKS = {
@@ -103,8 +84,6 @@ FULL = {
 }
 """As long as in RL-CC, section VI; WebSearch is ours."""
 SHORT_START_NS = 5 * MS
-JITTER_NS = 100 * US
-"""Starts are spread by seed over ten base round trips, or all seeds of a pattern would be one run."""
 
 CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn")
 DEFAULT_NETWORKS = ("dumbbell", "fattree-k4")
@@ -185,25 +164,18 @@ def grid(case: Case, order: Order, overrides: Sequence[str]) -> Grid:
 
 
 def _spec(case: Case, order: Order, controller: str, seed: int, overrides: Sequence[str]) -> Spec:
-    scale = case.scale
     workload = dict(case.traffic.workload)
     if not case.traffic.sized:
-        workload["jitter"] = f"{JITTER_NS * scale}ns"
+        workload["jitter"] = JITTER_NS
     if workload["kind"] == "many_to_one":
         workload["senders"] = min(workload["flows"], case.network.senders)
     if workload["kind"] == "long_short":
-        workload["short_start"] = f"{SHORT_START_NS * scale}ns"
+        workload["short_start"] = SHORT_START_NS
     values = {
-        **{f"topology.{key}": value for key, value in case.network.topology.items()},
+        **scaled.keys(case.network, workload, case.length, case.scale),
         "topology.k_bytes": f"{K_FRAMES}p",
-        "topology.scale": scale,
-        **{f"workload.{key}": value for key, value in workload.items()},
         **({"controller.policy": controller} if _is_policy(controller) else {"controller.name": controller}),
-        "time.duration": f"{case.duration_ns}ns",
-        "time.warmup": f"{case.length.warmup_ns * scale}ns",
         "metrics.slowdown": "closed-form",  # the same for all, and exact for a NIC's flows
-        "monitor.interval": f"{RATE_INTERVAL_NS * scale // 10}ns",
-        "monitor.tcp_interval": f"{RATE_INTERVAL_NS * scale}ns",
         "ground": order.ground,
         "seed": seed,
     }

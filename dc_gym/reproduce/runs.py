@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runs of a figure: a sweep in a folder of its own, which goes on where it was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dc_gym import results, sweep
+from dc_gym.errors import TestbedError
+from dc_gym.progress import Progress
+from dc_gym.reproduce.order import Order
+from dc_gym.results import Result
+from dc_gym.sweep.grid import Grid, Point
+from dc_gym.sweep.state import State
+
+FOLDER = "runs"
+
+
+def run_all(
+    name: str, keys: tuple[str, ...], points: Sequence[Point], folder: Path, order: Order, progress: Progress
+) -> dict[str, Result]:
+    """Results by the points' names, those that are not there made first; TestbedError where one failed. `keys`: what varies."""
+    out = (folder / FOLDER).absolute()
+    jobs = 1 if order.ground == "host" else order.jobs
+    asked = Grid(name, keys, tuple(points))
+    statuses = sweep.run_grid(asked, out, sweep.local(jobs), progress, retry=order.retry, force=order.force)
+    for status in statuses:
+        if status.state is not State.DONE:
+            why = (status.message.splitlines() or ["no word"])[0]
+            raise TestbedError(f"{out / status.point.name} {status.state}: {why}; --retry runs it again")
+    return {status.point.name: results.load_result(out / status.point.name) for status in statuses}

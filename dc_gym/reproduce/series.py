@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A figure of quantities over a number, such as the flows: a line a series, 95 % intervals, and what the paper has, hollow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dc_gym.figures import plots
+from dc_gym.reproduce.findings import Column, Evidence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 3.7, 3.3, 0.9
+DECADES = 30
+"""A quantity that differs by more than this factor gets a logarithmic axis, which has a place for 0 below `LEAST`."""
+LEAST = 1e-2
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    label: str
+    color: str
+    points: Mapping[float, str]
+    """Contestants by what they are drawn over."""
+    marker: str = "o"
+
+
+Curve = Callable[["Axes"], None]
+
+
+def figure(
+    evidence: Evidence,
+    series: Sequence[Series],
+    columns: Sequence[Column],
+    xlabel: str,
+    title: str,
+    base: float | None = 2,
+    curves: Mapping[str, Curve] | None = None,
+) -> Figure:
+    """A panel a quantity. `base`: of the logarithmic axis below, None: it is linear. `curves` draw more into a panel."""
+    with plots.style({"axes.grid.axis": "both"}):
+        canvas = plots.new_figure(WIDTH * len(columns) + 0.6, PANEL_HEIGHT + LEGEND_HEIGHT)
+        axes = canvas.subplots(1, len(columns), squeeze=False)[0]
+        for ax, column in zip(axes, columns, strict=True):
+            for each in series:
+                _line(ax, evidence, each, column)
+            if curves and column.name in curves:
+                curves[column.name](ax)
+            _axis(ax, [x for each in series for x in each.points], base)
+            _scale(ax, evidence, series, column)
+            ax.set_xlabel(xlabel)
+            ax.set_title(column.title, loc="left")
+        handles, labels = axes[0].get_legend_handles_labels()
+        if any(each.paper for each in evidence.contenders.values()):
+            handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=plots.INK, linestyle=":", markersize=5)[0])
+            labels.append("the paper")
+        canvas.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
+        canvas.suptitle(title, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    return canvas
+
+
+def _line(ax: Axes, evidence: Evidence, series: Series, column: Column) -> None:
+    known = {x: evidence.contenders[name] for x, name in series.points.items() if name in evidence.contenders}
+    found = {x: estimate for x, each in known.items() if (estimate := each.estimate(column.name)) is not None}
+    if found:
+        means = [each.mean * column.factor for each in found.values()]
+        halves = [(each.half or 0.0) * column.factor for each in found.values()]
+        ax.errorbar(
+            list(found), means, yerr=halves, color=series.color, marker=series.marker, markersize=5, capsize=3, label=series.label
+        )
+    printed = {x: each.paper[column.name] * column.factor for x, each in known.items() if column.name in each.paper}
+    if printed:
+        ax.plot(
+            list(printed), list(printed.values()), "D:", color=series.color, markerfacecolor="none", markersize=6, linewidth=0.9
+        )
+
+
+def _axis(ax: Axes, values: Sequence[float], base: float | None) -> None:
+    if base is not None:
+        ax.set_xscale("log", base=base)
+    ticks = sorted(set(values))
+    ax.set_xticks(ticks, [f"{value:g}" for value in ticks], rotation=45 if len(ticks) > 6 else 0)
+    ax.minorticks_off()
+
+
+def _scale(ax: Axes, evidence: Evidence, series: Sequence[Series], column: Column) -> None:
+    shown = [evidence.contenders[name] for each in series for name in each.points.values() if name in evidence.contenders]
+    means = [found.mean for each in shown if (found := each.estimate(column.name)) is not None]
+    values = [
+        value * column.factor for value in (*means, *(each.paper[column.name] for each in shown if column.name in each.paper))
+    ]
+    positive = [value for value in values if value > 0]
+    if not positive:
+        return
+    if max(positive) > DECADES * min(values, default=0) and max(positive) > DECADES * min(positive):
+        ax.set_yscale("symlog", linthresh=max(LEAST, min(positive) / 2))
+    ax.set_ylim(bottom=0)
