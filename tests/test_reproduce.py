@@ -183,7 +183,7 @@ def test_the_command_line_has_the_last_word(tmp_path):
     ],
 )
 def test_what_is_wrong_with_a_spec_is_told_before_anything_runs(setting, words, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(campaign.sweep, "run_grid", lambda *args, **kwargs: pytest.fail("runs"))
+    monkeypatch.setattr(runs.sweep, "run_grid", lambda *args, **kwargs: pytest.fail("runs"))
     some = ["--seeds", "1", "--duration", "2s", "--algorithms", "PPO"]
     assert cli.main(["reproduce", "iroko", "5.2", *some, "--set", setting, "--out", str(tmp_path), "--quiet"]) == 2
     said = capsys.readouterr().err
