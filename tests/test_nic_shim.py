@@ -137,6 +137,22 @@ def test_what_comes_twice_counts_once(in_nics, selective):
     assert (row["received_packets"], row["messages"], row["broken_messages"], row["acked"]) == (300, 30, 0, 300)
 
 
+SLOW = """
+nic.start("fixed", [Flow("h1", "h2")], parameter_0=64, burst_packets=64)
+nic.post(0, 65)
+time.sleep(2)
+out = plain(nic.senders[0])
+nic.stop()
+"""
+
+
+def test_a_burst_on_a_slow_line_is_not_followed_too_early(in_nics):
+    """64 packets at 2^-14 of 600 kbit/s are 5.9 hours, which in Q20 and ns have 65 bits."""
+    row = in_nics(SLOW, hosts=2, rate_bps=600_000)
+    assert (row["sent_packets"], row["rate"], row["left_bytes"]) == (64, 64, 64 * 1514)
+    assert row["due_ns"] - row["left_ns"] == pytest.approx(64 * 1514 * 8 / 600e3 * 2**14 * 1e9, rel=1e-9)
+
+
 WINDOW = """
 parameters = {f"parameter_{number}": value for number, value in enumerate(VALUES)}
 nic.start("swift", [Flow("h1", "h3"), Flow("h2", "h3")], ack_packets=1, **parameters)

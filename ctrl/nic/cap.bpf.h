@@ -81,7 +81,7 @@ static __always_inline uint64_t depart_at(struct nic_sender *s, uint32_t bytes, 
 {
 	s->left_ns = now > s->due_ns ? now : s->due_ns;
 	s->left_bytes = bytes;
-	s->due_ns = s->left_ns + (bytes * s->byte_ns >> BYTE_NS_SHIFT);
+	s->due_ns = s->left_ns + nic_span_ns(bytes, s->byte_ns);
 	s->sent_packets++;
 	s->sent_bytes += bytes;
 	return s->left_ns;

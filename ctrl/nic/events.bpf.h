@@ -43,7 +43,7 @@ static __always_inline void enforce(struct nic_sender *s, const struct nic_port 
 	s->rate = rate;
 	s->byte_ns = (port->byte_ns << BYTE_NS_SHIFT) / rate;
 	if (!s->burst)
-		s->due_ns = s->left_ns + (s->left_bytes * s->byte_ns >> BYTE_NS_SHIFT);
+		s->due_ns = s->left_ns + nic_span_ns(s->left_bytes, s->byte_ns);
 }
 
 /* A packet that came or went and changed nothing is not: of those there are too many. */

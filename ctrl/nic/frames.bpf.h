@@ -17,7 +17,6 @@
 #define IP_VERSION_IHL 0x45
 #define ECN_MASK       3
 #define ECN_CE         3
-#define BYTE_NS_SHIFT  20
 #define LINE_SHIFT     8
 
 struct nic_frame {

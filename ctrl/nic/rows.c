@@ -8,10 +8,9 @@
 #include <netinet/udp.h>
 #include <string.h>
 
-#define BYTE_NS_SHIFT 20
-#define IP_BYTES      (NIC_FRAME_BYTES - sizeof(struct ether_header))
-#define TTL           64
-#define ECT_0         2
+#define IP_BYTES (NIC_FRAME_BYTES - sizeof(struct ether_header))
+#define TTL      64
+#define ECT_0    2
 
 struct end {
 	uint32_t addr;

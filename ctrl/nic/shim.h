@@ -65,6 +65,19 @@ static inline uint32_t nic_tag(uint32_t flow, uint32_t psn)
 	return x ^ (x >> 16);
 }
 
+#define BYTE_NS_SHIFT 20
+
+/*
+ * How long so many bytes take where one takes `byte_ns` (Q20), rounded down. In two parts: the whole product
+ * of a burst at the least rate of a slow line does not fit 64 bits.
+ */
+static inline uint64_t nic_span_ns(uint32_t bytes, uint64_t byte_ns)
+{
+	uint64_t part = byte_ns & ((1u << BYTE_NS_SHIFT) - 1);
+
+	return bytes * (byte_ns >> BYTE_NS_SHIFT) + (bytes * part >> BYTE_NS_SHIFT);
+}
+
 /* ---- shared memory: BPF arrays that userspace maps ---- */
 
 /* One NIC. Written by the loader; from `free_at` on by the data path. */

@@ -116,7 +116,7 @@ static __always_inline void end_burst(struct nic_sender *s)
 	if (!s->burst)
 		return;
 	s->burst = 0;
-	s->due_ns = s->left_ns + (s->left_bytes * s->byte_ns >> BYTE_NS_SHIFT);
+	s->due_ns = s->left_ns + nic_span_ns(s->left_bytes, s->byte_ns);
 }
 
 /* Makes the packet, whatever it was, the flow's token, at home in the ring from `wake_ns` on. */
@@ -152,10 +152,10 @@ static __always_inline bool sleeps_too_long(const struct nic_sender *s)
 		return true;
 	if (settings.latency_ns && s->decided_ns && s->next_rate > s->rate) {
 		byte_ns = byte_ns * s->rate / s->next_rate;
-		due_ns = s->left_ns + (s->left_bytes * byte_ns >> BYTE_NS_SHIFT);
+		due_ns = s->left_ns + nic_span_ns(s->left_bytes, byte_ns);
 		due_ns = due_ns > s->decided_ns ? due_ns : s->decided_ns;
 	}
-	return s->wake_ns > due_ns + (s->flow.packet_bytes * byte_ns >> BYTE_NS_SHIFT);
+	return s->wake_ns > due_ns + nic_span_ns(s->flow.packet_bytes, byte_ns);
 }
 
 /* Round once more, until `wake_ns`. */
@@ -204,7 +204,7 @@ static __always_inline void schedule(struct nic_sender *s, uint32_t bytes, uint6
 {
 	if (!s->burst) {
 		/* A packet that is late makes the next one early, but by no more than itself. */
-		bool late = now > s->due_ns + (bytes * s->byte_ns >> BYTE_NS_SHIFT);
+		bool late = now > s->due_ns + nic_span_ns(bytes, s->byte_ns);
 
 		s->left_ns = late ? now : s->due_ns;
 		s->left_bytes = 0;
@@ -240,7 +240,7 @@ static __always_inline void count_probe(struct nic_sender *s, uint64_t now)
 	s->probe_bytes += NIC_FRAME_BYTES;
 	s->left_bytes += NIC_FRAME_BYTES;
 	if (!s->burst)
-		s->due_ns += NIC_FRAME_BYTES * s->byte_ns >> BYTE_NS_SHIFT;
+		s->due_ns += nic_span_ns(NIC_FRAME_BYTES, s->byte_ns);
 }
 
 /* Behind the data goes a probe, in the same skin. */
@@ -289,8 +289,7 @@ static __always_inline bool wants_ack(const struct nic_sender *s, uint64_t psn, 
 {
 	return s->unasked >= settings.ack_packets || s->next >= s->end || flags & NIC_LAST ||
 	       (flags & NIC_RESENT && psn == s->acked) || window_full(s) ||
-	       (s->flow.packet_bytes * s->byte_ns >> BYTE_NS_SHIFT) * settings.ack_packets * 2 >
-		       settings.timeout_ns;
+	       nic_span_ns(s->flow.packet_bytes, s->byte_ns) * settings.ack_packets * 2 > settings.timeout_ns;
 }
 
 /* Makes the token the flow's next packet and sends a copy: its bytes, or 0 where there was no room for it. */

@@ -94,11 +94,42 @@ static void frames_are_right_on_the_wire(void **state)
 	assert_int_equal(folded(r.frame + 14), 0xffff);
 }
 
+/* The slowest line at the least rate, and the largest bursts that there can be: exact, where one product
+ * wraps. */
+static void long_bursts_on_slow_lines_take_their_time(void **state)
+{
+	static const uint64_t lines[] = { 100000, 600000, 755999, 1000000, 1000000000, 10000000000000 };
+	static const uint32_t bytes[] = { 1, 74, 1514, 64 * (1514 + 74), 65536u * (9074 + 74) };
+	static const uint32_t rates[] = { CC_MIN_RATE, CC_MIN_RATE + 1, 1049, CC_LINE_RATE };
+	bool wraps = false;
+
+	(void)state;
+	for (size_t l = 0; l < sizeof(lines) / sizeof(lines[0]); l++) {
+		struct nic nic = { .line_bps = lines[l] };
+		struct nic_port port;
+
+		rows_port(&port, &nic, 1, 2);
+		for (size_t r = 0; r < sizeof(rates) / sizeof(rates[0]); r++) {
+			uint64_t byte_ns = (port.byte_ns << BYTE_NS_SHIFT) / rates[r];
+
+			for (size_t b = 0; b < sizeof(bytes) / sizeof(bytes[0]); b++) {
+				unsigned __int128 whole = (unsigned __int128)bytes[b] * byte_ns;
+
+				assert_true(nic_span_ns(bytes[b], byte_ns) ==
+					    (uint64_t)(whole >> BYTE_NS_SHIFT));
+				wraps |= bytes[b] == bytes[3] && whole >> 64;
+			}
+		}
+	}
+	assert_true(wraps);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cuts_bytes_into_packets),
 		cmocka_unit_test(frames_are_right_on_the_wire),
+		cmocka_unit_test(long_bursts_on_slow_lines_take_their_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
