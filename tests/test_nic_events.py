@@ -31,6 +31,26 @@ def test_a_decision_holds_after_its_latency_and_not_before(in_nics):
         assert len(times) == 100
 
 
+LATE = """
+nic.start("timely", [Flow("h1", "h2", 10**9)], trace=True, latency_ns=200_000, parameter_0=20_000, parameter_1=1, parameter_2=2,
+          parameter_3=20_000, parameter_4=57344, parameter_5=1049, parameter_6=64, parameter_7=32768, parameter_8=655,
+          parameter_9=5, parameter_10=5)
+nic.post(0)
+time.sleep(0.05)
+nic.stop()
+out = [[each.t_ns, each.rtt_ns, each.before, each.rate] for each in nic.decisions() if each.event == 6]
+"""
+
+
+def test_a_round_trip_is_as_long_as_it_was_however_late_it_is_told(in_nics):
+    """Every one cuts by a percent, which holds 200 us later; the network is idle, and the sender's packets do not count."""
+    told = in_nics(LATE, hosts=2)
+    assert len(told) > 100
+    assert max(rtt_ns for _, rtt_ns, _, _ in told) < 30_000
+    for (t_ns, _, before, rate), (later_ns, _, held, _) in pairwise(told):
+        assert rate < before and held == rate and later_ns - t_ns >= 200_000, "one decision is under way at a time"
+
+
 FEWER = """
 for loss, coalesce in ((0, 1), (500_000, 1), (1_000_000, 1), (0, 4)):
     nic.start("dcqcn", [Flow("h1", "h3"), Flow("h2", "h3")], trace=True, event_loss_ppm=loss, event_coalesce=coalesce,

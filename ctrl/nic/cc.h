@@ -60,12 +60,12 @@ enum cc_event_flag {
 struct cc_event {
 	uint32_t type, flags;
 	uint32_t now_ns;
-	uint32_t first_ns;  /* when the first of them happened */
+	uint32_t first_ns;  /* when the first of them happened; CC_RTT: the last */
 	uint32_t coalesced; /* how many events this is; at least 1 */
 	uint32_t bytes;     /* CC_TX: sent, CC_ACK: acknowledged, with headers, since the event of that type
 			       before */
 	uint32_t packets;   /* likewise */
-	/* CC_RTT: a probe's way. Its round trip is (now - sent) less what the receiver's NIC took. */
+	/* CC_RTT: a probe's way. Its round trip is (first - sent) less what the receiver's NIC took. */
 	uint32_t sent_ns, received_ns, answered_ns;
 };
 
@@ -86,7 +86,7 @@ struct cc_result {
 
 static inline uint32_t cc_rtt_ns(const struct cc_event *event)
 {
-	uint32_t whole = event->now_ns - event->sent_ns;
+	uint32_t whole = event->first_ns - event->sent_ns;
 	uint32_t inside = event->answered_ns - event->received_ns;
 
 	return whole > inside ? whole - inside : 0;

@@ -125,7 +125,8 @@ static __noinline int decide(struct nic_sender *s, const struct nic_port *port, 
 	s->decisions++;
 	if (settings.trace == NIC_TRACE_ALL || (settings.trace && worth_a_record(s, &event, &result)))
 		record(flow, s, &event, &result, now);
-	if (!settings.latency_ns) {
+	/* What changes nothing takes no time: it is not what latency stands for. */
+	if (!settings.latency_ns || (result.rate == s->rate && result.window_bytes == s->window_bytes)) {
 		s->probe_wanted |= result.probe;
 		enforce(s, port, result.rate, result.window_bytes);
 		return 0;
@@ -191,7 +192,7 @@ static __always_inline void happen(struct nic_sender *s, const struct nic_port *
 			s->nack_flags = 0; /* they were of the lost one */
 		return;
 	}
-	if (!pending->count++)
+	if (!pending->count++ || type == CC_RTT)
 		pending->first_ns = now;
 	pending->bytes += bytes;
 	pending->packets += packets;

@@ -28,7 +28,7 @@ class Event:
     @property
     def rtt_ns(self) -> int:
         """As every algorithm here takes it: at least 1 ns, at most 2^30."""
-        whole, inside = since(self.sent_ns, self.now_ns), since(self.received_ns, self.answered_ns)
+        whole, inside = since(self.sent_ns, self.first_ns), since(self.received_ns, self.answered_ns)
         return max(1, min(LONGEST_NS, whole - inside))
 
 

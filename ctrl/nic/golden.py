@@ -150,7 +150,7 @@ def _event(draw: random.Random, kind: int, now_ns: int, flow: Flow, queue: float
 def _summed(draw: random.Random, event: Event) -> Event:
     """Several events that the NIC hands over as one."""
     times = draw.choice([1, 1, 2, 5, 40])
-    first_ns = (event.now_ns - draw.randrange(100_000)) % TURN
+    first_ns = event.now_ns if event.type == RTT else (event.now_ns - draw.randrange(100_000)) % TURN
     fixed = (event.sent_ns, event.received_ns, event.answered_ns)
     return Event(event.type, event.flags, event.now_ns, first_ns, times, event.bytes * times, event.packets * times, *fixed)
 
