@@ -218,7 +218,7 @@ def test_what_is_no_policy_file_is_refused(tmp_path, capsys):
     whole = policy_file.shipped("rlcc-tree").read_bytes()
     (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
     for name in ("text.npz", "other.npz", "half.npz", "absent.npz"):
-        assert main(["nic", "policy", str(tmp_path / name)]) == 2
+        assert main(["rlcc", "explain", str(tmp_path / name)]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
     with pytest.raises(AgentError, match="kind 'mlp'"):
         policy_file.load("rlcc-tree", policy_file.shipped("rlcc-mlp"))

@@ -105,6 +105,16 @@ class Fluid:
             self._seen[who] = self._probe(len(who))
             self._due[who] = self._now + self.bottleneck.parts * (self._seen[who] + self.bottleneck.latency)
 
+    def begin(self, who: Flows) -> None:
+        """New flows in the place of these, as a NIC has them: at line rate, with a first probe at once. Only with parts."""
+        self.rate[who], self.actions[who], self.inputs[who] = 1.0, 1.0, [1.0, 0.0, 1.0, 0.0]
+        self._seen[who] = self._probe(len(who))
+        self._due[who] = self._now + self.bottleneck.parts * (self._seen[who] + self.bottleneck.latency)
+
+    def end(self, who: Flows) -> None:
+        """These flows send no more, until they begin again."""
+        self.rate[who], self._due[who] = 0.0, np.inf
+
     def _probe(self, count: int) -> Floats:
         met = self._random.random(count) * self.bottleneck.noise if self.bottleneck.noise else np.zeros(count)
         return np.asarray(1.0 + self.queue + met)

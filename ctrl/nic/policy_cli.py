@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic policy`, `import`, `train` and `fit`: what RL-CC's algorithms run; brought along, trained, and made again."""
+"""`dcgym nic import`, `train` and `fit`: policies of RL-CC's algorithms; brought along, trained, and made again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dc_gym.ctrl.nic.policy_file import PolicyFile
 
-FLOWS = (2, 8, 64, 512, 2048)
-
 
 def add_commands(commands: Any) -> None:
-    shown = commands.add_parser("policy", help="a policy: where it is from, Table VI of RL-CC, what it settles at")
-    shown.add_argument("file", metavar="NAME|FILE", help="rlcc-tree, rlcc-mlp, or a policy file (*.npz)")
-    shown.add_argument("--plot", type=Path, metavar="FILE.png", help="draw its response and what it settles at")
     brought = commands.add_parser("import", help="a 4-12-12-1 network of your own as a policy of rlcc-mlp")
     brought.add_argument("file", type=Path, metavar="FILE.npz", help="three weight matrices W0, W1, W2, [outputs, inputs] each")
     brought.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
@@ -36,26 +31,6 @@ def add_commands(commands: Any) -> None:
     fitted.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
 
 
-def policy(args: argparse.Namespace) -> int:
-    """Tell of a policy."""
-    from dc_gym.ctrl.nic import policy_file
-
-    path = policy_file.shipped(args.file) if "." not in args.file and "/" not in args.file else Path(args.file)
-    found = policy_file.PolicyFile.read(path)
-    print(f"{path.name}: {describe(found)}")
-    for name, value in found.origin.items():
-        print(f"  {name}: {value}")
-    print(f"  sha256: {found.sha256()}\n")
-    _print_cells(found)
-    _print_loop(found)
-    if args.plot:
-        from dc_gym.figures import policies
-
-        policies.draw(found, path.stem, args.plot)
-        print(f"\n{args.plot}")
-    return 0
-
-
 def describe(file: PolicyFile) -> str:
     """A policy's form, in a line."""
     from dc_gym.ctrl.nic.trees import DEPTH, Trees
@@ -67,36 +42,6 @@ def describe(file: PolicyFile) -> str:
         size = f"{count * DEPTH} compares a decision, {file.policy.packed_bytes()} bytes packed"
         return f"{count} trees of depth {DEPTH}, {size}; {seen}"
     return f"a 4-12-12-1 network, {sum(weight.size for weight in file.policy.weights)} multiplications a decision; {seen}"
-
-
-def _print_cells(file: PolicyFile) -> None:
-    from dc_gym.ctrl.nic import cells
-    from dc_gym.ctrl.nic.cli import columns
-
-    rows = cells.table(file)
-    table = [("previous", "current", "paper", "artifact", "floats", "integers", "off the paper")]
-    for cell in rows:
-        numbers = (f"{cell.paper:.2f}", f"{cell.artifact:.3f}", f"{cell.exact:.4f}", f"{cell.integer:.4f}")
-        table.append((cell.before, cell.now, *numbers, f"{cell.integer - cell.paper:+.4f}"))
-    print("Table VI: the factor of the rate")
-    print(columns(table))
-    print(f"largest distance to the paper {max(abs(cell.integer - cell.paper) for cell in rows):.4f}", end=", ")
-    print(f"of integers to floats {max(abs(cell.integer - cell.exact) for cell in rows):.5f}\n")
-
-
-def _print_loop(file: PolicyFile) -> None:
-    from dc_gym.ctrl.nic import fluid
-    from dc_gym.ctrl.nic.cli import columns
-    from dc_gym.ctrl.nic.policy_file import Deployed
-
-    deployed, scaling = Deployed(file.table()), file.scaling
-    rests = fluid.rest(file.policy, scaling)
-    print(f"closed loop on a fluid queue; a steady error of {rests:+.3f} targets keeps the rate")
-    table = [("flows", "inflation", "eq. 2", "eq. 2 at its rest", "sum of rates", "slowest/fastest")]
-    for found in fluid.outcomes(deployed, FLOWS, scaling):
-        law, shifted = (f"{float(scaling.inflation(found.flows, offset)):.3f}" for offset in (0.0, rests))
-        table.append((str(found.flows), f"{found.inflation:.3f}", law, shifted, f"{found.rates:.4f}", f"{found.least:.3f}"))
-    print(columns(table))
 
 
 def brought(args: argparse.Namespace) -> int:
@@ -142,4 +87,4 @@ def fit(args: argparse.Namespace) -> int:
     return 0 if same else 1
 
 
-ACTIONS = {"policy": policy, "import": brought, "train": train, "fit": fit}
+ACTIONS = {"import": brought, "train": train, "fit": fit}

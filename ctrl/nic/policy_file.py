@@ -169,9 +169,9 @@ def shipped(algorithm: str) -> Path:
     return path
 
 
-def named(text: str) -> PolicyFile:
-    """A policy as users give it: one that comes with dc-gym, by its name, or a file."""
-    return PolicyFile.read(shipped(text) if "." not in text and "/" not in text else Path(text))
+def path_of(text: str) -> Path:
+    """Of a policy as users give it: one that comes with dc-gym, by its name, or a file."""
+    return shipped(text) if "." not in text and "/" not in text else Path(text)
 
 
 def load(algorithm: str, path: Path | None = None) -> PolicyFile:

@@ -19,15 +19,18 @@ from dc_gym.sweep import Cell
 
 LINE_BPS, FRAME_BYTES = 10**10, 1514
 PAYLOAD_SHARE = 1440 / FRAME_BYTES
-PROBE_BYTES = 74
 BUFFER_BYTES = 5_000_000
+BASE_NS = 102_604
+"""The base round trip of a probe: `base_ns` of any run here."""
+BUFFER_RTTS = BUFFER_BYTES * 8e9 / LINE_BPS / BASE_NS
+"""What the line sends in a base round trip, so many times."""
 APART_S = 0.0005
 """From one flow's start to the next: each begins at line rate."""
 SPEC = """
 spec_version = 1
 name = "{title}"
 controller.name = "{algorithm}"
-nic = {{ trace = "{trace}", message = "72kB"{policy} }}
+nic = {{ trace = "{trace}", message = "72kB", latency = "{latency}ns"{policy} }}
 workload = {{ kind = "matrix", file = "{flows}" }}
 time = {{ duration = "{end}ms", warmup = "{settled}ms" }}
 monitor = {{ interval = "100us", tcp_interval = "1ms" }}
@@ -53,9 +56,13 @@ class Case:
     settled_ms: int
     measured_ms: int
     policy: Path | None = None
+    """None: the algorithm's own. A relative one is looked for where the spec is."""
+    latency_ns: int = 0
     senders: int = 8
     trace: str = "changes"
     marks: bool = False
+    lives_s: tuple[tuple[float, float], ...] = ()
+    """(start, stop) of each flow, where they do not all begin APART_S apart and stay; 0: it never stops."""
 
     def cell(self, folder: Path, title: str) -> Cell:
         """The run, its files in a folder."""
@@ -63,8 +70,9 @@ class Case:
             title=title,
             algorithm=self.algorithm,
             trace=self.trace,
-            policy=f', policy = "{self.policy.resolve()}"' if self.policy else "",
-            flows=self._matrix(folder).name,
+            latency=self.latency_ns,
+            policy=f', policy = "{self.policy}"' if self.policy else "",
+            flows=self._matrix(folder, title).name,
             settled=self.settled_ms,
             end=self.settled_ms + self.measured_ms,
             hosts=self.senders + 1,
@@ -73,10 +81,13 @@ class Case:
         )
         return Cell(title, runs.write_spec(folder, title, text), folder / title)
 
-    def _matrix(self, folder: Path) -> Path:
+    def _matrix(self, folder: Path, title: str) -> Path:
         """The list of flows: senders take turns."""
-        path, sink = folder / f"{self.flows}-of-{self.senders}.csv", self.senders + 1
-        lines = [f"h{n % self.senders + 1},h{sink},{5001 + n},{n * APART_S:.4f},0,inf" for n in range(self.flows)]
+        path, sink = folder / f"{title}.csv", self.senders + 1
+        lives = self.lives_s or [(number * APART_S, 0.0) for number in range(self.flows)]
+        lines = [
+            f"h{n % self.senders + 1},h{sink},{5001 + n},{start:.6f},{stop:.6f},inf" for n, (start, stop) in enumerate(lives)
+        ]
         path.write_text("\n".join(["source,destination,port,start,stop,size", *lines]) + "\n")
         return path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a NIC's policy: its action over two errors, its action for an error that stays, and what flows settle at."""
+"""Draws a NIC's policy: its action over its inputs, its action for an error that stays, and what flows settle at."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dc_gym.ctrl.nic.observation import MOST, Floats
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
 
 FLOWS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+ACTIONS = (0.9, 1.0, 1.1)
 COLOURS = "RdBu"
 OURS, PAPER, LAW = "#0072B2", "#D55E00", "#000000"
 
@@ -33,18 +34,32 @@ def draw(file: PolicyFile, name: str, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def _inputs(before: Floats, now: Floats, unit: float) -> Floats:
-    """Errors in targets as inputs, with actions of 1."""
+def draw_surfaces(file: PolicyFile, name: str, path: Path) -> None:
+    """The action over both errors, by the latest action (columns) and the one before it (rows)."""
+    figure = Figure(figsize=(14, 12.5), layout="constrained")
+    deployed = Deployed(file.table())
+    rows = figure.subplots(len(ACTIONS), len(ACTIONS), sharex=True, sharey=True)
+    for old, row in zip(ACTIONS, rows, strict=True):
+        for new, axes in zip(ACTIONS, row, strict=True):
+            shades = _shades(axes, deployed, file.scaling.unit, (old, new), 101)
+            axes.set_title(f"action before {old:g}, latest action {new:g}", fontsize=9)
+    for axes in rows[-1]:
+        axes.set_xlabel("error now, in targets")
+    for axes in rows[:, 0]:
+        axes.set_ylabel("error of the decision before")
+    figure.colorbar(shades, ax=rows, label="factor of the rate", shrink=0.6)
+    figure.suptitle(f"{name}: action; black: the rate is kept")
+    figure.savefig(path, dpi=80)
+
+
+def _inputs(before: Floats, now: Floats, unit: float, acted: tuple[float, float] = (1.0, 1.0)) -> Floats:
+    """Errors in targets as inputs, with these actions before them."""
     ones = np.ones_like(now)
-    return np.stack([ones, before * unit, ones, now * unit], axis=-1)
+    return np.stack([acted[0] * ones, before * unit, acted[1] * ones, now * unit], axis=-1)
 
 
 def _surface(axes: Axes, policy: Deployed, unit: float) -> Any:
-    span = np.linspace(-1.0, 4.0, 201)
-    now, before = np.meshgrid(span, span)
-    acted = policy(_inputs(before, now, unit))
-    shades = axes.pcolormesh(now, before, acted, cmap=COLOURS, norm=TwoSlopeNorm(1.0, 1 / MOST, MOST), rasterized=True)
-    axes.contour(now, before, acted, levels=[1.0], colors="black", linewidths=1.2)
+    shades = _shades(axes, policy, unit)
     for i, row in enumerate(response.PAPER):
         for j, value in enumerate(row):
             axes.annotate(f"{value:g}", (j - 1, i - 1), ha="center", va="center", fontsize=8, clip_on=False)
@@ -54,6 +69,15 @@ def _surface(axes: Axes, policy: Deployed, unit: float) -> Any:
     axes.set_ylabel("error of the decision before")
     axes.set_title("action; black: the rate is kept; numbers: the paper's Table VI", fontsize=9)
     return shades
+
+
+def _shades(axes: Axes, policy: Deployed, unit: float, acted: tuple[float, float] = (1.0, 1.0), points: int = 201) -> Any:
+    """The action over both errors."""
+    span = np.linspace(-1.0, 4.0, points)
+    now, before = np.meshgrid(span, span)
+    said = policy(_inputs(before, now, unit, acted))
+    axes.contour(now, before, said, levels=[1.0], colors="black", linewidths=1.2)
+    return axes.pcolormesh(now, before, said, cmap=COLOURS, norm=TwoSlopeNorm(1.0, 1 / MOST, MOST), rasterized=True)
 
 
 def _steady(axes: Axes, file: PolicyFile, policy: Deployed) -> None:

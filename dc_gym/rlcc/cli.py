@@ -13,7 +13,7 @@ POLICY = "rlcc-tree, rlcc-mlp, or a policy file (*.npz)"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
-    for add in (_add_distil,):
+    for add in (_add_distil, _add_deploy, _add_explain, _add_show):
         add(commands)
 
 
@@ -50,3 +50,31 @@ def _add_distil(commands: Any) -> None:
     band = "rows within a target of the target count so many times (default: 30 in model, 1 elsewhere)"
     parser.add_argument("--band", type=float, metavar="X", help=band)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: %(default)s)")
+
+
+def _add_deploy(commands: Any) -> None:
+    summary = "a policy made ready for the NIC: does it fit, what it costs, a spec that runs it, and a first run"
+    parser = _add(commands, "deploy", summary, "dcgym rlcc deploy tree.npz --out results/mine")
+    parser.add_argument("policy", metavar="POLICY", help=POLICY)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for policy, spec and run (default: results/deploy-NAME)")
+    parser.add_argument("--flows", type=int, default=8, metavar="N", help="of that run (default: %(default)s)")
+    latency = "of its decisions in that run, such as 9us: RL-CC's 0.9 us for trees, on a tenth of its line (default: 0)"
+    parser.add_argument("--latency", default="0ns", metavar="TIME", help=latency)
+    parser.add_argument("--no-run", action="store_true", help="make ready, and run nothing")
+
+
+def _add_explain(commands: Any) -> None:
+    summary = "what a policy does: where it is from, Table VI of RL-CC and its two orders, what flows settle at"
+    parser = _add(commands, "explain", summary, "dcgym rlcc explain rlcc-tree")
+    parser.add_argument("policy", metavar="POLICY", help=POLICY)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_show(commands: Any) -> None:
+    summary = "a policy in pictures: its action over its inputs, its answers to steps, RL-CC's figure 11 as a trace"
+    parser = _add(commands, "show", summary, "dcgym rlcc show rlcc-tree --lab --out results/show")
+    parser.add_argument("policy", metavar="POLICY", help=POLICY)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the pictures, which are PNG")
+    parser.add_argument(
+        "--lab", action="store_true", help="trace the scenario on the lab's data path, too, not in the model alone"
+    )

@@ -120,7 +120,7 @@ def in_band(inputs: Floats, unit: float) -> Any:
 def main(args: argparse.Namespace) -> int:
     from dc_gym.rlcc import fidelity
 
-    net = policy_file.named(args.net)
+    net = PolicyFile.read(policy_file.path_of(args.net))
     how = Distillation(args.trees, args.by, tuple(args.sources or (MODEL,)), args.rows, args.band, args.seed)
     made = make(net, how)
     made.write(args.out)

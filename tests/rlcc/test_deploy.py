@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies made ready for the NIC."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym.cli import main
+from dc_gym.ctrl.nic import algorithms, policy_file
+from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.ctrl.nic.trees import Trees
+from dc_gym.rlcc import deploy
+from dc_gym.spec import load
+
+
+def fitting(file: PolicyFile, folder: Path) -> dict[str, bool]:
+    return {each.what: each.fits for each in deploy.demands(file, algorithms.load(f"rlcc-{file.kind}", folder))}
+
+
+def trees(count: int) -> PolicyFile:
+    return PolicyFile(Trees(np.full((count, 4), 3), np.zeros((count, 4)), np.zeros((count, 16)), 1.0))
+
+
+def test_what_fits_rl_cc_s_nic(tmp_path: Path) -> None:
+    assert all(fitting(trees(30), tmp_path).values())
+    assert [what for what, fits in fitting(trees(31), tmp_path).items() if not fits] == ["operations a decision"]
+    net = fitting(policy_file.load("rlcc-mlp"), tmp_path)
+    assert [what for what, fits in net.items() if not fits] == ["operations a decision", "time of a decision"]
+
+
+def test_the_folder_has_a_spec_that_runs_the_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trees(3).write(tmp_path / "mine.npz")
+    argv = ["rlcc", "deploy", str(tmp_path / "mine.npz"), "--no-run", "--flows", "4", "--latency", "9us"]
+    for _ in range(2):  # a second time, over the first
+        assert main([*argv, "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert 'controller.name = "rlcc-tree"' in said and "15 " in said and "DOES NOT FIT" not in said
+    spec = load(tmp_path / "out" / "experiment.toml")
+    assert spec.nic.policy == tmp_path / "out" / "policy.npz" and spec.nic.latency_ns == 9000
+    assert PolicyFile.read(spec.nic.policy).sha256() == trees(3).sha256()
+    assert main([*argv[:2], str(tmp_path / "out" / "policy.npz"), "--no-run", "--out", str(tmp_path / "out")]) == 0  # in place
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [(["--flows", "0"], "--flows 0"), (["--latency", "soon"], "--latency"), (["--out", "/proc/nowhere"], "/proc/nowhere")],
+)
+def test_what_cannot_be_is_said_in_one_line(capsys: pytest.CaptureFixture[str], more: list[str], said: str) -> None:
+    assert main(["rlcc", "deploy", "rlcc-tree", "--no-run", *more]) == 2
+    words = capsys.readouterr().err
+    assert said in words and words.count("\n") == 1
