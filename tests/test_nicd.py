@@ -85,6 +85,47 @@ def test_unloading_leaves_the_devices_as_they_were(in_nics):
     assert in_nics(RESTORED, hosts=2) == {"changed": True, "restored": True, "restored after kill -9": True}
 
 
+LEFT = """
+import os, shlex, signal, subprocess
+from pathlib import Path
+def guard_of(pid):
+    (found,) = [each for each in Path("/proc").glob("[0-9]*/stat") if each.read_text().rpartition(")")[2].split()[1] == str(pid)]
+    return int(found.parent.name)
+def second():
+    options = [f"--{name}={FOLDER / file}" for name, file in (("nics", "nics.csv"), ("flows", "flows.csv"), ("settings", "settings"))]
+    argv = [BIN / "nicd", f"--object={BIN / 'nic-fixed.bpf.o'}", *options]
+    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stderr.strip()
+nic.start("fixed", [Flow("h1", "h2", 10_000)])
+out = {"while it runs": second()}
+nic.post(0)
+nic.wait(0, 1)
+os.kill(guard_of(nic._nicd.pid), signal.SIGKILL)
+nic.kill()
+out["left"], out["typed"] = [], []
+while (said := second())[0]:
+    out["left"].append(said[1])
+    out["typed"].append(said[1].rpartition(": ")[2])
+    subprocess.run(shlex.split(out["typed"][-1]), check=True, capture_output=True)
+nic.start("fixed", [Flow("h1", "h2", 10_000)])
+nic.post(0)
+nic.wait(0, 1)
+nic.stop()
+out["qdiscs"] = subprocess.run(["tc", "-n", "h1", "qdisc"], capture_output=True, text=True).stdout
+"""
+
+
+@pytest.mark.lab
+def test_who_finds_programs_of_another_nic_is_told_what_to_type(in_nics):
+    """While that runs it goes on undisturbed; where it and its guard were killed the words take away what is left."""
+    out = in_nics(LEFT, hosts=2)
+    status, said = out["while it runs"]
+    assert status == 1 and said.startswith("nicd: NIC 'h1-eth0': attach nic_depart: nic0 has a filter of priority 1 already; if ")
+    assert said.endswith("tc qdisc del dev nic0 clsact") and "\n" not in said
+    assert [words.split()[-2] for words in out["typed"]] == ["nic0", "nic1", "h1-eth0", "nic0", "nic1", "h2-eth0"]
+    assert "clsact" not in out["qdiscs"]
+
+
 REFUSED = """
 (FOLDER / "settings").write_text("")
 Path("/run/nic/flows.csv").write_text({flows!r}.replace("0,a,a", "0,h1-eth0,h2-eth0"))

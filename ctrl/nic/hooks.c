@@ -72,23 +72,39 @@ int in_each_nic(struct data_path *d, int (*work)(struct data_path *d, uint32_t n
 }
 /* ---- attaching ---- */
 
-static int attach(struct data_path *d, struct hook *h, const char *program, struct fault *f)
+/* Somebody's filter has our place. Nothing of ours is left by itself, so it may be anybody's. */
+static int taken(const struct nic *nic, const char *device, const char *program, struct fault *f)
+{
+	bool here = !strcmp(nic->netns, "-");
+
+	return fault_say(
+		f, -EEXIST,
+		"NIC '%s': attach %s: %s has a filter of priority %d already; if it is of a NIC that "
+		"was killed with its guard: %s%s%stc qdisc del dev %s clsact",
+		nic->name, program, device, PRIORITY, here ? "" : "nsenter --net=", here ? "" : nic->netns,
+		here ? "" : " ", device);
+}
+
+static int attach(struct data_path *d, struct hook *h, const char *device, const char *program,
+		  struct fault *f)
 {
 	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = h->ifindex, .attach_point = h->at);
 	DECLARE_LIBBPF_OPTS(bpf_tc_opts, opts, .handle = HANDLE, .priority = PRIORITY);
-	const char *nic = d->nics->nic[h->nic].name;
+	const struct nic *nic = &d->nics->nic[h->nic];
 	int rc = bpf_tc_hook_create(&hook);
 
 	if (rc && rc != -EEXIST)
 		return fault_say(f, rc,
 				 "NIC '%s': add qdisc clsact: %s; the kernel needs CONFIG_NET_SCH_INGRESS",
-				 nic, strerror(-rc));
+				 nic->name, strerror(-rc));
 	h->made = !rc;
 	opts.prog_fd = bpf_program__fd(bpf_object__find_program_by_name(d->object, program));
 	rc = bpf_tc_attach(&hook, &opts);
+	if (rc == -EEXIST)
+		return taken(nic, device, program, f);
 	if (rc)
-		return fault_say(f, rc, "NIC '%s': attach %s: %s; the kernel needs CONFIG_NET_CLS_BPF", nic,
-				 program, strerror(-rc));
+		return fault_say(f, rc, "NIC '%s': attach %s: %s; the kernel needs CONFIG_NET_CLS_BPF",
+				 nic->name, program, strerror(-rc));
 	h->attached = true;
 	return 0;
 }
@@ -107,7 +123,7 @@ static int attach_nic(struct data_path *d, uint32_t i, struct fault *f)
 		if (!h->ifindex)
 			return fault_say(f, -ENODEV, "NIC '%s': there is no %s in %s", nic->name, device,
 					 nic->netns);
-		rc = attach(d, h, places[p].program, f);
+		rc = attach(d, h, device, places[p].program, f);
 	}
 	return rc;
 }
@@ -176,9 +192,13 @@ static int post_guard(struct data_path *d, struct fault *f)
 
 int data_path_attach(struct data_path *d, struct fault *f)
 {
+	libbpf_print_fn_t print = libbpf_set_print(NULL); /* a clsact that is there is nothing to warn of */
 	int rc = post_guard(d, f);
 
-	return rc ? rc : in_each_nic(d, attach_nic, f);
+	if (!rc)
+		rc = in_each_nic(d, attach_nic, f);
+	libbpf_set_print(print);
+	return rc;
 }
 
 void data_path_detach(struct data_path *d)
