@@ -118,6 +118,37 @@ def test_probes_follow_data_one_at_a_time_and_are_repeated_when_lost(in_nics):
     assert 2 * 2 * (592 + 2_500) <= row["least_rtt_ns"] <= 2 * 2 * (592 + 2_500) + 2 * 12_112
 
 
+MARKED = """
+heard = tap("h1")
+nic.start("timely", [Flow("h1", "h2", 1_440_000, 144_000)], cnp_interval_ns=0, parameter_0=20_000, parameter_1=50_000,
+          parameter_2=500_000, parameter_3=20_000, parameter_4=57344, parameter_5=1049, parameter_6=64, parameter_7=32768,
+          parameter_8=52429, parameter_9=5, parameter_10=5)
+nic.post(0)
+nic.wait(0, 1)
+time.sleep(0.01)
+first = {}
+for frame, _ in drain(heard):
+    if frame[36:38] == b"\\x12\\xb7":
+        first.setdefault(frame[43], bytearray(frame))
+out = {}
+for kind in (5, 1):
+    first[kind][15] |= 3
+    heard.send(first[kind])
+    time.sleep(0.01)
+    out[kind] = [frame[43] for frame, _ in drain(heard) if frame[36:38] == b"\\x12\\xb7"]
+    out[f"{kind} row"] = [nic.receivers[0].marked_packets, nic.senders[0].cnps]
+nic.stop()
+"""
+CNP_FRAME = 4
+
+
+def test_a_marked_probe_is_answered_and_no_cnp_is_made_for_it(in_nics):
+    """Data with a mark is: by the same way."""
+    out = in_nics(MARKED, hosts=2, rate_bps=GBIT)
+    assert (out["5"], out["5 row"]) == ([ANSWER], [0, 0])
+    assert (out["1"], out["1 row"]) == ([CNP_FRAME], [1, 1])
+
+
 CUT = """
 heard = tap("h1")
 nic.start("dcqcn", [Flow("h1", "h3"), Flow("h2", "h3")], trace=True, cnp_interval_ns=1_000_000, parameter_0=4,

@@ -92,7 +92,8 @@ def guard_of(pid):
     (found,) = [each for each in Path("/proc").glob("[0-9]*/stat") if each.read_text().rpartition(")")[2].split()[1] == str(pid)]
     return int(found.parent.name)
 def second():
-    options = [f"--{name}={FOLDER / file}" for name, file in (("nics", "nics.csv"), ("flows", "flows.csv"), ("settings", "settings"))]
+    files = {"nics": "nics.csv", "flows": "flows.csv", "settings": "settings"}
+    options = [f"--{name}={FOLDER / file}" for name, file in files.items()]
     argv = [BIN / "nicd", f"--object={BIN / 'nic-fixed.bpf.o'}", *options]
     done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     return done.returncode, done.stderr.strip()
