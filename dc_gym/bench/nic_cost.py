@@ -55,9 +55,9 @@ def bars() -> Iterable[Bar]:
     yield from nic_packets.bars()
 
 
-def measured(folder: Path, native: bool) -> Iterator[Cost]:
-    """All algorithms, one after the other; instructions are those of a kernel, this machine's or a lab's."""
-    known = [algorithms.load(name, folder) for name in algorithms.names()]
+def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> Iterator[Cost]:
+    """Algorithms, one after the other (None: all); instructions are those of a kernel, this machine's or a lab's."""
+    known = [algorithms.load(name, folder) for name in names or algorithms.names()]
     calls = [kernels.arguments(kernels.test_object(each), golden.values_of(each, "")) for each in known]
     loaded = kernels.load(kernels.here if native else kernels.lab, calls)
     for algorithm, programs in zip(known, loaded, strict=True):

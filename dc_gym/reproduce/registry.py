@@ -88,7 +88,12 @@ register(
         "rl-cc",
         "B. Fuhrer et al., Implementing Reinforcement Learning Datacenter Congestion Control in NVIDIA NICs, 2023",
         {
+            "figure-3": "rlcc_3",
+            "figure-4": "rlcc_4",
+            "table-1": "rlcc_table_1",
             "table-2": "rlcc_table_2",
+            "table-3": "rlcc_table_3",
+            "table-6": "rlcc_table_6",
         },
     )
 )

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RTT inflation over the number of flows, against RL-CC's eq. 2 and against the best a + b sqrt(N) (its figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """a + b sqrt(N)."""
+
+    a: float
+    b: float
+
+    def __call__(self, flows: float) -> float:
+        return float(self.a + self.b * np.sqrt(flows))
+
+
+EQ_2 = Root(1.5, 0.064)
+"""beta + target sqrt(N)."""
+
+
+def at_offset(offset: float) -> Root:
+    """Eq. 2 for a policy that rests at so many targets above its target."""
+    return Root(EQ_2.a, EQ_2.b * (1 + offset))
+
+
+def best_fit(measured: Mapping[int, float]) -> Root:
+    """By least squares of relative errors: few flows and many count alike. Inflation by number of flows."""
+    flows, values = np.array(list(measured), float), np.array(list(measured.values()))
+    terms = np.stack([np.ones_like(flows), np.sqrt(flows)], axis=1) / values[:, None]
+    (a, b), *_ = np.linalg.lstsq(terms, np.ones_like(values), rcond=None)
+    return Root(float(a), float(b))
+
+
+def departures(measured: Mapping[int, float], curve: Root) -> dict[int, float]:
+    """Relative, by number of flows; above the curve is positive."""
+    return {flows: value / curve(flows) - 1 for flows, value in measured.items()}
