@@ -82,5 +82,7 @@ for _row in (
     ("fixed", "fixed rate", False, "#999999", "x"),
     ("rlcc-tree", "RL-CC (tree)", False, "#332288", "<"),
     ("rlcc-mlp", "RL-CC (MLP)", False, "#117733", ">"),
+    ("rlcc-mlp8", "RL-CC (MLP, int8)", False, "#999933", "8"),
+    ("rlcc-lstm", "PCC-RL (LSTM)", False, "#44AA99", "X"),
 ):
     register(Controller(_row[0], _row[0], _row[1], ecn=_row[2], color=_row[3], marker=_row[4], nic=True))

@@ -8,10 +8,9 @@ import pytest
 
 from dc_gym.cli import main
 from dc_gym.ctrl.nic import fluid, gradient
-from dc_gym.ctrl.nic.fit import start
 from dc_gym.ctrl.nic.fluid import Bottleneck
 from dc_gym.ctrl.nic.gradient import Training
-from dc_gym.ctrl.nic.mlp import Mlp
+from dc_gym.ctrl.nic.mlp import Mlp, start
 from dc_gym.ctrl.nic.observation import Scaling, cells
 from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import UsageError
@@ -53,9 +52,9 @@ def test_one_seed_is_one_network():
 
 def test_the_gradient_is_that_of_the_mean_of_error_times_action():
     random = np.random.default_rng(3)
-    net, training = Mlp(start(random)), Training(most_error=1e9)
+    net = start(random)
     inputs, errors = random.normal(size=(50, 4)) + np.array([1, 0, 1, 0]), random.random(50) * 3 - 1
-    slopes = gradient._ascent(net, inputs, errors, training)
+    slopes = net.ascent(inputs[None], np.zeros((50, 0)), errors[None])
     for layer, place in ((0, (3, 1)), (1, (5, 7)), (2, (0, 4))):
         moved = []
         for step in (1e-6, -1e-6):
@@ -65,17 +64,22 @@ def test_the_gradient_is_that_of_the_mean_of_error_times_action():
         assert slopes[layer][place] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-4, abs=1e-8)
 
 
-def test_errors_belong_to_decisions_of_the_same_flow_so_many_before():
-    """A lone flow at line rate, whose inputs are known step by step."""
-    training = Training(bottlenecks=((1, 1),), later=2, parts=1, renewal=0.0, seed=5)
-    model, net = gradient.Bottlenecks(training, Scaling()), Mlp(start(np.random.default_rng(1)))
+@pytest.mark.parametrize("stretch", [1, 3])
+def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(stretch):
+    """A lone flow at line rate, whose inputs are known step by step: stretches follow one another without a gap."""
+    training = Training(bottlenecks=((1, 1),), later=2, parts=1, renewal=0.0, seed=5, stretch=stretch)
+    model, net = gradient.Bottlenecks(training, Scaling()), start(np.random.default_rng(1))
     seen, pairs = [], []
     for _ in range(40):
         before = model._age[0]
-        inputs, errors = model.step(net)
-        pairs += list(zip(inputs, errors, strict=True))
+        found = model.step(net)
+        pairs += [
+            (inputs, error)
+            for flow in range(found.errors.shape[1])
+            for inputs, error in zip(found.inputs[:, flow], found.errors[:, flow], strict=True)
+        ]
         if model._age[0] > before:
-            seen.append(model._inputs[0][0].copy())
+            seen.append(model.inputs[0].copy())
     assert len(pairs) > 5
     for number, (inputs, error) in enumerate(pairs):
         assert np.array_equal(inputs, seen[number]) and error == seen[number + 2][3]
@@ -85,6 +89,9 @@ def test_the_command_writes_a_policy(tmp_path, capsys):
     assert main(["nic", "train", "--out", str(tmp_path / "p.npz"), "--updates", "2", "--seed", "3"]) == 0
     made = PolicyFile.read(tmp_path / "p.npz")
     assert made.origin["training"]["seed"] == 3 and made.kind == "mlp"
+    assert main(["nic", "train", "--net", "lstm", "--out", str(tmp_path / "p.npz"), "--updates", "2"]) == 0
+    made = PolicyFile.read(tmp_path / "p.npz")
+    assert made.origin["training"]["stretch"] == 16 and made.kind == "lstm"
     assert main(["nic", "train", "--out", str(tmp_path / "p.npz"), "--updates", "0"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     with pytest.raises(UsageError):

@@ -21,9 +21,7 @@ class Adam:
         self.square = [np.zeros_like(weight) for weight in weights]
         self.left = [1.0, 1.0]  # of the first zeros in both moments
 
-    def step(
-        self, weights: tuple[Floats, Floats, Floats], slopes: Sequence[Floats], rate: float
-    ) -> tuple[Floats, Floats, Floats]:
+    def step(self, weights: Sequence[Floats], slopes: Sequence[Floats], rate: float) -> tuple[Floats, ...]:
         """The weights, moved against the slopes."""
         self.left = [left * decay for left, decay in zip(self.left, DECAYS, strict=True)]
         moved = []
@@ -32,4 +30,4 @@ class Adam:
             self.square[i] = DECAYS[1] * self.square[i] + (1.0 - DECAYS[1]) * slope * slope
             size = np.sqrt(self.square[i] / (1.0 - self.left[1])) + EPSILON
             moved.append(weight - rate * self.mean[i] / (1.0 - self.left[0]) / size)
-        return moved[0], moved[1], moved[2]
+        return tuple(moved)

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from dc_gym.bench.report import Bar, all_good, show
-from dc_gym.ctrl.nic import algorithms, build, golden, kernels
+from dc_gym.ctrl.nic import algorithms, build, cells, golden, kernels, policy_file
 from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
 from dc_gym.ctrl.nic.golden import REFERENCES, Decided
+from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import TestbedError
 from dc_gym.folder import scratch
 
@@ -38,6 +39,7 @@ class Check:
     def __init__(self, algorithm: Algorithm, setting: Setting, folder: Path, policy: Path | None = None) -> None:
         self._algorithm, self._setting, self._folder = algorithm, setting, folder
         self._table = golden.table_of(algorithm, folder, policy)
+        self._policy = policy_file.load(algorithm.name, policy) if algorithm.table else None
         self._traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
         self._made: dict[str, Sequence[Decided]] = {}
 
@@ -47,6 +49,8 @@ class Check:
         yield self._sanitized()
         if self._algorithm.name in REFERENCES:
             yield self._held()
+        if self._policy and self._made:
+            yield self._held_to_policy(self._policy)
         if not no_kernel:
             yield from self._in_kernel(kernels.here if here else kernels.lab)
 
@@ -77,6 +81,13 @@ class Check:
         measured = f"rates {max((each.rate for each in found.values()), default=0.0):.1f} / 2^20"
         asked = f"rates within {golden.BOUNDS[name].rate:g} / 2^20"
         return Bar("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
+
+    def _held_to_policy(self, policy: PolicyFile) -> Bar:
+        """RL-CC's: each action against the policy's in floats, for what it saw."""
+        found = [cells.distance(policy, self._traces[kind], made) for kind, made in self._made.items()]
+        bound, most = cells.BOUNDS[policy.kind], max(each[1] for each in found)
+        words = f"{sum(each[0] for each in found):,} decisions: {most:.5f}"
+        return Bar("policy in floats", f"actions within {bound}", words, most < bound)
 
     def _in_kernel(self, kernel: kernels.Kernel) -> Iterator[Bar]:
         """Verified as part of the NIC, counted alone, and run."""

@@ -113,7 +113,9 @@ def aims(net: Mlp, inputs: Floats) -> Floats:
 def network_of(net: PolicyFile, count: int) -> Mlp:
     """What is distilled; AgentError if it is none, or not to so many trees."""
     if not isinstance(net.policy, Mlp) or not 0 < count <= trees.MOST_TREES:
-        raise AgentError(f"{count} trees: a network, and nothing else, is distilled to 1 to {trees.MOST_TREES} of them")
+        raise AgentError(
+            f"{count} trees: a network, and nothing else, is distilled to 1 to {trees.MOST_TREES} of them, none that remembers"
+        )
     return net.policy
 
 

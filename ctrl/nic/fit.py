@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies that ship: a 4-12-12-1 network fitted to RL-CC's response as far as it is on record, and trees distilled from it.
+"""The policies that ship: a 4-12-12-1 network fitted to RL-CC's response as far as it is on record, and what is made of it.
 
-They are stand-ins with the published response, not trained ones. One seed gives the same bytes on every machine: draws are
-uniform, sums are made in a fixed order, and nothing that training feeds back goes through exp or tanh.
+All but the LSTM, which is trained, are stand-ins with the published response. One seed gives the same bytes on every machine:
+draws are uniform, sums are made in a fixed order, and nothing that training feeds back goes through exp or tanh as it is.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from dc_gym.ctrl.nic import distil, response
+from dc_gym.ctrl.nic import distil, gradient, importing, mlp, response
 from dc_gym.ctrl.nic.adam import Adam
-from dc_gym.ctrl.nic.mlp import SHAPES, Mlp, gradient, layers
+from dc_gym.ctrl.nic.mlp import Mlp
 from dc_gym.ctrl.nic.observation import Floats, Scaling
 from dc_gym.ctrl.nic.policy_file import PolicyFile
 
@@ -38,11 +38,14 @@ class Recipe:
 
 
 def policies(recipe: Recipe | None = None) -> dict[str, PolicyFile]:
-    """Both, by the algorithm that runs them."""
+    """All, by the algorithm that runs them."""
     recipe, scaling = recipe or Recipe(), Scaling()
     origin = {"made": "fitted, not trained", "from": SOURCE, "by": "dcgym nic fit", "recipe": asdict(recipe)}
     net = PolicyFile(network(recipe, scaling), scaling, origin)
-    return {"rlcc-mlp": net, "rlcc-tree": distil.tree_file(net)}
+    made = {"rlcc-mlp": net, "rlcc-mlp8": importing.in_8_bits(net), "rlcc-tree": distil.tree_file(net)}
+    training = gradient.USUAL["lstm"]
+    trained = {"made": "trained on the fluid model", "by": "dcgym nic fit", "training": asdict(training)}
+    return made | {"rlcc-lstm": PolicyFile(gradient.train(training, scaling), scaling, trained)}
 
 
 def network(recipe: Recipe, scaling: Scaling) -> Mlp:
@@ -52,17 +55,18 @@ def network(recipe: Recipe, scaling: Scaling) -> Mlp:
     points = response.records()
     exact, sums = recorded(unit), np.array([point.sum for point in points])
     exact_weight = np.array([point.weight for point in points]) * recipe.record_weight
-    weights = start(random)
+    weights = mlp.start(random).weights
     adam = Adam(weights)
     for step in range(recipe.steps):
         drawn = distil.situations(random, recipe.rows, unit)
         inputs = np.concatenate([drawn, exact], axis=1)
         goal = np.concatenate([curve.sums(drawn[1] / unit, drawn[3] / unit), sums])
         weight = np.concatenate([np.ones(recipe.rows), exact_weight]) / (1.0 + goal * goal) ** 2
-        given = layers(weights, inputs)
+        given = mlp.layers(weights, inputs)
         miss = np.clip(given[2][0], -FLAT, FLAT) - np.clip(goal, -FLAT, FLAT)
         pull = np.where((np.abs(given[2][0]) < FLAT) | (miss * given[2][0] > 0), weight * miss, 0.0) / recipe.rows
-        weights = adam.step(weights, gradient(weights, inputs, given, pull), recipe.rate * (1.0 - step / recipe.steps))
+        slopes = mlp.gradient(weights, inputs, given, pull)
+        weights = adam.step(weights, slopes, recipe.rate * (1.0 - step / recipe.steps))
     return Mlp(weights)
 
 
@@ -71,9 +75,3 @@ def recorded(unit: float) -> Floats:
     points = response.records()
     acted = [[1.1 if abs(e) == 1 and number < 9 else 1.0 for e in (p.before, p.now)] for number, p in enumerate(points)]
     return np.array([[a[0], p.before * unit, a[1], p.now * unit] for a, p in zip(acted, points, strict=True)]).T
-
-
-def start(random: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """Random weights, uniform within sqrt(3 / inputs)."""
-    drawn = [(2.0 * random.random(shape) - 1.0) * np.sqrt(3.0 / shape[1]) for shape in SHAPES]
-    return drawn[0], drawn[1], drawn[2]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,43 @@ import numpy.typing as npt
 from dc_gym.ctrl.nic.observation import LEAST_RATE, Floats, Scaling
 from dc_gym.errors import UsageError
 
-Policy = Callable[[Floats], Floats]
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A policy that keeps something of each flow between its decisions."""
+
+    @property
+    def memory(self) -> int:
+        """Numbers a flow; zeros are a new flow's."""
+
+    def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """Actions for inputs [flows, 4], and the memory [flows, memory] after them."""
+
+
+Policy = Callable[[Floats], Floats] | Remembering
 """Actions for inputs [flows, 4], in the order of observation.INPUTS."""
+SETTLED = 100
+"""Decisions on one error, after which a policy that remembers has made up its mind."""
 Flows = npt.NDArray[np.intp]
 """Their numbers."""
+
+
+def ask(policy: Policy, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
+    """Actions for inputs [flows, 4], and the memory [flows, ...] after them: the same, of a policy that keeps none."""
+    return policy.step(inputs, memory) if isinstance(policy, Remembering) else (policy(inputs), memory)
+
+
+def kept_by(policy: Policy) -> int:
+    """Numbers of a flow's memory."""
+    return policy.memory if isinstance(policy, Remembering) else 0
+
+
+def used_to(policy: Policy, inputs: Floats) -> Floats:
+    """The memory of flows that have seen these inputs [flows, 4] for long."""
+    memory: Floats = np.zeros((len(inputs), kept_by(policy)))
+    for _ in range(SETTLED if memory.size else 0):
+        _, memory = ask(policy, inputs, memory)
+    return memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +100,8 @@ class Fluid:
     inputs: Floats = field(init=False)
     """[flows, 4] of the latest decisions."""
     actions: Floats = field(init=False)
+    memory: Floats = field(init=False)
+    """[flows, ...]: what the policy keeps of them."""
     decided: int = 0
     _seen: Floats = field(init=False)
     _due: Floats = field(init=False)
@@ -79,6 +115,7 @@ class Fluid:
         self.rate = np.full(shape.flows, shape.start) if shape.start else np.clip(share, LEAST_RATE, 1.0)
         self.inputs = np.tile([1.0, 0.0, 1.0, 0.0], (shape.flows, 1))
         self.actions = np.ones(shape.flows)
+        self.memory = np.zeros((shape.flows, 0))
         self._seen = np.ones(shape.flows)
         self._due = self._random.random(shape.flows) * shape.parts if shape.parts > 1 else np.zeros(shape.flows)
 
@@ -98,7 +135,9 @@ class Fluid:
         old = self.inputs[who]
         errors = self.scaling.error(self._seen[who], self.rate[who])
         self.inputs[who] = np.stack([old[:, 2], old[:, 3], self.actions[who], errors], axis=1)
-        self.actions[who] = policy(self.inputs[who])
+        if self.memory.shape[1] != kept_by(policy):
+            self.memory = np.zeros((self.bottleneck.flows, kept_by(policy)))
+        self.actions[who], self.memory[who] = ask(policy, self.inputs[who], self.memory[who])
         self.rate[who] = np.clip(self.rate[who] * self.actions[who], LEAST_RATE, 1.0)
         self.decided += len(who)
         if self.bottleneck.parts > 1:
@@ -107,7 +146,7 @@ class Fluid:
 
     def begin(self, who: Flows) -> None:
         """New flows in the place of these, as a NIC has them: at line rate, with a first probe at once. Only with parts."""
-        self.rate[who], self.actions[who], self.inputs[who] = 1.0, 1.0, [1.0, 0.0, 1.0, 0.0]
+        self.rate[who], self.actions[who], self.inputs[who], self.memory[who] = 1.0, 1.0, [1.0, 0.0, 1.0, 0.0], 0.0
         self._seen[who] = self._probe(len(who))
         self._due[who] = self._now + self.bottleneck.parts * (self._seen[who] + self.bottleneck.latency)
 
@@ -171,7 +210,8 @@ def outcomes(policy: Policy, flows: Iterable[int], scaling: Scaling | None = Non
 def rest(policy: Policy, scaling: Scaling | None = None) -> float:
     """The least error, in scaled targets, at which a policy that sees it again and again raises no more: eq. 2's offset."""
     unit = (scaling or Scaling()).unit
-    errors = np.linspace(-1.0, 10.0, 11001)
+    errors = np.linspace(-1.0, 10.0, 1101 if kept_by(policy) else 11001)
     ones = np.ones_like(errors)
-    acted = policy(np.stack([ones, errors * unit, ones, errors * unit], axis=1))
+    inputs = np.stack([ones, errors * unit, ones, errors * unit], axis=1)
+    acted, _ = ask(policy, inputs, used_to(policy, inputs))
     return float(errors[int(np.argmax(acted <= 1.0))])

@@ -1,28 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's policy gradient (Fuhrer et al. 2023, eq. 3) on the fluid model: a 4-12-12-1 network from random weights in seconds.
+"""RL-CC's policy gradient (Fuhrer et al. 2023, eq. 3) on the fluid model: a network from random weights in seconds or minutes.
 
     gradient ~ mean over decisions of delta x gradient of the policy's action
 
 On-policy, without a critic and without noise in the actions; all flows share one network. What eq. 3 leaves open is *which*
 delta belongs to a decision. A probe leaves together with the rate that was just decided, so its answer, the next delta, knows
 nothing of that rate. Deltas `later` decisions on do, and nothing else about this training matters as much: docs/rlcc-policy.md.
+
+A network that remembers is trained on stretches of flows' lives: its gradient goes back to their beginnings (truncated BPTT).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.ctrl.nic import lstm, mlp
 from dc_gym.ctrl.nic.adam import Adam
-from dc_gym.ctrl.nic.fit import start
-from dc_gym.ctrl.nic.mlp import Mlp, gradient, layers
-from dc_gym.ctrl.nic.observation import LEAST_RATE, MOST, Floats, Scaling, action
+from dc_gym.ctrl.nic.lstm import Lstm
+from dc_gym.ctrl.nic.mlp import Mlp
+from dc_gym.ctrl.nic.observation import LEAST_RATE, Floats, Scaling
 from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import UsageError
 
 MOST_LATER = 4
+STARTS: dict[str, Callable[[np.random.Generator], Mlp | Lstm]] = {"mlp": mlp.start, "lstm": lstm.start}
 LEAST_START = 0.02
 """Flows begin at line rate, three in ten, or at any rate from here on, evenly by its logarithm."""
 
@@ -31,6 +37,8 @@ LEAST_START = 0.02
 class Training:
     """How a network is trained. PCC-RL's cases by default: two, four and eight flows to one."""
 
+    net: str = "mlp"
+    """One of STARTS."""
     seed: int = 1
     updates: int = 1200
     batch: int = 4096
@@ -51,18 +59,59 @@ class Training:
     """Of a flow at each decision: it ends, and another begins."""
     noise: float = 0.0
     """Uniform, up to so much inflation more."""
+    stretch: int = 1
+    """Decisions in a row that the gradient goes back over."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.later <= MOST_LATER or min(self.updates, self.batch, self.parts) < 1 or self.noise < 0 or self.seed < 0:
+        if self.net not in STARTS:
+            raise UsageError(f"a network {self.net!r}: give one of {', '.join(STARTS)}")
+        if (
+            not 1 <= self.later <= MOST_LATER
+            or min(self.updates, self.batch, self.parts, self.stretch) < 1
+            or self.noise < 0
+            or self.seed < 0
+        ):
             raise UsageError(
-                f"{self} is no training: updates, batch and parts from 1, seed and noise from 0, later 1 to {MOST_LATER}"
+                f"{self} is no training: updates, batch, parts and stretch from 1, seed and noise from 0, later 1 to {MOST_LATER}"
             )
+
+
+USUAL = {"mlp": Training(), "lstm": Training(net="lstm", updates=300, rate=0.003, stretch=16)}
+"""What a network of each kind is trained with."""
+
+
+class Network(Protocol):
+    """What is trained: Mlp, Lstm."""
+
+    def __init__(self, weights: tuple[Any, ...]) -> None: ...
+
+    @property
+    def weights(self) -> tuple[Floats, ...]: ...
+
+    @property
+    def memory(self) -> int:
+        """Numbers that it keeps of a flow."""
+
+    def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """Actions for [flows, 4], and the memory [flows, memory] after them."""
+
+    def ascent(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
+        """The gradient, by the weights, of the mean of factors * actions over decisions [time, flows]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Decisions [time, flows, 4] in a row, the memory before them [flows, ...], and the errors that came `later` of each."""
+
+    inputs: Floats
+    memory: Floats
+    errors: Floats
 
 
 class Bottlenecks:
     """Many bottlenecks at once, as fluid.Fluid has one with parts; flows are numbered over all of them."""
 
-    def __init__(self, training: Training, scaling: Scaling) -> None:
+    def __init__(self, training: Training, scaling: Scaling, memory: int = 0) -> None:
         counts = [flows for flows, number in training.bottlenecks for _ in range(number)]
         self._training, self._scaling = training, scaling
         self._random = np.random.default_rng(training.seed)
@@ -75,35 +124,46 @@ class Bottlenecks:
         self._age = np.zeros(total, np.int64)
         self.ends = np.zeros(total, bool)
         """Whose flow ends with its latest decision, and another begins in its place."""
-        self._inputs = np.tile([1.0, 0.0, 1.0, 0.0], (training.later, total, 1))
-        """Of the latest decisions, the newest first."""
+        self.inputs, self.memory = np.empty((total, 4)), np.empty((total, memory))
+        """Of the latest decisions; and what a network keeps of the flows, which `step` looks after."""
+        self._kept = training.stretch + training.later
+        self._past = np.empty((self._kept, total, 4)), np.empty((self._kept, total, memory))
+        """Inputs of so many decisions and the memory before them, each in the place of the flow's age then, modulo so many."""
         self._begin(np.arange(total))
 
     def _begin(self, who: npt.NDArray[np.intp]) -> None:
         """New flows in the place of these."""
         drawn, line = self._random.random(len(who)), self._random.random(len(who)) < 0.3
         self.rate[who] = np.where(line, 1.0, LEAST_START ** (1.0 - drawn))
-        self._inputs[0][who] = [1.0, 0.0, 1.0, 0.0]
+        self.inputs[who], self.memory[who] = [1.0, 0.0, 1.0, 0.0], 0.0
         self._acted[who], self._age[who] = 1.0, 0
 
-    def step(self, net: Mlp) -> tuple[Floats, Floats]:
-        """One step; answers inputs [rows, 4] of decisions, and the errors that came later."""
-        who, rows = self.look()
-        self.act(who, net(self.inputs[who]))
-        return rows
+    def step(self, net: Network) -> Stretches:
+        """One step; answers the stretches whose last error has come."""
+        who, ended = self.look()
+        actions, self.memory[who] = net.step(self.inputs[who], self.memory[who])
+        self.act(who, actions)
+        return ended
 
-    def look(self) -> tuple[npt.NDArray[np.intp], tuple[Floats, Floats]]:
+    def look(self) -> tuple[npt.NDArray[np.intp], Stretches]:
         """Whose probes are back, with `inputs` and `ends` of theirs; and what `step` answers."""
         who = np.flatnonzero(self._due <= self._now)
         errors = self._scaling.error(self._seen[who], self.rate[who])
-        old = self._age[who] >= self._training.later
-        rows = self._inputs[-1][who[old]].copy(), errors[old]
-        last = self._inputs[0][who]
-        for number in range(self._training.later - 1, 0, -1):
-            self._inputs[number][who] = self._inputs[number - 1][who]
-        self._inputs[0][who] = np.stack([last[:, 2], last[:, 3], self._acted[who], errors], axis=1)
+        last, place = self.inputs[who], self._age[who] % self._kept
+        self.inputs[who] = np.stack([last[:, 2], last[:, 3], self._acted[who], errors], axis=1)
+        self._past[0][place, who], self._past[1][place, who] = self.inputs[who], self.memory[who]
         self.ends[who] = self._random.random(len(who)) < self._training.renewal
-        return who, rows
+        return who, self._ended(who)
+
+    def _ended(self, who: npt.NDArray[np.intp]) -> Stretches:
+        """Those whose last decision's error has just been seen."""
+        stretch, later = self._training.stretch, self._training.later
+        done = self._age[who] - later + 1
+        who = who[(done > 0) & (done % stretch == 0)]
+        ages = self._age[who] - later - stretch + 1 + np.arange(stretch)[:, None]
+        inputs, memory = self._past
+        places, afterwards = ages % self._kept, (ages + later) % self._kept
+        return Stretches(inputs[places, who], memory[places[0], who], inputs[afterwards, who, 3])
 
     def act(self, who: npt.NDArray[np.intp], actions: Floats) -> None:
         """The decisions of those who looked; then time goes on by a step."""
@@ -117,21 +177,16 @@ class Bottlenecks:
         self.queue = np.clip(self.queue + (sums - 1.0) / self._training.parts, 0.0, self._training.buffer)
         self._now += 1
 
-    @property
-    def inputs(self) -> Floats:
-        """[flows, 4] of the latest decisions."""
-        return np.asarray(self._inputs[0])
 
-
-def train(training: Training, scaling: Scaling | None = None) -> Mlp:
+def train(training: Training, scaling: Scaling | None = None) -> Mlp | Lstm:
     """A trained network; one seed, one network, on every machine."""
-    scaling = scaling or Scaling()
-    model, net = Bottlenecks(training, scaling), Mlp(start(np.random.default_rng(training.seed)))
-    adam = Adam(net.weights)
+    scaling, random = scaling or Scaling(), np.random.default_rng(training.seed)
+    net = STARTS[training.net](random)
+    model, adam = Bottlenecks(training, scaling, net.memory), Adam(net.weights)
     for update in range(training.updates):
-        inputs, errors = _collect(model, net, training.batch)
-        falling = 1.0 - update / training.updates
-        net = Mlp(adam.step(net.weights, _ascent(net, inputs, errors / scaling.unit, training), training.rate * falling))
+        found = _collect(model, net, training.batch)
+        slopes = _against(net, found, scaling, training)
+        net = type(net)(adam.step(net.weights, slopes, training.rate * (1.0 - update / training.updates)))
     return net
 
 
@@ -142,24 +197,15 @@ def file(training: Training) -> PolicyFile:
     return PolicyFile(train(training, scaling), scaling, origin)
 
 
-def _collect(model: Bottlenecks, net: Mlp, count: int) -> tuple[Floats, Floats]:
+def _collect(model: Bottlenecks, net: Network, count: int) -> Stretches:
     """So many decisions, or a few more."""
-    inputs: list[Floats] = []
-    errors: list[Floats] = []
-    found = 0
-    while found < count:
-        seen, later = model.step(net)
-        inputs.append(seen)
-        errors.append(later)
-        found += len(later)
-    return np.concatenate(inputs), np.concatenate(errors)
+    found: list[Stretches] = []
+    while sum(each.errors.size for each in found) < count:
+        found.append(model.step(net))
+    inputs, errors = (np.concatenate([getattr(each, name) for each in found], axis=1) for name in ("inputs", "errors"))
+    return Stretches(inputs, np.concatenate([each.memory for each in found]), errors)
 
 
-def _ascent(net: Mlp, inputs: Floats, errors: Floats, training: Training) -> list[Floats]:
+def _against(net: Network, found: Stretches, scaling: Scaling, training: Training) -> list[Floats]:
     """What Adam is to go against: the mean of error (-delta, in targets) times the action's gradient by the weights."""
-    columns = np.ascontiguousarray(inputs.T)
-    given = layers(net.weights, columns)
-    squashed = np.round(np.tanh(given[2][0]) * 2.0**30) / 2.0**30
-    acted = action(squashed)
-    slope = (MOST - 1.0) * (1.0 - squashed * squashed) * np.where(squashed >= 0, 1.0, acted * acted)
-    return gradient(net.weights, columns, given, np.clip(errors, -1.0, training.most_error) * slope / len(errors))
+    return net.ascent(found.inputs, found.memory, np.clip(found.errors / scaling.unit, -1.0, training.most_error))

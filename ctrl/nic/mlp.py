@@ -6,12 +6,13 @@ Sums are made term by term, without BLAS, so that training one gives the same bi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.ctrl.nic.observation import Q10, Q16, Floats, action
+from dc_gym.ctrl.nic.observation import Q10, Q16, Floats, action, action_slope
 from dc_gym.errors import AgentError
 
 Integers = npt.NDArray[np.int64]
@@ -27,7 +28,7 @@ REACH, POINTS = 4.0, 257
 class Mlp:
     """The three weight matrices. Inputs are [..., 4] in the order of observation.INPUTS."""
 
-    weights: tuple[Floats, Floats, Floats]
+    weights: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
         found = tuple(weight.shape for weight in self.weights)
@@ -40,11 +41,31 @@ class Mlp:
         """The action for each row."""
         return action(np.tanh(self.sums(inputs)))
 
+    @property
+    def memory(self) -> int:
+        """Numbers that it keeps of a flow."""
+        return 0
+
+    def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """As networks that remember answer."""
+        return self(inputs), memory
+
+    def ascent(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
+        """The gradient, by the weights, of the mean of factors * actions over decisions [time, flows]."""
+        columns = np.ascontiguousarray(inputs.reshape(-1, 4).T)
+        given = layers(self.weights, columns)
+        slope = action_slope(np.round(np.tanh(given[2][0]) * 2.0**30) / 2.0**30)
+        return gradient(self.weights, columns, given, factors.reshape(-1) * slope / factors.size)
+
     def sums(self, inputs: npt.ArrayLike) -> Floats:
         """The last sum, before tanh."""
         x = np.asarray(inputs, np.float64)
         columns = [np.ascontiguousarray(x[..., i]).reshape(-1) for i in range(4)]
         return np.asarray(layers(self.weights, np.stack(columns))[-1][0].reshape(x.shape[:-1]))
+
+    def packed_bytes(self) -> int:
+        """What it needs on a NIC: two for each weight and each point of the actions."""
+        return 2 * (sum(weight.size for weight in self.weights) + POINTS)
 
     def words(self) -> list[int]:
         """The body of its table: weights Q10, then actions Q16."""
@@ -53,7 +74,13 @@ class Mlp:
         return [*weights, *(int(value) for value in np.rint(points * Q16))]
 
 
-def layers(weights: tuple[Floats, Floats, Floats], inputs: Floats) -> tuple[Floats, Floats, Floats]:
+def start(random: np.random.Generator) -> Mlp:
+    """Random weights, uniform within sqrt(3 / inputs)."""
+    drawn = [(2.0 * random.random(shape) - 1.0) * np.sqrt(3.0 / shape[1]) for shape in SHAPES]
+    return Mlp(tuple(drawn))
+
+
+def layers(weights: Sequence[Floats], inputs: Floats) -> tuple[Floats, Floats, Floats]:
     """What both hidden layers and the last one give for inputs [4, rows]."""
     first = np.maximum(product(weights[0], inputs), 0.0)
     second = np.maximum(product(weights[1], first), 0.0)
@@ -68,9 +95,7 @@ def product(weight: Floats, inputs: Floats) -> Floats:
     return np.asarray(total)
 
 
-def gradient(
-    weights: tuple[Floats, Floats, Floats], inputs: Floats, given: tuple[Floats, Floats, Floats], pull: Floats
-) -> list[Floats]:
+def gradient(weights: Sequence[Floats], inputs: Floats, given: tuple[Floats, Floats, Floats], pull: Floats) -> list[Floats]:
     """Of sum(pull * last sum) over rows, by the weights; `given` is what `layers` answered, `pull` [rows]."""
     first, second, _ = given
     back_second = np.where(second > 0, weights[2][0][:, None] * pull, 0.0)

@@ -64,6 +64,12 @@ def action(output: npt.ArrayLike) -> Floats:
     return np.asarray(np.where(o >= 0, 1.0 + span * o, 1.0 / (1.0 - span * np.minimum(o, 0.0))))
 
 
+def action_slope(output: Floats) -> Floats:
+    """Of the factor, by the sum whose tanh the output is."""
+    acted = action(output)
+    return np.asarray((MOST - 1.0) * (1.0 - output * output) * np.where(output >= 0, 1.0, acted * acted))
+
+
 def output(factor: npt.ArrayLike) -> Floats:
     """The other way round."""
     a, span = np.asarray(factor, np.float64), MOST - 1.0

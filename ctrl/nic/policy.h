@@ -15,6 +15,8 @@
 /* What a policy is; an algorithm names the kind that it reads as its CC_TABLE. */
 #define POLICY_TREE 1
 #define POLICY_MLP  2
+#define POLICY_MLP8 3
+#define POLICY_LSTM 4
 
 /* The first words of any table. */
 enum policy_word {
@@ -49,6 +51,18 @@ enum policy_tree_word {
 #define POLICY_MLP_STEP    5 /* bits: the table has an action each 2^5 / 2^10 */
 #define POLICY_MLP_ACTIONS 257
 #define POLICY_MLP_REACH   4096 /* 4 in Q10 */
+
+/* Nets with weights of 8 bits, int8.h: rows layer by layer, then tables of what bends over -4 to 4. */
+#define POLICY_INT8_ROW_HEAD 3         /* words of a row before its weights */
+#define POLICY_INT8_INPUT    (1 << 23) /* 128 in Q16: added to a net's inputs, so that they have no sign */
+#define POLICY_INT8_REACH    (1 << 18) /* 4 in Q16 */
+#define POLICY_INT8_STEP     11        /* bits: from one point to the next */
+#define POLICY_INT8_POINTS   256
+
+/* The net with an LSTM has two such tables: tanh, Q15, then the action less 1, Q16. */
+#define POLICY_LSTM_INPUTS 2
+#define POLICY_LSTM_HIDDEN 32
+#define POLICY_LSTM_CELLS  16
 
 #ifndef __bpf__
 #include <stddef.h>

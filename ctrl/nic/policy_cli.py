@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +13,20 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: Any) -> None:
-    brought = commands.add_parser("import", help="a 4-12-12-1 network of your own as a policy of rlcc-mlp")
-    brought.add_argument("file", type=Path, metavar="FILE.npz", help="three weight matrices W0, W1, W2, [outputs, inputs] each")
+    brought = commands.add_parser("import", help="a network of your own as a policy of rlcc-mlp or rlcc-lstm")
+    weights = "W0, W1, W2 of a 4-12-12-1 network, [outputs, inputs] each, or W0, b0 to W3, b3 of one with an LSTM"
+    brought.add_argument("file", type=Path, metavar="FILE.npz", help=weights)
     brought.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
     for name, text in (("target", "of (inflation - beta) sqrt(rate)"), ("beta", "inflation that is free")):
         brought.add_argument(f"--{name}", type=float, metavar="X", help=f"that it was trained for: {text} (default: RL-CC's)")
     brought.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
     brought.add_argument("--trees", type=int, metavar="N", help="distil it to so many trees, a policy of rlcc-tree, instead")
+    brought.add_argument("--int8", action="store_true", help="with weights of 8 bits, a policy of rlcc-mlp8, instead")
     trained = commands.add_parser("train", help="a network by RL-CC's policy gradient on the fluid model, in seconds")
     trained.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
     trained.add_argument("--seed", type=int, default=1, metavar="N", help="of weights and flows (default: %(default)s)")
-    trained.add_argument("--updates", type=int, default=1200, metavar="N", help="of the weights (default: %(default)s)")
+    trained.add_argument("--net", choices=("mlp", "lstm"), default="mlp", help="its kind (default: %(default)s)")
+    trained.add_argument("--updates", type=int, metavar="N", help="of the weights (default: 1200; lstm: 300)")
     trained.add_argument(
         "--noise", type=float, default=0.0, metavar="X", help="up to so much inflation more, at random (default: 0)"
     )
@@ -41,7 +45,9 @@ def describe(file: PolicyFile) -> str:
         count = len(file.policy.inputs)
         size = f"{count * DEPTH} compares a decision, {file.policy.packed_bytes()} bytes packed"
         return f"{count} trees of depth {DEPTH}, {size}; {seen}"
-    return f"a 4-12-12-1 network, {sum(weight.size for weight in file.policy.weights)} multiplications a decision; {seen}"
+    shape = {"lstm": "2-32-16-LSTM16-1", "mlp8": "4-12-12-1 in 8 bits"}.get(file.kind, "4-12-12-1")
+    many = sum(weight.size for weight in file.policy.weights if weight.ndim == 2)
+    return f"a network of {shape}, {many} multiplications a decision, {file.policy.packed_bytes()} bytes packed; {seen}"
 
 
 def brought(args: argparse.Namespace) -> int:
@@ -57,13 +63,16 @@ def train(args: argparse.Namespace) -> int:
     """Train a network."""
     from dc_gym.ctrl.nic import gradient
 
-    return _keep(gradient.file(gradient.Training(seed=args.seed, updates=args.updates, noise=args.noise)), args)
+    given = {} if args.updates is None else {"updates": args.updates}
+    return _keep(gradient.file(replace(gradient.USUAL[args.net], seed=args.seed, noise=args.noise, **given)), args)
 
 
 def _keep(made: PolicyFile, args: argparse.Namespace) -> int:
-    """Write a network, or its trees."""
-    from dc_gym.ctrl.nic import distil
+    """Write a network, or what is made of it."""
+    from dc_gym.ctrl.nic import distil, importing
 
+    if getattr(args, "int8", False):
+        made = importing.in_8_bits(made)
     if args.trees is not None:
         made = distil.tree_file(made, distil.Recipe(trees=args.trees))
     made.write(args.out)

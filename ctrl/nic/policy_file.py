@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.ctrl.nic import mlp, trees
+from dc_gym.ctrl.nic import int8, lstm, mlp, trees
+from dc_gym.ctrl.nic.int8 import Mlp8
+from dc_gym.ctrl.nic.lstm import Lstm
 from dc_gym.ctrl.nic.mlp import Mlp
 from dc_gym.ctrl.nic.observation import Q16, Floats, Scaling
 from dc_gym.ctrl.nic.trees import Trees
@@ -27,10 +29,14 @@ from dc_gym.npz import load_arrays
 
 FORMAT, VERSION = "dcgym-nic-policy", 1
 MAGIC, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 16, 4, 8192
-KINDS = {"tree": 1, "mlp": 2}
-"""POLICY_TREE, POLICY_MLP."""
+KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4}
+"""POLICY_TREE and so on."""
+NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
+ARRAYS = {"mlp": ("W0", "W1", "W2"), "mlp8": ("W0", "W1", "W2"), "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3")}
+"""A network's weights and biases, in their order."""
 SHIPPED = Path(__file__).resolve().parent / "policies"
 GUIDE = "docs/rlcc-policy.md says what a policy is"
+Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -39,7 +45,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 class PolicyFile:
     """What the file holds."""
 
-    policy: Mlp | Trees
+    policy: Mlp | Lstm | Trees
     scaling: Scaling = field(default_factory=Scaling)
     origin: Mapping[str, Any] = field(default_factory=dict)
     """How it was made: for people, and to make it again."""
@@ -49,10 +55,12 @@ class PolicyFile:
         wrong = [name for name, value in numbers.items() if not (np.isfinite(value) and 0 <= value < 256)]
         if wrong or not self.scaling.unit > 0 or self.scaling.limit >= 2**14:
             raise AgentError(f"its scaling {numbers} is out of range; target, gain and reach are above 0, all below 256")
+        if self.kind in ("mlp8", "lstm") and self.scaling.limit >= int8.MOST_INPUT:
+            raise AgentError(f"its scaling {numbers} lets errors grow to {int8.MOST_INPUT:g} and beyond; lower its reach")
 
     @property
     def kind(self) -> str:
-        return "mlp" if isinstance(self.policy, Mlp) else "tree"
+        return next((kind for kind, network in NETWORKS.items() if type(self.policy) is network), "tree")
 
     def table(self) -> Words:
         """The words that the NIC reads."""
@@ -91,11 +99,11 @@ class PolicyFile:
         return plain | {"scaling": asdict(self.scaling), "origin": dict(self.origin)}
 
     def _arrays(self) -> dict[str, Any]:
-        if isinstance(self.policy, Mlp):
-            numbers: dict[str, Any] = {f"W{number}": weight for number, weight in enumerate(self.policy.weights)}
-        else:
-            made = self.policy
-            numbers = {"inputs": made.inputs, "borders": made.borders, "leaves": made.leaves, "bias": np.float64(made.bias)}
+        made = self.policy
+        if isinstance(made, Trees):
+            trees_of = {"inputs": made.inputs, "borders": made.borders, "leaves": made.leaves, "bias": np.float64(made.bias)}
+            return trees_of | {"table": self.table()}
+        numbers = dict(zip(ARRAYS[self.kind], made.weights, strict=True))
         return numbers | {"table": self.table()}
 
     @classmethod
@@ -135,10 +143,9 @@ def _parse_manifest(arrays: Arrays) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _policy(kind: Any, arrays: Arrays) -> Mlp | Trees:
-    if kind == "mlp":
-        first, second, third = (np.asarray(arrays[f"W{number}"], np.float64) for number in range(3))
-        return Mlp((first, second, third))
+def _policy(kind: Any, arrays: Arrays) -> Mlp | Lstm | Trees:
+    if kind in NETWORKS:
+        return NETWORKS[kind](tuple(np.asarray(arrays[name], np.float64) for name in ARRAYS[kind]))
     if kind == "tree":
         inputs = np.asarray(arrays["inputs"], np.int64)
         return Trees(inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()]))
@@ -196,13 +203,30 @@ class Deployed:
     words: Words
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
-        """The action for each row [..., 4]."""
+        """The action for each row [..., 4]; of a policy that remembers, a new flow's second one."""
         x = np.asarray(inputs, np.float64)
-        return np.asarray(self.integers(np.rint(x * Q16).astype(np.int64).reshape(-1, 4)).reshape(x.shape[:-1]) / Q16)
+        if self.memory:
+            return lstm.second_action(self.step, x)
+        rows = x.reshape(-1, 4)
+        return self.step(rows, np.zeros((len(rows), 0)))[0].reshape(x.shape[:-1])
 
-    def integers(self, inputs_q16: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Actions Q16 for inputs [rows, 4] Q16."""
+    @property
+    def memory(self) -> int:
+        """Numbers that it keeps of a flow."""
+        return lstm.MEMORY if self.words[2] == KINDS["lstm"] else 0
+
+    def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """Actions for [flows, 4], and the memory [flows, memory] after them."""
+        acted, kept = self.integers(*(np.rint(each * Q16).astype(np.int64) for each in (inputs, memory)))
+        return acted / Q16, kept / Q16
+
+    def integers(self, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
+        """The same in Q16."""
         signed = self.words.view(np.int32).astype(np.int64)
-        if signed[2] == KINDS["mlp"]:
-            return mlp.integer_actions(signed[HEAD_WORDS:], inputs_q16)
-        return trees.integer_actions(signed[HEAD_WORDS:], int(signed[10]), inputs_q16)
+        kind, body = int(signed[2]), signed[HEAD_WORDS:]
+        if kind == KINDS["lstm"]:
+            return lstm.integer_step(body, inputs_q16, memory_q16)
+        if kind == KINDS["tree"]:
+            return trees.integer_actions(body, int(signed[10]), inputs_q16), memory_q16
+        evaluate = mlp.integer_actions if kind == KINDS["mlp"] else int8.integer_actions
+        return evaluate(body, inputs_q16), memory_q16

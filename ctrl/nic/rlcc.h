@@ -30,6 +30,11 @@ enum rlcc_word {
 	RLCC_STATE_WORDS,
 };
 
+/* Words that a policy adds to the context, zeros for a new flow; it defines this before it includes us. */
+#ifndef RLCC_MEMORY_WORDS
+#define RLCC_MEMORY_WORDS 0
+#endif
+
 #define RLCC_ONE  (1 << 16)
 #define RLCC_FINE 11          /* bits of RLCC_RATE beyond Q20 */
 #define RLCC_OWN  0xffffffffu /* a parameter: as the policy was made for */
@@ -41,7 +46,7 @@ enum rlcc_word {
 enum { CC_PARAMETERS(CC_INDEX) };
 
 #define CC_EVENTS      (CC_MASK(CC_RTT) | CC_MASK(CC_TX))
-#define CC_STATE_WORDS RLCC_STATE_WORDS
+#define CC_STATE_WORDS (RLCC_STATE_WORDS + RLCC_MEMORY_WORDS)
 #define CC_PRESETS(X)
 
 #define RLCC_SILENCE         16    /* base RTTs without an answer, and a probe is asked for again */
@@ -144,8 +149,8 @@ static inline void rlcc_apply(uint32_t *state, int32_t action, struct cc_result 
 	result->probe = true;
 }
 
-/* The action at four inputs, Q16. */
-static inline int32_t rlcc_policy(const uint32_t *input, const uint32_t *table);
+/* The action, Q16, for the inputs in the state's first words; what it remembers is behind the others. */
+static inline int32_t rlcc_policy(uint32_t *state, const uint32_t *table);
 
 static inline void cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
 			       const uint32_t *parameter, const uint32_t *table, struct cc_result *result)

@@ -98,8 +98,7 @@ def tell(path: Path, file: PolicyFile, out: Path, cell: Cell) -> None:
         algorithm = algorithms.load(f"rlcc-{file.kind}", folder)
     print(f"{path.name}: {describe(file)}\nsha256 {file.sha256()}\n")
     body = 4 * (len(file.table()) - HEAD_WORDS)
-    packed = f", {file.policy.packed_bytes()} packed" if isinstance(file.policy, Trees) else ""
-    print(f"{algorithm.name} runs it; tables of {body} bytes{packed}")
+    print(f"{algorithm.name} runs it; tables of {body} bytes, {file.policy.packed_bytes()} packed")
     rows = [("a decision and its flow", "needs", "there are", "")]
     rows += [(each.what, each.needs, each.has, "fits" if each.fits else "DOES NOT FIT") for each in demands(file, algorithm)]
     print(columns(rows))

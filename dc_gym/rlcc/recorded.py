@@ -67,6 +67,7 @@ def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Deci
     policy, rows = Deployed(table), len(told.flow)
     made = Decisions(np.zeros((rows, 4), np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
     state = np.zeros((int(told.flow.max(initial=-1)) + 1, 6), np.int64)  # rlcc_word, as far as it matters
+    memory = np.zeros((len(state), policy.memory), np.int64)
     for now in _rounds(told.flow):
         who = told.flow[now]
         rate = state[who, 5]
@@ -74,7 +75,7 @@ def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Deci
         old = state[who]
         error = _errors(told.rtt_ns[now], told.base_ns[who], rate, head)
         inputs = np.stack([old[:, 2], old[:, 3], old[:, 4], error], axis=1) + np.array([Q16, 0, Q16, 0])
-        action = policy.integers(inputs)
+        action, memory[who] = policy.integers(inputs, memory[who])
         rate = np.clip((rate * action + Q16 // 2) >> 16, LEAST_RATE << FINE, LINE_RATE << FINE)
         state[who] = np.stack([old[:, 2], old[:, 3], old[:, 4], error, action - Q16, rate], axis=1)
         made.inputs_q16[now], made.actions_q16[now], made.rates[now] = inputs, action, rate >> FINE

@@ -103,9 +103,10 @@ def of_run(result: Result) -> Trace:
 
 def answer(policy: fluid.Policy, errors: list[float], unit: float) -> Floats:
     """Actions on errors (in targets) that do not depend on them; the flow has been at the first one for long."""
-    seen = [1.0, errors[0] * unit, 1.0, errors[0] * unit]
-    acted: list[float] = []
+    seen, acted = np.array([[1.0, errors[0] * unit, 1.0, errors[0] * unit]]), [1.0]
+    memory = fluid.used_to(policy, seen)
     for error in errors:
-        seen = [seen[2], seen[3], acted[-1] if acted else 1.0, error * unit]
-        acted.append(float(policy(np.array(seen))))
-    return np.array(acted)
+        seen = np.array([[seen[0, 2], seen[0, 3], acted[-1], error * unit]])
+        decided, memory = fluid.ask(policy, seen, memory)
+        acted.append(float(decided[0]))
+    return np.array(acted[1:])

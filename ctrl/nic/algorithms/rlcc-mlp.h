@@ -48,7 +48,7 @@ static inline int32_t rlcc_action(int64_t sum, const uint32_t *actions)
 	return low + ((high - low) * part >> POLICY_MLP_STEP);
 }
 
-static inline int32_t rlcc_policy(const uint32_t *state, const uint32_t *table)
+static inline int32_t rlcc_policy(uint32_t *state, const uint32_t *table)
 {
 	const uint32_t *first = table + POLICY_HEAD_WORDS;
 	const uint32_t *second = first + POLICY_MLP_HIDDEN * POLICY_MLP_INPUTS;

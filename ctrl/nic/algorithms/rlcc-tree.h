@@ -22,7 +22,7 @@ static inline uint32_t rlcc_above(const uint32_t *input, const uint32_t *tree, u
 	return rlcc_sign(left) << compare;
 }
 
-static inline int32_t rlcc_policy(const uint32_t *input, const uint32_t *table)
+static inline int32_t rlcc_policy(uint32_t *input, const uint32_t *table)
 {
 	const uint32_t *tree = table + POLICY_HEAD_WORDS;
 	int64_t sum = (int32_t)table[POLICY_WORD_BIAS];

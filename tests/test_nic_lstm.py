@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PCC-RL's network with an LSTM: its gradient, its integers against C and floats, what it settles at, and its files."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dc_gym.cli import main
+from dc_gym.ctrl.nic import algorithms, cells, fluid, golden, gradient, importing, kernels, lstm, policy_file
+from dc_gym.ctrl.nic.events import RTT
+from dc_gym.ctrl.nic.fluid import Bottleneck, Fluid
+from dc_gym.ctrl.nic.gradient import Training
+from dc_gym.ctrl.nic.lstm import MEMORY, SHAPES, Lstm
+from dc_gym.ctrl.nic.observation import Q16, Scaling, action
+from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
+from dc_gym.errors import AgentError, UsageError
+from dc_gym.rlcc import explain
+
+FEW = Training(net="lstm", updates=3, batch=512, stretch=4, bottlenecks=((2, 10), (4, 5)))
+
+
+@cache
+def shipped():
+    return PolicyFile.read(policy_file.shipped("rlcc-lstm"))
+
+
+def signed(words):
+    return np.asarray(words, np.uint32).view(np.int32).astype(np.int64)
+
+
+def drawn(count, seed=3):
+    """A random network, and decisions of some flows with a past."""
+    random = np.random.default_rng(seed)
+    inputs = random.normal(size=(count, 7, 4)) + np.array([1, 0, 1, 0])
+    return lstm.start(random), inputs, random.normal(size=(7, MEMORY)) / 3, random.normal(size=(count, 7))
+
+
+def test_it_has_as_many_weights_as_the_paper_says():
+    assert sum(weight.size for weight in shipped().policy.weights) == 2753
+
+
+def test_products_are_the_same_in_any_order():
+    random = np.random.default_rng(1)
+    left, right = random.normal(size=(5, 300)), random.normal(size=(300, 7)) * 1e-6
+    order = random.permutation(300)
+    assert (lstm.product(left, right) == lstm.product(left[:, order], right[order])).all()
+    assert np.abs(lstm.product(left, right) - left @ right).max() < 1e-6 * np.abs(left @ right).max() * 50
+    assert (lstm.product(np.zeros((2, 3)), right[:3]) == 0).all()
+
+
+def test_the_gradient_goes_back_through_all_of_a_stretch():
+    net, inputs, memory, factors = drawn(6)
+    slopes, random = net.ascent(inputs, memory, factors), np.random.default_rng(4)
+    for layer, shape in enumerate(SHAPES):
+        place = tuple(int(random.integers(size)) for size in shape)
+        moved = []
+        for step in (1e-3, -1e-3):
+            weights = [weight.copy() for weight in net.weights]
+            weights[layer][place] += step
+            moved.append(float((factors * action(Lstm(tuple(weights)).steps(inputs, memory).output)).mean()))
+        assert slopes[layer][place] == pytest.approx((moved[0] - moved[1]) / 2e-3, rel=5e-3, abs=2e-6)
+
+
+def test_decisions_in_a_row_are_those_one_by_one():
+    net, inputs, memory, _ = drawn(5)
+    together = net.steps(inputs, memory)
+    for now in range(5):
+        acted, memory = net.step(inputs[now], memory)
+        assert acted == pytest.approx(action(together.output[now]), abs=1e-6)
+    assert memory == pytest.approx(together.memory, abs=1e-6)
+
+
+# --- integers
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Golden traces, and what the algorithm in C made of them with the shipped table."""
+    algorithm = algorithms.load("rlcc-lstm", kernels.BIN)
+    table = golden.table_of(algorithm, tmp_path_factory.mktemp("lstm"))
+    argv = golden.runner_argv(algorithm, golden.values_of(algorithm, ""), table)
+    traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
+    return {kind: (steps, golden.decisions(argv, steps)) for kind, steps in traces.items()}
+
+
+@pytest.mark.parametrize("kind", golden.KINDS)
+def test_the_integers_of_c_and_python_are_equal_bit_for_bit_memory_included(made, kind):
+    steps, rows = made[kind]
+    before, after = [], []
+    for number, ((event, _), row) in enumerate(zip(steps, rows, strict=True)):
+        if event.type == RTT:
+            new = event.flags & golden.NEW_FLOW
+            before.append((0,) * len(row.state) if new else rows[number - 1].state)
+            after.append(row.state)
+    before, after = signed(before), signed(after)
+    acted, memory = Deployed(shipped().table()).integers(after[:, :4] + [Q16, 0, Q16, 0], before[:, cells.WORDS :])
+    assert len(after) > 400 and (memory != 0).any()
+    assert (acted - Q16 == after[:, cells.A_LAST]).all() and (memory == after[:, cells.WORDS :]).all()
+
+
+def test_integers_stay_near_floats_for_what_they_saw_and_over_whole_lives(made):
+    assert all(cells.distance(shipped(), *made[kind])[1] < cells.BOUNDS["lstm"] for kind in golden.KINDS)
+    _, inputs, _, _ = drawn(60)
+    inputs[:, :, 3] = np.round(inputs[:, :, 3] * Q16) / Q16
+    inputs[:, :, 2] = np.round((1 + (inputs[:, :, 2] - 1) / 10) * Q16) / Q16
+    deployed, exact, kept = Deployed(shipped().table()), np.zeros((7, MEMORY)), np.zeros((7, MEMORY))
+    for now in inputs:
+        (mine, kept), (theirs, exact) = deployed.step(now, kept), shipped().policy.step(now, exact)
+        assert np.abs(mine - theirs).max() < 0.01
+
+
+def test_a_connectx_has_no_room_for_it():
+    algorithm = algorithms.load("rlcc-lstm", kernels.BIN)
+    assert not algorithm.fits and algorithm.state_words == cells.WORDS + MEMORY
+
+
+# --- the closed loop
+
+
+def test_each_flow_has_a_memory_of_its_own():
+    model, deployed = Fluid(Bottleneck(5, parts=4, seed=2)), Deployed(shipped().table())
+    while not len(who := model.step(deployed)):
+        pass
+    others = np.setdiff1d(np.arange(5), who)
+    assert 0 < len(who) < 5
+    assert (model.memory[who] != 0).any(axis=1).all() and (model.memory[others] == 0).all()
+
+
+@pytest.mark.parametrize("flows", [2, 8, 32, 128])
+def test_the_shipped_network_keeps_eq_2_far_beyond_what_it_was_trained_on(flows):
+    found = fluid.settle(Deployed(shipped().table()), Bottleneck(flows, parts=8), round_trips=250)
+    assert found.inflation == pytest.approx(float(Scaling().inflation(flows)), rel=0.1)
+    assert found.jain > 0.95 and found.rates > 0.97 and found.lost == 0
+
+
+def test_it_rests_near_the_target():
+    assert abs(fluid.rest(shipped().policy)) < 0.3
+
+
+def test_one_seed_is_one_network():
+    once, again, other = (gradient.train(one).weights for one in (FEW, FEW, replace(FEW, seed=2)))
+    assert all((a == b).all() for a, b in zip(once, again, strict=True))
+    assert any((a != b).any() for a, b in zip(once, other, strict=True))
+
+
+def test_a_new_flow_remembers_nothing_of_the_one_before():
+    training = Training(net="lstm", renewal=1.0, bottlenecks=((4, 3),))
+    model = gradient.Bottlenecks(training, Scaling(), MEMORY)
+    for _ in range(6):
+        model.step(shipped().policy)
+    assert (model.memory == 0).all() and (model._age == 0).all()
+
+
+def test_an_unknown_network_or_an_empty_stretch_is_refused():
+    for wrong in ({"net": "gru"}, {"stretch": 0}):
+        with pytest.raises(UsageError):
+            Training(**wrong)
+
+
+# --- files
+
+
+def test_its_file_comes_back_and_is_the_same_bytes(tmp_path):
+    shipped().write(tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == policy_file.shipped("rlcc-lstm").read_bytes()
+    with pytest.raises(AgentError, match="kind 'lstm'"):
+        policy_file.load("rlcc-mlp", policy_file.shipped("rlcc-lstm"))
+
+
+def test_import_takes_eight_arrays_and_what_it_makes_runs(tmp_path, capsys):
+    names = policy_file.ARRAYS["lstm"]
+    np.savez(tmp_path / "own.npz", **dict(zip(names, shipped().policy.weights, strict=True)))
+    assert main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "p.npz")]) == 0
+    assert "2-32-16-LSTM16-1" in capsys.readouterr().out
+    assert (PolicyFile.read(tmp_path / "p.npz").table() == shipped().table()).all()
+    assert main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "t.npz"), "--trees", "3"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("W2", lambda weight: weight[:, :16], "shape \\(64, 16\\)"),
+        ("b2", lambda weight: weight * np.nan, "not finite"),
+        ("b3", lambda weight: weight.astype(int), "int64"),
+    ],
+)
+def test_import_refuses_what_no_nic_could_run(tmp_path, name, change, said):
+    arrays = dict(zip(policy_file.ARRAYS["lstm"], shipped().policy.weights, strict=True))
+    np.savez(tmp_path / "own.npz", **{**arrays, name: change(arrays[name])})
+    with pytest.raises(AgentError, match=said) as caught:
+        importing.network(tmp_path / "own.npz", Scaling())
+    assert "\n" not in str(caught.value)
+
+
+def test_layers_that_grow_beyond_a_word_are_refused():
+    w0, b0, w1, *others = shipped().policy.weights
+    with pytest.raises(AgentError, match="can reach"):
+        Lstm((np.full_like(w0, 15.9), b0, np.full_like(w1, 15.9), *others))
+
+
+def test_errors_beyond_what_an_input_holds_are_refused():
+    with pytest.raises(AgentError, match="lower its reach"):
+        PolicyFile(shipped().policy, Scaling(reach=200.0))
+
+
+def test_explain_tells_of_it(capsys, monkeypatch):
+    monkeypatch.setattr(explain, "FLOWS", (2, 8))
+    assert main(["rlcc", "explain", "rlcc-lstm"]) == 0
+    out = capsys.readouterr().out
+    assert "2-32-16-LSTM16-1" in out and "trained on the fluid model" in out and "Table VI" in out
