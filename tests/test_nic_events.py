@@ -51,6 +51,30 @@ def test_a_round_trip_is_as_long_as_it_was_however_late_it_is_told(in_nics):
         assert rate < before and held == rate and later_ns - t_ns >= 200_000, "one decision is under way at a time"
 
 
+IN_TURN = """
+for in_turn in (0, 1):
+    nic.start("timely", [Flow("h1", "h2", 10**9) for _ in range(4)], trace=True, latency_ns=200_000, in_turn=in_turn,
+              parameter_0=20_000, parameter_1=1, parameter_2=2, parameter_3=20_000, parameter_4=57344, parameter_5=1049,
+              parameter_6=64, parameter_7=32768, parameter_8=655, parameter_9=5, parameter_10=5)
+    for flow in range(4):
+        nic.post(flow)
+    time.sleep(0.03)
+    nic.stop()
+    out[in_turn] = [[each.flow, each.t_ns] for each in nic.decisions() if each.event == 6]
+"""
+
+
+def test_flows_of_a_nic_decide_side_by_side_or_in_turn(in_nics):
+    """Four flows: in turn each waits for the three others, once all have begun; its next event comes a little later."""
+    for in_turn, told in in_nics(IN_TURN, hosts=2).items():
+        gaps = []
+        for flow in range(4):
+            times = [t_ns for number, t_ns in told if number == flow]
+            gaps += [after - before for before, after in pairwise(times)][2:]
+        assert len(gaps) > 80 and min(gaps) > (3.9 if int(in_turn) else 1.0) * 200_000
+        assert max(gaps) < (5.0 if int(in_turn) else 2.0) * 200_000
+
+
 FEWER = """
 for loss, coalesce in ((0, 1), (500_000, 1), (1_000_000, 1), (0, 4)):
     nic.start("dcqcn", [Flow("h1", "h3"), Flow("h2", "h3")], trace=True, event_loss_ppm=loss, event_coalesce=coalesce,

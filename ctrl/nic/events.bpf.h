@@ -112,7 +112,7 @@ static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t n
 }
 
 /* Tells the algorithm of what is pending of a type. */
-static __noinline int decide(struct nic_sender *s, const struct nic_port *port, uint32_t flow, uint32_t type,
+static __noinline int decide(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint32_t type,
 			     uint64_t now)
 {
 	struct cc_event event = { 0 };
@@ -135,6 +135,11 @@ static __noinline int decide(struct nic_sender *s, const struct nic_port *port, 
 	s->next_window = result.window_bytes;
 	s->next_probe = result.probe;
 	s->decided_ns = now + settings.latency_ns;
+	if (settings.in_turn) {
+		if (port->busy_until_ns > now)
+			s->decided_ns = port->busy_until_ns + settings.latency_ns;
+		port->busy_until_ns = s->decided_ns;
+	}
 	return 0;
 }
 
@@ -149,8 +154,7 @@ static __always_inline uint32_t first_of(uint32_t types)
 }
 
 /* Brings a decision into force whose time has come, and begins the next. */
-static __always_inline void settle(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
-				   uint64_t now)
+static __always_inline void settle(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint64_t now)
 {
 	if (!settings.latency_ns || !s->decided_ns || now < s->decided_ns)
 		return;
@@ -180,8 +184,8 @@ static __always_inline bool enough(const struct nic_sender *s, uint32_t type,
 }
 
 /* Something has happened to a flow. */
-static __always_inline void happen(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
-				   uint32_t type, uint32_t bytes, uint32_t packets, uint64_t now)
+static __always_inline void happen(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint32_t type,
+				   uint32_t bytes, uint32_t packets, uint64_t now)
 {
 	struct nic_pending *pending = &s->pending[type & (NIC_PENDING_TYPES - 1)];
 

@@ -296,6 +296,7 @@ static const struct {
 	{ AT(burst_packets), 1, 1, 1 << 16 },
 	{ AT(selective), 0, 0, 1 },
 	{ AT(trace), 0, 0, NIC_TRACE_ALL },
+	{ AT(in_turn), 0, 0, 1 },
 	{ AT(event_loss_ppm), 0, 0, 1000000 },
 	{ AT(event_coalesce), 1, 1, 1 << 16 },
 	{ AT(seed), 1, 0, UINT64_MAX },

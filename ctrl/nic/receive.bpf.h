@@ -247,7 +247,7 @@ static __always_inline int at_receiver(struct __sk_buff *skb, const struct nic_f
 /* --- the sending end --- */
 
 /* All before `psn` have arrived. False: it makes no sense, or comes late. */
-static __always_inline bool acknowledged(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+static __always_inline bool acknowledged(struct nic_sender *s, struct nic_port *port, uint32_t flow,
 					 uint32_t psn, uint64_t now)
 {
 	uint32_t packets = psn - (uint32_t)s->acked;
@@ -270,8 +270,8 @@ static __always_inline bool acknowledged(struct nic_sender *s, const struct nic_
 	return true;
 }
 
-static __always_inline void missed(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
-				   uint32_t psn, uint32_t until, uint64_t now)
+static __always_inline void missed(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint32_t psn,
+				   uint32_t until, uint64_t now)
 {
 	s->nacks++;
 	if (!settings.selective) {
@@ -283,7 +283,7 @@ static __always_inline void missed(struct nic_sender *s, const struct nic_port *
 	happen(s, port, flow, CC_NACK, 0, 0, now);
 }
 
-static __always_inline void answered(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+static __always_inline void answered(struct nic_sender *s, struct nic_port *port, uint32_t flow,
 				     const struct nic_frame *frame, uint64_t now)
 {
 	uint32_t rtt_ns;
@@ -303,7 +303,7 @@ static __always_inline void answered(struct nic_sender *s, const struct nic_port
 	happen(s, port, flow, CC_RTT, 0, 0, now);
 }
 
-static __always_inline void hear(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+static __always_inline void hear(struct nic_sender *s, struct nic_port *port, uint32_t flow,
 				 const struct nic_frame *frame, uint64_t now)
 {
 	uint8_t opcode = frame->nic.opcode;

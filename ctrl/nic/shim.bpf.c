@@ -132,7 +132,7 @@ static __always_inline int turn(struct __sk_buff *skb, struct nic_frame *frame, 
 }
 
 /* The token that watches the time is back. True: time is up, and it is the one that sends now. */
-static __always_inline bool time_is_up(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
+static __always_inline bool time_is_up(struct nic_sender *s, struct nic_port *port, uint32_t flow,
 				       uint64_t now)
 {
 	uint32_t generation = s->timer;

@@ -87,6 +87,7 @@ struct nic_port {
 	uint64_t line_bps;
 	uint64_t byte_ns; /* at the line rate, Q20 */
 	uint64_t free_at; /* when its transmitter will be, ns in Q8: the departure clock of all its flows */
+	uint64_t busy_until_ns; /* settings.in_turn: when the last decision so far will have been made */
 	uint64_t sent_packets, sent_bytes; /* frames that it made, all kinds */
 	uint64_t dropped_packets; /* frames to it that make no sense, or that the kernel had no room for */
 };
@@ -195,6 +196,7 @@ struct nic_settings {
 	uint32_t burst_packets;  /* that one TX event stands for, and that leave at line rate together */
 	uint32_t selective;      /* repeat what is missing alone, instead of all from there on */
 	uint32_t trace;          /* enum nic_trace: which decisions are handed out */
+	uint32_t in_turn;        /* decisions of all flows are made one after the other; else each flow's */
 	uint32_t event_loss_ppm; /* events that never reach the algorithm */
 	uint32_t event_coalesce; /* CNP, ACK and NACK events that are summed up before one is handed over; 1:
 				    each is */

@@ -100,8 +100,7 @@ static __always_inline void go_back(struct nic_sender *s)
 	s->timeout_ns = 0;
 }
 
-static __always_inline void time_out(struct nic_sender *s, const struct nic_port *port, uint32_t flow,
-				     uint64_t now)
+static __always_inline void time_out(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint64_t now)
 {
 	s->timeouts++;
 	s->retries++;

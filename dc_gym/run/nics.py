@@ -197,6 +197,7 @@ def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, in
         "burst_packets": nic.burst_packets,
         "selective": int(nic.retransmit == "selective"),
         "trace": TRACES.index(nic.trace),
+        "in_turn": int(nic.decisions == "in-turn"),
         "event_loss_ppm": nic.event_loss_ppm,
         "event_coalesce": nic.event_coalesce,
         "seed": draw(spec.seed, "nic"),

@@ -16,6 +16,7 @@ FRAME_HEADERS_BYTES = 74
 RETRANSMITS = ("go-back-n", "selective")
 QUEUE_PAIRS = ("flow", "hosts")
 TRACES = ("off", "changes", "all")
+DECISIONS = ("side-by-side", "in-turn")
 """By the numbers of ctrl/nic/shim.h."""
 LONGEST_NS = 1 * S
 LEAST_LINE_BPS = 100_000
@@ -35,6 +36,7 @@ class NicSpec:
 
     tcp: str | None = key(TEXT, names=tcps)  # None: flows go over RDMA
     latency_ns: int = key(TIME, 0, name="latency", low=0, high=LONGEST_NS)
+    decisions: str = key(TEXT, "side-by-side", names=lambda: DECISIONS)
     cnp_interval_ns: int | None = key(TIME, name="cnp_interval", low=0, high=LONGEST_NS)
     nack_interval_ns: int | None = key(TIME, name="nack_interval", low=0, high=LONGEST_NS)
     timeout_ns: int | None = key(TIME, name="timeout", low=1 * US, high=10 * S)
