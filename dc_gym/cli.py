@@ -414,7 +414,7 @@ def _add_rlcc(commands: Any) -> None:
     from dc_gym.rlcc import cli as rlcc
 
     body = _delegate("dc_gym.rlcc.cli", progress=False)
-    summary = "RL-CC's policies for the NIC: distil, deploy, explain, show"
+    summary = "RL-CC's policies for the NIC: train, distil, deploy, explain, show"
     rlcc.add_arguments(_add(commands, "rlcc", summary, "dcgym rlcc explain rlcc-tree", body))
 
 
@@ -437,7 +437,12 @@ def _add_comparison(parser: ArgumentParser) -> None:
     add("--controllers", type=_names, metavar="LIST", help="such as dctcp,swift,policy.npz")
     add("--topologies", type=_names, metavar="LIST", help="dumbbell, fattree-k4 and rlcc64 are known")
     add("--workloads", type=_names, metavar="LIST", help="such as many-to-one-64,websearch-80")
-    add("--seeds", type=_count, metavar="N", help="runs of each controller in each case (default: 5)")
+    add(
+        "--seeds",
+        type=_count,
+        metavar="N",
+        help="runs of each controller in each case (default: 5); also of rlcc-train",
+    )
     add("--full", action="store_true", help="networks at their speed, and runs as long as the papers'")
     add("--out", type=Path, metavar="DIR", help="folder of results and page (default: results/compare)")
     keys = "replace one key of every spec (may be repeated)"

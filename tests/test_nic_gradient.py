@@ -6,13 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dc_gym.cli import main
 from dc_gym.ctrl.nic import fluid, gradient
 from dc_gym.ctrl.nic.fluid import Bottleneck
 from dc_gym.ctrl.nic.gradient import Training
 from dc_gym.ctrl.nic.mlp import Mlp, start
 from dc_gym.ctrl.nic.observation import Scaling, cells
-from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import UsageError
 
 SHORT = Training(updates=200, batch=2048)
@@ -85,14 +83,7 @@ def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(stretch):
         assert np.array_equal(inputs, seen[number]) and error == seen[number + 2][3]
 
 
-def test_the_command_writes_a_policy(tmp_path, capsys):
-    assert main(["nic", "train", "--out", str(tmp_path / "p.npz"), "--updates", "2", "--seed", "3"]) == 0
-    made = PolicyFile.read(tmp_path / "p.npz")
-    assert made.origin["training"]["seed"] == 3 and made.kind == "mlp"
-    assert main(["nic", "train", "--net", "lstm", "--out", str(tmp_path / "p.npz"), "--updates", "2"]) == 0
-    made = PolicyFile.read(tmp_path / "p.npz")
-    assert made.origin["training"]["stretch"] == 16 and made.kind == "lstm"
-    assert main(["nic", "train", "--out", str(tmp_path / "p.npz"), "--updates", "0"]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+@pytest.mark.parametrize("wrong", [{"later": 5}, {"updates": 0}, {"net": "gru"}, {"seed": -1}, {"stretch": 0}])
+def test_what_is_no_training_is_refused(wrong):
     with pytest.raises(UsageError):
-        Training(later=5)
+        Training(**wrong)

@@ -13,7 +13,7 @@ A network that remembers is trained on stretches of flows' lives: its gradient g
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +24,6 @@ from dc_gym.ctrl.nic.adam import Adam
 from dc_gym.ctrl.nic.lstm import Lstm
 from dc_gym.ctrl.nic.mlp import Mlp
 from dc_gym.ctrl.nic.observation import LEAST_RATE, Floats, Scaling
-from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import UsageError
 
 MOST_LATER = 4
@@ -188,13 +187,6 @@ def train(training: Training, scaling: Scaling | None = None) -> Mlp | Lstm:
         slopes = _against(net, found, scaling, training)
         net = type(net)(adam.step(net.weights, slopes, training.rate * (1.0 - update / training.updates)))
     return net
-
-
-def file(training: Training) -> PolicyFile:
-    """A trained network as a policy file."""
-    scaling = Scaling()
-    origin = {"made": "trained on the fluid model", "by": "dcgym nic train", "training": asdict(training)}
-    return PolicyFile(train(training, scaling), scaling, origin)
 
 
 def _collect(model: Bottlenecks, net: Network, count: int) -> Stretches:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic import`, `train` and `fit`: policies of RL-CC's algorithms; brought along, trained, and made again."""
+"""`dcgym nic import` and `fit`: policies of RL-CC's algorithms; brought along, and made again."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +21,6 @@ def add_commands(commands: Any) -> None:
     brought.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
     brought.add_argument("--trees", type=int, metavar="N", help="distil it to so many trees, a policy of rlcc-tree, instead")
     brought.add_argument("--int8", action="store_true", help="with weights of 8 bits, a policy of rlcc-mlp8, instead")
-    trained = commands.add_parser("train", help="a network by RL-CC's policy gradient on the fluid model, in seconds")
-    trained.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
-    trained.add_argument("--seed", type=int, default=1, metavar="N", help="of weights and flows (default: %(default)s)")
-    trained.add_argument("--net", choices=("mlp", "lstm"), default="mlp", help="its kind (default: %(default)s)")
-    trained.add_argument("--updates", type=int, metavar="N", help="of the weights (default: 1200; lstm: 300)")
-    trained.add_argument(
-        "--noise", type=float, default=0.0, metavar="X", help="up to so much inflation more, at random (default: 0)"
-    )
-    trained.add_argument("--trees", type=int, metavar="N", help="distil it to so many trees")
     fitted = commands.add_parser("fit", help="make the policies that ship again, and compare")
     fitted.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
 
@@ -59,19 +49,11 @@ def brought(args: argparse.Namespace) -> int:
     return _keep(importing.network(args.file, Scaling(**given)), args)
 
 
-def train(args: argparse.Namespace) -> int:
-    """Train a network."""
-    from dc_gym.ctrl.nic import gradient
-
-    given = {} if args.updates is None else {"updates": args.updates}
-    return _keep(gradient.file(replace(gradient.USUAL[args.net], seed=args.seed, noise=args.noise, **given)), args)
-
-
 def _keep(made: PolicyFile, args: argparse.Namespace) -> int:
     """Write a network, or what is made of it."""
     from dc_gym.ctrl.nic import distil, importing
 
-    if getattr(args, "int8", False):
+    if args.int8:
         made = importing.in_8_bits(made)
     if args.trees is not None:
         made = distil.tree_file(made, distil.Recipe(trees=args.trees))
@@ -96,4 +78,4 @@ def fit(args: argparse.Namespace) -> int:
     return 0 if same else 1
 
 
-ACTIONS = {"import": brought, "train": train, "fit": fit}
+ACTIONS = {"import": brought, "fit": fit}

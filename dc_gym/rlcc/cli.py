@@ -13,7 +13,7 @@ POLICY = "rlcc-tree, rlcc-mlp, rlcc-mlp8, rlcc-lstm, or a policy file (*.npz)"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
-    for add in (_add_distil, _add_deploy, _add_explain, _add_show):
+    for add in (_add_train, _add_distil, _add_deploy, _add_explain, _add_show):
         add(commands)
 
 
@@ -31,6 +31,30 @@ def _add(commands: Any, name: str, summary: str, example: str) -> argparse.Argum
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
+
+
+def _add_train(commands: Any) -> None:
+    summary = "a network from random weights by RL-CC's policy gradient, on labs or on the fluid model"
+    example = "dcgym rlcc train --out results/trained\n  dcgym rlcc train --on fluid --out results/fluid   # in seconds"
+    parser = _add(commands, "train", summary, example)
+    add = parser.add_argument
+    add("--out", type=Path, required=True, metavar="DIR", help="its folder: policy.npz, manifest.json, and more of labs")
+    add(
+        "--on",
+        choices=("lab", "fluid"),
+        default="lab",
+        help="NICs in labs, or a fluid model (default: %(default)s)",
+    )
+    add("--preset", default="rl-cc", metavar="NAME", help="reward and traffic: rl-cc or pcc-rl (default: %(default)s)")
+    add("--seed", type=int, default=1, metavar="N", help="of weights and flows (default: %(default)s)")
+    add("--updates", type=int, metavar="N", help="of the weights (default: 400 on labs; on fluid 1200, lstm 300)")
+    add("--labs", type=int, metavar="N", help="side by side (default: 2); another number is another training")
+    add("--randomise", action="store_true", help="each lab's episodes have their own line, round trip, buffer, numbers of flows")
+    add("--curriculum", action="store_true", help="two flows first, then four, then all")
+    add("--resume", action="store_true", help="go on from the checkpoint in DIR")
+    add("--net", choices=("mlp", "lstm"), help="of fluid: RL-CC's network or PCC-RL's (default: mlp)")
+    add("--noise", type=float, metavar="X", help="of fluid: up to so much inflation more, at random (default: 0)")
+    add("--quiet", action="store_true", help="no progress on standard error")
 
 
 def _add_distil(commands: Any) -> None:

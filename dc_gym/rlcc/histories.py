@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the decisions that a lab hands out to what eq. 3 needs: what a policy saw, and what came of it `later` decisions on.
+
+A flow's decisions are its own: what it saw is in the first words of the context that comes with each (ctrl/nic/rlcc.h).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dc_gym.ctrl.nic.observation import Q16, Floats
+from dc_gym.repeat.digest import NIC_EVENTS
+from dc_gym.rlcc.data_path import Rows
+from dc_gym.run.nics import LINE_RATE, STEP_DTYPE
+
+LEAST_RATE = 1 << 6
+"""CC_MIN_RATE of ctrl/nic/cc.h."""
+RTT = NIC_EVENTS.index("rtt")
+KEPT = np.array([Q16, 0, Q16, 0])
+"""Actions are kept less 1."""
+
+
+def inputs(rows: Rows) -> Floats:
+    """[rows, 4] in the order of observation.INPUTS."""
+    return np.asarray((rows["state"][:, :4].view("<i4") + KEPT) / Q16)
+
+
+def decisions(rows: Rows) -> Rows:
+    """Those of a policy: a probe came back. All else only asks for one."""
+    found: Rows = rows[rows["event"] == RTT]
+    return found
+
+
+@dataclass(slots=True)
+class Histories:
+    """Of the flows of one lab's episode."""
+
+    later: int
+    _waiting: Rows = field(default_factory=lambda: np.zeros(0, STEP_DTYPE))
+    """Each flow's latest decisions, whose consequences are not known yet."""
+
+    def add(self, rows: Rows) -> tuple[Floats, Floats]:
+        """More decisions in the order of their times: what policies saw [n, 4], and the errors [n] of `later` decisions on.
+
+        The answer is ordered by flow, then by time. A decision that left a flow at the line's rate, or at the least, has no part:
+        another action would have changed nothing, so its gradient is zero. Flows that their own NIC holds back, as in all to all,
+        would else teach a policy for ever to raise.
+        """
+        both = np.concatenate([self._waiting, decisions(rows)])
+        both = both[np.argsort(both["flow"], kind="stable")]
+        flow = both["flow"]
+        known = np.zeros(len(both), bool)
+        known[: max(0, len(both) - self.later)] = flow[: -self.later] == flow[self.later :]
+        place = np.flatnonzero(known & (both["rate"] < LINE_RATE) & (both["rate"] > LEAST_RATE))
+        self._waiting = both[~known]
+        return inputs(both[place]), inputs(both[place + self.later])[:, 3]

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RL-CC's policy gradient (Fuhrer et al. 2023, eq. 3) on the real data path: labs in which NICs decide, and a learner outside.
+
+All labs run from barrier to barrier at the same time. At a barrier they stand still, their decisions become one batch in the
+order of the labs, the network moves by one step of Adam, and all NICs go on with it. After an episode of so many updates each lab
+begins another, with a seed of its own. Nothing depends on wall time or on which lab is first: one seed, one network, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.ctrl.nic.adam import Adam
+from dc_gym.ctrl.nic.gradient import MOST_LATER
+from dc_gym.ctrl.nic.mlp import Mlp, start
+from dc_gym.ctrl.nic.observation import Floats, Scaling
+from dc_gym.ctrl.nic.policy_file import PolicyFile, Words
+from dc_gym.errors import UsageError
+from dc_gym.rlcc.checkpoint import CURVE, Checkpoint
+from dc_gym.rlcc.data_path import DataPath
+from dc_gym.rlcc.histories import Histories
+from dc_gym.rlcc.presets import Case, preset
+from dc_gym.rlcc.scenes import Scene, randomised, varied
+from dc_gym.topologies.ecmp import draw
+
+MOST_LABS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a network is trained on labs."""
+
+    preset: str = "rl-cc"
+    seed: int = 1
+    labs: int = 2
+    updates: int = 400
+    episode: int = 50
+    """Updates of an episode; a checkpoint follows each."""
+    trips: int = 32
+    """Base round trips between two barriers: a batch is what all labs decide in them."""
+    rate: float = 0.01
+    """Of learning (Adam) at first; it falls to 0 on a straight line."""
+    later: int = 3
+    """The delta of a decision is that of so many decisions later."""
+    most_error: float = 2.0
+    """Errors count up to so many targets: a full queue would drown all else."""
+    randomise: bool = False
+    """Each lab's episode has its own line, base round trip, buffer, and numbers of flows."""
+    curriculum: bool = False
+    """Two flows in the first third, up to four in the second."""
+    scene: Scene = field(default_factory=Scene)
+
+    def __post_init__(self) -> None:
+        preset(self.preset)
+        if min(self.updates, self.episode, self.trips) < 1 or not 1 <= self.labs <= MOST_LABS or self.seed < 0:
+            raise UsageError(f"{self} is no training: updates, episode and trips from 1, labs 1 to {MOST_LABS}, seed from 0")
+        if not 1 <= self.later <= MOST_LATER or not 0 < self.rate < 1 or not self.most_error > 0:
+            raise UsageError(f"{self} is no training: later 1 to {MOST_LATER}, a rate within 0 and 1, most_error above 0")
+
+    def cases(self, episode: int, seed: int) -> tuple[Case, ...]:
+        """What an episode has."""
+        cases = preset(self.preset).cases
+        if self.curriculum:
+            most = 2 ** (1 + 3 * episode * self.episode // self.updates)
+            cases = tuple(each for each in cases if each.flows <= most)
+        return varied(cases, seed) if self.randomise else cases
+
+
+class Labs:
+    """The labs of a training, stepped together."""
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self._settings, self._folder = settings, folder
+        self._stack = ExitStack()
+        self._paths: list[DataPath] = []
+        self.replays = 0
+        """Labs that had died and were begun anew."""
+
+    def __enter__(self) -> Labs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def begin(self, episode: int, table: Words) -> None:
+        """Each in its own episode."""
+        self.close()
+        asked = self._settings
+        for number in range(asked.labs):
+            seed = draw(asked.seed, "rlcc lab", number, episode) % 2**32
+            scene = randomised(asked.scene, seed) if asked.randomise else asked.scene
+            folder = self._folder / f"lab{number}"
+            folder.mkdir(exist_ok=True)
+            spec = scene.spec(asked.cases(episode, seed), asked.trips * asked.episode + 1, seed, folder)
+            path = self._stack.enter_context(DataPath(spec, folder, asked.trips * scene.base_rtt_ns))
+            path.begin(seed, table)
+            self._paths.append(path)
+
+    def advance(self, table: Words | None) -> Iterator[Any]:
+        """The decisions of each until the next barrier; `table`: what they decide by, None: as before."""
+        for path in self._paths:
+            if table is not None:
+                path.table(table)
+            path.post()
+        for path in self._paths:
+            before = path.replays
+            yield path.collect()
+            self.replays += path.replays - before
+
+    @property
+    def pids(self) -> list[int | None]:
+        return [path.pid for path in self._paths]
+
+    def close(self) -> None:
+        self._stack.close()
+        self._paths = []
+
+
+@dataclass(slots=True)
+class Learner:
+    """The network and what moves it."""
+
+    settings: Settings
+    scaling: Scaling
+    net: Mlp
+    adam: Adam
+    curve: Any
+
+    @classmethod
+    def new(cls, settings: Settings) -> Learner:
+        net = start(np.random.default_rng(settings.seed))
+        return cls(settings, preset(settings.preset).scaling, net, Adam(net.weights), np.zeros(0, CURVE))
+
+    @classmethod
+    def restored(cls, settings: Settings, held: Checkpoint) -> Learner:
+        return cls(settings, preset(settings.preset).scaling, Mlp(held.weights), held.adam, held.curve)
+
+    def state(self) -> Checkpoint:
+        """For a file, between two episodes."""
+        return Checkpoint(self.net.weights, self.adam, self.curve)
+
+    def table(self) -> Words:
+        """What the NICs decide by."""
+        return PolicyFile(self.net, self.scaling).table()
+
+    def update(self, inputs: Floats, errors: Floats) -> None:
+        """One step, if there is anything to learn from."""
+        asked = self.settings
+        pulls = np.clip(errors / self.scaling.unit, -1.0, asked.most_error)
+        mean = float(np.abs(pulls).mean()) if len(pulls) else 0.0
+        if len(pulls):
+            slopes = self.net.ascent(inputs, np.empty((len(pulls), 0)), pulls)
+            falling = 1.0 - len(self.curve) / asked.updates
+            self.net = Mlp(self.adam.step(self.net.weights, slopes, asked.rate * falling))
+        self.curve = np.append(self.curve, np.array([(len(pulls), mean)], CURVE))
+
+
+def run(learner: Learner, folder: Path, on_update: Callable[[Learner, Labs], None]) -> int:
+    """Trains to the end, from the beginning of an episode on. `folder`: for the labs. Answers how many labs died on the way."""
+    settings = learner.settings
+    with Labs(settings, folder) as labs:
+        while (done := len(learner.curve)) < settings.updates:
+            labs.begin(done // settings.episode, learner.table())
+            histories = [Histories(settings.later) for _ in range(settings.labs)]
+            for number in range(min(settings.episode, settings.updates - done)):
+                rows = labs.advance(learner.table() if number else None)
+                found = [history.add(each) for history, each in zip(histories, rows, strict=True)]
+                learner.update(np.concatenate([inputs for inputs, _ in found]), np.concatenate([errors for _, errors in found]))
+                on_update(learner, labs)
+        return labs.replays

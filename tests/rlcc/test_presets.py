@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What policies are trained for and on."""
+
+import pytest
+
+from dc_gym.errors import UsageError
+from dc_gym.rlcc.presets import PRESETS, Case, preset
+
+
+def test_rewards_are_the_papers():
+    ours, theirs = preset("rl-cc").scaling, preset("pcc-rl").scaling
+    assert (ours.target, ours.beta) == (0.064, 1.5)
+    assert theirs.beta == 0 and theirs.inflation(2) > 1, "two flows could not rest below an empty path's round trip"
+    assert theirs.unit == pytest.approx(ours.unit), "a target looks the same to a network"
+
+
+def test_nobody_is_trained_beyond_eight_flows_and_pcc_rl_on_many_to_one_alone():
+    assert {case.pattern for case in PRESETS["pcc-rl"].cases} == {"many_to_one"}
+    assert {case.pattern for case in PRESETS["rl-cc"].cases} == {"many_to_one", "all_to_all"}
+    assert {case.flows for case in PRESETS["pcc-rl"].cases} == {2, 4, 8}
+    assert max(case.flows for each in PRESETS.values() for case in each.cases) == 8
+
+
+def test_a_case_says_who_sends_to_whom():
+    assert Case("many_to_one", 3).pairs() == [(0, 3), (1, 3), (2, 3)] and Case("many_to_one", 3).hosts == 4
+    every = Case("all_to_all", 3)
+    assert every.hosts == 3 and sorted(every.pairs()) == [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+
+
+@pytest.mark.parametrize(("call", "says"), [(lambda: Case("ring", 3), "no case"), (lambda: preset("ppo"), "rl-cc, pcc-rl")])
+def test_what_is_unknown_is_refused(call, says):
+    with pytest.raises(UsageError, match=says):
+        call()

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab runs in an episode of a training."""
+
+import csv
+from itertools import groupby, pairwise
+
+from dc_gym.rlcc.presets import Case
+from dc_gym.rlcc.scenes import BASE_PACKETS, BUFFERS, MATRIX, RATES_BPS, Scene, randomised, varied
+from dc_gym.run.experiment import Experiment
+from dc_gym.run.nics import base_rtts_ns
+from dc_gym.topologies.graph import FRAME_BYTES
+
+CASES = (Case("many_to_one", 2, 2), Case("all_to_all", 3))
+SHORT = Scene(life=50, pause=5)
+
+
+def flows(folder, seed=1, scene=SHORT):
+    scene.spec(CASES, 1000, seed, folder)
+    return [tuple(row.values()) for row in csv.DictReader((folder / MATRIX).open())]
+
+
+def test_cases_lie_side_by_side_and_flows_of_a_place_follow_one_another(tmp_path):
+    rows = flows(tmp_path)
+    assert {(source, destination) for source, destination, *_ in rows} == {
+        *(("h1", "h3"), ("h2", "h3"), ("h4", "h6"), ("h5", "h6")),
+        *(("h7", "h8"), ("h7", "h9"), ("h8", "h7"), ("h8", "h9"), ("h9", "h7"), ("h9", "h8")),
+    }
+    places = [list(found) for _, found in groupby(rows, key=lambda row: row[2])]
+    assert len(places) == 10 and sum(map(len, places)) > 100, "of fifty round trips each, in a thousand"
+    assert all(float(before[4]) < float(after[3]) for place in places for before, after in pairwise(place))
+
+
+def test_a_seed_is_a_scene(tmp_path):
+    assert flows(tmp_path) == flows(tmp_path) != flows(tmp_path, seed=2)
+
+
+def test_the_base_round_trip_is_that_of_a_probe(tmp_path):
+    for scene in (SHORT, Scene(rate_bps=10**9), randomised(SHORT, 3)):
+        ran = Experiment.of(scene.spec(CASES, 100, 1, tmp_path))
+        probe_ns = base_rtts_ns(ran.schedule, ran.graph, ran.router, ran.spec)[0]
+        assert abs(scene.base_rtt_ns / probe_ns - 1) < 0.05
+
+
+def test_networks_and_numbers_of_flows_are_drawn_from_stated_ranges(tmp_path):
+    scenes = [randomised(SHORT, seed) for seed in range(40)]
+    assert len({scene.rate_bps for scene in scenes}) > 30 and scenes[7] == randomised(SHORT, 7)
+    for scene in scenes:
+        packets = scene.base_rtt_ns * scene.rate_bps / 8e9 / FRAME_BYTES
+        assert RATES_BPS[0] <= scene.rate_bps <= RATES_BPS[1]
+        assert BASE_PACKETS[0] * 0.9 <= packets <= BASE_PACKETS[1] * 1.1
+        assert BUFFERS[0] * 0.8 <= scene.buffer_bytes / FRAME_BYTES / packets <= BUFFERS[1] * 1.2
+    counts = {case.flows for seed in range(20) for case in varied((Case("many_to_one", 8),), seed)}
+    assert min(counts) >= 2 and max(counts) == 8 and len(counts) > 4

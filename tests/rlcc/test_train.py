@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym rlcc train`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dc_gym.cli import main
+from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.errors import UsageError
+from dc_gym.progress import Quiet
+from dc_gym.rlcc import on_lab, train
+from dc_gym.rlcc.checkpoint import NAME as CHECKPOINT
+from dc_gym.rlcc.on_lab import Settings
+from dc_gym.rlcc.scenes import Scene
+
+SMALL = Settings(
+    preset="pcc-rl", labs=2, updates=4, episode=2, trips=16, curriculum=True, scene=Scene(rate_bps=10**9, delay_ns=50_000)
+)
+
+
+class Killed(Exception):
+    pass
+
+
+def hurt(monkeypatch, at, do):
+    """Something happens to the labs after an update."""
+
+    def told(learner, labs):
+        before(learner, labs)
+        if len(learner.curve) == at:
+            do(labs)
+
+    before = None
+
+    def run(learner, folder, on_update):
+        nonlocal before
+        before = on_update
+        return trained(learner, folder, told)
+
+    trained = on_lab.run
+    monkeypatch.setattr(on_lab, "run", run)
+
+
+def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(tmp_path, monkeypatch):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for out in (whole, broken):
+        out.mkdir()
+    train.on_labs(SMALL, whole, Quiet())
+
+    def stop(_labs):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        hurt(patch, 2, stop)
+        with pytest.raises(Killed):
+            train.on_labs(SMALL, broken, Quiet())
+    assert not (broken / "policy.npz").exists(), "of a training that is not over"
+    hurt(monkeypatch, 3, lambda labs: os.kill(labs.pids[1], signal.SIGKILL))
+    train.on_labs(SMALL, broken, Quiet(), resume=True)
+    for name in ("policy.npz", "curve.csv", CHECKPOINT):
+        assert (whole / name).read_bytes() == (broken / name).read_bytes()
+    told = json.loads((broken / "manifest.json").read_text())
+    assert (told["resumed after updates"], told["labs begun anew"]) == (2, 1) and told["bit-equal"].startswith("yes")
+    assert told["updates"] == 4 and told["decisions"] > 20 and told["policy"] == PolicyFile.read(broken / "policy.npz").sha256()
+    assert told["environment"]["kernel"] and told["settings"]["scene"]["rate_bps"] == 10**9
+
+
+def test_options_vary_what_labs_run():
+    plain, varied = Settings(updates=300), Settings(updates=300, randomise=True, curriculum=True)
+    assert plain.cases(0, 1) == plain.cases(5, 2)
+    assert [max(case.flows for case in Settings(updates=300, curriculum=True).cases(each, 1)) for each in (0, 2, 4)] == [2, 4, 8]
+    assert varied.cases(5, 1) != varied.cases(5, 2)
+
+
+def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_path, capsys):
+    made = {}
+    for name, options in {"a": [], "b": [], "c": ["--seed=2"], "d": ["--preset=pcc-rl"], "e": ["--net=lstm"]}.items():
+        assert main(["rlcc", "train", "--on=fluid", "--updates=2", f"--out={tmp_path / name}", *options]) == 0
+        made[name] = (tmp_path / name / "policy.npz").read_bytes()
+    assert made["a"] == made["b"] and len(set(made.values())) == 4
+    assert PolicyFile.read(tmp_path / "d" / "policy.npz").scaling.beta == 0
+    assert PolicyFile.read(tmp_path / "e" / "policy.npz").kind == "lstm"
+    assert f"{tmp_path / 'a' / 'policy.npz'}: sha256" in capsys.readouterr().out
+    assert json.loads((tmp_path / "a" / "manifest.json").read_text())["training"]["updates"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--preset=ppo"], "--preset 'ppo': is unknown; one of: rl-cc, pcc-rl"),
+        (["--on=fluid", "--labs=2"], "--labs: means nothing to a training on fluid"),
+        (["--net=lstm"], "--net: means nothing to a training on lab"),
+        (["--noise=0.1"], "--noise: means nothing to a training on lab"),
+        (["--labs=0"], "is no training: updates, episode and trips from 1, labs 1 to 64"),
+        (["--updates=0"], "is no training: updates"),
+        (["--resume"], f"has no {CHECKPOINT}"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(tmp_path, capsys, options, says):
+    assert main(["rlcc", "train", f"--out={tmp_path / 'out'}", *options]) == 2
+    said = capsys.readouterr().err
+    assert says in said and len(said.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(UsageError, match="exists; go on with --resume"), train.opened(tmp_path, resume=False):
+        pass
+
+
+@pytest.mark.long
+def test_a_learner_that_is_killed_goes_on(tmp_path):
+    """kill -9 of the command between two checkpoints: no folder is left, and the end is as if nothing had been."""
+    options = ["--preset=pcc-rl", "--updates=60", "--labs=1", "--quiet"]
+    command = [sys.executable, "-c", "import sys; from dc_gym.cli import main; sys.exit(main())", "rlcc", "train", *options]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    subprocess.run([*command, f"--out={whole}"], env=environment, check=True, timeout=600)
+    process = subprocess.Popen([*command, f"--out={broken}"], env=environment)
+    deadline = time.monotonic() + 600
+    while not (broken / CHECKPOINT).exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    subprocess.run([*command, f"--out={broken}", "--resume"], env=environment, check=True, timeout=600)
+    assert (whole / "policy.npz").read_bytes() == (broken / "policy.npz").read_bytes()
+    assert json.loads((broken / "manifest.json").read_text())["resumed after updates"] == 50
+    while any(tmp_path.glob("dcgym-env-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
