@@ -22,22 +22,24 @@
 
 #define MIN_INTERVAL_NS 10000ULL
 #define MAX_INTERVAL_NS (3600 * NS_PER_SEC)
+#define MAX_FLOW_ROWS   (1u << 20) /* tgen's limit */
 
 static const char usage[] =
-	"usage: qmon --ports FILE --interval NS --t0 NS --count N [--matrix FILE] [--trace FILE] "
-	"[--check-late]\n"
+	"usage: qmon --ports FILE --interval NS --t0 NS --count N [--matrix FILE] [--flow-rows N]\n"
+	"            [--trace FILE] [--check-late]\n"
 	"  --ports FILE    CSV, header row,name,netns,ifname\n"
 	"  --interval NS   between sweeps, at least 10000\n"
 	"  --t0 NS         CLOCK_MONOTONIC of the first sweep\n"
 	"  --count N       sweeps\n"
 	"  --matrix FILE   file or device that holds the state matrix\n"
+	"  --flow-rows N   rows in it for the traffic generator's flows (0)\n"
 	"  --trace FILE    every sweep, one after the other\n"
 	"  --check-late    count sweeps that began after the next was due (costs a clock read a sweep),\n"
 	"                  and end with the line 'late COUNT'\n";
 
 struct options {
 	const char *ports, *matrix, *trace;
-	uint64_t interval_ns, t0_ns, count;
+	uint64_t interval_ns, t0_ns, count, flow_rows;
 	bool check_late;
 };
 
@@ -96,6 +98,8 @@ static int take_option(int c, void *arg)
 		return program_number("t0", optarg, 1, INT64_MAX, &o->t0_ns);
 	case 'n':
 		return program_number("count", optarg, 1, INT64_MAX, &o->count);
+	case 'f':
+		return program_number("flow-rows", optarg, 0, MAX_FLOW_ROWS, &o->flow_rows);
 	default:
 		return program_fail(EXIT_USAGE, "option %d is not handled", c);
 	}
@@ -104,15 +108,11 @@ static int take_option(int c, void *arg)
 static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{ "ports", required_argument, NULL, 'p' },
-		{ "interval", required_argument, NULL, 'i' },
-		{ "t0", required_argument, NULL, '0' },
-		{ "count", required_argument, NULL, 'n' },
-		{ "matrix", required_argument, NULL, 'm' },
-		{ "trace", required_argument, NULL, 't' },
-		{ "check-late", no_argument, NULL, 'l' },
-		{ "help", no_argument, NULL, PROGRAM_HELP },
-		{ 0 },
+		{ "ports", required_argument, NULL, 'p' },   { "interval", required_argument, NULL, 'i' },
+		{ "t0", required_argument, NULL, '0' },      { "count", required_argument, NULL, 'n' },
+		{ "matrix", required_argument, NULL, 'm' },  { "flow-rows", required_argument, NULL, 'f' },
+		{ "trace", required_argument, NULL, 't' },   { "check-late", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, PROGRAM_HELP }, { 0 },
 	};
 	int rc;
 
@@ -150,7 +150,8 @@ static int prepare(struct qmon *q, struct fault *f)
 	int rc = sweeper_open(&q->sweeper, o->ports, f);
 
 	if (!rc)
-		rc = sweeper_open_matrix(&q->sweeper, o->matrix, 0, 0, o->interval_ns, o->t0_ns, f);
+		rc = sweeper_open_matrix(&q->sweeper, o->matrix, (uint32_t)o->flow_rows, 0, o->interval_ns,
+					 o->t0_ns, f);
 	if (!rc && o->trace)
 		rc = sweeper_open_trace(&q->sweeper, o->trace, o->interval_ns, o->t0_ns, f);
 	return rc;

@@ -29,7 +29,7 @@
 
 #define SM_MAGIC         "DCGYMSM1" /* 8 bytes, no NUL */
 #define SM_VERSION_MAJOR 1
-#define SM_VERSION_MINOR 2
+#define SM_VERSION_MINOR 3
 #define SM_NAME_LEN      32
 #define SM_MAX_ROWS      65536
 #define SM_MAX_COLS      256
@@ -68,9 +68,9 @@ struct sm_flow {
 	int64_t start_ns, end_ns;
 	uint32_t srtt_us, min_rtt_us; /* 0: no sample; UDP: always */
 	uint32_t cwnd_packets, retransmits;
-	uint32_t status; /* enum sm_flow_status */
-	uint32_t reserved0;
-	uint64_t reserved1;
+	uint32_t status;   /* enum sm_flow_status */
+	uint32_t cnps;     /* that its NIC got; since 1.3 */
+	uint64_t rate_bps; /* TCP: as delivered; of a NIC: in force. Since 1.3 */
 };
 
 static_assert(sizeof(struct sm_flow) == 64, "state matrix flow");

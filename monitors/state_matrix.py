@@ -83,8 +83,8 @@ FLOW = np.dtype(
         ("cwnd_packets", "<u4"),
         ("retransmits", "<u4"),
         ("status", "<u4"),
-        ("reserved0", "<u4"),
-        ("reserved1", "<u8"),
+        ("cnps", "<u4"),
+        ("rate_bps", "<u8"),
     ]
 )
 """`struct sm_flow`."""

@@ -397,7 +397,8 @@ def test_wrong_bench_name_lists_them():
         assert name in done.stderr
 
 
-def test_watch_attaches_to_a_run_that_is_under_way(folder):
+@pytest.mark.parametrize(("controller", "columns"), [("dctcp", "srtt"), ("dcqcn", "CNPs")])
+def test_watch_attaches_to_a_run_that_is_under_way(folder, controller, columns):
     out = folder / ("a folder whose name is longer than a socket's path may be".replace(" ", "-") * 2)
     argv = [
         sys.executable,
@@ -409,15 +410,22 @@ def test_watch_attaches_to_a_run_that_is_under_way(folder):
         str(out),
         "--set",
         "time.duration=3600s",
+        "--set",
+        f"controller.name={controller}",
     ]
     process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         for line in process.stderr:
             if "of 3.6e+03 s" in line or "traffic" in line:
                 break
+        deadline = time.monotonic() + 60  # of the wait for marks, not of what is asked
         done = dcgym("watch", out, "--once")
+        while columns not in done.stdout and time.monotonic() < deadline:
+            done = dcgym("watch", out, "--once")
         assert done.returncode == 0, done.stderr
         assert "s1-eth3" in done.stdout and "backlog_bytes" in done.stdout
+        rows = [line for line in done.stdout.splitlines() if line.startswith(" flow ")]
+        assert columns in done.stdout and len(rows) == 2 and all("bit/s" in row for row in rows)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait()

@@ -442,7 +442,7 @@ FLOW_ROW = np.dtype(
     [
         ("received_bytes", "<u8"), ("acked_bytes", "<u8"), ("start_ns", "<i8"), ("end_ns", "<i8"),
         ("srtt_us", "<u4"), ("min_rtt_us", "<u4"), ("cwnd_packets", "<u4"), ("retransmits", "<u4"),
-        ("status", "<u4"), ("reserved0", "<u4"), ("reserved1", "<u8"),
+        ("status", "<u4"), ("cnps", "<u4"), ("rate_bps", "<u8"),
     ]
 )  # fmt: skip
 ROW_STATUS = ("waiting", "running", "done", "stopped", "failed")  # enum sm_flow_status

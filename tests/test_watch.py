@@ -255,6 +255,7 @@ def test_rates_and_flows(tmp_path: Path) -> None:
     matrix.rates["row"], matrix.rates["wanted_bps"], matrix.rates["enforced_bps"] = (2, 3), (5 * 10**6, 10**7), (4_990_000, 10**7)
     matrix.flows["status"] = FlowStatus.RUNNING, FlowStatus.DONE, FlowStatus.RUNNING
     matrix.flows["srtt_us"], matrix.flows["received_bytes"] = (2000, 9, 6000), (10, 20, 3_000_000)
+    matrix.flows["rate_bps"] = 0, 0, 4 * 10**6
     with served(tmp_path / "run", matrix) as folder:
         change = changed(folder, matrix, backlog_bytes=1)
     text = drawn(change)
@@ -263,10 +264,28 @@ def test_rates_and_flows(tmp_path: Path) -> None:
     assert rows["h2-eth0"][0] == "█" * 24
     assert any("2 flows under way, srtt 4 ms" in each for each in text)
     flows = [each.split() for each in text if each.startswith(" flow ")]
-    assert [flow[:4] for flow in flows] == [["flow", "2", "6.000", "ms"], ["flow", "0", "2.000", "ms"]]
+    assert flows[0] == ["flow", "2", "6.000", "ms", "4", "Mbit/s", "3", "MB", "0"]
+    assert flows[1] == ["flow", "0", "2.000", "ms", "10", "B", "0"] and not any("CNPs" in each for each in text)
     words = line.of(PLACE, change, None)
     assert words.startswith("t0 + 3.000 s of 30 s") and "hosts want 15 Mbit/s, have 15 Mbit/s" in words
     assert words.endswith("2 flows, srtt 4 ms")
+
+
+def test_flows_of_nics_that_measure_no_round_trips(tmp_path: Path) -> None:
+    matrix = FakeMatrix(tmp_path / "matrix", flows=3)
+    matrix.flows["status"] = FlowStatus.RUNNING
+    matrix.flows["rate_bps"], matrix.flows["cnps"] = (9 * 10**9, 10**6, 5 * 10**8), (0, 1234, 5)
+    with served(tmp_path / "run", matrix) as folder:
+        change = changed(folder, matrix, backlog_bytes=1)
+    text = drawn(change)
+    assert any(each.split()[-5:] == ["srtt", "rate", "received", "retransmits", "CNPs"] for each in text)
+    flows = [each.split() for each in text if each.startswith(" flow ")]
+    assert [flow[1:4] + flow[-2:] for flow in flows] == [
+        ["1", "1", "Mbit/s", "0", "1,234"],
+        ["2", "500", "Mbit/s", "0", "5"],
+        ["0", "9", "Gbit/s", "0", "0"],
+    ]
+    assert line.of(PLACE, change, None).endswith("3 flows")
 
 
 def test_a_small_terminal_shows_the_fullest_ports(tmp_path: Path) -> None:

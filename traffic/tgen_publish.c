@@ -54,6 +54,14 @@ void publish_state(const struct run *run, uint32_t number)
 	tgen_matrix_store(&run->matrix, number, &row);
 }
 
+/* Of a flow that a NIC sends, or caps. */
+static uint32_t cnps_of(const struct run *run, uint32_t number)
+{
+	if (!run->nics.sockets || run->table->flow[number].transport == FLOW_UDP)
+		return 0;
+	return (uint32_t)nic_sender(&run->nics, number)->cnps;
+}
+
 void publish_sample(const struct run *run, uint32_t number, const struct tgen_sample_record *sample)
 {
 	struct sm_flow row;
@@ -67,6 +75,8 @@ void publish_sample(const struct run *run, uint32_t number, const struct tgen_sa
 	row.min_rtt_us = sample->min_rtt_us == UINT32_MAX ? 0 : sample->min_rtt_us; /* the kernel's "none" */
 	row.cwnd_packets = sample->cwnd_packets;
 	row.retransmits = sample->retransmits;
+	row.cnps = cnps_of(run, number);
+	row.rate_bps = sample->delivery_rate_bps;
 	tgen_matrix_store(&run->matrix, number, &row);
 }
 

@@ -22,6 +22,8 @@ from dc_gym.traffic.schedule import Schedule, make_schedule
 
 SELDOM_NS = 10_000_000
 """How often flows are looked at where neither observation nor reward need it: for metrics and who watches."""
+MOST_SHOWN = 1 << 14
+"""Flows of a run that its state matrix has rows for, 1 MiB of the 4 that a lab has; of more it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ def write_plan(
         execs=execs.to_json(spec.execs(graph)),
         agent=None if spec.controller.policy is None else _agent_plan(experiment, flow_rows).to_json(),
         nic=None if nic is None else nic.to_json(),
+        flow_rows=len(experiment.schedule.flows) if len(experiment.schedule.flows) <= MOST_SHOWN else 0,
     )
     plan.write(folder / "plan.json")
     (folder / FLOWS).write_text(experiment.schedule.csv())

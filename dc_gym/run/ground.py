@@ -74,6 +74,8 @@ class Plan:
     """A central agent's settings (episodes.AgentPlan); None: there is none."""
     nic: dict[str, Any] | None = None
     """What the hosts' NICs are told (nics.NicPlan); None: they are told nothing."""
+    flow_rows: int = 0
+    """Flows in the state matrix, for who watches; under an agent it says how many."""
 
     def write(self, path: Path) -> None:
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
@@ -98,7 +100,7 @@ class Traffic:
     sample_ns: int
     """Between samples that are kept; 0: none."""
     publish_ns: int = 0
-    """Between looks at the flows for an agent; 0: at their starts and ends alone."""
+    """Between looks at the flows for the state matrix; 0: at their starts and ends alone."""
     nic: str = ""
     """Ids of the tables that the NICs share, as their loader prints them; empty: there are none."""
     keep_pairs: bool = False
@@ -238,7 +240,7 @@ def _undirected(
         nicd = None if plan.nic is None else stack.enter_context(_nics(plan, folder, fabric, site, t0_ns))
         ids = "" if nicd is None else nicd.hear().removeprefix("ready ").replace(" ", ",")
         keep = plan.nic is not None and plan.nic["keep_pairs"]
-        traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, nic=ids, keep_pairs=keep)
+        traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, plan.tcp_interval_ns, ids, keep)
         tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY))
         tgen.expect_ready()
         before = count(fabric)
@@ -350,7 +352,8 @@ def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
     sweeps = plan.duration_ns // plan.interval_ns + 1
     return [
         f"{plan.programs}/qmon", "--ports", str(folder / "ports.csv"), "--interval", str(plan.interval_ns),
-        "--t0", str(t0_ns), "--count", str(sweeps), "--matrix", matrix, "--trace", str(folder / "queues.trace"),
+        "--t0", str(t0_ns), "--count", str(sweeps), "--matrix", matrix, "--flow-rows", str(plan.flow_rows),
+        "--trace", str(folder / "queues.trace"),
     ]  # fmt: skip
 
 

@@ -76,6 +76,9 @@ class Flows:
     srtt_us: Numbers
     """nan: no sample."""
     retransmits: Numbers
+    rate_bps: Numbers
+    """TCP: as delivered; under NICs: in force. nan: not known."""
+    cnps: Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,5 +215,6 @@ def _flows(matrix: StateMatrix) -> Flows | None:
         return None
     number = np.flatnonzero(matrix.flows["status"] == FlowStatus.RUNNING)
     flows = matrix.flows[number]
-    srtt_us = np.where(flows["srtt_us"] > 0, flows["srtt_us"].astype(float), np.nan)
-    return Flows(number, flows["received_bytes"].astype(float), srtt_us, flows["retransmits"].astype(float))
+    srtt_us, rate_bps = (np.where(flows[name] > 0, flows[name].astype(float), np.nan) for name in ("srtt_us", "rate_bps"))
+    received, retransmits, cnps = (flows[name].astype(float) for name in ("received_bytes", "retransmits", "cnps"))
+    return Flows(number, received, srtt_us, retransmits, rate_bps, cnps)

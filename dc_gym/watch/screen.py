@@ -98,15 +98,18 @@ def _rates(change: Change, rates: Rates, most: int) -> Table:
 
 
 def _flows(flows: Flows, most: int) -> Table:
-    """Those with the longest round trips."""
+    """Those with the longest round trips; where no round trip is known, the slowest. CNPs: under NICs that get some."""
     known = flows.srtt_us[~np.isnan(flows.srtt_us)]
     mean = f", srtt {known.mean() / 1e3:.3g} ms on average" if len(known) else ""
-    table = _table(f"{len(flows.number)} flows under way{mean}", "srtt", "received", "retransmits")
-    order = np.argsort(-np.nan_to_num(flows.srtt_us), kind="stable")[:most]
+    marked = ["CNPs"] if flows.cnps.any() else []
+    table = _table(f"{len(flows.number)} flows under way{mean}", "srtt", "rate", "received", "retransmits", *marked)
+    order = np.lexsort((np.nan_to_num(flows.rate_bps, nan=np.inf), -np.nan_to_num(flows.srtt_us)))[:most]
     for i in order:
         srtt = "" if math.isnan(flows.srtt_us[i]) else f"{flows.srtt_us[i] / 1e3:.3f} ms"
-        table.add_row(f"flow {flows.number[i]}", srtt, short(flows.received_bytes[i], "B"), f"{flows.retransmits[i]:,.0f}")
-    _say_hidden(table, max(0, len(flows.number) - most), "flows with shorter round trips")
+        rate = "" if math.isnan(flows.rate_bps[i]) else short(flows.rate_bps[i], "bit/s")
+        counts = [f"{flows.retransmits[i]:,.0f}", f"{flows.cnps[i]:,.0f}"][: 1 + len(marked)]
+        table.add_row(f"flow {flows.number[i]}", srtt, rate, short(flows.received_bytes[i], "B"), *counts)
+    _say_hidden(table, max(0, len(flows.number) - most), "flows with shorter round trips" if len(known) else "faster flows")
     return table
 
 

@@ -29,7 +29,7 @@ static const struct field flow[] = {
 	FIELD(sm_flow, received_bytes), FIELD(sm_flow, acked_bytes), FIELD(sm_flow, start_ns),
 	FIELD(sm_flow, end_ns),         FIELD(sm_flow, srtt_us),     FIELD(sm_flow, min_rtt_us),
 	FIELD(sm_flow, cwnd_packets),   FIELD(sm_flow, retransmits), FIELD(sm_flow, status),
-	FIELD(sm_flow, reserved0),      FIELD(sm_flow, reserved1),   { NULL, 0, 0 },
+	FIELD(sm_flow, cnps),           FIELD(sm_flow, rate_bps),    { NULL, 0, 0 },
 };
 
 static const struct field commands[] = {
