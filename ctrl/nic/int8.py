@@ -2,7 +2,7 @@
 """Networks with weights of 8 bits, as int8.h runs them: rows of a table, look-up tables, and RL-CC's 4-12-12-1 network so.
 
 Each row of weights has a scale of its own, whole 2^-20; inputs and activations stay Q16, for an error in 8 bits would have steps
-of a whole target. Inputs are handed over with something added that leaves them without a sign; a row's start takes it off again.
+of most of a target. Inputs are handed over with something added, so that they have no sign; a row's start takes it off again.
 """
 
 from __future__ import annotations

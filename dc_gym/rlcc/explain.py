@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _facts(file: PolicyFile) -> dict[str, object]:
-    loop = [asdict(each) for each in fluid.outcomes(Deployed(file.table()), FLOWS, file.scaling)]
+    loop = [asdict(each) for each in _loop(file)]
     stated = {"kind": file.kind, "scaling": asdict(file.scaling), "origin": dict(file.origin), "sha256": file.sha256()}
     found = {"table_vi": [asdict(cell) for cell in cells.table(file)], "orders": [asdict(each) for each in orders(file)]}
     return stated | found | {"rests_at": fluid.rest(file.policy, file.scaling), "fluid": loop}
@@ -103,12 +103,18 @@ def _print_orders(file: PolicyFile) -> None:
     print(columns(table), end="\n\n")
 
 
+def _loop(file: PolicyFile) -> list[fluid.Outcome]:
+    """What flows settle at. A network that remembers takes long to evaluate, and not long to settle."""
+    deployed = Deployed(file.table())
+    flows, round_trips = (FLOWS[:-1], 500) if fluid.kept_by(deployed) else (FLOWS, 2000)
+    return fluid.outcomes(deployed, flows, file.scaling, round_trips)
+
+
 def _print_loop(file: PolicyFile) -> None:
-    deployed, scaling = Deployed(file.table()), file.scaling
-    rests = fluid.rest(file.policy, scaling)
+    scaling, rests = file.scaling, fluid.rest(file.policy, file.scaling)
     print(f"closed loop on a fluid queue; a steady error of {rests:+.3f} targets keeps the rate")
     table = [("flows", "inflation", "eq. 2", "eq. 2 at its rest", "sum of rates", "slowest/fastest")]
-    for found in fluid.outcomes(deployed, FLOWS, scaling):
+    for found in _loop(file):
         law, shifted = (f"{float(scaling.inflation(found.flows, offset)):.3f}" for offset in (0.0, rests))
         table.append((str(found.flows), f"{found.inflation:.3f}", law, shifted, f"{found.rates:.4f}", f"{found.least:.3f}"))
     print(columns(table))
