@@ -75,6 +75,12 @@ FOUR = Network("four", "one switch, 4 senders, 1 receiver", {**SINGLE, "hosts": 
 SEVEN = Network("seven", "one switch, 7 hosts", {**SINGLE, "hosts": 7}, 6)
 """Its Table II and its long-short runs."""
 FABRIC = Network("rlcc64", "RL-CC's fabric: 64 hosts, 4 ToRs, 2 spines", {"preset": "rlcc64"}, 63)
+SMALL_FABRIC = Network(
+    "rlcc16",
+    "a quarter of RL-CC's fabric: 16 hosts, 4 ToRs, 2 spines, 2:1 as there",
+    {"preset": "rlcc64", "hosts_per_leaf": 4, "uplinks": 1},
+    15,
+)
 
 DCQCN: Mapping[str, Any] = {"nic.preset": "firmware", "topology.marking": "secn2"}
 """The paper's is what its NICs come with. How its switches mark is not given: 400 to 1600 kB, 20 %, as HPCC's authors had it."""
@@ -107,7 +113,9 @@ class Row:
     color: str = ""
     """Empty: the controller's."""
     lines: int = 1
-    """Of receivers: goodput is over so many line rates."""
+    """Of receivers: goodput is over so many line rates. 0: every host receives."""
+    full_network: Network | None = None
+    """None: it is the same."""
 
 
 def many_to_one(name: str, controller: str, network: Network, flows: int, **more: Any) -> Row:
@@ -120,7 +128,7 @@ def spec(row: Row, order: Order, seed: int) -> Spec:
     """Of one run; what the command says has the last word."""
     length, scale = _length(row, order), _scale(order)
     values = {
-        **scaled.keys(row.network, row.workload, length, scale),
+        **scaled.keys(_network(row, order), row.workload, length, scale),
         "controller.name": row.controller,
         "nic.trace": "off",
         "metrics.slowdown": "off",
@@ -131,6 +139,10 @@ def spec(row: Row, order: Order, seed: int) -> Spec:
     }
     keys = specs.not_given(values, order.overrides)
     return specs.vary({"name": row.name}, Path.cwd(), "reproduce", order.overrides, keys, "reproduce")
+
+
+def _network(row: Row, order: Order) -> Network:
+    return row.full_network if order.full and row.full_network else row.network
 
 
 def _scale(order: Order) -> int:
@@ -202,7 +214,7 @@ def numbers(result: Result, lines: int = 1) -> dict[str, float]:
     flows, window_s = int(summary["flows"]), (made.spec.time.duration_ns - made.spec.time.warmup_ns) / 1e9
     last = result.records("queues")[-len(result.ports) :]
     return {
-        GOODPUT.name: float(summary["goodput_bps"]) * scale / LINE_BPS / lines,
+        GOODPUT.name: float(summary["goodput_bps"]) * scale / LINE_BPS / (lines or len(made.graph.hosts)),
         DROPS.name: float(last["drops"].sum()) / flows,
         LATE_DROPS.name: float(summary["drops"]) / flows,
         DROPPED.name: _number(summary["drop_ratio"]),
@@ -259,7 +271,8 @@ def findings(
 def facts(rows: Sequence[Row], order: Order) -> list[tuple[str, str]]:
     """How it was run, in words."""
     networks = dict.fromkeys(
-        f"{row.network.title}, 100 Gbit/s, {row.network.topology.get('delay', '1250ns')} a link" for row in rows
+        f"{each.title}, 100 Gbit/s, {each.topology.get('delay', '1250ns')} a link"
+        for each in (_network(row, order) for row in rows)
     )
     lengths = dict.fromkeys(
         f"{format_time(each.duration_ns)}, from {format_time(each.warmup_ns)} on"

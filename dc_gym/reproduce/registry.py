@@ -94,6 +94,23 @@ register(
             "table-2": "rlcc_table_2",
             "table-3": "rlcc_table_3",
             "table-6": "rlcc_table_6",
+            "figure-6": "rlcc_6",
+            "figure-7": "rlcc_7",
+            "figure-8": "rlcc_8",
+            "figure-9": "rlcc_9",
+            "figure-10": "rlcc_10",
+            "table-4": "rlcc_table_4",
+        },
+    )
+)
+register(
+    Paper(
+        "pcc-rl",
+        "C. Tessler et al., Reinforcement Learning for Datacenter Congestion Control, 2021",
+        {
+            "table-1": "pccrl_table_1",
+            "table-2": "pccrl_table_2",
+            "figure-1": "pccrl_1",
         },
     )
 )

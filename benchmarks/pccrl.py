@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What PCC-RL's tables have in common (Tessler et al. 2021, section 5): who competes, in whose place.
+
+Its version at hand has no appendices: hosts, link rate, round trip and durations are not given. 100 Gbit/s, 5 MB of buffer (its
+figure 1) and one switch with links of 1.45 us are ours. DCQCN stands in for DC2QCN, its unpublished successor, with its own
+paper's parameters. HPCC needs INT, which switches here do not write: its rows have the paper's numbers alone. PCC-RL's own
+network is not published: the tree that ships for RL-CC stands in for it (another reward: beta 1.5, target 0.064).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dc_gym.benchmarks import rlcc
+from dc_gym.benchmarks.rlcc import Row
+from dc_gym.reproduce.claims import Claim
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
+from dc_gym.reproduce.order import Order
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift"}
+HPCC = "HPCC"
+COLORS = {"PCC-RL": "#332288", "DC2QCN": "#CC6677", "Swift": "#999933", HPCC: "#888888"}
+VALUES: Mapping[str, Mapping[str, Any]] = {"DC2QCN": {"nic.preset": "paper"}}
+STAND_INS = {"PCC-RL": "RL-CC's tree stands in for it", "DC2QCN": "DCQCN stands in for it", HPCC: "not run: no INT yet"}
+QUANTITIES = (rlcc.UTILIZATION, rlcc.FAIRNESS, rlcc.QUEUE, rlcc.DROP_RATE)
+"""SU, FR, QL and DR of the paper."""
+SCALES = (1e-2, 1e-2, 1e-6, 1e9)
+"""Its units: %, %, us, Gbit/s."""
+NOTES = (
+    "DCQCN stands in for DC2QCN, which is not published, and RL-CC's tree for PCC-RL's network. Their differences "
+    "to the paper's are differences of algorithms, too.",
+    "HPCC's rows stay empty: it reads INT, which the switches here do not write yet.",
+)
+
+
+def printed(values: Sequence[float]) -> dict[str, float]:
+    """A cell of a table in SI units, by quantity."""
+    return {column.name: value * unit for column, value, unit in zip(QUANTITIES, values, SCALES, strict=False)}
+
+
+def label(who: str) -> str:
+    return f"{who} ({STAND_INS[who]})" if who in STAND_INS else who
+
+
+def findings(
+    title: str,
+    rows: Sequence[Row],
+    order: Order,
+    evidence: Evidence,
+    columns: Sequence[Column],
+    claims: Sequence[Claim],
+    figure: Figure,
+    absent: Mapping[str, Mapping[str, float]],
+) -> Findings:
+    """With rows of what did not run, by name: what the paper has."""
+    found = rlcc.findings(title, rows, order, evidence, columns, claims, figure, NOTES)
+    empty = [Contender(name, f"{name} ({STAND_INS[HPCC]})", COLORS[HPCC], {}, paper=paper) for name, paper in absent.items()]
+    named = [replace(each, label=_labelled(each.name)) for each in evidence.contenders.values()]
+    return replace(found, contenders=[*named, *empty])
+
+
+def _labelled(name: str) -> str:
+    who, _, rest = name.partition(", ")
+    return f"{label(who)}, {rest}"

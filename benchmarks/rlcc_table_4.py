@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table IV of RL-CC: packets lost a flow over the test, in the runs of figures 6, 7 and 10.
+
+The paper's tests last 60 and 30 s, ours some milliseconds at 100 Gbit/s: their bring-up weighs a thousand times as much. So the
+claims are about what is lost after it.
+"""
+
+from __future__ import annotations
+
+from dc_gym.benchmarks import rlcc
+from dc_gym.benchmarks import rlcc_cluster as cluster
+from dc_gym.benchmarks.rlcc_cluster import A_HOST, ALL_TO_ALL, COLORS, FLOWS, LONG_SHORT, MANY_TO_ONE, SHORT, WHO, name
+from dc_gym.progress import Progress
+from dc_gym.reproduce import series
+from dc_gym.reproduce.claims import Claim, below, less_than, more_than
+from dc_gym.reproduce.findings import Evidence, Findings
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.series import Series
+
+TITLE = "Packets lost a flow"
+SOURCE = "RL-CC, Table IV"
+SCENARIOS = (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)
+COUNTS = {MANY_TO_ONE: FLOWS, ALL_TO_ALL: A_HOST, LONG_SHORT: SHORT}
+ROWS = [row for scenario in SCENARIOS for row in cluster.ROWS[scenario]]
+COLUMNS = (rlcc.DROPS, rlcc.LATE_DROPS, rlcc.DROPPED, rlcc.RESENT)
+LOSSLESS = ((MANY_TO_ONE, 32), (MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT, 50), (LONG_SHORT, 100))
+"""Where Swift and RL-CC lose nothing in the paper."""
+DCQCN_LOSES = ((MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT, 100))
+NONE = 1e-9
+CLAIMS = (
+    *(
+        Claim(
+            f"{who} loses nothing with few flows",
+            SOURCE,
+            tuple(less_than(name(who, *case), rlcc.LATE_DROPS, NONE) for case in LOSSLESS),
+        )
+        for who in ("Swift", "RL-CC")
+    ),
+    *(
+        Claim(
+            f"DCQCN loses packets: {scenario}, {count}",
+            SOURCE,
+            (more_than(name("DCQCN", scenario, count), rlcc.LATE_DROPS, 0),),
+        )
+        for scenario, count in DCQCN_LOSES
+    ),
+    *(
+        Claim(
+            f"RL-CC loses less than Swift: {scenario}, {count}",
+            SOURCE,
+            (below(name("RL-CC", scenario, count), name("Swift", scenario, count), rlcc.LATE_DROPS),),
+        )
+        for scenario, count in ((MANY_TO_ONE, 2048), (MANY_TO_ONE, 4096), (ALL_TO_ALL, 16), (ALL_TO_ALL, 32))
+    ),
+)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    parts = [cluster.run(scenario, order, progress) for scenario in SCENARIOS]
+    evidence = Evidence({name: each for part in parts for name, each in part.contenders.items()})
+    rows = [row for scenario in SCENARIOS for row in cluster.chosen(scenario, order)]
+    cases = [
+        (scenario, count)
+        for scenario in SCENARIOS
+        for count in COUNTS[scenario]
+        if name("RL-CC", scenario, count) in evidence.contenders
+    ]
+    lines = [Series(who, COLORS[who], {x: name(who, *case) for x, case in enumerate(cases)}) for who in WHO]
+    figure = series.figure(evidence, lines, (rlcc.DROPS, rlcc.LATE_DROPS), "case", TITLE, base=None)
+    for ax in figure.axes:
+        ax.set_xticks(range(len(cases)), [f"{scenario}\n{count}" for scenario, count in cases], fontsize=7)
+        ax.set_xlabel("")
+    return rlcc.findings(TITLE, rows, order, evidence, COLUMNS, CLAIMS, figure)
