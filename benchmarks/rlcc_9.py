@@ -98,7 +98,7 @@ def _figure(evidence: Evidence) -> Figure:
         for place, who in enumerate(WHO):
             each = evidence.contenders[who]
             found = [
-                estimate([value / best[size] for value in each.numbers[column.name].values()])
+                estimate([value / best[size] for value in each.numbers.get(column.name, {}).values()])
                 for size, column in LATENCIES.items()
             ]
             heights = [one.mean if one else np.nan for one in found]
