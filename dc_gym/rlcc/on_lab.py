@@ -40,7 +40,7 @@ class Settings:
     seed: int = 1
     labs: int = 2
     updates: int = 400
-    episode: int = 50
+    episode: int = 100
     """Updates of an episode; a checkpoint follows each."""
     trips: int = 32
     """Base round trips between two barriers: a batch is what all labs decide in them."""

@@ -60,13 +60,13 @@ PRESETS = {
         Preset(
             "rl-cc",
             Scaling(),
-            (Case("many_to_one", 2, 2), Case("many_to_one", 4), Case("many_to_one", 8), Case("all_to_all", 4)),
-            "RL-CC 2023: beta 1.5, target 0.064; two, four and eight to one, and four to each other",
+            (Case("many_to_one", 2), Case("many_to_one", 4), Case("many_to_one", 8), Case("all_to_all", 3)),
+            "RL-CC 2023: beta 1.5, target 0.064; two, four and eight to one, and three to each other",
         ),
         Preset(
             "pcc-rl",
             Scaling(target=TARGET_2021, beta=0.0, gain=_UNIT / TARGET_2021),
-            (Case("many_to_one", 2, 2), Case("many_to_one", 4), Case("many_to_one", 8)),
+            (Case("many_to_one", 2), Case("many_to_one", 4), Case("many_to_one", 8)),
             f"PCC-RL 2021: no beta, target {TARGET_2021:g}; two, four and eight to one",
         ),
     )

@@ -34,7 +34,7 @@ from dc_gym.rlcc.on_lab import Labs, Learner, Settings
 from dc_gym.rlcc.presets import Preset, preset
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
-OF_LAB = ("labs", "randomise", "curriculum", "resume")
+OF_LAB = ("episode", "labs", "randomise", "curriculum", "resume")
 OF_FLUID = ("net", "noise")
 RECENT = 20
 """Updates that progress tells the mean of."""
@@ -58,7 +58,7 @@ def _on_fluid(args: argparse.Namespace, progress: Progress) -> PolicyFile:
 
 
 def _on_labs(args: argparse.Namespace, progress: Progress) -> PolicyFile:
-    given = {name: getattr(args, name) for name in ("updates", "labs") if getattr(args, name) is not None}
+    given = {name: getattr(args, name) for name in ("updates", "episode", "labs") if getattr(args, name) is not None}
     chosen = {"preset": args.preset, "seed": args.seed, "randomise": args.randomise, "curriculum": args.curriculum}
     settings = Settings(**chosen, **given)
     with opened(args.out, args.resume):

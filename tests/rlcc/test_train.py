@@ -73,9 +73,9 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(tmp_pa
 
 def test_options_vary_what_labs_run():
     plain, varied = Settings(updates=300), Settings(updates=300, randomise=True, curriculum=True)
-    assert plain.cases(0, 1) == plain.cases(5, 2)
-    assert [max(case.flows for case in Settings(updates=300, curriculum=True).cases(each, 1)) for each in (0, 2, 4)] == [2, 4, 8]
-    assert varied.cases(5, 1) != varied.cases(5, 2)
+    assert plain.cases(0, 1) == plain.cases(2, 2)
+    assert [max(case.flows for case in Settings(updates=300, curriculum=True).cases(each, 1)) for each in (0, 1, 2)] == [2, 4, 8]
+    assert varied.cases(2, 1) != varied.cases(2, 2)
 
 
 def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_path, capsys):
@@ -118,7 +118,7 @@ def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
 @pytest.mark.long
 def test_a_learner_that_is_killed_goes_on(tmp_path):
     """kill -9 of the command between two checkpoints: no folder is left, and the end is as if nothing had been."""
-    options = ["--preset=pcc-rl", "--updates=60", "--labs=1", "--quiet"]
+    options = ["--preset=pcc-rl", "--updates=60", "--episode=40", "--labs=1", "--quiet"]
     command = [sys.executable, "-c", "import sys; from dc_gym.cli import main; sys.exit(main())", "rlcc", "train", *options]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -132,7 +132,7 @@ def test_a_learner_that_is_killed_goes_on(tmp_path):
     process.wait()
     subprocess.run([*command, f"--out={broken}", "--resume"], env=environment, check=True, timeout=600)
     assert (whole / "policy.npz").read_bytes() == (broken / "policy.npz").read_bytes()
-    assert json.loads((broken / "manifest.json").read_text())["resumed after updates"] == 50
+    assert json.loads((broken / "manifest.json").read_text())["resumed after updates"] == 40
     while any(tmp_path.glob("dcgym-env-*")):
         assert time.monotonic() < deadline
         time.sleep(0.05)
