@@ -6,10 +6,11 @@ import json
 import pytest
 
 from dc_gym import cli, results
-from dc_gym.benchmarks import rlcc
+from dc_gym.benchmarks import rlcc, rlcc_cluster, rlcc_table_5
 from dc_gym.progress import Quiet
 from dc_gym.reproduce import page, registry, scaled, series
 from dc_gym.reproduce.claims import Claim, below, judge
+from dc_gym.reproduce.findings import Contender, Evidence
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import MS, US, Length
 from dc_gym.reproduce.series import Series
@@ -97,3 +98,22 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
     rlcc.run("tiny", rows, order, Quiet())
     assert len(stamps) == 4 and all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
     assert results.load_result(next(iter(stamps)).parent).manifest["fit"]
+
+
+def tasks(**values):
+    """All cases of all-to-all, by controller: goodput and latency."""
+    rows = []
+    for who, (goodput, latency_s) in values.items():
+        for count in rlcc_cluster.DEFAULT[rlcc_cluster.ALL_TO_ALL]:
+            title = rlcc_cluster.name(who, rlcc_cluster.ALL_TO_ALL, count)
+            numbers = {"goodput": {1: goodput}, "latency_s": {1: latency_s}}
+            rows.append(Contender(title, title, "#000000", numbers))
+    return Evidence({each.name: each for each in rows})
+
+
+def test_a_task_is_mastered_near_the_best_in_bandwidth_and_in_time():
+    found = tasks(**{"DCQCN": (0.95, 50e-6), "Swift": (0.5, 10e-6), "RL-CC": (0.9, 12e-6)})
+    told = {who: rlcc_table_5.ratios(found, rlcc_cluster.ALL_TO_ALL, who, 1) for who in rlcc_cluster.WHO}
+    assert [told[who]["mastered"] for who in ("DCQCN", "Swift", "RL-CC")] == [0, 0, 1]
+    assert told["DCQCN"]["longest"] == pytest.approx(5) and told["Swift"]["share"] == pytest.approx(0.5 / 0.95)
+    assert rlcc_table_5.ratios(found, rlcc_cluster.ALL_TO_ALL, "RL-CC", 2) == {}, "that seed did not run"

@@ -100,6 +100,7 @@ register(
             "figure-9": "rlcc_9",
             "figure-10": "rlcc_10",
             "table-4": "rlcc_table_4",
+            "table-5": "rlcc_table_5",
         },
     )
 )
