@@ -92,6 +92,13 @@ CLUSTER = Length(60_000 * MS, 1_000 * MS)
 SIMULATION = Length(1_000 * MS, 500 * MS)
 """Of section IV: one second, of which the second half counts."""
 
+CONTINUOUS = "continuous RDMA WRITEs of 64 kB; starts are spread by seed"
+TRAFFIC: Mapping[str, str] = {
+    "long_short": "long flows without an end, WRITEs of 64 kB; short ones of one WRITE each",
+    "alltoall": "MPI_Alltoall by Open MPI's schedules, one WRITE a block",
+}
+"""By a workload's kind, in words."""
+
 Measure = Callable[[Result], dict[str, float]]
 
 
@@ -283,7 +290,7 @@ def facts(rows: Sequence[Row], order: Order) -> list[tuple[str, str]]:
     return [
         ("Network", "; ".join(networks) + ", 5 MB a port"),
         ("Scale", slowed if scale > 1 else "none: as in the paper"),
-        ("Traffic", "continuous RDMA WRITEs of 64 kB; starts are spread over ten base round trips by seed"),
+        ("Traffic", "; ".join(dict.fromkeys(TRAFFIC.get(row.workload["kind"], CONTINUOUS) for row in rows))),
         ("Measured", f"{order.seeds or SEEDS} seeds; {'; '.join(lengths)}; the same traffic for all"),
         ("Ground", f"{order.ground}, {'real' if order.ground == 'host' else 'virtual'} time"),
     ]
