@@ -28,6 +28,10 @@ PARTS, ROUND_TRIPS, WATCHED = 4, 120, 6
 """Of each; and how many flows of those that decide together are kept."""
 
 
+FLOODS, BUFFER, FLOOD_ROUND_TRIPS = (4, 16, 64, 256), 40.0, 1500
+"""Flows that begin together at line rate, until the buffer that they fill (in what the line sends in a round trip) is empty."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How trees are distilled."""
@@ -71,6 +75,20 @@ def watched(policy: Policy, scaling: Scaling, seed: int) -> Floats:
             who = model.step(policy)
             if len(who) and step >= 2 * PARTS:
                 seen.append(model.inputs[who[:WATCHED]])
+    return np.concatenate(seen)
+
+
+def flooded(policy: Policy, scaling: Scaling) -> Floats:
+    """Inputs [rows, 4] that a policy brings about on its way out of floods: large errors that stay, which are rare elsewhere."""
+    seen = []
+    for flows in FLOODS:
+        model = Fluid(Bottleneck(flows, parts=PARTS, buffer=BUFFER, start=1.0), scaling)
+        for step in range(PARTS * FLOOD_ROUND_TRIPS):
+            who = model.step(policy)
+            if len(who):
+                seen.append(model.inputs[who[:WATCHED]])
+            if step > PARTS * BUFFER and model.queue < 1.0:
+                break
     return np.concatenate(seen)
 
 

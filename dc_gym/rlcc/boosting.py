@@ -39,9 +39,9 @@ def fit(rows: Rows, actions: Floats, count: int, seed: int, folder: Path) -> Tre
     cut = round(FITTED * len(actions))
     chosen = {"iterations": count, "random_seed": seed, "thread_count": 1, "task_type": "CPU"}
     model = catboost.CatBoostRegressor(**PARAMETERS, **chosen, allow_writing_files=False, verbose=False)
+    weights = rows.weights / float(rows.weights.mean())  # what the regularization of leaves is in
     parts = [
-        catboost.Pool(rows.inputs[at], actions[at], weight=rows.weights[at], thread_count=1)
-        for at in (slice(cut), slice(cut, None))
+        catboost.Pool(rows.inputs[at], actions[at], weight=weights[at], thread_count=1) for at in (slice(cut), slice(cut, None))
     ]
     model.fit(parts[0], eval_set=parts[1])
     path = folder / "model.json"

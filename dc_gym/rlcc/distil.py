@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym rlcc distil`: a network as oblivious trees (RL-CC sec. V), and how far they are from it.
 
-Rows to fit come from where the network is used (`model`: drawn situations and the closed loop of the fluid model), from the
-decisions of a run (a result folder: RL-CC's recorded trajectories), or from the grid of the public artifact's script (`grid`).
+Rows to fit come from where the network is used in the fluid model (`model`: drawn situations and the closed loop; `flood`: flows
+that begin together at line rate), from the decisions of a run (a result folder: RL-CC's recorded trajectories), or from the grid
+of the public artifact's script (`grid`).
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from dc_gym.ctrl.nic import distil, policy_file, trees
 from dc_gym.ctrl.nic.distil import Rows
 from dc_gym.ctrl.nic.observation import Floats
 from dc_gym.ctrl.nic.policy_cli import describe
-from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
 from dc_gym.errors import UsageError
 from dc_gym.folder import scratch
 from dc_gym.results import load_result
 from dc_gym.rlcc import boosting, recorded
 
-MODEL, GRID = "model", "grid"
+MODEL, FLOOD, GRID = "model", "flood", "grid"
+SHARES = {FLOOD: 0.1}
+"""Weight of a source's rows in all; of others 1. Without a flood in them trees take twice the network's time to leave one; with
+more of it they answer less well near the target."""
 MAKERS = ("own", "catboost")
 MOST_ROWS = 20_000_000
 GRID_ACTIONS = np.linspace(0.8, 1.2, 1000)
@@ -40,8 +44,8 @@ class Distillation:
     trees: int = 20
     by: str = "own"
     """One of MAKERS."""
-    sources: tuple[str, ...] = (MODEL,)
-    """MODEL, GRID, or result folders; each counts as much as any other."""
+    sources: tuple[str, ...] = (MODEL, FLOOD)
+    """MODEL, FLOOD, GRID, or result folders."""
     rows: int | None = None
     """Drawn of MODEL (default: 40,000), of GRID (a million); at most so many of a result (all)."""
     band: float | None = None
@@ -79,24 +83,27 @@ def make(net: PolicyFile, how: Distillation) -> PolicyFile:
 
 def _named(source: str) -> str:
     """A result by its digest: its folder may be anywhere."""
-    return source if source in (MODEL, GRID) else f"run {load_result(Path(source)).digest}"
+    return source if source in (MODEL, FLOOD, GRID) else f"run {load_result(Path(source)).digest}"
 
 
 def rows(net: PolicyFile, how: Distillation) -> Rows:
-    """Of all sources, each with the same weight in all."""
+    """Of all sources, each with its share of the weight."""
     parts = [_of(source, net, how) for source in how.sources]
     if len(parts) == 1:
         return parts[0]
-    count = sum(len(part.weights) for part in parts) / len(parts)
-    weights = [part.weights * (count / float(part.weights.sum())) for part in parts]
-    return Rows(np.concatenate([part.inputs for part in parts]), np.concatenate(weights))
+    shares = [SHARES.get(source, 1.0) / float(part.weights.sum()) for source, part in zip(how.sources, parts, strict=True)]
+    weights = np.concatenate([part.weights * share for part, share in zip(parts, shares, strict=True)])
+    return Rows(np.concatenate([part.inputs for part in parts]), weights / float(weights.mean()))
 
 
 def _of(source: str, net: PolicyFile, how: Distillation) -> Rows:
     if source == MODEL:
-        recipe = distil.Recipe(seed=how.seed, trees=how.trees)
-        own = {"rows": how.rows or recipe.rows, "close_weight": how.band or recipe.close_weight}
-        return distil.rows(net, distil.Recipe(how.seed, how.trees, int(own["rows"]), float(own["close_weight"])))
+        own = distil.Recipe()
+        recipe = distil.Recipe(how.seed, how.trees, how.rows or own.rows, how.band or own.close_weight)
+        return distil.rows(net, recipe)
+    if source == FLOOD:
+        inputs = distil.flooded(Deployed(net.table()), net.scaling)
+        return Rows(inputs, np.ones(len(inputs)))
     if source == GRID:
         inputs = grid(np.random.default_rng(how.seed), how.rows or 1_000_000, net.scaling.unit)
     else:
@@ -121,7 +128,7 @@ def main(args: argparse.Namespace) -> int:
     from dc_gym.rlcc import fidelity
 
     net = PolicyFile.read(policy_file.path_of(args.net))
-    how = Distillation(args.trees, args.by, tuple(args.sources or (MODEL,)), args.rows, args.band, args.seed)
+    how = Distillation(args.trees, args.by, tuple(args.sources or (MODEL, FLOOD)), args.rows, args.band, args.seed)
     made = make(net, how)
     made.write(args.out)
     print(f"{args.out}: {describe(made)}")

@@ -17,6 +17,8 @@ from dc_gym.ctrl.nic.trees import DEPTH, Trees
 from dc_gym.rlcc import distil
 
 FLOWS = (2, 8, 64, 512, 2048)
+FLOOD, MOST_ROUND_TRIPS = 64, 10_000
+"""Flows that begin together at line rate; and how long they are watched."""
 PARTS, ROUND_TRIPS = 8, 600
 """Of the model with the lag of a round trip."""
 TEST_ROWS, TEST_SEED = 200_000, 1_000_003
@@ -75,6 +77,16 @@ def loops(net: PolicyFile, made: PolicyFile, flows: Sequence[int] = FLOWS) -> li
     return found
 
 
+def flood(file: PolicyFile, flows: int = FLOOD) -> float:
+    """Base round trips until flows that begin at line rate have emptied the buffer that they filled; inf: never."""
+    model, policy = fluid.Fluid(fluid.Bottleneck(flows, PARTS, recipe.BUFFER, start=1.0), file.scaling), Deployed(file.table())
+    for step in range(PARTS * MOST_ROUND_TRIPS):
+        model.step(policy)
+        if step > PARTS * recipe.BUFFER and model.queue < 1.0:
+            return step / PARTS
+    return float("inf")
+
+
 def tell(net: PolicyFile, made: PolicyFile) -> None:
     """Print the report."""
     assert isinstance(made.policy, Trees)
@@ -94,3 +106,5 @@ def tell(net: PolicyFile, made: PolicyFile) -> None:
         numbers += [f"{each.inflation:.3f} ({each.spread:.3f})" for each in (net_lag, lag)]
         table.append((str(loop.flows), *numbers, f"{loop.inflation:+.1%}", f"{lag.rates:.4f}", f"{lag.least:.3f}"))
     print(columns(table))
+    first, second = flood(net), flood(made)
+    print(f"\na flood of {FLOOD} new flows is over after {first:,.0f} base round trips, with trees after {second:,.0f}")

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dc_gym.cli import main
+from dc_gym.ctrl.nic import distil as recipe
 from dc_gym.ctrl.nic import policy_file
 from dc_gym.ctrl.nic.distil import Rows
 from dc_gym.ctrl.nic.observation import Q16
@@ -22,8 +24,8 @@ NET = policy_file.load("rlcc-mlp")
 SMALL = Distillation(trees=4, rows=4000)
 
 
-def test_the_default_is_what_ships() -> None:
-    made, ships = distil.make(NET, Distillation()), policy_file.load("rlcc-tree")
+def test_the_model_s_rows_alone_give_what_ships() -> None:
+    made, ships = distil.make(NET, Distillation(sources=("model",))), policy_file.load("rlcc-tree")
     assert (made.table() == ships.table()).all()
 
 
@@ -42,6 +44,14 @@ def test_a_heavier_band_is_met_better() -> None:
     plain, heavy = ({each.where: each.rms for each in fidelity.apart(NET, distil.make(NET, one))} for one in how)
     assert heavy["in the band, drawn"] < 0.8 * plain["in the band, drawn"]
     assert heavy["out of it, drawn"] > plain["out of it, drawn"]
+
+
+def test_trees_that_saw_a_flood_cut_in_one_as_the_network_does() -> None:
+    inputs = recipe.flooded(Deployed(NET.table()), NET.scaling)
+    made = [distil.make(NET, replace(SMALL, trees=20, sources=sources)) for sources in (("model",), ("model", "flood"))]
+    without, with_flood = (float(np.sqrt(np.square(trees.policy(inputs) - NET.policy(inputs)).mean())) for trees in made)
+    assert with_flood < 0.7 * without
+    assert fidelity.flood(made[1], 4) == pytest.approx(fidelity.flood(NET, 4), rel=0.1)
 
 
 def test_sources_count_alike_whatever_their_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,6 +88,7 @@ def test_the_command_writes_a_policy_and_says_how_far_it_is_off(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fidelity.loops, "__defaults__", ((2, 8),))
+    monkeypatch.setattr(fidelity.flood, "__defaults__", (4,))
     out = tmp_path / "tree.npz"
     assert main(["rlcc", "distil", "rlcc-mlp", "--trees", "3", "--rows", "2000", "--out", str(out)]) == 0
     said = capsys.readouterr().out
