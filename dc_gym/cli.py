@@ -423,6 +423,8 @@ def _add_bench(commands: Any) -> None:
     parser = _add(commands, "bench", "run a benchmark and check its bar", "dcgym bench links --json links.json", body)
     parser.add_argument("name", metavar="NAME", help="which one; a wrong name lists them")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured here, too")
+    policy = "of rlcc-distil and rlcc-theory alone: a policy that comes with dc-gym, or a file (default: what was trained here)"
+    parser.add_argument("--policy", metavar="POLICY", help=policy)
     _add_comparison(parser)
 
 

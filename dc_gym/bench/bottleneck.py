@@ -61,6 +61,7 @@ class Case:
     senders: int = 8
     trace: str = "changes"
     marks: bool = False
+    buffer_bytes: int = BUFFER_BYTES
     lives_s: tuple[tuple[float, float], ...] = ()
     """(start, stop) of each flow, where they do not all begin APART_S apart and stay; 0: it never stops."""
 
@@ -76,7 +77,7 @@ class Case:
             settled=self.settled_ms,
             end=self.settled_ms + self.measured_ms,
             hosts=self.senders + 1,
-            buffer=BUFFER_BYTES,
+            buffer=self.buffer_bytes,
             marking=MARKING if self.marks else "",
         )
         return Cell(title, runs.write_spec(folder, title, text), folder / title)

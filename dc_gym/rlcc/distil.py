@@ -69,7 +69,12 @@ def make(net: PolicyFile, how: Distillation) -> PolicyFile:
     """The trees of a network; one network and one Distillation, one file."""
     network = distil.network_of(net, how.trees)
     found = rows(net, how)
-    origin: dict[str, Any] = {"made": "distilled", "from sha256": net.sha256(), "network": dict(net.origin)}
+    origin: dict[str, Any] = {
+        "made": "distilled",
+        "by": "dcgym rlcc distil",
+        "from sha256": net.sha256(),
+        "network": dict(net.origin),
+    }
     origin["distillation"] = asdict(how) | {"sources": [_named(source) for source in how.sources]}
     if how.by == "catboost":
         with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:

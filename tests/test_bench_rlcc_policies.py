@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benches of RL-CC's pipeline compute, by hand-made data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dc_gym.bench import rlcc_distil, rlcc_theory
+from dc_gym.bench.rlcc_distil import Measured
+from dc_gym.bench.rlcc_theory import Point
+from dc_gym.cli import main
+from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.ctrl.nic.trees import Trees
+from dc_gym.reproduce.theory import EQ_2, Root, at_offset
+
+NET = Measured(2.0, 0.98, 1.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("inflation", "goodput", "good"),
+    [(2.09, 0.98, True), (2.11, 0.98, False), (1.89, 0.98, False), (2.0, 0.961, True), (2.0, 0.959, False)],
+)
+def test_trees_are_near_their_network_or_not(inflation: float, goodput: float, good: bool) -> None:
+    assert rlcc_distil.near(Measured(inflation, goodput, 1.0, 0), NET) == good
+
+
+@pytest.mark.parametrize(("enough", "bars_good"), [(10, True), (20, True), (40, True), (99, False)])
+def test_more_trees_are_tried_until_they_are_enough(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, enough: int, bars_good: bool
+) -> None:
+    def measured(_folder: Path, _title: str, file: PolicyFile) -> dict[int, Measured]:
+        few = isinstance(file.policy, Trees) and len(file.policy.inputs) < enough
+        return {flows: Measured(3.0 if few and flows == 512 else 2.0, 0.98, 1.0, 0) for flows in rlcc_distil.FLOWS}
+
+    def made(net: PolicyFile, how: rlcc_distil.Distillation) -> PolicyFile:
+        count = how.trees
+        return PolicyFile(Trees(np.zeros((count, 4), np.int64), np.zeros((count, 4)), np.zeros((count, 16)), 1.0), net.scaling)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rlcc_distil, "measure", measured)
+    monkeypatch.setattr(rlcc_distil.distil, "make", made)
+    bars = list(rlcc_distil.bars("rlcc-mlp"))
+    assert all(bar.ok for bar in bars) == bars_good
+    tried = {10: 1, 20: 2, 40: 3, 99: 3}[enough]
+    assert len(bars) == 3 + 3 * tried + 1
+    assert f"{min(enough, 40)} trees: {41 * min(enough, 40)} bytes" in bars[-1].measured
+
+
+def point(flows: int, inflation: float) -> Point:
+    return Point("rlcc-tree", flows, inflation, 1.0, 3.0, 0.99, 0.01, 1.0, 0)
+
+
+def test_a_policy_is_held_to_eq_2_and_to_where_it_rests() -> None:
+    def good(inflation: float, offset: float) -> bool:
+        return rlcc_theory._law_bar(point(512, inflation), EQ_2, at_offset(offset)).ok
+
+    assert good(3.09, 0.0) and not good(3.1, 0.0) and good(2.81, 0.0) and not good(2.79, 0.0)
+    assert good(3.2, 0.095) and good(2.81, 0.095) and not good(3.3, 0.095)
+
+
+def _swift(turn: float) -> Iterator[tuple[int, float]]:
+    """A root up to 128 flows, then steeper."""
+    for flows in rlcc_theory.FLOWS:
+        yield flows, 2.5 + 0.3 * flows**0.5 + turn * max(0, flows - 128)
+
+
+def test_swift_s_departure_is_seen_and_a_root_is_none() -> None:
+    mine = {flows: EQ_2(flows) * (1.01 if flows % 3 else 0.99) for flows in rlcc_theory.FLOWS}
+    assert rlcc_theory.swift_bar(mine, dict(_swift(0.02))).ok
+    assert not rlcc_theory.swift_bar(mine, dict(_swift(0.0))).ok
+
+
+def test_the_figure_is_drawn(tmp_path: Path) -> None:
+    mine = {flows: point(flows, EQ_2(flows)) for flows in (*rlcc_theory.FLOWS, rlcc_theory.MANY)}
+    rlcc_theory.draw(mine, mine, Root(1.5, 0.064), "some", tmp_path / "f.png")
+    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_policy_is_of_two_benches_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "links", "--policy", "rlcc-tree"]) == 2
+    assert "rlcc-distil and rlcc-theory" in capsys.readouterr().err
+    assert main(["bench", "rlcc-theory", "--policy", "nowhere.npz"]) == 2
