@@ -23,7 +23,9 @@ BUFFER_BYTES = 5_000_000
 BASE_NS = 102_604
 """The base round trip of a probe: `base_ns` of any run here."""
 BUFFER_RTTS = BUFFER_BYTES * 8e9 / LINE_BPS / BASE_NS
-"""What the line sends in a base round trip, so many times."""
+"""In what the line sends in a base round trip."""
+SHORT_BUFFER_BYTES = 1_250_000
+"""A quarter of it: what flows settle at has room, and the flood of their start is over sooner."""
 APART_S = 0.0005
 """From one flow's start to the next: each begins at line rate."""
 SPEC = """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.bench import bottleneck, runs
-from dc_gym.bench.bottleneck import LINE_BPS, PAYLOAD_SHARE, Case
+from dc_gym.bench.bottleneck import LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, Case
 from dc_gym.bench.report import Bar
 from dc_gym.ctrl.nic import policy_file
 from dc_gym.ctrl.nic.policy_file import PolicyFile
@@ -26,8 +26,8 @@ PAPER, MORE = 10, (20, 40)
 """Numbers of trees: the paper's, and those that are tried where it is too few."""
 FLOWS = (8, 64, 512)
 GOODPUT, INFLATION = 0.02, 0.05
-SETTLED_MS = {8: 300, 64: 1500, 512: 2000}
-MEASURED_MS = 200
+SETTLED_MS = {8: 200, 64: 400, 512: 800}
+MEASURED_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,10 @@ def measure(folder: Path, title: str, file: PolicyFile) -> dict[int, Measured]:
     """A policy's runs, by number of flows."""
     path = folder / f"{title}.npz"
     file.write(path)
-    cases = {flows: Case(f"rlcc-{file.kind}", flows, SETTLED_MS[flows], MEASURED_MS, path) for flows in FLOWS}
+    cases = {
+        flows: Case(f"rlcc-{file.kind}", flows, SETTLED_MS[flows], MEASURED_MS, path, buffer_bytes=SHORT_BUFFER_BYTES)
+        for flows in FLOWS
+    }
     cells = {flows: case.cell(folder, f"{title}-{flows}") for flows, case in cases.items()}
     found = runs.run_all(list(cells.values()))
     return {flows: Measured.of(cell, found[cell.name]) for flows, cell in cells.items()}

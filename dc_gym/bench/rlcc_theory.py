@@ -13,12 +13,13 @@ import io
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from dc_gym.bench import bottleneck, runs
-from dc_gym.bench.bottleneck import LINE_BPS, Case
+from dc_gym.bench.bottleneck import LINE_BPS, SHORT_BUFFER_BYTES, Case
 from dc_gym.bench.report import Bar
 from dc_gym.ctrl.nic import fluid, policy_file
 from dc_gym.ctrl.nic.policy_file import PolicyFile
@@ -31,8 +32,8 @@ from dc_gym.sweep import Cell
 POLICY, SWIFT = "trained-tree", "swift"
 FLOWS, MANY = (2, 4, 8, 16, 32, 64, 128, 256, 512), 2048
 SENDERS = 4
-SETTLED_MS = {2: 300, 4: 300, 8: 300, 16: 400, 32: 700, 64: 1500, 128: 1500, 256: 1800, 512: 2000, MANY: 5000}
-MEASURED_MS = 200
+SETTLED_MS = {2: 200, 4: 200, 8: 200, 16: 200, 32: 300, 64: 400, 128: 500, 256: 600, 512: 800, MANY: 4000}
+MEASURED_MS = 100
 CLOSE = 0.05
 OUT = Path("results/rlcc-theory")
 OURS, THEIRS, LAW = "#0072B2", "#D55E00", "#000000"
@@ -71,7 +72,8 @@ def bars(policy: str | None = None) -> Iterable[Bar]:
 
 
 def measure(folder: Path, algorithm: str, policy: Path | None) -> dict[int, Point]:
-    cases = {flows: Case(algorithm, flows, SETTLED_MS[flows], MEASURED_MS, policy, senders=SENDERS) for flows in (*FLOWS, MANY)}
+    shape: dict[str, Any] = {"policy": policy, "senders": SENDERS, "buffer_bytes": SHORT_BUFFER_BYTES}
+    cases = {flows: Case(algorithm, flows, SETTLED_MS[flows], MEASURED_MS, **shape) for flows in (*FLOWS, MANY)}
     cells = {flows: case.cell(folder, f"{algorithm}-{flows}") for flows, case in cases.items()}
     found = runs.run_all(list(reversed(cells.values())))  # the long ones first
     return {flows: _point(algorithm, flows, cell, found[cell.name]) for flows, cell in cells.items()}
