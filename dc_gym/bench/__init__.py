@@ -36,11 +36,35 @@ BENCHES = {
     "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes; and a data packet in the lab",
     "nic-pacing": "the NIC's rates and gaps, 1 Mbit/s to 10 Gbit/s, and 512 flows that share a link",
     "nic-loop": "DCQCN, Swift and RL-CC on one bottleneck: state machine, shares, delays",
+    "rlcc-train": "RL-CC's networks, trained on labs from random weights, with 2 to 128 flows (--seeds, default 3)",
+    "rlcc-distil": "RL-CC: trees against their own network in the lab's closed loop, 8 to 512 flows (--policy NET)",
+    "rlcc-theory": "RL-CC's figure 3: round trips against eq. 2, 2 to 2048 flows, and Swift's (--policy POLICY)",
+    "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
+    "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
+}
+SEEDED = ("rlcc-train",)
+"""Those that take `--seeds`, too."""
+OF_A_POLICY = ("rlcc-distil", "rlcc-theory")
+"""Those that take `--policy`: a policy's name, or its file."""
+
+
+def main(args: Namespace) -> int:
+    """`args.name`, `args.json`, and what is of `compare` alone (`args.of_compare`); 0 when every bar is met, else 1."""
+    if args.name not in BENCHES:
+        raise UsageError(f"bench {args.name!r} is unknown; one of: {', '.join(BENCHES)}")
+    if args.json and not args.json.absolute().parent.is_dir():  # said before minutes of measuring
+        raise UsageError(f"--json {args.json}: no such folder; make it, or give a file elsewhere")
+    if args.name == COMPARE:
+        code: int = import_module("dc_gym.bench.compare").main(args)
+        return code
+    repeats = {"seeds": args.seeds} if args.name in SEEDED and args.seeds else {}
+    if given := [option for name, option in args.of_compare.items() if getattr(args, name) and name not in repeats]:
+        raise UsageError(f"bench {args.name}: {given[0]} is of bench compare alone")
     if args.policy and args.name not in OF_A_POLICY:
         raise UsageError(f"bench {args.name}: --policy is of bench {' and '.join(OF_A_POLICY)} alone")
     chosen = {"policy": args.policy} if args.policy else {}
-    bars = import_module(f"dc_gym.bench.{args.name.replace('-', '_')}").bars(**repeats, **chosen)
-    shown = report.show(args.name, bars)
+    module = args.name.replace("-", "_")
+    bars = report.show(args.name, import_module(f"dc_gym.bench.{module}").bars(**repeats, **chosen))
     if args.json:
-        report.save(args.json, args.name, shown)
-    return 0 if report.all_good(shown) else 1
+        report.save(args.json, args.name, bars)
+    return 0 if report.all_good(bars) else 1
