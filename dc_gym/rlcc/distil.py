@@ -18,7 +18,7 @@ import numpy as np
 
 from dc_gym.ctrl.nic import distil, policy_file, trees
 from dc_gym.ctrl.nic.distil import Rows
-from dc_gym.ctrl.nic.observation import Floats
+from dc_gym.ctrl.nic.observation import MOST, Floats
 from dc_gym.ctrl.nic.policy_cli import describe
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
 from dc_gym.errors import UsageError
@@ -107,8 +107,7 @@ def _of(source: str, net: PolicyFile, how: Distillation) -> Rows:
         recipe = distil.Recipe(how.seed, how.trees, how.rows or own.rows, how.band or own.close_weight)
         return distil.rows(net, recipe)
     if source == FLOOD:
-        inputs = distil.flooded(Deployed(net.table()), net.scaling)
-        return Rows(inputs, np.ones(len(inputs)))
+        return _flood(net, how.seed)
     if source == GRID:
         inputs = grid(np.random.default_rng(how.seed), how.rows or 1_000_000, net.scaling.unit)
     else:
@@ -116,6 +115,13 @@ def _of(source: str, net: PolicyFile, how: Distillation) -> Rows:
         inputs = inputs[:: max(1, -(-len(inputs) // (how.rows or len(inputs))))]
     weights = np.where(in_band(inputs, net.scaling.unit), how.band or 1.0, 1.0)
     return Rows(inputs, weights)
+
+
+def _flood(net: PolicyFile, seed: int) -> Rows:
+    """With any actions: those of a flood are all alike, and trees would take whatever cut or raise for one."""
+    inputs = distil.flooded(Deployed(net.table()), net.scaling)
+    inputs[:, [0, 2]] = 1.0 / MOST + np.random.default_rng(seed).random((len(inputs), 2)) * (MOST - 1.0 / MOST)
+    return Rows(inputs, np.ones(len(inputs)))
 
 
 def grid(random: np.random.Generator, count: int, unit: float) -> Floats:
