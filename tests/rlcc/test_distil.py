@@ -79,7 +79,7 @@ def test_more_trees_are_nearer_and_twenty_settle_where_the_network_does() -> Non
     few, many = ({each.where: each.rms for each in fidelity.apart(NET, trees)} for trees in made.values())
     assert all(many[where] < 0.7 * few[where] for where in few)
     (loop,) = fidelity.loops(NET, made[20], (64,))
-    assert loop.plain[1].inflation == pytest.approx(loop.plain[0].inflation, rel=0.01)
+    assert loop.plain[1].inflation == pytest.approx(loop.plain[0].inflation, rel=0.02)
 
 
 @pytest.mark.parametrize(
