@@ -313,8 +313,8 @@ def _add_train(commands: Any) -> None:
         ("levels", "discrete actions: so many allocations, the same for all hosts"),
     ):
         parser.add_argument(f"--{name}", type=_count, metavar="N", help=what)
-    who = "one for the network, or each host that acts (default: central)"
-    parser.add_argument("--agents", choices=("central", "hosts"), help=who)
+    who = "one for the network, each host, or each flow of the model, where SPEC is the word fluid (default: central)"
+    parser.add_argument("--agents", choices=("central", "hosts", "flows"), help=who)
     whose = "of hosts that act: one policy for all of them, or each its own (default: shared)"
     parser.add_argument("--policies", choices=("shared", "own"), help=whose)
     evaluate = "evaluate on these specs, too: the same network and agent, other traffic"

@@ -112,6 +112,8 @@ register(
             "table-1": "pccrl_table_1",
             "table-2": "pccrl_table_2",
             "figure-1": "pccrl_1",
+            "standard-rl": "pccrl_standard_rl",
         },
+        trains=True,
     )
 )

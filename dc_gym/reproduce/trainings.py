@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +64,10 @@ class Training(Cell):
     def policy(self) -> Path:
         return self.out / "policy.npz"
 
+    def trained(self) -> int:
+        """Steps of its policy; 0: there is none."""
+        return int(PolicyFile.read(self.policy).origin.get("steps", 0)) if self.policy.is_file() else 0
+
     def order(self) -> dict[str, object]:
         """What must be the same for a training to be this one, whatever its length."""
         return {
@@ -92,16 +96,11 @@ def training(
     return made
 
 
-def trained_steps(training: Training) -> int:
-    """Of its policy; 0: there is none."""
-    return int(PolicyFile.read(training.policy).origin.get("steps", 0)) if training.policy.is_file() else 0
-
-
 def run_all(asked: Sequence[Training], jobs: int, progress: Progress, force: bool = False) -> None:
     """Trains what is not there; TestbedError if one fails, when the others have ended."""
     for each in asked:
         _require_same(each, force)
-    todo = [_begun(each) for each in asked if trained_steps(each) < each.steps]
+    todo = [_begun(each) for each in asked if each.trained() < each.steps]
     if not todo:
         return
     failed: list[Outcome] = []
@@ -140,8 +139,7 @@ def _require_same(asked: Training, force: bool) -> None:
 def _begun(asked: Training) -> Training:
     """To go on with from its last checkpoint, or from the beginning where it has none."""
     if any((asked.out / "checkpoints").glob("iteration-*[0-9]")):
-        values = {name: getattr(asked, name) for name in asdict(asked)}
-        return Training(**values | {"resumes": True})
+        return replace(asked, resumes=True)
     if asked.out.exists():
         shutil.rmtree(asked.out)
     return asked

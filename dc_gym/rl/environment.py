@@ -56,6 +56,14 @@ class Task:
     """Who acts. Where hosts do, spaces and names are those of each of them."""
     levels: int = 0
     """Discrete actions; 0: numbers."""
+    runner: Any = None
+    """Class of an EnvRunner that has no environments; None: one of RLlib's."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """More of the env's config."""
+    evaluation: Any = None
+    """Instead of evaluation.Evaluation."""
+    boots: bool = True
+    """What is stepped is a lab, or several."""
 
     @property
     def action_space(self) -> spaces.Space[Any]:

@@ -17,7 +17,6 @@ from dc_gym.repeat import fingerprint
 from dc_gym.rl.algorithms import Choice
 from dc_gym.rl.environment import Task
 from dc_gym.rl.settings import Configuration
-from dc_gym.spec import Spec
 
 NAME = "train.json"
 VERSION = 2
@@ -28,7 +27,7 @@ PACKAGES = ("ray", "torch", "gymnasium", "numpy")
 Manifest = dict[str, Any]
 
 
-def make(choice: Choice, configuration: Configuration, spec: Spec, evaluated: Mapping[str, Spec], task: Task) -> Manifest:
+def make(choice: Choice, configuration: Configuration, spec: Any, evaluated: Mapping[str, Any], task: Task) -> Manifest:
     """Of a training that begins."""
     manifest = {
         "version": VERSION,

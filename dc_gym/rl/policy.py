@@ -43,8 +43,9 @@ def module_of(about: Manifest) -> str:
 
 
 def write(module: Any, about: Manifest, steps: int, target: Path) -> None:
-    """The policy of an RLModule that was trained as train.json says."""
-    read(module, about, steps).write(target)
+    """The policy of an RLModule that was trained as train.json says; of one that a NIC runs, the NIC's file."""
+    made = module.nic_policy(about, steps) if hasattr(module, "nic_policy") else read(module, about, steps)
+    made.write(target)
 
 
 def read(module: Any, about: Manifest, steps: int) -> PolicyFile:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dc_gym import claim
 from dc_gym import spec as specs
@@ -26,8 +26,9 @@ from dc_gym.errors import LabError, TestbedError, UsageError
 from dc_gym.folder import scratch, words
 from dc_gym.progress import Progress, short_time
 from dc_gym.rl import quiet
-from dc_gym.spec import Spec
 
+FLOWS = "flows"
+"""--agents: of a NIC (dc_gym/rl/flow_task.py)."""
 EVALUATIONS = ("iteration", "steps", "spec", "seed", "return", "episode_steps")
 MOST_IDLE = 3
 """Iterations without a step before the training ends: runners whose labs do not boot return nothing, and RLlib goes on."""
@@ -35,17 +36,26 @@ SAMPLE_TIMEOUT_S = 3600.0
 """RLlib gives up a sample after 60 s without a word; labs have a watchdog of their own, which says what is wrong."""
 
 
+class Subject(Protocol):
+    """What is trained on: a Spec, or what a `register` knows."""
+
+    @property
+    def ground(self) -> str: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """What the command says."""
 
-    spec: Spec
+    spec: Subject
     algorithm: str
     out: Path
     config: Path | None
     options: Mapping[str, Any]
     """Settings given as options; None: not given."""
-    evaluated: Mapping[str, Spec]
+    evaluated: Mapping[str, Subject]
     """Specs that the policy is evaluated on, besides its own, by name."""
     resume: bool
     address: str | None
@@ -57,12 +67,31 @@ def main(args: Namespace, progress: Progress) -> int:
     from dc_gym.envs.session import external
     from dc_gym.rl import environment
 
+    if args.agents == FLOWS:
+        return _train_flows(args, progress)
     spec = external(specs.load(args.spec, args.overrides))
     names = ("preset", "steps", "labs", "runners", "seed", "levels", "agents", "policies")
     options = {name: getattr(args, name) for name in names}
     evaluated = {path.stem: external(specs.load(path)) for path in args.evaluate}
     order = Order(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address)
     print(run(order, progress, environment.register))
+    return 0
+
+
+def _train_flows(args: Namespace, progress: Progress) -> int:
+    """`dcgym train fluid --agents flows`."""
+    from dc_gym.rl import flow_task
+
+    names = ("preset", "steps", "labs", "runners", "seed", "levels", "policies")
+    if args.evaluate:
+        raise UsageError(f"--evaluate {args.evaluate[0]}: is for specs; flows are evaluated in the closed loop of the model")
+    options = {name: getattr(args, name) for name in names}
+    subject = flow_task.subject(str(args.spec), args.algo, args.overrides)
+    print(
+        run(
+            Order(subject, args.algo, args.out, args.config, options, {}, args.resume, args.address), progress, flow_task.register
+        )
+    )
     return 0
 
 
@@ -78,6 +107,8 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
         told = _on_host(order, told, progress)
     tasks = {"train": register(order.spec, told)}
     tasks |= {name: register(spec, told) for name, spec in order.evaluated.items()}
+    if choice.actions == algorithms.FLOWS and not tasks["train"].runner:
+        raise UsageError(f"{choice.name} trains the policy of a NIC's flows; `dcgym train fluid --agents flows` does that")
     environment.check_actions(choice, tasks["train"].action_space)
     _require_same_spaces(tasks)
     if order.address and not told.runners:
@@ -86,6 +117,7 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
     with ExitStack() as stack:
         _open(order, about, stack)
         labs = told.runners * told.labs + (len(tasks) if told.runners and told.evaluate_episodes else 0)
+        labs = labs if tasks["train"].boots else 0
         progress.phase("Ray")
         ray = stack.enter_context(quiet.session(order.address, labs, told.runners + len(tasks) + 2))
         # Ray ends a runner with all that it started, whatever tidies up after its labs included: this process does that.
@@ -136,7 +168,8 @@ class _Loop:
         stack.callback(self._events.close)
         self._examiners: Any = None
         if told.evaluate_episodes:
-            self._examiners = evaluation.Evaluation(ray, algorithm.config, dict(tasks), told.held_out())
+            examine = tasks["train"].evaluation or evaluation.Evaluation
+            self._examiners = examine(ray, algorithm.config, dict(tasks), told.held_out())
             stack.callback(self._examiners.close)
 
     def run(self) -> Path:
@@ -287,7 +320,12 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     from dc_gym.rl.settings import HOSTS
 
     told = configuration.settings
-    env_config: dict[str, Any] = {"levels": told.levels, FOLDER: place and str(place), STREAM: (told.seed, iteration)}
+    env_config: dict[str, Any] = {
+        "levels": told.levels,
+        FOLDER: place and str(place),
+        STREAM: (told.seed, iteration),
+        **task.config,
+    }
     config = choice.config()
     config.api_stack(enable_rl_module_and_learner=True, enable_env_runner_and_connector_v2=True)
     config.environment(task.name, env_config=env_config, disable_env_checking=True)
@@ -295,9 +333,12 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
         num_env_runners=told.runners,
         num_envs_per_env_runner=told.labs,
         gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT,
-        custom_resources_per_env_runner={quiet.LAB: told.labs} if told.runners else {},
+        custom_resources_per_env_runner={quiet.LAB: told.labs} if told.runners and task.boots else {},
         sample_timeout_s=SAMPLE_TIMEOUT_S,
     )
+    if task.runner:
+        config.environment(observation_space=task.observation_space, action_space=task.action_space)
+        config.env_runners(env_runner_cls=task.runner)
     if task.agents == HOSTS:
         agents.configure(config, told, task)
     config.learners(num_learners=0)
@@ -305,6 +346,8 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
     config.callbacks([EpisodeTotals, Beginnings]).debugging(seed=told.seed + iteration, log_level="ERROR")
     config = configuration.apply(config)
+    if plan := getattr(config, "plan", None):
+        plan(told.steps)
     return agents.replaying(config) if task.agents == HOSTS else config
 
 

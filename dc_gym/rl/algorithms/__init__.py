@@ -15,7 +15,7 @@ from dc_gym.errors import UsageError
 
 __all__ = ["ALGORITHMS", "Choice", "choose"]
 
-VECTOR, BOUNDED, DISCRETE, ANY = "vector", "bounded vector", "discrete", "any"
+VECTOR, BOUNDED, DISCRETE, ANY, FLOWS = "vector", "bounded vector", "discrete", "any", "rate of a flow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ ALGORITHMS = {
     "DDPG": Entry("dc_gym.rl.algorithms.ddpg:DDPGConfig", BOUNDED),
     "TD3": Entry("dc_gym.rl.algorithms.td3:TD3Config", BOUNDED),
     "REINFORCE": Entry("dc_gym.rl.algorithms.reinforce:ReinforceConfig", VECTOR),
+    "RLCC": Entry("dc_gym.rl.algorithms.rlcc:RlccConfig", FLOWS),
 }
 
 

@@ -29,6 +29,8 @@ from dc_gym.rl.algorithms.off_policy import FRAGMENT, OffPolicy
 
 LAST_LAYER = 3e-3
 """Bound of the last layers' first weights (Lillicrap et al., section 7)."""
+PLACES = "places"
+"""Key of a batch whose rows are not those of all labs in order: which flow each is of."""
 PRIORITY_EPSILON = 1e-6
 """So that no transition's priority is 0 (Schaul et al. 2016, section 3.3)."""
 
@@ -61,13 +63,17 @@ class DDPGModule(TorchRLModule, TargetNetworkAPI, InferenceOnlyAPI):
     def forward_target(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         return {Columns.ACTIONS: self.target_pi(batch[Columns.OBS])}
 
-    def noise(self, actions: torch.Tensor) -> torch.Tensor:
-        """x := x - theta x + sigma N(0, 1); a row is one lab's."""
+    def noise(self, actions: torch.Tensor, places: torch.Tensor | None = None) -> torch.Tensor:
+        """x := x - theta x + sigma N(0, 1); a row is one lab's, or that of the flow at `places`."""
         theta, sigma = self.model_config.get("ou_theta", 0.15), self.model_config.get("ou_sigma", 0.2)
-        if self._noise is None or self._noise.shape != actions.shape:
-            self._noise = torch.zeros_like(actions)
-        self._noise = (1 - theta) * self._noise + sigma * torch.randn_like(actions)
-        return self._noise
+        rows = torch.arange(len(actions)) if places is None else places
+        before = self._noise
+        if before is None or (before.shape != actions.shape if places is None else int(rows.max()) >= len(before)):
+            kept = before if before is not None and places is not None else actions[:0]
+            before = torch.cat([kept, torch.zeros((int(rows.max()) + 1 - len(kept), *actions.shape[1:]))])
+        before[rows] = (1 - theta) * before[rows] + sigma * torch.randn_like(actions)
+        self._noise = before
+        return before[rows]
 
     def begin_episode(self, lab: int) -> None:
         """The noise of a lab begins anew."""
@@ -81,7 +87,7 @@ class DDPGModule(TorchRLModule, TargetNetworkAPI, InferenceOnlyAPI):
     def _forward_exploration(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         with torch.no_grad():
             actions = self.pi(batch[Columns.OBS])
-            return {Columns.ACTIONS: (actions + self.noise(actions)).clamp(-1, 1)}
+            return {Columns.ACTIONS: (actions + self.noise(actions, batch.get(PLACES))).clamp(-1, 1)}
 
     def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         return {}  # the loss calls the nets

@@ -18,7 +18,7 @@ NOISE_CLIP = 0.5
 
 
 class TD3Module(DDPGModule):
-    def noise(self, actions: torch.Tensor) -> torch.Tensor:
+    def noise(self, actions: torch.Tensor, places: torch.Tensor | None = None) -> torch.Tensor:
         return float(self.model_config.get("noise", 0.1)) * torch.randn_like(actions)
 
 

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EnvRunners for RL-CC's decision problem: all flows of many bottlenecks at once, each deciding when its own probe comes back.
+
+RLlib's runners step environments, and an environment that has one agent a flow costs them milliseconds a decision. These ask the
+module once for all flows that decide at an instant. `EpisodeRunner` gives what any algorithm of RLlib takes: an episode a flow,
+from its first decision to its end, in pieces. `DeltaRunner` gives what RL-CC's gradient takes: inputs of decisions, and the
+errors that came of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+from dc_gym.ctrl.nic.gradient import Bottlenecks
+from dc_gym.ctrl.nic.observation import MOST, Floats
+from dc_gym.envs.flows import Case
+from dc_gym.rl.algorithms.ddpg import PLACES
+from dc_gym.rl.callbacks import TOTALS
+from dc_gym.rl.environment import STREAM
+from dc_gym.rl.seeds import seed_of
+
+CASE = "case"
+"""Key of the env's config."""
+Rows = dict[str, npt.NDArray[Any]]
+
+
+class FlowRunner(SingleAgentEnvRunner):
+    """Flows of a fluid model in place of environments."""
+
+    def make_env(self) -> None:
+        case: Case = self.config.env_config[CASE]
+        seen, acted = case.observation_space(), case.action_space()
+        both = {name: (seen, acted) for name in (INPUT_ENV_SPACES, INPUT_ENV_SINGLE_SPACES, DEFAULT_MODULE_ID)}
+        self.spaces, self._case, self._seen, self._acted = both, case, seen, acted
+        seed, begun = self.config.env_config.get(STREAM, (case.model.seed, 0))
+        other = self.worker_index or begun  # runners and what a training goes on with have flows of their own
+        self._model = Bottlenecks(
+            replace(case.model, seed=seed_of((seed, begun, self.worker_index)) if other else seed), case.scaling
+        )
+
+    def count(self) -> int:
+        """Decisions of a sample."""
+        return int(self.config.get_rollout_fragment_length(self.worker_index) * self.config.num_envs_per_env_runner)
+
+    def tell(self, steps: int, ended: int, errors: Floats) -> None:
+        """What is logged of a sample: how it is going."""
+        self._increase_sampled_metrics(steps, ended)
+        model, links = self._model, len(self._model.queue)
+        flows = np.bincount(model.link, minlength=links)
+        rates, squares = (np.bincount(model.link, each, links) for each in (model.rate, model.rate**2))
+        inflation = 1.0 + model.queue
+        self._log(
+            reward=float(self._case.rewards(errors).mean()),
+            inflation_over_eq_2=float((inflation / self._case.scaling.inflation(flows)).mean()),
+            sum_of_rates=float(rates.mean()),
+            jain=float((rates**2 / (flows * squares)).mean()),
+        )
+
+    def _log(self, **values: float) -> None:
+        for name, value in values.items():
+            self.metrics.log_value((TOTALS, name), value, reduce="item_series")
+
+
+class DeltaRunner(FlowRunner):
+    """Without exploration: what flows saw at a decision, and their error `later` decisions on."""
+
+    def sample(self, *, num_timesteps: int | None = None, **_: Any) -> Rows:
+        net, parts, found = self.module.unwrapped().mlp(), [], 0
+        while found < (num_timesteps or self.count()):
+            parts.append(self._model.step(net))
+            found += parts[-1].errors.size
+        inputs = np.concatenate([each.inputs.reshape(-1, 4) for each in parts])
+        errors = np.concatenate([each.errors.reshape(-1) for each in parts])
+        self.tell(len(errors), 0, errors)
+        return {"inputs": inputs, "errors": errors}
+
+
+@dataclass(slots=True)
+class Life:
+    """Of the flow that has a place."""
+
+    number: int = 0
+    begun: int = 0
+    """Decisions in the pieces so far."""
+
+
+class EpisodeRunner(FlowRunner):
+    """Pieces of each flow's episode."""
+
+    def make_env(self) -> None:
+        super().make_env()
+        self._lives = [Life() for _ in self._model.rate]
+        self._open: Rows | None = None
+        """The latest decision of each flow, whose reward is still to come."""
+
+    def sample(self, *, num_timesteps: int | None = None, explore: bool | None = None, **_: Any) -> list[SingleAgentEpisode]:
+        explore = self.config.explore if explore is None else explore
+        parts, found = [] if self._open is None else [self._open], 0
+        while found < (num_timesteps or self.count()):
+            rows = self._step(explore)
+            if rows is not None:
+                parts.append(rows)
+                found += len(rows["flow"])
+        rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[-1]}
+        order = np.argsort(rows["flow"], kind="stable")
+        rows = {name: values[order] for name, values in rows.items()}
+        episodes = self._pieces(rows)
+        ended = sum(each.is_done for each in episodes)
+        self.tell(sum(map(len, episodes)), ended, rows["error"])
+        return episodes
+
+    def _step(self, explore: bool) -> Rows | None:
+        """A step of the model; a row a flow whose probe is back."""
+        model = self._model
+        who, _ = model.look()
+        if not len(who):
+            model.act(who, np.ones(0))
+            return None
+        seen, ends = model.inputs[who], model.ends[who].copy()
+        batch = {Columns.OBS: torch.from_numpy(seen.astype(np.float32)), PLACES: torch.from_numpy(who)}
+        told = self._actions(batch, explore)
+        model.act(who, to_factors(told[Columns.ACTIONS][:, 0]))
+        for flow in who[ends]:
+            self._begin(int(flow))
+        return {"flow": who, "seen": seen.astype(np.float32), "error": seen[:, 3], "ends": ends, **told}
+
+    def _actions(self, batch: dict[str, Any], explore: bool) -> Rows:
+        """Of a module, in -1..1 as its nets give them, and what its learner wants to know of them."""
+        with torch.no_grad():
+            out = self.module.forward_exploration(batch) if explore else self.module.forward_inference(batch)
+            if Columns.ACTIONS not in out:
+                kind = self.module.get_exploration_action_dist_cls() if explore else self.module.get_inference_action_dist_cls()
+                chosen = kind.from_logits(out[Columns.ACTION_DIST_INPUTS])
+                drawn = (chosen if explore else chosen.to_deterministic()).sample()
+                out |= {Columns.ACTIONS: drawn} | ({Columns.ACTION_LOGP: chosen.logp(drawn)} if explore else {})
+        return {name: each.numpy() for name, each in out.items() if isinstance(each, torch.Tensor)}
+
+    def _begin(self, flow: int) -> None:
+        """Another flow in the place of one that has ended."""
+        if begin := getattr(self.module, "begin_episode", None):
+            begin(flow)
+
+    def _pieces(self, rows: Rows) -> list[SingleAgentEpisode]:
+        """Rows that are sorted by flow, cut where a flow ends. The last row of each stays for the next sample."""
+        flow, ends = rows["flow"], rows["ends"]
+        cut = np.flatnonzero(np.append((flow[1:] != flow[:-1]) | ends[:-1], True))
+        rewards = self._case.rewards(rows["error"]).astype(np.float32)
+        self._open = {name: values[cut[~ends[cut]]] for name, values in rows.items()}
+        found, first = [], 0
+        for last in map(int, cut):
+            piece, first = slice(first, last), last + 1
+            life = self._lives[flow[last]]
+            if piece.stop > piece.start:
+                found.append(self._piece(rows, rewards, piece, life))
+                life.begun += piece.stop - piece.start
+            if ends[last]:
+                self._lives[flow[last]] = Life(life.number + 1)
+        return found
+
+    def _piece(self, rows: Rows, rewards: Any, steps: slice, life: Life) -> SingleAgentEpisode:
+        own = (Columns.ACTION_DIST_INPUTS, Columns.ACTION_LOGP)
+        return SingleAgentEpisode(
+            id_=f"{self.worker_index}-{rows['flow'][steps.start]}-{life.number}",
+            observations=list(rows["seen"][steps.start : steps.stop + 1]),
+            observation_space=self._seen,
+            actions=list(rows[Columns.ACTIONS][steps]),
+            action_space=self._acted,
+            rewards=list(rewards[steps.start + 1 : steps.stop + 1]),
+            truncated=bool(rows["ends"][steps.stop]),
+            extra_model_outputs={name: list(rows[name][steps]) for name in own if name in rows},
+            t_started=life.begun,
+            len_lookback_buffer=0,
+        ).to_numpy()
+
+
+def to_factors(actions: Floats) -> Floats:
+    """What modules say in -1..1, as RLlib stretches it to the action space: factors of the rate."""
+    low = 1.0 / MOST
+    return np.asarray(low + (np.clip(actions, -1.0, 1.0).astype(np.float64) + 1.0) * (MOST - low) / 2.0)
+
+
+def from_factors(factors: torch.Tensor) -> torch.Tensor:
+    """The other way round."""
+    low = 1.0 / MOST
+    return 2.0 * (factors - low) / (MOST - low) - 1.0

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym train fluid --agents flows`: what is trained on in place of a spec, and a frozen policy's closed loop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.core.columns import Columns
+
+from dc_gym.ctrl.nic import fluid
+from dc_gym.ctrl.nic.fluid import Bottleneck
+from dc_gym.ctrl.nic.observation import INPUTS, Floats, Scaling
+from dc_gym.envs.flows import Case
+from dc_gym.errors import UsageError
+from dc_gym.rl.environment import Task, register_maker
+from dc_gym.rl.evaluation import Episode
+from dc_gym.rl.flow_runners import CASE, DeltaRunner, EpisodeRunner, to_factors
+from dc_gym.rl.flows import FlowsMultiAgentEnv
+from dc_gym.rl.settings import CENTRAL, Settings
+
+ALGORITHMS = ("RLCC", "PPO", "SAC", "DDPG", "TD3")
+"""That learn from pieces of episodes, in numbers."""
+TOTALS = ("flows", "inflation", "spread", "rates", "least", "jain", "lost")
+"""Of a fluid.Outcome."""
+TRIED = (2, 4, 8, 32, 128)
+"""Flows of the closed loop."""
+TRIPS, PARTS = 400, 8
+"""Its length in base round trips, of which the second half counts, and its steps a base round trip: a real round trip's lag."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """In place of a spec."""
+
+    algorithm: str
+    case: Case = field(default_factory=Case)
+
+    @property
+    def ground(self) -> str:
+        return self.case.ground
+
+    def to_dict(self) -> dict[str, Any]:
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self.case)))
+        return plain
+
+
+def subject(ground: str, algorithm: str, overrides: Sequence[str]) -> Subject:
+    """What the command says."""
+    name = algorithm.upper()
+    if name not in ALGORITHMS:
+        raise UsageError(f"--algo {algorithm}: does not train flows; one of: {', '.join(ALGORITHMS)}")
+    if overrides:
+        raise UsageError(f"--set {overrides[0]}: is for specs, and --agents flows has none")
+    return Subject(name, Case(ground))
+
+
+def register(subject: Any, told: Settings) -> Task:
+    """As dc_gym.rl.environment.register does for a spec."""
+    if told.levels or told.agents != CENTRAL:
+        raise UsageError(f"run: levels = {told.levels}, agents = {told.agents!r}: flows act in numbers, one each; leave both out")
+    alike = tuple((flows, told.labs) for flows in subject.case.flows)
+    case = replace(subject.case, model=replace(subject.case.model, bottlenecks=alike, seed=told.seed))
+    name = f"dcgym-flows-{case.ground}"
+    register_maker(name, lambda config: FlowsMultiAgentEnv({CASE: case}))
+    return Task(
+        name,
+        case.observation_space(),
+        case.action_space(),
+        INPUTS,
+        ("flow",),
+        {"observe": "rlcc", "history": 1, "action": "factor"},
+        runner=DeltaRunner if subject.algorithm == "RLCC" else EpisodeRunner,
+        config={CASE: case},
+        evaluation=ClosedLoop,
+        boots=False,
+    )
+
+
+class ClosedLoop:
+    """A policy without exploration, on bottlenecks with few flows and many, each one an `Episode`."""
+
+    def __init__(self, ray: Any, config: Any, tasks: Mapping[str, Task], seeds: Sequence[int]) -> None:
+        self._case: Case = config.env_config[CASE]
+
+    def run(self, algorithm: Any) -> list[Episode]:
+        policy = factors_of(algorithm.get_module())
+        return [self._episode(settled(policy, flows, self._case.scaling)) for flows in TRIED]
+
+    def _episode(self, found: fluid.Outcome) -> Episode:
+        scaling = self._case.scaling
+        law = float(scaling.inflation(found.flows))
+        reward = float(self._case.rewards(scaling.error(found.inflation, 1.0 / found.flows)))
+        totals = {name: float(getattr(found, name)) for name in TOTALS}
+        return Episode("train", 1, reward, TRIPS * PARTS, totals | {"inflation_over_eq_2": found.inflation / law})
+
+    def close(self) -> None:
+        pass
+
+
+def settled(policy: fluid.Policy, flows: int, scaling: Scaling) -> fluid.Outcome:
+    """What so many flows come to."""
+    return fluid.settle(policy, Bottleneck(flows, parts=PARTS), scaling, TRIPS)
+
+
+def factors_of(module: Any) -> Callable[[Floats], Floats]:
+    """A module's policy without exploration: factors of the rate for inputs [rows, 4]."""
+
+    def policy(inputs: Floats) -> Floats:
+        with torch.no_grad():
+            out = module.forward_inference({Columns.OBS: torch.from_numpy(np.asarray(inputs, np.float32))})
+            if Columns.ACTIONS not in out:
+                chosen = module.get_inference_action_dist_cls().from_logits(out[Columns.ACTION_DIST_INPUTS])
+                out[Columns.ACTIONS] = chosen.to_deterministic().sample()
+        return to_factors(out[Columns.ACTIONS].numpy()[..., 0])
+
+    return policy

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RLlib's form of one agent a flow (dc_gym/envs/flows.py): an agent is in a step's dicts when it decides or ends, and else not.
+
+`.environment(FlowsMultiAgentEnv, env_config={"flows": (2, 4, 8)})`, with a policy that all agents share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from dc_gym.envs.env import Seeds
+from dc_gym.envs.flows import Case, Flows, Vector
+from dc_gym.envs.multi_agent import NETWORK
+from dc_gym.errors import MachineError
+from dc_gym.rl.callbacks import TOTALS
+
+try:
+    from ray.rllib.env.multi_agent_env import MultiAgentEnv
+except ImportError as error:
+    raise MachineError(f"dc_gym.rl.flows: {error}; pip install 'dc-gym[rl]'") from None
+
+ALL = "__all__"
+CASE = "case"
+
+
+class FlowsMultiAgentEnv(MultiAgentEnv):
+    """One bottleneck on the fluid model, an agent a flow. The config has a Case as `case`, or fields of one.
+
+    What agents see, do and are rewarded with is FlowsParallelEnv's. An agent first appears at its flow's first decision; a flow
+    that ends before it has made one is never seen. The network's info of an episode's last step has its totals.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        case = config.get(CASE) or Case(**config)
+        self.flows = Flows(case)
+        self.possible_agents = list(case.names)
+        self.agents: list[str] = []
+        self.observation_spaces = dict.fromkeys(self.possible_agents, case.observation_space())
+        self.action_spaces = dict.fromkeys(self.possible_agents, case.action_space())
+        self._seeds = Seeds()
+        self._decided: set[str] = set()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
+        turn = self.flows.begin(self._seeds.take(seed))
+        self.agents, self._decided = list(turn.decides), set(turn.decides)
+        return {name: turn.observations[name] for name in turn.decides}, {}
+
+    def step(
+        self, action_dict: Mapping[str, npt.ArrayLike]
+    ) -> tuple[dict[str, Vector], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        turn = self.flows.step(action_dict)
+        self._decided |= set(turn.decides)
+        ended = [name for name in turn.ended if name in self._decided]
+        shown = [*turn.decides, *ended]
+        self.agents = [name for name in dict.fromkeys([*self.agents, *turn.decides]) if name not in ended]
+        terminated = dict.fromkeys(() if turn.over else ended, True) | {ALL: False}
+        truncated = dict.fromkeys(ended if turn.over else (), True) | {ALL: turn.over}
+        infos = {name: {NETWORK: {TOTALS: dict(turn.totals)}} for name in ended} if turn.over else {}
+        return {n: turn.observations[n] for n in shown}, {n: turn.rewards[n] for n in shown}, terminated, truncated, infos

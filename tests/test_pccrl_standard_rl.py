@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page on standard algorithms, from trainings' files made here: who masters the task, and by which criterion."""
+
+import json
+
+import pytest
+
+from dc_gym.benchmarks import pccrl_standard_rl as figure
+from dc_gym.errors import UsageError
+from dc_gym.progress import Quiet
+from dc_gym.reproduce import page, registry
+from dc_gym.reproduce.claims import State
+from dc_gym.reproduce.order import Order
+
+GOOD = {"inflation_over_eq_2": 1.03, "jain": 0.99, "rates": 1.0, "spread": 0.01}
+COLUMNS = ["iteration", "steps", "spec", "flows", *GOOD]
+
+
+def trained(out, algorithm, seed, last, steps=5000):
+    """A training's folder, as its command leaves it; `last`: what is not GOOD, by number of flows."""
+    place = out / "standard-rl" / "trainings"
+    asked = figure.Training(
+        f"{algorithm}-s{seed}", place, place / f"{algorithm}-s{seed}", algorithm=algorithm, seed=seed, steps=5000
+    )
+    asked.out.mkdir(parents=True)
+    asked.out.with_name(f"{asked.name}.json").write_text(json.dumps(asked.order(), indent=1) + "\n")
+    asked.policy.write_bytes(b"")
+    (asked.out / "train.json").write_text(json.dumps({"spec": {"flows": [2, 4, 8], "most_error": 10.0}}))
+    (asked.out / "progress.csv").write_text(f"iteration,steps,reward\n1,{steps // 2},-3\n2,{steps},-1\n")
+    rows = [",".join(COLUMNS)]
+    for iteration in (0, 2):
+        for flows in figure.FLOWS:
+            told = GOOD | (last.get(flows, {}) if iteration else {"rates": 0.0})
+            rows.append(",".join(map(str, [iteration, 0, "train", flows, *(told[key] for key in GOOD)])))
+    (asked.out / "evaluation.csv").write_text("\n".join(rows) + "\n")
+    return asked
+
+
+def order(out, **changes):
+    return Order(out, **{"seeds": 2, "steps": 5000, "algorithms": ("PPO", "sac")} | changes)
+
+
+def test_each_seed_must_hold_with_every_number_of_flows(tmp_path):
+    for seed in (1, 2):
+        trained(tmp_path, "RLCC", seed, {})
+        trained(tmp_path, "PPO", seed, {128: {"jain": 0.9}})
+        trained(tmp_path, "SAC", seed, {} if seed == 1 else {2: {"inflation_over_eq_2": 0.89}})
+    found = figure.run(order(tmp_path), Quiet())
+    assert [verdict.state for verdict in found.verdicts] == [State.REPRODUCED, State.REPRODUCED, State.CONTRADICTED]
+    assert found.verdicts[2].measured == ("SAC: 1 of 2 seeds; off eq. 2 by up to 3%, 11%",)
+    assert found.verdicts[0].steps == 5000 and "eq. 3: 2 of 2 seeds master the task." in found.notes
+    path = page.write(tmp_path / "page", "pcc-rl", "standard-rl", found)
+    assert "fluid model, not labs" in path.read_text() and (tmp_path / "page" / "figure.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("what", [{"rates": 0.9}, {"jain": 0.95}, {"inflation_over_eq_2": 1.11}])
+def test_each_part_of_the_criterion_counts(what, tmp_path):
+    trained(tmp_path, "RLCC", 1, {8: what})
+    found = figure.run(order(tmp_path, seeds=1, algorithms=()), Quiet())
+    assert [verdict.state for verdict in found.verdicts] == [State.CONTRADICTED]
+
+
+def test_a_training_of_another_kind_is_not_taken_for_it(tmp_path):
+    asked = trained(tmp_path, "RLCC", 1, {})
+    asked.out.with_name(f"{asked.name}.json").write_text(json.dumps(asked.order() | {"config": ""}))
+    with pytest.raises(UsageError, match="--force trains it anew"):
+        figure.run(order(tmp_path, seeds=1, algorithms=()), Quiet())
+
+
+def test_what_a_training_is_told(tmp_path):
+    asked = trained(tmp_path, "DDPG", 3, {})
+    words = asked.argv()
+    assert words[:3] == ["train", "fluid", "--agents=flows"] and "--resume" not in words
+    assert {"--algo=DDPG", "--seed=3", "--steps=5000", f"--config={asked.out.with_name('DDPG.toml')}"} < set(words)
+
+
+def test_it_is_a_figure_of_its_paper():
+    assert registry.find("pcc-rl").figure("standard-rl").title == figure.TITLE
