@@ -58,7 +58,9 @@ class Nics:
         self._doorbells = {each.host: packet_socket(each.host, each.ring, 0) for each in self.devices}
         self._bells = {each.host: packet_socket(each.host, each.ring, BELL) for each in self.devices}
 
-    def start(self, algorithm: str, flows: Sequence[Flow], trace: bool = False, **settings: int) -> None:
+    def start(
+        self, algorithm: str, flows: Sequence[Flow], trace: bool = False, table: Path | None = None, **settings: int
+    ) -> None:
         """Settings: a parameter is `parameter_INDEX`."""
         self.flows = flows
         rows = [self._row(number, flow) for number, flow in enumerate(flows)]
@@ -68,6 +70,7 @@ class Nics:
         options = [f"--{name}={FOLDER / file}" for name, file in (("nics", "nics.csv"), ("flows", "flows.csv"))]
         options += [f"--settings={FOLDER / 'settings'}", f"--object={BIN / f'nic-{algorithm}.bpf.o'}"]
         options += [f"--trace={FOLDER / 'trace'}"] if trace else []
+        options += [f"--table={table}"] if table else []
         self._nicd = subprocess.Popen([BIN / "nicd", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._nicd.stdout is not None
         word, *ids = self._nicd.stdout.readline().split()

@@ -173,6 +173,44 @@ def test_a_marked_probe_is_answered_and_no_cnp_is_made_for_it(in_nics):
     assert (out["1"], out["1 row"]) == ([CNP_FRAME], [1, 1])
 
 
+SILENCE = """
+from dc_gym.ctrl.nic import policy_file
+
+policy_file.write_table(policy_file.load("rlcc-tree").table(), FOLDER / "table")
+fabric.impair(3, time.monotonic_ns())
+for patience in (0, 4):
+    heard = tap("h1")
+    nic.start("rlcc-tree", [Flow("h1", "h2")], trace=True, table=FOLDER / "table", probe_timeout_ns=10**6,
+              probe_timeout_max_ns=2 * 10**6, parameter_0=2**32 - 1, parameter_1=2**32 - 1, parameter_2=1 << 20,
+              parameter_3=patience)
+    nic.post(0, 10**9)
+    time.sleep(0.01)
+    zero = time.time_ns() - time.monotonic_ns()
+    nic.stop()
+    probes = [t - zero for frame, t in drain(heard) if frame[36:38] == b"\\x12\\xb7" and frame[43] == 5]
+    out[patience] = [probes, [[each.t_ns, each.event, each.flags, each.before, each.rate] for each in nic.decisions()]]
+"""
+BASE_NS = 20_000
+
+
+def test_a_flow_that_hears_nothing_of_its_probes_is_told_so_and_cuts(in_nics):
+    """All is lost. Probes go out again after 1 ms, then after 2, which is the most; meanwhile the algorithm hears of each packet
+    for how long one has been under way."""
+    found = in_nics(SILENCE, hosts=2, loss_ppb=10**9)
+    for patience, (probes, decided) in found.items():
+        gaps = [after - before for before, after in pairwise(probes)]
+        assert len(gaps) >= 4 and 10**6 <= gaps[0] < 1.1 * 10**6
+        assert all(2 * 10**6 <= gap < 2.5 * 10**6 for gap in gaps[1:])  # each behind a packet
+        cuts = [(t, flags) for t, event, flags, before, rate in decided if rate < before]
+        if patience == "0":
+            assert not cuts and {flags for _, _, flags, *_ in decided} == {1}
+            continue
+        assert {flags for _, flags in cuts} == {4}
+        waits = [(t - max(sent for sent in probes if sent <= t)) / BASE_NS for t, _ in cuts]
+        assert waits[:7] == pytest.approx([4 * 1.5**number for number in range(7)], rel=0.05)
+        assert max(waits) < 125 and len(cuts) > 20
+
+
 CUT = """
 heard = tap("h1")
 nic.start("dcqcn", [Flow("h1", "h3"), Flow("h2", "h3")], trace=True, cnp_interval_ns=1_000_000, parameter_0=4,

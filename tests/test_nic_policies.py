@@ -159,7 +159,84 @@ def test_probes_are_asked_for_at_first_and_after_silence(programs, name):
     rows = [(*state, rate, *tx, *flow) for state in (new, heard, silent)]
     said = decisions(programs, name, rows)
     assert said[:, -1].tolist() == [1, 0, 1]
-    assert (said[:, :WORDS] == np.array([new, heard, silent])).all() and (said[:, WORDS] == rate).all()
+    begun = (0, 0, 0, 0, 0, rate << 11, now)
+    assert (said[:, :WORDS] == np.array([begun, heard, silent])).all() and (said[:, WORDS] == rate).all()
+
+
+OWN = 2**32 - 1
+PROBING = 4
+
+
+@pytest.mark.parametrize(("asked", "share"), [(OWN, 1 << 20), (1 << 20, 1 << 20), (1 << 16, 1 << 16), (1, 1 << 6)])
+def test_a_new_flow_starts_at_the_rate_that_is_asked_for(programs, asked, share):
+    tx = (3, 1, 777, 777, 1, 1514, 1, 0, 0, 0)
+    row = ((0,) * WORDS, 1 << 20, tx, (10_000, 100_000, 1514, 2))
+    said = decisions(programs, "rlcc-tree", [(*row[0], row[1], *row[2], *row[3])], OWN, OWN, asked)
+    assert said[0].tolist() == [0, 0, 0, 0, 0, share << 11, 777, share, 1]
+
+
+def unanswered(name, patience, passed, waited=None, share=1 / 16, flags=PROBING, kind=3):
+    """A packet of a flow leaves `passed` base RTTs after its probe, and `waited` of them had passed when it last decided. As an
+    RTT event: the probe comes back.
+    """
+    base, now = 10_000, 123
+    rate = round(share * 2**20)
+    heard = now - round((passed if waited is None else passed - waited) * base)
+    state = (3277, 50_000, -3277, 60_000, -3277, rate << 11, heard - (waited is None) * base)
+    event = (kind, flags, now, now, 1, 1514, 1, now - round(passed * base), 0, 0)
+    return [value % 2**32 for value in (*state, rate, *event, base, 100_000, 1514, 2)], (OWN, OWN, OWN, patience)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("patience", "passed", "waited", "counts"),
+    [
+        (4, 4.0, None, False),
+        (4, 4.1, None, True),
+        (4, 6.0, 4.0, False),
+        (4, 6.1, 4.0, True),
+        (4, 9.1, 6.1, False),
+        (4, 9.2, 6.1, True),
+        (16, 9.2, 6.1, False),
+        (0, 1000.0, None, False),
+        (65535, 1000.0, None, False),
+    ],
+)
+def test_silence_is_a_round_trip_of_at_least_so_long(programs, name, patience, passed, waited, counts):
+    """It decides as if the probe had come back just then, and again when half as much time more has passed."""
+    silent, given = unanswered(name, patience, passed, waited)
+    answer, _ = unanswered(name, patience, passed, waited, flags=0, kind=6)
+    said, answered = (decisions(programs, name, [row], *given)[0] for row in (silent, answer))
+    if counts:
+        assert said.tolist() == answered.tolist() and said[WORDS] < silent[WORDS]
+    else:
+        assert said[:WORDS].tolist() == silent[:WORDS] and said[WORDS] == silent[WORDS]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("passed", "share", "flags", "counts"),
+    [
+        (50.0, 1 / 16, 0, False),  # no probe is under way
+        (13.0, 2.0**-13, PROBING, False),  # eq. 2: 7.3, and at twice the target 13.1
+        (13.2, 2.0**-13, PROBING, True),
+        (300.0, 2.0**-14, PROBING, False),  # the least rate there is
+    ],
+)
+def test_silence_counts_of_a_probe_and_where_it_is_longer_than_it_should_be(programs, name, passed, share, flags, counts):
+    row, given = unanswered(name, 4, passed, share=share, flags=flags)
+    said = decisions(programs, name, [row], *given)[0]
+    assert (said[WORDS] < row[WORDS]) == counts == (said[:WORDS].tolist() != row[:WORDS])
+
+
+def test_silence_raises_nothing(programs):
+    """Behind a far longer round trip the network raises at one that is too long still; not at one that may be any longer."""
+    row, given = unanswered("rlcc-mlp", 4, 6.6, share=1 / 1500)
+    row[1:4] = [70 * Q16, (54613 - Q16) % 2**32, 70 * Q16]
+    answer = [*row[: WORDS + 1], 6, 0, *row[WORDS + 3 :]]
+    said, answered = (decisions(programs, "rlcc-mlp", [each], *given)[0] for each in (row, answer))
+    assert answered[WORDS] > row[WORDS]
+    assert said[: WORDS + 1].tolist() == row[: WORDS + 1]
 
 
 def test_a_target_of_ones_own_moves_the_error(programs):

@@ -230,6 +230,7 @@ def test_loaders_that_fail_end_the_run_in_one_line(folder: Path, monkeypatch: py
         (("controller.policy=max",), "controller.policy = \"max\": cannot go with 'fixed'"),
         (("controller.name=cubic", "workload.transport=rdma"), "needs an algorithm of the NICs"),
         (("nic.timeout=5ms", "nic.timeout_max=4ms"), "is below nic.timeout"),
+        (("nic.probe_timeout=5ms", "nic.probe_timeout_max=4ms"), "is below nic.probe_timeout"),
         (("nic.payload=2kB",), 'nic.payload = "2kB": is above 1440B'),
         (("nic.retransmit=maybe",), "one of: go-back-n, selective"),
         (("nic.trace=some",), "one of: off, changes, all"),
@@ -273,6 +274,9 @@ def test_times_follow_from_the_network_where_the_spec_gives_none(tmp_path: Path)
     _, _, given = written(tmp_path, "nic.timeout=3ms", "nic.cnp_interval=4us", "nic.retransmit=selective")
     assert (given["timeout_ns"], given["cnp_interval_ns"], given["selective"]) == ("3000000", "4000", "1")
     assert given["timeout_max_ns"] == str(64 * 3_000_000)
+    assert (given["probe_timeout_ns"], given["probe_timeout_max_ns"]) == ("3000000", "12000000")
+    _, _, given = written(tmp_path, "nic.probe_timeout=2ms", "nic.probe_timeout_max=5ms")
+    assert (given["probe_timeout_ns"], given["probe_timeout_max_ns"]) == ("2000000", "5000000")
     firmware = "controller.name=dcqcn", "nic.preset=firmware"
     assert written(tmp_path, *firmware)[2]["cnp_interval_ns"] == "200000"
     assert written(tmp_path, *firmware, "nic.cnp_interval=4us")[2]["cnp_interval_ns"] == "4000"

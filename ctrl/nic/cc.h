@@ -51,6 +51,7 @@ enum cc_event_type {
 enum cc_event_flag {
 	CC_NEW_FLOW = 1, /* first event of a flow: its context is all zeros */
 	CC_TIMEOUT = 2,  /* of CC_NACK: the transport's timer made it */
+	CC_PROBING = 4,  /* of CC_TX: a probe is under way, since sent_ns */
 };
 
 /*

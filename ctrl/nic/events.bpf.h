@@ -74,7 +74,9 @@ static __always_inline void record(uint32_t flow, const struct nic_sender *s, co
 		.flow = flow,
 		.event = event->type,
 		.flags = event->flags,
-		.rtt_ns = event->type == CC_RTT ? cc_rtt_ns(event) : 0,
+		.rtt_ns = event->type == CC_RTT       ? cc_rtt_ns(event)
+			  : event->flags & CC_PROBING ? event->now_ns - event->sent_ns
+						      : 0,
 		.rate_before = s->rate,
 		.rate = result->rate,
 		.window_bytes = result->window_bytes,
@@ -101,6 +103,11 @@ static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t n
 	if (type == CC_NACK) {
 		event->flags |= s->nack_flags;
 		s->nack_flags = 0;
+	}
+	/* One behind a segment of TCP leaves when that does, which may be later than now. */
+	if (type == CC_TX && s->probe_sent_ns && s->probe_sent_ns < now) {
+		event->flags |= CC_PROBING;
+		event->sent_ns = (uint32_t)s->probe_sent_ns;
 	}
 	if (type == CC_RTT) {
 		event->sent_ns = s->probe_times[0];

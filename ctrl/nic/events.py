@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 LONGEST_NS = 2**30
 CNP, TX, ACK, NACK, RTT = 2, 3, 4, 5, 6
-TIMEOUT = 2
+TIMEOUT, PROBING = 2, 4
+"""Flags: of a NACK, of TX."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import random
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from dc_gym.ctrl.nic.algorithms import Algorithm, settle
-from dc_gym.ctrl.nic.events import ACK, CNP, NACK, RTT, TIMEOUT, TX, Decision, Event, Flow
+from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, Event, Flow
 from dc_gym.ctrl.nic.reference import Fixed, Parameters, Reference, Swift, Timely, TimelyPatched
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
 from dc_gym.errors import TestbedError
@@ -100,6 +100,8 @@ def _life(draw: random.Random, kind: str, types: Sequence[int], steps: int) -> I
         now_ns = (now_ns + _gap(draw, kind, flow)) % TURN
         queue = max(0.0, min(30.0, queue + draw.uniform(-1.0, 1.0)))
         event = _event(draw, draw.choice(types), now_ns, flow, queue, NEW_FLOW if number == 0 else 0)
+        if event.type == TX and RTT in types:
+            event = _probing(draw, event, flow)
         if hostile:
             event = _spoilt(draw, event)
         elif kind == "lossy":
@@ -145,6 +147,15 @@ def _event(draw: random.Random, kind: int, now_ns: int, flow: Flow, queue: float
     flags |= TIMEOUT if kind == NACK and draw.random() < 0.5 else 0
     size = packets * flow.packet_bytes
     return Event(kind, flags, now_ns, now_ns, 1, size, packets, sent_ns, received_ns, (received_ns + inside_ns) % TURN)
+
+
+def _probing(draw: random.Random, event: Event, flow: Flow) -> Event:
+    """A packet that leaves while a probe is under way, mostly not for long."""
+    if draw.random() < 0.4:
+        return event
+    round_trips = draw.choice([draw.random(), draw.uniform(1.0, 10.0), draw.uniform(1.0, 200.0)])
+    sent_ns = (event.now_ns - int(flow.base_rtt_ns * round_trips)) % TURN
+    return replace(event, flags=event.flags | PROBING, sent_ns=sent_ns)
 
 
 def _summed(draw: random.Random, event: Event) -> Event:

@@ -292,6 +292,7 @@ static const struct {
 	{ AT(timeout_ns), 4000000, 1, NS_MAX },
 	{ AT(timeout_max_ns), 1000000000, 1, NS_MAX },
 	{ AT(probe_timeout_ns), 300000, 1, NS_MAX },
+	{ AT(probe_timeout_max_ns), 1200000, 1, NS_MAX },
 	{ AT(ack_packets), 16, 1, 1 << 16 },
 	{ AT(burst_packets), 1, 1, 1 << 16 },
 	{ AT(selective), 0, 0, 1 },

@@ -8,7 +8,8 @@
  *
  * with inflation = RTT / base RTT and rate in fractions of the line. e < 0: the path is under-utilized.
  * The answer to each probe asks for the next; a packet that leaves asks for the first, and for another where
- * none came back for long. Nothing else moves the rate: no CNP, no NACK.
+ * none came back for long. A probe that is overdue when a packet leaves is a round trip of so long at least,
+ * and cuts. Nothing else moves the rate: no CNP, no NACK.
  *
  * A header that includes this one defines CC_NAME, CC_HELP, CC_TABLE and rlcc_policy().
  */
@@ -26,7 +27,7 @@ enum rlcc_word {
 	RLCC_A_LAST, /* the latest action, an input next time */
 	RLCC_RATE,  /* Q31: at 2^-11 of the line a step of Q20 is 0.2 %, more than most actions change; 0: new
 		     */
-	RLCC_HEARD, /* when a probe last came back, ns */
+	RLCC_HEARD, /* when it last decided, ns */
 	RLCC_STATE_WORDS,
 };
 
@@ -41,7 +42,9 @@ enum rlcc_word {
 /* clang-format off */
 #define CC_PARAMETERS(X)                                                                                     \
 	X(target, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 0.064", "of (inflation - beta) sqrt(rate); 4294967295: as the policy was made for") \
-	X(beta, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 1.5", "inflation of the RTT that is free; 4294967295: as the policy was made for")
+	X(beta, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 1.5", "inflation of the RTT that is free; 4294967295: as the policy was made for") \
+	X(rate_initial, "Q20", CC_LINE_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours", "what a new flow starts at, of the line") \
+	X(patience, "base RTTs", 4, 0, 65535, "ours: what 1500 flows settle at", "a probe that is not back by then is a round trip of so long at least, and again after half as long again; 0: only answers count")
 /* clang-format on */
 enum { CC_PARAMETERS(CC_INDEX) };
 
@@ -89,11 +92,15 @@ static inline int32_t rlcc_cut(int64_t value, int64_t least, int64_t greatest)
 	return (int32_t)(value < least ? least : value > greatest ? greatest : value);
 }
 
+static inline uint32_t rlcc_target(const uint32_t *parameter, const uint32_t *table)
+{
+	return parameter[P_target] == RLCC_OWN ? table[POLICY_WORD_TARGET] : parameter[P_target];
+}
+
 /* e of this round trip, Q16. */
 static inline int32_t rlcc_error(uint32_t rtt_ns, uint32_t base_rtt_ns, uint32_t rate_q31,
 				 const uint32_t *parameter, const uint32_t *table)
 {
-	uint32_t target = parameter[P_target] == RLCC_OWN ? table[POLICY_WORD_TARGET] : parameter[P_target];
 	uint32_t beta = parameter[P_beta] == RLCC_OWN ? table[POLICY_WORD_BETA] : parameter[P_beta];
 	uint64_t inflation = ((uint64_t)rtt_ns << 16) / (base_rtt_ns ? base_rtt_ns : 1);
 	uint64_t excess = inflation > beta ? inflation - beta : 0;
@@ -105,7 +112,18 @@ static inline int32_t rlcc_error(uint32_t rtt_ns, uint32_t base_rtt_ns, uint32_t
 	measured = excess * rlcc_sqrt((uint64_t)rate_q31 << 1) >> 16;
 	if (measured > RLCC_MOST_MEASURED)
 		measured = RLCC_MOST_MEASURED;
-	return rlcc_cut(((int64_t)measured - target) * table[POLICY_WORD_GAIN] >> 16, -limit, limit);
+	return rlcc_cut(((int64_t)measured - rlcc_target(parameter, table)) * table[POLICY_WORD_GAIN] >> 16,
+			-limit, limit);
+}
+
+/* A new flow. */
+static inline void rlcc_begin(uint32_t *state, const struct cc_event *event, const uint32_t *parameter,
+			      struct cc_result *result)
+{
+	result->rate = cc_clamp(parameter[P_rate_initial]);
+	result->probe = true;
+	state[RLCC_RATE] = result->rate << RLCC_FINE;
+	state[RLCC_HEARD] = event->now_ns;
 }
 
 /* A packet has left: is a probe to follow it? */
@@ -114,23 +132,43 @@ static inline bool rlcc_silent(const uint32_t *state, const struct cc_event *eve
 {
 	uint32_t since_ns = event->now_ns - state[RLCC_HEARD];
 
-	return !state[RLCC_RATE] || since_ns > (uint64_t)flow->base_rtt_ns * RLCC_SILENCE;
+	return since_ns > (uint64_t)flow->base_rtt_ns * RLCC_SILENCE;
+}
+
+/*
+ * A packet has left, and the answer to a probe is overdue: the round trip is what has passed at least. Else a
+ * flow in a flood, whose probes are lost with all else, would not cut before one comes through. Waits grow,
+ * so that one lost probe does not end in the least rate.
+ */
+static inline bool rlcc_overdue(const uint32_t *state, const struct cc_event *event,
+				const struct cc_flow *flow, const uint32_t *parameter)
+{
+	uint64_t patience_ns = (uint64_t)flow->base_rtt_ns * parameter[P_patience];
+	uint32_t passed_ns = event->now_ns - event->sent_ns;
+	uint32_t since_ns = event->now_ns - state[RLCC_HEARD];
+	uint64_t waited_ns = since_ns < passed_ns ? passed_ns - since_ns : 0;
+
+	if (!(event->flags & CC_PROBING) || !patience_ns || passed_ns <= patience_ns)
+		return false;
+	return passed_ns > waited_ns + waited_ns / 2;
+}
+
+/* It is congestion for certain, twice the target, and there is something to cut. */
+static inline bool rlcc_late(int32_t error, uint32_t rate, const uint32_t *parameter, const uint32_t *table)
+{
+	int64_t unit = (int64_t)rlcc_target(parameter, table) * table[POLICY_WORD_GAIN] >> 16;
+
+	return error >= unit && rate > CC_MIN_RATE;
 }
 
 /* Moves the window of inputs on: the state's first four words are the policy's inputs then. */
-static inline void rlcc_observe(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
-				const uint32_t *parameter, const uint32_t *table, uint32_t rate)
+static inline void rlcc_observe(uint32_t *state, uint32_t now_ns, int32_t error)
 {
-	uint32_t rtt_ns = cc_rtt_ns(event);
-
-	if (state[RLCC_RATE] >> RLCC_FINE != rate) /* a new flow, or the NIC knows better */
-		state[RLCC_RATE] = cc_clamp(rate) << RLCC_FINE;
-	state[RLCC_HEARD] = event->now_ns;
+	state[RLCC_HEARD] = now_ns;
 	state[RLCC_A_OLD] = state[RLCC_A_NEW];
 	state[RLCC_E_OLD] = state[RLCC_E_NEW];
 	state[RLCC_A_NEW] = state[RLCC_A_LAST];
-	state[RLCC_E_NEW] =
-		(uint32_t)rlcc_error(rtt_ns, flow->base_rtt_ns, state[RLCC_RATE], parameter, table);
+	state[RLCC_E_NEW] = (uint32_t)error;
 }
 
 /* action: Q16, 1.0 keeps the rate. */
@@ -152,15 +190,46 @@ static inline void rlcc_apply(uint32_t *state, int32_t action, struct cc_result 
 /* The action, Q16, for the inputs in the state's first words; what it remembers is behind the others. */
 static inline int32_t rlcc_policy(uint32_t *state, const uint32_t *table);
 
+/*
+ * answered: or overdue, which cuts or says nothing. Behind a far longer round trip a policy may raise at one
+ * that is too long still; not at one of which nobody knows how long it will be. Then all is as it was, but
+ * for what a policy remembers.
+ */
+static inline void rlcc_decide(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
+			       const uint32_t *parameter, const uint32_t *table, bool answered,
+			       struct cc_result *result)
+{
+	uint32_t rtt_ns = answered ? cc_rtt_ns(event) : event->now_ns - event->sent_ns;
+	uint32_t before[RLCC_STATE_WORDS], rate = result->rate;
+	int32_t error;
+
+	if (state[RLCC_RATE] >> RLCC_FINE != rate) /* the NIC knows better */
+		state[RLCC_RATE] = cc_clamp(rate) << RLCC_FINE;
+	error = rlcc_error(rtt_ns, flow->base_rtt_ns, state[RLCC_RATE], parameter, table);
+	if (!answered && !rlcc_late(error, rate, parameter, table))
+		return;
+	for (int i = 0; i < RLCC_STATE_WORDS; i++)
+		before[i] = state[i];
+	rlcc_observe(state, event->now_ns, error);
+	rlcc_apply(state, rlcc_policy(state, table), result);
+	if (answered || result->rate < rate)
+		return;
+	for (int i = 0; i < RLCC_STATE_WORDS; i++)
+		state[i] = before[i];
+	result->rate = rate;
+}
+
 static inline void cc_on_event(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
 			       const uint32_t *parameter, const uint32_t *table, struct cc_result *result)
 {
+	bool answered = event->type == CC_RTT;
+
+	if (!state[RLCC_RATE])
+		rlcc_begin(state, event, parameter, result);
 	if (event->type == CC_TX && rlcc_silent(state, event, flow))
 		result->probe = true;
-	if (event->type != CC_RTT || !table)
-		return;
-	rlcc_observe(state, event, flow, parameter, table, result->rate);
-	rlcc_apply(state, rlcc_policy(state, table), result);
+	if (table && (answered || (event->type == CC_TX && rlcc_overdue(state, event, flow, parameter))))
+		rlcc_decide(state, event, flow, parameter, table, answered, result);
 }
 
 #endif

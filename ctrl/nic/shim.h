@@ -191,8 +191,8 @@ struct nic_settings {
 	uint64_t cnp_interval_ns;            /* at most one CNP a flow in it */
 	uint64_t nack_interval_ns;           /* the same packet is not asked for again within it */
 	uint64_t timeout_ns, timeout_max_ns; /* first and longest of the transport's timer, which doubles */
-	uint64_t probe_timeout_ns;           /* doubles, too */
-	uint32_t ack_packets;                /* an ACK for each so many, and for the last of a message */
+	uint64_t probe_timeout_ns, probe_timeout_max_ns; /* likewise, of a probe */
+	uint32_t ack_packets;    /* an ACK for each so many, and for the last of a message */
 	uint32_t burst_packets;  /* that one TX event stands for, and that leave at line rate together */
 	uint32_t selective;      /* repeat what is missing alone, instead of all from there on */
 	uint32_t trace;          /* enum nic_trace: which decisions are handed out */
@@ -231,7 +231,7 @@ struct nic_decision {
 	uint64_t t_ns;
 	uint32_t flow;
 	uint16_t event, flags;      /* enum cc_event_type */
-	uint32_t rtt_ns;            /* of CC_RTT */
+	uint32_t rtt_ns;            /* of CC_RTT; of CC_TX with CC_PROBING: since the probe left */
 	uint32_t rate_before, rate; /* Q20 */
 	uint32_t window_bytes;
 };

@@ -80,16 +80,16 @@ static __always_inline bool ask_again(struct nic_sender *s)
 	return true;
 }
 
-static __always_inline uint64_t backed_off(uint64_t ns, uint32_t retries)
+static __always_inline uint64_t backed_off(uint64_t ns, uint64_t most_ns, uint32_t retries)
 {
-	return ns << (retries < RETRIES_MOST ? retries : RETRIES_MOST);
+	uint64_t wait_ns = ns << (retries < RETRIES_MOST ? retries : RETRIES_MOST);
+
+	return wait_ns < most_ns ? wait_ns : most_ns;
 }
 
 static __always_inline void start_timer(struct nic_sender *s, uint64_t now)
 {
-	uint64_t wait = backed_off(settings.timeout_ns, s->retries);
-
-	s->timeout_ns = now + (wait < settings.timeout_max_ns ? wait : settings.timeout_max_ns);
+	s->timeout_ns = now + backed_off(settings.timeout_ns, settings.timeout_max_ns, s->retries);
 }
 
 /* All from `acked` on is sent again. */
@@ -234,7 +234,8 @@ static __always_inline void count_probe(struct nic_sender *s, uint64_t now)
 	s->probe_retries = s->probe_sent_ns ? s->probe_retries + 1 : 0;
 	s->probe_number++;
 	s->probe_sent_ns = now;
-	s->probe_until_ns = now + backed_off(settings.probe_timeout_ns, s->probe_retries);
+	s->probe_until_ns =
+		now + backed_off(settings.probe_timeout_ns, settings.probe_timeout_max_ns, s->probe_retries);
 	s->probes++;
 	s->probe_bytes += NIC_FRAME_BYTES;
 	s->left_bytes += NIC_FRAME_BYTES;

@@ -35,10 +35,14 @@ TARGET, BETA, GAIN, LIMIT = 5, 6, 7, 8
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Answers to probes as NICs had them, in the order of their times; one row each."""
+    """Answers to probes as NICs had them, and those that were overdue and had a flow cut, in the order of their times; one row
+    each.
+    """
 
+    t_ns: Integers
     flow: Integers
     rtt_ns: Integers
+    """Of what was overdue: until then."""
     before: Integers
     """The rate in force, Q20."""
     base_ns: Integers
@@ -116,14 +120,21 @@ def told(result: Result) -> tuple[Told, Integers]:
     """The round trips of a result, and the rates that were decided (Q20)."""
     experiment = Experiment.of(load(result.path / "manifest.json"))
     rows = result.records("decisions")
-    rows = rows[rows["event"] == NIC_EVENTS.index("rtt")]
+    rows = rows[(rows["event"] == NIC_EVENTS.index("rtt")) | _overdue(rows)]
     if not len(rows):
         raise AgentError(f'{result.path}: holds no decisions; run it with nic.trace = "changes"')
     lines = nics.lines_bps(experiment.schedule, experiment.graph)
     line = np.array([lines[flow] for flow in range(len(lines))], np.int64)[rows["flow"]]
     base = np.array(nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, experiment.spec), np.int64)
     before, after = (_part(rows[name].astype(np.int64), line) for name in ("rate_before_bps", "rate_bps"))
-    return Told(rows["flow"].astype(np.int64), rows["rtt_ns"].astype(np.int64), before, base), after
+    times = rows["t_ns"].astype(np.int64)
+    return Told(times, rows["flow"].astype(np.int64), rows["rtt_ns"].astype(np.int64), before, base), after
+
+
+def _overdue(rows: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+    """A packet left, its flow's probe was overdue, and the rate was cut (rlcc_overdue of rlcc.h)."""
+    found: npt.NDArray[np.bool_] = (rows["event"] == NIC_EVENTS.index("tx")) & (rows["rate_bps"] < rows["rate_before_bps"])
+    return found
 
 
 def _part(rate_bps: Integers, line_bps: Integers) -> Integers:

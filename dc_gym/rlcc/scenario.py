@@ -18,7 +18,6 @@ from dc_gym.bench.bottleneck import BASE_NS, BUFFER_RTTS, Case
 from dc_gym.ctrl.nic import fluid
 from dc_gym.ctrl.nic.observation import Q16, Floats
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
-from dc_gym.repeat.digest import NIC_EVENTS
 from dc_gym.results import Result
 from dc_gym.rlcc import recorded
 
@@ -93,8 +92,7 @@ def of_run(result: Result) -> Trace:
     """Flow 0 of a run on the bottleneck."""
     told, _ = recorded.told(result)
     made, file = recorded.decisions(result.path), recorded.policy_of(result)
-    rows = result.records("decisions")
-    times = rows["t_ns"][rows["event"] == NIC_EVENTS.index("rtt")] / BASE_NS
+    times = told.t_ns / BASE_NS
     mine = told.flow == 0
     errors = made.inputs[mine, 3] / file.scaling.unit
     rates = made.rates[mine] / recorded.LINE_RATE

@@ -185,6 +185,7 @@ def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, in
     """struct nic_settings by name; `asked`: what the algorithm's preset would have where the spec says nothing."""
     nic, longest = spec.nic, round_trip_ns(graph)
     timeout = nic.timeout_ns or max(2 * longest, LEAST_TIMEOUT_NS)
+    probe_timeout = nic.probe_timeout_ns or timeout
     cnp_interval = asked.get("cnp_interval", CNP_INTERVAL_NS * algorithms.SCALED_FOR_BPS // line_bps(graph))
     return {
         "latency_ns": nic.latency_ns,
@@ -192,7 +193,8 @@ def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, in
         "nack_interval_ns": longest if nic.nack_interval_ns is None else nic.nack_interval_ns,
         "timeout_ns": timeout,
         "timeout_max_ns": max(nic.timeout_max_ns or 64 * timeout, timeout),
-        "probe_timeout_ns": nic.probe_timeout_ns or timeout,
+        "probe_timeout_ns": probe_timeout,
+        "probe_timeout_max_ns": max(nic.probe_timeout_max_ns or 4 * probe_timeout, probe_timeout),
         "ack_packets": nic.ack_packets,
         "burst_packets": nic.burst_packets,
         "selective": int(nic.retransmit == "selective"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import controllers
-from dc_gym.spec.key import ARGS, COUNT, KB, PATH, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key, missing
+from dc_gym.spec.key import ARGS, COUNT, KB, PATH, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key
 from dc_gym.topologies.graph import FRAME_BYTES, PPM
 
 FRAME_HEADERS_BYTES = 74
@@ -42,6 +42,7 @@ class NicSpec:
     timeout_ns: int | None = key(TIME, name="timeout", low=1 * US, high=10 * S)
     timeout_max_ns: int | None = key(TIME, name="timeout_max", low=1 * US, high=100 * S)
     probe_timeout_ns: int | None = key(TIME, name="probe_timeout", low=1 * US, high=10 * S)
+    probe_timeout_max_ns: int | None = key(TIME, name="probe_timeout_max", low=1 * US, high=100 * S)
     ack_packets: int = key(COUNT, 1, low=1, high=1024)
     burst_packets: int = key(COUNT, 1, name="burst", low=1, high=64)
     retransmit: str = key(TEXT, "go-back-n", names=lambda: RETRANSMITS)
@@ -64,7 +65,7 @@ class NicSpec:
 
     def __post_init__(self) -> None:
         check(self, "nic.")
-        if not missing(self, "timeout_max_ns") and not missing(self, "timeout_ns"):
-            assert self.timeout_max_ns is not None and self.timeout_ns is not None
-            if self.timeout_max_ns < self.timeout_ns:
-                raise KeyFault("nic.timeout_max", self.timeout_max_ns, "is below nic.timeout; give that or more")
+        for name in ("timeout", "probe_timeout"):
+            first_ns, most_ns = getattr(self, f"{name}_ns"), getattr(self, f"{name}_max_ns")
+            if first_ns is not None and most_ns is not None and most_ns < first_ns:
+                raise KeyFault(f"nic.{name}_max", most_ns, f"is below nic.{name}; give that or more")

@@ -21,27 +21,31 @@ def test_a_replay_is_what_c_decides(tmp_path: Path, name: str, kind: str, target
     algorithm = algorithms.load(name, tmp_path)
     steps = golden.trace(kind, algorithm, 5)
     table = golden.table_of(algorithm, tmp_path)
-    made = golden.decisions(golden.runner_argv(algorithm, {"target": target, "beta": beta}, table), steps)
-    told, rates = _told(steps, made)
+    values = {**golden.values_of(algorithm, ""), "target": target, "beta": beta}
+    made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
+    told, rates, decided = _told(steps, made)
     replayed = recorded.replay(told, policy_file.load(name).table(), target, beta)
     assert len(rates) > 100 and replayed.rates.tolist() == rates
-    seen = np.array([step.state[:4] for step, (event, _) in zip(made, steps, strict=True) if event.type == RTT], np.uint32)
+    seen = np.array([made[number].state[:4] for number in decided], np.uint32)
     assert (replayed.inputs_q16 - [Q16, 0, Q16, 0] == seen.view(np.int32)).all()
 
 
-def _told(steps: list[golden.Step], made: list[golden.Decided]) -> tuple[Told, list[int]]:
-    """Each life a flow of its own."""
+def _told(steps: list[golden.Step], made: list[golden.Decided]) -> tuple[Told, list[int], list[int]]:
+    """Each life a flow of its own. The rates that were decided, and at which steps: answers, and silence that cut."""
     rows, base, flow, rate = [], [], -1, 0
-    for (event, facts), decided in zip(steps, made, strict=True):
+    for number, ((event, facts), decided) in enumerate(zip(steps, made, strict=True)):
         if event.flags & golden.NEW_FLOW:
             flow, rate = flow + 1, golden.Q20
             base.append(facts.base_rtt_ns)
+        since_ns = (event.now_ns - event.sent_ns) % golden.TURN
         if event.type == RTT:
-            whole, inside = (event.now_ns - event.sent_ns) % golden.TURN, (event.answered_ns - event.received_ns) % golden.TURN
-            rows.append((flow, max(whole - inside, 0), rate, decided.rate))
+            inside = (event.answered_ns - event.received_ns) % golden.TURN
+            since_ns = ((event.first_ns - event.sent_ns) % golden.TURN) - inside
+        if event.type == RTT or decided.rate < rate:
+            rows.append((number, flow, max(since_ns, 0), rate, decided.rate))
         rate = decided.rate
-    columns = [np.array(column, np.int64) for column in zip(*rows, strict=True)]
-    return Told(columns[0], columns[1], columns[2], np.array(base, np.int64)), columns[3].tolist()
+    numbers, *columns, rates = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    return Told(numbers, *columns, np.array(base, np.int64)), rates.tolist(), numbers.tolist()
 
 
 def test_rates_in_bits_a_second_are_the_parts_that_they_were() -> None:
