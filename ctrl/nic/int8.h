@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Networks with weights of 8 bits (docs/rlcc-policy.md): rows of them in a policy's table, and look-up tables for
- * what bends. Inputs, activations and sums' results are Q16.
+ * Networks with weights of 8 bits (docs/rlcc-policy.md): rows of them in a policy's table, and look-up tables
+ * for what bends. Inputs, activations and sums' results are Q16.
  *
- * A row is the start of its sum (two words, the lower one first), its scale (Q20: what a weight's step of one is
- * worth), then its weights, four a word, the lowest byte first. Inputs have no sign: those that had one are handed
- * over with something added, which the start takes off again, bias included. So a weight costs four instructions
- * less in BPF, where loads have no sign.
+ * A row is the start of its sum (two words, the lower one first), its scale (Q20: what a weight's step of one
+ * is worth), then its weights, four a word, the lowest byte first. Inputs have no sign: those that had one
+ * are handed over with something added, which the start takes off again, bias included. So a weight costs
+ * four instructions less in BPF, where loads have no sign.
  */
 #ifndef DCGYM_INT8_H
 #define DCGYM_INT8_H
@@ -15,16 +15,18 @@
 
 #define INT8_ROW(inputs) (POLICY_INT8_ROW_HEAD + ((inputs) + 3) / 4) /* words */
 
-/* Loops stay loops in BPF: unrolled, a net of 2753 weights would be 20,000 instructions wherever it is called. */
+/* Loops stay loops in BPF: unrolled, a net of 2753 weights would be 20,000 instructions wherever it is
+ * called. */
 #ifdef __bpf__
-#define INT8_LOOP _Pragma("clang loop unroll(disable)")
+#define INT8_LOOP   _Pragma("clang loop unroll(disable)")
 #define INT8_CALLED __attribute__((noinline))
 #else
 #define INT8_LOOP
 #define INT8_CALLED inline
 #endif
 
-/* What a row makes of `words` x 4 inputs. Sums fit: policy files with weights too large for it are refused. */
+/* What a row makes of `words` x 4 inputs. Sums fit: policy files with weights too large for it are refused.
+ */
 static INT8_CALLED int64_t int8_row(const uint32_t *row, const uint32_t *input, uint32_t words)
 {
 	int64_t sum = (int64_t)(row[0] | (uint64_t)row[1] << 32);
@@ -42,8 +44,8 @@ static INT8_CALLED int64_t int8_row(const uint32_t *row, const uint32_t *input, 
 }
 
 /* A layer of `count` rows with ReLU. */
-static INT8_CALLED int int8_layer(const uint32_t *rows, const uint32_t *input, uint32_t words, uint32_t *output,
-				  uint32_t count)
+static INT8_CALLED int int8_layer(const uint32_t *rows, const uint32_t *input, uint32_t words,
+				  uint32_t *output, uint32_t count)
 {
 	INT8_LOOP
 	for (uint32_t j = 0; j < count; j++) {
@@ -56,8 +58,8 @@ static INT8_CALLED int int8_layer(const uint32_t *rows, const uint32_t *input, u
 }
 
 /*
- * A function from -4 to 4 (Q16), beyond which it is flat: each word of its table has its value at a point and,
- * in the upper half, the way to the next.
+ * A function from -4 to 4 (Q16), beyond which it is flat: each word of its table has its value at a point
+ * and, in the upper half, the way to the next.
  */
 static inline int32_t int8_look(int64_t at, const uint32_t *table)
 {
@@ -70,8 +72,8 @@ static inline int32_t int8_look(int64_t at, const uint32_t *table)
 	step = (uint32_t)place >> POLICY_INT8_STEP;
 	__asm__("" : "+r"(step)); /* as in rlcc-mlp.h */
 	word = table[step & (POLICY_INT8_POINTS - 1)];
-	return (int16_t)word + (((int32_t)word >> 16) * (int32_t)(place & ((1 << POLICY_INT8_STEP) - 1)) >>
-				POLICY_INT8_STEP);
+	return (int16_t)word +
+	       (((int32_t)word >> 16) * (int32_t)(place & ((1 << POLICY_INT8_STEP) - 1)) >> POLICY_INT8_STEP);
 }
 
 #endif

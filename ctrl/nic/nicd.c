@@ -33,7 +33,8 @@ static const char usage[] =
 	"segments\n"
 	"                   the NIC gives departure times; the wire's root qdisc must be fq\n"
 	"  --channel DEVICE lab channel: at t0 + step, t0 + 2 step, ... the lab stands still until the host\n"
-	"                   has the decisions (struct nic_step), and left a table if it will; no --trace then\n"
+	"                   has the decisions (struct nic_step), and left a table if it will; no --trace "
+	"then\n"
 	"Prints `ready SENDERS RECEIVERS PORTS`, the ids of its maps, and runs until its standard input ends "
 	"or "
 	"SIGTERM.\n";

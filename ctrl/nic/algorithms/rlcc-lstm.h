@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
  * PCC-RL's net (Tessler et al. 2021): 2 -> 32 -> 16 -> LSTM of 16 -> 1, 2753 weights of 8 bits. Besides what
- * all of RL-CC's algorithms keep of a flow it keeps the LSTM's outputs and cells, 32 words: no ConnectX has room
- * for that, and a decision took 450 us there (RL-CC table I, a smaller net).
+ * all of RL-CC's algorithms keep of a flow it keeps the LSTM's outputs and cells, 32 words: no ConnectX has
+ * room for that, and a decision took 450 us there (RL-CC table I, a smaller net).
  *
  * Its inputs are the error and the action before it. sigmoid(z) = (1 + tanh(z / 2)) / 2, so that one table is
  * enough for both.
@@ -38,7 +38,8 @@ static inline int64_t rlcc_gate(const uint32_t *table, const uint32_t *joined, u
 {
 	const uint32_t *rows = table + RLCC_LSTM_GATES;
 
-	return int8_row(rows + (gate * RLCC_CELLS + cell) * INT8_ROW(2 * RLCC_CELLS), joined, 2 * RLCC_CELLS / 4);
+	return int8_row(rows + (gate * RLCC_CELLS + cell) * INT8_ROW(2 * RLCC_CELLS), joined,
+			2 * RLCC_CELLS / 4);
 }
 
 /* Q15 of a sum in Q16. */
@@ -48,7 +49,8 @@ static inline int64_t rlcc_sigmoid(int64_t sum, const uint32_t *table)
 }
 
 /* Moves one cell on. `joined`: the layer's before the LSTM, then the outputs of all cells, plus one. */
-static INT8_CALLED int rlcc_remember(uint32_t *state, const uint32_t *table, const uint32_t *joined, uint32_t cell)
+static INT8_CALLED int rlcc_remember(uint32_t *state, const uint32_t *table, const uint32_t *joined,
+				     uint32_t cell)
 {
 	int64_t taken = rlcc_sigmoid(rlcc_gate(table, joined, 0, cell), table);
 	int64_t kept = rlcc_sigmoid(rlcc_gate(table, joined, 1, cell), table);
@@ -80,8 +82,8 @@ static inline int32_t rlcc_policy(uint32_t *state, const uint32_t *table)
 		rlcc_remember(state, table, many, cell);
 	for (uint32_t cell = 0; cell < RLCC_CELLS; cell++)
 		few[cell] = state[RLCC_OUTPUT + cell] + RLCC_ONE;
-	return RLCC_ONE + int8_look(int8_row(table + RLCC_LSTM_LAST, few, RLCC_CELLS / 4),
-				    table + RLCC_LSTM_ACTIONS);
+	return RLCC_ONE +
+	       int8_look(int8_row(table + RLCC_LSTM_LAST, few, RLCC_CELLS / 4), table + RLCC_LSTM_ACTIONS);
 }
 
 #endif

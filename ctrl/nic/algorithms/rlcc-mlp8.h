@@ -22,8 +22,8 @@ static inline int32_t rlcc_policy(uint32_t *state, const uint32_t *table)
 		input[i] = state[i] + POLICY_INT8_INPUT;
 	int8_layer(first, input, POLICY_MLP_INPUTS / 4, hidden, POLICY_MLP_HIDDEN);
 	int8_layer(second, hidden, POLICY_MLP_HIDDEN / 4, last, POLICY_MLP_HIDDEN);
-	return RLCC_ONE + int8_look(int8_row(third, last, POLICY_MLP_HIDDEN / 4),
-				    third + INT8_ROW(POLICY_MLP_HIDDEN));
+	return RLCC_ONE +
+	       int8_look(int8_row(third, last, POLICY_MLP_HIDDEN / 4), third + INT8_ROW(POLICY_MLP_HIDDEN));
 }
 
 #endif
