@@ -200,7 +200,8 @@ static inline void rlcc_decide(uint32_t *state, const struct cc_event *event, co
 			       struct cc_result *result)
 {
 	uint32_t rtt_ns = answered ? cc_rtt_ns(event) : event->now_ns - event->sent_ns;
-	uint32_t before[RLCC_STATE_WORDS], rate = result->rate;
+	uint32_t old_action = state[RLCC_A_OLD], old_error = state[RLCC_E_OLD], heard_ns = state[RLCC_HEARD];
+	uint32_t fine, rate = result->rate;
 	int32_t error;
 
 	if (state[RLCC_RATE] >> RLCC_FINE != rate) /* the NIC knows better */
@@ -208,14 +209,19 @@ static inline void rlcc_decide(uint32_t *state, const struct cc_event *event, co
 	error = rlcc_error(rtt_ns, flow->base_rtt_ns, state[RLCC_RATE], parameter, table);
 	if (!answered && !rlcc_late(error, rate, parameter, table))
 		return;
-	for (int i = 0; i < RLCC_STATE_WORDS; i++)
-		before[i] = state[i];
+	fine = state[RLCC_RATE];
 	rlcc_observe(state, event->now_ns, error);
 	rlcc_apply(state, rlcc_policy(state, table), result);
 	if (answered || result->rate < rate)
 		return;
-	for (int i = 0; i < RLCC_STATE_WORDS; i++)
-		state[i] = before[i];
+	state[RLCC_A_LAST] =
+		state[RLCC_A_NEW]; /* the window of inputs back: BPF's stack has no room for a copy */
+	state[RLCC_A_NEW] = state[RLCC_A_OLD];
+	state[RLCC_E_NEW] = state[RLCC_E_OLD];
+	state[RLCC_A_OLD] = old_action;
+	state[RLCC_E_OLD] = old_error;
+	state[RLCC_RATE] = fine;
+	state[RLCC_HEARD] = heard_ns;
 	result->rate = rate;
 }
 
@@ -228,6 +234,10 @@ static inline void cc_on_event(uint32_t *state, const struct cc_event *event, co
 		rlcc_begin(state, event, parameter, result);
 	if (event->type == CC_TX && rlcc_silent(state, event, flow))
 		result->probe = true;
+#ifdef RLCC_REMEMBERS /* what was no answer is no memory either, and the stack has no room for both */
+	if (!answered)
+		return;
+#endif
 	if (table && (answered || (event->type == CC_TX && rlcc_overdue(state, event, flow, parameter))))
 		rlcc_decide(state, event, flow, parameter, table, answered, result);
 }
