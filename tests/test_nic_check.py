@@ -56,8 +56,8 @@ def test_ours_are_held_to_their_reference(capsys):
 
 
 def test_what_c_leaves_open_is_found(capsys, broken):
-    """A base round trip of 0 divides by zero, which BPF answers with 0 and C does not."""
-    path = broken("uint64_t base = flow->base_rtt_ns;", "uint64_t base = 1000 / flow->base_rtt_ns;")
+    """A base round trip below 1 us divides by zero, which BPF answers with 0 and C does not."""
+    path = broken("uint64_t base = flow->base_rtt_ns;", "uint64_t base = 1000 / (flow->base_rtt_ns / 1000);")
     assert cli.main(["nic", "check", path, "--no-kernel"]) == 1
     text = said(capsys)
     assert "aimd.h:" in text and "runtime error: division" in text and "SHORT" in text
