@@ -11,16 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dc_gym.benchmarks import rlcc
-from dc_gym.benchmarks.rlcc import Row
-from dc_gym.reproduce.claims import Claim
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
-from dc_gym.reproduce.order import Order
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dc_gym.reproduce.findings import Contender, Findings
 
 WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift"}
 HPCC = "HPCC"
@@ -47,21 +41,11 @@ def label(who: str) -> str:
     return f"{who} ({STAND_INS[who]})" if who in STAND_INS else who
 
 
-def findings(
-    title: str,
-    rows: Sequence[Row],
-    order: Order,
-    evidence: Evidence,
-    columns: Sequence[Column],
-    claims: Sequence[Claim],
-    figure: Figure,
-    absent: Mapping[str, Mapping[str, float]],
-) -> Findings:
-    """With rows of what did not run, by name: what the paper has."""
-    found = rlcc.findings(title, rows, order, evidence, columns, claims, figure, NOTES)
+def completed(found: Findings, absent: Mapping[str, Mapping[str, float]]) -> Findings:
+    """With rows of what did not run, by name: what the paper has. And with its own notes, and who stands in for whom."""
+    named = [replace(each, label=_labelled(each.name)) for each in found.contenders]
     empty = [Contender(name, f"{name} ({STAND_INS[HPCC]})", COLORS[HPCC], {}, paper=paper) for name, paper in absent.items()]
-    named = [replace(each, label=_labelled(each.name)) for each in evidence.contenders.values()]
-    return replace(found, contenders=[*named, *empty])
+    return replace(found, contenders=[*named, *empty], notes=NOTES)
 
 
 def _labelled(name: str) -> str:

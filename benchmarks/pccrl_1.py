@@ -13,6 +13,7 @@ import numpy as np
 
 from dc_gym.benchmarks import pccrl, rlcc
 from dc_gym.benchmarks.pccrl import COLORS, HPCC, VALUES, WHO
+from dc_gym.benchmarks.rlcc import name
 from dc_gym.benchmarks.rlcc_cluster import LONG_SHARE, RECOVERY, SLOWDOWN, UNFINISHED, long_short
 from dc_gym.figures import plots
 from dc_gym.metrics import Window, series
@@ -43,10 +44,6 @@ BANDWIDTH = Column("bandwidth", "long flow (of the line)")
 COLUMNS = (BEFORE, LONG_SHARE, RECOVERY, BUFFER, SLOWDOWN, UNFINISHED, DROPPED)
 PANELS = (BANDWIDTH, BUFFER)
 FULL_BANDWIDTH, NONE = 0.9, 0.5
-
-
-def name(who: str, flows: int) -> str:
-    return f"{who}, {flows} flows"
 
 
 ROWS = [
@@ -118,7 +115,7 @@ def track(result: Result) -> Track:
 def run(order: Order, progress: Progress) -> Findings:
     evidence = rlcc.run("figure-1", ROWS, order, progress, more, track)
     absent = {name(HPCC, flows): dict[str, float]() for flows in FLOWS}
-    return pccrl.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence), absent)
+    return pccrl.completed(rlcc.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence)), absent)
 
 
 def _figure(evidence: Evidence) -> Figure:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dc_gym.benchmarks import pccrl, rlcc
 from dc_gym.benchmarks.pccrl import COLORS, HPCC, QUANTITIES, VALUES, WHO, printed
+from dc_gym.benchmarks.rlcc import name
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below, less_than
@@ -31,10 +32,6 @@ PAPER = {
 }
 """SU %, FR %, QL us, DR Gbit/s."""
 NONE = 1e-3
-
-
-def name(who: str, flows: int) -> str:
-    return f"{who}, {flows} flows"
 
 
 ROWS = [
@@ -88,4 +85,4 @@ def run(order: Order, progress: Progress) -> Findings:
     lines = [Series(pccrl.label(who), COLORS[who], {flows: name(who, flows) for flows in FLOWS}) for who in WHO]
     figure = series.figure(evidence, lines, QUANTITIES, "flows", TITLE)
     absent = {name(HPCC, flows): printed(paper) for flows, paper in zip(FLOWS, PAPER[HPCC], strict=True)}
-    return pccrl.findings(TITLE, rows, order, evidence, QUANTITIES, CLAIMS, figure, absent)
+    return pccrl.completed(rlcc.findings(TITLE, rows, order, evidence, QUANTITIES, CLAIMS, figure), absent)

@@ -100,4 +100,4 @@ def run(order: Order, progress: Progress) -> Findings:
     lines = [Series(pccrl.label(who), COLORS[who], {hosts: name(who, hosts) for hosts in HOSTS}) for who in WHO]
     figure = series.figure(evidence, lines, COLUMNS[:3], "hosts", TITLE, base=None)
     absent = {name(HPCC, hosts): printed(paper) for hosts, paper in zip(HOSTS, PAPER[HPCC], strict=True)}
-    return pccrl.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, figure, absent)
+    return pccrl.completed(rlcc.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, figure), absent)

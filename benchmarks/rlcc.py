@@ -125,6 +125,11 @@ class Row:
     """None: it is the same."""
 
 
+def name(who: str, flows: int) -> str:
+    """Of a row: who, with how many flows."""
+    return f"{who}, {flows} flows"
+
+
 def many_to_one(name: str, controller: str, network: Network, flows: int, **more: Any) -> Row:
     """Continuous WRITEs of 64 kB, `flows` of them, spread over all senders."""
     workload = {"kind": "many_to_one", "flows": flows, "senders": min(flows, network.senders), "jitter": JITTER_NS}

@@ -46,6 +46,6 @@ CLAIMS = tuple(
 
 def run(order: Order, progress: Progress) -> Findings:
     evidence = cluster.run(LONG_SHORT, order, progress)
-    lines = cluster.series(LONG_SHORT, SHORT)
+    lines = cluster.series(LONG_SHORT)
     figure = series.figure(evidence, lines, (LONG_SHARE, SLOWDOWN, RECOVERY), "short flows", TITLE, base=None)
     return rlcc.findings(TITLE, cluster.chosen(LONG_SHORT, order), order, evidence, COLUMNS, CLAIMS, figure)

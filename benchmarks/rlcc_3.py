@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dc_gym.benchmarks import rlcc
-from dc_gym.benchmarks.rlcc import Row
+from dc_gym.benchmarks.rlcc import Row, name
 from dc_gym.ctrl.nic.response import OFFSET
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series, theory
@@ -40,10 +40,6 @@ MANY = 128
 def length(flows: int) -> Length:
     """A flow decides about once a packet, and a flow of many sends one each N / 50 base round trips."""
     return Length(30 * MS, 20 * MS) if flows < 512 else Length(90 * MS, 70 * MS)
-
-
-def name(who: str, flows: int) -> str:
-    return f"{who}, {flows} flows"
 
 
 def _row(who: str, flows: int) -> Row:

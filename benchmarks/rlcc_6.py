@@ -47,6 +47,6 @@ CLAIMS = tuple(
 
 def run(order: Order, progress: Progress) -> Findings:
     evidence = cluster.run(MANY_TO_ONE, order, progress)
-    lines = cluster.series(MANY_TO_ONE, FLOWS)
+    lines = cluster.series(MANY_TO_ONE)
     figure = series.figure(evidence, lines, (rlcc.GOODPUT, rlcc.LATENCY, rlcc.LATE_DROPS), "flows", TITLE)
     return rlcc.findings(TITLE, cluster.chosen(MANY_TO_ONE, order), order, evidence, COLUMNS, CLAIMS, figure)

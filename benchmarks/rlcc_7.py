@@ -37,6 +37,6 @@ CLAIMS = tuple(
 
 def run(order: Order, progress: Progress) -> Findings:
     evidence = cluster.run(ALL_TO_ALL, order, progress)
-    lines = cluster.series(ALL_TO_ALL, A_HOST)
+    lines = cluster.series(ALL_TO_ALL)
     figure = series.figure(evidence, lines, (rlcc.GOODPUT, rlcc.LATENCY, rlcc.LATE_DROPS), "flows a host", TITLE)
     return rlcc.findings(TITLE, cluster.chosen(ALL_TO_ALL, order), order, evidence, COLUMNS, CLAIMS, figure)

@@ -36,6 +36,7 @@ FLOWS = (32, 128, 2048, 4096)
 A_HOST = (1, 8, 16, 32)
 """Table IV's 64, 512, 1024 and 2048 flows on 64 hosts."""
 SHORT = (50, 100)
+COUNTS = {MANY_TO_ONE: FLOWS, ALL_TO_ALL: A_HOST, LONG_SHORT: SHORT}
 DEFAULT = {MANY_TO_ONE: (32, 128), ALL_TO_ALL: (1, 8), LONG_SHORT: (50, 100)}
 """What the default runs."""
 LENGTHS = {MANY_TO_ONE: Length(40 * MS, 25 * MS), ALL_TO_ALL: Length(24 * MS, 14 * MS), LONG_SHORT: Length(40 * MS, 5 * MS)}
@@ -84,7 +85,7 @@ def _row(who: str, scenario: str, count: int, place: int) -> Row:
     return Row(title, WHO[who], network, workload, **common)
 
 
-ROWS = {MANY_TO_ONE: _rows(MANY_TO_ONE, FLOWS), ALL_TO_ALL: _rows(ALL_TO_ALL, A_HOST), LONG_SHORT: _rows(LONG_SHORT, SHORT)}
+ROWS = {scenario: _rows(scenario, counts) for scenario, counts in COUNTS.items()}
 
 
 def chosen(scenario: str, order: Order) -> list[Row]:
@@ -100,9 +101,9 @@ def run(scenario: str, order: Order, progress: Progress) -> Evidence:
     )
 
 
-def series(scenario: str, counts: Sequence[int]) -> list[Series]:
+def series(scenario: str) -> list[Series]:
     """A line a rival, over the number of flows."""
-    return [Series(who, COLORS[who], {count: name(who, scenario, count) for count in counts}) for who in WHO]
+    return [Series(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}) for who in WHO]
 
 
 def long_short(result: Result) -> dict[str, float]:

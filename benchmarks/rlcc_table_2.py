@@ -9,6 +9,7 @@ time: its shape is not published, and it is the time that the table is about. Ho
 from __future__ import annotations
 
 from dc_gym.benchmarks import rlcc
+from dc_gym.benchmarks.rlcc import name
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below, less_than
@@ -31,10 +32,6 @@ PAPER = {
 """Goodput and drops a flow, by number of flows."""
 SLOWER, FEWER = 2, 0.01
 """Goodput of the tree over the networks', and their drops: by so much at least."""
-
-
-def name(who: str, flows: int) -> str:
-    return f"{who}, {flows} flows"
 
 
 ROWS = [

@@ -6,6 +6,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from dc_gym.benchmarks import rlcc
+from dc_gym.benchmarks.rlcc import name
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below
@@ -26,10 +27,6 @@ PAPER = {
 }
 ALIKE, NEAR = 0.02, 0.05
 """How far the trees may be off their network (goodput, latency); the paper's are by 0 and by 1.3 % at most."""
-
-
-def name(who: str, flows: int) -> str:
-    return f"{who}, {flows} flows"
 
 
 ROWS = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dc_gym.benchmarks import rlcc
 from dc_gym.benchmarks import rlcc_cluster as cluster
-from dc_gym.benchmarks.rlcc_cluster import A_HOST, ALL_TO_ALL, COLORS, FLOWS, LONG_SHORT, MANY_TO_ONE, SHORT, WHO, name
+from dc_gym.benchmarks.rlcc_cluster import ALL_TO_ALL, COLORS, COUNTS, LONG_SHORT, MANY_TO_ONE, WHO, name
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
@@ -20,7 +20,6 @@ from dc_gym.reproduce.series import Series
 TITLE = "Packets lost a flow"
 SOURCE = "RL-CC, Table IV"
 SCENARIOS = (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)
-COUNTS = {MANY_TO_ONE: FLOWS, ALL_TO_ALL: A_HOST, LONG_SHORT: SHORT}
 ROWS = [row for scenario in SCENARIOS for row in cluster.ROWS[scenario]]
 COLUMNS = (rlcc.DROPS, rlcc.LATE_DROPS, rlcc.DROPPED, rlcc.RESENT)
 LOSSLESS = ((MANY_TO_ONE, 32), (MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT, 50), (LONG_SHORT, 100))

@@ -387,8 +387,10 @@ def test_the_shipped_tree_is_distilled_from_the_shipped_network():
 @pytest.mark.long
 def test_the_shipped_policies_are_made_again_bit_for_bit(tmp_path):
     assert main(["nic", "fit", "--out", str(tmp_path)]) == 0
-    for path in policy_file.SHIPPED.glob("*.npz"):
-        assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+    made = sorted(tmp_path.glob("*.npz"))
+    assert {path.stem for path in made} == {"rlcc-lstm", "rlcc-mlp", "rlcc-mlp8", "rlcc-tree"}
+    for path in made:
+        assert path.read_bytes() == (policy_file.SHIPPED / path.name).read_bytes()
 
 
 def test_a_fit_repeats_and_follows_its_seed():

@@ -40,11 +40,17 @@ enum rlcc_word {
 #define RLCC_FINE 11          /* bits of RLCC_RATE beyond Q20 */
 #define RLCC_OWN  0xffffffffu /* a parameter: as the policy was made for */
 /* clang-format off */
+#if RLCC_MEMORY_WORDS /* BPF's stack has no room for a memory and for what takes a cut back: only answers count */
+#define RLCC_PATIENCE(X)
+#else
+#define RLCC_PATIENCE(X)                                                                                     \
+	X(patience, "base RTTs", 4, 0, 65535, "ours: what 1500 flows settle at", "a probe that is not back by then is a round trip of so long at least, and again after half as long again; 0: only answers count")
+#endif
 #define CC_PARAMETERS(X)                                                                                     \
 	X(target, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 0.064", "of (inflation - beta) sqrt(rate); 4294967295: as the policy was made for") \
 	X(beta, "Q16", RLCC_OWN, 0, RLCC_OWN, "RL-CC sec. IV: 1.5", "inflation of the RTT that is free; 4294967295: as the policy was made for") \
 	X(rate_initial, "Q20", CC_LINE_RATE, CC_MIN_RATE, CC_LINE_RATE, "ours", "what a new flow starts at, of the line") \
-	X(patience, "base RTTs", 4, 0, 65535, "ours: what 1500 flows settle at", "a probe that is not back by then is a round trip of so long at least, and again after half as long again; 0: only answers count")
+	RLCC_PATIENCE(X)
 /* clang-format on */
 enum { CC_PARAMETERS(CC_INDEX) };
 
@@ -143,6 +149,9 @@ static inline bool rlcc_silent(const uint32_t *state, const struct cc_event *eve
 static inline bool rlcc_overdue(const uint32_t *state, const struct cc_event *event,
 				const struct cc_flow *flow, const uint32_t *parameter)
 {
+#if RLCC_MEMORY_WORDS
+	return false;
+#else
 	uint64_t patience_ns = (uint64_t)flow->base_rtt_ns * parameter[P_patience];
 	uint32_t passed_ns = event->now_ns - event->sent_ns;
 	uint32_t since_ns = event->now_ns - state[RLCC_HEARD];
@@ -151,6 +160,7 @@ static inline bool rlcc_overdue(const uint32_t *state, const struct cc_event *ev
 	if (!(event->flags & CC_PROBING) || !patience_ns || passed_ns <= patience_ns)
 		return false;
 	return passed_ns > waited_ns + waited_ns / 2;
+#endif
 }
 
 /* It is congestion for certain, twice the target, and there is something to cut. */
@@ -192,16 +202,14 @@ static inline int32_t rlcc_policy(uint32_t *state, const uint32_t *table);
 
 /*
  * answered: or overdue, which cuts or says nothing. Behind a far longer round trip a policy may raise at one
- * that is too long still; not at one of which nobody knows how long it will be. Then all is as it was, but
- * for what a policy remembers.
+ * that is too long still; not at one of which nobody knows how long it will be. Then all is as it was.
  */
 static inline void rlcc_decide(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
 			       const uint32_t *parameter, const uint32_t *table, bool answered,
 			       struct cc_result *result)
 {
 	uint32_t rtt_ns = answered ? cc_rtt_ns(event) : event->now_ns - event->sent_ns;
-	uint32_t old_action = state[RLCC_A_OLD], old_error = state[RLCC_E_OLD], heard_ns = state[RLCC_HEARD];
-	uint32_t fine, rate = result->rate;
+	uint32_t before[RLCC_STATE_WORDS], rate = result->rate;
 	int32_t error;
 
 	if (state[RLCC_RATE] >> RLCC_FINE != rate) /* the NIC knows better */
@@ -209,19 +217,12 @@ static inline void rlcc_decide(uint32_t *state, const struct cc_event *event, co
 	error = rlcc_error(rtt_ns, flow->base_rtt_ns, state[RLCC_RATE], parameter, table);
 	if (!answered && !rlcc_late(error, rate, parameter, table))
 		return;
-	fine = state[RLCC_RATE];
+	__builtin_memcpy(before, state, sizeof(before));
 	rlcc_observe(state, event->now_ns, error);
 	rlcc_apply(state, rlcc_policy(state, table), result);
 	if (answered || result->rate < rate)
 		return;
-	state[RLCC_A_LAST] =
-		state[RLCC_A_NEW]; /* the window of inputs back: BPF's stack has no room for a copy */
-	state[RLCC_A_NEW] = state[RLCC_A_OLD];
-	state[RLCC_E_NEW] = state[RLCC_E_OLD];
-	state[RLCC_A_OLD] = old_action;
-	state[RLCC_E_OLD] = old_error;
-	state[RLCC_RATE] = fine;
-	state[RLCC_HEARD] = heard_ns;
+	__builtin_memcpy(state, before, sizeof(before));
 	result->rate = rate;
 }
 
@@ -234,10 +235,6 @@ static inline void cc_on_event(uint32_t *state, const struct cc_event *event, co
 		rlcc_begin(state, event, parameter, result);
 	if (event->type == CC_TX && rlcc_silent(state, event, flow))
 		result->probe = true;
-#ifdef RLCC_REMEMBERS /* what was no answer is no memory either, and the stack has no room for both */
-	if (!answered)
-		return;
-#endif
 	if (table && (answered || (event->type == CC_TX && rlcc_overdue(state, event, flow, parameter))))
 		rlcc_decide(state, event, flow, parameter, table, answered, result);
 }

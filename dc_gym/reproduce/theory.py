@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dc_gym.ctrl.nic.observation import Scaling
+
 
 @dataclass(frozen=True, slots=True)
 class Root:
@@ -20,13 +22,18 @@ class Root:
         return float(self.a + self.b * np.sqrt(flows))
 
 
-EQ_2 = Root(1.5, 0.064)
-"""beta + target sqrt(N)."""
+def law(scaling: Scaling, offset: float = 0.0) -> Root:
+    """Eq. 2, beta + target sqrt(N), for a policy that rests at so many targets above its target."""
+    return Root(scaling.beta, scaling.target * (1 + offset))
+
+
+EQ_2 = law(Scaling())
+"""With the paper's numbers."""
 
 
 def at_offset(offset: float) -> Root:
-    """Eq. 2 for a policy that rests at so many targets above its target."""
-    return Root(EQ_2.a, EQ_2.b * (1 + offset))
+    """The same, for a policy that rests elsewhere."""
+    return law(Scaling(), offset)
 
 
 def best_fit(measured: Mapping[int, float]) -> Root:

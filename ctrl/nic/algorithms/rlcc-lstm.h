@@ -12,7 +12,6 @@
 
 #define RLCC_MEMORY_WORDS 32
 
-#define RLCC_REMEMBERS
 #include "../int8.h"
 
 #define CC_NAME  "rlcc-lstm"
