@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEEDS = 5
+LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6
+"""As NICs count rates."""
 WARMUP_PART = 4
 """Of a duration that the command gives: what comes before the metrics' window."""
 
@@ -134,6 +136,12 @@ def many_to_one(name: str, controller: str, network: Network, flows: int, **more
     """Continuous WRITEs of 64 kB, `flows` of them, spread over all senders."""
     workload = {"kind": "many_to_one", "flows": flows, "senders": min(flows, network.senders), "jitter": JITTER_NS}
     return Row(name, controller, network, workload, **more)
+
+
+def at_share(flows: int, **parameters: int) -> dict[str, Any]:
+    """Keys with which RL-CC's flows begin at their share of the line: for what is measured at rest, where bringing up a flood of
+    many flows from line rate would take most of a run. Of further parameters, too."""
+    return {"nic.parameters": {"rate_initial": max(LEAST_RATE, LINE_RATE // flows), **parameters}}
 
 
 def spec(row: Row, order: Order, seed: int) -> Spec:

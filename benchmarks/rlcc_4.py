@@ -2,7 +2,8 @@
 """Figure 4 of RL-CC: bandwidth against latency as beta varies, and as the target does.
 
 The paper gives neither the values nor how many flows; its best are 1.5 and 0.064. Here the policy stays, and what it is told of
-beta or target changes, over 2, 16 and 128 flows on the network of its simulations.
+beta or target changes, over 2, 16 and 128 flows on the network of its simulations. They begin at their share, for all of it is
+measured at rest.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dc_gym.progress import Progress
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Evidence, Findings
 from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.scaled import MS, Length
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +31,7 @@ FLOWS = (2, 16, 128)
 BETAS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 TARGETS = (0.004, 0.016, 0.064, 0.256, 1.0)
 BEST_BETA, BEST_TARGET = 1.5, 0.064
+LENGTH = Length(12 * MS, 6 * MS)
 COLORS = {2: "#D55E00", 16: "#0072B2", 128: "#009E73"}
 LESS = 0.98
 """Of the goodput with the paper's value: what is below is a loss of bandwidth."""
@@ -39,14 +42,15 @@ def name(beta: float, target: float, flows: int) -> str:
 
 
 def _row(beta: float, target: float, flows: int) -> Row:
-    told = {"beta": round(beta * Q16), "target": round(target * Q16)}
+    told = rlcc.at_share(flows, beta=round(beta * Q16), target=round(target * Q16))
     return rlcc.many_to_one(
         name(beta, target, flows),
         "rlcc-tree",
         rlcc.FOUR,
         flows,
+        length=LENGTH,
         full=rlcc.SIMULATION,
-        values={"nic.parameters": told},
+        values=told,
         color=COLORS[flows],
     )
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table III of RL-CC: the network and its trees in simulation, both with a decision of 2 us, many to one."""
+"""Table III of RL-CC: the network and its trees in simulation, both with a decision of 2 us, many to one.
+
+Flows begin at their share: all of it is measured at rest.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ TITLE = "The network and its trees, a decision taking 2 us: goodput and latency"
 SOURCE = "RL-CC, Table III"
 LATENCY_NS = 2_000
 FLOWS = (64, 512, 2048)
-LENGTHS = {64: Length(30 * MS, 20 * MS), 512: Length(60 * MS, 45 * MS), 2048: Length(90 * MS, 70 * MS)}
+LENGTHS = {64: Length(10 * MS, 5 * MS), 512: Length(25 * MS, 15 * MS), 2048: Length(40 * MS, 25 * MS)}
 WHO = {"MLP": ("rlcc-mlp", "#117733"), "tree": ("rlcc-tree", "#332288")}
 PAPER = {
     "MLP": ((0.92, 12.19e-6), (0.90, 17.82e-6), (0.90, 27.62e-6)),
@@ -37,7 +40,7 @@ ROWS = [
         flows,
         length=LENGTHS[flows],
         full=rlcc.SIMULATION,
-        values={"nic.latency": LATENCY_NS},
+        values={"nic.latency": LATENCY_NS, **rlcc.at_share(flows)},
         paper=dict(zip((rlcc.GOODPUT.name, rlcc.LATENCY.name), paper, strict=True)),
         color=color,
     )

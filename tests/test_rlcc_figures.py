@@ -6,9 +6,9 @@ import json
 import pytest
 
 from dc_gym import cli, results
-from dc_gym.benchmarks import rlcc, rlcc_cluster, rlcc_table_5
+from dc_gym.benchmarks import rlcc, rlcc_3, rlcc_cluster, rlcc_table_2, rlcc_table_5
 from dc_gym.progress import Quiet
-from dc_gym.reproduce import page, registry, scaled, series
+from dc_gym.reproduce import page, registry, scaled, series, theory
 from dc_gym.reproduce.claims import Claim, below, judge
 from dc_gym.reproduce.findings import Contender, Evidence
 from dc_gym.reproduce.order import Order
@@ -30,7 +30,7 @@ def test_every_row_has_a_spec_and_claims_are_about_rows(paper, number, tmp_path)
     names = [row.name for row in rows]
     assert module.TITLE and callable(module.run) and len(set(names)) == len(names)
     for row in rows:
-        for full in (False, True):
+        for full in (False, *[True] * (row in (rows[0], rows[-1]))):
             spec = rlcc.spec(row, Order(tmp_path, full=full), 1)
             assert spec.controller.name == row.controller and spec.topology.scale == (1 if full else 100)
             assert spec.time.duration_ns > spec.time.warmup_ns > 0
@@ -117,3 +117,62 @@ def test_a_task_is_mastered_near_the_best_in_bandwidth_and_in_time():
     assert [told[who]["mastered"] for who in ("DCQCN", "Swift", "RL-CC")] == [0, 0, 1]
     assert told["DCQCN"]["longest"] == pytest.approx(5) and told["Swift"]["share"] == pytest.approx(0.5 / 0.95)
     assert rlcc_table_5.ratios(found, rlcc_cluster.ALL_TO_ALL, "RL-CC", 2) == {}, "that seed did not run"
+
+
+def contender(name, **numbers):
+    return Contender(name, name, "#000000", {quantity: dict(enumerate(values, 1)) for quantity, values in numbers.items()})
+
+
+def evidence(*contenders):
+    return Evidence({each.name: each for each in contenders})
+
+
+def test_the_best_curve_of_its_kind_and_what_leaves_it():
+    exact = {flows: theory.EQ_2(flows) for flows in (2, 8, 32, 128, 512, 2048)}
+    fit = theory.best_fit(exact)
+    assert (fit.a, fit.b) == pytest.approx((1.5, 0.064)) and exact[512] == pytest.approx(2.948, abs=1e-3)
+    assert max(map(abs, theory.departures(exact, fit).values())) < 1e-9
+    bent = exact | {2048: 2 * exact[2048]}
+    assert max(map(abs, theory.departures(bent, theory.best_fit(bent)).values())) > 0.1
+    assert theory.departures(exact, theory.at_offset(0.1))[2048] == pytest.approx(4.396 / 4.686 - 1, abs=1e-3)
+
+
+def inflations(who, curve):
+    return [contender(rlcc_3.name(who, flows), inflation=[curve(flows), curve(flows) * 1.001]) for flows in rlcc_3.FLOWS]
+
+
+@pytest.mark.parametrize(
+    ("swift", "expected"),
+    [
+        (lambda flows: 2 + 0.1 * flows**0.5 + 4e-3 * flows, ["reproduced", "reproduced"]),
+        (lambda flows: 2 + 0.1 * flows**0.5, ["not reproduced", "not reproduced"]),
+    ],
+)
+def test_figure_3_tells_a_curve_that_leaves_its_law_from_one_that_does_not(swift, expected):
+    found = evidence(*inflations("RL-CC", lambda flows: 1.02 * theory.EQ_2(flows)), *inflations("Swift", swift))
+    states = [str(judge(claim, found).state) for claim in rlcc_3.CLAIMS]
+    assert states[0] == "reproduced" and states[2:] == expected
+    far = evidence(*inflations("RL-CC", lambda flows: 1.2 * theory.EQ_2(flows)), *inflations("Swift", swift))
+    assert str(judge(rlcc_3.CLAIMS[0], far).state) == "not reproduced"
+
+
+def test_the_crossover_of_table_2_is_where_goodput_halves():
+    def row(name, goodput, drops):
+        return contender(name, goodput=[goodput, goodput], late_drops_per_flow=[drops, drops])
+
+    titles = {us: rlcc_table_2.name(rlcc_table_2.in_turn(f"{us} us"), 64) for us in (50, 150)}
+    fast, slow = (rlcc_table_2.name(rlcc_table_2.in_turn(net), 64) for net in ("MLP", "LSTM"))
+    tree = row(rlcc_table_2.name("tree", 64), 0.9, 0)
+    found = evidence(tree, row(fast, 0.9, 0), row(titles[50], 0.9, 0), row(titles[150], 0.7, 30), row(slow, 0.3, 900))
+    said = rlcc_table_2.crossover(found)
+    assert "drops begin between 50 and 150 us" in said and "goodput between 150 and 450 us" in said
+    calm = evidence(tree, row(fast, 0.9, 0), row(titles[50], 0.9, 0), row(titles[150], 0.9, 0), row(slow, 0.9, 0))
+    assert rlcc_table_2.crossover(calm).count("beyond 450 us") == 2
+
+
+def test_rows_in_turn_are_as_long_as_their_decisions_take(tmp_path):
+    """64 flows are 11 a NIC at the most: 450 us each make 4.95 ms."""
+    row = next(each for each in rlcc_table_2.ROWS if each.name == "LSTM in turn, 64 flows")
+    spec = rlcc.spec(row, Order(tmp_path), 1)
+    assert spec.nic.decisions == "in-turn" and spec.time.duration_ns >= 24 * 11 * 450 * US * 100
+    assert dict(spec.nic.parameters)["rate_initial"] == 2**20 // 64

@@ -27,6 +27,7 @@ class Series:
     points: Mapping[float, str]
     """Contestants by what they are drawn over."""
     marker: str = "o"
+    line: str = "-"
 
 
 Curve = Callable[["Axes"], None]
@@ -70,7 +71,15 @@ def _line(ax: Axes, evidence: Evidence, series: Series, column: Column) -> None:
         means = [each.mean * column.factor for each in found.values()]
         halves = [(each.half or 0.0) * column.factor for each in found.values()]
         ax.errorbar(
-            list(found), means, yerr=halves, color=series.color, marker=series.marker, markersize=5, capsize=3, label=series.label
+            list(found),
+            means,
+            yerr=halves,
+            color=series.color,
+            marker=series.marker,
+            linestyle=series.line,
+            markersize=5,
+            capsize=3,
+            label=series.label,
         )
     printed = {x: each.paper[column.name] * column.factor for x, each in known.items() if column.name in each.paper}
     if printed:
