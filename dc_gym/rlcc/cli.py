@@ -47,7 +47,7 @@ def _add_train(commands: Any) -> None:
     )
     add("--preset", default="rl-cc", metavar="NAME", help="reward and traffic: rl-cc or pcc-rl (default: %(default)s)")
     add("--seed", type=int, default=1, metavar="N", help="of weights and flows (default: %(default)s)")
-    add("--updates", type=int, metavar="N", help="of the weights (default: 400 on labs; on fluid 1200, lstm 300)")
+    add("--updates", type=int, metavar="N", help="of the weights (default: 1600 on labs; on fluid 1200, lstm 300)")
     add("--episode", type=int, metavar="N", help="updates from one new lab, and checkpoint, to the next (default: 100)")
     add("--labs", type=int, metavar="N", help="side by side (default: 2); another number is another training")
     add("--randomise", action="store_true", help="each lab's episodes have their own line, round trip, buffer, numbers of flows")

@@ -44,15 +44,17 @@ class Histories:
     def add(self, rows: Rows) -> tuple[Floats, Floats]:
         """More decisions in the order of their times: what policies saw [n, 4], and the errors [n] of `later` decisions on.
 
-        The answer is ordered by flow, then by time. A decision that left a flow at the line's rate, or at the least, has no part:
-        another action would have changed nothing, so its gradient is zero. Flows that their own NIC holds back, as in all to all,
-        would else teach a policy for ever to raise.
+        The answer is ordered by flow, then by time. What would have a flow at the line's rate raise, or one at the least rate cut, has
+        no part: it would change nothing, so its gradient is zero. Flows that their own NIC holds back, as in all to all, would else
+        teach a policy for ever to raise. What would have a flow at the line's rate cut does have a part, or random weights that raise
+        whatever they see would never learn.
         """
         both = np.concatenate([self._waiting, decisions(rows)])
         both = both[np.argsort(both["flow"], kind="stable")]
         flow = both["flow"]
-        known = np.zeros(len(both), bool)
-        known[: max(0, len(both) - self.later)] = flow[: -self.later] == flow[self.later :]
-        place = np.flatnonzero(known & (both["rate"] < LINE_RATE) & (both["rate"] > LEAST_RATE))
-        self._waiting = both[~known]
-        return inputs(both[place]), inputs(both[place + self.later])[:, 3]
+        place = np.flatnonzero(flow[: -self.later] == flow[self.later :])
+        errors = inputs(both[place + self.later])[:, 3]
+        rate = both["rate"][place]
+        free = ~((rate >= LINE_RATE) & (errors < 0) | (rate <= LEAST_RATE) & (errors > 0))
+        self._waiting = np.delete(both, place)
+        return inputs(both[place[free]]), errors[free]

@@ -39,7 +39,7 @@ class Settings:
     preset: str = "rl-cc"
     seed: int = 1
     labs: int = 2
-    updates: int = 400
+    updates: int = 1600
     episode: int = 100
     """Updates of an episode; a checkpoint follows each."""
     trips: int = 32

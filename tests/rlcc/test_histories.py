@@ -49,9 +49,17 @@ def test_what_is_no_decision_of_the_policy_has_no_part():
     assert seen.shape == (0, 4) and len(errors) == 0
 
 
-@pytest.mark.parametrize("rate", [1 << 20, 1 << 6])
-def test_an_action_that_changed_nothing_teaches_nothing(rate):
-    made = rows((0, 1.0), (0, 2.0), (0, 3.0))
+@pytest.mark.parametrize(("rate", "sign"), [(1 << 20, -1.0), (1 << 6, 1.0)])
+def test_what_would_have_changed_nothing_teaches_nothing(rate, sign):
+    made = rows((0, 1.0), (0, 2.0 * sign), (0, 3.0))
     made["rate"][0] = rate
     seen, errors = Histories(later=1).add(made)
-    assert (seen[:, 3].tolist(), errors.tolist()) == ([2.0], [3.0])
+    assert (seen[:, 3].tolist(), errors.tolist()) == ([2.0 * sign], [3.0])
+
+
+@pytest.mark.parametrize(("rate", "sign"), [(1 << 20, 1.0), (1 << 6, -1.0)])
+def test_who_is_at_an_end_learns_to_leave_it(rate, sign):
+    made = rows((0, 1.0), (0, 2.0 * sign))
+    made["rate"][0] = rate
+    seen, errors = Histories(later=1).add(made)
+    assert (seen[:, 3].tolist(), errors.tolist()) == ([1.0], [2.0 * sign])
