@@ -50,7 +50,7 @@ def test_policies_are_held_to_their_floats_and_go_through_table_six(name, tmp_pa
     traces = tuple(nic_golden.of(loaded(name), 1, tmp_path))
     held, nine = nic_golden.policy_bars(traces)
     assert held.ok and nine.ok and "off the paper's nine by" in nine.measured
-    wrong = [replace(each, state=(*each.state[:4], (each.state[4] + 2000) % 2**32, *each.state[5:])) for each in traces[0].made]
+    wrong = [replace(each, state=(*each.state[:4], (each.state[4] + 4000) % 2**32, *each.state[5:])) for each in traces[0].made]
     held, _ = nic_golden.policy_bars((replace(traces[0], made=wrong), *traces[1:]))
     assert not held.ok
 

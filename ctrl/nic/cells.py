@@ -29,7 +29,7 @@ A_NEW, E_NEW, A_LAST, RATE, WORDS = 2, 3, 4, 5, 7
 """Words of the context, rlcc.h; behind them is what a policy remembers."""
 
 
-BOUNDS = {"tree": 0.005, "mlp": 0.005, "mlp8": 0.02, "lstm": 0.005}
+BOUNDS = {"tree": 0.005, "mlp": 0.01, "mlp8": 0.04, "lstm": 0.005}
 """Of an action in integers from the same policy in floats, whatever it sees."""
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies that ship: a 4-12-12-1 network fitted to RL-CC's response as far as it is on record, and what is made of it.
+"""Policies that ship and need no lab: a 4-12-12-1 network fitted to RL-CC's response as far as it is on record, with its trees;
+what is made of the network that was trained on labs (`dcgym rlcc train`); and the LSTM, trained on the fluid model.
 
-All but the LSTM, which is trained, are stand-ins with the published response. One seed gives the same bytes on every machine:
-draws are uniform, sums are made in a fixed order, and nothing that training feeds back goes through exp or tanh as it is.
+One seed gives the same bytes on every machine: draws are uniform, sums are made in a fixed order, and nothing that training feeds
+back goes through exp or tanh as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from dc_gym.ctrl.nic import distil, gradient, importing, mlp, response
+from dc_gym.ctrl.nic import distil, gradient, importing, mlp, policy_file, response
 from dc_gym.ctrl.nic.adam import Adam
 from dc_gym.ctrl.nic.mlp import Mlp
 from dc_gym.ctrl.nic.observation import Floats, Scaling
@@ -25,7 +26,7 @@ SOURCE = "the response of RL-CC's public artifact as it is on record: Table VI's
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How the shipped policies are made."""
+    """How the network of the record is made."""
 
     seed: int = 1
     steps: int = 4000
@@ -38,11 +39,12 @@ class Recipe:
 
 
 def policies(recipe: Recipe | None = None) -> dict[str, PolicyFile]:
-    """All, by the algorithm that runs them."""
+    """By the names that they ship under."""
     recipe, scaling = recipe or Recipe(), Scaling()
     origin = {"made": "fitted, not trained", "from": SOURCE, "by": "dcgym nic fit", "recipe": asdict(recipe)}
     net = PolicyFile(network(recipe, scaling), scaling, origin)
-    made = {"rlcc-mlp": net, "rlcc-mlp8": importing.in_8_bits(net), "rlcc-tree": distil.tree_file(net)}
+    made = {"record-mlp": net, "record-tree": distil.tree_file(net)}
+    made["rlcc-mlp8"] = importing.in_8_bits(policy_file.load("rlcc-mlp"))
     training = gradient.USUAL["lstm"]
     trained = {"made": "trained on the fluid model", "by": "dcgym nic fit", "training": asdict(training)}
     return made | {"rlcc-lstm": PolicyFile(gradient.train(training, scaling), scaling, trained)}

@@ -21,7 +21,7 @@ def add_commands(commands: Any) -> None:
     brought.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
     brought.add_argument("--trees", type=int, metavar="N", help="distil it to so many trees, a policy of rlcc-tree, instead")
     brought.add_argument("--int8", action="store_true", help="with weights of 8 bits, a policy of rlcc-mlp8, instead")
-    fitted = commands.add_parser("fit", help="make the policies that ship again, and compare")
+    fitted = commands.add_parser("fit", help="make the policies that ship and need no lab again, and compare")
     fitted.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
 
 
@@ -63,7 +63,7 @@ def _keep(made: PolicyFile, args: argparse.Namespace) -> int:
 
 
 def fit(args: argparse.Namespace) -> int:
-    """Make the shipped policies again."""
+    """Make what ships again."""
     from dc_gym.ctrl.nic import fit as fitting
     from dc_gym.ctrl.nic import policy_file
 

@@ -167,12 +167,12 @@ def checksum(table: Words) -> int:
     return zlib.crc32(np.delete(table, CRC_WORD).astype("<u4").tobytes())
 
 
-def shipped(algorithm: str) -> Path:
-    """The policy that an algorithm runs unless it is told of another."""
-    path = SHIPPED / f"{algorithm}.npz"
+def shipped(name: str) -> Path:
+    """A policy that comes with dc-gym: by an algorithm's name the one that it runs unless it is told of another."""
+    path = SHIPPED / f"{name}.npz"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.npz")))
-        raise AgentError(f"{algorithm}: no policy of that name comes with dc-gym ({known} do); give a policy file (*.npz)")
+        raise AgentError(f"{name}: no policy of that name comes with dc-gym ({known} do); give a policy file (*.npz)")
     return path
 
 

@@ -24,7 +24,6 @@ from dc_gym.bench.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, Case
 from dc_gym.bench.report import Bar
 from dc_gym.ctrl.nic import algorithms, fluid, golden, policy_file
 from dc_gym.ctrl.nic.reference import Event, Flow
-from dc_gym.ctrl.nic.response import OFFSET
 from dc_gym.repeat.digest import NIC_EVENTS
 from dc_gym.results import Result
 from dc_gym.run import nics
@@ -151,7 +150,8 @@ def _rlcc_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[Ba
     file, used = policy_file.load(name), float(result.summary["utilization"])
     measured = bottleneck.inflation(cell, result)
     if name == "rlcc-mlp":
-        asked, what = float(file.scaling.inflation(count, OFFSET)), f"eq. 2, offset {OFFSET}"
+        rest = fluid.rest(file.policy, file.scaling)
+        asked, what = float(file.scaling.inflation(count, rest)), f"eq. 2, offset {rest:.3f}"
     else:
         asked, what = fluid.settle(file.policy, fluid.Bottleneck(count), file.scaling).inflation, "at rest in a fluid"
     lagging = fluid.settle(file.policy, fluid.Bottleneck(count, LAGGING), file.scaling)

@@ -21,7 +21,7 @@ from dc_gym.rlcc import distil
 from dc_gym.rlcc.distil import Distillation
 from dc_gym.sweep import Cell
 
-NETWORK = "trained-mlp"
+NETWORK = "rlcc-mlp"
 PAPER, MORE = 10, (20, 40)
 """Numbers of trees: the paper's, and those that are tried where it is too few."""
 FLOWS = (8, 64, 512)

@@ -29,7 +29,7 @@ from dc_gym.reproduce.theory import Root
 from dc_gym.results import Result
 from dc_gym.sweep import Cell
 
-POLICY, SWIFT = "trained-tree", "swift"
+POLICY, SWIFT = "rlcc-tree", "swift"
 FLOWS, MANY = (2, 4, 8, 16, 32, 64, 128, 256, 512), 2048
 SENDERS = 4
 SETTLED_MS = {2: 200, 4: 200, 8: 200, 16: 200, 32: 300, 64: 400, 128: 500, 256: 600, 512: 800, MANY: 4000}

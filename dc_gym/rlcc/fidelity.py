@@ -78,11 +78,13 @@ def loops(net: PolicyFile, made: PolicyFile, flows: Sequence[int] = FLOWS) -> li
 
 
 def flood(file: PolicyFile, flows: int = FLOOD) -> float:
-    """Base round trips until flows that begin at line rate have emptied the buffer that they filled; inf: never."""
+    """Base round trips until flows that begin at line rate have left the buffer that they filled, but for a queue that is a
+    quarter longer than what they settle at; inf: never."""
+    settled = 1.25 * (float(file.scaling.inflation(flows)) - 1.0)
     model, policy = fluid.Fluid(fluid.Bottleneck(flows, PARTS, recipe.BUFFER, start=1.0), file.scaling), Deployed(file.table())
     for step in range(PARTS * MOST_ROUND_TRIPS):
         model.step(policy)
-        if step > PARTS * recipe.BUFFER and model.queue < 1.0:
+        if step > PARTS * recipe.BUFFER and model.queue < settled:
             return step / PARTS
     return float("inf")
 

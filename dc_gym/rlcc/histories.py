@@ -44,10 +44,10 @@ class Histories:
     def add(self, rows: Rows) -> tuple[Floats, Floats]:
         """More decisions in the order of their times: what policies saw [n, 4], and the errors [n] of `later` decisions on.
 
-        The answer is ordered by flow, then by time. What would have a flow at the line's rate raise, or one at the least rate cut, has
-        no part: it would change nothing, so its gradient is zero. Flows that their own NIC holds back, as in all to all, would else
-        teach a policy for ever to raise. What would have a flow at the line's rate cut does have a part, or random weights that raise
-        whatever they see would never learn.
+        The answer is ordered by flow, then by time. What would have a flow at the line's rate raise, or one at the least rate
+        cut, has no part: it would change nothing, so its gradient is zero. Flows that their own NIC holds back, as in all to all,
+        would else teach a policy for ever to raise. What would have a flow at the line's rate cut does have a part, or random
+        weights that raise whatever they see would never learn.
         """
         both = np.concatenate([self._waiting, decisions(rows)])
         both = both[np.argsort(both["flow"], kind="stable")]

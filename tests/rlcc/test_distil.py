@@ -12,7 +12,7 @@ import pytest
 
 from dc_gym.cli import main
 from dc_gym.ctrl.nic import distil as recipe
-from dc_gym.ctrl.nic import gradient, policy_file
+from dc_gym.ctrl.nic import policy_file
 from dc_gym.ctrl.nic.distil import Rows
 from dc_gym.ctrl.nic.observation import Q16
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
@@ -20,26 +20,20 @@ from dc_gym.errors import UsageError
 from dc_gym.rlcc import boosting, distil, explain, fidelity
 from dc_gym.rlcc.distil import Distillation
 
-NET = policy_file.load("rlcc-mlp")
+NET = PolicyFile.read(policy_file.path_of("record-mlp"))
 SMALL = Distillation(trees=4, rows=4000)
 
 
-def test_the_model_s_rows_alone_give_what_ships() -> None:
-    made, ships = distil.make(NET, Distillation(sources=("model",))), policy_file.load("rlcc-tree")
-    assert (made.table() == ships.table()).all()
+def test_the_model_s_rows_alone_give_the_record_s_trees() -> None:
+    net, ships = (PolicyFile.read(policy_file.path_of(f"record-{kind}")) for kind in ("mlp", "tree"))
+    assert (distil.make(net, Distillation(sources=("model",))).table() == ships.table()).all()
 
 
 def test_the_trees_that_come_with_dc_gym_are_made_again_and_have_both_orders() -> None:
-    net, ships = (PolicyFile.read(policy_file.path_of(f"trained-{kind}")) for kind in ("mlp", "tree"))
+    net, ships = (policy_file.load(f"rlcc-{kind}") for kind in ("mlp", "tree"))
     made = distil.make(net, Distillation())
     assert (made.table() == ships.table()).all() and ships.origin["from sha256"] == net.sha256()
     assert all(each.holds for file in (net, ships) for each in explain.orders(file))
-
-
-@pytest.mark.long
-def test_their_network_is_trained_again() -> None:
-    ships = PolicyFile.read(policy_file.path_of("trained-mlp"))
-    assert (gradient.file(gradient.Training(seed=2)).table() == ships.table()).all()
 
 
 def test_the_grid_is_the_artifact_s() -> None:

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from dc_gym.cli import main
+from dc_gym.ctrl.nic import policy_file
 from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import UsageError
 from dc_gym.progress import Quiet
@@ -113,6 +114,12 @@ def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
     (tmp_path / "mine").write_text("")
     with pytest.raises(UsageError, match="exists; go on with --resume"), train.opened(tmp_path, resume=False):
         pass
+
+
+@pytest.mark.long
+def test_the_network_that_ships_is_trained_again_bit_for_bit(tmp_path):
+    assert main(["rlcc", "train", "--quiet", f"--out={tmp_path / 'out'}"]) == 0
+    assert (tmp_path / "out" / "policy.npz").read_bytes() == policy_file.shipped("rlcc-mlp").read_bytes()
 
 
 @pytest.mark.long
