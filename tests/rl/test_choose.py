@@ -49,7 +49,7 @@ def test_a_module_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.M
         ("xyz", "'xyz' is unknown; one of: PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE"),
         ("nowhere.at.all:Class", "cannot import nowhere.at.all"),
         ("ray.rllib.algorithms.ppo:Nothing", "Nothing is not there; it has: "),
-        ("FILE:Other", "Other is not an RLlib Algorithm or AlgorithmConfig; it has: PPO, Mine"),
+        ("FILE:Other", "Other is not an RLlib Algorithm or AlgorithmConfig; it has: Mine"),
         ("missing.py:Class", "missing.py: cannot read it"),
     ],
 )

@@ -229,7 +229,8 @@ def test_a_first_net_is_the_seeds() -> None:
     from dc_gym.rl.algorithms.rlcc import RlccModule
 
     def net(seed: int) -> Mlp:
-        made = RlccModule(CASE.observation_space(), CASE.action_space(), model_config={"seed": seed}).mlp()
+        spaces = {"observation_space": CASE.observation_space(), "action_space": CASE.action_space()}
+        made = RlccModule(**spaces, model_config={"seed": seed}).mlp()
         assert isinstance(made, Mlp)
         return made
 
