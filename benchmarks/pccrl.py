@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from dc_gym.benchmarks import rlcc
 from dc_gym.reproduce.findings import Contender, Findings
@@ -19,7 +18,6 @@ from dc_gym.reproduce.findings import Contender, Findings
 WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift"}
 HPCC = "HPCC"
 COLORS = {"PCC-RL": "#332288", "DC2QCN": "#CC6677", "Swift": "#999933", HPCC: "#888888"}
-VALUES: Mapping[str, Mapping[str, Any]] = {"DC2QCN": {"nic.preset": "paper"}}
 STAND_INS = {"PCC-RL": "RL-CC's tree stands in for it", "DC2QCN": "DCQCN stands in for it", HPCC: "not run: no INT yet"}
 QUANTITIES = (rlcc.UTILIZATION, rlcc.FAIRNESS, rlcc.QUEUE, rlcc.DROP_RATE)
 """SU, FR, QL and DR of the paper."""

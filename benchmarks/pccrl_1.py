@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dc_gym.benchmarks import pccrl, rlcc
-from dc_gym.benchmarks.pccrl import COLORS, HPCC, VALUES, WHO
+from dc_gym.benchmarks.pccrl import COLORS, HPCC, WHO
 from dc_gym.benchmarks.rlcc import name
 from dc_gym.benchmarks.rlcc_cluster import LONG_SHARE, RECOVERY, SLOWDOWN, UNFINISHED, long_short
 from dc_gym.figures import plots
@@ -57,7 +57,6 @@ ROWS = [
         },
         length=LENGTH,
         full=Length(500 * MS, 2 * MS),
-        values=VALUES.get(who, {}),
         color=COLORS[who],
     )
     for who, controller in WHO.items()

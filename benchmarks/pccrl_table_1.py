@@ -7,7 +7,7 @@ How many hosts send is not given: 8 here. The default runs 128 and 1024 flows, -
 from __future__ import annotations
 
 from dc_gym.benchmarks import pccrl, rlcc
-from dc_gym.benchmarks.pccrl import COLORS, HPCC, QUANTITIES, VALUES, WHO, printed
+from dc_gym.benchmarks.pccrl import COLORS, HPCC, QUANTITIES, WHO, printed
 from dc_gym.benchmarks.rlcc import name
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series
@@ -42,7 +42,6 @@ ROWS = [
         flows,
         length=LENGTHS.get(flows, LENGTHS[1024]),
         full=FULL,
-        values=VALUES.get(who, {}),
         paper=printed(paper),
         color=COLORS[who],
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from dc_gym.benchmarks import pccrl, rlcc
-from dc_gym.benchmarks.pccrl import COLORS, HPCC, VALUES, WHO, printed
+from dc_gym.benchmarks.pccrl import COLORS, HPCC, WHO, printed
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below, less_than
@@ -48,7 +48,6 @@ ROWS = [
         {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
         length=LENGTH,
         full=FULL,
-        values=VALUES.get(who, {}),
         paper=printed(paper),
         color=COLORS[who],
         lines=0,

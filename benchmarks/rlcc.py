@@ -84,8 +84,11 @@ SMALL_FABRIC = Network(
     15,
 )
 
-DCQCN: Mapping[str, Any] = {"nic.preset": "firmware", "topology.marking": "secn2"}
-"""The paper's is what its NICs come with. How its switches mark is not given: 400 to 1600 kB, 20 %, as HPCC's authors had it."""
+DCQCN: Mapping[str, Any] = {"nic.preset": "paper", "topology.marking": "secn2"}
+"""RL-CC's is what its NICs come with; but by the firmware's parameters flows that flood a port need 7.5 ms at 100 Gbit/s to
+settle (docs/reproduce-rl-cc.md), longer than runs here are. How its switches mark is not given: 400 to 1600 kB, 20 %, as HPCC's
+authors had it.
+"""
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"dcqcn": DCQCN}
 """Keys that go with a controller."""
 DEFAULT = Length(30 * MS, 20 * MS)

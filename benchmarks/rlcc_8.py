@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dc_gym.benchmarks import rlcc
-from dc_gym.benchmarks.rlcc_cluster import COLORS, VALUES, WHO
+from dc_gym.benchmarks.rlcc_cluster import COLORS, WHO
 from dc_gym.figures import plots
 from dc_gym.progress import Progress
 from dc_gym.reproduce.claims import Claim, less_than, more_than
@@ -43,7 +43,6 @@ ROWS = [
         rlcc.SMALL_FABRIC,
         {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
         length=LENGTH,
-        values=VALUES.get(who, {}),
         color=COLORS[who],
         lines=0,
         full_network=rlcc.FABRIC,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dc_gym.benchmarks import rlcc
-from dc_gym.benchmarks.rlcc_cluster import COLORS, RIVALS, VALUES, WHO
+from dc_gym.benchmarks.rlcc_cluster import COLORS, RIVALS, WHO
 from dc_gym.figures import plots
 from dc_gym.progress import Progress
 from dc_gym.reproduce.claims import Claim, below
@@ -42,7 +42,7 @@ ROWS = [
         {"kind": "alltoall", "size": f"{LEAST}B", "largest": f"{MOST}B", "rounds": ROUNDS},
         length=Length(150 * MS, 1 * MS),
         full=Length(2_000 * MS, 1 * MS),
-        values={"nic.queue_pairs": "hosts", **VALUES.get(who, {})},
+        values={"nic.queue_pairs": "hosts"},
         color=COLORS[who],
         lines=0,
         full_network=rlcc.FABRIC,

@@ -3,14 +3,13 @@
 
 The default runs a quarter of the fabric, oversubscribed alike, and those of the paper's cases that it can afford; --full has all
 of them on 64 hosts. What the paper does not say, and is ours: which host sends to which (many-to-one: all to the last one;
-all-to-all: each to as many others, drawn by seed), how its flows came up (here all within ten base round trips), the sizes and
-the number of long flows of long-short, and DCQCN's parameters. They are those of DCQCN's paper: with the firmware's, flows that
-start together in a port of 5 MB never recover from their own first burst (docs/reproduce-rl-cc.md).
+all-to-all: each to as many others, drawn by seed), how its flows came up (here all within ten base round trips), the sizes
+and the number of long flows of long-short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dc_gym.bench.compare.measured import recovery_s
@@ -29,7 +28,6 @@ from dc_gym.spec import from_dict
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS = ("DCQCN", "Swift")
 COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288"}
-VALUES: Mapping[str, Mapping[str, Any]] = {"DCQCN": {"nic.preset": "paper"}}
 MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT = "many-to-one", "all-to-all", "long-short"
 """The names of the runs."""
 FLOWS = (32, 128, 2048, 4096)
@@ -68,7 +66,6 @@ def _rows(scenario: str, counts: Sequence[int]) -> list[Row]:
 def _row(who: str, scenario: str, count: int, place: int) -> Row:
     common: dict[str, Any] = {
         "length": LENGTHS[scenario],
-        "values": VALUES.get(who, {}),
         "paper": {rlcc.DROPS.name: DROPS[who][scenario][place]},
         "color": COLORS[who],
     }

@@ -30,7 +30,7 @@ A_NEW, E_NEW, A_LAST, RATE, WORDS = 2, 3, 4, 5, 7
 
 
 BOUNDS = {"tree": 0.005, "mlp": 0.01, "mlp8": 0.04, "lstm": 0.005}
-"""Of an action in integers from the same policy in floats, whatever it sees."""
+"""Of an action in integers from the same policy in floats, on golden traces (docs/rlcc-policy.md has other situations)."""
 
 
 @dataclass(frozen=True, slots=True)
