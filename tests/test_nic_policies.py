@@ -25,6 +25,7 @@ FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=add
 WORDS = cells.WORDS
 NEAR = {"rlcc-mlp": 0.0015, "rlcc-mlp8": 0.01, "rlcc-tree": 0.004}
 """Bounds of integers from floats within three targets of the target."""
+ANYWHERE = {"rlcc-mlp": 0.01, "rlcc-mlp8": 0.04, "rlcc-tree": 0.004}
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +157,7 @@ def test_integers_stay_near_floats_wherever_a_flow_may_be(name):
     on_grid = np.rint(drawn * Q16) / Q16
     apart = np.abs(Deployed(file.table())(on_grid) - file.policy(on_grid))
     near = (np.abs(on_grid[:, [1, 3]]) < 3 * file.scaling.unit).all(axis=1)
-    assert apart.max() < cells.BOUNDS[file.kind] and apart[near].max() < NEAR[name]
+    assert apart.max() < ANYWHERE[name] and apart[near].max() < NEAR[name]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -95,15 +95,15 @@ def policy_bars(cases: Sequence[Case]) -> Iterator[Bar]:
     name = cases[0].algorithm.name
     file = policy_file.load(name)
     bound = cells.BOUNDS[file.kind]
-    asked = f"actions within {bound}"
     found = [cells.distance(file, case.steps, case.made) for case in cases]
     count, most = sum(each[0] for each in found), max(each[1] for each in found)
-    yield Bar(f"{name} against float", asked, f"{count:,} decisions: {most:.5f}", most < bound)
+    yield Bar(f"{name} against float", f"actions within {bound}", f"{count:,} decisions: {most:.5f}", most < bound)
     (lives,) = (case for case in cases if case.kind == TABLE_SIX)
     rows = cells.lived(file, lives.made)
     off = max(abs(cell.integer - cell.exact) for cell in rows)
     paper = " ".join(f"{cell.integer - cell.paper:+.3f}" for cell in rows)
-    yield Bar(f"{name}, Table VI against float", asked, f"{off:.5f}; off the paper's nine by {paper}", off < bound)
+    asked, measured = f"actions within {cells.TABLE_BOUND}", f"{off:.5f}; off the paper's nine by {paper}"
+    yield Bar(f"{name}, Table VI against float", asked, measured, off < cells.TABLE_BOUND)
 
 
 def _alphas(cases: Sequence[Case]) -> Bar:
