@@ -3,7 +3,7 @@
 
 In the paper an LSTM (450 us), an MLP (17 us) and trees (0.9 us) decide on a ConnectX-6Dx. Here those times are injected between a
 round trip's measurement and the rate that follows from it (`nic.latency`). The LSTM's place is taken by the MLP with the LSTM's
-time: its shape is not published, and it is the time that the table is about. How long the paper's runs are is not given.
+time, so that nothing but the time differs. How long the paper's runs are is not given.
 
 Each flow here has its decisions made as if it had a processor of its own. What a processor that all flows of a NIC share would do
 is in the rows "in turn" (`nic.decisions`), whose flows begin at their share: brought up from line rate, 64 flows would take 23

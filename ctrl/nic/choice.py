@@ -61,12 +61,12 @@ def check(spec: Spec, line_bps: int) -> None:
         choose(spec, line_bps, folder)
 
 
-def _policy(algorithm: Algorithm, path: Path | None) -> PolicyFile | None:
+def _policy(algorithm: Algorithm, asked: str | Path | None) -> PolicyFile | None:
     if algorithm.table:
         with _blamed("nic.policy", None):
-            return policy_file.load(algorithm.name, path)
-    if path is not None:
-        raise KeyFault("nic.policy", str(path), f"{algorithm.name} reads no policy; leave it out")
+            return policy_file.load(algorithm.name, policy_file.path_of(str(asked)) if asked else None)
+    if asked is not None:
+        raise KeyFault("nic.policy", str(asked), f"{algorithm.name} reads no policy; leave it out")
     return None
 
 

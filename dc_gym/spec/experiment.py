@@ -200,7 +200,7 @@ class Spec:
             plain["workload"] |= {key: name for key, name in names.items() if key in plain["workload"]}
             if isinstance(self.controller.policy, Path):
                 plain["controller"]["policy"] = POLICY_COPY
-            if self.nic.policy is not None:
+            if isinstance(self.nic.policy, Path):
                 plain["nic"]["policy"] = NIC_POLICY_COPY
             plain["plugins"] = [f"{usercode.CODE}/{path.name}" for path in self.plugins]
             if self.topology.file is not None:

@@ -64,6 +64,11 @@ def _policy(value: str) -> str | Path:
     return Path(value) if value.endswith(".npz") else value
 
 
+def _nic_policy(value: str) -> str | Path:
+    """Likewise; a name is that of a policy that comes with dc-gym."""
+    return Path(value) if "." in value or "/" in value else value
+
+
 def _paths(value: list[Any]) -> tuple[Path, ...]:
     if not all(isinstance(path, str) and path for path in value):
         raise SpecError("plugins: not a list of paths")
@@ -83,6 +88,7 @@ PATHS = Kind((list,), 'a list such as ["ring.py"]', _paths, lambda value: list(m
 ARGS = Kind((dict,), "a table such as { depth = 2 }", lambda value: tuple(value.items()), dict)
 PATH = Kind((str,), 'a path such as "flows.csv"', Path, str)
 POLICY = Kind((str,), 'a policy such as "max", "policy.npz" or "module:Class"', _policy, str)
+NIC_POLICY = Kind((str,), 'a policy such as "policy.npz" or "record-tree"', _nic_policy, str)
 NUMBER = Kind((int, float), "a number such as 0.5", float, _same)
 
 

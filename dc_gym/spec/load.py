@@ -107,7 +107,7 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
         spec = Spec(**_parse_all(data, base))
         _check_file("workload.file", spec.workload.file)
         _check_file("workload.distribution_file", spec.workload.distribution_file)
-        _check_file("controller.policy", spec.controller.policy if isinstance(spec.controller.policy, Path) else None)
+        _check_file("controller.policy", spec.controller.policy)
         _check_file("nic.policy", spec.nic.policy)
         _check_code(spec)
         with usercode.blamed():
@@ -153,8 +153,9 @@ def _check_execs(spec: Spec, graph: Graph) -> None:
             raise KeyFault(f"{section}.command", each.command, f"there is no program {program!r}; install it, or give its path")
 
 
-def _check_file(key: str, path: Path | None) -> None:
-    if path is not None and not path.is_file():
+def _check_file(key: str, path: str | Path | None) -> None:
+    """A name is no file."""
+    if isinstance(path, Path) and not path.is_file():
         raise KeyFault(key, str(path), "no such file; paths are relative to the spec")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import controllers
-from dc_gym.spec.key import ARGS, COUNT, KB, PATH, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key
+from dc_gym.spec.key import ARGS, COUNT, KB, NIC_POLICY, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key
 from dc_gym.topologies.graph import FRAME_BYTES, PPM
 
 FRAME_HEADERS_BYTES = 74
@@ -53,7 +53,7 @@ class NicSpec:
     queue_pairs: str = key(TEXT, "flow", names=lambda: QUEUE_PAIRS)
     preset: str | None = key(TEXT)
     parameters: tuple[tuple[str, Any], ...] = key(ARGS, ())
-    policy: Path | None = key(PATH)
+    policy: str | Path | None = key(NIC_POLICY)
     trace: str = key(TEXT, "changes", names=lambda: TRACES)
     event_loss_ppm: int = key(SHARE_PPM, 0, name="event_loss", low=0, high=PPM)
     event_coalesce: int = key(COUNT, 1, low=1, high=MOST_COALESCED)
