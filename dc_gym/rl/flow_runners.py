@@ -44,9 +44,11 @@ class FlowRunner(SingleAgentEnvRunner):
         self.spaces, self._case, self._seen, self._acted = both, case, seen, acted
         seed, begun = self.config.env_config.get(STREAM, (case.model.seed, 0))
         other = self.worker_index or begun  # runners and what a training goes on with have flows of their own
-        self._model = Bottlenecks(
-            replace(case.model, seed=seed_of((seed, begun, self.worker_index)) if other else seed), case.scaling
-        )
+        self.begin(seed_of((seed, begun, self.worker_index)) if other else seed)
+
+    def begin(self, seed: int) -> None:
+        """What flows run on."""
+        self._model = Bottlenecks(replace(self._case.model, seed=seed), self._case.scaling)
 
     def count(self) -> int:
         """Decisions of a sample."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym train fluid --agents flows`: what is trained on in place of a spec, and a frozen policy's closed loop."""
+"""`dcgym train fluid|lab --agents flows`: what is trained on in place of a spec, and a frozen policy's closed loop."""
 
 from __future__ import annotations
 
@@ -21,8 +21,13 @@ from dc_gym.rl.environment import Task, register_maker
 from dc_gym.rl.evaluation import Episode
 from dc_gym.rl.flow_runners import CASE, DeltaRunner, EpisodeRunner, to_factors
 from dc_gym.rl.flows import FlowsMultiAgentEnv
+from dc_gym.rl.lab_runner import LABS, LabRunner
 from dc_gym.rl.settings import CENTRAL, Settings
+from dc_gym.rlcc import on_lab
 
+LAB = "lab"
+OF_LABS = ("preset", "episode", "trips", "later", "scene")
+"""Of on_lab.Settings: the others are RLlib's."""
 ALGORITHMS = ("RLCC", "PPO", "SAC", "DDPG", "TD3")
 """That learn from pieces of episodes, in numbers."""
 TOTALS = ("flows", "inflation", "spread", "rates", "least", "jain", "lost")
@@ -39,13 +44,19 @@ class Subject:
 
     algorithm: str
     case: Case = field(default_factory=Case)
+    labs: on_lab.Settings | None = None
+    """What runs in labs; None: on the model."""
 
     @property
     def ground(self) -> str:
-        return self.case.ground
+        return LAB if self.labs else self.case.ground
 
     def to_dict(self) -> dict[str, Any]:
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self.case)))
+        told = asdict(self.case)
+        if self.labs:
+            own = asdict(self.labs)
+            told = {"ground": LAB, "scaling": told["scaling"]} | {name: own[name] for name in OF_LABS}
+        plain: dict[str, Any] = json.loads(json.dumps(told))
         return plain
 
 
@@ -56,7 +67,11 @@ def subject(ground: str, algorithm: str, overrides: Sequence[str]) -> Subject:
         raise UsageError(f"--algo {algorithm}: does not train flows; one of: {', '.join(ALGORITHMS)}")
     if overrides:
         raise UsageError(f"--set {overrides[0]}: is for specs, and --agents flows has none")
-    return Subject(name, Case(ground))
+    if ground != LAB:
+        return Subject(name, Case(ground))
+    if name != "RLCC":
+        raise UsageError(f"--algo {algorithm}: explores, and a NIC in a lab runs a table and throws no dice; train it on fluid")
+    return Subject(name, labs=on_lab.Settings())
 
 
 def register(subject: Any, told: Settings) -> Task:
@@ -65,8 +80,9 @@ def register(subject: Any, told: Settings) -> Task:
         raise UsageError(f"run: levels = {told.levels}, agents = {told.agents!r}: flows act in numbers, one each; leave both out")
     alike = tuple((flows, told.labs) for flows in subject.case.flows)
     case = replace(subject.case, model=replace(subject.case.model, bottlenecks=alike, seed=told.seed))
-    name = f"dcgym-flows-{case.ground}"
+    name = f"dcgym-flows-{subject.ground}"
     register_maker(name, lambda config: FlowsMultiAgentEnv({CASE: case}))
+    runner: Any = DeltaRunner if subject.algorithm == "RLCC" else EpisodeRunner
     return Task(
         name,
         case.observation_space(),
@@ -74,10 +90,10 @@ def register(subject: Any, told: Settings) -> Task:
         INPUTS,
         ("flow",),
         {"observe": "rlcc", "history": 1, "action": "factor"},
-        runner=DeltaRunner if subject.algorithm == "RLCC" else EpisodeRunner,
-        config={CASE: case},
+        runner=LabRunner if subject.labs else runner,
+        config={CASE: case, LABS: subject.labs},
         evaluation=ClosedLoop,
-        boots=False,
+        boots=subject.labs is not None,
     )
 
 

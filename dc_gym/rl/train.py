@@ -79,7 +79,7 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def _train_flows(args: Namespace, progress: Progress) -> int:
-    """`dcgym train fluid --agents flows`."""
+    """`dcgym train fluid|lab --agents flows`."""
     from dc_gym.rl import flow_task
 
     names = ("preset", "steps", "labs", "runners", "seed", "levels", "policies")
@@ -108,7 +108,9 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
     tasks = {"train": register(order.spec, told)}
     tasks |= {name: register(spec, told) for name, spec in order.evaluated.items()}
     if choice.actions == algorithms.FLOWS and not tasks["train"].runner:
-        raise UsageError(f"{choice.name} trains the policy of a NIC's flows; `dcgym train fluid --agents flows` does that")
+        raise UsageError(
+            f"{choice.name} trains the policy of a NIC's flows; `dcgym train fluid --agents flows` does that, or with lab for fluid"
+        )
     environment.check_actions(choice, tasks["train"].action_space)
     _require_same_spaces(tasks)
     if order.address and not told.runners:

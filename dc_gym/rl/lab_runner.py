@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An EnvRunner around labs: NICs decide by the module's table on the lab's data path, and what RL-CC's gradient takes comes back.
+
+The same labs as `dcgym rlcc train` has (dc_gym/rlcc/on_lab.py): stepped together from barrier to barrier of virtual time, where
+the table changes. They begin with the first sample, for RLlib makes runners that never sample.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.folder import scratch
+from dc_gym.rl.environment import FOLDER
+from dc_gym.rl.flow_runners import FlowRunner, Rows
+from dc_gym.rlcc.histories import Histories
+from dc_gym.rlcc.on_lab import Labs, Settings
+
+LABS = "labs"
+"""Key of the env's config: on_lab.Settings."""
+
+
+class LabRunner(FlowRunner):
+    """As DeltaRunner, on labs."""
+
+    def begin(self, seed: int) -> None:
+        self._stack = ExitStack()
+        asked: Settings = self.config.env_config[LABS]
+        self._settings = replace(asked, seed=seed, labs=self.config.num_envs_per_env_runner)
+        self._labs: Labs | None = None
+        self._histories: list[Histories] = []
+        self._barriers = 0
+        """So far, over all episodes."""
+
+    def sample(self, *, num_timesteps: int | None = None, **_: Any) -> Rows:
+        table = PolicyFile(self.module.unwrapped().mlp(), self._case.scaling).table()
+        parts: list[tuple[Any, Any]] = []
+        while sum(len(errors) for _, errors in parts) < (num_timesteps or self.count()):
+            parts += self._advance(table)
+        inputs, errors = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
+        self._increase_sampled_metrics(len(errors), 0)
+        self._log(
+            reward=float(self._case.rewards(errors).mean()), mean_error=float(np.abs(errors / self._case.scaling.unit).mean())
+        )
+        return {"inputs": inputs, "errors": errors}
+
+    def _advance(self, table: Any) -> list[tuple[Any, Any]]:
+        """To the next barrier; of each lab inputs and errors."""
+        if self._labs is None:
+            parent = self.config.env_config.get(FOLDER) or tempfile.gettempdir()
+            folder = self._stack.enter_context(scratch(Path(parent), "dcgym-env-"))
+            self._labs = self._stack.enter_context(Labs(self._settings, folder))
+        episode, place = divmod(self._barriers, self._settings.episode)
+        if not place:
+            self._labs.begin(episode, table)
+            self._histories = [Histories(self._settings.later) for _ in range(self._settings.labs)]
+        self._barriers += 1
+        rows = list(self._labs.advance(table if place else None))
+        return [history.add(each) for history, each in zip(self._histories, rows, strict=True)]
+
+    def stop(self) -> None:
+        self._stack.close()
+        super().stop()
