@@ -313,7 +313,7 @@ def _add_train(commands: Any) -> None:
         ("levels", "discrete actions: so many allocations, the same for all hosts"),
     ):
         parser.add_argument(f"--{name}", type=_count, metavar="N", help=what)
-    who = "one for the network, each host, or each flow of the model or of labs, where SPEC is the word fluid or lab (default: central)"
+    who = "one for the network, each host, or each flow, where SPEC is the word fluid (a model) or lab (default: central)"
     parser.add_argument("--agents", choices=("central", "hosts", "flows"), help=who)
     whose = "of hosts that act: one policy for all of them, or each its own (default: shared)"
     parser.add_argument("--policies", choices=("shared", "own"), help=whose)

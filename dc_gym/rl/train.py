@@ -108,9 +108,7 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
     tasks = {"train": register(order.spec, told)}
     tasks |= {name: register(spec, told) for name, spec in order.evaluated.items()}
     if choice.actions == algorithms.FLOWS and not tasks["train"].runner:
-        raise UsageError(
-            f"{choice.name} trains the policy of a NIC's flows; `dcgym train fluid --agents flows` does that, or with lab for fluid"
-        )
+        raise UsageError(f"{choice.name} trains the policy of a NIC's flows; `dcgym train fluid --agents flows` does that")
     environment.check_actions(choice, tasks["train"].action_space)
     _require_same_spaces(tasks)
     if order.address and not told.runners:

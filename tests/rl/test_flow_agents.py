@@ -124,7 +124,7 @@ def order(tmp_path: Path, name: str, algorithm: str, steps: int, config: str = "
 
     file = tmp_path / "train.toml"
     file.write_text(f"[run]\nevaluate_episodes = {changes.get('evaluate', 1)}\ncheckpoint_every = 4\n{config}")
-    subject = flow_task.subject("fluid", algorithm, ())
+    subject = flow_task.subject(changes.pop("ground", "fluid"), algorithm, ())
     options = {"steps": steps, "labs": 2, "seed": 1}
     return train.Order(subject, algorithm, tmp_path / name, file, options, {}, changes.pop("resume", False), None)
 
@@ -170,6 +170,20 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert before["spec"]["flows"] == [2, 4, 8] and before["settings"]["steps"] == 5_000
 
 
+@pytest.mark.lab
+@pytest.mark.usefixtures("one_ray")
+def test_eq_3_on_labs_is_the_same_twice_and_leaves_nothing(tmp_path: Path) -> None:
+    once, again = (run(order(tmp_path, name, "RLCC", 1_500, SHORT, evaluate=0, ground="lab")) for name in "ab")
+    assert again.read_bytes() == once.read_bytes()
+    made = policy_file.PolicyFile.read(once)
+    assert made.origin["made"] == "trained on lab by RL-CC's eq. 3" and made.origin["decisions"] >= 1_500
+    first = start(np.random.default_rng(1)).weights
+    assert all((mine != weight).any() for mine, weight in zip(made.policy.weights, first, strict=True)), "it has learned"
+    told = json.loads((tmp_path / "a" / "train.json").read_text())["spec"]
+    assert (told["ground"], told["preset"], told["scene"]["rate_bps"]) == ("lab", "rl-cc", 10**10)
+    assert not list((tmp_path / "a").glob("dcgym-*")), "folders of labs"
+
+
 @pytest.mark.usefixtures("one_ray")
 @pytest.mark.parametrize(
     ("name", "training"),
@@ -210,6 +224,7 @@ def test_noise_is_a_flows_own_and_begins_anew_with_it() -> None:
     [
         (["fluid", "--agents", "flows", "--algo", "DQN"], "does not train flows; one of: RLCC, PPO"),
         (["fluids", "--agents", "flows"], "ground 'fluids'"),
+        (["lab", "--agents", "flows", "--algo", "PPO"], "explores, and a NIC in a lab runs a table"),
         (["fluid", "--agents", "flows", "--set", "seed=2"], "--agents flows has none"),
         (["fluid", "--agents", "flows", "--levels", "11"], "flows act in numbers"),
         (["examples/dumbbell.toml", "--algo", "RLCC"], "`dcgym train fluid --agents flows` does that"),
