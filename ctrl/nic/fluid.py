@@ -215,3 +215,11 @@ def rest(policy: Policy, scaling: Scaling | None = None) -> float:
     inputs = np.stack([ones, errors * unit, ones, errors * unit], axis=1)
     acted, _ = ask(policy, inputs, used_to(policy, inputs))
     return float(errors[int(np.argmax(acted <= 1.0))])
+
+
+def offset(policy: Policy, scaling: Scaling | None = None, flows: int = 64) -> float:
+    """The same of the closed loop: what so many flows settle at, as eq. 2's offset. Trees are steps, and keep a rate in a band
+    of errors; flows come to rest inside, above its lower end."""
+    scaling = scaling or Scaling()
+    found = settle(policy, Bottleneck(flows), scaling)
+    return (found.inflation - scaling.beta) / (float(scaling.inflation(flows)) - scaling.beta) - 1.0
