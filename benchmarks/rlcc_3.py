@@ -88,10 +88,9 @@ def _told(departures: Mapping[int, float]) -> str:
 
 def _on_curve(curve: Callable[[], Root], what: str) -> Criterion:
     def judge(evidence: Evidence) -> Outcome:
-        found = theory.departures(measured(evidence, "RL-CC"), curve())
-        return Outcome(
-            max(map(abs, found.values())) <= CLOSE, f"RL-CC: {_told(found)} of {curve().a:g} + {curve().b:.3g} sqrt(N)"
-        )
+        law = curve()
+        found = theory.departures(measured(evidence, "RL-CC"), law)
+        return Outcome(max(map(abs, found.values())) <= CLOSE, f"RL-CC: {_told(found)} of {law.a:g} + {law.b:.3g} sqrt(N)")
 
     return Criterion(f"means within {CLOSE:.0%} of {what}", tuple(name("RL-CC", flows) for flows in FLOWS), judge)
 

@@ -63,7 +63,7 @@ def bars(policy: str | None = None) -> Iterable[Bar]:
     with runs.scratch("rlcc-theory") as folder:
         mine = measure(folder, f"rlcc-{file.kind}", path.resolve())
         theirs = measure(folder, SWIFT, None)
-    rests = theory.law(file.scaling, fluid.rest(file.policy, file.scaling))
+    rests = theory.law(file.scaling, fluid.offset(file.policy, file.scaling))
     law = theory.law(file.scaling)
     yield from (_law_bar(mine[flows], law, rests) for flows in FLOWS)
     yield from (_many_bar(each[MANY], law) for each in (mine, theirs))
