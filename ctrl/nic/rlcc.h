@@ -42,7 +42,9 @@ enum rlcc_word {
 /* clang-format off */
 #if RLCC_MEMORY_WORDS /* BPF's stack has no room for a memory and for what takes a cut back: only answers count */
 #define RLCC_PATIENCE(X)
+#define RLCC_PATIENCE_OF(parameter) ((void)(parameter), 0u)
 #else
+#define RLCC_PATIENCE_OF(parameter) (parameter)[P_patience]
 #define RLCC_PATIENCE(X)                                                                                     \
 	X(patience, "base RTTs", 4, 0, 65535, "ours: what 1500 flows settle at", "a probe that is not back by then is a round trip of so long at least, and again after half as long again; 0: only answers count")
 #endif
@@ -149,10 +151,7 @@ static inline bool rlcc_silent(const uint32_t *state, const struct cc_event *eve
 static inline bool rlcc_overdue(const uint32_t *state, const struct cc_event *event,
 				const struct cc_flow *flow, const uint32_t *parameter)
 {
-#if RLCC_MEMORY_WORDS
-	return false;
-#else
-	uint64_t patience_ns = (uint64_t)flow->base_rtt_ns * parameter[P_patience];
+	uint64_t patience_ns = (uint64_t)flow->base_rtt_ns * RLCC_PATIENCE_OF(parameter);
 	uint32_t passed_ns = event->now_ns - event->sent_ns;
 	uint32_t since_ns = event->now_ns - state[RLCC_HEARD];
 	uint64_t waited_ns = since_ns < passed_ns ? passed_ns - since_ns : 0;
@@ -160,7 +159,6 @@ static inline bool rlcc_overdue(const uint32_t *state, const struct cc_event *ev
 	if (!(event->flags & CC_PROBING) || !patience_ns || passed_ns <= patience_ns)
 		return false;
 	return passed_ns > waited_ns + waited_ns / 2;
-#endif
 }
 
 /* It is congestion for certain, twice the target, and there is something to cut. */
