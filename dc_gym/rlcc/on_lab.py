@@ -59,7 +59,7 @@ class Settings:
     def __post_init__(self) -> None:
         preset(self.preset)
         if min(self.updates, self.episode, self.trips) < 1 or not 1 <= self.labs <= MOST_LABS or self.seed < 0:
-            raise UsageError(f"{self} is no training: updates, episode and trips from 1, labs 1 to {MOST_LABS}, seed from 0")
+            raise UsageError(f"this is no training: updates, episode and trips from 1, labs 1 to {MOST_LABS}, seed from 0")
         if not 1 <= self.later <= MOST_LATER or not 0 < self.rate < 1 or not self.most_error > 0:
             raise UsageError(f"{self} is no training: later 1 to {MOST_LATER}, a rate within 0 and 1, most_error above 0")
 
