@@ -33,7 +33,9 @@ def draw(traces: Sequence[Trace], file: PolicyFile, name: str, path: Path) -> No
     columns = figure.subplots(4, len(traces), sharex="col", squeeze=False)
     for trace, column in zip(traces, columns.T, strict=True):
         _trace(trace, file, list(column))
-    figure.suptitle(f"{name}: a flow whose path is on target, under-utilized,\non target, congested, on target (RL-CC, figure 11)")
+    figure.suptitle(
+        f"{name}: a flow whose path is on target, under-utilized,\non target, congested, on target (RL-CC, figure 11)"
+    )
     figure.savefig(path, dpi=100)
 
 

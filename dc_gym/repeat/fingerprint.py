@@ -26,6 +26,8 @@ GUEST = (
         "ctrl/*.h",
         "ctrl/nic/*.[ch]",
         "ctrl/nic/algorithms/*.h",
+        "ctrl/nic/algorithms.py",
+        "ctrl/nic/policies/*.npz",
         "topologies/*.py",
         "kernel/lab.py",
         "kernel/openvswitch.py",

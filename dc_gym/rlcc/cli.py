@@ -68,7 +68,7 @@ def _add_distil(commands: Any) -> None:
     parser.add_argument("--trees", type=int, default=20, metavar="N", help="so many (default: %(default)s; RL-CC: at most 10)")
     maker = "our own fit, or CatBoost with the artifact's parameters, extra `distil` (default: %(default)s)"
     parser.add_argument("--by", choices=("own", "catboost"), default="own", help=maker)
-    source = "rows to fit: model and flood (the default), grid, or the result of a run with RL-CC; may be repeated"
+    source = "rows to fit: model, flood and lasting (the default), grid, or the result of a run with RL-CC; may be repeated"
     parser.add_argument("--from", dest="sources", action="append", metavar="SOURCE", help=source)
     count = "drawn of model (default: 40000) or grid (1000000), or at most of a run (all)"
     parser.add_argument("--rows", type=int, metavar="N", help=count)

@@ -2,8 +2,8 @@
 """`dcgym rlcc distil`: a network as oblivious trees (RL-CC sec. V), and how far they are from it.
 
 Rows to fit come from where the network is used in the fluid model (`model`: drawn situations and the closed loop; `flood`: flows
-that begin together at line rate), from the decisions of a run (a result folder: RL-CC's recorded trajectories), or from the grid
-of the public artifact's script (`grid`).
+that begin together at line rate), from errors of all sizes that stay (`lasting`), from the decisions of a run (a result folder:
+RL-CC's recorded trajectories), or from the grid of the public artifact's script (`grid`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ from dc_gym.folder import scratch
 from dc_gym.results import load_result
 from dc_gym.rlcc import boosting, recorded
 
-MODEL, FLOOD, GRID = "model", "flood", "grid"
-SHARES = {FLOOD: 0.1}
-"""Weight of a source's rows in all; of others 1. Without a flood in them trees take twice the network's time to leave one; with
-more of it they answer less well near the target."""
+MODEL, FLOOD, LASTING, GRID = "model", "flood", "lasting", "grid"
+SOURCES = (MODEL, FLOOD, LASTING)
+SHARES = {FLOOD: 0.1, LASTING: 0.2}
+"""Weight of a source's rows in all; of others 1. Without a flood in them trees take twice the network's time to leave one,
+without lasting errors they may raise where one of a few targets stays. With more of either they answer less well near the target.
+"""
 MAKERS = ("own", "catboost")
 MOST_ROWS = 20_000_000
 GRID_ACTIONS = np.linspace(0.8, 1.2, 1000)
+LASTING_ROWS, LEAST_LASTING, MOST_LASTING = 20_000, 2.0, 100.0
+"""Rows, and their errors in targets."""
 BAND = 1.0
 """Operating band: both errors within so many targets of 0."""
 
@@ -44,8 +48,8 @@ class Distillation:
     trees: int = 20
     by: str = "own"
     """One of MAKERS."""
-    sources: tuple[str, ...] = (MODEL, FLOOD)
-    """MODEL, FLOOD, GRID, or result folders."""
+    sources: tuple[str, ...] = SOURCES
+    """MODEL, FLOOD, LASTING, GRID, or result folders."""
     rows: int | None = None
     """Drawn of MODEL (default: 40,000), of GRID (a million); at most so many of a result (all)."""
     band: float | None = None
@@ -88,7 +92,7 @@ def make(net: PolicyFile, how: Distillation) -> PolicyFile:
 
 def _named(source: str) -> str:
     """A result by its digest: its folder may be anywhere."""
-    return source if source in (MODEL, FLOOD, GRID) else f"run {load_result(Path(source)).digest}"
+    return source if source in (MODEL, FLOOD, LASTING, GRID) else f"run {load_result(Path(source)).digest}"
 
 
 def rows(net: PolicyFile, how: Distillation) -> Rows:
@@ -108,6 +112,8 @@ def _of(source: str, net: PolicyFile, how: Distillation) -> Rows:
         return distil.rows(net, recipe)
     if source == FLOOD:
         return _flood(net, how.seed)
+    if source == LASTING:
+        return Rows(lasting(np.random.default_rng(how.seed), LASTING_ROWS, net.scaling.unit), np.ones(LASTING_ROWS))
     if source == GRID:
         inputs = grid(np.random.default_rng(how.seed), how.rows or 1_000_000, net.scaling.unit)
     else:
@@ -122,6 +128,15 @@ def _flood(net: PolicyFile, seed: int) -> Rows:
     inputs = distil.flooded(Deployed(net.table()), net.scaling)
     inputs[:, [0, 2]] = 1.0 / MOST + np.random.default_rng(seed).random((len(inputs), 2)) * (MOST - 1.0 / MOST)
     return Rows(inputs, np.ones(len(inputs)))
+
+
+def lasting(random: np.random.Generator, count: int, unit: float) -> Floats:
+    """Inputs [count, 4]: errors of 2 to 100 targets, small ones more often, that stay within a twentieth; with any actions."""
+    part, share = random.random((2, count))
+    error = LEAST_LASTING + (MOST_LASTING - LEAST_LASTING) * part * part * part  # no machine's pow matters
+    now = np.minimum(error * (0.95 + 0.1 * share), MOST_LASTING)
+    actions = 1.0 / MOST + random.random((2, count)) * (MOST - 1.0 / MOST)
+    return np.stack([actions[0], error * unit, actions[1], now * unit], axis=1)
 
 
 def grid(random: np.random.Generator, count: int, unit: float) -> Floats:
@@ -139,7 +154,7 @@ def main(args: argparse.Namespace) -> int:
     from dc_gym.rlcc import fidelity
 
     net = PolicyFile.read(policy_file.path_of(args.net))
-    how = Distillation(args.trees, args.by, tuple(args.sources or (MODEL, FLOOD)), args.rows, args.band, args.seed)
+    how = Distillation(args.trees, args.by, tuple(args.sources or SOURCES), args.rows, args.band, args.seed)
     made = make(net, how)
     made.write(args.out)
     print(f"{args.out}: {describe(made)}")

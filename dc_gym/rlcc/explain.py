@@ -23,6 +23,8 @@ from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
 FLOWS = (2, 8, 64, 512, 2048)
 KEEPS = 0.02
 """A factor so close to 1 keeps the rate."""
+LASTING, REPEATED = (4, 400), 20
+"""Quarters of a target; decisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +32,29 @@ class Order:
     """A statement on Table VI, and whether it holds."""
 
     order: str
-    """"first" or "second"."""
+    """"first", "second" or, where the paper says nothing of it, "none"."""
     says: str
     found: str
     holds: bool
 
 
 def orders(file: PolicyFile) -> list[Order]:
-    """Both of them, for the integer table."""
-    return checked(np.reshape([cell.integer for cell in cells.table(file)], (3, 3)))
+    """Both of them, for the integer table, and what Table VI does not look at: congestion of any size that stays."""
+    nine = np.reshape([cell.integer for cell in cells.table(file)], (3, 3))
+    return [*checked(nine), _lasting(file)]
+
+
+def _lasting(file: PolicyFile) -> Order:
+    """Asked again and again, each time with the action that it gave."""
+    deployed, targets = Deployed(file.table()), np.arange(LASTING[0], LASTING[1] + 1) / 4.0
+    acted: Floats = np.ones_like(targets)
+    errors = targets * file.scaling.unit
+    for _ in range(REPEATED):
+        inputs = np.stack([acted, errors, acted, errors], axis=1)
+        acted, _ = fluid.ask(deployed, inputs, fluid.used_to(deployed, inputs))
+    worst = int(acted.argmax())
+    found = f"at most {acted[worst]:.3f}, at {targets[worst]:g}"
+    return Order("none", "1 to 100 targets too much, and for long: it cuts", found, bool(acted[worst] < 1))
 
 
 def checked(nine: Floats) -> list[Order]:

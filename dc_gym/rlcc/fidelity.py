@@ -57,7 +57,9 @@ def apart(net: PolicyFile, made: PolicyFile) -> list[Apart]:
     drawn = distil.grid(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
     inside = distil.in_band(drawn, net.scaling.unit)
     looped = recipe.watched(Deployed(net.table()), net.scaling, TEST_SEED)
-    parts = {"in the band, drawn": drawn[inside], "out of it, drawn": drawn[~inside], "in the closed loop": looped}
+    lasting = distil.lasting(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
+    parts = {"in the band, drawn": drawn[inside], "out of it, drawn": drawn[~inside]}
+    parts |= {"an error that stays, drawn": lasting, "in the closed loop": looped}
     return [_apart(where, inputs, net, made) for where, inputs in parts.items()]
 
 
