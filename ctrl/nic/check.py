@@ -14,7 +14,7 @@ from dc_gym.ctrl.nic import algorithms, build, cells, golden, kernels, policy_fi
 from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
 from dc_gym.ctrl.nic.golden import REFERENCES, Decided
 from dc_gym.ctrl.nic.policy_file import PolicyFile
-from dc_gym.errors import TestbedError
+from dc_gym.errors import TestbedError, UsageError
 from dc_gym.folder import scratch
 
 BUDGET = 1_000_000
@@ -27,9 +27,10 @@ def main(args: argparse.Namespace) -> int:
         header = Path(args.name) if args.name.endswith(".h") else algorithms.header_of(args.name)
         algorithm = build.compile_header(header, folder)
         setting = algorithms.settle(algorithm, args.preset, {}, algorithms.SCALED_FOR_BPS)
-        shown = show(
-            f"nic check {algorithm.name}", Check(algorithm, setting, folder, args.policy).bars(args.here, args.no_kernel)
-        )
+        if args.policy and not algorithm.table:
+            raise UsageError(f"--policy {args.policy}: {algorithm.name} reads no policy; leave it out")
+        policy = policy_file.path_of(args.policy) if args.policy else None
+        shown = show(f"nic check {algorithm.name}", Check(algorithm, setting, folder, policy).bars(args.here, args.no_kernel))
     return 0 if all_good(shown) else 1
 
 

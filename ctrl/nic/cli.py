@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("name", metavar="NAME|FILE", help="an algorithm of `dcgym nic list`, or a header of your own (*.h)")
     check.add_argument("--preset", default="", metavar="NAME", help="with this preset (default: the first)")
     check.add_argument(
-        "--policy", type=Path, metavar="FILE", help="with this policy, where it reads one (default: the shipped one)"
+        "--policy", metavar="POLICY", help="with this one, where it reads one: a file, or a name (default: its own)"
     )
     check.add_argument("--here", action="store_true", help="in this machine's kernel, as root, instead of a lab")
     check.add_argument("--no-kernel", action="store_true", help="in userspace alone")

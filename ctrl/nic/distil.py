@@ -130,10 +130,12 @@ def aims(net: Mlp, inputs: Floats) -> Floats:
 
 def network_of(net: PolicyFile, count: int) -> Mlp:
     """What is distilled; AgentError if it is none, or not to so many trees."""
-    if not isinstance(net.policy, Mlp) or not 0 < count <= trees.MOST_TREES:
+    if not isinstance(net.policy, Mlp):
         raise AgentError(
-            f"{count} trees: a network, and nothing else, is distilled to 1 to {trees.MOST_TREES} of them, none that remembers"
+            f"a policy of the kind {net.kind!r} is not distilled to trees; give a network without a memory: rlcc-mlp"
         )
+    if not 0 < count <= trees.MOST_TREES:
+        raise AgentError(f"{count} trees: give 1 to {trees.MOST_TREES}")
     return net.policy
 
 

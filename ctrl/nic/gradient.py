@@ -67,11 +67,13 @@ class Training:
         if (
             not 1 <= self.later <= MOST_LATER
             or min(self.updates, self.batch, self.parts, self.stretch) < 1
-            or self.noise < 0
+            or not 0 <= self.noise < float("inf")
             or self.seed < 0
         ):
+            counts = f"updates {self.updates}, batch {self.batch}, parts {self.parts}, stretch {self.stretch}, seed {self.seed}"
             raise UsageError(
-                f"{self} is no training: updates, batch, parts and stretch from 1, seed and noise from 0, later 1 to {MOST_LATER}"
+                f"{counts}, noise {self.noise:g}, later {self.later}: is no training; updates, batch, parts and stretch from 1,"
+                f" seed and noise from 0, later 1 to {MOST_LATER}"
             )
 
 

@@ -7,6 +7,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dc_gym.errors import UsageError
+
 if TYPE_CHECKING:
     from dc_gym.ctrl.nic.policy_file import PolicyFile
 
@@ -53,6 +55,8 @@ def _keep(made: PolicyFile, args: argparse.Namespace) -> int:
     """Write a network, or what is made of it."""
     from dc_gym.ctrl.nic import distil, importing
 
+    if args.int8 and args.trees is not None:
+        raise UsageError("--int8, --trees: a policy is one or the other; leave one out")
     if args.int8:
         made = importing.in_8_bits(made)
     if args.trees is not None:

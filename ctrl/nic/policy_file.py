@@ -92,7 +92,9 @@ class PolicyFile:
             partial.replace(path)
         except OSError as error:
             partial.unlink(missing_ok=True)
-            raise AgentError(f"{path}: cannot write the policy: {error.strerror}") from None
+            raise AgentError(
+                f"{path}: cannot write the policy: {error.strerror}; give a file in a folder that is there"
+            ) from None
 
     def _manifest(self) -> dict[str, Any]:
         plain = {"format": FORMAT, "version": VERSION, "kind": self.kind}

@@ -59,9 +59,11 @@ class Settings:
     def __post_init__(self) -> None:
         preset(self.preset)
         if min(self.updates, self.episode, self.trips) < 1 or not 1 <= self.labs <= MOST_LABS or self.seed < 0:
-            raise UsageError(f"this is no training: updates, episode and trips from 1, labs 1 to {MOST_LABS}, seed from 0")
+            given = f"updates {self.updates}, episode {self.episode}, trips {self.trips}, labs {self.labs}, seed {self.seed}"
+            raise UsageError(f"{given}: is no training; updates, episode and trips from 1, labs 1 to {MOST_LABS}, seed from 0")
         if not 1 <= self.later <= MOST_LATER or not 0 < self.rate < 1 or not self.most_error > 0:
-            raise UsageError(f"{self} is no training: later 1 to {MOST_LATER}, a rate within 0 and 1, most_error above 0")
+            given = f"later {self.later}, rate {self.rate:g}, most_error {self.most_error:g}"
+            raise UsageError(f"{given}: is no training; later 1 to {MOST_LATER}, a rate within 0 and 1, most_error above 0")
 
     def cases(self, episode: int, seed: int) -> tuple[Case, ...]:
         """What an episode has."""

@@ -68,7 +68,8 @@ def _on_labs(args: argparse.Namespace, progress: Progress) -> PolicyFile:
 def opened(out: Path, resume: bool) -> Any:
     """The training's folder, this process' alone: new, or one to go on in."""
     if out.exists() and not resume and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} exists; go on with --resume, or give another --out")
+        way = "go on with --resume, or give" if (out / CHECKPOINT).is_file() else "give"
+        raise UsageError(f"{out} exists; {way} another --out")
     if resume and not (out / CHECKPOINT).is_file():
         raise UsageError(f"{out}: has no {CHECKPOINT}; there is one after the first episode; begin it again elsewhere")
     with words("make", out):

@@ -106,7 +106,7 @@ def test_the_command_writes_a_policy_and_says_how_far_it_is_off(
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["rlcc-tree"], "20 trees: a network, and nothing else"),
+        (["rlcc-tree"], "is not distilled to trees; give a network"),
         (["nothing.npz"], "nothing.npz: cannot read the policy"),
         (["rlcc-mlp", "--from", "nowhere"], "nowhere"),
     ],

@@ -98,8 +98,9 @@ def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_pat
         (["--on=fluid", "--labs=2"], "--labs: means nothing to a training on fluid"),
         (["--net=lstm"], "--net: means nothing to a training on lab"),
         (["--noise=0.1"], "--noise: means nothing to a training on lab"),
-        (["--labs=0"], "is no training: updates, episode and trips from 1, labs 1 to 64"),
-        (["--updates=0"], "is no training: updates"),
+        (["--labs=0"], "labs 0, seed 1: is no training; updates, episode and trips from 1, labs 1 to 64"),
+        (["--updates=0"], "updates 0, episode 100, "),
+        (["--on=fluid", "--noise=nan"], "noise nan, later 3: is no training"),
         (["--resume"], f"has no {CHECKPOINT}"),
     ],
 )
@@ -112,7 +113,7 @@ def test_what_cannot_be_is_said_in_one_line(tmp_path, capsys, options, says):
 
 def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
     (tmp_path / "mine").write_text("")
-    with pytest.raises(UsageError, match="exists; go on with --resume"), train.opened(tmp_path, resume=False):
+    with pytest.raises(UsageError, match="exists; give another --out"), train.opened(tmp_path, resume=False):
         pass
 
 
