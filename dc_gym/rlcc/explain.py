@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -86,12 +87,21 @@ def main(args: argparse.Namespace) -> int:
         return 0
     print(f"{path.name}: {describe(found)}")
     for name, value in found.origin.items():
-        print(f"  {name}: {value}")
+        print(f"  {name}: {_told(value)}")
     print(f"  sha256: {found.sha256()}\n")
     _print_cells(found)
     _print_orders(found)
     _print_loop(found)
     return 0
+
+
+def _told(value: object) -> str:
+    """What a file says of its origin, in words."""
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{name} ({_told(each)})" if isinstance(each, Mapping) else f"{name} {_told(each)}" for name, each in value.items()
+        )
+    return ", ".join(map(_told, value)) if isinstance(value, list) else str(value)
 
 
 def _facts(file: PolicyFile) -> dict[str, object]:
