@@ -111,6 +111,10 @@ class Lab:
         assert self._process is not None
         return self._process.pid
 
+    def fileno(self) -> int:
+        """Readable when the lab asks, or has ended: for select()."""
+        return self._channel_fd
+
     @property
     def channel(self) -> Channel:
         assert self._channel is not None

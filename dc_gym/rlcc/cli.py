@@ -52,6 +52,8 @@ def _add_train(commands: Any) -> None:
     add("--labs", type=int, metavar="N", help="side by side (default: 2); another number is another training")
     add("--randomise", action="store_true", help="each lab's episodes have their own line, round trip, buffer, numbers of flows")
     add("--curriculum", action="store_true", help="two flows first, then four, then all")
+    free = "no lab waits for another or for the learner; not the same policy twice, and says so"
+    add("--free-running", action="store_true", help=free)
     add("--resume", action="store_true", help="go on from the checkpoint in DIR")
     add("--net", choices=("mlp", "lstm"), help="of fluid: RL-CC's network or PCC-RL's (default: mlp)")
     add("--noise", type=float, metavar="X", help="of fluid: up to so much inflation more, at random (default: 0)")

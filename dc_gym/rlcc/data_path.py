@@ -84,6 +84,11 @@ class DataPath:
         """Of the lab; None: there is none."""
         return None if self._lab is None else self._lab.pid
 
+    def fileno(self) -> int:
+        """Readable when `collect` need not wait: for select()."""
+        assert self._lab is not None, "post comes first"
+        return self._lab.fileno()
+
     @property
     def step(self) -> int:
         """Barriers of this episode so far."""

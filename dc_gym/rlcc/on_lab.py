@@ -8,6 +8,7 @@ begins another, with a seed of its own. Nothing depends on wall time or on which
 
 from __future__ import annotations
 
+import select
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -93,16 +94,18 @@ class Labs:
     def begin(self, episode: int, table: Words) -> None:
         """Each in its own episode."""
         self.close()
+        self._paths = [self._begun(number, episode, table) for number in range(self._settings.labs)]
+
+    def _begun(self, number: int, episode: int, table: Words) -> DataPath:
         asked = self._settings
-        for number in range(asked.labs):
-            seed = draw(asked.seed, "rlcc lab", number, episode) % 2**32
-            scene = randomised(asked.scene, seed) if asked.randomise else asked.scene
-            folder = self._folder / f"lab{number}"
-            folder.mkdir(exist_ok=True)
-            spec = scene.spec(asked.cases(episode, seed), asked.trips * asked.episode + 1, seed, folder)
-            path = self._stack.enter_context(DataPath(spec, folder, asked.trips * scene.base_rtt_ns))
-            path.begin(seed, table)
-            self._paths.append(path)
+        seed = draw(asked.seed, "rlcc lab", number, episode) % 2**32
+        scene = randomised(asked.scene, seed) if asked.randomise else asked.scene
+        folder = self._folder / f"lab{number}"
+        folder.mkdir(exist_ok=True)
+        spec = scene.spec(asked.cases(episode, seed), asked.trips * asked.episode + 1, seed, folder)
+        path = self._stack.enter_context(DataPath(spec, folder, asked.trips * scene.base_rtt_ns))
+        path.begin(seed, table)
+        return path
 
     def advance(self, table: Words | None) -> Iterator[Any]:
         """The decisions of each until the next barrier; `table`: what they decide by, None: as before."""
@@ -114,6 +117,29 @@ class Labs:
             before = path.replays
             yield path.collect()
             self.replays += path.replays - before
+
+    def running(self, episode: int, table: Callable[[], Words]) -> Iterator[tuple[int, Any, bool]]:
+        """For ever: a lab's number, its decisions, and whether its episode is over. Whoever is at a barrier first goes on first,
+        with the table of that moment, before anybody has learned from what it hands out."""
+        self.begin(episode, table())
+        episodes = [episode] * self._settings.labs
+        for path in self._paths:
+            path.post()
+        while True:
+            ready, _, _ = select.select(self._paths, [], [])
+            for path in ready:
+                number, before = self._paths.index(path), path.replays
+                rows = path.collect()
+                self.replays += path.replays - before
+                over = path.step == path.steps
+                if over:
+                    episodes[number] += 1
+                    path.close()
+                    path = self._paths[number] = self._begun(number, episodes[number], table())
+                else:
+                    path.table(table())
+                path.post()
+                yield number, rows, over
 
     @property
     def pids(self) -> list[int | None]:
@@ -163,10 +189,16 @@ class Learner:
         self.curve = np.append(self.curve, np.array([(len(pulls), mean)], CURVE))
 
 
-def run(learner: Learner, folder: Path, on_update: Callable[[Learner, Labs], None]) -> int:
-    """Trains to the end, from the beginning of an episode on. `folder`: for the labs. Answers how many labs died on the way."""
+def run(learner: Learner, folder: Path, on_update: Callable[[Learner, Labs], None], *, free: bool = False) -> int:
+    """Trains to the end, from the beginning of an episode on. `folder`: for the labs. Answers how many labs died on the way.
+
+    `free`: no lab waits for another, nor for the learner; an update for each barrier of each lab. Then the policy is not the same
+    twice.
+    """
     settings = learner.settings
     with Labs(settings, folder) as labs:
+        if free:
+            return _run_free(learner, labs, on_update)
         while (done := len(learner.curve)) < settings.updates:
             labs.begin(done // settings.episode, learner.table())
             histories = [Histories(settings.later) for _ in range(settings.labs)]
@@ -176,3 +208,16 @@ def run(learner: Learner, folder: Path, on_update: Callable[[Learner, Labs], Non
                 learner.update(np.concatenate([inputs for inputs, _ in found]), np.concatenate([errors for _, errors in found]))
                 on_update(learner, labs)
         return labs.replays
+
+
+def _run_free(learner: Learner, labs: Labs, on_update: Callable[[Learner, Labs], None]) -> int:
+    settings = learner.settings
+    histories = [Histories(settings.later) for _ in range(settings.labs)]
+    for number, rows, over in labs.running(len(learner.curve) // settings.episode, learner.table):
+        learner.update(*histories[number].add(rows))
+        on_update(learner, labs)
+        if over:
+            histories[number] = Histories(settings.later)
+        if len(learner.curve) >= settings.updates:
+            break
+    return labs.replays

@@ -34,7 +34,7 @@ from dc_gym.rlcc.on_lab import Labs, Learner, Settings
 from dc_gym.rlcc.presets import Preset, preset
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
-OF_LAB = ("episode", "labs", "randomise", "curriculum", "resume")
+OF_LAB = ("episode", "labs", "randomise", "curriculum", "resume", "free_running")
 OF_FLUID = ("net", "noise")
 RECENT = 20
 """Updates that progress tells the mean of."""
@@ -62,7 +62,7 @@ def _on_labs(args: argparse.Namespace, progress: Progress) -> PolicyFile:
     chosen = {"preset": args.preset, "seed": args.seed, "randomise": args.randomise, "curriculum": args.curriculum}
     settings = Settings(**chosen, **given)
     with opened(args.out, args.resume):
-        return on_labs(settings, args.out, progress, resume=args.resume)
+        return on_labs(settings, args.out, progress, resume=args.resume, free=args.free_running)
 
 
 def opened(out: Path, resume: bool) -> Any:
@@ -87,18 +87,22 @@ def on_fluid(chosen: Preset, training: gradient.Training, out: Path) -> PolicyFi
     return made
 
 
-def on_labs(settings: Settings, out: Path, progress: Progress, *, resume: bool = False) -> PolicyFile:
+def on_labs(settings: Settings, out: Path, progress: Progress, *, resume: bool = False, free: bool = False) -> PolicyFile:
     """On the real data path."""
     depends_on = _depends_on(settings, progress)
     learner = Learner.restored(settings, Checkpoint.read(out, depends_on)) if resume else Learner.new(settings)
     told = _Told(out, depends_on, progress, first=len(learner.curve))
     with scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
-        replays = on_lab.run(learner, folder, told)
-    origin = {"made": "trained on labs", "by": "dcgym rlcc train", "settings": asdict(settings)}
+        replays = on_lab.run(learner, folder, told, free=free)
+    origin: dict[str, Any] = {"made": "trained on labs", "by": "dcgym rlcc train", "settings": asdict(settings)}
+    if free:
+        origin["by"] += " --free-running"
     made = PolicyFile(learner.net, learner.scaling, origin)
     put(out / CURVE_CSV, _curve_csv(learner))
     facts: dict[str, Any] = {"updates": len(learner.curve), "decisions": int(learner.curve["decisions"].sum())}
     facts |= {"labs begun anew": replays, "resumed after updates": told.first, "wall_s": round(told.wall_s, 1)}
+    if free:
+        facts["bit-equal"] = "no: free-running, each lab went on as soon as it could"
     _keep(out, made, depends_on | facts)
     return made
 

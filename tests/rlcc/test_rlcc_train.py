@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,7 @@ from dc_gym.errors import UsageError
 from dc_gym.progress import Quiet
 from dc_gym.rlcc import on_lab, train
 from dc_gym.rlcc.checkpoint import NAME as CHECKPOINT
-from dc_gym.rlcc.on_lab import Settings
+from dc_gym.rlcc.on_lab import Learner, Settings
 from dc_gym.rlcc.scenes import Scene
 
 SMALL = Settings(
@@ -39,10 +40,10 @@ def hurt(monkeypatch, at, do):
 
     before = None
 
-    def run(learner, folder, on_update):
+    def run(learner, folder, on_update, **how):
         nonlocal before
         before = on_update
-        return trained(learner, folder, told)
+        return trained(learner, folder, told, **how)
 
     trained = on_lab.run
     monkeypatch.setattr(on_lab, "run", run)
@@ -70,6 +71,15 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(tmp_pa
     assert (told["resumed after updates"], told["labs begun anew"]) == (2, 1) and told["bit-equal"].startswith("yes")
     assert told["updates"] == 4 and told["decisions"] > 20 and told["policy"] == PolicyFile.read(broken / "policy.npz").sha256()
     assert told["environment"]["kernel"] and told["settings"]["scene"]["rate_bps"] == 10**9
+
+
+def test_labs_that_run_freely_train_and_say_that_nobody_can_repeat_it(tmp_path):
+    made = train.on_labs(replace(SMALL, updates=7), tmp_path, Quiet(), free=True)
+    told = json.loads((tmp_path / "manifest.json").read_text())
+    assert told["bit-equal"].startswith("no: free-running") and made.origin["by"].endswith("--free-running")
+    assert told["updates"] == 7 and told["decisions"] > 20  # each lab has begun a second episode, or a third
+    first = Learner.new(SMALL).net.weights
+    assert all((mine != weight).any() for mine, weight in zip(made.policy.weights, first, strict=True)), "it has learned"
 
 
 def test_options_vary_what_labs_run():
