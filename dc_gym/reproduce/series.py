@@ -107,4 +107,5 @@ def _scale(ax: Axes, evidence: Evidence, series: Sequence[Series], column: Colum
         return
     if max(positive) > DECADES * min(values, default=0) and max(positive) > DECADES * min(positive):
         ax.set_yscale("symlog", linthresh=max(LEAST, min(positive) / 2))
+    ax.margins(y=0.06)
     ax.set_ylim(bottom=0)
