@@ -51,7 +51,7 @@ def figure(
                 _line(ax, evidence, each, column)
             if curves and column.name in curves:
                 curves[column.name](ax)
-            _axis(ax, [x for each in series for x in each.points], base)
+            _axis(ax, [x for each in series for x, name in each.points.items() if _is_shown(evidence, name, column)], base)
             _scale(ax, evidence, series, column)
             ax.set_xlabel(xlabel)
             ax.set_title(column.title, loc="left")
@@ -62,6 +62,12 @@ def figure(
         canvas.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
         canvas.suptitle(title, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
     return canvas
+
+
+def _is_shown(evidence: Evidence, name: str, column: Column) -> bool:
+    """Measured, or in the paper."""
+    found = evidence.contenders.get(name)
+    return found is not None and (found.estimate(column.name) is not None or column.name in found.paper)
 
 
 def _line(ax: Axes, evidence: Evidence, series: Series, column: Column) -> None:
