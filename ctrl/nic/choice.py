@@ -64,7 +64,7 @@ def check(spec: Spec, line_bps: int) -> None:
 def _policy(algorithm: Algorithm, asked: str | Path | None) -> PolicyFile | None:
     if algorithm.table:
         with _blamed("nic.policy", None):
-            return policy_file.load(algorithm.name, policy_file.path_of(str(asked)) if asked else None)
+            return policy_file.load(algorithm.name, policy_file.shipped(asked) if isinstance(asked, str) else asked)
     if asked is not None:
         raise KeyFault("nic.policy", str(asked), f"{algorithm.name} reads no policy; leave it out")
     return None

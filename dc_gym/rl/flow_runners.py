@@ -27,10 +27,9 @@ from dc_gym.envs.flows import Case
 from dc_gym.rl.algorithms.ddpg import PLACES
 from dc_gym.rl.callbacks import TOTALS
 from dc_gym.rl.environment import STREAM
+from dc_gym.rl.flows import CASE
 from dc_gym.rl.seeds import seed_of
 
-CASE = "case"
-"""Key of the env's config."""
 Rows = dict[str, npt.NDArray[Any]]
 
 

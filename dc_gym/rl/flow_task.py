@@ -19,8 +19,8 @@ from dc_gym.envs.flows import Case
 from dc_gym.errors import UsageError
 from dc_gym.rl.environment import Task, register_maker
 from dc_gym.rl.evaluation import Episode
-from dc_gym.rl.flow_runners import CASE, DeltaRunner, EpisodeRunner, to_factors
-from dc_gym.rl.flows import FlowsMultiAgentEnv
+from dc_gym.rl.flow_runners import DeltaRunner, EpisodeRunner, to_factors
+from dc_gym.rl.flows import CASE, FlowsMultiAgentEnv
 from dc_gym.rl.lab_runner import LABS, LabRunner
 from dc_gym.rl.settings import CENTRAL, Settings
 from dc_gym.rlcc import on_lab

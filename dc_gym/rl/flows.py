@@ -24,6 +24,7 @@ except ImportError as error:
 
 ALL = "__all__"
 CASE = "case"
+"""Key of the env's config."""
 
 
 class FlowsMultiAgentEnv(MultiAgentEnv):

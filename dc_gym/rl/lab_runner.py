@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.ctrl.nic.observation import Floats
+from dc_gym.ctrl.nic.policy_file import PolicyFile, Words
 from dc_gym.folder import scratch
 from dc_gym.rl.environment import FOLDER
 from dc_gym.rl.flow_runners import FlowRunner, Rows
-from dc_gym.rlcc.histories import Histories
 from dc_gym.rlcc.on_lab import Labs, Settings
 
 LABS = "labs"
@@ -34,13 +34,12 @@ class LabRunner(FlowRunner):
         asked: Settings = self.config.env_config[LABS]
         self._settings = replace(asked, seed=seed, labs=self.config.num_envs_per_env_runner)
         self._labs: Labs | None = None
-        self._histories: list[Histories] = []
         self._barriers = 0
         """So far, over all episodes."""
 
     def sample(self, *, num_timesteps: int | None = None, **_: Any) -> Rows:
         table = PolicyFile(self.module.unwrapped().mlp(), self._case.scaling).table()
-        parts: list[tuple[Any, Any]] = []
+        parts: list[tuple[Floats, Floats]] = []
         while sum(len(errors) for _, errors in parts) < (num_timesteps or self.count()):
             parts += self._advance(table)
         inputs, errors = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
@@ -50,7 +49,7 @@ class LabRunner(FlowRunner):
         )
         return {"inputs": inputs, "errors": errors}
 
-    def _advance(self, table: Any) -> list[tuple[Any, Any]]:
+    def _advance(self, table: Words) -> list[tuple[Floats, Floats]]:
         """To the next barrier; of each lab inputs and errors."""
         if self._labs is None:
             parent = self.config.env_config.get(FOLDER) or tempfile.gettempdir()
@@ -59,10 +58,8 @@ class LabRunner(FlowRunner):
         episode, place = divmod(self._barriers, self._settings.episode)
         if not place:
             self._labs.begin(episode, table)
-            self._histories = [Histories(self._settings.later) for _ in range(self._settings.labs)]
         self._barriers += 1
-        rows = list(self._labs.advance(table if place else None))
-        return [history.add(each) for history, each in zip(self._histories, rows, strict=True)]
+        return list(self._labs.advance(table if place else None))
 
     def stop(self) -> None:
         self._stack.close()

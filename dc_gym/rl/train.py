@@ -29,6 +29,8 @@ from dc_gym.rl import quiet
 
 FLOWS = "flows"
 """--agents: of a NIC (dc_gym/rl/flow_task.py)."""
+OPTIONS = ("preset", "steps", "labs", "runners", "seed", "levels", "policies")
+"""Of the command, that are settings of every training."""
 EVALUATIONS = ("iteration", "steps", "spec", "seed", "return", "episode_steps")
 MOST_IDLE = 3
 """Iterations without a step before the training ends: runners whose labs do not boot return nothing, and RLlib goes on."""
@@ -70,8 +72,7 @@ def main(args: Namespace, progress: Progress) -> int:
     if args.agents == FLOWS:
         return _train_flows(args, progress)
     spec = external(specs.load(args.spec, args.overrides))
-    names = ("preset", "steps", "labs", "runners", "seed", "levels", "agents", "policies")
-    options = {name: getattr(args, name) for name in names}
+    options = {name: getattr(args, name) for name in (*OPTIONS, "agents")}
     evaluated = {path.stem: external(specs.load(path)) for path in args.evaluate}
     order = Order(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address)
     print(run(order, progress, environment.register))
@@ -82,16 +83,12 @@ def _train_flows(args: Namespace, progress: Progress) -> int:
     """`dcgym train fluid|lab --agents flows`."""
     from dc_gym.rl import flow_task
 
-    names = ("preset", "steps", "labs", "runners", "seed", "levels", "policies")
     if args.evaluate:
         raise UsageError(f"--evaluate {args.evaluate[0]}: is for specs; flows are evaluated in the closed loop of the model")
-    options = {name: getattr(args, name) for name in names}
+    options = {name: getattr(args, name) for name in OPTIONS}
     subject = flow_task.subject(str(args.spec), args.algo, args.overrides)
-    print(
-        run(
-            Order(subject, args.algo, args.out, args.config, options, {}, args.resume, args.address), progress, flow_task.register
-        )
-    )
+    order = Order(subject, args.algo, args.out, args.config, options, {}, args.resume, args.address)
+    print(run(order, progress, flow_task.register))
     return 0
 
 

@@ -126,7 +126,7 @@ def _of(source: str, net: PolicyFile, how: Distillation) -> Rows:
 def _flood(net: PolicyFile, seed: int) -> Rows:
     """With any actions: those of a flood are all alike, and trees would take whatever cut or raise for one."""
     inputs = distil.flooded(Deployed(net.table()), net.scaling)
-    inputs[:, [0, 2]] = 1.0 / MOST + np.random.default_rng(seed).random((len(inputs), 2)) * (MOST - 1.0 / MOST)
+    inputs[:, [0, 2]] = _any_actions(np.random.default_rng(seed), (len(inputs), 2))
     return Rows(inputs, np.ones(len(inputs)))
 
 
@@ -135,8 +135,12 @@ def lasting(random: np.random.Generator, count: int, unit: float) -> Floats:
     part, share = random.random((2, count))
     error = LEAST_LASTING + (MOST_LASTING - LEAST_LASTING) * part * part * part  # no machine's pow matters
     now = np.minimum(error * (0.95 + 0.1 * share), MOST_LASTING)
-    actions = 1.0 / MOST + random.random((2, count)) * (MOST - 1.0 / MOST)
+    actions = _any_actions(random, (2, count))
     return np.stack([actions[0], error * unit, actions[1], now * unit], axis=1)
+
+
+def _any_actions(random: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return 1.0 / MOST + random.random(shape) * (MOST - 1.0 / MOST)
 
 
 def grid(random: np.random.Generator, count: int, unit: float) -> Floats:

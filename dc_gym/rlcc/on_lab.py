@@ -76,12 +76,13 @@ class Settings:
 
 
 class Labs:
-    """The labs of a training, stepped together."""
+    """The labs of a training, and what teaches of their decisions (histories.py)."""
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self._settings, self._folder = settings, folder
         self._stack = ExitStack()
         self._paths: list[DataPath] = []
+        self._histories: list[Histories] = []
         self.replays = 0
         """Labs that had died and were begun anew."""
 
@@ -95,6 +96,7 @@ class Labs:
         """Each in its own episode."""
         self.close()
         self._paths = [self._begun(number, episode, table) for number in range(self._settings.labs)]
+        self._histories = [Histories(self._settings.later) for _ in self._paths]
 
     def _begun(self, number: int, episode: int, table: Words) -> DataPath:
         asked = self._settings
@@ -107,20 +109,25 @@ class Labs:
         path.begin(seed, table)
         return path
 
-    def advance(self, table: Words | None) -> Iterator[Any]:
-        """The decisions of each until the next barrier; `table`: what they decide by, None: as before."""
+    def advance(self, table: Words | None) -> Iterator[tuple[Floats, Floats]]:
+        """All to the next barrier; inputs and errors of each. `table`: what they decide by, None: as before."""
         for path in self._paths:
             if table is not None:
                 path.table(table)
             path.post()
-        for path in self._paths:
-            before = path.replays
-            yield path.collect()
-            self.replays += path.replays - before
+        for number in range(len(self._paths)):
+            yield self._collect(number)
 
-    def running(self, episode: int, table: Callable[[], Words]) -> Iterator[tuple[int, Any, bool]]:
-        """For ever: a lab's number, its decisions, and whether its episode is over. Whoever is at a barrier first goes on first,
-        with the table of that moment, before anybody has learned from what it hands out."""
+    def _collect(self, number: int) -> tuple[Floats, Floats]:
+        path = self._paths[number]
+        before = path.replays
+        rows = path.collect()
+        self.replays += path.replays - before
+        return self._histories[number].add(rows)
+
+    def running(self, episode: int, table: Callable[[], Words]) -> Iterator[tuple[Floats, Floats]]:
+        """For ever: inputs and errors of one lab. Whoever is at a barrier first goes on first, with the table of that moment,
+        before anybody has learned from what it hands out; where its episode is over, with another."""
         self.begin(episode, table())
         episodes = [episode] * self._settings.labs
         for path in self._paths:
@@ -128,18 +135,17 @@ class Labs:
         while True:
             ready, _, _ = select.select(self._paths, [], [])
             for path in ready:
-                number, before = self._paths.index(path), path.replays
-                rows = path.collect()
-                self.replays += path.replays - before
-                over = path.step == path.steps
-                if over:
+                number = self._paths.index(path)
+                found = self._collect(number)
+                if path.step == path.steps:
                     episodes[number] += 1
                     path.close()
                     path = self._paths[number] = self._begun(number, episodes[number], table())
+                    self._histories[number] = Histories(self._settings.later)
                 else:
                     path.table(table())
                 path.post()
-                yield number, rows, over
+                yield found
 
     @property
     def pids(self) -> list[int | None]:
@@ -201,10 +207,8 @@ def run(learner: Learner, folder: Path, on_update: Callable[[Learner, Labs], Non
             return _run_free(learner, labs, on_update)
         while (done := len(learner.curve)) < settings.updates:
             labs.begin(done // settings.episode, learner.table())
-            histories = [Histories(settings.later) for _ in range(settings.labs)]
             for number in range(min(settings.episode, settings.updates - done)):
-                rows = labs.advance(learner.table() if number else None)
-                found = [history.add(each) for history, each in zip(histories, rows, strict=True)]
+                found = list(labs.advance(learner.table() if number else None))
                 learner.update(np.concatenate([inputs for inputs, _ in found]), np.concatenate([errors for _, errors in found]))
                 on_update(learner, labs)
         return labs.replays
@@ -212,12 +216,9 @@ def run(learner: Learner, folder: Path, on_update: Callable[[Learner, Labs], Non
 
 def _run_free(learner: Learner, labs: Labs, on_update: Callable[[Learner, Labs], None]) -> int:
     settings = learner.settings
-    histories = [Histories(settings.later) for _ in range(settings.labs)]
-    for number, rows, over in labs.running(len(learner.curve) // settings.episode, learner.table):
-        learner.update(*histories[number].add(rows))
+    for inputs, errors in labs.running(len(learner.curve) // settings.episode, learner.table):
+        learner.update(inputs, errors)
         on_update(learner, labs)
-        if over:
-            histories[number] = Histories(settings.later)
         if len(learner.curve) >= settings.updates:
             break
     return labs.replays

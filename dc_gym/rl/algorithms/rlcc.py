@@ -29,7 +29,8 @@ from torch import nn
 from dc_gym.ctrl.nic.mlp import SHAPES, Mlp, start
 from dc_gym.ctrl.nic.observation import MOST, Scaling
 from dc_gym.ctrl.nic.policy_file import PolicyFile
-from dc_gym.rl.flow_runners import CASE, DeltaRunner, Rows, from_factors
+from dc_gym.rl.flow_runners import DeltaRunner, Rows, from_factors
+from dc_gym.rl.flows import CASE
 
 ERRORS = "errors"
 """Column: -delta of `later` decisions on, in targets."""
