@@ -32,7 +32,7 @@ TITLE = "MPI_Alltoall by size of message: latency over the best"
 SOURCE = "RL-CC, section VI, figure 9 (text only)"
 LEAST, MOST, ROUNDS = 32, 1 << 20, 2
 SIZES = sizes(LEAST, MOST)
-LATENCIES = {size: Column(f"alltoall_{size}_s", f"{format_size(size)} (us)", 1e6, 4) for size in SIZES}
+LATENCIES = {size: Column(f"alltoall_{size}_s", f"{format_size(size)} (us)", 1e6, 5) for size in SIZES}
 COLUMNS = (*LATENCIES.values(), rlcc.DROPS)
 ROWS = [
     rlcc.Row(

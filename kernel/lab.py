@@ -329,7 +329,9 @@ def memory_folder(memory_bytes: int) -> Path:
             continue
         found = os.statvfs(candidate)
         room, machine = found.f_bavail * found.f_frsize, _machine_room()
-        if found.f_flag & os.ST_NOEXEC:
+        if not _lets_in(Path(candidate)):
+            tried.append(f"{candidate} is closed to user {lab_user()[0]}, who runs root's labs")
+        elif found.f_flag & os.ST_NOEXEC:
             tried.append(f"{candidate} is mounted noexec")
         elif room < memory_bytes:
             tried.append(f"{candidate} has {room >> 20} MiB")
@@ -341,6 +343,19 @@ def memory_folder(memory_bytes: int) -> Path:
         f"no room for the lab's memory of {memory_bytes >> 20} MiB: {'; '.join(tried) or 'no writable folder'};"
         " set TMPDIR to a folder with room, enlarge /dev/shm, or lower lab.memory"
     )
+
+
+def _lets_in(folder: Path) -> bool:
+    """The lab's user may make files there, which os.access() would say of root."""
+    uid, gid = lab_user()
+    if os.geteuid() != 0:
+        return True
+    for place, asked in ((folder.resolve(), 0o3), *((parent, 0o1) for parent in folder.resolve().parents)):
+        found = place.stat()
+        shift = 6 if found.st_uid == uid else 3 if found.st_gid == gid else 0
+        if found.st_mode >> shift & asked != asked:
+            return False
+    return True
 
 
 def _machine_room() -> int:

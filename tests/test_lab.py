@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -291,9 +292,14 @@ def test_no_room_for_memory_names_what_was_tried():
         memory_folder(1 << 60)
 
 
-def test_the_users_own_folder_for_memory_goes_first(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert memory_folder(1 << 20) == tmp_path
+@pytest.mark.parametrize(("mode", "taken"), [(0o777, True), (0o775, os.geteuid() != 0)])
+def test_the_users_own_folder_for_memory_goes_first(monkeypatch, mode, taken):
+    """Unless it is closed to whom root's labs run as."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="dcgym-test-") as name:
+        Path(name).chmod(mode)
+        monkeypatch.setenv("TMPDIR", name)
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        assert (memory_folder(1 << 20) == Path(name)) is taken
 
 
 @pytest.mark.parametrize("path", ["/home/me/my work/dcgym", "/home/me/a,b", "/run/user/1000/dcgym", "/dev/shm/dcgym"])

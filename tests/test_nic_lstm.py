@@ -175,7 +175,7 @@ def test_import_takes_eight_arrays_and_what_it_makes_runs(tmp_path, capsys):
     assert main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "p.npz")]) == 0
     assert "2-32-16-LSTM16-1" in capsys.readouterr().out
     assert (PolicyFile.read(tmp_path / "p.npz").table() == shipped().table()).all()
-    assert main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "t.npz"), "--trees", "3"]) == 2
+    assert main(["rlcc", "distil", str(tmp_path / "p.npz"), "--out", str(tmp_path / "t.npz")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 

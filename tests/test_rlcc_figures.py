@@ -60,9 +60,10 @@ def test_the_command_line_has_the_last_word(tmp_path):
     assert other.nic.latency_ns == 90_000 and other.time.duration_ns == rlcc.DEFAULT.duration_ns * 100
 
 
-def test_what_nothing_is_trained_for_is_refused(capsys, tmp_path):
-    assert cli.main(["reproduce", "rl-cc", "table-2", "--steps", "5", "--out", str(tmp_path)]) == 2
-    assert "--steps 5: nothing is trained" in capsys.readouterr().err
+@pytest.mark.parametrize(("paper", "figure"), [("rl-cc", "table-2"), ("pcc-rl", "table-1")])
+def test_what_nothing_is_trained_for_is_refused(capsys, tmp_path, paper, figure):
+    assert cli.main(["reproduce", paper, figure, "--steps", "5", "--out", str(tmp_path)]) == 2
+    assert f"--steps 5: nothing is trained for {figure} of {paper}" in capsys.readouterr().err
 
 
 @pytest.mark.lab

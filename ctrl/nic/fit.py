@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that ship and need no lab: a 4-12-12-1 network fitted to RL-CC's response as far as it is on record, with its trees;
-what is made of the network that was trained on labs (`dcgym rlcc train`); and the LSTM, trained on the fluid model.
+"""Policies that ship and are not trained: a 4-12-12-1 network fitted to RL-CC's response as far as it is on record, with its
+trees; and the trained one (`dcgym rlcc train`) in 8 bits.
 
 One seed gives the same bytes on every machine: draws are uniform, sums are made in a fixed order, and nothing that training feeds
 back goes through exp or tanh as it is.
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from dc_gym.ctrl.nic import distil, gradient, importing, mlp, policy_file, response
+from dc_gym.ctrl.nic import distil, importing, mlp, policy_file, response
 from dc_gym.ctrl.nic.adam import Adam
 from dc_gym.ctrl.nic.mlp import Mlp
 from dc_gym.ctrl.nic.observation import Floats, Scaling
@@ -44,10 +44,7 @@ def policies(recipe: Recipe | None = None) -> dict[str, PolicyFile]:
     origin = {"made": "fitted, not trained", "from": SOURCE, "by": "dcgym nic fit", "recipe": asdict(recipe)}
     net = PolicyFile(network(recipe, scaling), scaling, origin)
     made = {"record-mlp": net, "record-tree": distil.tree_file(net)}
-    made["rlcc-mlp8"] = importing.in_8_bits(policy_file.load("rlcc-mlp"))
-    training = gradient.USUAL["lstm"]
-    trained = {"made": "trained on the fluid model", "by": "dcgym nic fit", "training": asdict(training)}
-    return made | {"rlcc-lstm": PolicyFile(gradient.train(training, scaling), scaling, trained)}
+    return made | {"rlcc-mlp8": importing.in_8_bits(policy_file.load("rlcc-mlp"))}
 
 
 def network(recipe: Recipe, scaling: Scaling) -> Mlp:

@@ -7,21 +7,20 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dc_gym.errors import UsageError
+from dc_gym.folder import words
 
 if TYPE_CHECKING:
     from dc_gym.ctrl.nic.policy_file import PolicyFile
 
 
 def add_commands(commands: Any) -> None:
-    brought = commands.add_parser("import", help="a network of your own as a policy of rlcc-mlp or rlcc-lstm")
+    brought = commands.add_parser("import", help="a network of your own as a policy; `dcgym rlcc distil` makes trees of it")
     weights = "W0, W1, W2 of a 4-12-12-1 network, [outputs, inputs] each, or W0, b0 to W3, b3 of one with an LSTM"
     brought.add_argument("file", type=Path, metavar="FILE.npz", help=weights)
     brought.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
     for name, text in (("target", "of (inflation - beta) sqrt(rate)"), ("beta", "inflation that is free")):
         brought.add_argument(f"--{name}", type=float, metavar="X", help=f"that it was trained for: {text} (default: RL-CC's)")
     brought.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
-    brought.add_argument("--trees", type=int, metavar="N", help="distil it to so many trees, a policy of rlcc-tree, instead")
     brought.add_argument("--int8", action="store_true", help="with weights of 8 bits, a policy of rlcc-mlp8, instead")
     fitted = commands.add_parser("fit", help="make the policies that ship and need no lab again, and compare")
     fitted.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
@@ -48,19 +47,9 @@ def brought(args: argparse.Namespace) -> int:
     from dc_gym.ctrl.nic.observation import Scaling
 
     given = {name: getattr(args, name) for name in ("target", "beta", "gain") if getattr(args, name) is not None}
-    return _keep(importing.network(args.file, Scaling(**given)), args)
-
-
-def _keep(made: PolicyFile, args: argparse.Namespace) -> int:
-    """Write a network, or what is made of it."""
-    from dc_gym.ctrl.nic import distil, importing
-
-    if args.int8 and args.trees is not None:
-        raise UsageError("--int8, --trees: a policy is one or the other; leave one out")
+    made = importing.network(args.file, Scaling(**given))
     if args.int8:
         made = importing.in_8_bits(made)
-    if args.trees is not None:
-        made = distil.tree_file(made, distil.Recipe(trees=args.trees))
     made.write(args.out)
     print(f"{args.out}: {describe(made)}")
     return 0
@@ -71,13 +60,15 @@ def fit(args: argparse.Namespace) -> int:
     from dc_gym.ctrl.nic import fit as fitting
     from dc_gym.ctrl.nic import policy_file
 
+    if args.out:
+        with words("make", args.out):
+            args.out.mkdir(parents=True, exist_ok=True)
     same = True
     for name, made in fitting.policies().items():
         ships = policy_file.PolicyFile.read(policy_file.shipped(name)).sha256() == made.sha256()
         same &= ships
         print(f"{name}: sha256 {made.sha256()}, {'the one that ships' if ships else 'another than ships'}")
         if args.out:
-            args.out.mkdir(parents=True, exist_ok=True)
             made.write(args.out / f"{name}.npz")
     return 0 if same else 1
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bar of RL-CC's training: networks from random weights, trained on labs, on the lab's data path.
 
-Each seed is `dcgym rlcc train --seed N` as a user runs it, preset rl-cc: never more than eight flows. Its policy then runs in
-rlcc-mlp on one bottleneck (bottleneck.py) with 2 to 128 flows, all of which begin at line rate.
+Each seed is `dcgym rlcc train --seed N` as a user runs it, preset rl-cc: never more than eight flows; the first one with
+`--net lstm`, too. Its policy then runs in rlcc-mlp or rlcc-lstm on one bottleneck (bottleneck.py) with 2 to 128 flows, all of
+which begin at line rate.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from dc_gym.bench import runs
 from dc_gym.bench.bottleneck import Case, inflation
 from dc_gym.bench.report import Bar
 from dc_gym.ctrl.nic.observation import Scaling
+from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.progress import choose
 from dc_gym.results import Result
 from dc_gym.rlcc import train
-from dc_gym.rlcc.on_lab import Settings
+from dc_gym.rlcc.on_lab import USUAL, Settings
 
 SEEDS = 3
 SETTLED_MS = {2: 400, 8: 400, 32: 600, 128: 1000}
@@ -28,16 +30,18 @@ INFLATION, LEAST_USED, LEAST_JAIN = 0.1, 0.9, 0.95
 
 def bars(seeds: int = SEEDS) -> Iterable[Bar]:
     with runs.scratch("rlcc-train") as folder:
-        for seed in range(1, seeds + 1):
-            out = folder / f"seed-{seed}"
+        for settings in [*(Settings(seed=seed) for seed in range(1, seeds + 1)), USUAL["lstm"]]:
+            name = f"{settings.net}, seed {settings.seed}"
+            out = folder / name
             with choose(quiet=False) as progress, train.opened(out, resume=False):
-                train.on_labs(Settings(seed=seed), out, progress)
-            yield from of_policy(f"seed {seed}", out / train.POLICY, out)
+                train.on_labs(settings, out, progress)
+            yield from of_policy(name, out / train.POLICY, out)
 
 
 def of_policy(name: str, policy: Path, folder: Path) -> Iterator[Bar]:
     """A policy's bars; `folder`: for its runs."""
-    cases = {flows: Case("rlcc-mlp", flows, settled, MEASURED_MS, policy) for flows, settled in SETTLED_MS.items()}
+    algorithm = f"rlcc-{PolicyFile.read(policy).kind}"
+    cases = {flows: Case(algorithm, flows, settled, MEASURED_MS, policy) for flows, settled in SETTLED_MS.items()}
     cells = {flows: case.cell(folder, f"rlcc-{flows}") for flows, case in cases.items()}
     found = runs.run_all(list(cells.values()))
     for flows, cell in cells.items():
@@ -51,7 +55,8 @@ def of_run(name: str, flows: int, measured: float, result: Result) -> Iterator[B
     off = measured / law - 1
     asked = f"{law:.3f} (eq. 2) +- {INFLATION:.0%}"
     yield Bar(f"{name}: RTT inflation", asked, f"{measured:.3f} ({off:+.1%})", abs(off) <= INFLATION)
-    used, jain, drops = float(summary["utilization"]), float(summary["jain"]), int(summary["drops"])
+    used, drops = float(summary["utilization"]), int(summary["drops"])
+    jain = float("nan") if summary["jain"] is None else float(summary["jain"])  # nothing has arrived
     words = f"{used:.3f} of the link, {drops} dropped, Jain {jain:.4f}"
     asked = f"> {LEAST_USED} with probes, none dropped, Jain > {LEAST_JAIN}"
     yield Bar(f"{name}: link", asked, words, used > LEAST_USED and not drops and jain > LEAST_JAIN)

@@ -38,7 +38,9 @@ def main(args: Namespace, progress: Progress) -> int:
     chosen = [(paper, [paper.figure(number) for number in args.figures or paper.figures]) for paper in papers]
     out = (args.out or (OUT / args.paper if args.paper else OUT)).absolute()
     folders = {paper.name: out if args.paper else out / paper.name for paper in papers}
-    orders = {paper.name: _order(args, paper, folders[paper.name]) for paper in papers}
+    if args.paper:
+        _check_trains(args, papers[0])
+    orders = {paper.name: _order(args, folders[paper.name]) for paper in papers}
     for paper, figures in chosen:
         for figure in figures:
             progress.note(f"{paper.name} {figure.number}: {figure.title}")
@@ -66,11 +68,15 @@ def _counts(findings: Findings) -> str:
     return f"claims       {told}\n" if told else ""
 
 
-def _order(args: Namespace, paper: registry.Paper, out: Path) -> Order:
-    if not paper.trains:
-        for name, given in (("algorithms", args.algorithms), ("steps", args.steps), ("preset", args.preset)):
-            if given is not None and args.paper:
-                raise UsageError(f"--{name} {given}: nothing is trained for the figures of {paper.name}; leave it out")
+def _check_trains(args: Namespace, paper: registry.Paper) -> None:
+    """UsageError where an option of trainings would have no effect."""
+    chosen = args.figures or paper.figures
+    for name, given in (("algorithms", args.algorithms), ("steps", args.steps), ("preset", args.preset)):
+        if given is not None and paper.trains.isdisjoint(chosen):
+            raise UsageError(f"--{name} {given}: nothing is trained for {', '.join(chosen)} of {paper.name}; leave it out")
+
+
+def _order(args: Namespace, out: Path) -> Order:
     algorithms: tuple[str, ...] | None = None
     if args.algorithms is not None:
         algorithms = () if args.algorithms == NONE else tuple(name.strip() for name in args.algorithms.split(","))

@@ -37,8 +37,8 @@ class Paper:
     title: str
     figures: Mapping[str, str]
     """Module by number, in the order in which they are run."""
-    trains: bool = False
-    """Policies are learned for its figures."""
+    trains: frozenset[str] = frozenset()
+    """Figures for which policies are learned."""
 
     def figure(self, number: str) -> Figure:
         module = import_module(f"{MODULES}.{self.figures[_known('figure', number, self.figures)]}")
@@ -80,7 +80,7 @@ register(
             "udp": "iroko_udp",
             "fattree-tcp": "iroko_fattree_tcp",
         },
-        trains=True,
+        trains=frozenset({"1.1", "5.1", "5.2", "5.3", "5.4", "5.5", "udp", "fattree-tcp"}),
     )
 )
 register(
@@ -114,6 +114,6 @@ register(
             "figure-1": "pccrl_1",
             "standard-rl": "pccrl_standard_rl",
         },
-        trains=True,
+        trains=frozenset({"standard-rl"}),
     )
 )

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.ctrl.nic.observation import Floats
 from dc_gym.ctrl.nic.policy_file import PolicyFile, Words
 from dc_gym.folder import scratch
 from dc_gym.rl.environment import FOLDER
 from dc_gym.rl.flow_runners import FlowRunner, Rows
+from dc_gym.rlcc.histories import Lessons
 from dc_gym.rlcc.on_lab import Labs, Settings
 
 LABS = "labs"
@@ -39,18 +39,18 @@ class LabRunner(FlowRunner):
 
     def sample(self, *, num_timesteps: int | None = None, **_: Any) -> Rows:
         table = PolicyFile(self.module.unwrapped().mlp(), self._case.scaling).table()
-        parts: list[tuple[Floats, Floats]] = []
-        while sum(len(errors) for _, errors in parts) < (num_timesteps or self.count()):
+        parts: list[Lessons] = []
+        while sum(part.errors.size for part in parts) < (num_timesteps or self.count()):
             parts += self._advance(table)
-        inputs, errors = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
+        both = Lessons.joined(parts)
+        errors = both.errors[0]
+        counted = np.clip(errors / self._case.scaling.unit, -1.0, self._settings.most_error)
         self._increase_sampled_metrics(len(errors), 0)
-        self._log(
-            reward=float(self._case.rewards(errors).mean()), mean_error=float(np.abs(errors / self._case.scaling.unit).mean())
-        )
-        return {"inputs": inputs, "errors": errors}
+        self._log(reward=float(self._case.rewards(errors).mean()), mean_error=float(np.abs(counted).mean()))
+        return {"inputs": both.inputs[0], "errors": errors}
 
-    def _advance(self, table: Words) -> list[tuple[Floats, Floats]]:
-        """To the next barrier; of each lab inputs and errors."""
+    def _advance(self, table: Words) -> list[Lessons]:
+        """To the next barrier; what each lab has to teach."""
         if self._labs is None:
             parent = self.config.env_config.get(FOLDER) or tempfile.gettempdir()
             folder = self._stack.enter_context(scratch(Path(parent), "dcgym-env-"))

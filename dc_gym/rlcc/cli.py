@@ -45,6 +45,12 @@ def _add_train(commands: Any) -> None:
         default="lab",
         help="NICs in labs, or a fluid model (default: %(default)s)",
     )
+    add(
+        "--net",
+        choices=("mlp", "lstm"),
+        default="mlp",
+        help="RL-CC's network or PCC-RL's with an LSTM (default: %(default)s)",
+    )
     add("--preset", default="rl-cc", metavar="NAME", help="reward and traffic: rl-cc or pcc-rl (default: %(default)s)")
     add("--seed", type=int, default=1, metavar="N", help="of weights and flows (default: %(default)s)")
     add("--updates", type=int, metavar="N", help="of the weights (default: 1600 on labs; on fluid 1200, lstm 300)")
@@ -55,7 +61,6 @@ def _add_train(commands: Any) -> None:
     free = "no lab waits for another or for the learner; not the same policy twice, and says so"
     add("--free-running", action="store_true", help=free)
     add("--resume", action="store_true", help="go on from the checkpoint in DIR")
-    add("--net", choices=("mlp", "lstm"), help="of fluid: RL-CC's network or PCC-RL's (default: mlp)")
     add("--noise", type=float, metavar="X", help="of fluid: up to so much inflation more, at random (default: 0)")
     add("--quiet", action="store_true", help="no progress on standard error")
 

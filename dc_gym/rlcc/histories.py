@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the decisions that a lab hands out to what eq. 3 needs: what a policy saw, and what came of it `later` decisions on.
 
-A flow's decisions are its own: what it saw is in the first words of the context that comes with each (ctrl/nic/rlcc.h).
+A flow's decisions are its own: what it saw is in the first words of the context that comes with each (ctrl/nic/rlcc.h). What a
+policy that remembers knew besides is replayed in the NIC's integers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from dc_gym.ctrl.nic.observation import Q16, Floats
+from dc_gym.ctrl.nic.policy_file import Deployed, Integers, Words
+from dc_gym.errors import ProtocolError
 from dc_gym.repeat.digest import NIC_EVENTS
 from dc_gym.rlcc.data_path import Rows
+from dc_gym.rlcc.recorded import turns
 from dc_gym.run.nics import LINE_RATE, STEP_DTYPE
 
 LEAST_RATE = 1 << 6
@@ -20,11 +27,17 @@ LEAST_RATE = 1 << 6
 RTT = NIC_EVENTS.index("rtt")
 KEPT = np.array([Q16, 0, Q16, 0])
 """Actions are kept less 1."""
+ACTION = 4
+"""The action's word."""
 
 
 def inputs(rows: Rows) -> Floats:
     """[rows, 4] in the order of observation.INPUTS."""
-    return np.asarray((rows["state"][:, :4].view("<i4") + KEPT) / Q16)
+    return np.asarray(_inputs_q16(rows) / Q16)
+
+
+def _inputs_q16(rows: Rows) -> Integers:
+    return np.asarray(rows["state"][:, :4].view("<i4") + KEPT)
 
 
 def decisions(rows: Rows) -> Rows:
@@ -33,28 +46,103 @@ def decisions(rows: Rows) -> Rows:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """What a network's gradient takes (gradient.Network): decisions of flows, each flow's in a row."""
+
+    inputs: Floats
+    """[time, flows, 4]"""
+    memory: Floats
+    """[flows, memory], before the first."""
+    errors: Floats
+    """[time, flows], of `later` decisions on."""
+    counted: npt.NDArray[np.bool_]
+    """[time, flows]: those that teach. What does not count has led to what does, or fills a place."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Of several labs."""
+        time = max(len(part.errors) for part in parts)
+        inputs, errors, counted = (
+            np.concatenate([_filled(getattr(part, name), time) for part in parts], axis=1)
+            for name in ("inputs", "errors", "counted")
+        )
+        return cls(inputs, np.concatenate([part.memory for part in parts]), errors, counted)
+
+
+def _filled(values: npt.NDArray[Any], time: int) -> npt.NDArray[Any]:
+    """With zeros up to a length."""
+    filled = np.zeros((time, *values.shape[1:]), values.dtype)
+    filled[: len(values)] = values
+    return filled
+
+
 @dataclass(slots=True)
 class Histories:
     """Of the flows of one lab's episode."""
 
     later: int
-    _waiting: Rows = field(default_factory=lambda: np.zeros(0, STEP_DTYPE))
+    table: Words | None = None
+    """What NICs decide by, all the time by one kind of policy; it may change after each `add`. None: what remembers nothing."""
+    _waiting: Rows = field(default_factory=lambda: np.zeros(0, STEP_DTYPE), init=False)
     """Each flow's latest decisions, whose consequences are not known yet."""
+    _before: Integers = field(init=False)
+    """The memory before each of them, Q16."""
+    _after: Integers = field(init=False)
+    """Each flow's memory now, by its number."""
 
-    def add(self, rows: Rows) -> tuple[Floats, Floats]:
-        """More decisions in the order of their times: what policies saw [n, 4], and the errors [n] of `later` decisions on.
+    def __post_init__(self) -> None:
+        memory = 0 if self.table is None else Deployed(self.table).memory
+        self._before, self._after = np.zeros((0, memory), np.int64), np.zeros((0, memory), np.int64)
 
-        The answer is ordered by flow, then by time. What would have a flow at the line's rate raise, or one at the least rate
-        cut, has no part: it would change nothing, so its gradient is zero. Flows that their own NIC holds back, as in all to all,
-        would else teach a policy for ever to raise. What would have a flow at the line's rate cut does have a part, or random
-        weights that raise whatever they see would never learn.
+    def add(self, rows: Rows) -> Lessons:
+        """More decisions in the order of their times: those whose consequences are known by now.
+
+        What would have a flow at the line's rate raise, or one at the least rate cut, does not count: it would change nothing, so
+        its gradient is zero. Flows that their own NIC holds back, as in all to all, would else teach a policy for ever to raise.
+        What would have a flow at the line's rate cut counts, or random weights that raise whatever they see would never learn.
+
+        To a policy that remembers nothing each decision is a stretch of its own (ordered by flow, then by time); of one that does
+        all decisions of a flow since the last time are one stretch.
         """
-        both = np.concatenate([self._waiting, decisions(rows)])
-        both = both[np.argsort(both["flow"], kind="stable")]
+        new = decisions(rows)
+        before = self._replayed(new)
+        both, before = np.concatenate([self._waiting, new]), np.concatenate([self._before, before])
+        order = np.argsort(both["flow"], kind="stable")
+        both, before = both[order], before[order]
         flow = both["flow"]
         place = np.flatnonzero(flow[: -self.later] == flow[self.later :])
         errors = inputs(both[place + self.later])[:, 3]
         rate = both["rate"][place]
-        free = ~((rate >= LINE_RATE) & (errors < 0) | (rate <= LEAST_RATE) & (errors > 0))
-        self._waiting = np.delete(both, place)
-        return inputs(both[place[free]]), errors[free]
+        counted = ~((rate >= LINE_RATE) & (errors < 0) | (rate <= LEAST_RATE) & (errors > 0))
+        self._waiting, self._before = np.delete(both, place), np.delete(before, place, axis=0)
+        if before.shape[1]:
+            return _stretches(both[place], before[place], errors, counted)
+        place, errors = place[counted], errors[counted]
+        return Lessons(inputs(both[place])[None], np.empty((len(place), 0)), errors[None], np.ones((1, len(place)), bool))
+
+    def _replayed(self, rows: Rows) -> Integers:
+        """[rows, memory]: what the policy remembered before each decision, Q16."""
+        flow, seen, memory = rows["flow"].astype(np.int64), _inputs_q16(rows), self._after.shape[1]
+        before, actions = np.zeros((len(rows), memory), np.int64), np.zeros(len(rows), np.int64)
+        if self.table is None or not memory:
+            return before
+        policy, born = Deployed(self.table), int(flow.max(initial=-1)) + 1 - len(self._after)
+        self._after = np.concatenate([self._after, np.zeros((max(0, born), memory), np.int64)])
+        for now in turns(flow):
+            before[now] = self._after[flow[now]]
+            actions[now], self._after[flow[now]] = policy.integers(seen[now], before[now])
+        if (actions - Q16 != rows["state"][:, ACTION].view("<i4")).any():
+            raise ProtocolError("a lab's NIC acted otherwise than its table replayed here; this is a bug")
+        return before
+
+
+def _stretches(rows: Rows, before: Integers, errors: Floats, counted: npt.NDArray[np.bool_]) -> Lessons:
+    """Of rows that are ordered by flow, then by time."""
+    flow = rows["flow"]
+    _, first, lane = np.unique(flow, return_index=True, return_inverse=True)
+    time = np.arange(len(flow)) - first[lane]
+    shape = (int(time.max(initial=-1)) + 1, len(first))
+    made = Lessons(np.zeros((*shape, 4)), before[first] / Q16, np.zeros(shape), np.zeros(shape, bool))
+    made.inputs[time, lane], made.errors[time, lane], made.counted[time, lane] = inputs(rows), errors, counted
+    return made

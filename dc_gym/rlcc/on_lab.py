@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 
 from dc_gym.ctrl.nic.adam import Adam
-from dc_gym.ctrl.nic.gradient import MOST_LATER
-from dc_gym.ctrl.nic.mlp import Mlp, start
-from dc_gym.ctrl.nic.observation import Floats, Scaling
-from dc_gym.ctrl.nic.policy_file import PolicyFile, Words
+from dc_gym.ctrl.nic.gradient import MOST_LATER, STARTS
+from dc_gym.ctrl.nic.lstm import Lstm
+from dc_gym.ctrl.nic.mlp import Mlp
+from dc_gym.ctrl.nic.observation import Scaling
+from dc_gym.ctrl.nic.policy_file import NETWORKS, PolicyFile, Words
 from dc_gym.errors import UsageError
 from dc_gym.rlcc.checkpoint import CURVE, Checkpoint
 from dc_gym.rlcc.data_path import DataPath
-from dc_gym.rlcc.histories import Histories
+from dc_gym.rlcc.histories import Histories, Lessons
 from dc_gym.rlcc.presets import Case, preset
 from dc_gym.rlcc.scenes import Scene, randomised, varied
 from dc_gym.topologies.ecmp import draw
@@ -38,6 +39,8 @@ class Settings:
     """How a network is trained on labs."""
 
     preset: str = "rl-cc"
+    net: str = "mlp"
+    """One of gradient.STARTS."""
     seed: int = 1
     labs: int = 2
     updates: int = 1600
@@ -59,6 +62,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         preset(self.preset)
+        if self.net not in STARTS:
+            raise UsageError(f"a network {self.net!r}: give one of {', '.join(STARTS)}")
         if min(self.updates, self.episode, self.trips) < 1 or not 1 <= self.labs <= MOST_LABS or self.seed < 0:
             given = f"updates {self.updates}, episode {self.episode}, trips {self.trips}, labs {self.labs}, seed {self.seed}"
             raise UsageError(f"{given}: is no training; updates, episode and trips from 1, labs 1 to {MOST_LABS}, seed from 0")
@@ -73,6 +78,10 @@ class Settings:
             most = 2 ** (1 + 3 * episode * self.episode // self.updates)
             cases = tuple(each for each in cases if each.flows <= most)
         return varied(cases, seed) if self.randomise else cases
+
+
+USUAL = {"mlp": Settings(), "lstm": Settings(net="lstm", rate=0.003)}
+"""How a network of each kind is trained."""
 
 
 class Labs:
@@ -96,7 +105,7 @@ class Labs:
         """Each in its own episode."""
         self.close()
         self._paths = [self._begun(number, episode, table) for number in range(self._settings.labs)]
-        self._histories = [Histories(self._settings.later) for _ in self._paths]
+        self._histories = [Histories(self._settings.later, table) for _ in self._paths]
 
     def _begun(self, number: int, episode: int, table: Words) -> DataPath:
         asked = self._settings
@@ -104,29 +113,34 @@ class Labs:
         scene = randomised(asked.scene, seed) if asked.randomise else asked.scene
         folder = self._folder / f"lab{number}"
         folder.mkdir(exist_ok=True)
-        spec = scene.spec(asked.cases(episode, seed), asked.trips * asked.episode + 1, seed, folder)
+        spec = scene.spec(f"rlcc-{asked.net}", asked.cases(episode, seed), asked.trips * asked.episode + 1, seed, folder)
         path = self._stack.enter_context(DataPath(spec, folder, asked.trips * scene.base_rtt_ns))
         path.begin(seed, table)
         return path
 
-    def advance(self, table: Words | None) -> Iterator[tuple[Floats, Floats]]:
-        """All to the next barrier; inputs and errors of each. `table`: what they decide by, None: as before."""
-        for path in self._paths:
+    def advance(self, table: Words | None) -> Iterator[Lessons]:
+        """All to the next barrier; what each has to teach. `table`: what they decide by, None: as before."""
+        for number, path in enumerate(self._paths):
             if table is not None:
-                path.table(table)
+                self._decide_by(number, table)
             path.post()
         for number in range(len(self._paths)):
             yield self._collect(number)
 
-    def _collect(self, number: int) -> tuple[Floats, Floats]:
+    def _decide_by(self, number: int, table: Words) -> None:
+        """From the barrier on at which the lab stands."""
+        self._paths[number].table(table)
+        self._histories[number].table = table
+
+    def _collect(self, number: int) -> Lessons:
         path = self._paths[number]
         before = path.replays
         rows = path.collect()
         self.replays += path.replays - before
         return self._histories[number].add(rows)
 
-    def running(self, episode: int, table: Callable[[], Words]) -> Iterator[tuple[Floats, Floats]]:
-        """For ever: inputs and errors of one lab. Whoever is at a barrier first goes on first, with the table of that moment,
+    def running(self, episode: int, table: Callable[[], Words]) -> Iterator[Lessons]:
+        """For ever: what one lab has to teach. Whoever is at a barrier first goes on first, with the table of that moment,
         before anybody has learned from what it hands out; where its episode is over, with another."""
         self.begin(episode, table())
         episodes = [episode] * self._settings.labs
@@ -136,14 +150,14 @@ class Labs:
             ready, _, _ = select.select(self._paths, [], [])
             for path in ready:
                 number = self._paths.index(path)
-                found = self._collect(number)
+                found, words = self._collect(number), table()
                 if path.step == path.steps:
                     episodes[number] += 1
                     path.close()
-                    path = self._paths[number] = self._begun(number, episodes[number], table())
-                    self._histories[number] = Histories(self._settings.later)
+                    path = self._paths[number] = self._begun(number, episodes[number], words)
+                    self._histories[number] = Histories(self._settings.later, words)
                 else:
-                    path.table(table())
+                    self._decide_by(number, words)
                 path.post()
                 yield found
 
@@ -162,18 +176,18 @@ class Learner:
 
     settings: Settings
     scaling: Scaling
-    net: Mlp
+    net: Mlp | Lstm
     adam: Adam
     curve: Any
 
     @classmethod
     def new(cls, settings: Settings) -> Learner:
-        net = start(np.random.default_rng(settings.seed))
+        net = STARTS[settings.net](np.random.default_rng(settings.seed))
         return cls(settings, preset(settings.preset).scaling, net, Adam(net.weights), np.zeros(0, CURVE))
 
     @classmethod
     def restored(cls, settings: Settings, held: Checkpoint) -> Learner:
-        return cls(settings, preset(settings.preset).scaling, Mlp(held.weights), held.adam, held.curve)
+        return cls(settings, preset(settings.preset).scaling, NETWORKS[settings.net](held.weights), held.adam, held.curve)
 
     def state(self) -> Checkpoint:
         """For a file, between two episodes."""
@@ -183,16 +197,17 @@ class Learner:
         """What the NICs decide by."""
         return PolicyFile(self.net, self.scaling).table()
 
-    def update(self, inputs: Floats, errors: Floats) -> None:
+    def update(self, found: Lessons) -> None:
         """One step, if there is anything to learn from."""
-        asked = self.settings
-        pulls = np.clip(errors / self.scaling.unit, -1.0, asked.most_error)
-        mean = float(np.abs(pulls).mean()) if len(pulls) else 0.0
-        if len(pulls):
-            slopes = self.net.ascent(inputs, np.empty((len(pulls), 0)), pulls)
+        asked, counted = self.settings, found.counted
+        pulls = np.where(counted, np.clip(found.errors / self.scaling.unit, -1.0, asked.most_error), 0.0)
+        count = int(counted.sum())
+        mean = float(np.abs(pulls[counted]).mean()) if count else 0.0
+        if count:
+            slopes = self.net.ascent(found.inputs, found.memory, pulls * (pulls.size / count))
             falling = 1.0 - len(self.curve) / asked.updates
-            self.net = Mlp(self.adam.step(self.net.weights, slopes, asked.rate * falling))
-        self.curve = np.append(self.curve, np.array([(len(pulls), mean)], CURVE))
+            self.net = type(self.net)(self.adam.step(self.net.weights, slopes, asked.rate * falling))
+        self.curve = np.append(self.curve, np.array([(count, mean)], CURVE))
 
 
 def run(learner: Learner, folder: Path, on_update: Callable[[Learner, Labs], None], *, free: bool = False) -> int:
@@ -208,16 +223,15 @@ def run(learner: Learner, folder: Path, on_update: Callable[[Learner, Labs], Non
         while (done := len(learner.curve)) < settings.updates:
             labs.begin(done // settings.episode, learner.table())
             for number in range(min(settings.episode, settings.updates - done)):
-                found = list(labs.advance(learner.table() if number else None))
-                learner.update(np.concatenate([inputs for inputs, _ in found]), np.concatenate([errors for _, errors in found]))
+                learner.update(Lessons.joined(list(labs.advance(learner.table() if number else None))))
                 on_update(learner, labs)
         return labs.replays
 
 
 def _run_free(learner: Learner, labs: Labs, on_update: Callable[[Learner, Labs], None]) -> int:
     settings = learner.settings
-    for inputs, errors in labs.running(len(learner.curve) // settings.episode, learner.table):
-        learner.update(inputs, errors)
+    for found in labs.running(len(learner.curve) // settings.episode, learner.table):
+        learner.update(found)
         on_update(learner, labs)
         if len(learner.curve) >= settings.updates:
             break

@@ -72,7 +72,7 @@ def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Deci
     made = Decisions(np.zeros((rows, 4), np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
     state = np.zeros((int(told.flow.max(initial=-1)) + 1, 6), np.int64)  # rlcc_word, as far as it matters
     memory = np.zeros((len(state), policy.memory), np.int64)
-    for now in _rounds(told.flow):
+    for now in turns(told.flow):
         who = told.flow[now]
         rate = state[who, 5]
         rate = np.where(rate >> FINE == told.before[now], rate, np.clip(told.before[now], LEAST_RATE, LINE_RATE) << FINE)
@@ -86,8 +86,8 @@ def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Deci
     return made
 
 
-def _rounds(flow: Integers) -> list[Integers]:
-    """Rows of which no two are of one flow: first all flows' first rows, then their second ones, and so on."""
+def turns(flow: Integers) -> list[Integers]:
+    """Numbers of rows of which no two are of one flow: first all flows' first rows, then their second ones, and so on."""
     order = np.argsort(flow, kind="stable")
     first = np.searchsorted(flow[order], flow[order], side="left")
     turn = np.arange(len(flow)) - first

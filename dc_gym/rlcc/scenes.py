@@ -54,8 +54,8 @@ class Scene:
         """About that of a probe: cables, and a full frame on both links of the way there."""
         return LINKS * self.delay_ns + 2 * FRAME_BYTES * 8 * 10**9 // self.rate_bps
 
-    def spec(self, cases: Sequence[Case], trips: int, seed: int, folder: Path) -> Spec:
-        """An episode of so many base round trips; its flows go to a file in `folder`."""
+    def spec(self, algorithm: str, cases: Sequence[Case], trips: int, seed: int, folder: Path) -> Spec:
+        """An episode of so many base round trips under an algorithm that reads a table; its flows go to a file in `folder`."""
         duration_ns = trips * self.base_rtt_ns
         lines = [",".join(COLUMNS), *self._flows(cases, duration_ns, seed)]
         (folder / MATRIX).write_text("\n".join(lines) + "\n")
@@ -72,7 +72,7 @@ class Scene:
             "spec_version": 1,
             "name": "rlcc-training",
             "seed": seed,
-            "controller": {"name": "rlcc-mlp"},
+            "controller": {"name": algorithm},
             "nic": {"message": "72kB"},
             "workload": {"kind": "matrix", "file": MATRIX},
             "time": {"duration": f"{duration_ns}ns"},

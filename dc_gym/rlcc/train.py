@@ -35,7 +35,7 @@ from dc_gym.rlcc.presets import Preset, preset
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
 OF_LAB = ("episode", "labs", "randomise", "curriculum", "resume", "free_running")
-OF_FLUID = ("net", "noise")
+OF_FLUID = ("noise",)
 RECENT = 20
 """Updates that progress tells the mean of."""
 
@@ -51,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _on_fluid(args: argparse.Namespace, progress: Progress) -> PolicyFile:
     given = {name: getattr(args, name) for name in ("updates", "noise") if getattr(args, name) is not None}
-    training = replace(gradient.USUAL[args.net or "mlp"], seed=args.seed, **given)
+    training = replace(gradient.USUAL[args.net], seed=args.seed, **given)
     chosen = preset(args.preset)
     with opened(args.out, resume=False):
         return on_fluid(chosen, training, args.out)
@@ -60,7 +60,7 @@ def _on_fluid(args: argparse.Namespace, progress: Progress) -> PolicyFile:
 def _on_labs(args: argparse.Namespace, progress: Progress) -> PolicyFile:
     given = {name: getattr(args, name) for name in ("updates", "episode", "labs") if getattr(args, name) is not None}
     chosen = {"preset": args.preset, "seed": args.seed, "randomise": args.randomise, "curriculum": args.curriculum}
-    settings = Settings(**chosen, **given)
+    settings = replace(on_lab.USUAL[args.net], **chosen, **given)
     with opened(args.out, args.resume):
         return on_labs(settings, args.out, progress, resume=args.resume, free=args.free_running)
 

@@ -6,29 +6,46 @@ import pytest
 
 from dc_gym.errors import UsageError
 from dc_gym.rlcc.checkpoint import NAME, Checkpoint
+from dc_gym.rlcc.histories import Lessons
 from dc_gym.rlcc.on_lab import Learner, Settings
 
 DEPENDS_ON = {"settings": {"seed": 1}, "versions": {"numpy": "1"}}
 
 
-def learner():
-    made = Learner.new(Settings(updates=4))
-    random = np.random.default_rng(1)
-    for _ in range(2):
-        made.update(random.random((30, 4)), random.random(30))
+def lessons(seed, memory):
+    random = np.random.default_rng(seed)
+    inputs, errors = random.random((3, 30, 4)), 3.0 * random.random((3, 30)) - 1.0
+    return Lessons(inputs, random.random((30, memory)), errors, random.random((3, 30)) < 0.8)
+
+
+def learner(net="mlp"):
+    made = Learner.new(Settings(net=net, updates=4))
+    for seed in range(2):
+        made.update(lessons(seed, made.net.memory))
     return made
 
 
-def test_a_learner_goes_on_as_if_nothing_had_been(tmp_path):
-    made = learner()
+@pytest.mark.parametrize("net", ["mlp", "lstm"])
+def test_a_learner_goes_on_as_if_nothing_had_been(tmp_path, net):
+    made = learner(net)
     made.state().write(tmp_path, DEPENDS_ON)
     again = Learner.restored(made.settings, Checkpoint.read(tmp_path, DEPENDS_ON))
-    seen, errors = np.random.default_rng(2).random((30, 4)), np.linspace(-1, 2, 30)
     for each in (made, again):
-        each.update(seen, errors)
+        each.update(lessons(2, made.net.memory))
     assert all((a == b).all() for a, b in zip(made.net.weights, again.net.weights, strict=True))
     assert made.curve.tolist() == again.curve.tolist() and len(made.curve) == 3
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
+
+
+@pytest.mark.parametrize("net", ["mlp", "lstm"])
+def test_what_does_not_count_has_no_part(net):
+    a, b = learner(net), learner(net)
+    given = lessons(3, a.net.memory)
+    other = np.where(given.counted, given.errors, 7.0)
+    a.update(given)
+    b.update(Lessons(given.inputs, given.memory, other, given.counted))
+    assert all((mine == its).all() for mine, its in zip(a.net.weights, b.net.weights, strict=True))
+    assert a.curve[-1]["decisions"] == given.counted.sum() < given.errors.size
 
 
 def test_a_training_goes_on_as_it_began(tmp_path):

@@ -4,8 +4,11 @@
 import numpy as np
 import pytest
 
+from dc_gym.ctrl.nic import lstm
 from dc_gym.ctrl.nic.observation import Q16
-from dc_gym.rlcc.histories import RTT, Histories, inputs
+from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
+from dc_gym.errors import ProtocolError
+from dc_gym.rlcc.histories import RTT, Histories, Lessons, inputs
 from dc_gym.run.nics import STEP_DTYPE
 
 
@@ -19,14 +22,18 @@ def rows(*made):
     return found
 
 
+def learned(found):
+    """Latest errors seen, and those that came of them; all that counts."""
+    return found.inputs[..., 3][found.counted].tolist(), found.errors[found.counted].tolist()
+
+
 def test_inputs_are_the_first_four_words_of_the_context():
     assert inputs(rows((0, -0.75)))[0].tolist() == pytest.approx([1.0, 0.0, 1.1, -0.75], abs=1e-5)
 
 
 def test_a_decision_has_the_error_of_so_many_later_of_its_own_flow():
     made = rows((0, 1.0), (7, -1.0), (0, 2.0), (0, 3.0), (7, -2.0), (0, 4.0))
-    seen, errors = Histories(later=2).add(made)
-    assert seen[:, 3].tolist() == [1.0, 2.0] and errors.tolist() == [3.0, 4.0]
+    assert learned(Histories(later=2).add(made)) == ([1.0, 2.0], [3.0, 4.0])
 
 
 @pytest.mark.parametrize("later", [1, 3])
@@ -36,30 +43,75 @@ def test_batches_give_what_the_whole_gives(later):
     whole = Histories(later).add(made)
     split = Histories(later)
     parts = [split.add(made[at : at + 7]) for at in range(0, 200, 7)]
-    found = np.concatenate([np.column_stack(part) for part in parts])
-    assert sorted(map(tuple, np.column_stack(whole))) == sorted(map(tuple, found)) and len(found) == 200 - 5 * later
+    pairs = [sorted(zip(*learned(found), strict=True)) for found in (whole, Lessons.joined(parts))]
+    assert pairs[0] == pairs[1] and len(pairs[0]) == 200 - 5 * later
 
 
 def test_what_is_no_decision_of_the_policy_has_no_part():
     made = rows((0, 1.0), (0, 2.0), (0, 3.0))
     made["event"][1] = RTT + 1
-    seen, errors = Histories(later=1).add(made)
-    assert (seen[:, 3].tolist(), errors.tolist()) == ([1.0], [3.0])
-    seen, errors = Histories(later=1).add(made[:0])
-    assert seen.shape == (0, 4) and len(errors) == 0
+    assert learned(Histories(later=1).add(made)) == ([1.0], [3.0])
+    nothing = Histories(later=1).add(made[:0])
+    assert nothing.inputs.shape == (1, 0, 4) and nothing.errors.shape == (1, 0)
 
 
 @pytest.mark.parametrize(("rate", "sign"), [(1 << 20, -1.0), (1 << 6, 1.0)])
 def test_what_would_have_changed_nothing_teaches_nothing(rate, sign):
     made = rows((0, 1.0), (0, 2.0 * sign), (0, 3.0))
     made["rate"][0] = rate
-    seen, errors = Histories(later=1).add(made)
-    assert (seen[:, 3].tolist(), errors.tolist()) == ([2.0 * sign], [3.0])
+    assert learned(Histories(later=1).add(made)) == ([2.0 * sign], [3.0])
 
 
 @pytest.mark.parametrize(("rate", "sign"), [(1 << 20, 1.0), (1 << 6, -1.0)])
 def test_who_is_at_an_end_learns_to_leave_it(rate, sign):
     made = rows((0, 1.0), (0, 2.0 * sign))
     made["rate"][0] = rate
-    seen, errors = Histories(later=1).add(made)
-    assert (seen[:, 3].tolist(), errors.tolist()) == ([1.0], [2.0 * sign])
+    assert learned(Histories(later=1).add(made)) == ([1.0], [2.0 * sign])
+
+
+TABLES = [PolicyFile(lstm.start(np.random.default_rng(seed))).table() for seed in (1, 2)]
+
+
+def remembered(flows, errors, change):
+    """Rows of a NIC with an LSTM: the first table's decisions before row `change`, then the second's; and its memories."""
+    made, memory, memories = rows(*zip(flows, errors, strict=True)), {}, []
+    for number, row in enumerate(made):
+        before = memory.get(int(row["flow"]), np.zeros((1, lstm.MEMORY), np.int64))
+        policy = Deployed(TABLES[number >= change])
+        seen = np.rint(inputs(made[number : number + 1]) * Q16).astype(np.int64)
+        action, memory[int(row["flow"])] = policy.integers(seen, before)
+        row["state"][4] = np.int32(action[0] - Q16).view(np.uint32)
+        memories.append(before[0] / Q16)
+    return made, np.array(memories)
+
+
+def test_a_policy_that_remembers_learns_from_stretches_with_the_memory_before_them():
+    flows, errors = [0, 3, 0, 0, 3, 0, 0, 3, 0, 3], np.linspace(-1, 1, 10).tolist()
+    made, memories = remembered(flows, errors, change=5)
+    histories = Histories(1, TABLES[0])
+    first = histories.add(made[:5])
+    histories.table = TABLES[1]
+    second = histories.add(made[5:])
+    seen = [np.round(np.array(errors)[numbers], 4) for numbers in ([0, 2], [1], [3, 5, 6], [4, 7])]
+    for found, lanes, starts in ((first, seen[:2], [0, 1]), (second, seen[2:], [3, 4])):
+        assert found.counted.sum(axis=0).tolist() == [len(lane) for lane in lanes]
+        for place, lane in enumerate(lanes):
+            assert found.inputs[: len(lane), place, 3] == pytest.approx(lane, abs=1e-4)
+            assert (found.counted[:, place] == (np.arange(len(found.counted)) < len(lane))).all()
+        assert (found.memory == memories[starts]).all()
+    assert first.errors[:, 0] == pytest.approx([errors[2], errors[3]], abs=1e-4) and first.errors[1, 1] == 0
+    both = Lessons.joined([first, second])
+    assert both.inputs.shape == (3, 4, 4) and both.memory.shape == (4, lstm.MEMORY) and both.counted.sum() == 8
+
+
+def test_what_does_not_teach_keeps_its_place_in_a_stretch():
+    made, _ = remembered([0, 0, 0], [1.0, -1.0, -2.0], change=3)
+    made["rate"][0] = 1 << 20
+    found = Histories(1, TABLES[0]).add(made)
+    assert found.counted.tolist() == [[False], [True]] and found.inputs[:, 0, 3].tolist() == [1.0, -1.0]
+
+
+def test_a_nic_that_acted_by_another_table_is_found_out():
+    made, _ = remembered([0, 0, 0], [1.0, -1.0, 0.5], change=0)
+    with pytest.raises(ProtocolError, match="acted otherwise"):
+        Histories(1, TABLES[0]).add(made)

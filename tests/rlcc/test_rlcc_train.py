@@ -75,6 +75,15 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(tmp_pa
     assert told["environment"]["kernel"] and told["settings"]["scene"]["rate_bps"] == 10**9
 
 
+def test_a_network_that_remembers_is_trained_on_labs(tmp_path):
+    """Its memory in the NIC is replayed bit by bit (histories.py says so where it is not)."""
+    made = train.on_labs(replace(SMALL, net="lstm", updates=3), tmp_path, Quiet())
+    told = json.loads((tmp_path / "manifest.json").read_text())
+    assert made.kind == "lstm" and told["settings"]["net"] == "lstm" and told["decisions"] > 20
+    first = Learner.new(replace(SMALL, net="lstm")).net.weights
+    assert all((mine != weight).any() for mine, weight in zip(made.policy.weights, first, strict=True)), "it has learned"
+
+
 def test_labs_that_run_freely_train_and_say_that_nobody_can_repeat_it(tmp_path):
     made = train.on_labs(replace(SMALL, updates=7), tmp_path, Quiet(), free=True)
     told = json.loads((tmp_path / "manifest.json").read_text())
@@ -108,7 +117,6 @@ def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_pat
     [
         (["--preset=ppo"], "--preset 'ppo': is unknown; one of: rl-cc, pcc-rl"),
         (["--on=fluid", "--labs=2"], "--labs: means nothing to a training on fluid"),
-        (["--net=lstm"], "--net: means nothing to a training on lab"),
         (["--noise=0.1"], "--noise: means nothing to a training on lab"),
         (["--labs=0"], "labs 0, seed 1: is no training; updates, episode and trips from 1, labs 1 to 64"),
         (["--updates=0"], "updates 0, episode 100, "),

@@ -15,7 +15,7 @@ SHORT = Scene(life=50, pause=5)
 
 
 def flows(folder, seed=1, scene=SHORT):
-    scene.spec(CASES, 1000, seed, folder)
+    scene.spec("rlcc-mlp", CASES, 1000, seed, folder)
     return [tuple(row.values()) for row in csv.DictReader((folder / MATRIX).open())]
 
 
@@ -36,7 +36,7 @@ def test_a_seed_is_a_scene(tmp_path):
 
 def test_the_base_round_trip_is_that_of_a_probe(tmp_path):
     for scene in (SHORT, Scene(rate_bps=10**9), randomised(SHORT, 3)):
-        ran = Experiment.of(scene.spec(CASES, 100, 1, tmp_path))
+        ran = Experiment.of(scene.spec("rlcc-mlp", CASES, 100, 1, tmp_path))
         probe_ns = base_rtts_ns(ran.schedule, ran.graph, ran.router, ran.spec)[0]
         assert abs(scene.base_rtt_ns / probe_ns - 1) < 0.05
 
