@@ -4,7 +4,8 @@
 Its version at hand has no appendices: hosts, link rate, round trip and durations are not given. 100 Gbit/s, 5 MB of buffer (its
 figure 1) and one switch with links of 1.45 us are ours. DCQCN stands in for DC2QCN, its unpublished successor, with its own
 paper's parameters. HPCC needs INT, which switches here do not write: its rows have the paper's numbers alone. PCC-RL's own
-network is not published: the tree that ships for RL-CC stands in for it (another reward: beta 1.5, target 0.064).
+network is not published: the tree that ships for RL-CC stands in for it (another reward: beta 1.5, target 0.064). Beside it
+tables have what the paper states, its network trained here for its reward; claims are not about that.
 """
 
 from __future__ import annotations
@@ -16,9 +17,18 @@ from dc_gym.benchmarks import rlcc
 from dc_gym.reproduce.findings import Contender, Findings
 
 WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift"}
+AS_STATED = "PCC-RL 2021"
+IN_TABLES = WHO | {AS_STATED: "rlcc-lstm"}
+VALUES: Mapping[str, Mapping[str, str]] = {AS_STATED: {"nic.policy": "pccrl-lstm"}}
+"""Keys of who has some."""
 HPCC = "HPCC"
-COLORS = {"PCC-RL": "#332288", "DC2QCN": "#CC6677", "Swift": "#999933", HPCC: "#888888"}
-STAND_INS = {"PCC-RL": "RL-CC's tree stands in for it", "DC2QCN": "DCQCN stands in for it", HPCC: "not run: no INT yet"}
+COLORS = {"PCC-RL": "#332288", "DC2QCN": "#CC6677", "Swift": "#999933", AS_STATED: "#44AA99", HPCC: "#888888"}
+STAND_INS = {
+    "PCC-RL": "RL-CC's tree stands in for it",
+    "DC2QCN": "DCQCN stands in for it",
+    AS_STATED: "its network and its reward, trained here",
+    HPCC: "not run: no INT yet",
+}
 QUANTITIES = (rlcc.UTILIZATION, rlcc.FAIRNESS, rlcc.QUEUE, rlcc.DROP_RATE)
 """SU, FR, QL and DR of the paper."""
 SCALES = (1e-2, 1e-2, 1e-6, 1e9)
@@ -27,6 +37,7 @@ NOTES = (
     "DCQCN stands in for DC2QCN, which is not published, and RL-CC's tree for PCC-RL's network. Their differences "
     "to the paper's are differences of algorithms, too.",
     "HPCC's rows stay empty: it reads INT, which the switches here do not write yet.",
+    f"{AS_STATED} rests at inflation = 0.8 sqrt(N) by the reward that the paper states: a longer queue than its tables have.",
 )
 
 

@@ -7,7 +7,7 @@ How many hosts send is not given: 8 here. The default runs 128 and 1024 flows, -
 from __future__ import annotations
 
 from dc_gym.benchmarks import pccrl, rlcc
-from dc_gym.benchmarks.pccrl import COLORS, HPCC, QUANTITIES, WHO, printed
+from dc_gym.benchmarks.pccrl import COLORS, HPCC, IN_TABLES, QUANTITIES, VALUES, printed
 from dc_gym.benchmarks.rlcc import name
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series
@@ -43,10 +43,11 @@ ROWS = [
         length=LENGTHS.get(flows, LENGTHS[1024]),
         full=FULL,
         paper=printed(paper),
+        values=VALUES.get(who, {}),
         color=COLORS[who],
     )
-    for who, controller in WHO.items()
-    for flows, paper in zip(FLOWS, PAPER[who], strict=True)
+    for who, controller in IN_TABLES.items()
+    for flows, paper in zip(FLOWS, PAPER.get(who, PAPER["PCC-RL"]), strict=True)
 ]
 CLAIMS = (
     *(
@@ -78,10 +79,10 @@ CLAIMS = (
 
 
 def run(order: Order, progress: Progress) -> Findings:
-    names = {name(who, flows) for who in WHO for flows in DEFAULT}
+    names = {name(who, flows) for who in IN_TABLES for flows in DEFAULT}
     rows = [row for row in ROWS if order.full or row.name in names]
     evidence = rlcc.run("table-1", rows, order, progress)
-    lines = [Series(pccrl.label(who), COLORS[who], {flows: name(who, flows) for flows in FLOWS}) for who in WHO]
+    lines = [Series(pccrl.label(who), COLORS[who], {flows: name(who, flows) for flows in FLOWS}) for who in IN_TABLES]
     figure = series.figure(evidence, lines, QUANTITIES, "flows", TITLE)
     absent = {name(HPCC, flows): printed(paper) for flows, paper in zip(FLOWS, PAPER[HPCC], strict=True)}
     return pccrl.completed(rlcc.findings(TITLE, rows, order, evidence, QUANTITIES, CLAIMS, figure), absent)

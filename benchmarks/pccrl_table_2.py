@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from dc_gym.benchmarks import pccrl, rlcc
-from dc_gym.benchmarks.pccrl import COLORS, HPCC, WHO, printed
+from dc_gym.benchmarks.pccrl import COLORS, HPCC, IN_TABLES, VALUES, WHO, printed
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below, less_than
@@ -49,11 +49,12 @@ ROWS = [
         length=LENGTH,
         full=FULL,
         paper=printed(paper),
+        values=VALUES.get(who, {}),
         color=COLORS[who],
         lines=0,
     )
-    for who, controller in WHO.items()
-    for hosts, paper in zip(HOSTS, PAPER[who], strict=True)
+    for who, controller in IN_TABLES.items()
+    for hosts, paper in zip(HOSTS, PAPER.get(who, PAPER["PCC-RL"]), strict=True)
 ]
 CLAIMS = (
     *(
@@ -96,7 +97,7 @@ def ports_to_hosts(result: Result) -> dict[str, float]:
 
 def run(order: Order, progress: Progress) -> Findings:
     evidence = rlcc.run("table-2", ROWS, order, progress, ports_to_hosts)
-    lines = [Series(pccrl.label(who), COLORS[who], {hosts: name(who, hosts) for hosts in HOSTS}) for who in WHO]
+    lines = [Series(pccrl.label(who), COLORS[who], {hosts: name(who, hosts) for hosts in HOSTS}) for who in IN_TABLES]
     figure = series.figure(evidence, lines, COLUMNS[:3], "hosts", TITLE, base=None)
     absent = {name(HPCC, hosts): printed(paper) for hosts, paper in zip(HOSTS, PAPER[HPCC], strict=True)}
     return pccrl.completed(rlcc.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, figure), absent)

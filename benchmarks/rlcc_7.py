@@ -24,7 +24,7 @@ def _who(who: str, flows: int) -> str:
 
 CLAIMS = tuple(
     Claim(
-        f"With {flows} flows a host RL-CC has more goodput and less latency than DCQCN",
+        f"With {flows} flow{'s' * (flows > 1)} a host RL-CC has more goodput and less latency than DCQCN",
         SOURCE,
         (
             above(_who("RL-CC", flows), _who("DCQCN", flows), rlcc.GOODPUT),

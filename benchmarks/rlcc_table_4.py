@@ -66,7 +66,8 @@ def run(order: Order, progress: Progress) -> Findings:
     ]
     lines = [Series(who, COLORS[who], {x: name(who, *case) for x, case in enumerate(cases)}) for who in WHO]
     figure = series.figure(evidence, lines, (rlcc.DROPS, rlcc.LATE_DROPS), "case", TITLE, base=None)
+    labels = ["\n".join((*scenario.split("-", 1), str(count))) for scenario, count in cases]
     for ax in figure.axes:
-        ax.set_xticks(range(len(cases)), [f"{scenario}\n{count}" for scenario, count in cases], fontsize=7)
+        ax.set_xticks(range(len(cases)), labels, fontsize=8)
         ax.set_xlabel("")
     return rlcc.findings(TITLE, rows, order, evidence, COLUMNS, CLAIMS, figure)

@@ -130,20 +130,24 @@ def _figure(found: Evidence) -> Figure:
     with plots.style({"axes.grid.axis": "both"}):
         canvas = plots.new_figure(9.6, 3.6)
         tasks = list(next(iter(PAPER.values())))
-        for ax, task in zip(canvas.subplots(1, len(tasks), sharey=True), tasks, strict=True):
+        for ax, task in zip(canvas.subplots(1, len(tasks), sharex=True, sharey=True), tasks, strict=True):
             for who in PAPER:
                 each = found.contenders[name(who, task)]
                 share, time = each.estimate(SHARE.name), each.estimate(LONGEST.name)
                 if share and time:
                     fill = each.color if PAPER[who][task] else "none"
-                    ax.plot(time.mean, share.mean, "o", color=each.color, markerfacecolor=fill, markersize=8, label=who)
+                    ax.plot(time.mean, share.mean, "o", color=each.color, markerfacecolor=fill, markersize=8)
             ax.axhline(BANDWIDTH, color=plots.INK, linewidth=0.7, linestyle=":")
             ax.axvline(TIME, color=plots.INK, linewidth=0.7, linestyle=":")
-            ax.set_xscale("log")
             ax.set_ylim(0, 1.08)
             ax.set_title(task, loc="left")
             ax.set_xlabel("most time / best")
         canvas.axes[0].set_ylabel("least bandwidth / best")
-        canvas.legend(*canvas.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        canvas.legend(
+            [canvas.axes[0].plot([], [], "o", color=COLORS[who], markersize=8)[0] for who in PAPER],
+            list(PAPER),
+            loc="outside lower center",
+            ncols=len(PAPER),
+        )
         canvas.suptitle(f"{TITLE} (filled: mastered in the paper)", x=0.01, ha="left", fontsize=10.5, fontweight="bold")
     return canvas

@@ -97,14 +97,14 @@ def _curve(points: Mapping[int, Point]) -> dict[int, float]:
 
 
 def _law_bar(point: Point, law: Root, rests: Root) -> Bar:
-    """Within 5 % of eq. 2, or of eq. 2 where the policy rests, or between them."""
+    """Within 5 % of eq. 2, or of eq. 2 at the policy's offset, or between them."""
     both = law(point.flows), rests(point.flows)
     low, high = (1 - CLOSE) * min(both), (1 + CLOSE) * max(both)
     words = (
         f"{point.inflation:.3f} ({point.inflation / both[0] - 1:+.1%} of eq. 2; 5 to 95 %: {point.low:.2f} to {point.high:.2f})"
     )
     words += f", link {point.utilization:.3f}, Jain {point.jain:.3f}, {point.drops} dropped"
-    asked = f"{low:.3f} to {high:.3f} (eq. 2: {both[0]:.3f}, at the policy's rest: {both[1]:.3f}, +- {CLOSE:.0%})"
+    asked = f"{low:.3f} to {high:.3f} (eq. 2: {both[0]:.3f}, at the policy's offset: {both[1]:.3f}, +- {CLOSE:.0%})"
     return Bar(f"{point.flows} flows: RTT inflation", asked, words, bool(low <= point.inflation <= high))
 
 

@@ -56,7 +56,7 @@ def figure(
             ax.set_xlabel(xlabel)
             ax.set_title(column.title, loc="left")
         handles, labels = axes[0].get_legend_handles_labels()
-        if any(each.paper for each in evidence.contenders.values()):
+        if any(column.name in each.paper for each in evidence.contenders.values() for column in columns):
             handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=plots.INK, linestyle=":", markersize=5)[0])
             labels.append("the paper")
         canvas.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
@@ -110,6 +110,7 @@ def _scale(ax: Axes, evidence: Evidence, series: Sequence[Series], column: Colum
     ]
     positive = [value for value in values if value > 0]
     if not positive:
+        ax.set_ylim(0, 1)
         return
     if max(positive) > DECADES * min(values, default=0) and max(positive) > DECADES * min(positive):
         ax.set_yscale("symlog", linthresh=max(LEAST, min(positive) / 2))
