@@ -20,8 +20,8 @@ QUARTER = {"nic.parameters": {"rate": 1 << 18}}
 def test_the_default_leaves_out_what_it_cannot_afford(tmp_path):
     for scenario, counts in cluster.DEFAULT.items():
         few = [row.name for row in cluster.chosen(scenario, Order(tmp_path))]
-        assert few == [cluster.name(who, scenario, count) for who in cluster.WHO for count in counts]
-        assert len(cluster.chosen(scenario, Order(tmp_path, full=True))) == 3 * len(rlcc_table_4.COUNTS[scenario])
+        assert few == [cluster.name(who, scenario, count) for who in cluster.ALL for count in counts]
+        assert len(cluster.chosen(scenario, Order(tmp_path, full=True))) == len(cluster.ALL) * len(rlcc_table_4.COUNTS[scenario])
 
 
 def test_the_small_fabric_is_oversubscribed_as_the_large_one(tmp_path):

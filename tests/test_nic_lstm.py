@@ -206,8 +206,15 @@ def test_errors_beyond_what_an_input_holds_are_refused():
         PolicyFile(shipped().policy, Scaling(reach=200.0))
 
 
+def test_what_was_trained_has_both_orders_of_table_vi_if_its_flow_was_on_target_for_long():
+    """Which a new flow is not: it has just begun at line rate, and cuts."""
+    assert all(each.holds for each in explain.orders(shipped()))
+    new = shipped().policy.step(np.array([[1.0, 0.0, 1.0, 0.0]]), np.zeros((1, MEMORY)))[0]
+    assert new[0] < 0.95
+
+
 def test_explain_tells_of_it(capsys, monkeypatch):
     monkeypatch.setattr(explain, "FLOWS", (2, 8))
     assert main(["rlcc", "explain", "rlcc-lstm"]) == 0
     out = capsys.readouterr().out
-    assert "2-32-16-LSTM16-1" in out and "trained on the fluid model" in out and "Table VI" in out
+    assert "2-32-16-LSTM16-1" in out and "trained on labs" in out and "Table VI" in out

@@ -2,7 +2,7 @@
 """Table VI of RL-CC for any policy: its action in nine situations, in floats and in integers, beside the paper's.
 
 `case` is a situation as an algorithm's context and event, so that whatever runs rlcc-tree.h or rlcc-mlp.h can be asked for it.
-A policy that remembers is asked as a new flow is that sees both, one after the other.
+A policy that remembers is asked as a flow that was on target for long and sees both, one after the other.
 `lives` brings each about by events alone: a flow's first probe sees the previous state, its second the current one. Actions in
 between are the policy's own then (1 before the first), not the 1.1 of the paper's caption; they hardly matter.
 """
@@ -15,7 +15,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from dc_gym.ctrl.nic import fluid, response
+from dc_gym.ctrl.nic import fluid, lstm, response
 from dc_gym.ctrl.nic.events import RTT, Event, Flow
 from dc_gym.ctrl.nic.golden import NEW_FLOW, Q20, Decided, Step
 from dc_gym.ctrl.nic.observation import Q16, Floats, Scaling, cells
@@ -96,7 +96,8 @@ def round_trip(error: float, rate: float, scaling: Scaling, flags: int) -> Event
 def cases(file: PolicyFile) -> list[Case]:
     """The nine situations, in the order of `table`."""
     rows, deployed = np.reshape(cells(file.scaling.unit), (9, 4)), Deployed(file.table())
-    _, memory = deployed.step(rows[:, [0, 1, 0, 1]], np.zeros((9, deployed.memory)))
+    used = lstm.on_target(deployed.step, 9) if deployed.memory else np.zeros((9, 0))
+    _, memory = deployed.step(rows[:, [0, 1, 0, 1]], used)
     words = np.rint(memory * Q16).astype(np.int64)
     return [case(row, file.scaling, kept) for row, kept in zip(rows.tolist(), words.tolist(), strict=True)]
 

@@ -26,6 +26,8 @@ SHAPES = ((32, 2), (32,), (16, 32), (16,), (64, 32), (64,), (1, 16), (1,))
 """Weights [outputs, inputs] and biases of each layer; the LSTM's inputs are the layer's before it, then its own last output."""
 MEMORY = 2 * CELLS
 """Numbers kept of a flow: outputs, then cells."""
+LONG = 32
+"""Decisions after which a memory is used to what they saw."""
 MOST_WEIGHT = 16.0
 Q15 = 1 << 15
 SEEN = [3, 2]
@@ -77,7 +79,7 @@ class Lstm:
         return sum(weight.size for weight in self.weights[0::2]) + 8 * outputs + 2 * 2 * (int8.POINTS + 1)
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
-        """The action for each row [..., 4] of a new flow: it sees the older pair, then this one."""
+        """The action for each row [..., 4] of a flow that was on target for long: it sees the older pair, then this one."""
         return second_action(self.step, np.asarray(inputs, np.float64))
 
     def words(self) -> list[int]:
@@ -144,12 +146,23 @@ class Lstm:
         return [each for left, right in pairs for each in (product(left, right.T), left.sum(axis=1))]
 
 
-def second_action(step: Callable[[Floats, Floats], tuple[Floats, Floats]], inputs: Floats) -> Floats:
-    """Of new flows that see a_old and e_old first, then a_new and e_new."""
+Step = Callable[[Floats, Floats], tuple[Floats, Floats]]
+
+
+def second_action(step: Step, inputs: Floats) -> Floats:
+    """Of flows that were on target for long, and see a_old and e_old first, then a_new and e_new."""
     rows = inputs.reshape(-1, 4)
-    new: Floats = np.zeros((len(rows), MEMORY))
-    _, memory = step(rows[:, [0, 1, 0, 1]], new)
+    _, memory = step(rows[:, [0, 1, 0, 1]], on_target(step, len(rows)))
     return step(rows, memory)[0].reshape(inputs.shape[:-1])
+
+
+def on_target(step: Step, flows: int) -> Floats:
+    """[flows, MEMORY]: of flows that have seen the target for long, and kept their rate. A new flow's, all zeros, says more: in
+    training each begins at line rate, and cuts first."""
+    memory: Floats = np.zeros((1, MEMORY))
+    for _ in range(LONG):
+        _, memory = step(np.array([[1.0, 0.0, 1.0, 0.0]]), memory)
+    return np.repeat(memory, flows, axis=0)
 
 
 def start(random: np.random.Generator) -> Lstm:

@@ -205,7 +205,7 @@ class Deployed:
     words: Words
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
-        """The action for each row [..., 4]; of a policy that remembers, a new flow's second one."""
+        """The action for each row [..., 4]; of a policy that remembers, as lstm.second_action."""
         x = np.asarray(inputs, np.float64)
         if self.memory:
             return lstm.second_action(self.step, x)

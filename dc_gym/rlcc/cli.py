@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-POLICY = "rlcc-tree, rlcc-mlp, rlcc-mlp8, rlcc-lstm, record-tree, record-mlp, or a policy file (*.npz)"
+POLICY = "rlcc-tree, rlcc-mlp, rlcc-mlp8, rlcc-lstm, pccrl-lstm, record-tree, record-mlp, or a policy file (*.npz)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -80,7 +80,7 @@ class Settings:
         return varied(cases, seed) if self.randomise else cases
 
 
-USUAL = {"mlp": Settings(), "lstm": Settings(net="lstm", rate=0.003, updates=800)}
+USUAL = {"mlp": Settings(), "lstm": Settings(net="lstm", rate=0.003)}
 """How a network of each kind is trained."""
 
 

@@ -138,9 +138,13 @@ def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
 
 
 @pytest.mark.long
-def test_the_network_that_ships_is_trained_again_bit_for_bit(tmp_path):
-    assert main(["rlcc", "train", "--quiet", f"--out={tmp_path / 'out'}"]) == 0
-    assert (tmp_path / "out" / "policy.npz").read_bytes() == policy_file.shipped("rlcc-mlp").read_bytes()
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("rlcc-mlp", []), ("rlcc-lstm", ["--net=lstm"]), ("pccrl-lstm", ["--net=lstm", "--preset=pcc-rl"])],
+)
+def test_the_networks_that_ship_are_trained_again_bit_for_bit(tmp_path, name, options):
+    assert main(["rlcc", "train", "--quiet", f"--out={tmp_path / 'out'}", *options]) == 0
+    assert (tmp_path / "out" / "policy.npz").read_bytes() == policy_file.shipped(name).read_bytes()
 
 
 @pytest.fixture
