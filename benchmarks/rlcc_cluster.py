@@ -28,7 +28,7 @@ from dc_gym.spec import from_dict
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS = ("DCQCN", "Swift")
 GENTLE, FIRST_RATE = "RL-CC from 1/256", rlcc.LINE_RATE >> 8
-"""RL-CC, but flows begin at that rate, as NVIDIA's runtime has it (docs/rlcc-policy.md). At which the paper's begin is not given."""
+"""RL-CC, but flows begin at that rate, as NVIDIA's runtime has it (docs/rlcc-policy.md). At which the paper's do is not given."""
 ALL = WHO | {GENTLE: WHO["RL-CC"]}
 COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288", GENTLE: "#88CCEE"}
 MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT = "many-to-one", "all-to-all", "long-short"
