@@ -20,7 +20,7 @@ WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift"}
 AS_STATED = "PCC-RL 2021"
 IN_TABLES = WHO | {AS_STATED: "rlcc-lstm"}
 VALUES: Mapping[str, Mapping[str, str]] = {AS_STATED: {"nic.policy": "pccrl-lstm"}}
-"""Keys of who has some."""
+"""Further keys of a contestant's runs."""
 HPCC = "HPCC"
 COLORS = {"PCC-RL": "#332288", "DC2QCN": "#CC6677", "Swift": "#999933", AS_STATED: "#44AA99", HPCC: "#888888"}
 STAND_INS = {

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dc_gym.ctrl.nic.observation import Scaling
+from dc_gym.errors import UsageError
 from dc_gym.folder import words
 from dc_gym.progress import Progress
 from dc_gym.repeat import fingerprint
@@ -134,8 +135,12 @@ def claims(algorithms: Sequence[str]) -> list[Claim]:
 
 
 def run(order: Order, progress: Progress) -> Findings:
+    if order.preset:
+        raise UsageError(f"--preset {order.preset}: this figure has hyper-parameters of its own; leave it out")
     standard = [each.upper() for each in order.algorithms] if order.algorithms is not None else list(STANDARD)
-    algorithms = [ANALYTIC, *(each for each in standard if each in CONFIGS and each != ANALYTIC)]
+    if unknown := [each for each in standard if each not in CONFIGS]:
+        raise UsageError(f"--algorithms {unknown[0]}: does not train flows here; give some of {', '.join(CONFIGS)}")
+    algorithms = [ANALYTIC, *(each for each in standard if each != ANALYTIC)]
     folder = order.out / ("standard-rl" + ("-full" if order.full else "")) / trainings.FOLDER
     seeds = range(1, (order.seeds or (FULL_SEEDS if order.full else SEEDS)) + 1)
     steps = order.steps or (FULL_STEPS if order.full else STEPS)

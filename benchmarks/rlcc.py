@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEEDS = 5
-LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6
-"""As NICs count rates."""
 WARMUP_PART = 4
 """Of a duration that the command gives: what comes before the metrics' window."""
 
@@ -144,7 +142,7 @@ def many_to_one(name: str, controller: str, network: Network, flows: int, **more
 def at_share(flows: int, **parameters: int) -> dict[str, Any]:
     """Keys with which RL-CC's flows begin at their share of the line: for what is measured at rest, where bringing up a flood of
     many flows from line rate would take most of a run. Of further parameters, too."""
-    return {"nic.parameters": {"rate_initial": max(LEAST_RATE, LINE_RATE // flows), **parameters}}
+    return {"nic.parameters": {"rate_initial": max(nics.LEAST_RATE, nics.LINE_RATE // flows), **parameters}}
 
 
 def spec(row: Row, order: Order, seed: int) -> Spec:

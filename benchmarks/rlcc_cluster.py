@@ -9,7 +9,7 @@ and the number of long flows of long-short.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dc_gym.bench.compare.measured import recovery_s
@@ -27,7 +27,7 @@ from dc_gym.spec import from_dict
 
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS = ("DCQCN", "Swift")
-GENTLE, FIRST_RATE = "RL-CC from 1/256", rlcc.LINE_RATE >> 8
+GENTLE, FIRST_RATE = "RL-CC from 1/256", nics.LINE_RATE >> 8
 """RL-CC, but flows begin at that rate, as NVIDIA's runtime has it (docs/rlcc-policy.md). At which the paper's do is not given."""
 ALL = WHO | {GENTLE: WHO["RL-CC"]}
 COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288", GENTLE: "#88CCEE"}
@@ -89,17 +89,17 @@ def _row(who: str, scenario: str, count: int, place: int) -> Row:
 ROWS = {scenario: _rows(scenario, counts) for scenario, counts in COUNTS.items()}
 
 
-def chosen(scenario: str, order: Order) -> list[Row]:
+def chosen(scenario: str, order: Order, whose: Iterable[str] = ALL) -> list[Row]:
     """All of the paper's cases, or those of the default."""
-    few = {name(who, scenario, count) for who in ALL for count in DEFAULT[scenario]}
-    return [row for row in ROWS[scenario] if order.full or row.name in few]
+    counts = (COUNTS if order.full else DEFAULT)[scenario]
+    names = {name(who, scenario, count) for who in whose for count in counts}
+    return [row for row in ROWS[scenario] if row.name in names]
 
 
-def run(scenario: str, order: Order, progress: Progress) -> Evidence:
+def run(scenario: str, order: Order, progress: Progress, whose: Iterable[str] = ALL) -> Evidence:
     """Runs that several figures share."""
-    return rlcc.run(
-        scenario, chosen(scenario, order), order, progress, long_short if scenario == LONG_SHORT else lambda result: {}
-    )
+    more = long_short if scenario == LONG_SHORT else lambda result: dict[str, float]()
+    return rlcc.run(scenario, chosen(scenario, order, whose), order, progress, more)
 
 
 def series(scenario: str) -> list[Series]:

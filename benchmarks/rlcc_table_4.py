@@ -35,11 +35,6 @@ CLAIMS = (
         )
         for who in ("Swift", "RL-CC")
     ),
-    Claim(
-        f"Ours: {GENTLE} of the line loses nothing with few flows, bring-up included",
-        "none: the paper does not say at which rate flows begin",
-        tuple(less_than(name(GENTLE, *case), rlcc.DROPS, NONE) for case in LOSSLESS),
-    ),
     *(
         Claim(
             f"DCQCN loses packets: {scenario}, {count}",
@@ -75,4 +70,11 @@ def run(order: Order, progress: Progress) -> Findings:
     for ax in figure.axes:
         ax.set_xticks(range(len(cases)), labels, fontsize=8)
         ax.set_xlabel("")
-    return rlcc.findings(TITLE, rows, order, evidence, COLUMNS, CLAIMS, figure)
+    return rlcc.findings(TITLE, rows, order, evidence, COLUMNS, CLAIMS, figure, [_gentle(evidence)])
+
+
+def _gentle(evidence: Evidence) -> str:
+    """How much depends on the rate at which flows begin, which the paper does not say."""
+    lost = [each.estimate(rlcc.DROPS.name) for who, each in evidence.contenders.items() if who.startswith(GENTLE)]
+    most = max((one.mean for one in lost if one), default=float("nan"))
+    return f"{GENTLE} of the line, bring-up included, loses at most {most:g} packets a flow in any case."

@@ -105,7 +105,7 @@ CLAIMS = tuple(
 
 
 def run(order: Order, progress: Progress) -> Findings:
-    evidence = {task: cluster.run(task, order, progress) for task in (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)}
+    evidence = {task: cluster.run(task, order, progress, WHO) for task in (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)}
     evidence[OSU] = rlcc.run("alltoall", rlcc_9.ROWS, order, progress, rlcc_9.latencies)
     contenders = [_contender(evidence[task], who, task, order.seeds or rlcc.SEEDS) for who in PAPER for task in PAPER[who]]
     found = Evidence({each.name: each for each in contenders})

@@ -346,11 +346,11 @@ def memory_folder(memory_bytes: int) -> Path:
 
 
 def _lets_in(folder: Path) -> bool:
-    """The lab's user may make files there, which os.access() would say of root."""
-    uid, gid = lab_user()
+    """The lab's user may make files there; os.access() says yes to root, whatever the mode."""
     if os.geteuid() != 0:
         return True
-    for place, asked in ((folder.resolve(), 0o3), *((parent, 0o1) for parent in folder.resolve().parents)):
+    (uid, gid), folder = lab_user(), folder.resolve()
+    for place, asked in ((folder, 0o3), *((parent, 0o1) for parent in folder.parents)):
         found = place.stat()
         shift = 6 if found.st_uid == uid else 3 if found.st_gid == gid else 0
         if found.st_mode >> shift & asked != asked:

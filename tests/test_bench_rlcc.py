@@ -7,12 +7,14 @@ import pytest
 import synthetic
 
 from dc_gym.bench import rlcc_train
+from dc_gym.bench.report import Bar
+from dc_gym.kernel.lab import check_place
 from dc_gym.results import Result
 
 GOOD = {"utilization": 0.999, "jain": 0.99, "drops": 0.0}
 
 
-def run(folder: Path, **other: float) -> Result:
+def run(folder: Path, **other: float | None) -> Result:
     made = synthetic.result(folder / "run", synthetic.tables([synthetic.flow_row(0, transport="rdma")]))
     made.summary = GOOD | other  # type: ignore[assignment]
     return made
@@ -30,7 +32,21 @@ def test_a_queue_beside_eq_2_is_short(tmp_path: Path, off: float) -> None:
     assert [bar.ok for bar in found] == [False, True]
 
 
-@pytest.mark.parametrize("other", [{"utilization": 0.9}, {"jain": 0.95}, {"drops": 1.0}])
-def test_an_idle_link_unequal_shares_and_losses_are_short(tmp_path: Path, other: dict[str, float]) -> None:
+@pytest.mark.parametrize("other", [{"utilization": 0.9}, {"jain": 0.95}, {"jain": None}, {"drops": 1.0}])
+def test_an_idle_link_unequal_shares_and_losses_are_short(tmp_path: Path, other: dict[str, float | None]) -> None:
     found = list(rlcc_train.of_run("seed 1, 64 flows", 64, 2.012, run(tmp_path, **other)))
     assert [bar.ok for bar in found] == [True, False]
+
+
+def test_each_network_is_trained_and_tried_where_labs_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: dict[str, Path] = {}
+
+    def of_policy(name: str, policy: Path, folder: Path) -> list[Bar]:
+        check_place(folder, "a run's folder", "rename it")
+        tried[name] = folder
+        return []
+
+    monkeypatch.setattr(rlcc_train.train, "on_labs", lambda settings, out, progress: None)
+    monkeypatch.setattr(rlcc_train, "of_policy", of_policy)
+    assert list(rlcc_train.bars(seeds=2)) == []
+    assert list(tried) == ["mlp, seed 1", "mlp, seed 2", "lstm, seed 1"] and len(set(tried.values())) == 3

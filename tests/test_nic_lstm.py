@@ -135,6 +135,21 @@ def test_the_shipped_network_keeps_eq_2_far_beyond_what_it_was_trained_on(flows)
     assert found.jain > 0.95 and found.rates > 0.97 and found.lost == 0
 
 
+@pytest.mark.parametrize("path", sorted(policy_file.SHIPPED.glob("*.npz")), ids=lambda path: path.stem)
+def test_what_ships_is_read_as_written_and_is_table_vi_in_integers(path, tmp_path):
+    file = PolicyFile.read(path)
+    file.write(tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
+    assert max(abs(cell.integer - cell.exact) for cell in cells.table(file)) < cells.BOUNDS[file.kind]
+
+
+def test_pcc_rl_s_keeps_its_own_law_with_a_real_round_trip_s_lag():
+    file = PolicyFile.read(policy_file.shipped("pccrl-lstm"))
+    found = fluid.settle(Deployed(file.table()), Bottleneck(64, parts=8), file.scaling, 250)
+    assert file.scaling.beta == 0 and found.inflation == pytest.approx(0.8 * 64**0.5, rel=0.1)
+    assert found.jain > 0.95 and found.lost == 0
+
+
 def test_it_rests_near_the_target():
     assert abs(fluid.rest(shipped().policy)) < 0.3
 

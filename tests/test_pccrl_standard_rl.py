@@ -67,6 +67,18 @@ def test_a_training_of_another_kind_is_not_taken_for_it(tmp_path):
         figure.run(order(tmp_path, seeds=1, algorithms=()), Quiet())
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"algorithms": ("APPO",)}, "--algorithms APPO: does not train flows"),
+        ({"preset": "iroko-thesis"}, "--preset iroko-thesis"),
+    ],
+)
+def test_what_this_figure_does_not_train_with_is_refused(tmp_path, given, says):
+    with pytest.raises(UsageError, match=says):
+        figure.run(order(tmp_path, seeds=1, **given), Quiet())
+
+
 def test_what_a_training_is_told(tmp_path):
     asked = trained(tmp_path, "DDPG", 3, {})
     words = asked.argv()

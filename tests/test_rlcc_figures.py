@@ -64,6 +64,8 @@ def test_the_command_line_has_the_last_word(tmp_path):
 def test_what_nothing_is_trained_for_is_refused(capsys, tmp_path, paper, figure):
     assert cli.main(["reproduce", paper, figure, "--steps", "5", "--out", str(tmp_path)]) == 2
     assert f"--steps 5: nothing is trained for {figure} of {paper}" in capsys.readouterr().err
+    assert cli.main(["reproduce", "rl-cc", "--steps", "5", "--out", str(tmp_path)]) == 2
+    assert "--steps 5: nothing is trained for the figures of rl-cc" in capsys.readouterr().err
 
 
 @pytest.mark.lab

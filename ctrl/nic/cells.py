@@ -15,7 +15,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from dc_gym.ctrl.nic import fluid, lstm, response
+from dc_gym.ctrl.nic import fluid, response
 from dc_gym.ctrl.nic.events import RTT, Event, Flow
 from dc_gym.ctrl.nic.golden import NEW_FLOW, Q20, Decided, Step
 from dc_gym.ctrl.nic.observation import Q16, Floats, Scaling, cells
@@ -96,8 +96,7 @@ def round_trip(error: float, rate: float, scaling: Scaling, flags: int) -> Event
 def cases(file: PolicyFile) -> list[Case]:
     """The nine situations, in the order of `table`."""
     rows, deployed = np.reshape(cells(file.scaling.unit), (9, 4)), Deployed(file.table())
-    used = lstm.on_target(deployed.step, 9) if deployed.memory else np.zeros((9, 0))
-    _, memory = deployed.step(rows[:, [0, 1, 0, 1]], used)
+    _, memory = deployed.step(rows[:, [0, 1, 0, 1]], fluid.on_target(deployed, len(rows)))
     words = np.rint(memory * Q16).astype(np.int64)
     return [case(row, file.scaling, kept) for row, kept in zip(rows.tolist(), words.tolist(), strict=True)]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that ship and are not trained: a 4-12-12-1 network fitted to RL-CC's response as far as it is on record, with its
-trees; and the trained one (`dcgym rlcc train`) in 8 bits.
+"""record-mlp and record-tree, a 4-12-12-1 network fitted to RL-CC's response as far as it is on record, with its trees; and
+rlcc-mlp8, the trained network in 8 bits.
 
 One seed gives the same bytes on every machine: draws are uniform, sums are made in a fixed order, and nothing that training feeds
 back goes through exp or tanh as it is.

@@ -202,4 +202,9 @@ def _collect(model: Bottlenecks, net: Network, count: int) -> Stretches:
 
 def _against(net: Network, found: Stretches, scaling: Scaling, training: Training) -> list[Floats]:
     """What Adam is to go against: the mean of error (-delta, in targets) times the action's gradient by the weights."""
-    return net.ascent(found.inputs, found.memory, np.clip(found.errors / scaling.unit, -1.0, training.most_error))
+    return net.ascent(found.inputs, found.memory, pulls(found.errors, scaling, training.most_error))
+
+
+def pulls(errors: Floats, scaling: Scaling, most: float) -> Floats:
+    """Errors in targets, as far as they count: up to `most`."""
+    return np.asarray(np.clip(errors / scaling.unit, -1.0, most))

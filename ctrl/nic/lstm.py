@@ -9,7 +9,6 @@ Nothing here depends on the order of a sum: `product` rounds its factors so that
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.ctrl.nic import int8
+from dc_gym.ctrl.nic.fluid import Remembering, on_target
 from dc_gym.ctrl.nic.int8 import ADDED, Body, Integers, Rows, action_table, look, look_words, relu, row_words
 from dc_gym.ctrl.nic.observation import MOST, Q16, Floats, action, action_slope
 from dc_gym.errors import AgentError
@@ -26,8 +26,6 @@ SHAPES = ((32, 2), (32,), (16, 32), (16,), (64, 32), (64,), (1, 16), (1,))
 """Weights [outputs, inputs] and biases of each layer; the LSTM's inputs are the layer's before it, then its own last output."""
 MEMORY = 2 * CELLS
 """Numbers kept of a flow: outputs, then cells."""
-LONG = 32
-"""Decisions after which a memory is used to what they saw."""
 MOST_WEIGHT = 16.0
 Q15 = 1 << 15
 SEEN = [3, 2]
@@ -80,7 +78,7 @@ class Lstm:
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
         """The action for each row [..., 4] of a flow that was on target for long: it sees the older pair, then this one."""
-        return second_action(self.step, np.asarray(inputs, np.float64))
+        return second_action(self, np.asarray(inputs, np.float64))
 
     def words(self) -> list[int]:
         """The body of its table, with weights of 8 bits."""
@@ -146,23 +144,11 @@ class Lstm:
         return [each for left, right in pairs for each in (product(left, right.T), left.sum(axis=1))]
 
 
-Step = Callable[[Floats, Floats], tuple[Floats, Floats]]
-
-
-def second_action(step: Step, inputs: Floats) -> Floats:
+def second_action(policy: Remembering, inputs: Floats) -> Floats:
     """Of flows that were on target for long, and see a_old and e_old first, then a_new and e_new."""
     rows = inputs.reshape(-1, 4)
-    _, memory = step(rows[:, [0, 1, 0, 1]], on_target(step, len(rows)))
-    return step(rows, memory)[0].reshape(inputs.shape[:-1])
-
-
-def on_target(step: Step, flows: int) -> Floats:
-    """[flows, MEMORY]: of flows that have seen the target for long, and kept their rate. A new flow's, all zeros, says more: in
-    training each begins at line rate, and cuts first."""
-    memory: Floats = np.zeros((1, MEMORY))
-    for _ in range(LONG):
-        _, memory = step(np.array([[1.0, 0.0, 1.0, 0.0]]), memory)
-    return np.repeat(memory, flows, axis=0)
+    _, memory = policy.step(rows[:, [0, 1, 0, 1]], on_target(policy, len(rows)))
+    return policy.step(rows, memory)[0].reshape(inputs.shape[:-1])
 
 
 def start(random: np.random.Generator) -> Lstm:

@@ -22,7 +22,7 @@ def add_commands(commands: Any) -> None:
         brought.add_argument(f"--{name}", type=float, metavar="X", help=f"that it was trained for: {text} (default: RL-CC's)")
     brought.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
     brought.add_argument("--int8", action="store_true", help="with weights of 8 bits, a policy of rlcc-mlp8, instead")
-    fitted = commands.add_parser("fit", help="make the policies that ship and need no lab again, and compare")
+    fitted = commands.add_parser("fit", help="make record-mlp, record-tree and rlcc-mlp8 again, and compare with those that ship")
     fitted.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
 
 
@@ -56,7 +56,7 @@ def brought(args: argparse.Namespace) -> int:
 
 
 def fit(args: argparse.Namespace) -> int:
-    """Make what ships again."""
+    """Make some of what ships again."""
     from dc_gym.ctrl.nic import fit as fitting
     from dc_gym.ctrl.nic import policy_file
 

@@ -208,7 +208,7 @@ class Deployed:
         """The action for each row [..., 4]; of a policy that remembers, as lstm.second_action."""
         x = np.asarray(inputs, np.float64)
         if self.memory:
-            return lstm.second_action(self.step, x)
+            return lstm.second_action(self, x)
         rows = x.reshape(-1, 4)
         return self.step(rows, np.zeros((len(rows), 0)))[0].reshape(x.shape[:-1])
 

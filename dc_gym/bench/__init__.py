@@ -36,7 +36,7 @@ BENCHES = {
     "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes; and a data packet in the lab",
     "nic-pacing": "the NIC's rates and gaps, 1 Mbit/s to 10 Gbit/s, and 512 flows that share a link",
     "nic-loop": "DCQCN, Swift and RL-CC on one bottleneck: state machine, shares, delays",
-    "rlcc-train": "RL-CC's networks, trained on labs from random weights, with 2 to 128 flows (--seeds, default 3)",
+    "rlcc-train": "RL-CC's networks and PCC-RL's, trained on labs from random weights, with 2 to 128 flows (--seeds, default 3)",
     "rlcc-distil": "RL-CC: trees against their own network in the lab's closed loop, 8 to 512 flows (--policy NET)",
     "rlcc-theory": "RL-CC's figure 3: round trips against eq. 2, 2 to 2048 flows, and Swift's (--policy POLICY)",
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",

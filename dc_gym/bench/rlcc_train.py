@@ -31,11 +31,10 @@ INFLATION, LEAST_USED, LEAST_JAIN = 0.1, 0.9, 0.95
 def bars(seeds: int = SEEDS) -> Iterable[Bar]:
     with runs.scratch("rlcc-train") as folder:
         for settings in [*(Settings(seed=seed) for seed in range(1, seeds + 1)), USUAL["lstm"]]:
-            name = f"{settings.net}, seed {settings.seed}"
-            out = folder / name
+            out = folder / f"{settings.net}-{settings.seed}"
             with choose(quiet=False) as progress, train.opened(out, resume=False):
                 train.on_labs(settings, out, progress)
-            yield from of_policy(name, out / train.POLICY, out)
+            yield from of_policy(f"{settings.net}, seed {settings.seed}", out / train.POLICY, out)
 
 
 def of_policy(name: str, policy: Path, folder: Path) -> Iterator[Bar]:

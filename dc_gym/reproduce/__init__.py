@@ -71,9 +71,10 @@ def _counts(findings: Findings) -> str:
 def _check_trains(args: Namespace, paper: registry.Paper) -> None:
     """UsageError where an option of trainings would have no effect."""
     chosen = args.figures or paper.figures
+    figures = f"{', '.join(args.figures)} of {paper.name}" if args.figures else f"the figures of {paper.name}"
     for name, given in (("algorithms", args.algorithms), ("steps", args.steps), ("preset", args.preset)):
         if given is not None and paper.trains.isdisjoint(chosen):
-            raise UsageError(f"--{name} {given}: nothing is trained for {', '.join(chosen)} of {paper.name}; leave it out")
+            raise UsageError(f"--{name} {given}: nothing is trained for {figures}; leave it out")
 
 
 def _order(args: Namespace, out: Path) -> Order:

@@ -52,6 +52,8 @@ def register(paper: Paper) -> None:
     """Make a paper known; a name can be taken once."""
     if paper.name in PAPERS:
         raise ValueError(f"paper {paper.name!r} is registered twice")
+    if strange := paper.trains - paper.figures.keys():
+        raise ValueError(f"paper {paper.name!r} trains for figures that it has not: {sorted(strange)}")
     PAPERS[paper.name] = paper
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dc_gym.ctrl.nic import gradient
 from dc_gym.ctrl.nic.policy_file import PolicyFile, Words
 from dc_gym.folder import scratch
 from dc_gym.rl.environment import FOLDER
@@ -44,9 +45,9 @@ class LabRunner(FlowRunner):
             parts += self._advance(table)
         both = Lessons.joined(parts)
         errors = both.errors[0]
-        counted = np.clip(errors / self._case.scaling.unit, -1.0, self._settings.most_error)
+        pulls = gradient.pulls(errors, self._case.scaling, self._settings.most_error)
         self._increase_sampled_metrics(len(errors), 0)
-        self._log(reward=float(self._case.rewards(errors).mean()), mean_error=float(np.abs(counted).mean()))
+        self._log(reward=float(self._case.rewards(errors).mean()), mean_error=float(np.abs(pulls).mean()))
         return {"inputs": both.inputs[0], "errors": errors}
 
     def _advance(self, table: Words) -> list[Lessons]:

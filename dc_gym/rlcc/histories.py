@@ -20,10 +20,9 @@ from dc_gym.errors import ProtocolError
 from dc_gym.repeat.digest import NIC_EVENTS
 from dc_gym.rlcc.data_path import Rows
 from dc_gym.rlcc.recorded import turns
-from dc_gym.run.nics import LINE_RATE, STEP_DTYPE
+from dc_gym.run.nics import LEAST_RATE, LINE_RATE, STEP_DTYPE
 
-LEAST_RATE = 1 << 6
-"""CC_MIN_RATE of ctrl/nic/cc.h."""
+Mask = npt.NDArray[np.bool_]
 RTT = NIC_EVENTS.index("rtt")
 KEPT = np.array([Q16, 0, Q16, 0])
 """Actions are kept less 1."""
@@ -56,7 +55,7 @@ class Lessons:
     """[flows, memory], before the first."""
     errors: Floats
     """[time, flows], of `later` decisions on."""
-    counted: npt.NDArray[np.bool_]
+    counted: Mask
     """[time, flows]: those that teach. What does not count has led to what does, or fills a place."""
 
     @classmethod
@@ -82,8 +81,8 @@ class Histories:
     """Of the flows of one lab's episode."""
 
     later: int
-    table: Words | None = None
-    """What NICs decide by, all the time by one kind of policy; it may change after each `add`. None: what remembers nothing."""
+    table: Words
+    """What NICs decide by: it may change after each `add`, to one of the same kind."""
     _waiting: Rows = field(default_factory=lambda: np.zeros(0, STEP_DTYPE), init=False)
     """Each flow's latest decisions, whose consequences are not known yet."""
     _before: Integers = field(init=False)
@@ -92,8 +91,7 @@ class Histories:
     """Each flow's memory now, by its number."""
 
     def __post_init__(self) -> None:
-        memory = 0 if self.table is None else Deployed(self.table).memory
-        self._before, self._after = np.zeros((0, memory), np.int64), np.zeros((0, memory), np.int64)
+        self._before = self._after = np.zeros((0, Deployed(self.table).memory), np.int64)
 
     def add(self, rows: Rows) -> Lessons:
         """More decisions in the order of their times: those whose consequences are known by now.
@@ -102,12 +100,11 @@ class Histories:
         its gradient is zero. Flows that their own NIC holds back, as in all to all, would else teach a policy for ever to raise.
         What would have a flow at the line's rate cut counts, or random weights that raise whatever they see would never learn.
 
-        To a policy that remembers nothing each decision is a stretch of its own (ordered by flow, then by time); of one that does
-        all decisions of a flow since the last time are one stretch.
+        To a policy that remembers nothing each decision that counts is a stretch of its own (ordered by flow, then by time); of
+        one that does all decisions of a flow since the last time are one stretch.
         """
         new = decisions(rows)
-        before = self._replayed(new)
-        both, before = np.concatenate([self._waiting, new]), np.concatenate([self._before, before])
+        both, before = np.concatenate([self._waiting, new]), np.concatenate([self._before, self._replayed(new)])
         order = np.argsort(both["flow"], kind="stable")
         both, before = both[order], before[order]
         flow = both["flow"]
@@ -117,15 +114,15 @@ class Histories:
         counted = ~((rate >= LINE_RATE) & (errors < 0) | (rate <= LEAST_RATE) & (errors > 0))
         self._waiting, self._before = np.delete(both, place), np.delete(before, place, axis=0)
         if before.shape[1]:
-            return _stretches(both[place], before[place], errors, counted)
-        place, errors = place[counted], errors[counted]
-        return Lessons(inputs(both[place])[None], np.empty((len(place), 0)), errors[None], np.ones((1, len(place)), bool))
+            return _lessons(both[place], before[place], errors, counted, flow[place])
+        place = place[counted]
+        return _lessons(both[place], before[place], errors[counted], counted[counted], np.arange(len(place)))
 
     def _replayed(self, rows: Rows) -> Integers:
         """[rows, memory]: what the policy remembered before each decision, Q16."""
         flow, seen, memory = rows["flow"].astype(np.int64), _inputs_q16(rows), self._after.shape[1]
         before, actions = np.zeros((len(rows), memory), np.int64), np.zeros(len(rows), np.int64)
-        if self.table is None or not memory:
+        if not memory:
             return before
         policy, born = Deployed(self.table), int(flow.max(initial=-1)) + 1 - len(self._after)
         self._after = np.concatenate([self._after, np.zeros((max(0, born), memory), np.int64)])
@@ -137,12 +134,11 @@ class Histories:
         return before
 
 
-def _stretches(rows: Rows, before: Integers, errors: Floats, counted: npt.NDArray[np.bool_]) -> Lessons:
-    """Of rows that are ordered by flow, then by time."""
-    flow = rows["flow"]
-    _, first, lane = np.unique(flow, return_index=True, return_inverse=True)
-    time = np.arange(len(flow)) - first[lane]
-    shape = (int(time.max(initial=-1)) + 1, len(first))
+def _lessons(rows: Rows, before: Integers, errors: Floats, counted: Mask, whose: npt.NDArray[np.integer[Any]]) -> Lessons:
+    """Of rows that are ordered by whose they are, then by time."""
+    _, first, lane = np.unique(whose, return_index=True, return_inverse=True)
+    time = np.arange(len(rows)) - first[lane]
+    shape = (int(time.max(initial=0)) + 1, len(first))
     made = Lessons(np.zeros((*shape, 4)), before[first] / Q16, np.zeros(shape), np.zeros(shape, bool))
     made.inputs[time, lane], made.errors[time, lane], made.counted[time, lane] = inputs(rows), errors, counted
     return made

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dc_gym.ctrl.nic import gradient
 from dc_gym.ctrl.nic.adam import Adam
 from dc_gym.ctrl.nic.gradient import MOST_LATER, STARTS
 from dc_gym.ctrl.nic.lstm import Lstm
@@ -200,7 +201,7 @@ class Learner:
     def update(self, found: Lessons) -> None:
         """One step, if there is anything to learn from."""
         asked, counted = self.settings, found.counted
-        pulls = np.where(counted, np.clip(found.errors / self.scaling.unit, -1.0, asked.most_error), 0.0)
+        pulls = np.where(counted, gradient.pulls(found.errors, self.scaling, asked.most_error), 0.0)
         count = int(counted.sum())
         mean = float(np.abs(pulls[counted]).mean()) if count else 0.0
         if count:

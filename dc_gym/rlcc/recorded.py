@@ -24,8 +24,8 @@ from dc_gym.run.experiment import Experiment
 from dc_gym.spec import NIC_POLICY_COPY, load
 
 Integers = npt.NDArray[np.int64]
-FINE, LEAST_RATE, LINE_RATE = 11, 1 << 6, 1 << 20
-"""RLCC_FINE of rlcc.h, CC_MIN_RATE and CC_LINE_RATE of cc.h."""
+FINE = 11
+"""RLCC_FINE of rlcc.h."""
 MOST_EXCESS, MOST_MEASURED = 1 << 40, 1 << 32
 OWN = 2**32 - 1
 """RLCC_OWN: a parameter that is the policy's."""
@@ -75,12 +75,13 @@ def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Deci
     for now in turns(told.flow):
         who = told.flow[now]
         rate = state[who, 5]
-        rate = np.where(rate >> FINE == told.before[now], rate, np.clip(told.before[now], LEAST_RATE, LINE_RATE) << FINE)
+        given = np.clip(told.before[now], nics.LEAST_RATE, nics.LINE_RATE) << FINE
+        rate = np.where(rate >> FINE == told.before[now], rate, given)
         old = state[who]
         error = _errors(told.rtt_ns[now], told.base_ns[who], rate, head)
         inputs = np.stack([old[:, 2], old[:, 3], old[:, 4], error], axis=1) + np.array([Q16, 0, Q16, 0])
         action, memory[who] = policy.integers(inputs, memory[who])
-        rate = np.clip((rate * action + Q16 // 2) >> 16, LEAST_RATE << FINE, LINE_RATE << FINE)
+        rate = np.clip((rate * action + Q16 // 2) >> 16, nics.LEAST_RATE << FINE, nics.LINE_RATE << FINE)
         state[who] = np.stack([old[:, 2], old[:, 3], old[:, 4], error, action - Q16, rate], axis=1)
         made.inputs_q16[now], made.actions_q16[now], made.rates[now] = inputs, action, rate >> FINE
     return made

@@ -20,6 +20,7 @@ from dc_gym.ctrl.nic.observation import Q16, Floats
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
 from dc_gym.results import Result
 from dc_gym.rlcc import recorded
+from dc_gym.run import nics
 
 STAY, GUESTS = 2, 2
 APART = 50
@@ -95,7 +96,7 @@ def of_run(result: Result) -> Trace:
     times = told.t_ns / BASE_NS
     mine = told.flow == 0
     errors = made.inputs[mine, 3] / file.scaling.unit
-    rates = made.rates[mine] / recorded.LINE_RATE
+    rates = made.rates[mine] / nics.LINE_RATE
     return Trace("lab", times[mine], told.rtt_ns[mine] / BASE_NS, errors, made.actions_q16[mine] / Q16, rates)
 
 

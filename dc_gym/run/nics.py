@@ -36,7 +36,7 @@ COLUMNS = (
     "flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,payload_bytes,message_bytes,total_bytes,base_rtt_ns,hops"
 )
 NO_END = 2**64 - 1
-LINE_RATE = 1 << 20  # of ctrl/nic/cc.h
+LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6  # CC_LINE_RATE and CC_MIN_RATE of ctrl/nic/cc.h
 LEAST_TIMEOUT_NS = 1_000_000
 CNP_INTERVAL_NS = 50_000  # at 100 Gbit/s: N of the DCQCN paper (Zhu et al., SIGCOMM 2015)
 DECISION_DTYPE = np.dtype(

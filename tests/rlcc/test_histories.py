@@ -4,12 +4,15 @@
 import numpy as np
 import pytest
 
-from dc_gym.ctrl.nic import lstm
+from dc_gym.ctrl.nic import lstm, mlp
 from dc_gym.ctrl.nic.observation import Q16
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
 from dc_gym.errors import ProtocolError
 from dc_gym.rlcc.histories import RTT, Histories, Lessons, inputs
 from dc_gym.run.nics import STEP_DTYPE
+
+PLAIN = PolicyFile(mlp.start(np.random.default_rng(1))).table()
+TABLES = [PolicyFile(lstm.start(np.random.default_rng(seed))).table() for seed in (1, 2)]
 
 
 def rows(*made):
@@ -33,15 +36,15 @@ def test_inputs_are_the_first_four_words_of_the_context():
 
 def test_a_decision_has_the_error_of_so_many_later_of_its_own_flow():
     made = rows((0, 1.0), (7, -1.0), (0, 2.0), (0, 3.0), (7, -2.0), (0, 4.0))
-    assert learned(Histories(later=2).add(made)) == ([1.0, 2.0], [3.0, 4.0])
+    assert learned(Histories(2, PLAIN).add(made)) == ([1.0, 2.0], [3.0, 4.0])
 
 
 @pytest.mark.parametrize("later", [1, 3])
 def test_batches_give_what_the_whole_gives(later):
     random = np.random.default_rng(1)
     made = rows(*zip(random.integers(0, 5, 200).tolist(), random.normal(size=200).tolist(), strict=True))
-    whole = Histories(later).add(made)
-    split = Histories(later)
+    whole = Histories(later, PLAIN).add(made)
+    split = Histories(later, PLAIN)
     parts = [split.add(made[at : at + 7]) for at in range(0, 200, 7)]
     pairs = [sorted(zip(*learned(found), strict=True)) for found in (whole, Lessons.joined(parts))]
     assert pairs[0] == pairs[1] and len(pairs[0]) == 200 - 5 * later
@@ -50,8 +53,8 @@ def test_batches_give_what_the_whole_gives(later):
 def test_what_is_no_decision_of_the_policy_has_no_part():
     made = rows((0, 1.0), (0, 2.0), (0, 3.0))
     made["event"][1] = RTT + 1
-    assert learned(Histories(later=1).add(made)) == ([1.0], [3.0])
-    nothing = Histories(later=1).add(made[:0])
+    assert learned(Histories(1, PLAIN).add(made)) == ([1.0], [3.0])
+    nothing = Histories(1, PLAIN).add(made[:0])
     assert nothing.inputs.shape == (1, 0, 4) and nothing.errors.shape == (1, 0)
 
 
@@ -59,17 +62,14 @@ def test_what_is_no_decision_of_the_policy_has_no_part():
 def test_what_would_have_changed_nothing_teaches_nothing(rate, sign):
     made = rows((0, 1.0), (0, 2.0 * sign), (0, 3.0))
     made["rate"][0] = rate
-    assert learned(Histories(later=1).add(made)) == ([2.0 * sign], [3.0])
+    assert learned(Histories(1, PLAIN).add(made)) == ([2.0 * sign], [3.0])
 
 
 @pytest.mark.parametrize(("rate", "sign"), [(1 << 20, 1.0), (1 << 6, -1.0)])
 def test_who_is_at_an_end_learns_to_leave_it(rate, sign):
     made = rows((0, 1.0), (0, 2.0 * sign))
     made["rate"][0] = rate
-    assert learned(Histories(later=1).add(made)) == ([1.0], [2.0 * sign])
-
-
-TABLES = [PolicyFile(lstm.start(np.random.default_rng(seed))).table() for seed in (1, 2)]
+    assert learned(Histories(1, PLAIN).add(made)) == ([1.0], [2.0 * sign])
 
 
 def remembered(flows, errors, change):

@@ -138,6 +138,7 @@ def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     ("name", "options"),
     [("rlcc-mlp", []), ("rlcc-lstm", ["--net=lstm"]), ("pccrl-lstm", ["--net=lstm", "--preset=pcc-rl"])],
