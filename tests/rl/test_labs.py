@@ -34,7 +34,7 @@ checkpoint_every = 1
 train_batch_size_per_learner = 200
 num_epochs = 2
 """
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 
 
 def words(tmp_path: Path, out: str, steps: int) -> list[str]:
