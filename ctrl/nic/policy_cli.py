@@ -7,8 +7,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dc_gym.folder import words
-
 if TYPE_CHECKING:
     from dc_gym.ctrl.nic.policy_file import PolicyFile
 
@@ -59,6 +57,7 @@ def fit(args: argparse.Namespace) -> int:
     """Make some of what ships again."""
     from dc_gym.ctrl.nic import fit as fitting
     from dc_gym.ctrl.nic import policy_file
+    from dc_gym.folder import words
 
     if args.out:
         with words("make", args.out):
