@@ -70,10 +70,13 @@ def _numbered(arrays: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     return tuple(arrays[each] for each in sorted(arrays) if each.removeprefix(name).isdigit())
 
 
-def _same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def _same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any], section: str = "") -> None:
     for name in sorted({*before, *now}):
-        if before.get(name) != now.get(name):
+        was, found = before.get(name), now.get(name)
+        if isinstance(was, dict) and isinstance(found, dict):
+            _same(path, was, found, f"{section}{name}.")
+        elif was != found:
             raise UsageError(
-                f"{path}: {name} was {json.dumps(before.get(name))} and is {json.dumps(now.get(name))} now; a training goes on"
+                f"{path}: {section}{name} was {json.dumps(was)} and is {json.dumps(found)} now; a training goes on"
                 " as it began: give the same options and programs, or begin another"
             )
