@@ -38,7 +38,7 @@ from dc_gym.reproduce.claims import Claim, judge
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Track
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, LINKS, MS, Length, Network
-from dc_gym.results import Result
+from dc_gym.results import Result, number
 from dc_gym.run import nics
 from dc_gym.run.experiment import Experiment
 from dc_gym.spec import Spec, from_dict
@@ -238,14 +238,14 @@ def numbers(result: Result, lines: int = 1) -> dict[str, float]:
         GOODPUT.name: float(summary["goodput_bps"]) * scale / LINE_BPS / (lines or len(made.graph.hosts)),
         DROPS.name: float(last["drops"].sum()) / flows,
         LATE_DROPS.name: float(summary["drops"]) / flows,
-        DROPPED.name: _number(summary["drop_ratio"]),
-        RESENT.name: _number(summary["nic_resent_share"]),
-        UTILIZATION.name: _number(summary["utilization"]),
+        DROPPED.name: number(summary["drop_ratio"]),
+        RESENT.name: number(summary["nic_resent_share"]),
+        UTILIZATION.name: number(summary["utilization"]),
         FAIRNESS.name: _fairness(result),
-        QUEUE.name: _number(summary["queueing_delay_s"]) / scale,
+        QUEUE.name: number(summary["queueing_delay_s"]) / scale,
         DROP_RATE.name: float(summary["drops"]) * FRAME_BYTES * 8 / window_s * scale,
-        JAIN.name: _number(summary["jain"]),
-        PROBES.name: _number(summary["nic_probe_share"]),
+        JAIN.name: number(summary["jain"]),
+        PROBES.name: number(summary["nic_probe_share"]),
     } | _round_trips(result, made, scale)
 
 
@@ -269,10 +269,6 @@ def _fairness(result: Result) -> float:
     assert table is not None
     rates = table["goodput_bps"].to_numpy()
     return float(rates.min() / rates.max()) if len(rates) and rates.max() > 0 else float("nan")
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else float("nan")
 
 
 def findings(

@@ -184,6 +184,11 @@ def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[An
         pq.write_table(table, file, compression="zstd")
 
 
+def number(value: object) -> float:
+    """Of a summary; NaN where it has none."""
+    return float(value) if isinstance(value, int | float) else float("nan")
+
+
 def load_result(path: str | Path, check_digest: bool = False) -> Result:
     """The result in a folder; one line of ResultError if it is none, not whole, of a later version, or changed."""
     path = Path(path)

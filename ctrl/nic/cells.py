@@ -96,8 +96,7 @@ def round_trip(error: float, rate: float, scaling: Scaling, flags: int) -> Event
 def cases(file: PolicyFile) -> list[Case]:
     """The nine situations, in the order of `table`."""
     rows, deployed = np.reshape(cells(file.scaling.unit), (9, 4)), Deployed(file.table())
-    _, memory = deployed.step(rows[:, [0, 1, 0, 1]], fluid.on_target(deployed, len(rows)))
-    words = np.rint(memory * Q16).astype(np.int64)
+    words = np.rint(fluid.older_seen(deployed, rows) * Q16).astype(np.int64)
     return [case(row, file.scaling, kept) for row, kept in zip(rows.tolist(), words.tolist(), strict=True)]
 
 

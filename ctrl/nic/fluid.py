@@ -57,10 +57,11 @@ def used_to(policy: Policy, inputs: Floats) -> Floats:
     return memory
 
 
-def on_target(policy: Policy, flows: int) -> Floats:
-    """The memory of flows that have been on target for long, and kept their rate. A new flow's, all zeros, is another: in
-    training each begins at line rate, and cuts first."""
-    return np.repeat(used_to(policy, np.array([[1.0, 0.0, 1.0, 0.0]])), flows, axis=0)
+def older_seen(policy: Policy, inputs: Floats) -> Floats:
+    """The memory of flows that were on target for long, kept their rate, and then saw the older pair of inputs [flows, 4]. A new
+    flow's, all zeros, is another to begin with: in training each begins at line rate, and cuts first."""
+    rested = np.repeat(used_to(policy, np.array([[1.0, 0.0, 1.0, 0.0]])), len(inputs), axis=0)
+    return ask(policy, inputs[:, [0, 1, 0, 1]], rested)[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,12 @@ LEAST_START = 0.02
 """Flows begin at line rate, three in ten, or at any rate from here on, evenly by its logarithm."""
 
 
+def check_net(name: str) -> None:
+    """UsageError where there is no such network."""
+    if name not in STARTS:
+        raise UsageError(f"a network {name!r}: give one of {', '.join(STARTS)}")
+
+
 @dataclass(frozen=True, slots=True)
 class Training:
     """How a network is trained. PCC-RL's cases by default: two, four and eight flows to one."""
@@ -62,8 +68,7 @@ class Training:
     """Decisions in a row that the gradient goes back over."""
 
     def __post_init__(self) -> None:
-        if self.net not in STARTS:
-            raise UsageError(f"a network {self.net!r}: give one of {', '.join(STARTS)}")
+        check_net(self.net)
         if (
             not 1 <= self.later <= MOST_LATER
             or min(self.updates, self.batch, self.parts, self.stretch) < 1

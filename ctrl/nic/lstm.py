@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.ctrl.nic import int8
-from dc_gym.ctrl.nic.fluid import Remembering, on_target
+from dc_gym.ctrl.nic.fluid import Remembering, older_seen
 from dc_gym.ctrl.nic.int8 import ADDED, Body, Integers, Rows, action_table, look, look_words, relu, row_words
 from dc_gym.ctrl.nic.observation import MOST, Q16, Floats, action, action_slope
 from dc_gym.errors import AgentError
@@ -147,8 +147,7 @@ class Lstm:
 def second_action(policy: Remembering, inputs: Floats) -> Floats:
     """Of flows that were on target for long, and see a_old and e_old first, then a_new and e_new."""
     rows = inputs.reshape(-1, 4)
-    _, memory = policy.step(rows[:, [0, 1, 0, 1]], on_target(policy, len(rows)))
-    return policy.step(rows, memory)[0].reshape(inputs.shape[:-1])
+    return policy.step(rows, older_seen(policy, rows))[0].reshape(inputs.shape[:-1])
 
 
 def start(random: np.random.Generator) -> Lstm:

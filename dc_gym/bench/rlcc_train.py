@@ -17,7 +17,7 @@ from dc_gym.bench.report import Bar
 from dc_gym.ctrl.nic.observation import Scaling
 from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.progress import choose
-from dc_gym.results import Result
+from dc_gym.results import Result, number
 from dc_gym.rlcc import train
 from dc_gym.rlcc.on_lab import USUAL, Settings
 
@@ -54,8 +54,7 @@ def of_run(name: str, flows: int, measured: float, result: Result) -> Iterator[B
     off = measured / law - 1
     asked = f"{law:.3f} (eq. 2) +- {INFLATION:.0%}"
     yield Bar(f"{name}: RTT inflation", asked, f"{measured:.3f} ({off:+.1%})", abs(off) <= INFLATION)
-    used, drops = float(summary["utilization"]), int(summary["drops"])
-    jain = float("nan") if summary["jain"] is None else float(summary["jain"])  # nothing has arrived
+    used, jain, drops = float(summary["utilization"]), number(summary["jain"]), int(summary["drops"])
     words = f"{used:.3f} of the link, {drops} dropped, Jain {jain:.4f}"
     asked = f"> {LEAST_USED} with probes, none dropped, Jain > {LEAST_JAIN}"
     yield Bar(f"{name}: link", asked, words, used > LEAST_USED and not drops and jain > LEAST_JAIN)

@@ -14,7 +14,7 @@ import numpy as np
 from dc_gym.figures import plots
 from dc_gym.metrics.queues import sides
 from dc_gym.reproduce.findings import Floats, Track
-from dc_gym.results import Result
+from dc_gym.results import Result, number
 from dc_gym.units import parse_time_ns
 
 BINS = 100
@@ -31,17 +31,17 @@ def numbers(result: Result) -> dict[str, float]:
     agent = result.manifest.get("agent") or {}
     return {
         "reward": _mean(rewards[steps > warmup_ns]),
-        "goodput_bps": _number(summary.get("goodput_bps")),
+        "goodput_bps": number(summary.get("goodput_bps")),
         "switch_queue_bytes": _mean(switch[settled]),
         "switch_queue_bytes_max": float(switch.max()),
         "host_queue_bytes": _mean(host[settled]),
         "rtt_s": _last_rtt_s(result) if spec["workload"].get("transport", "tcp") == "tcp" else float("nan"),
-        "queueing_delay_s": _number(agent.get("queueing_delay_s")),
-        "lost_goodput_bps": _number(agent.get("lost_goodput_bps")),
-        "drops": _number(summary.get("drops")),
-        "marks": _number(summary.get("marks")),
-        "jain": _number(summary.get("jain")),
-        "wanted": _number(agent.get("wanted")),
+        "queueing_delay_s": number(agent.get("queueing_delay_s")),
+        "lost_goodput_bps": number(agent.get("lost_goodput_bps")),
+        "drops": number(summary.get("drops")),
+        "marks": number(summary.get("marks")),
+        "jain": number(summary.get("jain")),
+        "wanted": number(agent.get("wanted")),
     }
 
 
@@ -110,10 +110,6 @@ def _window_start_ns(result: Result) -> int:
 
 def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else float("nan")
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else float("nan")
 
 
 def by_seed(results: Mapping[int, Result], more: Callable[[Result], dict[str, float]]) -> dict[str, dict[int, float]]:

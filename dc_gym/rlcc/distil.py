@@ -92,7 +92,7 @@ def make(net: PolicyFile, how: Distillation) -> PolicyFile:
 
 def _named(source: str) -> str:
     """A result by its digest: its folder may be anywhere."""
-    return source if source in (MODEL, FLOOD, LASTING, GRID) else f"run {load_result(Path(source)).digest}"
+    return source if source in (*SOURCES, GRID) else f"run {load_result(Path(source)).digest}"
 
 
 def rows(net: PolicyFile, how: Distillation) -> Rows:

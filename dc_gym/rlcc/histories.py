@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.ctrl.nic.gradient import Stretches
 from dc_gym.ctrl.nic.observation import Q16, Floats
 from dc_gym.ctrl.nic.policy_file import Deployed, Integers, Words
 from dc_gym.errors import ProtocolError
@@ -46,15 +47,9 @@ def decisions(rows: Rows) -> Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Lessons:
-    """What a network's gradient takes (gradient.Network): decisions of flows, each flow's in a row."""
+class Lessons(Stretches):
+    """Of flows of which some have decided more often than others."""
 
-    inputs: Floats
-    """[time, flows, 4]"""
-    memory: Floats
-    """[flows, memory], before the first."""
-    errors: Floats
-    """[time, flows], of `later` decisions on."""
     counted: Mask
     """[time, flows]: those that teach. What does not count has led to what does, or fills a place."""
 

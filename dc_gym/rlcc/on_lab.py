@@ -63,8 +63,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         preset(self.preset)
-        if self.net not in STARTS:
-            raise UsageError(f"a network {self.net!r}: give one of {', '.join(STARTS)}")
+        gradient.check_net(self.net)
         if min(self.updates, self.episode, self.trips) < 1 or not 1 <= self.labs <= MOST_LABS or self.seed < 0:
             given = f"updates {self.updates}, episode {self.episode}, trips {self.trips}, labs {self.labs}, seed {self.seed}"
             raise UsageError(f"{given}: is no training; updates, episode and trips from 1, labs 1 to {MOST_LABS}, seed from 0")
@@ -85,14 +84,32 @@ USUAL = {"mlp": Settings(), "lstm": Settings(net="lstm", rate=0.003)}
 """How a network of each kind is trained."""
 
 
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """A lab in an episode, and what teaches of its decisions."""
+
+    number: int
+    episode: int
+    path: DataPath
+    histories: Histories
+
+    def fileno(self) -> int:
+        """For select()."""
+        return self.path.fileno()
+
+    def decide_by(self, table: Words) -> None:
+        """From the barrier on at which the lab stands."""
+        self.path.table(table)
+        self.histories.table = table
+
+
 class Labs:
-    """The labs of a training, and what teaches of their decisions (histories.py)."""
+    """The labs of a training."""
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self._settings, self._folder = settings, folder
         self._stack = ExitStack()
-        self._paths: list[DataPath] = []
-        self._histories: list[Histories] = []
+        self._labs: list[Taught] = []
         self.replays = 0
         """Labs that had died and were begun anew."""
 
@@ -105,10 +122,9 @@ class Labs:
     def begin(self, episode: int, table: Words) -> None:
         """Each in its own episode."""
         self.close()
-        self._paths = [self._begun(number, episode, table) for number in range(self._settings.labs)]
-        self._histories = [Histories(self._settings.later, table) for _ in self._paths]
+        self._labs = [self._begun(number, episode, table) for number in range(self._settings.labs)]
 
-    def _begun(self, number: int, episode: int, table: Words) -> DataPath:
+    def _begun(self, number: int, episode: int, table: Words) -> Taught:
         asked = self._settings
         seed = draw(asked.seed, "rlcc lab", number, episode) % 2**32
         scene = randomised(asked.scene, seed) if asked.randomise else asked.scene
@@ -117,58 +133,48 @@ class Labs:
         spec = scene.spec(f"rlcc-{asked.net}", asked.cases(episode, seed), asked.trips * asked.episode + 1, seed, folder)
         path = self._stack.enter_context(DataPath(spec, folder, asked.trips * scene.base_rtt_ns))
         path.begin(seed, table)
-        return path
+        return Taught(number, episode, path, Histories(asked.later, table))
 
     def advance(self, table: Words | None) -> Iterator[Lessons]:
         """All to the next barrier; what each has to teach. `table`: what they decide by, None: as before."""
-        for number, path in enumerate(self._paths):
+        for lab in self._labs:
             if table is not None:
-                self._decide_by(number, table)
-            path.post()
-        for number in range(len(self._paths)):
-            yield self._collect(number)
+                lab.decide_by(table)
+            lab.path.post()
+        for lab in self._labs:
+            yield self._collect(lab)
 
-    def _decide_by(self, number: int, table: Words) -> None:
-        """From the barrier on at which the lab stands."""
-        self._paths[number].table(table)
-        self._histories[number].table = table
-
-    def _collect(self, number: int) -> Lessons:
-        path = self._paths[number]
-        before = path.replays
-        rows = path.collect()
-        self.replays += path.replays - before
-        return self._histories[number].add(rows)
+    def _collect(self, lab: Taught) -> Lessons:
+        before = lab.path.replays
+        rows = lab.path.collect()
+        self.replays += lab.path.replays - before
+        return lab.histories.add(rows)
 
     def running(self, episode: int, table: Callable[[], Words]) -> Iterator[Lessons]:
         """For ever: what one lab has to teach. Whoever is at a barrier first goes on first, with the table of that moment,
         before anybody has learned from what it hands out; where its episode is over, with another."""
         self.begin(episode, table())
-        episodes = [episode] * self._settings.labs
-        for path in self._paths:
-            path.post()
+        for lab in self._labs:
+            lab.path.post()
         while True:
-            ready, _, _ = select.select(self._paths, [], [])
-            for path in ready:
-                number = self._paths.index(path)
-                found, words = self._collect(number), table()
-                if path.step == path.steps:
-                    episodes[number] += 1
-                    path.close()
-                    path = self._paths[number] = self._begun(number, episodes[number], words)
-                    self._histories[number] = Histories(self._settings.later, words)
+            ready, _, _ = select.select(self._labs, [], [])
+            for lab in ready:
+                found, words = self._collect(lab), table()
+                if lab.path.step == lab.path.steps:
+                    lab.path.close()
+                    lab = self._labs[lab.number] = self._begun(lab.number, lab.episode + 1, words)
                 else:
-                    self._decide_by(number, words)
-                path.post()
+                    lab.decide_by(words)
+                lab.path.post()
                 yield found
 
     @property
     def pids(self) -> list[int | None]:
-        return [path.pid for path in self._paths]
+        return [lab.path.pid for lab in self._labs]
 
     def close(self) -> None:
         self._stack.close()
-        self._paths = []
+        self._labs = []
 
 
 @dataclass(slots=True)

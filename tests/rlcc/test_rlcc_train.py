@@ -6,10 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -148,20 +146,12 @@ def test_the_networks_that_ship_are_trained_again_bit_for_bit(tmp_path, name, op
     assert (tmp_path / "out" / "policy.npz").read_bytes() == policy_file.shipped(name).read_bytes()
 
 
-@pytest.fixture
-def open_folder():
-    """For temporary files: root's labs run as nobody, who cannot reach pytest's own folders."""
-    with tempfile.TemporaryDirectory(prefix="dcgym-test-") as name:
-        Path(name).chmod(0o777)
-        yield Path(name)
-
-
 @pytest.mark.long
-def test_a_learner_that_is_killed_goes_on(tmp_path, open_folder):
+def test_a_learner_that_is_killed_goes_on(tmp_path):
     """kill -9 of the command between two checkpoints: no folder is left, and the end is as if nothing had been."""
     options = ["--preset=pcc-rl", "--updates=60", "--episode=40", "--labs=1", "--quiet"]
     command = [sys.executable, "-c", "import sys; from dc_gym.cli import main; sys.exit(main())", "rlcc", "train", *options]
-    environment = os.environ | {"TMPDIR": str(open_folder)}
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     subprocess.run([*command, f"--out={whole}"], env=environment, check=True, timeout=600)
     process = subprocess.Popen([*command, f"--out={broken}"], env=environment)
@@ -174,6 +164,6 @@ def test_a_learner_that_is_killed_goes_on(tmp_path, open_folder):
     subprocess.run([*command, f"--out={broken}", "--resume"], env=environment, check=True, timeout=600)
     assert (whole / "policy.npz").read_bytes() == (broken / "policy.npz").read_bytes()
     assert json.loads((broken / "manifest.json").read_text())["resumed after updates"] == 40
-    while any(open_folder.glob("dcgym-env-*")):
+    while any(tmp_path.glob("dcgym-env-*")):
         assert time.monotonic() < deadline
         time.sleep(0.05)
