@@ -20,7 +20,7 @@ from dc_gym import controllers
 from dc_gym.errors import MachineError, SpecError, UsageError
 
 HEADERS = Path(__file__).resolve().parent / "algorithms"
-BIN = Path(__file__).resolve().parents[2] / "dc_gym" / "bin"
+BIN = Path(__file__).absolute().parents[2] / "bin"
 SCALED = "ns at 100 Gbit/s"
 """The unit of times that keep their proportion to a packet's time (CC_NS_AT_100G)."""
 SCALED_FOR_BPS = 100 * 10**9

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define TRACE_NS      5000000 /* between looks at the decisions: 4 MiB of them must not come meanwhile */
@@ -21,14 +22,15 @@
 
 static const char usage[] =
 	"usage: nicd --object FILE --nics FILE --flows FILE --settings FILE [--table FILE] [--trace FILE]\n"
-	"            [--capped FILE] [--channel DEVICE --t0 NS --step NS]\n"
+	"            [--capped FILE] [--channel DEVICE --step NS] [--t0 NS]\n"
 	"  --object FILE    the algorithm's data path, nic-NAME.bpf.o\n"
 	"  --nics FILE      CSV, header nic,netns,wire,ring,tail,line_bps\n"
 	"  --flows FILE     CSV, header flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,\n"
 	"                   payload_bytes,message_bytes,total_bytes,base_rtt_ns,hops\n"
 	"  --settings FILE  lines name=value (ctrl/nic/shim.h), and parameter.INDEX=value\n"
 	"  --table FILE     words of a policy\n"
-	"  --trace FILE     where decisions go: struct nic_decision, one after the other\n"
+	"  --trace FILE     where decisions go: struct nic_decision, one after the other; looked for at t0,\n"
+	"                   t0 + 5 ms, ...\n"
 	"  --capped FILE    CSV, header flow,src_port,dst_port: the flows that are the host's TCP, whose "
 	"segments\n"
 	"                   the NIC gives departure times; the wire's root qdisc must be fq\n"
@@ -53,6 +55,8 @@ struct nicd {
 	struct barrier barrier;
 	struct ring_buffer *decisions;
 	FILE *trace;
+	uint64_t t0_ns;
+	int timer_fd;
 };
 
 static int take_option(int c, void *arg)
@@ -88,6 +92,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 			rc = program_fail(EXIT_USAGE, "--%s is missing; see nicd --help", required[i]);
 	if (!rc && o->channel && (!o->t0_ns || !o->step_ns || o->trace))
 		rc = program_fail(EXIT_USAGE, "--channel: give --t0 and --step with it, and no --trace");
+	if (!rc && o->trace && !o->t0_ns)
+		rc = program_fail(EXIT_USAGE, "--trace: give --t0 with it");
 	return rc;
 }
 
@@ -147,6 +153,9 @@ static int on_step(void *barrier, void *record, size_t len)
 
 static int open_ring(struct nicd *d, ring_buffer_sample_fn take, void *arg, struct fault *f)
 {
+	d->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (d->timer_fd < 0)
+		return fault_say(f, -errno, "make a timer: %s", strerror(errno));
 	d->decisions = ring_buffer__new(data_path_map(&d->path, "decisions"), take, arg, NULL);
 	if (!d->decisions)
 		return fault_say(f, -errno, "read the ring of decisions: %s", strerror(errno));
@@ -172,6 +181,7 @@ static int prepare(struct nicd *d, const struct options *o, struct fault *f)
 {
 	int rc = read_with(d, "--nics", o->nics, read_nics, f);
 
+	d->t0_ns = o->t0_ns;
 	if (!rc)
 		rc = read_with(d, "--flows", o->flows, read_flows, f);
 	if (!rc && o->capped)
@@ -218,37 +228,54 @@ static int stand_still(struct nicd *d, struct fault *f)
 	return rc;
 }
 
-/* What is due now; *pause: until something is again. */
-static int look(struct nicd *d, struct timespec *pause, struct fault *f)
+/* An absolute time, which does not depend on when this process was started. */
+static uint64_t next_look_ns(const struct nicd *d, uint64_t now)
 {
-	uint64_t now = now_ns(), wait_ns = TRACE_NS;
+	uint64_t next = d->t0_ns;
+
+	if (now >= next)
+		next += ((now - next) / TRACE_NS + 1) * TRACE_NS;
+	if (d->barrier.exchange && barrier_next_ns(&d->barrier) < next)
+		next = barrier_next_ns(&d->barrier);
+	return next;
+}
+
+/* Does what is due now, and sets the timer for what is next. */
+static int look(struct nicd *d, struct fault *f)
+{
+	struct itimerspec when = { 0 };
+	uint64_t now = now_ns(), next;
 	int rc = copy_decisions(d, f);
 
-	if (d->barrier.exchange) {
-		while (!rc && now >= barrier_next_ns(&d->barrier))
-			rc = stand_still(d, f);
-		if (!rc && barrier_next_ns(&d->barrier) - now < wait_ns)
-			wait_ns = barrier_next_ns(&d->barrier) - now;
-	}
-	*pause = (struct timespec){ .tv_nsec = (long)wait_ns };
-	return rc;
+	while (!rc && d->barrier.exchange && now >= barrier_next_ns(&d->barrier))
+		rc = stand_still(d, f);
+	if (rc || !d->decisions)
+		return rc;
+	next = next_look_ns(d, now);
+	when.it_value.tv_sec = (time_t)(next / NS_PER_SEC);
+	when.it_value.tv_nsec = (long)(next % NS_PER_SEC);
+	if (timerfd_settime(d->timer_fd, TFD_TIMER_ABSTIME, &when, NULL))
+		return fault_say(f, -errno, "set a timer: %s", strerror(errno));
+	return 0;
 }
 
 /* Until the end of standard input. A signal is let in while we wait, and nowhere between a look at it and the
  * wait. */
 static int wait_for_end(struct nicd *d, const sigset_t *waiting, struct fault *f)
 {
-	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
-	struct timespec pause;
-	int rc = look(d, &pause, f);
+	struct pollfd in[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+			       { .fd = d->timer_fd, .events = POLLIN } };
+	int rc = look(d, f);
 
 	while (!program_stop && !rc) {
 		char scrap[64];
-		int n = ppoll(&in, 1, d->decisions ? &pause : NULL, waiting);
+		int n = ppoll(in, 2, NULL, waiting);
 
-		if (n > 0 && read(STDIN_FILENO, scrap, sizeof(scrap)) <= 0)
+		if (n > 0 && in[0].revents && read(STDIN_FILENO, scrap, sizeof(scrap)) <= 0)
 			break;
-		rc = look(d, &pause, f);
+		if (n > 0 && in[1].revents && read(d->timer_fd, scrap, sizeof(scrap)) < 0)
+			return fault_say(f, -errno, "wait for a timer: %s", strerror(errno));
+		rc = look(d, f);
 	}
 	return rc ? rc : copy_decisions(d, f);
 }
@@ -273,6 +300,8 @@ static int close_trace(struct nicd *d, struct fault *f)
 	int rc = 0;
 
 	ring_buffer__free(d->decisions);
+	if (d->timer_fd >= 0)
+		close(d->timer_fd);
 	barrier_close(&d->barrier);
 	if (d->trace && fclose(d->trace))
 		rc = fault_say(f, -errno, "--trace: write decisions: %s", strerror(errno));
@@ -282,7 +311,7 @@ static int close_trace(struct nicd *d, struct fault *f)
 int main(int argc, char **argv)
 {
 	struct options o = { 0 };
-	struct nicd d = { .barrier.channel_fd = -1 };
+	struct nicd d = { .barrier.channel_fd = -1, .timer_fd = -1 };
 	struct fault f = { 0 };
 	int rc = parse_options(argc, argv, &o), closed;
 

@@ -19,7 +19,7 @@ from dc_gym.bench.report import Bar
 from dc_gym.cli import DISTURB
 from dc_gym.folder import scratch
 from dc_gym.kernel.cache import cache_dir
-from dc_gym.kernel.lab import UNPRIVILEGED
+from dc_gym.kernel.user import UNPRIVILEGED
 from dc_gym.repeat.divergence import first_difference
 from dc_gym.results import Result
 
@@ -29,12 +29,37 @@ DISTURBANCE = (
     " cat /proc/sys/kernel/random/uuid > /dev/null; sleep 0.0123"
 )
 REPEATS = 3
+OTHERS = {
+    "nic-dcqcn": """
+topology = { preset = "dctcp-10g", marking = "red-instant", kmin = "20p", kmax = "160p", pmax = "20%" }
+controller.name = "dcqcn"
+nic.latency = "900ns"
+workload.kind = "many_to_one"
+time = { duration = "200ms" }
+monitor.interval = "1ms"
+""",
+    "nic-swift": """
+topology.preset = "dctcp-10g"
+controller.name = "swift"
+workload.kind = "many_to_one"
+time = { duration = "200ms" }
+monitor.interval = "1ms"
+""",
+    "agent": """
+topology = { preset = "dumbbell-10m", marking = "iroko-thesis" }
+controller = { name = "dctcp", policy = "fair-share" }
+agent = { interval = "10ms", control = "network", control_loss = "2%" }
+workload = { kind = "pairs", jitter = "10ms" }
+time = { duration = "5s" }
+""",
+}
+"""What else has processes of its own while traffic runs, besides the demo's cases: NICs with their loader, and an agent."""
 
 
 def bars(shorten: dict[str, str] | None = None, controllers: tuple[str, ...] = demo.CONTROLLERS) -> Iterable[Bar]:
-    """One bar for each way to disturb a run, over all demo cases. `shorten`: by case another time.duration, for tests."""
+    """One bar for each way to disturb a run, over the demo's cases and OTHERS. `shorten`: by case another time.duration."""
     with runs.scratch("determinism") as folder:
-        cells = _base_cells(folder, shorten or {}, controllers)
+        cells = [*_base_cells(folder, shorten or {}, controllers), *_other_cells(folder)]
         base = runs.run_all(cells)
         for number in range(2, REPEATS + 1):
             yield _compare(f"run {number} of {REPEATS}", base, runs.run_all(_variant(cells, folder / f"again{number}")))
@@ -58,6 +83,11 @@ def _base_cells(folder: Path, shorten: dict[str, str], controllers: tuple[str, .
                 extra = (f"time.duration={shorten[case.name]}", "time.warmup=0s") if case.name in shorten else ()
                 cells.append(replace(cell, settings=(*cell.settings, *extra)))
     return cells
+
+
+def _other_cells(folder: Path) -> list[sweep.Cell]:
+    specs = {name: runs.write_spec(folder, name, f'spec_version = 1\nname = "{name}"\n{text}') for name, text in OTHERS.items()}
+    return [sweep.Cell(name, spec, folder / f"{name}-run", (), ("--no-plot", "--force")) for name, spec in specs.items()]
 
 
 def _variant(cells: list[sweep.Cell], folder: Path, **changes: Any) -> list[sweep.Cell]:

@@ -7,7 +7,6 @@ A packet-hop is a frame sent over a cable.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import statistics
@@ -45,8 +44,6 @@ class Timed:
 
     result: Result
     wall_s: float
-    instructions: int | None
-    """Of the process and all its children in user mode; None where they cannot be counted."""
 
     def phase_s(self, *names: str) -> float:
         return float(sum(self.result.manifest["wall_s"].get(name, 0.0) for name in names))
@@ -76,14 +73,15 @@ def bars() -> Iterable[Bar]:
         tree = _median(folder, spec, "fattree-k4", FAT_TREE)
         start = tree.phase_s(*runs.START_PHASES)
         yield Bar("fattree-k4: start", "<= 8 s", f"{start:.2f} s ({_phases(tree)})", start <= 8)
-        yield from _costs(fast)
+        yield from _costs(fast, _instructions(spec, folder / "counted", ONE_GIGABIT))
 
 
-def _costs(run: Timed) -> Iterator[Bar]:
+def _costs(run: Timed, instructions: int | None) -> Iterator[Bar]:
+    """What a packet-hop costs. `instructions`: of another run of the same spec."""
     hops = run.packet_hops
     wall = run.phase_s("traffic") / hops * 1e6
     yield Bar("dumbbell-1g: wall time a packet-hop", "recorded", f"{wall:.3f} us, {hops} hops", ok=True)
-    counted = "perf cannot count here" if run.instructions is None else f"{run.instructions / hops:.0f} (whole process)"
+    counted = "perf cannot count here" if instructions is None else f"{instructions / hops:.0f} (whole process)"
     yield Bar("dumbbell-1g: instructions a packet-hop", "recorded", counted, ok=True)
 
 
@@ -94,17 +92,35 @@ def _median(folder: Path, spec: Path, name: str, settings: tuple[str, ...]) -> T
 
 
 def _time(spec: Path, out: Path, settings: tuple[str, ...]) -> Timed:
-    argv = [sys.executable, "-m", "dc_gym.cli", "run", str(spec), "--out", str(out), "--quiet"]
-    for setting in settings:
-        argv += ["--set", setting]
-    counting = ["perf", "stat", "-x,", "-e", "instructions:u", "--"] if shutil.which("perf") else []
     started = time.perf_counter()
-    done = subprocess.run([*counting, *argv], capture_output=True, text=True, env={**os.environ})
+    _run(_argv(spec, out, settings))
     wall_s = time.perf_counter() - started
+    return Timed(load_result(out), wall_s)
+
+
+def _instructions(spec: Path, out: Path, settings: tuple[str, ...]) -> int | None:
+    """Instructions of a run and all its children in user mode; None where they cannot be counted.
+
+    The run is one of its own: where perf can count, it slows a lab down several times.
+    """
+    if shutil.which("perf") is None:
+        return None
+    said = _run(["perf", "stat", "-x,", "-e", "instructions:u", "--", *_argv(spec, out, settings)])
+    found = re.search(r"^(\d+),[^,]*,instructions", said, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def _argv(spec: Path, out: Path, settings: tuple[str, ...]) -> list[str]:
+    overrides = [word for setting in settings for word in ("--set", setting)]
+    return [sys.executable, "-m", "dc_gym.cli", "run", str(spec), "--out", str(out), "--quiet", *overrides]
+
+
+def _run(argv: list[str]) -> str:
+    """Runs a command to its end: what it says on standard error. TestbedError when it fails."""
+    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
-        raise TestbedError(f"run {out.name}: exit {done.returncode}: {done.stderr.strip()}")
-    found = re.search(r"^(\d+),[^,]*,instructions", done.stderr, re.MULTILINE)
-    return Timed(load_result(out), wall_s, int(found[1]) if found else None)
+        raise TestbedError(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr.strip()}")
+    return done.stderr
 
 
 def _phases(run: Timed) -> str:

@@ -38,6 +38,8 @@ NEVER_MS = str(2**31 - 1)
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
 """What the agent's side answers to a step."""
 TGEN_ABORTED = 143
+HOSTD_SOCKETS = "UDP sockets inuse"
+"""What hostd's sockets count among, by the names of `in_use`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +129,11 @@ def run(
         stage = Stage(plan, agent, folder, site, fabric, ovs, control, agentd)
         if site.virtual:
             _draw_first(fabric)
-        before, at_rest = count(fabric), in_use(fabric)
+        before = count(fabric)
         number = 0
         while _one(stage, t0_ns, number):
             phase("reset")
-            _rest(stage, at_rest)
+            _rest(stage)
             t0_ns = site.next_t0()
             number += 1
         agentd.hang_up()
@@ -203,17 +205,22 @@ def _code(line: str) -> int:
     return int(found[1])
 
 
-def _rest(stage: Stage, at_rest: dict[str, int]) -> None:
-    """Brings the network back to rest, as it was before the first episode.
+def _rest(stage: Stage) -> None:
+    """Brings the network back to rest: nothing is queued, and no host has a socket but those of its own agent.
+
+    Rest is defined and not counted before the first episode: what set-up has started may or may not be up by then.
 
     agentd has set every rate to the line before it said that the episode is over, and sends nothing after that.
     """
-    fabric = stage.fabric
+    fabric, of_agents = stage.fabric, 0
     if stage.agent.control is not None:
         _outlast(stage.agent.control, fabric)
+        of_agents = sum(len(fabric.graph.ports_of(host.name)) for host in fabric.graph.hosts)  # hostd: one an egress
 
     def left() -> dict[str, int]:
-        return {name: number - at_rest[name] for name, number in in_use(fabric).items() if number != at_rest[name]}
+        found = in_use(fabric)
+        found[HOSTD_SOCKETS] -= of_agents
+        return {name: number for name, number in found.items() if number}
 
     if remaining := stage.site.rest(fabric, left):
         what = ", ".join(f"{name}: {count}" for name, count in remaining.items())

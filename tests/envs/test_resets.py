@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An episode after resets is that of a fresh lab, whatever there was before; and what a reset finds left is said."""
 
+import sys
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +15,7 @@ from dc_gym.errors import AgentError, LabError
 from dc_gym.topologies.graph import NETNS_FOLDER
 from tests.envs.made import RUNNING, cells, flows, frame, scene
 
+T0_S = 20
 QUICK = ("UDP", "RED without", "incast, and TIME_WAIT", "loss and jitter")
 
 
@@ -72,12 +74,18 @@ def test_the_age_of_a_lab_changes_nothing(tmp_path, lab_kernel):
 
 
 @pytest.mark.lab
-def test_what_a_reset_finds_left_is_said(tmp_path, monkeypatch):
-    """A socket that nobody closes: no other episode can be as the first was."""
-    listens = "import socket, time; s = socket.create_server(('0.0.0.0', 9)); time.sleep(10000)"
-    left = f'nsenter --net={NETNS_FOLDER}/h1 python3 -c "{listens}" </dev/null >/dev/null 2>&1 &'
+@pytest.mark.parametrize("when", ["before the first episode", "in it"])
+def test_what_a_reset_finds_left_is_said(when, tmp_path, monkeypatch):
+    """A socket that nobody closes: no other episode can be as the first was, whenever its program came up."""
+    listens = "import pathlib, socket, time; s = socket.create_server(('0.0.0.0', 9)); "
+    listens += "pathlib.Path('/run/is-up').touch(); time.sleep(10000)"
+    left = f'nsenter --net={NETNS_FOLDER}/h1 {sys.executable} -c "{listens}" </dev/null >/dev/null 2>&1'
+    if when == "in it":
+        left = f"(while [ $(cut -d. -f1 /proc/uptime) -lt {T0_S} ]; do sleep 0.01; done; {left}) &"
+    else:
+        left = f"{left} & until [ -e /run/is-up ]; do sleep 0.01; done"
     monkeypatch.setattr(session, "write_plan", partial(session.write_plan, disturb=left))
-    env = DataCenterEnv(SPECS["dcgym/Dumbbell10m-v0"], ["time.duration=50ms"], folder=tmp_path)
+    env = DataCenterEnv(SPECS["dcgym/Dumbbell10m-v0"], ["time.duration=50ms", f"lab.t0={T0_S}s"], folder=tmp_path)
     env.reset(seed=1)
     with pytest.raises(LabError, match="still TCP sockets inuse: 1"):
         env.reset(seed=2)
