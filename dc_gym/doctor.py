@@ -18,7 +18,9 @@ from dc_gym.folder import scratch
 from dc_gym.host import needs, vm
 from dc_gym.kernel import build, cable_module, cache, openvswitch
 from dc_gym.kernel import source as sources
-from dc_gym.kernel.lab import Lab, LabConfig, lab_user, memory_folder
+from dc_gym.kernel.lab import Lab, LabConfig
+from dc_gym.kernel.memory import machine_room, memory_folder
+from dc_gym.kernel.user import lab_user
 from dc_gym.run import grounds
 
 LAB_MEMORY_BYTES = 512 << 20
@@ -26,6 +28,15 @@ PAGE_BYTES = 4096
 CACHE_BYTES = 5 << 30
 PROCESSES = 1024
 FILES = 65536
+GUEST = "import time; import dc_gym.run.ground, dc_gym.topologies.fabric; time.sleep(1)"
+"""What the doctor's lab runs: all that a run's Python imports, and a second of virtual time."""
+SYSTEM = (  # name, programs, what they are for, packages, whether a run cannot do without
+    ("clean-up", ("sh", "flock", "find", "head", "mv", "rm", "rmdir", "sleep"), "what is left of a run that is killed",
+     "util-linux, findutils and coreutils", True),
+    ("own NICs", ("cc", "clang"), "NIC algorithms of your own", "gcc and clang", False),
+    ("kernel's scripts", ("bash", "ip", "tc", "nstat", "sysctl", "ethtool"), "dcgym conformance",
+     "bash, iproute2, procps and ethtool", False),
+)  # fmt: skip
 KERNEL_LIMITS = (  # name, sysctl, what a network of a thousand hosts can need
     ("threads", "kernel/threads-max", 16384),
     ("process numbers", "kernel/pid_max", 32768),
@@ -79,8 +90,8 @@ def _user() -> Iterator[Finding]:
 
 def _memory() -> Iterator[Finding]:
     folder = memory_folder(LAB_MEMORY_BYTES)
-    room = os.statvfs(folder)
-    yield Finding("memory", True, f"{folder} has {room.f_bavail * room.f_frsize >> 20} MiB; a lab takes up to lab.memory of it")
+    words = f"{machine_room() >> 20} MiB left; a lab takes up to lab.memory of it"
+    yield Finding("memory", True, words if folder is None else f"{words}, and goes to disk below {folder} now")
 
 
 def _map_count() -> Iterator[Finding]:
@@ -141,6 +152,14 @@ def _programs() -> Iterator[Finding]:
     yield Finding("programs", True, f"{grounds.PROGRAMS}")
 
 
+def _system() -> Iterator[Finding]:
+    """Programs of the distribution; a lab itself needs none of them but Python."""
+    for name, programs, purpose, packages, fatal in SYSTEM:
+        missing = [program for program in programs if shutil.which(program) is None]
+        words = f"{', '.join(missing) or 'all'} {'missing' if missing else 'there'}, for {purpose}"
+        yield Finding(name, not missing, words, f"install {packages}" if missing else "", fatal)
+
+
 def _kernel() -> Iterator[Finding]:
     source = sources.tested(None)
     kernel = build.lookup(source)
@@ -168,14 +187,15 @@ def _lab() -> Iterator[Finding]:
             kernel=kernel.path,
             programs=grounds.PROGRAMS,
             run_dir=folder,
-            argv=["/bin/sleep", "1"],
-            env={"PATH": "/usr/bin:/bin"},
+            argv=[sys.executable, "-c", GUEST],
+            env=grounds.inside("/tmp"),
             watchdog_s=20.0,
         )
-        with Lab(config) as lab:
+        said: list[str] = []
+        with Lab(config, said.append) as lab:
             ended = lab.wait()
-    words = f"booted, slept a virtual second, ended with status {ended.status} at {ended.virtual_ns / 1e9:.3f} s"
-    yield Finding("lab", ended.status == 0, words)
+    words = f"booted, imported its Python, slept a virtual second, ended with status {ended.status}"
+    yield Finding("lab", ended.status == 0, words, "" if ended.status == 0 else " / ".join(said[-3:]))
 
 
 def _host() -> Iterator[Finding]:
@@ -201,4 +221,4 @@ def _vm() -> Iterator[Finding]:
     yield Finding("vm", path is not None, path or f"no {vm.QEMU}: dcgym vm cannot run", remedy, fatal=False)
 
 
-CHECKS = (_machine, _user, _memory, _map_count, _limits, _cache, _programs, _kernel, _switch, _lab, _host, _vm)
+CHECKS = (_machine, _user, _memory, _map_count, _limits, _cache, _programs, _system, _kernel, _switch, _lab, _host, _vm)

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from dc_gym.errors import KernelError, TestbedError
+from dc_gym.errors import KernelError, TestbedError, UsageError
 from dc_gym.kernel.cache import locked, make_folder
 
+ARCHIVE = "DCGYM_DEBIAN_ARCHIVE"
+"""The variable that names a Debian archive, where the machine's own packages come from elsewhere."""
 KEYRINGS = ("/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp")
 NETWORK_TROUBLE = re.compile(
     r"could not resolve|temporary failure resolving|could not connect|unable to connect|network is unreachable"
@@ -126,6 +128,33 @@ class Apt:
         match = re.search(r"^Depends: (.+)$", text, re.MULTILINE)
         return re.findall(r"(?:^|[,|]\s*)([a-z0-9][a-z0-9+.-]*)", match[1]) if match else []
 
+    def source_of(self, package: str, version: str) -> tuple[str, str]:
+        """Name and version of the source package that a package was built from."""
+        text = self._apt("apt-cache", "show", f"{package}={version}").stdout
+        match = re.search(r"^Source: (\S+)(?: \((\S+)\))?$", text, re.MULTILINE)
+        if not text:
+            raise KernelError(f"{package} {version} is not on offer any more: {self._remedy}")
+        return (match[1] if match else package), (match[2] if match and match[2] else version)
+
+    def source_lines(self) -> str:
+        """Lines of sources for the source packages of the Debian suites that this state has packages of."""
+        form = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
+        rows = {
+            line for line in self._apt("apt-get", "indextargets", "--format", form, "Created-By: Packages").stdout.splitlines()
+        }
+        found = [row.split("|") for row in sorted(rows)]
+        return "".join(f"deb-src {_options()} {uri} {suite} {part}\n" for origin, uri, suite, part in found if origin == "Debian")
+
+    def download_source(self, package: str, version: str, folder: Path) -> list[Path]:
+        """Fetches the files of a source package into `folder`; apt verifies them."""
+        before = set(folder.iterdir())
+        done = self._apt("apt-get", "source", "--download-only", f"{package}={version}", cwd=folder)
+        new = sorted(set(folder.iterdir()) - before)
+        if done.returncode != 0 or not any(path.suffix == ".dsc" for path in new):
+            said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(("E:", "Err:"))]
+            raise KernelError(f"the source of {package} {version} could not be downloaded ({said[:1]}): {self._remedy}")
+        return new
+
     def download(self, offer: Offer, folder: Path) -> Path:
         """Fetches one .deb into `folder`; apt verifies it, and so do we."""
         before = set(folder.glob("*.deb"))
@@ -160,6 +189,9 @@ class Apt:
             f'Dir::State::status "{match[1] if match else "/var/lib/dpkg/status"}";',
             f'Dir::Cache "{self._folder / "cache"}/";',
             'Dir::Cache::archives "archives/";',
+            # Images of containers switch these off, and each question would read all lists anew.
+            'Dir::Cache::pkgcache "pkgcache.bin";',
+            'Dir::Cache::srcpkgcache "srcpkgcache.bin";',
             'Acquire::Languages "none";',
             'Acquire::PDiffs "false";',
             # Else apt downloads as the user _apt, who may have no way into this cache. Signatures are verified all the same.
@@ -174,23 +206,41 @@ class Apt:
 
 
 def debian_archive(folder: Path, remedy: str) -> Archive:
-    """The Debian archive that the machine's own apt uses, as a base for other suites of it."""
+    """$DCGYM_DEBIAN_ARCHIVE, or the Debian archive that the machine's own apt uses, as a base for other suites of it."""
     if shutil.which("apt-get") is None:
         raise KernelError(f"this machine has no apt-get, which fetches packages of the distribution: {remedy}")
+    if named := os.environ.get(ARCHIVE):
+        return _named_archive(named, remedy)
     known = _by_origin() or _by_path(folder)
     main = next((uri for uri, security in known if not security), None)
     if main is None:
-        raise KernelError(f"apt has no Debian archive among its sources: {remedy}")
+        raise KernelError(f"apt has no Debian archive among its sources: set {ARCHIVE} to the URL of one, or {remedy}")
     return Archive(main, next((uri for uri, security in known if security), None))
 
 
+def _named_archive(uri: str, remedy: str) -> Archive:
+    """One that the user names, on a machine of another distribution; its signatures are verified all the same."""
+    if not re.match(r"(https?|file)://\S+$", uri):
+        raise UsageError(
+            f"{ARCHIVE}={uri}: not the URL of an archive; it begins with http:// or https:// and its folder has dists/"
+        )
+    if not any(Path(path).exists() for path in KEYRINGS):
+        raise KernelError(f"{ARCHIVE} is set, and Debian's keys are not here: install debian-archive-keyring, or {remedy}")
+    return Archive(uri, None)
+
+
 def source_lines(archive: Archive, suites: Sequence[str], security_suites: Sequence[str]) -> str:
-    keyring = next((path for path in KEYRINGS if Path(path).exists()), None)
-    options = f"[target=Packages{f' signed-by={keyring}' if keyring else ''}]"
+    options = _options("target=Packages")
     lines = [f"deb {options} {archive.main} {suite} main\n" for suite in suites]
     if archive.security is not None:
         lines += [f"deb {options} {archive.security} {suite} main\n" for suite in security_suites]
     return "".join(lines)
+
+
+def _options(*more: str) -> str:
+    """Of a line of sources: the keyring that signatures are checked with, if it is where Debian has it."""
+    keyring = [f"signed-by={path}" for path in KEYRINGS if Path(path).exists()][:1]
+    return f"[{' '.join([*more, *keyring])}]" if more or keyring else ""
 
 
 def _by_origin() -> list[tuple[str, bool]]:

@@ -27,7 +27,7 @@ from dc_gym.errors import KernelError, UsageError
 from dc_gym.kernel import selftests
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import run, sha256_of
-from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, locked, make_folder, partial, publish
+from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, find, locked, make_folder, partial, publish
 from dc_gym.kernel.source import NotOnOffer, Source
 from dc_gym.progress import Progress
 from dc_gym.progress import choose as choose_progress
@@ -121,11 +121,10 @@ def ensure(
     options: Options = Options(),
     parts: Parts = Parts(),
 ) -> KernelBuild:
-    """The lab kernel, built if it is not in the cache. Without arguments: the default version."""
+    """The lab kernel, built if neither the wheel nor the cache has it. Without arguments: the default version."""
     if progress is None:
         with choose_progress(quiet=False) as shown:
             return ensure(shown, source, version, untested_version, options, parts)
-    cache = make_folder(cache_dir())
     chosen = choose(progress, source, version, untested_version)
     explicit = version is not None or source is not None or untested_version is not None
     if not options.force:
@@ -133,6 +132,7 @@ def ensure(
         if built is not None and (built.version == chosen.version or not explicit):
             _warn(progress, warning)
             return built
+    cache = make_folder(cache_dir())
     try:
         return _build_once(cache, chosen, parts, options, progress)
     except NotOnOffer as refused:
@@ -399,9 +399,9 @@ def _load(folder: Path, key: str) -> KernelBuild | None:
 
 
 def _find(source: Source, parts: Parts) -> tuple[KernelBuild | None, str]:
-    """The cached kernel of `source`, or the one that stood in for it when it was on offer nowhere; and what to say about it."""
+    """The kernel of `source`, or the one that stood in for it when it was on offer nowhere; and what to say about it."""
     key = parts.key(source)
-    built = _load(cache_dir() / "kernel" / key, key)
+    built = _load(find("kernel", key), key)
     if built is not None:
         return built, source.warning
     try:

@@ -17,10 +17,12 @@ from pathlib import Path
 from dc_gym.errors import TestbedError, UsageError
 
 PARTIAL = ".partial-"
-PARTS = ("kernel", "selftests", "ovs", "apt", "ideal", "peers", "vm", "cable")
+PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable")
 IN_USE = "in-use.lock"
 OF_ROOT = Path("/var/cache/dcgym")
 """Root's cache, which everybody may read."""
+BUNDLE = Path(__file__).absolute().parents[1] / "bundle"
+"""What a wheel carries of all that: folders of the same names, never written to. A checkout has none."""
 
 
 def cache_dir() -> Path:
@@ -38,6 +40,12 @@ def cache_dir() -> Path:
     if any(character.isspace() or character in ",:" for character in str(path)):
         raise UsageError(f"cache folder '{path}': make and the lab take no white space, comma or colon in it: set DCGYM_CACHE")
     return path
+
+
+def find(*names: str) -> Path:
+    """Where to look for a thing of the cache, such as ("kernel", KEY): in the wheel's bundle if it has it, else in the cache."""
+    bundled = BUNDLE.joinpath(*names)
+    return bundled if bundled.exists() else cache_dir().joinpath(*names)
 
 
 def make_folder(path: Path) -> Path:

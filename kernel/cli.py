@@ -83,14 +83,14 @@ def describe(path: Path | None = None, version: str | None = None, untested_vers
         chosen = build.choose(progress, path, version, untested_version)
         built = build.lookup(chosen)
     key = built.key if built is not None else build.Parts().key(chosen)
-    folder = cache_dir() / "kernel" / key
+    path = built.path if built is not None else cache_dir() / "kernel" / key / "linux"
     facts: dict[str, Any] = {
         "version": built.version if built is not None else chosen.version,
         "fingerprint": built.fingerprint if built is not None else build.fingerprint(chosen.version, key),
         "key": key,
         "built": built is not None,
         "tested": built.manifest["tested"] if built is not None else chosen.tested,
-        "path": str(folder / "linux"),
+        "path": str(path),
         "cache": str(cache_dir()),
         "tested_versions": list(source.catalogue().tested),
     }

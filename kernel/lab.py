@@ -11,6 +11,7 @@ import mmap
 import os
 import re
 import select
+import signal
 import socket
 import subprocess
 import time
@@ -21,14 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dc_gym.errors import LabError, MachineError, UsageError
+from dc_gym.errors import LabError, UsageError
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, MessageType
 from dc_gym.kernel.cpu import claimed_cpu
+from dc_gym.kernel.memory import memory_folder
 from dc_gym.kernel.share import RegionServer
+from dc_gym.kernel.user import lab_user
 
 EPOCH_NS = 1_577_836_800_000_000_000  # what the lab's wall clock shows at boot: 2020-01-01 00:00 UTC
-SHARED_MEMORY = "/dev/shm"
-UNPRIVILEGED = 65534  # nobody, where root did not come by sudo
 LAST_LINES = 15
 _TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel's call trace: lab.log has it
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own
@@ -198,7 +199,7 @@ class Lab:
     def _start(self) -> None:
         config = self.config
         _check_run_dir(config.run_dir)
-        memory_dir = memory_folder(config.memory_bytes)
+        on_disk = memory_folder(config.memory_bytes)
         private = config.run_dir / ".lab"
         private.mkdir(exist_ok=True)
         self._share = self._stack.enter_context(RegionServer(private))
@@ -229,7 +230,7 @@ class Lab:
                 stdout=errors,
                 stderr=errors,
                 pass_fds=(theirs.fileno(), lifeline),
-                env={"PATH": "/usr/bin:/bin", "TMPDIR": str(memory_dir), "HOME": "/"},
+                env={"PATH": "/usr/bin:/bin", "HOME": "/"} | ({} if on_disk is None else {"TMPDIR": str(on_disk)}),
                 cwd="/",
             )
         except OSError as error:
@@ -309,61 +310,6 @@ def _give_back(folder: Path, uid: int, gid: int) -> None:
         os.chown(folder, uid, gid)
 
 
-def lab_user() -> tuple[int, int]:
-    """Uid and gid of a lab: the caller's, or for root the user behind sudo, or nobody."""
-    if os.geteuid() != 0:
-        return os.geteuid(), os.getegid()
-    uid = int(os.environ.get("SUDO_UID", "0") or 0)
-    gid = int(os.environ.get("SUDO_GID", "0") or 0)
-    return (uid, gid) if uid and gid else (UNPRIVILEGED, UNPRIVILEGED)
-
-
-def memory_folder(memory_bytes: int) -> Path:
-    """Where the lab's memory file can live: $TMPDIR where the user named one, else a file system in memory, else on disk.
-
-    The file is sparse and grows with what the lab touches, so the room is that of now: labs that grow together can still run out.
-    """
-    tried: list[str] = []
-    for candidate in (os.environ.get("TMPDIR", ""), SHARED_MEMORY, "/tmp", "/var/tmp"):
-        if not candidate or not os.access(candidate, os.W_OK | os.X_OK):
-            continue
-        found = os.statvfs(candidate)
-        room, machine = found.f_bavail * found.f_frsize, _machine_room()
-        if not _lets_in(Path(candidate)):
-            tried.append(f"{candidate} is closed to user {lab_user()[0]}, who runs root's labs")
-        elif found.f_flag & os.ST_NOEXEC:
-            tried.append(f"{candidate} is mounted noexec")
-        elif room < memory_bytes:
-            tried.append(f"{candidate} has {room >> 20} MiB")
-        elif machine < memory_bytes and candidate == SHARED_MEMORY:
-            tried.append(f"{candidate} has room, but the machine has {machine >> 20} MiB of memory and swap left")
-        else:
-            return Path(candidate)
-    raise MachineError(
-        f"no room for the lab's memory of {memory_bytes >> 20} MiB: {'; '.join(tried) or 'no writable folder'};"
-        " set TMPDIR to a folder with room, enlarge /dev/shm, or lower lab.memory"
-    )
-
-
-def _lets_in(folder: Path) -> bool:
-    """The lab's user may make files there; os.access() says yes to root, whatever the mode."""
-    if os.geteuid() != 0:
-        return True
-    (uid, gid), folder = lab_user(), folder.resolve()
-    for place, asked in ((folder, 0o3), *((parent, 0o1) for parent in folder.parents)):
-        found = place.stat()
-        shift = 6 if found.st_uid == uid else 3 if found.st_gid == gid else 0
-        if found.st_mode >> shift & asked != asked:
-            return False
-    return True
-
-
-def _machine_room() -> int:
-    """Memory and swap that new programs can have (proc(5), meminfo)."""
-    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-    return sum(int(words[1]) << 10 for words in lines if words[0] in ("MemAvailable:", "SwapFree:"))
-
-
 def _check_run_dir(path: Path) -> None:
     if not path.is_absolute():
         raise ValueError(f"run_dir {path} is not absolute")
@@ -436,8 +382,12 @@ def _cause(death: str | None, code: int, memory_bytes: int) -> str:
         return _SLEEPS
     if death is not None:
         return f"the lab kernel panicked: {death.strip()}"
-    if code == -7:
-        return "the lab was killed by SIGBUS: the file system of its memory file is full; set TMPDIR to a larger one"
+    if code == -signal.SIGKILL:
+        return (
+            "the lab was killed by signal 9; if nobody did it, the machine or its control group ran out of memory (dmesg says so)"
+        )
+    if code == -signal.SIGBUS:
+        return "the lab was killed by SIGBUS: no room is left for its memory; run fewer labs at a time, or give TMPDIR more room"
     if code < 0:
         return f"the lab was killed by signal {-code}"
     return f"the lab ended with status {code} before it said good-bye"

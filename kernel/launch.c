@@ -9,6 +9,7 @@
  *   second to the process. Neither needs the lab's help, so a lab that hangs dies too.
  * - UID other than 0 while the caller is root: all groups and capabilities are dropped but
  *   CAP_DAC_READ_SEARCH, so that the lab reads what root could read and writes nothing of root's.
+ *   In a container root may not have it; the lab then reads what UID may.
  * - The lab runs on CPU alone: its kernel and its processes take turns and never run at once, and a
  *   switch on one CPU costs a quarter of one between two.
  * - Address space randomization is off and there are no core files.
@@ -53,15 +54,20 @@ static int drop_root(uid_t uid, gid_t gid)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct caps[2] = { { 0 } };
+	unsigned int kept;
 
+	if (syscall(SYS_capget, &header, caps))
+		return fail("read capabilities");
+	kept = caps[0].permitted & (1u << CAP_DAC_READ_SEARCH);
 	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP | SECBIT_NOROOT))
 		return fail("set securebits");
 	if (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
 		return fail("drop to an unprivileged user");
-	caps[0].effective = caps[0].permitted = caps[0].inheritable = 1u << CAP_DAC_READ_SEARCH;
+	memset(caps, 0, sizeof(caps));
+	caps[0].effective = caps[0].permitted = caps[0].inheritable = kept;
 	if (syscall(SYS_capset, &header, caps))
 		return fail("drop capabilities");
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0))
+	if (kept && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0))
 		return fail("keep CAP_DAC_READ_SEARCH");
 	return 0;
 }

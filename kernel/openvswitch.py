@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open vSwitch's programs and Mininet's mnexec, unpacked into the cache and installed nowhere.
+"""Open vSwitch's programs and Mininet, taken from the distribution's packages and installed nowhere.
 
-The distribution's package would start daemons on the host. Its files, with the libraries that the machine lacks, go to
-<cache>/ovs/<version>-<key>/ instead, also on a machine that has Open vSwitch installed: one way, one fingerprint.
-`current-<distribution>` there points to the one in use, which stays until `ensure(renew=True)`.
+The distribution's package would start daemons on the host. What a network needs of it goes to
+<cache>/openvswitch/<version>-<key>/ instead, with every library that the programs load and the loader of their C library: the
+folder works on any x86_64 Linux, also on one that has Open vSwitch installed: one way, one fingerprint.
+`current-<distribution>` there points to the one in use, which stays until `ensure(renew=True)`. A wheel carries such a folder.
+
+    bin/      what people call: scripts that start a program of libexec/ with the libraries beside it
+    libexec/  the programs as the packages have them
+    lib/      their libraries and their loader
+    share/    vswitch.ovsschema
+    python/   the Python package mininet
+    doc/      the copyright file of every package
+    manifest.json
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import re
 import shutil
@@ -18,50 +26,62 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dc_gym.errors import KernelError
+from dc_gym.kernel import cache
 from dc_gym.kernel.apt import Apt, Offer, run
 from dc_gym.kernel.cache import cache_dir, check_room, locked, make_folder, partial, publish
 from dc_gym.progress import Progress, choose
 
 PACKAGES = ("openvswitch-switch", "openvswitch-common", "mininet")
-PROGRAMS = ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "mnexec")
+PROGRAMS = ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-dpctl", "mnexec")
 PROGRAM_FOLDERS = ("usr/sbin", "usr/bin", "usr/lib/openvswitch-switch", "usr/lib/openvswitch-common")
-SCHEMA = "usr/share/openvswitch/vswitch.ovsschema"
-REMEDY = "use a machine with Debian's or Ubuntu's packages"
-NEED_BYTES = 100_000_000
+SCHEMA = "share/vswitch.ovsschema"
+LOADER = "lib/ld-linux-x86-64.so.2"
+LAYOUT = 1
+"""Of the folder; raised when it changes."""
+REMEDY = "use a machine with Debian's or Ubuntu's packages, or install dc-gym's wheel, which has it inside"
+NEED_BYTES = 150_000_000
+_WRAPPER = """#!/bin/sh
+# Starts {name} with the libraries that came with it.
+here=$(dirname "$0")
+exec "$here/../{loader}" --inhibit-cache --library-path "$here/../lib" "$here/../libexec/{name}" "$@"
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenVSwitch:
-    """Where everything is. Programs need `LD_LIBRARY_PATH` from `environment()`."""
+    """The folder, and what it is."""
 
     folder: Path
     version: str
     """Of the package: 3.1.0-2+deb12u1."""
     fingerprint: str
-    vswitchd: Path
-    ovsdb_server: Path
-    ovsdb_tool: Path
-    vsctl: Path
-    ofctl: Path
-    appctl: Path
-    mnexec: Path
-    schema: Path
-    """vswitch.ovsschema, from which ovsdb-tool makes a database."""
-    library_dirs: tuple[Path, ...]
 
-    def environment(self) -> dict[str, str]:
-        """What the programs need in their environment to find their libraries."""
-        return {"LD_LIBRARY_PATH": ":".join(map(str, self.library_dirs))} if self.library_dirs else {}
+    @property
+    def python(self) -> Path:
+        """The folder that holds the Python package mininet."""
+        return self.folder / "python"
+
+    def argv(self, program: str) -> list[str]:
+        """How `program`, one of PROGRAMS, is started."""
+        return argv(self.folder, program)
+
+
+def argv(folder: Path, program: str) -> list[str]:
+    """How `program` of such a folder is started: by its own loader, with its own libraries alone."""
+    return [str(folder / LOADER), "--inhibit-cache", "--library-path", str(folder / "lib"), str(folder / "libexec" / program)]
 
 
 def ensure(progress: Progress | None = None, renew: bool = False) -> OpenVSwitch:
-    """Open vSwitch from the cache, fetched first if it is not there. `renew` takes what the distribution has today."""
+    """The wheel's, or that of the cache, fetched first if it is not there. `renew` takes what the distribution has today."""
+    if (bundled := load(cache.BUNDLE / "openvswitch")) is not None:
+        return bundled
     if progress is None:
         with choose(quiet=False) as shown:
             return ensure(shown, renew)
-    base = cache_dir() / "ovs"
+    base = cache_dir() / "openvswitch"
     current = base / f"current-{_distribution()}"
     found = None if renew else load(current)
     if found is not None:
@@ -71,28 +91,21 @@ def ensure(progress: Progress | None = None, renew: bool = False) -> OpenVSwitch
     def say_waiting() -> None:
         shown.note("another process is fetching Open vSwitch: waiting for it")
 
-    with locked(make_folder(base) / "ovs.lock", say_waiting) as _, partial(base / "ovs") as work:
+    with locked(make_folder(base) / "openvswitch.lock", say_waiting) as _, partial(base / "openvswitch") as work:
         found = None if renew else load(current)
         return found or _fetch(work, current, progress)
 
 
 def load(current: Path) -> OpenVSwitch | None:
-    """What `current` points to, if it is whole and its programs find their libraries."""
+    """What `current` is or points to, if it is whole."""
     try:
         folder = current.resolve(strict=True)
         manifest = json.loads((folder / "manifest.json").read_text())
-        found = _describe(folder, manifest)
-    except (OSError, ValueError, KeyError, KernelError):
+        version = str(manifest["version"])
+        whole = manifest["layout"] == LAYOUT and all((folder / name).is_file() for name in manifest["files"])
+        return OpenVSwitch(folder, version, f"ovs-{version}-{manifest['key']}") if whole else None
+    except (OSError, ValueError, KeyError):
         return None
-    return None if missing_libraries(folder) else found
-
-
-def missing_libraries(folder: Path) -> list[str]:
-    """Names of shared libraries that the programs in `folder` do not find."""
-    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, _library_dirs(folder))), "LC_ALL": "C"}
-    programs = [str(_program(folder, name)) for name in PROGRAMS]
-    done = subprocess.run(["ldd", *programs], capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
-    return sorted(set(re.findall(r"^\s*(\S+) => not found", done.stdout, re.MULTILINE)))
 
 
 def _fetch(work: Path, current: Path, progress: Progress) -> OpenVSwitch:
@@ -101,106 +114,130 @@ def _fetch(work: Path, current: Path, progress: Progress) -> OpenVSwitch:
     progress.phase("Open vSwitch: read the package lists")
     apt = Apt(cache_dir() / "apt" / "system", None, REMEDY)
     apt.update()
-    out, debs = work / "out", work / "debs"
-    make_folder(out)
-    debs.mkdir()
+    root, out = work / "root", work / "out"
+    for folder in (root, out, work / "debs"):
+        make_folder(folder)
     offers = [apt.candidate(name) for name in PACKAGES]
-    for offer in offers:
-        _unpack(apt, offer, debs, out, progress)
-    libraries = _add_libraries(apt, offers, debs, out, progress)
-    missing = missing_libraries(out)
-    if missing:
-        raise KernelError(f"Open vSwitch {offers[0].version} lacks {', '.join(missing)}, which no package that it depends on has")
+    libraries = _needed_libraries(apt, offers)
+    for offer in (*offers, *libraries):
+        progress.phase(f"Open vSwitch: download {offer.package} {offer.version}")
+        run(["dpkg-deb", "-x", str(apt.download(offer, work / "debs")), str(root / offer.package)], KernelError)
+    packages = _assemble(root, out, offers[0].version)
     manifest = {
+        "layout": LAYOUT,
         "version": offers[0].version,
         "key": _key(offers),
-        "packages": {offer.package: {"version": offer.version, "sha256": offer.sha256} for offer in offers},
-        "libraries": {offer.package: {"version": offer.version, "sha256": offer.sha256} for offer in libraries},
+        "packages": _listed(offers),
+        "libraries": _listed([offer for offer in libraries if offer.package in packages]),
+        "files": sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()),
     }
     (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
-    (out / "manifest.json").chmod(0o644)  # whatever the umask: others use this cache, too
-    name = offers[0].version.rpartition(":")[2]  # without an epoch: its colon would end a path in LD_LIBRARY_PATH
+    _open_to_all(out)
+    name = offers[0].version.rpartition(":")[2]  # without an epoch: a colon would end a path in --library-path
     target = current.with_name(f"{name}-{_key(offers)}")
     publish(out, target, work)
     link = work / "current"
     link.symlink_to(target.name)
     link.rename(current)
-    return _describe(target, manifest)
+    found = load(target)
+    if found is None:
+        raise KernelError(f"{target} was made and is not whole: the file system lost data, or somebody removed it; try again")
+    return found
 
 
-def _unpack(apt: Apt, offer: Offer, debs: Path, out: Path, progress: Progress) -> None:
-    progress.phase(f"Open vSwitch: download {offer.package} {offer.version}")
-    deb = apt.download(offer, debs)
-    run(["dpkg-deb", "-x", str(deb), str(out)], KernelError)
-    out.chmod(0o755)
-
-
-def _add_libraries(apt: Apt, offers: Sequence[Offer], debs: Path, out: Path, progress: Progress) -> list[Offer]:
-    """Unpacks the libraries among the dependencies that this machine has not installed, and their libraries."""
-    if not missing_libraries(out):
-        return []
-    added: list[Offer] = []
-    seen = {offer.package for offer in offers}
-    waiting = list(offers)
+def _needed_libraries(apt: Apt, offers: Sequence[Offer]) -> list[Offer]:
+    """The packages of libraries that the programs depend on, and those that these depend on."""
+    found: dict[str, Offer] = {}
+    seen, waiting = {offer.package for offer in offers}, list(offers)
     while waiting:
         offer = waiting.pop()
         for name in apt.depends(offer.package, offer.version):
-            if name in seen or not name.startswith("lib") or _installed(name):
+            if name in seen or not name.startswith(("lib", "zlib")):
                 continue
             seen.add(name)
-            if not apt.offers(name):  # an alternative that this suite does not have
-                continue
-            library = apt.candidate(name)
-            _unpack(apt, library, debs, out, progress)
-            added.append(library)
-            waiting.append(library)
-    return sorted(added, key=lambda offer: offer.package)
+            if apt.offers(name):  # an alternative may be one that this suite does not have
+                found[name] = apt.candidate(name)
+                waiting.append(found[name])
+    return [found[name] for name in sorted(found)]
 
 
-def _installed(package: str) -> bool:
-    argv = ["dpkg-query", "--show", "--showformat", "${db:Status-Status}", package]
-    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    return done.returncode == 0 and done.stdout.startswith("installed")
+def _assemble(root: Path, out: Path, version: str) -> set[str]:
+    """Makes the folder `out` of the packages that are unpacked in `root`, a folder each: the names of those that it took from."""
+    for name in ("bin", "libexec", "lib", "share", "python", "doc"):
+        (out / name).mkdir()
+    for program in PROGRAMS:
+        shutil.copy(_program(root, program), out / "libexec" / program)
+        (out / "bin" / program).write_text(_WRAPPER.format(name=program, loader=LOADER))
+        (out / "bin" / program).chmod(0o755)
+    libraries = _libraries(root, version)
+    for soname, path in libraries.items():
+        shutil.copy(path, out / "lib" / soname)
+    shutil.copy(_one(root, "usr/share/openvswitch/vswitch.ovsschema"), out / SCHEMA)
+    mininet = _one(root, "usr/lib/python3/dist-packages/mininet/net.py").parent
+    shutil.copytree(mininet, out / "python" / "mininet", ignore=shutil.ignore_patterns("examples", "test", "__pycache__"))
+    packages = {*PACKAGES, *(path.relative_to(root).parts[0] for path in libraries.values())}
+    for package in sorted(packages):
+        shutil.copy(_one(root, f"usr/share/doc/{package}/copyright"), out / "doc" / package)
+    return packages
 
 
-def _describe(folder: Path, manifest: Mapping[str, object]) -> OpenVSwitch:
-    vswitchd, server, tool, vsctl, ofctl, appctl, mnexec = (_program(folder, name) for name in PROGRAMS)
-    schema = folder / SCHEMA
-    if not schema.is_file():
-        raise KernelError(f"{folder} has no {SCHEMA}: the packages of this distribution are laid out in another way")
-    version = str(manifest["version"])
-    return OpenVSwitch(
-        folder, version, f"ovs-{version}-{manifest['key']}",
-        vswitchd, server, tool, vsctl, ofctl, appctl, mnexec, schema, _library_dirs(folder),
-    )  # fmt: skip
+def _libraries(root: Path, version: str) -> dict[str, Path]:
+    """By the name that programs ask for: every library that they load, and the loader."""
+    folders = sorted(
+        {path.parent for place in ("*/lib", "*/usr/lib") for base in root.glob(place) for path in base.rglob("*.so.*")}
+    )
+    by_name = {path.name: path for folder in reversed(folders) for path in folder.iterdir() if ".so" in path.name}
+    loader = by_name.get(Path(LOADER).name)
+    if loader is None:
+        raise KernelError(f"Open vSwitch {version}: no package that it depends on has {LOADER}")
+    found = {Path(LOADER).name: loader}
+    for program in PROGRAMS:
+        listing = [str(loader), "--inhibit-cache", "--library-path", ":".join(map(str, folders)), "--list"]
+        done = subprocess.run([*listing, _program(root, program)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        asked = re.findall(r"^\s*([^/\s]+\.so\S*) =>", done.stdout, re.MULTILINE)
+        if lacking := [name for name in asked if name not in by_name]:  # the machine's own may have been found: not in the lab
+            raise KernelError(f"Open vSwitch {version} lacks {lacking[0]}, which no package that it depends on has")
+        found |= {name: by_name[name] for name in asked}
+    return found
 
 
-def _program(folder: Path, name: str) -> Path:
-    for place in PROGRAM_FOLDERS:
-        if (folder / place / name).is_file():
-            return folder / place / name
-    raise KernelError(f"{folder} has no {name}: the packages of this distribution are laid out in another way")
+def _program(root: Path, name: str) -> Path:
+    return _one(root, *(f"{place}/{name}" for place in PROGRAM_FOLDERS))
 
 
-def _library_dirs(folder: Path) -> tuple[Path, ...]:
-    """Folders that hold shared libraries, in a fixed order."""
-    return tuple(sorted({path.parent for place in ("lib", "usr/lib") for path in (folder / place).rglob("*.so.*")}))
+def _one(root: Path, *places: str) -> Path:
+    for place in places:
+        for found in sorted(root.glob(f"*/{place}")):
+            if found.is_file():
+                return found
+    raise KernelError(f"the packages of this distribution are laid out in another way: they have no {Path(places[0]).name}")
+
+
+def _open_to_all(folder: Path) -> None:
+    """Readable by all, whatever the umask: others use this cache, too."""
+    folder.chmod(0o755)
+    for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+
+
+def _listed(offers: Sequence[Offer]) -> dict[str, Mapping[str, Any]]:
+    return {offer.package: {"version": offer.version, "sha256": offer.sha256} for offer in offers}
 
 
 def _key(offers: Sequence[Offer]) -> str:
-    """Of the programs only: which libraries had to be added depends on the machine."""
+    """Of the programs and Mininet only: security updates of libraries change no network."""
     rows = "".join(f"{offer.package} {offer.version} {offer.sha256}\n" for offer in offers)
     return hashlib.sha256(rows.encode()).hexdigest()[:16]
 
 
 def _check_machine() -> None:
-    for tool, package in {"apt-get": "apt", "dpkg-deb": "dpkg", "ldd": "libc-bin"}.items():
+    for tool, package in {"apt-get": "apt", "dpkg-deb": "dpkg"}.items():
         if shutil.which(tool) is None:
             raise KernelError(f"fetching Open vSwitch needs {tool} (package {package}): {REMEDY}")
 
 
 def _distribution() -> str:
-    """debian-12: a name for the machine's distribution. Another one, another set of libraries."""
+    """debian-12: a name for the machine's distribution, whose packages are taken."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dc_gym.errors import KernelError, UsageError
 from dc_gym.kernel import source as sources
-from dc_gym.kernel.cache import cache_dir, check_room, locked, make_folder, partial, publish
+from dc_gym.kernel.cache import cache_dir, check_room, find, locked, make_folder, partial, publish
 from dc_gym.kernel.source import Source
 from dc_gym.progress import Progress
 
@@ -42,9 +42,9 @@ class Selftests:
 
 def ensure(identity: str, version: str, progress: Progress, path: Path | None = None) -> Selftests:
     """The tests of a source, brought here if need be; `path`: the user's own package, tarball or tree of that source."""
-    target = _target(identity)
-    if path is None and _whole(target):
-        return Selftests(target)
+    there = find("selftests", _name(identity))
+    if path is None and _whole(there):
+        return Selftests(there)
     source = sources.named(path, progress) if path is not None else _find(identity, version)
     target = _target(source.identity)
     with locked(target.with_name(f"{target.name}.lock")), partial(target) as work:
@@ -97,4 +97,8 @@ def _whole(target: Path) -> bool:
 
 
 def _target(identity: str) -> Path:
-    return make_folder(cache_dir() / "selftests") / hashlib.sha256(identity.encode()).hexdigest()[:32]
+    return make_folder(cache_dir() / "selftests") / _name(identity)
+
+
+def _name(identity: str) -> str:
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]

@@ -34,6 +34,14 @@ def test_a_kernel_that_root_has_need_not_be_built(own_cache: Path, tmp_path: Pat
     assert finding.remedy.endswith(f", or use root's: export DCGYM_CACHE={tmp_path / 'roots'}")
 
 
+def test_programs_of_the_distribution_are_told_with_what_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None if name in ("flock", "clang") else f"/usr/bin/{name}")
+    clean_up, own, scripts = doctor._system()
+    assert not clean_up.good and clean_up.fatal and clean_up.words == "flock missing, for what is left of a run that is killed"
+    assert clean_up.remedy == "install util-linux, findutils and coreutils"
+    assert not own.good and not own.fatal and scripts.good and scripts.words == "all there, for dcgym conformance"
+
+
 def test_a_cache_that_cannot_be_made_is_told(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (finding,) = doctor._cache()
     assert finding.words.startswith(f"{own_cache}, ")

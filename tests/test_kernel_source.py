@@ -214,8 +214,25 @@ def test_a_machine_without_lists_is_known_by_its_sources(fake: Path) -> None:
     )
     assert apt.debian_archive(fake.parent / "apt", "x") == apt.Archive("http://other.test/debian/", None)
     (fake / "uris").write_text("'http://other.test/ubuntu/dists/noble/InRelease' x 0\n")
-    with pytest.raises(KernelError, match="no Debian archive among its sources: the remedy"):
+    with pytest.raises(KernelError, match=r"no Debian archive .*: set DCGYM_DEBIAN_ARCHIVE to the URL of one, or the remedy"):
         apt.debian_archive(fake.parent / "apt", "the remedy")
+
+
+def test_an_archive_that_the_user_names_is_taken_with_debians_keys(
+    fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine of another distribution."""
+    (tmp_path / "keys.gpg").touch()
+    monkeypatch.setattr(apt, "KEYRINGS", (str(tmp_path / "keys.gpg"),))
+    monkeypatch.setenv("DCGYM_DEBIAN_ARCHIVE", "http://mine.test/debian")
+    assert apt.debian_archive(tmp_path, "x") == apt.Archive("http://mine.test/debian", None)
+    monkeypatch.setenv("DCGYM_DEBIAN_ARCHIVE", "mine.test/debian")
+    with pytest.raises(UsageError, match=r"DCGYM_DEBIAN_ARCHIVE=mine\.test/debian: not the URL of an archive"):
+        apt.debian_archive(tmp_path, "x")
+    monkeypatch.setattr(apt, "KEYRINGS", ())
+    monkeypatch.setenv("DCGYM_DEBIAN_ARCHIVE", "http://mine.test/debian")
+    with pytest.raises(KernelError, match="install debian-archive-keyring, or the remedy"):
+        apt.debian_archive(tmp_path, "the remedy")
 
 
 def test_without_apt_there_is_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,20 +6,19 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import LabError, MachineError, ProtocolError, UsageError
+from dc_gym.errors import LabError, ProtocolError, UsageError
 from dc_gym.kernel import channel
-from dc_gym.kernel import lab as lab_module
 from dc_gym.kernel.channel import HEADER, HELLO, MESSAGE_MAX_BYTES, MessageType, parse
-from dc_gym.kernel.lab import Lab, check_place, memory_folder
+from dc_gym.kernel.lab import Lab, check_place
 from dc_gym.run import ground
+from dc_gym.run.grounds import PROGRAMS
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.user]
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -287,32 +286,10 @@ def test_run_folder_must_not_be_hidden(lab_config, path, monkeypatch):
         pass
 
 
-def test_no_room_for_memory_names_what_was_tried():
-    with pytest.raises(MachineError, match=r"no room for the lab's memory of \d+ MiB: .*; set TMPDIR"):
-        memory_folder(1 << 60)
-
-
-@pytest.mark.parametrize(("mode", "taken"), [(0o777, True), (0o775, os.geteuid() != 0)])
-def test_the_users_own_folder_for_memory_goes_first(monkeypatch, mode, taken):
-    """Unless it is closed to whom root's labs run as."""
-    with tempfile.TemporaryDirectory(dir="/tmp", prefix="dcgym-test-") as name:
-        Path(name).chmod(mode)
-        monkeypatch.setenv("TMPDIR", name)
-        monkeypatch.delenv("SUDO_UID", raising=False)
-        assert (memory_folder(1 << 20) == Path(name)) is taken
-
-
 @pytest.mark.parametrize("path", ["/home/me/my work/dcgym", "/home/me/a,b", "/run/user/1000/dcgym", "/dev/shm/dcgym"])
 def test_a_checkout_that_a_lab_cannot_see_is_named_before_anything_boots(path):
     with pytest.raises(UsageError, match=r"the checkout may .*: move it"):
         check_place(Path(path), "the checkout", "move it, and run `make setup` there again")
-
-
-def test_a_file_system_in_memory_has_no_more_room_than_the_machine(monkeypatch):
-    monkeypatch.setattr(lab_module, "_machine_room", lambda: 1 << 20)
-    monkeypatch.setattr(os, "access", lambda path, mode: path == "/dev/shm")
-    with pytest.raises(MachineError, match="/dev/shm has room, but the machine has 1 MiB of memory and swap left"):
-        memory_folder(2 << 20)
 
 
 def test_layout_of_messages_is_that_of_the_header(tmp_path):
@@ -374,3 +351,21 @@ def test_hello_that_points_outside_the_memory_is_refused(tmp_path, hello):
         socket.send_fds(theirs, [HEADER.pack(MessageType.HELLO, len(payload)) + payload], [file.fileno()])
         with pytest.raises(ProtocolError, match="HELLO names"):
             link.receive()
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(("within", "keeps"), [((), 1 << 2), (("setpriv", "--bounding-set", "-dac_read_search"), 0)])
+def test_root_keeps_the_right_to_read_and_no_other_where_it_has_it(within, keeps):
+    """In a container root may lack it."""
+    lifeline, held = os.pipe()
+    launch = [str(PROGRAMS / "lab-launch"), str(os.getpid()), str(lifeline), "65534", "65534", "0"]
+    argv = [*within, *launch, "/bin/cat", "/proc/self/status"]
+    try:
+        done = subprocess.run(argv, pass_fds=[lifeline], capture_output=True, text=True)
+    finally:
+        os.close(lifeline)
+        os.close(held)
+    assert done.returncode == 0, done.stderr
+    found = dict(line.split(":", 1) for line in done.stdout.splitlines())
+    assert found["Uid"].split() == ["65534"] * 4
+    assert {int(found[name], 16) for name in ("CapPrm", "CapEff", "CapInh", "CapAmb")} == {keeps}

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from dc_gym.errors import KernelError
-from dc_gym.kernel import openvswitch
+from dc_gym.kernel import cache, openvswitch
 from dc_gym.kernel.apt import Offer
 from dc_gym.progress import Quiet
 
+TRUE = Path("/bin/true")
+LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 FILES = {
     "openvswitch-switch": [
         "usr/bin/ovs-vsctl",
@@ -23,11 +27,29 @@ FILES = {
         "usr/share/openvswitch/vswitch.ovsschema",
         "etc/init.d/openvswitch-switch",
     ],
-    "openvswitch-common": ["usr/sbin/ovsdb-server", "usr/bin/ovsdb-tool", "usr/bin/ovs-ofctl", "usr/bin/ovs-appctl"],
-    "mininet": ["usr/bin/mnexec"],
-    "libneeded1": ["usr/lib/x86_64-linux-gnu/libneeded.so.1"],
+    "openvswitch-common": [
+        "usr/sbin/ovsdb-server",
+        *(f"usr/bin/{name}" for name in ("ovsdb-tool", "ovs-ofctl", "ovs-appctl", "ovs-dpctl")),
+    ],
+    "mininet": [
+        "usr/bin/mnexec",
+        *(f"usr/lib/python3/dist-packages/mininet/{name}" for name in ("net.py", "examples/one.py")),
+    ],
+    "libloader1": ["lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"],
+    "libneeded1": ["usr/lib/x86_64-linux-gnu/libc.so.6"],
+    "libunused1": ["usr/lib/x86_64-linux-gnu/libunused.so.1"],
 }
-DEPENDS = {"openvswitch-switch": ["procps", "libneeded1", "libinstalled1", "libgone1"], "libneeded1": ["libneeded1"]}
+DEPENDS = {"openvswitch-switch": ["procps", "libneeded1", "libgone1"], "libneeded1": ["libneeded1", "libloader1", "libunused1"]}
+
+
+def content(name: str) -> Path:
+    """What a file of the fake packages is: programs are true(1), which need a C library and its loader."""
+    if name.endswith("ld-linux-x86-64.so.2"):
+        return LOADER
+    if name.endswith("libc.so.6"):
+        done = subprocess.run([LOADER, "--list", TRUE], capture_output=True, text=True, check=True)
+        return Path(re.search(r"libc\.so\.6 => (\S+)", done.stdout)[1])
+    return TRUE
 
 
 class FakeApt:
@@ -58,9 +80,9 @@ class FakeApt:
     def download(self, offer: Offer, folder: Path) -> Path:
         self.asked.append(offer.package)
         root = folder / f"{offer.package}.d"
-        for name in FILES[offer.package]:
+        for name in (*FILES[offer.package], f"usr/share/doc/{offer.package}/copyright"):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy("/bin/true", root / name)
+            shutil.copy(content(name), root / name)
         (root / "DEBIAN").mkdir()
         control = f"Package: {offer.package}\nVersion: {offer.version}\nArchitecture: all\nMaintainer: x\nDescription: x\n"
         (root / "DEBIAN/control").write_text(control)
@@ -72,36 +94,42 @@ class FakeApt:
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if shutil.which("dpkg-deb") is None:
-        pytest.skip("no dpkg-deb")
+        pytest.skip("no dpkg-deb, which makes packages")
     monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(openvswitch, "Apt", FakeApt)
     monkeypatch.setattr(FakeApt, "asked", [])
     monkeypatch.setattr(FakeApt, "version", "1:3.1.0-2")
-    monkeypatch.setattr(openvswitch, "_installed", lambda name: name == "libinstalled1")
     return tmp_path / "cache"
-
-
-def lack_library(monkeypatch: pytest.MonkeyPatch, file: str = "libneeded.so.1") -> None:
-    """Programs need `file` besides what they find."""
-
-    def missing(folder: Path) -> list[str]:
-        return [] if any(folder.resolve().rglob(file)) else [file]
-
-    monkeypatch.setattr(openvswitch, "missing_libraries", missing)
 
 
 def test_it_is_unpacked_once_and_then_found(fake: Path) -> None:
     first = openvswitch.ensure(Quiet())
-    assert FakeApt.asked == ["openvswitch-switch", "openvswitch-common", "mininet"]
-    for program in (first.vswitchd, first.ovsdb_server, first.ovsdb_tool, first.vsctl, first.ofctl, first.appctl, first.mnexec):
-        assert subprocess.run([program], env=first.environment(), check=False).returncode == 0
-    assert first.schema.is_file()
+    wanted = ["openvswitch-switch", "openvswitch-common", "mininet", "libloader1", "libneeded1", "libunused1"]
+    assert FakeApt.asked == wanted
+    assert sorted(path.name for path in (first.folder / "lib").iterdir()) == ["ld-linux-x86-64.so.2", "libc.so.6"]
+    assert (first.python / "mininet" / "net.py").is_file() and not (first.python / "mininet" / "examples").exists()
+    assert (first.folder / openvswitch.SCHEMA).is_file()
+    used = {*wanted} - {"libunused1"}
+    manifest = json.loads((first.folder / "manifest.json").read_text())
+    assert {path.name for path in (first.folder / "doc").iterdir()} == used == {*manifest["packages"], *manifest["libraries"]}
     assert first.version == "1:3.1.0-2"
     assert first.fingerprint.startswith("ovs-1:3.1.0-2-")
     assert ":" not in str(first.folder)
     assert openvswitch.ensure(Quiet()) == first
-    assert len(FakeApt.asked) == 3
-    assert not list((fake / "ovs").glob("*.partial-*"))
+    assert FakeApt.asked == wanted
+    assert not list((fake / "openvswitch").glob("*.partial-*"))
+
+
+@pytest.mark.parametrize("name", openvswitch.PROGRAMS)
+def test_programs_run_with_the_libraries_beside_them(name: str, fake: Path, tmp_path: Path) -> None:
+    """Wherever the folder goes, and by their scripts too."""
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(openvswitch.ensure(Quiet()).folder, moved)
+    for argv in (openvswitch.argv(moved, name), [moved / "bin" / name]):
+        assert subprocess.run(argv, cwd="/").returncode == 0
+    loader, *rest = openvswitch.argv(moved, name)
+    listed = subprocess.run([loader, "--list", *rest], capture_output=True, text=True, check=True).stdout
+    assert f"libc.so.6 => {moved}/lib/libc.so.6" in listed
 
 
 def test_others_can_read_it_whatever_the_umask(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,26 +142,27 @@ def test_others_can_read_it_whatever_the_umask(fake: Path, monkeypatch: pytest.M
     assert (found.folder / "manifest.json").stat().st_mode & 0o004
 
 
-def test_missing_libraries_are_added(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lack_library(monkeypatch)
-    found = openvswitch.ensure(Quiet())
-    assert FakeApt.asked[3:] == ["libneeded1"]
-    assert found.library_dirs == (found.folder / "usr/lib/x86_64-linux-gnu",)
-    assert found.environment() == {"LD_LIBRARY_PATH": str(found.library_dirs[0])}
-
-
-def test_added_libraries_do_not_change_the_fingerprint(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without = openvswitch.ensure(Quiet()).fingerprint
+def test_libraries_do_not_change_the_fingerprint(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = openvswitch.ensure(Quiet()).fingerprint
     shutil.rmtree(fake)
-    lack_library(monkeypatch)
-    assert openvswitch.ensure(Quiet()).fingerprint == without
+    monkeypatch.setitem(DEPENDS, "libneeded1", ["libloader1"])
+    assert openvswitch.ensure(Quiet()).fingerprint == first
 
 
-def test_a_library_that_nobody_has_is_one_error(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lack_library(monkeypatch, "libnobody.so.7")
-    with pytest.raises(KernelError, match=r"lacks libnobody\.so\.7"):
+@pytest.mark.parametrize(("package", "file"), [("libneeded1", r"libc\.so\.6"), ("libloader1", r"ld-linux-x86-64\.so\.2")])
+def test_a_library_that_nobody_has_is_one_error(package: str, file: str, fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FILES, package, ["usr/share/doc/README"])
+    with pytest.raises(KernelError, match=file):
         openvswitch.ensure(Quiet())
-    assert [path.name for path in (fake / "ovs").iterdir()] == ["ovs.lock"]
+    assert [path.name for path in (fake / "openvswitch").iterdir()] == ["openvswitch.lock"]
+
+
+def test_the_wheels_own_goes_first(fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundled = tmp_path / "bundle" / "openvswitch"
+    shutil.copytree(openvswitch.ensure(Quiet()).folder, bundled)
+    shutil.rmtree(fake)
+    monkeypatch.setattr(cache, "BUNDLE", bundled.parent)
+    assert openvswitch.ensure(Quiet()).folder == bundled.resolve() and not fake.exists()
 
 
 def test_an_upgrade_waits_until_it_is_asked_for(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,19 +172,20 @@ def test_an_upgrade_waits_until_it_is_asked_for(fake: Path, monkeypatch: pytest.
     second = openvswitch.ensure(Quiet(), renew=True)
     assert second.version == "1:3.5.0-1" and second.fingerprint != first.fingerprint
     assert openvswitch.ensure(Quiet()) == second
-    assert first.vswitchd.exists()
+    assert (first.folder / "libexec" / "ovs-vswitchd").exists()
 
 
 def test_damage_is_repaired(fake: Path) -> None:
     first = openvswitch.ensure(Quiet())
-    first.ofctl.unlink()
+    program = first.folder / "libexec" / "ovs-ofctl"
+    program.unlink()
     assert openvswitch.ensure(Quiet()) == first
-    assert first.ofctl.exists()
+    assert program.exists()
 
 
 def test_another_layout_is_one_error(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FILES, "mininet", ["usr/bin/other"])
-    with pytest.raises(KernelError, match="has no mnexec: the packages of this distribution are laid out in another way"):
+    with pytest.raises(KernelError, match="the packages of this distribution are laid out in another way: they have no mnexec"):
         openvswitch.ensure(Quiet())
 
 
@@ -170,6 +200,7 @@ def test_without_apt_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_distributions_open_vswitch_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DCGYM_CACHE", str(tmp_path))
     ovs = openvswitch.ensure(Quiet())
-    for program in (ovs.vswitchd, ovs.ovsdb_server, ovs.ovsdb_tool, ovs.vsctl, ovs.ofctl, ovs.appctl):
-        done = subprocess.run([program, "--version"], env=ovs.environment(), capture_output=True, text=True, check=True)
-        assert "Open vSwitch" in done.stdout
+    for program in openvswitch.PROGRAMS:
+        if program != "mnexec":
+            done = subprocess.run([*ovs.argv(program), "--version"], capture_output=True, text=True, check=True)
+            assert "Open vSwitch" in done.stdout

@@ -31,17 +31,17 @@ TIMES_NS |= {"us": 10**3, "usec": 10**3, "usecs": 10**3, "ns": 1}
 
 def build(wiring: Wiring, *, file: Path, class_name: str | None = None, args: tuple[tuple[str, Any], ...] | None = None) -> Graph:
     """The graph of the Topo `class_name` of `file`, or of the only one there, made with the keyword arguments `args`."""
+    from dc_gym.topologies import mininet_classes  # a quarter of a second; from here on files can import Mininet
+
     module = usercode.load(file).module
-    topo_class = _find_class(file, vars(module), class_name)
+    topo_class = _find_class(file, vars(module), mininet_classes.Topo, class_name)
     with usercode.blamed(file):
         topo = topo_class(**dict(args or ()))
     return _graph(wiring, topo)
 
 
-def _find_class(file: Path, names: Mapping[str, Any], wanted: str | None) -> Any:
-    from mininet.topo import Topo  # a quarter of a second
-
-    own = {name: each for name, each in names.items() if inspect.isclass(each) and issubclass(each, Topo) and each is not Topo}
+def _find_class(file: Path, names: Mapping[str, Any], base: type, wanted: str | None) -> Any:
+    own = {name: each for name, each in names.items() if inspect.isclass(each) and issubclass(each, base) and each is not base}
     known = ", ".join(own) or "none"
     if wanted is not None and wanted not in own:
         raise TopologyError(f"topology.class: value {wanted!r} is no Topo of {file}; it has: {known}")

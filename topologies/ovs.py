@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from dc_gym.errors import FabricError
-from dc_gym.kernel.openvswitch import PROGRAM_FOLDERS
+from dc_gym.kernel.openvswitch import SCHEMA, argv
 
 RUN_DIR = Path("/run/openvswitch")
 SWITCHD_CONTROL = RUN_DIR / "ovs-vswitchd.ctl"
@@ -30,27 +30,26 @@ START_DEADLINE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Where Open vSwitch is unpacked: the root of its files, as /usr would hold them."""
+    """Open vSwitch's programs in their folder (kernel/openvswitch.py)."""
 
-    root: Path
-    library_path: str
+    folder: Path
 
     def environment(self) -> dict[str, str]:
         return {
-            "LD_LIBRARY_PATH": self.library_path,
-            "PATH": f"{self.root}/usr/bin:{self.root}/usr/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PATH": f"{self.folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "OVS_RUNDIR": str(RUN_DIR),
             "OVS_DBDIR": str(RUN_DIR),
             "OVS_LOGDIR": str(RUN_DIR),
             "OVS_SYSCONFDIR": str(RUN_DIR),
-            "OVS_PKGDATADIR": f"{self.root}/usr/share/openvswitch",
+            "OVS_PKGDATADIR": f"{self.folder}/share",
         }
 
-    def program(self, name: str) -> str:
-        for place in PROGRAM_FOLDERS:
-            if (self.root / place / name).is_file():
-                return str(self.root / place / name)
-        raise FabricError(f"{name} is not below {self.root}; run `dcgym clean --cache` and `make setup` again")
+    def argv(self, name: str) -> list[str]:
+        return argv(self.folder, name)
+
+    @property
+    def schema(self) -> Path:
+        return self.folder / SCHEMA
 
 
 class OpenVSwitch:
@@ -105,7 +104,7 @@ class OpenVSwitch:
             daemon.send_signal(signal.SIGCONT)
 
     def run(self, program: str, *words: str, text: str | None = None) -> str:
-        argv = [self._programs.program(program), *words]
+        argv = [*self._programs.argv(program), *words]
         done = subprocess.run(
             argv, input=text, capture_output=True, text=True, env=self._programs.environment(), timeout=START_DEADLINE_S
         )
@@ -116,9 +115,8 @@ class OpenVSwitch:
     def _start(self) -> None:
         RUN_DIR.mkdir(parents=True, exist_ok=True)
         time.sleep(max(0.0, CPU_COUNT_AFTER_S - time.monotonic()))
-        schema = self._programs.root / "usr/share/openvswitch/vswitch.ovsschema"
         database, socket = RUN_DIR / "conf.db", RUN_DIR / "db.sock"
-        self.run("ovsdb-tool", "create", str(database), str(schema))
+        self.run("ovsdb-tool", "create", str(database), str(self._programs.schema))
         self._spawn(
             "ovsdb-server", str(database), f"--remote=punix:{socket}", f"--unixctl={RUN_DIR}/ovsdb-server.ctl", "-vconsole:err"
         )
@@ -138,7 +136,7 @@ class OpenVSwitch:
         )
 
     def _spawn(self, name: str, *words: str) -> None:
-        argv = [self._programs.program(name), *words]
+        argv = [*self._programs.argv(name), *words]
         daemon = subprocess.Popen(argv, env=self._programs.environment(), stdin=subprocess.DEVNULL)
         self._daemons.append(daemon)
         self._stack.callback(_end, daemon)

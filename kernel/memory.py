@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a lab's memory lives: in the machine's memory, or where that is too small in a file on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from dc_gym.errors import MachineError
+from dc_gym.kernel.user import lab_user
+
+IN_MEMORY = ("tmpfs", "ramfs")
+ON_DISK = ("/var/tmp", "/tmp")
+"""Where to look besides $TMPDIR."""
+UNLIMITED_BYTES = 1 << 60
+
+
+def memory_folder(memory_bytes: int) -> Path | None:
+    """None: the machine has room for a lab's memory. Else the folder of a file system on disk that has; MachineError if none.
+
+    What a lab has not touched takes no room, and the room is that of now: labs that grow together can still run out.
+    """
+    room = machine_room()
+    if room >= memory_bytes:
+        return None
+    tried = [f"the machine has {room >> 20} MiB of memory and swap left"]
+    for candidate in (os.environ.get("TMPDIR", ""), *ON_DISK):
+        if not candidate or not os.access(candidate, os.W_OK | os.X_OK):
+            continue
+        why_not = _unfit(Path(candidate), memory_bytes)
+        if not why_not:
+            return Path(candidate)
+        tried.append(f"{candidate} {why_not}")
+    raise MachineError(
+        f"no room for the lab's memory of {memory_bytes >> 20} MiB: {'; '.join(tried)};"
+        " lower lab.memory, run fewer labs at a time, or set TMPDIR to a folder on disk with room"
+    )
+
+
+def machine_room() -> int:
+    """Bytes of memory and swap that new processes of this one can have (proc(5), meminfo; and its control groups)."""
+    return min(_meminfo_room(), *_control_group_rooms(), UNLIMITED_BYTES)
+
+
+def _unfit(folder: Path, memory_bytes: int) -> str:
+    """Why a lab's memory file cannot live there; empty if it can."""
+    found = os.statvfs(folder)
+    room = found.f_bavail * found.f_frsize
+    if not _lets_in(folder):
+        return f"is closed to user {lab_user()[0]}, who runs root's labs"
+    if found.f_flag & os.ST_NOEXEC:
+        return "is mounted noexec"
+    if _type_of_file_system(folder) in IN_MEMORY:
+        return "is memory, too"
+    return f"has {room >> 20} MiB" if room < memory_bytes else ""
+
+
+def _lets_in(folder: Path) -> bool:
+    """The lab's user may make files there; os.access() says yes to root, whatever the mode."""
+    if os.geteuid() != 0:
+        return True
+    (uid, gid), folder = lab_user(), folder.resolve()
+    for place, asked in ((folder, 0o3), *((parent, 0o1) for parent in folder.parents)):
+        found = place.stat()
+        shift = 6 if found.st_uid == uid else 3 if found.st_gid == gid else 0
+        if found.st_mode >> shift & asked != asked:
+            return False
+    return True
+
+
+def _type_of_file_system(folder: Path) -> str:
+    """Of the mount that holds a folder: ext4, tmpfs, ... Later lines of proc(5)'s mounts lie over earlier ones."""
+    folder, best, kind = folder.resolve(), Path("/"), ""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        place, name = Path(line.split()[1].encode().decode("unicode_escape")), line.split()[2]
+        if folder.is_relative_to(place) and place.is_relative_to(best):
+            best, kind = place, name
+    return kind
+
+
+def _meminfo_room() -> int:
+    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    return sum(int(words[1]) << 10 for words in lines if words[0] in ("MemAvailable:", "SwapFree:"))
+
+
+def _control_group_rooms() -> Iterator[int]:
+    """Bytes that each control group above this process has left, cgroup v2 and v1; what it caches of files counts as free."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, place = line.split(":", 2)
+        if not controllers:
+            base, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            base = Path("/sys/fs/cgroup/memory")
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        group = base / place.lstrip("/")
+        while group.is_relative_to(base):
+            if (room := _room_of(group, *names)) is not None:
+                yield room
+            group = group.parent
+
+
+def _room_of(group: Path, limit: str, usage: str, cached: str) -> int | None:
+    """Bytes that one control group has left; None where it has no limit."""
+    try:
+        most, used = (group / limit).read_text().strip(), int((group / usage).read_text())
+        rows = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    except OSError:
+        return None
+    return None if most == "max" else max(0, int(most) - used + int(rows.get(cached, 0)))

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user that a lab runs as."""
+
+from __future__ import annotations
+
+import os
+
+UNPRIVILEGED = 65534  # nobody, where root did not come by sudo
+
+
+def lab_user() -> tuple[int, int]:
+    """Uid and gid of a lab: the caller's, or for root the user behind sudo, or nobody."""
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    uid = int(os.environ.get("SUDO_UID", "0") or 0)
+    gid = int(os.environ.get("SUDO_GID", "0") or 0)
+    return (uid, gid) if uid and gid else (UNPRIVILEGED, UNPRIVILEGED)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mininet's classes, imported once for all of the project.
+
+Mininet 2.3 asks `distutils` for a version number. Python 3.12 has none any more, and the one of setuptools takes longer to import
+than all else in a ground; so Mininet is given the one class that it asks for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from types import ModuleType
+
+from dc_gym.kernel import openvswitch
+
+__all__ = ["Host", "Link", "Mininet", "OVSSwitch", "Topo"]
+
+
+class _Version:
+    """A version number with dots, such as 2.3.0: `distutils.version.StrictVersion` as far as Mininet needs it."""
+
+    def __init__(self, text: str) -> None:
+        self.numbers = tuple(map(int, text.split(".")))
+
+    def __lt__(self, other: _Version) -> bool:
+        return self.numbers < other.numbers
+
+
+@contextmanager
+def _distutils() -> Iterator[None]:
+    """While open, `distutils.version.StrictVersion` is the class above."""
+    package, module = ModuleType("distutils"), ModuleType("distutils.version")
+    module.StrictVersion = _Version  # type: ignore[attr-defined]
+    names = ("distutils", "distutils.version")
+    before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+    sys.modules.update(zip(names, (package, module), strict=True))
+    try:
+        yield
+    finally:
+        for name in names:
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+if find_spec("mininet") is None:  # a ground has it on its path, and a user may have one of his own
+    sys.path.append(str(openvswitch.ensure().python))
+with _distutils():
+    from mininet.link import Link
+    from mininet.net import Mininet
+    from mininet.node import Host, OVSSwitch
+    from mininet.topo import Topo
