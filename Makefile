@@ -2,6 +2,8 @@
 # make demo    the main job, with its plot          make test      the tests
 # make setup   everything into ./.venv              make test-all  the long ones too
 # make docs    the documentation into build/docs    make lint, make format
+# make wheel   dist/: a wheel with the lab kernel inside      make image    a container image with it
+# make pictures the labs' pictures in docs/labs, by the commands that the pages tell
 # make test-rl the training's tests, with Ray and torch (6 GB on disk)
 # All of them install what they need, may be run again at any time, and build the lab kernel once. STRICT=1: warnings are errors.
 
@@ -13,12 +15,12 @@ CC := cc
 CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
-NIC_ALGORITHMS := $(basename $(notdir $(wildcard ctrl/nic/algorithms/*.h)))
+NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*.h)))
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init nicd cctest) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o cctest-$(name).bpf.o))
 C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] ctrl/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
-.PHONY: setup demo test test-all test-rl lint format docs programs kernel openvswitch clean
+.PHONY: setup demo test test-all test-rl lint format lock docs pictures programs kernel openvswitch wheel image clean
 
 # One after the other, also with -j: what is built needs the packages, and the kernel's builder the environment.
 setup:
@@ -31,13 +33,16 @@ demo: setup
 
 test: setup
 	@$(MAKE) --no-print-directory lint
-	$(PYTHON) -m pytest -m "not long"
+	$(PYTHON) -m pytest -m "not long and not installed" $(PYTEST)
 
+# With all that tests are skipped for the want of: the VM of the host ground, a browser, peers, the extras.
 test-all: setup
 	@$(MAKE) --no-print-directory lint
-	@scripts/packages.sh qemu-system-x86 # the host ground is tested in a VM
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,rl]'
-	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest
+	@scripts/packages.sh qemu-system-x86 chromium iperf3 libns3-dev tcpdump
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,rl,distil]'
+	$(PYTHON) -c "from dc_gym.host import vm; from dc_gym.progress import Quiet; vm.prepare(Quiet())"
+	$(PYTHON) scripts/wheel.py --no-source dist
+	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest $(PYTEST)
 
 test-rl: setup
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,rl]'
@@ -54,9 +59,21 @@ format: $(VENV)/.installed
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/clang-format -i $(C_FILES)
 
+# dist/: the wheel with the lab kernel inside, the source distribution, and the source of what is under the GPL.
+wheel: setup
+	$(PYTHON) scripts/wheel.py dist
+
+# An image with the wheel installed, by podman or docker. BASE: another base than the Containerfile's.
+BUILDER ?= $(firstword $(foreach tool,podman docker,$(if $(shell command -v $(tool)),$(tool))))
+image: wheel
+	$(or $(BUILDER),$(error make image needs podman or docker: install one of them)) build $(if $(BASE),--build-arg BASE=$(BASE)) -t dcgym .
+
 docs: $(VENV)/.installed
 	$(PYTHON) -m mkdocs build --strict
 	@echo build/docs/index.html
+
+pictures: setup
+	$(PYTHON) scripts/pictures.py
 
 kernel: $(VENV)/.installed
 	@$(DCGYM) kernel build
@@ -64,84 +81,100 @@ kernel: $(VENV)/.installed
 openvswitch: $(VENV)/.installed
 	@$(PYTHON) -c "from dc_gym.kernel import openvswitch; openvswitch.ensure()"
 
-$(VENV)/.installed: pyproject.toml setup.py
+$(VENV)/.installed: pyproject.toml setup.py requirements.lock
 	@scripts/venv.sh $(VENV)
 	@touch $@
 
-# A run compares this list with the sources that are there, so that a stale program is noticed.
+# The versions that `make setup` installs, with their hashes, for every Python: anew from pyproject.toml.
+lock: $(VENV)/.installed
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check uv
+	$(VENV)/bin/uv pip compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 --extra dev \
+		--custom-compile-command "make lock" --upgrade --output-file requirements.lock pyproject.toml
+
+# The C programs. Their sources are named below dc_gym/, where a source distribution has them too. They are linked statically:
+# they run wherever the lab kernel does, whatever libraries are there. Each takes its place when it is whole.
+# A run compares sources.sha256 with the sources that are there, so that a stale program is noticed.
 programs: $(PROGRAMS) $(BIN)/sources.sha256
 
 $(BIN):
 	mkdir -p $@
 
-$(BIN)/lab-init: kernel/init.c kernel/drivers/lab.h | $(BIN)
-	$(CC) $(CFLAGS) -static -o $@ kernel/init.c
-	chmod 755 $@
+Q := $(if $(V),,@)# V=1 shows the commands
 
-$(BIN)/lab-launch: kernel/launch.c | $(BIN)
-	$(CC) $(CFLAGS) -o $@ kernel/launch.c
-	chmod 755 $@
+# link: $(1) are flags, sources and libraries.
+define link
+	@echo "cc     $@"
+	$(Q)$(CC) $(CFLAGS) -static -o $@.$$$$ $(1) && chmod 755 $@.$$$$ && mv -f $@.$$$$ $@
+endef
 
-SWEEPER := $(addprefix monitors/,sweeper.c program.c fault.c csv.c ports_csv.c netns.c nl.c batch.c qdisc.c matrix.c)
-QMON := monitors/qmon.c $(SWEEPER)
-$(BIN)/qmon: $(QMON) $(wildcard monitors/*.h) | $(BIN)
-	$(CC) $(CFLAGS) -Imonitors -o $@ $(QMON)
-	chmod 755 $@
+KERNEL := dc_gym/kernel
+MONITORS := dc_gym/monitors
+CONTROL := dc_gym/ctrl
+NIC := dc_gym/ctrl/nic
+TRAFFIC := dc_gym/traffic
 
-CTRL := $(addprefix ctrl/,load.c hosts_csv.c rates.c control.c) $(SWEEPER)
-AGENTD := $(addprefix ctrl/,agentd.c episode.c commands.c) $(CTRL)
-$(BIN)/agentd: $(AGENTD) $(wildcard ctrl/*.h monitors/*.h) kernel/drivers/lab.h | $(BIN)
-	$(CC) $(CFLAGS) -Imonitors -Ictrl -Ikernel/drivers -o $@ $(AGENTD)
-	chmod 755 $@
+$(BIN)/lab-init: $(KERNEL)/init.c $(KERNEL)/drivers/lab.h | $(BIN)
+	$(call link,$<)
 
-HOSTD := ctrl/hostd.c $(CTRL)
-$(BIN)/hostd: $(HOSTD) $(wildcard ctrl/*.h monitors/*.h) kernel/drivers/lab.h | $(BIN)
-	$(CC) $(CFLAGS) -Imonitors -Ictrl -Ikernel/drivers -o $@ $(HOSTD)
-	chmod 755 $@
-
-TGEN := $(wildcard traffic/*.c)
-$(BIN)/tgen: $(TGEN) $(wildcard traffic/*.h ctrl/nic/*.h) monitors/state_matrix.h | $(BIN)
-	$(CC) $(CFLAGS) -Imonitors -Itraffic -Ictrl/nic -o $@ $(TGEN)
-	chmod 755 $@
-
-LINKPROBE := dc_gym/bench/linkprobe.c $(addprefix monitors/,netns.c nl.c batch.c qdisc.c)
-$(BIN)/linkprobe: $(LINKPROBE) $(wildcard monitors/*.h) | $(BIN)
-	$(CC) $(CFLAGS) -Imonitors -o $@ $(LINKPROBE)
-	chmod 755 $@
-
-NIC_HEADERS := $(wildcard ctrl/nic/*.h ctrl/nic/algorithms/*.h)
-$(BIN)/ccrun-%: ctrl/nic/ccrun.c ctrl/nic/cctrace.c $(NIC_HEADERS) | $(BIN)
-	$(CC) $(CFLAGS) -Ictrl/nic -DCC_ALGORITHM='"algorithms/$*.h"' -o $@ ctrl/nic/ccrun.c ctrl/nic/cctrace.c
-	chmod 755 $@
-
-$(BIN)/cctest: ctrl/nic/cctest.c ctrl/nic/cctrace.c $(NIC_HEADERS) | $(BIN)
-	$(CC) $(CFLAGS) -Ictrl/nic -o $@ ctrl/nic/cctest.c ctrl/nic/cctrace.c -lbpf
-	chmod 755 $@
-
-# A NIC's data path, for the BPF machine of the kernel that loads it. clang -target bpf does not look where asm/types.h is.
-BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(STRICT),-Werror) -idirafter /usr/include/$(shell $(CC) -print-multiarch)
-$(BIN)/nic-%.bpf.o: ctrl/nic/shim.bpf.c $(NIC_HEADERS) | $(BIN)
-	$(CLANG) $(BPF_CFLAGS) -DCC_ALGORITHM='"algorithms/$*.h"' -c -o $@ $<
-	chmod 644 $@
-
-$(BIN)/cctest-%.bpf.o: ctrl/nic/cctest.bpf.c $(NIC_HEADERS) | $(BIN)
-	$(CLANG) $(BPF_CFLAGS) -DCC_ALGORITHM='"algorithms/$*.h"' -c -o $@ $<
-	chmod 644 $@
-
-NICD := $(addprefix ctrl/nic/,nicd.c barrier.c data_path.c hooks.c rows.c nic_csv.c) $(addprefix monitors/,program.c fault.c csv.c)
-$(BIN)/nicd: $(NICD) $(NIC_HEADERS) $(wildcard monitors/*.h) | $(BIN)
-	$(CC) $(CFLAGS) -Imonitors -Ictrl/nic -Ikernel/drivers -o $@ $(NICD) -lbpf
-	chmod 755 $@
+$(BIN)/lab-launch: $(KERNEL)/launch.c | $(BIN)
+	$(call link,$<)
 
 $(BIN)/vm-init: dc_gym/host/vm_init.c | $(BIN)
-	$(CC) $(CFLAGS) -static -o $@ $<
-	chmod 755 $@
+	$(call link,$<)
 
-SOURCES := kernel/init.c kernel/launch.c kernel/drivers/lab.h $(QMON) $(wildcard monitors/*.h) $(wildcard ctrl/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h) $(TGEN) $(wildcard traffic/*.h) \
-	dc_gym/bench/linkprobe.c dc_gym/host/vm_init.c
+MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h)
+SWEEPER := $(addprefix $(MONITORS)/,sweeper.c program.c fault.c csv.c ports_csv.c netns.c nl.c batch.c qdisc.c matrix.c)
+QMON := $(MONITORS)/qmon.c $(SWEEPER)
+$(BIN)/qmon: $(QMON) $(MONITOR_HEADERS) | $(BIN)
+	$(call link,-I$(MONITORS) $(QMON))
+
+CONTROL_HEADERS := $(wildcard $(CONTROL)/*.h) $(MONITOR_HEADERS) $(KERNEL)/drivers/lab.h
+CONTROL_FLAGS := -I$(MONITORS) -I$(CONTROL) -I$(KERNEL)/drivers
+CTRL := $(addprefix $(CONTROL)/,load.c hosts_csv.c rates.c control.c) $(SWEEPER)
+AGENTD := $(addprefix $(CONTROL)/,agentd.c episode.c commands.c) $(CTRL)
+$(BIN)/agentd: $(AGENTD) $(CONTROL_HEADERS) | $(BIN)
+	$(call link,$(CONTROL_FLAGS) $(AGENTD))
+
+HOSTD := $(CONTROL)/hostd.c $(CTRL)
+$(BIN)/hostd: $(HOSTD) $(CONTROL_HEADERS) | $(BIN)
+	$(call link,$(CONTROL_FLAGS) $(HOSTD))
+
+TGEN := $(wildcard $(TRAFFIC)/*.c)
+$(BIN)/tgen: $(TGEN) $(wildcard $(TRAFFIC)/*.h $(NIC)/*.h) $(MONITORS)/state_matrix.h | $(BIN)
+	$(call link,-I$(MONITORS) -I$(TRAFFIC) -I$(NIC) $(TGEN))
+
+LINKPROBE := dc_gym/bench/linkprobe.c $(addprefix $(MONITORS)/,netns.c nl.c batch.c qdisc.c)
+$(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)
+	$(call link,-I$(MONITORS) $(LINKPROBE))
+
+NIC_HEADERS := $(wildcard $(NIC)/*.h $(NIC)/algorithms/*.h)
+LIBBPF = $(or $(shell pkg-config --static --libs libbpf),$(error pkg-config finds no libbpf: install pkg-config and libbpf-dev))
+NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c hooks.c rows.c nic_csv.c) $(addprefix $(MONITORS)/,program.c fault.c csv.c)
+$(BIN)/nicd: $(NICD) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
+	$(call link,-I$(MONITORS) -I$(NIC) -I$(KERNEL)/drivers $(NICD) $(LIBBPF))
+
+$(BIN)/cctest: $(NIC)/cctest.c $(NIC)/cctrace.c $(NIC_HEADERS) | $(BIN)
+	$(call link,-I$(NIC) $(NIC)/cctest.c $(NIC)/cctrace.c $(LIBBPF))
+
+$(BIN)/ccrun-%: $(NIC)/ccrun.c $(NIC)/cctrace.c $(NIC_HEADERS) | $(BIN)
+	$(call link,-I$(NIC) -DCC_ALGORITHM='"algorithms/$*.h"' $(NIC)/ccrun.c $(NIC)/cctrace.c)
+
+# A NIC's data path, for the BPF machine of the kernel that loads it. clang -target bpf does not look where asm/types.h is.
+BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(STRICT),-Werror) -idirafter /usr/include/$(shell $(CC) -print-multiarch)
+define bpf
+	@echo "clang  $@"
+	$(Q)$(CLANG) $(BPF_CFLAGS) -DCC_ALGORITHM='"algorithms/$*.h"' -c -o $@.$$$$ $< && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
+endef
+$(BIN)/nic-%.bpf.o: $(NIC)/shim.bpf.c $(NIC_HEADERS) | $(BIN)
+	$(call bpf)
+
+$(BIN)/cctest-%.bpf.o: $(NIC)/cctest.bpf.c $(NIC_HEADERS) | $(BIN)
+	$(call bpf)
+
+SOURCES := $(addprefix $(KERNEL)/,init.c launch.c drivers/lab.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TRAFFIC)/*.h) \
+	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/algorithms/*.h) dc_gym/bench/linkprobe.c dc_gym/host/vm_init.c
 $(BIN)/sources.sha256: $(PROGRAMS)
-	cd dc_gym && sha256sum $(SOURCES:dc_gym/%=%) > bin/sources.sha256
-	chmod 644 $@
+	@cd dc_gym && sha256sum $(SOURCES:dc_gym/%=%) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256
 
 clean:
 	rm -rf build $(BIN) $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache

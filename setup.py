@@ -1,46 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packaging. The sources of the C programs live beside the Python that uses them; `make programs` builds them into dc_gym/bin."""
+"""Packaging. `pip install .` builds the C programs with `make programs` and packs them; `make wheel` adds the lab kernel.
 
-from setuptools import setup
+The sources of the C programs lie beside the Python that uses them. In a checkout the top-level folders are parts of the package
+`dc_gym` through symlinks; a source distribution has them in their places.
+"""
 
-PARTS = [
-    *("kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks"),
-    *(
-        "bench",
-        "conformance",
-        "envs",
-        "figures",
-        "host",
-        "metrics",
-        "repeat",
-        "report",
-        "reproduce",
-        "rl",
-        "run",
-        "spec",
-        "sweep",
-    ),
-    *("sweep", "watch"),
-]
+import subprocess
+from pathlib import Path
+
+from setuptools import find_namespace_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+from setuptools.dist import Distribution
+
+HERE = Path(__file__).parent
+
+
+class BuildWithPrograms(build_py):
+    """Builds dc_gym/bin first. An editable installation leaves that to `make setup`."""
+
+    def run(self) -> None:
+        if not self.editable_mode:
+            try:
+                subprocess.run(["make", "programs"], cwd=HERE, check=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise SystemExit(
+                    f"dc-gym: building its C programs failed ({error}): `scripts/packages.sh` installs what they need on Debian"
+                    " and Ubuntu; a wheel made by `make wheel` needs none of them"
+                ) from None
+        super().run()
+
+
+class OfOnePlatform(Distribution):
+    """The programs are of one platform."""
+
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+class WheelOfAnyPython(bdist_wheel):
+    """No program depends on the version of Python."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
 
 setup(
-    packages=[
-        "dc_gym",
-        *(f"dc_gym.{part}" for part in PARTS),
-        *("dc_gym.bench.compare", "dc_gym.benchmarks.peers", "dc_gym.ctrl.nic", "dc_gym.rl.algorithms"),
-    ],
-    package_data={
-        "dc_gym": ["bin/*"],
-        "dc_gym.repeat": ["golden.json"],
-        "dc_gym.bench.compare": ["templates/*"],
-        "dc_gym.conformance": ["*.lark", "scripts/*.pkt"],
-        "dc_gym.kernel": ["lab.config", "sources.toml", "patches/*", "drivers/*", "module/*", "*.c"],
-        "dc_gym.report": ["templates/*"],
-        "dc_gym.reproduce": ["templates/*"],
-        "dc_gym.traffic": ["*.c", "*.h", "matrices/*.*", "matrices/iroko/*", "flow_sizes/*"],
-        "dc_gym.monitors": ["*.c", "*.h"],
-        "dc_gym.ctrl": ["*.c", "*.h"],
-        "dc_gym.ctrl.nic": ["*.c", "*.h", "algorithms/*.h", "policies/*.npz"],
-        "dc_gym.benchmarks.peers": ["*.cc"],
-    },
+    packages=find_namespace_packages(include=["dc_gym", "dc_gym.*"]),  # folders of data alone are packages, too
+    package_data={"dc_gym": ["bin/*", "bundle/**/*"]},
+    include_package_data=True,  # of what MANIFEST.in names
+    distclass=OfOnePlatform,
+    cmdclass={"build_py": BuildWithPrograms, "bdist_wheel": WheelOfAnyPython},
 )

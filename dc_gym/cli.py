@@ -68,6 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TestbedError as error:
         _reraise_if_asked()
         return _fail(str(error), error.exit_code)
+    except ImportError as error:
+        _reraise_if_asked()
+        if (library := _missing_library(error)) is None:
+            raise
+        remedy = "install the distribution's package that has it" + (" (libstdc++6)" if library.startswith("libstdc++") else "")
+        return _fail(f"this machine lacks the library {library}, which a Python package loads: {remedy}", UsageError.exit_code)
     except OSError as error:
         _reraise_if_asked()
         if error.errno not in EXPECTED_ERRNOS:
@@ -94,6 +100,12 @@ def _terminable() -> Iterator[None]:
     finally:
         if signal.getsignal(signal.SIGTERM) is terminate:  # else the process is about to end, and shall do so with its own word
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _missing_library(error: ImportError) -> str | None:
+    """The shared library for want of which a package could not be imported; None: it is something else."""
+    found = re.search(r"(\S+\.so\S*): cannot open shared object file", f"{error} {error.__cause__}")
+    return found[1] if found else None
 
 
 def _dispatch(args: Namespace) -> int:
@@ -177,6 +189,11 @@ def _add_spec(parser: ArgumentParser, what: str = "TOML file, or the manifest.js
 
 def _add_quiet(parser: ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+
+
+def _add_force(parser: ArgumentParser) -> None:
+    """Of commands that write a file, and renew their own of the same things without being told."""
+    parser.add_argument("--force", action="store_true", help="replace a file that this command did not make of the same things")
 
 
 def _add_demo(commands: Any) -> None:
@@ -330,6 +347,7 @@ def _add_export(commands: Any) -> None:
     parser = _add(commands, "export", summary, example, _delegate("dc_gym.rl.export", progress=False))
     parser.add_argument("dir", type=Path, metavar="DIR", help="folder of a training, or one of its checkpoints")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file (default: policy.npz in the training's folder)")
+    _add_force(parser)
 
 
 def _add_reproduce(commands: Any) -> None:
@@ -373,19 +391,22 @@ def _add_plot(commands: Any) -> None:
     parser.add_argument("--x", metavar="KEY", help="a key of the spec, such as topology.buffer: one point a value")
     parser.add_argument("--y", metavar="METRIC", action="append", help="a number of summary.json (may be repeated)")
     parser.add_argument("--by", metavar="KEY", default="controller.name", help="one line a value of it (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="another file than DIR/plot.png or DIR/METRIC.png")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="another file than DIR/plot.png or DIR/METRIC-by-KEY.png")
+    _add_force(parser)
 
 
 def _add_report(commands: Any) -> None:
     summary = "make one HTML page of results: figures, metrics with intervals, paired differences, certificates"
-    parser = _add(commands, "report", summary, "dcgym report results/sweep --out report.html", _delegate("dc_gym.report"))
+    parser = _add(commands, "report", summary, "dcgym report results/sweep", _delegate("dc_gym.report"))
     parser.add_argument(
         "folders", nargs="+", type=Path, metavar="DIR", help="a result folder, or one that holds several, such as a sweep's"
     )
-    parser.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="the page (default: %(default)s)")
+    place = "the page (default: DIR/report.html, for several report-A-B.html in the folder that holds them)"
+    parser.add_argument("--out", type=Path, metavar="FILE", help=place)
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write the figures there, too, as PNG and PDF")
     parser.add_argument("--baseline", metavar="NAME", help="the controller that others are set against (default: the first)")
     parser.add_argument("--count-unfit", action="store_true", help="count unfit runs in means and figures, too")
+    _add_force(parser)
     _add_quiet(parser)
 
 
@@ -400,6 +421,7 @@ def _add_topology(commands: Any) -> None:
     parser = _add(commands, "topology", summary, example, _delegate("dc_gym.topology", progress=False))
     _add_spec(parser, "TOML file, a result's manifest.json, or the name of a preset")
     parser.add_argument("--png", type=Path, metavar="FILE", help="draw it; the name may end in .png, .pdf or .svg")
+    _add_force(parser)
 
 
 def _add_nic(commands: Any) -> None:
@@ -538,15 +560,23 @@ def _default_out(spec: Spec) -> Path:
 
 def _show_result(result: Result) -> None:
     """A few numbers, the digest and the place; null is '-'."""
+    from dc_gym.readable import number
+
     summary = result.summary
     port = summary.get("bottleneck_port") or "-"
+    jain, drops, marks, lost = (number(summary.get(name)) for name in ("jain", "drops", "marks", "lost_on_links"))
     rows = [
-        ("goodput", _scaled(summary.get("goodput_bps"), 1e-6, "Mbit/s")),
-        ("utilization", _scaled(summary.get("utilization"), 100, "%")),
-        ("mean queue", f"{_scaled(summary.get('mean_queue_bytes'), 1e-3, 'kB')} at {port}"),
-        ("mean srtt", _scaled(summary.get("mean_srtt_us"), 1, "us")),
-        ("fairness", _scaled(summary.get("jain"), 1, "(Jain)")),
-        ("drops", f"{_scaled(summary.get('drops'), 1, '')}, marks {_scaled(summary.get('marks'), 1, '')}"),
+        ("goodput", _metric(summary, "goodput_bps") if summary.get("flows") else "- (the workload has no flows)"),
+        ("utilization", _metric(summary, "utilization")),
+        ("mean queue", f"{_metric(summary, 'mean_queue_bytes')} at {port}"),
+        ("mean srtt", _metric(summary, "mean_srtt_us")),
+        ("fairness", f"{jain} (Jain)" if summary.get("jain") is not None else jain),
+        ("drops", f"{drops}, marks {marks}"),
+        *(
+            [("lost", f"{lost} on links ({_metric(summary, 'loss_ratio')} of what hosts sent)")]
+            if summary.get("lost_on_links")
+            else []
+        ),
         *_completion_rows(summary),
         *_program_rows(result.manifest.get("exec", ())),
         *_agent_rows(result.manifest.get("agent")),
@@ -564,9 +594,11 @@ def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:
     """What an environment would say of a run with a policy."""
     if not totals:
         return []
-    delays = [_scaled(totals.get(name), 1e3, "ms") for name in ("queueing_delay_s", "switch_delay_s", "host_delay_s")]
+    from dc_gym.readable import number
+
+    delays = [_metric(totals, name) for name in ("queueing_delay_s", "switch_delay_s", "host_delay_s")]
     where = f"{delays[0]} end to end; switches {delays[1]}, hosts {delays[2]}"
-    return [("agent", f"return {totals['return']:.6g} in {totals['steps']:,.0f} steps"), ("delay", where)]
+    return [("agent", f"return {number(totals['return'], 6)} in {totals['steps']:,.0f} steps"), ("delay", where)]
 
 
 def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -576,8 +608,7 @@ def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         done = summary.get("flows_done") or 0
         why = f"{done:,} flows done; TCP flows count that start between time.warmup and metrics.cutoff"
         return [("completion", f"- ({why})")] if done else []
-    mean, slowdown = _scaled(summary.get("fct_mean_s"), 1e3, "ms"), _scaled(summary.get("slowdown_p50"), 1, "")
-    tail = _scaled(summary.get("slowdown_p99"), 1, "")
+    mean, slowdown, tail = (_metric(summary, name) for name in ("fct_mean_s", "slowdown_p50", "slowdown_p99"))
     rows = [("completion", f"{mean} on average, {flows - unfinished:,} of {flows:,} flows finished")]
     return rows + ([("slowdown", f"{slowdown} median, {tail} at p99")] if slowdown != "-" else [])
 
@@ -591,10 +622,11 @@ def _how_it_ended(end: Mapping[str, Any]) -> str:
     return "stopped" if end.get("stopped") else f"exit {end.get('exit')}"
 
 
-def _scaled(value: float | None, factor: float, unit: str) -> str:
-    if value is None:
-        return "-"
-    return f"{value * factor:.4g} {unit}".rstrip() if isinstance(value, float) else f"{value:,} {unit}".rstrip()
+def _metric(values: Mapping[str, Any], name: str) -> str:
+    """A metric as people read it, in the unit that its name says."""
+    from dc_gym.readable import family_of, quantity
+
+    return quantity(values.get(name), family_of(name))
 
 
 def _compare(args: Namespace) -> int:
@@ -604,17 +636,18 @@ def _compare(args: Namespace) -> int:
 
 
 def _plot(args: Namespace) -> int:
-    if (args.x is None) != (args.y is None):
-        raise UsageError("--x and --y belong together: a key of the spec and a metric; give both, or none for one result")
-    if args.x is not None:
-        from dc_gym.figures import curves
+    """One result, or with axes many; of many results without them it says what there is to choose from."""
+    from dc_gym.figures import curves, plots
+    from dc_gym.results import is_result, load_result
 
-        return curves.main(args.dir, args.x, args.y, args.by, args.out)
-    from dc_gym.figures import plots
-    from dc_gym.results import load_result
-
-    print(plots.plot_result(load_result(args.dir), args.out))
-    return 0
+    if args.x is not None and args.y is not None:
+        return curves.main(args.dir, args.x, args.y, args.by, args.out, args.force)
+    if args.x is None and args.y is None and (is_result(args.dir) or not args.dir.is_dir()):
+        result = load_result(args.dir)
+        print(plots.plot_to(result, args.out, args.force) if args.out else plots.plot_result(result))
+        return 0
+    curves.tell_axes(args.dir)
+    raise UsageError(f"--x and --y belong together, a key of the spec and a metric: {curves.example_of(args.dir)}")
 
 
 def _list(args: Namespace) -> int:

@@ -22,6 +22,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background by a shell that ignores Ctrl-C, which children inherit: tests of interruption need it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+NETWORKS_OF_ROOT = {"pair", "wire"}
+"""Fixtures that make networks of the machine's own."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if NETWORKS_OF_ROOT & set(getattr(item, "fixturenames", ())):
+            item.add_marker("root")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("root") and os.geteuid() != 0:
+        pytest.skip("needs root")
+
+
 PROGRAMS = Path(__file__).resolve().parent.parent / "dc_gym" / "bin"
 
 
@@ -104,7 +119,7 @@ from dc_gym.topologies.rtnl import entered
 graph = build(TopologyParams(**{params}))
 router = route(graph, 1)
 rules = {{switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}}
-programs = Programs(Path({root!r}), {libraries!r})
+programs = Programs(Path({folder!r}))
 os.environ.update(programs.environment())
 with OpenVSwitch(programs) as ovs, Fabric(graph, rules, ovs, ecn={ecn}) as fabric:
 """
@@ -118,7 +133,8 @@ def in_fabric(in_lab: Callable[..., Ran]) -> Callable[..., str]:
     found = openvswitch.ensure()
 
     def run(params: dict[str, Any], body: str, ecn: bool = False) -> str:
-        head = FABRIC.format(params=params, root=str(found.folder), libraries=":".join(map(str, found.library_dirs)), ecn=ecn)
+        head = f"import sys\nsys.path.insert(0, {str(found.python)!r})\n"
+        head += FABRIC.format(params=params, folder=str(found.folder), ecn=ecn)
         ran = in_lab(head + "".join(f"    {line}\n" for line in body.strip().splitlines()), memory_bytes=512 << 20)
         assert ran.exit.status == 0, ran.text
         return ran.text

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is published: what source distribution and wheel contain, and the wheel where there is neither checkout nor compiler.
+
+The wheel is the one in dist/, which scripts/wheel.py makes of the source distribution.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = {link.readlink().name for link in (ROOT / "dc_gym").iterdir() if link.is_symlink()}
+"""Top-level folders that are parts of the package."""
+BESIDE = {
+    "Makefile",
+    "MANIFEST.in",
+    "NOTICE",
+    "LICENSE",
+    "README.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "pyproject.toml",
+    "setup.py",
+}
+TOOLS = ("sh", "flock", "find", "head", "mv", "rm", "rmdir", "sleep", "grep")
+"""All that a machine with the wheel has; a run asks for no more."""
+SHORT = ("--set", "time.duration=2s", "--set", "time.warmup=500ms")
+
+
+def tracked(*folders: str) -> set[str]:
+    argv = ["git", "-c", "safe.directory=*", "ls-files", "-z", *folders]
+    names = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    return {name for name in names if name}
+
+
+def of_the_package() -> set[str]:
+    """Every file of the package by its place in it: through the symlinks."""
+    own = {name for name in tracked("dc_gym") if not (ROOT / name).is_symlink()}
+    return own | {f"dc_gym/{name}" for name in tracked(*PARTS)}
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("sdist")
+    argv = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (made,) = out.iterdir()
+    return made
+
+
+def test_the_source_distribution_has_the_package_and_what_builds_it(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        found = {name.partition("/")[2] for name in archive.getnames() if not archive.getmember(name).isdir()}
+    of_setuptools = {name for name in found if name.startswith("dc_gym.egg-info/")} | {"PKG-INFO", "setup.cfg"}
+    beside = BESIDE | tracked("scripts", "examples", "docs", "LICENSES")
+    assert found - of_setuptools == of_the_package() | beside
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    found = list((ROOT / "dist").glob("dc_gym-*.whl"))
+    assert len(found) == 1, f"dist/ has {len(found)} wheels: make wheel"
+    return found[0]
+
+
+@pytest.mark.installed
+def test_the_wheel_has_the_package_its_programs_and_the_bundle_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        found = {name for name in archive.namelist() if not name.endswith("/")}
+    assert wheel.name.endswith("-py3-none-manylinux_2_17_x86_64.whl")
+    meta = {name for name in found if name.split("/")[0].endswith(".dist-info")}
+    assert {"METADATA", "entry_points.txt", "licenses/LICENSES/GPL-2.0-only.txt"} <= {name.partition("/")[2] for name in meta}
+    made = {f"dc_gym/bin/{path.name}" for path in (ROOT / "dc_gym" / "bin").iterdir()}
+    bundle = {name for name in found if name.startswith("dc_gym/bundle/")}
+    assert found - meta - bundle == of_the_package() | made
+    assert {name.split("/")[2] for name in bundle} == {"kernel", "openvswitch", "selftests"}
+
+
+@pytest.fixture(scope="module")
+def machine(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    return Machine(tmp_path_factory.mktemp("machine"), wheel)
+
+
+class Machine:
+    """A home, a virtual environment with the wheel, and a PATH without compilers."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        for above in (folder, *folder.parents[:2]):  # a lab that root starts runs as another user
+            above.chmod(0o755)
+        self.home, self.venv, tools = folder / "home", folder / "venv", folder / "tools"
+        self.home.mkdir()
+        tools.mkdir()
+        for name in TOOLS:
+            (tools / name).symlink_to(shutil.which(name))
+        self.env = {"HOME": str(self.home), "PATH": str(tools), "LC_ALL": "C.UTF-8"}
+        subprocess.run([Path(sys.base_prefix, "bin", "python3"), "-m", "venv", self.venv], check=True)
+        pip = [self.venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
+        subprocess.run(pip, check=True, env=self.env | {name: os.environ[name] for name in os.environ if name.startswith("PIP_")})
+
+    def run(self, *argv: str | Path) -> str:
+        """What a program of the virtual environment prints."""
+        command = [self.venv / "bin" / argv[0], *argv[1:]]
+        done = subprocess.run(command, cwd=self.home, env=self.env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.mark.installed
+@pytest.mark.lab
+def test_the_doctor_finds_everything_inside_the_package(machine: Machine) -> None:
+    rows = {line[6:25].strip(): line for line in machine.run("dcgym", "doctor").splitlines()}
+    assert "FAILS" not in {line[:6].strip() for line in rows.values()}
+    for name in ("programs", "Open vSwitch"):
+        assert f"{machine.venv}/lib" in rows[name]
+    assert rows["own NICs"].startswith("note  ") and "cc, clang missing" in rows["own NICs"]
+    assert not (machine.home / ".cache").exists(), "it was not there, and nothing had to be fetched or built"
+
+
+@pytest.mark.installed
+@pytest.mark.lab
+@pytest.mark.parametrize("example", ["dumbbell.toml", "nic.toml", "two_racks.toml"])
+def test_a_run_has_the_digest_of_the_checkout_and_is_verified(example: str, machine: Machine, tmp_path: Path) -> None:
+    """On the same Python: what else the fingerprint names is inside."""
+    shutil.copytree(ROOT / "examples", machine.home / "examples", dirs_exist_ok=True)
+    out = machine.home / "out" / example
+    machine.run("dcgym", "run", f"examples/{example}", "--out", str(out), *SHORT, "--quiet")
+    assert "equal" in machine.run("dcgym", "verify", str(out), "--quiet")
+    here = [sys.executable, "-m", "dc_gym.cli", "run", ROOT / "examples" / example, "--out", tmp_path / "out", *SHORT, "--quiet"]
+    tmp_path.chmod(0o755)
+    subprocess.run(here, check=True, capture_output=True)
+    theirs, ours = (json.loads((folder / "manifest.json").read_text()) for folder in (out, tmp_path / "out"))
+    assert (theirs["digest"], theirs["environment"]) == (ours["digest"], ours["environment"])
+
+
+@pytest.mark.installed
+@pytest.mark.lab
+def test_an_environment_steps(machine: Machine) -> None:
+    program = """
+import gymnasium
+env = gymnasium.make("dc_gym.envs:dcgym/Dumbbell10m-v0")
+observation, info = env.reset(seed=1)
+observation, reward, *_ = env.step(env.action_space.sample())
+print(observation.shape, float(reward))
+env.close()
+"""
+    assert machine.run("python", "-c", program).startswith("(")
