@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from dc_gym.progress import Progress
+from dc_gym.readable import quantity
 from dc_gym.reproduce import campaign, drawing
 from dc_gym.reproduce.claims import Claim, judge
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
@@ -142,7 +143,7 @@ def hidden_queues(evidence: Evidence) -> list[str]:
     for each in evidence.contenders.values():
         switch, host = each.estimate(SWITCH.name), each.estimate(HOST.name)
         if switch and host and host.mean > max(switch.mean, 10 * 1514):
-            where = f"{host.mean / 1e3:.4g} kB in hosts, {switch.mean / 1e3:.4g} kB in switches"
+            where = f"{quantity(host.mean, 'bytes')} in hosts, {quantity(switch.mean, 'bytes')} in switches"
             said.append(f"{_named(each)} keeps its queue in the hosts: {where} (the longest at each moment, on average).")
     return said
 

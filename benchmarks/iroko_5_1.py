@@ -122,7 +122,7 @@ def _figure(evidence: Evidence) -> Figure:
         ax.set_xticks(HOSTS, [str(hosts) for hosts in HOSTS])
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         ax.minorticks_off()
-        ax.set_xlabel("hosts")
+        ax.set_xlabel("Hosts")
         ax.set_ylabel("Mbit/s")
         ax.set_title(TITLE, loc="left")
         ax.legend()

@@ -91,7 +91,7 @@ def more(result: Result) -> dict[str, float]:
     before = (drawn.x > LENGTH.warmup_ns / MS) & (drawn.x < BEGIN_NS / MS)
     queues = result.records("queues")
     return long_short(result) | {
-        BEFORE.name: float(drawn.values[BANDWIDTH.name][before].mean()),
+        BEFORE.name: float(drawn.values[BANDWIDTH.name][before].mean()) if before.any() else float("nan"),
         BUFFER.name: float(queues["backlog_bytes"].max()) / BUFFER_BYTES,
         DROPPED.name: float(queues["drops"][-len(result.ports) :].sum()),
     }
@@ -127,7 +127,7 @@ def _figure(evidence: Evidence) -> Figure:
                 _draw(ax, evidence, flows, panel)
                 ax.set_title(f"{flows} flows: {panel.title}", loc="left")
         for ax in axes[-1]:
-            ax.set_xlabel("time (ms, at 100 Gbit/s)")
+            ax.set_xlabel("Time (ms, at 100 Gbit/s)")
         canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
         canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
     return canvas
@@ -138,5 +138,5 @@ def _draw(ax: Axes, evidence: Evidence, flows: int, panel: Column) -> None:
         tracks = list(evidence.contenders[name(who, flows)].over_time.values())
         mean, half = band(np.stack([each.values[panel.name] for each in tracks]) * panel.factor)
         ax.plot(tracks[0].x, mean, color=COLORS[who], label=pccrl.label(who))
-        ax.fill_between(tracks[0].x, mean - half, mean + half, color=COLORS[who], alpha=0.18, linewidth=0)
+        ax.fill_between(tracks[0].x, np.maximum(mean - half, 0), mean + half, color=COLORS[who], alpha=0.18, linewidth=0)
     ax.set_ylim(bottom=0)

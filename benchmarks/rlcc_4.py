@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from dc_gym.benchmarks import rlcc
 from dc_gym.benchmarks.rlcc import Row
 from dc_gym.figures import plots
+from dc_gym.figures.axes import bar_of, log_ticks
 from dc_gym.progress import Progress
+from dc_gym.readable import sentence
 from dc_gym.reproduce.claims import Claim, above, below
 from dc_gym.reproduce.findings import Evidence, Findings
 from dc_gym.reproduce.order import Order
@@ -119,9 +121,9 @@ def _figure(evidence: Evidence) -> Figure:
         right.set_title(f"target varied, beta {BEST_BETA:g}", loc="left")
         for ax in (left, right):
             ax.set_xscale("log")
-            ax.xaxis.set_major_formatter("{x:g}")
-            ax.set_xlabel(rlcc.LATENCY.title)
-            ax.set_ylabel(rlcc.GOODPUT.title)
+            log_ticks(ax, "x")
+            ax.set_xlabel(sentence(rlcc.LATENCY.title))
+            ax.set_ylabel(sentence(rlcc.GOODPUT.title))
         canvas.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=len(FLOWS))
         canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
     return canvas
@@ -136,6 +138,9 @@ def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> 
             continue
         points.append((x.mean * rlcc.LATENCY.factor, y.mean))
         ax.annotate(f"{value:g}", points[-1], (4, 4), textcoords="offset points", fontsize=7.5, color=COLORS[flows])
-        halves = ((x.half or 0.0) * rlcc.LATENCY.factor, y.half or 0.0)
-        ax.errorbar(*points[-1], xerr=halves[0], yerr=halves[1], color=COLORS[flows], marker="o", markersize=4, capsize=2)
-    ax.plot(*zip(*points, strict=True), color=COLORS[flows], label=f"{flows} flows")
+        across = bar_of(points[-1][0], None if x.half is None else x.half * rlcc.LATENCY.factor)
+        up = bar_of(points[-1][1], y.half)
+        ax.hlines(up.mean, across.low, across.high, color=COLORS[flows], linewidth=1)
+        ax.vlines(across.mean, up.low, up.high, color=COLORS[flows], linewidth=1)
+    if points:
+        ax.plot(*zip(*points, strict=True), "o-", color=COLORS[flows], markersize=4, label=f"{flows} flows")

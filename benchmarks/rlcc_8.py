@@ -14,6 +14,7 @@ import numpy as np
 from dc_gym.benchmarks import rlcc
 from dc_gym.benchmarks.rlcc_cluster import COLORS, WHO
 from dc_gym.figures import plots
+from dc_gym.figures.axes import log_ticks
 from dc_gym.progress import Progress
 from dc_gym.reproduce.claims import Claim, less_than, more_than
 from dc_gym.reproduce.findings import Column, Evidence, Findings, Track
@@ -67,7 +68,7 @@ def track(result: Result) -> Track:
     queues, ports = result.records("queues"), len(result.ports)
     drops = queues["drops"].reshape(-1, ports).sum(axis=1).astype(np.float64)
     at_s = queues["t_ns"].reshape(-1, ports)[:, 0] / 1e9
-    edges = np.interp(np.arange(BINS + 1) * width_s, at_s, drops)
+    edges = np.interp(np.arange(len(drawn.t_s) + 1) * width_s, at_s, drops)
     lost_bps = np.diff(edges) * FRAME_BYTES * 8 / width_s * scale
     hosts = sum(port["side"] == "host" for port in result.ports)
     arrived = drawn.total_bps * scale / LINE_BPS / hosts
@@ -86,7 +87,9 @@ def _figure(evidence: Evidence) -> Figure:
         for ax, panel in zip(axes, PANELS, strict=True):
             _draw(ax, evidence, panel)
         axes[0].set_yscale("symlog", linthresh=LEAST_LOST)
-        axes[-1].set_xlabel("time (ms, at 100 Gbit/s)")
+        axes[0].set_ylim(0, max(axes[0].get_ylim()[1], 2 * LEAST_LOST))
+        log_ticks(axes[0], "y", LEAST_LOST)
+        axes[-1].set_xlabel("Time (ms, at 100 Gbit/s)")
         canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
         canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
     return canvas
@@ -97,6 +100,6 @@ def _draw(ax: Axes, evidence: Evidence, panel: Column) -> None:
         tracks = list(each.over_time.values())
         mean, half = band(np.stack([one.values[panel.name] for one in tracks]))
         ax.plot(tracks[0].x, mean, color=each.color, label=each.label)
-        ax.fill_between(tracks[0].x, mean - half, mean + half, color=each.color, alpha=0.18, linewidth=0)
+        ax.fill_between(tracks[0].x, np.maximum(mean - half, 0), mean + half, color=each.color, alpha=0.18, linewidth=0)
     ax.set_ylim(bottom=0)
     ax.set_title(panel.title, loc="left")

@@ -106,8 +106,8 @@ def _figure(evidence: Evidence) -> Figure:
             at = np.arange(len(SIZES)) + (place - (len(WHO) - 1) / 2) * width
             ax.bar(at, heights, width, yerr=halves, color=each.color, label=who, error_kw={"elinewidth": 0.8})
         ax.set_xticks(range(len(SIZES)), [format_size(size) for size in SIZES], rotation=45)
-        ax.set_ylabel("latency over the best")
-        ax.set_xlabel("size of message")
+        ax.set_ylabel("Latency over the best")
+        ax.set_xlabel("Size of message")
         ax.axhline(1, color=plots.INK, linewidth=0.6)
         canvas.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
         canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")

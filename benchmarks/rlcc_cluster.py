@@ -121,7 +121,7 @@ def long_short(result: Result) -> dict[str, float]:
     recovered = recovery_s(result)
     return {
         LONG_SHARE.name: long_bps * scale / LINE_BPS,
-        SLOWDOWN.name: float(took_ns.mean()) / base_ns,
+        SLOWDOWN.name: float(took_ns.mean()) / base_ns if len(took_ns) else float("nan"),
         UNFINISHED.name: float((~ended[short]).sum()),
         RECOVERY.name: float("nan") if recovered is None else recovered / scale,
     }

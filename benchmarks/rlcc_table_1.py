@@ -24,7 +24,7 @@ from dc_gym.figures import plots
 from dc_gym.folder import scratch
 from dc_gym.progress import Progress
 from dc_gym.reproduce.claims import Claim, below, judge, less_than
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, fewer
 from dc_gym.reproduce.order import Order
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def run(order: Order, progress: Progress) -> Findings:
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         found = [list(nic_cost.measured(folder, not why, forms())) for _ in range(order.seeds or rlcc.SEEDS)]
     contenders = [_contender(name, [costs[row] for costs in found]) for row, name in enumerate(forms())]
-    evidence = Evidence({each.name: each for each in contenders})
+    short = Shortfall(seeds=fewer("repetition", order.seeds or rlcc.SEEDS, rlcc.SEEDS))
+    evidence = Evidence({each.name: each for each in contenders}, shortfall=short)
     verdicts = [judge(each, evidence) for each in CLAIMS]
     how = found[0][0].how
     facts = [
@@ -141,7 +142,7 @@ def _figure(evidence: Evidence) -> Figure:
         ax.set_xscale("log")
         ax.set_yticks(range(len(evidence.contenders)), list(evidence.contenders))
         ax.invert_yaxis()
-        ax.set_xlabel("time of a decision over the trees'")
+        ax.set_xlabel("Time of a decision over the trees'")
         ax.set_title(TITLE, loc="left")
         ax.legend()
     return canvas

@@ -13,7 +13,7 @@ from dc_gym.benchmarks.rlcc_cluster import ALL, ALL_TO_ALL, COLORS, COUNTS, GENT
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
-from dc_gym.reproduce.findings import Evidence, Findings
+from dc_gym.reproduce.findings import Evidence, Findings, Shortfall
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.series import Series
 
@@ -56,7 +56,9 @@ CLAIMS = (
 
 def run(order: Order, progress: Progress) -> Findings:
     parts = [cluster.run(scenario, order, progress) for scenario in SCENARIOS]
-    evidence = Evidence({name: each for part in parts for name, each in part.contenders.items()})
+    together = {name: each for part in parts for name, each in part.contenders.items()}
+    short = next((part.shortfall for part in parts if str(part.shortfall)), Shortfall())
+    evidence = Evidence(together, shortfall=short)
     rows = [row for scenario in SCENARIOS for row in cluster.chosen(scenario, order)]
     cases = [
         (scenario, count)
@@ -64,7 +66,7 @@ def run(order: Order, progress: Progress) -> Findings:
         for count in COUNTS[scenario]
         if name("RL-CC", scenario, count) in evidence.contenders
     ]
-    lines = [Series(who, COLORS[who], {x: name(who, *case) for x, case in enumerate(cases)}) for who in ALL]
+    lines = [Series(who, COLORS[who], {x: name(who, *case) for x, case in enumerate(cases)}, line="") for who in ALL]
     figure = series.figure(evidence, lines, (rlcc.DROPS, rlcc.LATE_DROPS), "case", TITLE, base=None)
     labels = ["\n".join((*scenario.split("-", 1), str(count))) for scenario, count in cases]
     for ax in figure.axes:

@@ -122,7 +122,7 @@ def _figure(evidence: Evidence) -> Figure:
             ax.axhline(1, color="#999999", linewidth=0.8)
             ax.set_xticks(range(3), [f"{now}\nnow" for now in STATES], fontsize=8)
             ax.set_title(f"{before} before", loc="left")
-        axes[0].set_ylabel("action: factor of the rate")
+        axes[0].set_ylabel("Action: factor of the rate")
         canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
         canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
     return canvas

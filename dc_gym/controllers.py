@@ -75,7 +75,7 @@ register(Controller("bbr", "bbr", "BBR", ecn=False, color="#CC79A7", marker="D")
 register(Controller("vegas", "vegas", "Vegas", ecn=False, color="#E69F00", marker="v"))
 register(Controller("reno", "reno", "Reno", ecn=False, color="#56B4E9", marker="P"))
 for _row in (
-    ("dcqcn", "DCQCN", True, "#F0E442", "p"),
+    ("dcqcn", "DCQCN", True, "#B7A100", "p"),
     ("swift", "Swift", False, "#000000", "*"),
     ("timely", "TIMELY", False, "#882255", "h"),
     ("timely-patched", "patched TIMELY", False, "#AA4499", "H"),

@@ -8,6 +8,7 @@ delays, a step at K for DCTCP, and Iroko's hotspot matrix over TCP on the fat-tr
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,18 @@ from dc_gym import sweep
 from dc_gym.errors import UsageError
 from dc_gym.figures import plots
 from dc_gym.folder import PARTIAL, words
+from dc_gym.outputs import is_marked, require_place
 from dc_gym.progress import Progress
-from dc_gym.results import Result, load_result
+from dc_gym.readable import quantity
+from dc_gym.results import Result, is_result, load_result
 
 CONTROLLERS = ("dctcp", "nv", "cubic", "bbr")
 SEEDS = (1, 2, 3)
+FIGURE, MARK = "demo.png", "dcgym demo"
+REMEDY = "move it, or give another --out"
+COLUMNS = {"goodput_bps": "bps", "mean_queue_bytes": "bytes", "mean_srtt_us": "us", "jain": "", "drops": "", "marks": ""}
+COUNTS = ("drops", "marks")
+WIDTHS = ("14", "12", ">14", ">12", ">11", ">9", ">8", ">9")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,7 @@ def main(args: Namespace, progress: Progress) -> int:
     out: Path = args.out
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
+    _require_places(out)
     cells = [cell for case in CASES for cell in case_cells(case, out)]
     sweep.require_all(sweep.run_cells(cells, args.jobs or sweep.cpus(), progress))
     progress.phase("figure")
@@ -88,10 +97,20 @@ def main(args: Namespace, progress: Progress) -> int:
     return 0
 
 
-def case_cells(case: Case, out: Path, seeds: tuple[int, ...] = SEEDS) -> list[sweep.Cell]:
+def _require_places(out: Path) -> None:
+    """UsageError if something is in the folder that the demo would write over and did not make."""
+    require_place(out / FIGURE, is_marked(MARK), remedy=REMEDY)
+    for case in CASES:
+        for cell in case_cells(case, out, write=False):
+            if is_result(cell.out) and load_result(cell.out).manifest.get("spec", {}).get("name") != case.name:
+                raise UsageError(f"{cell.out} is a result of something else than the demo; {REMEDY}")
+
+
+def case_cells(case: Case, out: Path, seeds: tuple[int, ...] = SEEDS, *, write: bool = True) -> list[sweep.Cell]:
     """The runs of one case; its spec is written beside them."""
     spec = out / f"{case.name}.toml"
-    spec.write_text(case.spec.lstrip())
+    if write:
+        spec.write_text(case.spec.lstrip())
     return [
         sweep.Cell(
             name := f"{case.name}-{controller}-s{seed}",
@@ -115,30 +134,29 @@ def draw(out: Path) -> Path:
         }
         rows.append(plots.Case(case.name, runs, case.note))
     sample = _result(out, CASES[0], CONTROLLERS[0], SEEDS[0])
-    caption = f"{CASES[0].name}, DCTCP, seed 1: digest {sample.digest[:16]}, fingerprint {sample.manifest['fingerprint']}"
-    path = out / "demo.png"
-    plots.save(plots.demo_figure(rows, caption), path)
-    return path
+    caption = f"means over {len(SEEDS)} seeds, bands: 95 % intervals; goodput as links can have carried it\n"
+    caption += f"{CASES[0].name}, DCTCP, seed 1: digest {sample.digest[:16]}, fingerprint {sample.manifest['fingerprint']}"
+    return plots.save(plots.demo_figure(rows, caption), out / FIGURE, mark=MARK)
 
 
 def table(out: Path) -> str:
     """Means over the seeds, one line a case and controller."""
-    lines = [
-        f"{'case':14}{'controller':12}{'goodput Mbit/s':>15}{'mean queue kB':>15}{'srtt ms':>10}"
-        f"{'Jain':>8}{'drops':>8}{'marks':>9}"
-    ]
+    head = ("case", "controller", "goodput", "mean queue", "srtt", "Jain", "drops", "marks")
+    lines = ["".join(f"{text:{width}}" for text, width in zip(head, WIDTHS, strict=True))]
     for case in CASES:
         for name in CONTROLLERS:
             found = [dict(_result(out, case, name, seed).summary) for seed in SEEDS]
 
-            def mean(key: str, found: list[dict[str, Any]] = found) -> float:
-                return sum(summary[key] or 0.0 for summary in found) / len(found)
-
-            lines.append(
-                f"{case.name:14}{name:12}{mean('goodput_bps') / 1e6:15.3f}{mean('mean_queue_bytes') / 1e3:15.2f}"
-                f"{mean('mean_srtt_us') / 1e3:10.3f}{mean('jain'):8.4f}{mean('drops'):8.0f}{mean('marks'):9.0f}"
-            )
+            cells = [case.name, name, *(_mean(found, key, family) for key, family in COLUMNS.items())]
+            lines.append("".join(f"{text:{width}}" for text, width in zip(cells, WIDTHS, strict=True)))
     return "\n".join(lines)
+
+
+def _mean(found: Sequence[Mapping[str, Any]], key: str, family: str) -> str:
+    """Of a metric over results."""
+    known = [summary[key] for summary in found if summary.get(key) is not None]
+    mean = sum(known) / len(known) if known else None
+    return quantity(None if mean is None else round(mean) if key in COUNTS else mean, family)
 
 
 def _result(out: Path, case: Case, controller: str, seed: int) -> Result:

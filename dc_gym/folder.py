@@ -50,6 +50,8 @@ SCRATCH = tuple(
     for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray", "env", "nic")
 )
 """How the names of scratch folders begin."""
+SCRATCH_REMEDY = "another folder to work in, by TMPDIR or by going there"
+"""Many a command needs a scratch folder and has no --out."""
 COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY, NIC_POLICY_COPY)
 """Files that a spec reads, kept with the result."""
 FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in REQUIRED))
@@ -110,7 +112,7 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
     assert prefix in SCRATCH, "`dcgym clean` finds them by name"
     path = parent.resolve() / f"{prefix}{name}{secrets.token_hex(4)}"
     with janitor.watching(path) as watch:
-        with words("make", path):
+        with words("make", path, SCRATCH_REMEDY):
             path.mkdir(parents=True)
             path.chmod(0o755)
             held = claim.take(path)

@@ -8,11 +8,14 @@ All of it goes to standard error: standard output is for results.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
+
+from dc_gym.readable import fixed, number, scale_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,7 +83,7 @@ class Pace:
     def __str__(self) -> str:
         if self.factor is None or self.eta_s is None:
             return ""
-        return f"{self.factor:.3g}x real time, {short_time(self.eta_s)} to go"
+        return f"{number(self.factor, 3)}x real time, {short_time(self.eta_s)} to go"
 
 
 class Quiet:
@@ -147,7 +150,7 @@ class Lines(Quiet):
         if tenths > self._tenths:
             self._tenths = tenths
             pace = f" ({self._pace})" if str(self._pace) else ""
-            self.note(f"{now_ns / 1e9:.3g} s of {total_ns / 1e9:.3g} s{pace}")
+            self.note(f"{_so_far(now_ns, total_ns)}{pace}")
 
     def advance(self, done: int, total: int, state: str = "") -> None:
         if self._wall_s() - self._said_s >= LINE_EVERY_S:
@@ -188,7 +191,7 @@ class Bar(Quiet):
         if now_ns <= 0 or total_ns <= 0:
             return
         self._pace.report(now_ns, total_ns)
-        state = f"{now_ns / 1e9:.3g} of {total_ns / 1e9:.3g} s  {self._pace}"
+        state = f"{_so_far(now_ns, total_ns)}  {self._pace}"
         self._bar.update(self._task, total=total_ns, completed=min(now_ns, total_ns), state=state)
 
     def advance(self, done: int, total: int, state: str = "") -> None:
@@ -218,9 +221,16 @@ def choose(quiet: bool, stream: TextIO | None = None) -> Progress:
     return Bar(console) if console.is_terminal and not console.is_dumb_terminal else Lines(stream)
 
 
+def _so_far(now_ns: int, total_ns: int) -> str:
+    """359 of 3,000 s: both in the unit that suits the whole, to a thousandth of it."""
+    scale = scale_of("ns", [total_ns])
+    places = max(0, 2 - math.floor(math.log10(scale.of(total_ns))))
+    return f"{fixed(scale.of(now_ns), places, strip=True)} of {scale.text(total_ns)}"
+
+
 def short_time(seconds: float) -> str:
     """3.2 s, 4 min 10 s, 2 h 5 min."""
     if seconds < 60:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+        return f"{number(seconds, 2)} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dc_gym.errors import ResultError, UsageError
-from dc_gym.folder import COPIES, FILES, PARTIAL, finish, words, writing
+from dc_gym.folder import COPIES, FILES, PARTIAL, finish, is_result, words, writing
 from dc_gym.repeat.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.topologies.graph import PPB, PPM, Graph
 
@@ -35,6 +35,7 @@ __all__ = [
     "Result",
     "copy_inputs",
     "finish",
+    "is_result",
     "load_result",
     "port_rows",
     "queue_records",

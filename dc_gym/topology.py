@@ -10,28 +10,34 @@ from pathlib import Path
 
 from dc_gym import spec as specs
 from dc_gym.errors import UsageError
+from dc_gym.outputs import is_marked, mark_of, require_place
+from dc_gym.readable import quantity
 from dc_gym.spec import Spec
 from dc_gym.topologies import presets
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.graph import FRAME_BYTES, NO_IMPAIRMENT, PPB, PPM, Graph, Impairment, Marking, Port
 from dc_gym.topologies.paths import base_rtt_ns, bottleneck, one_way_ns, round_trip_ns
 from dc_gym.topologies.scale import not_scale_free
-from dc_gym.units import format_rate, format_share, format_size, format_time
+from dc_gym.units import format_rate, format_share, format_size
 
 MOST_PAIRS = 5000
 A_PORT = 5001
 BIT_NS = 8 * 10**9
+TIME_DIGITS = 7
+"""These times are exact."""
 PAIR_HEADER = ("pairs", "such as", "links", "one way", "RTT", "bottleneck")
 
 
 def main(args: Namespace) -> int:
     if args.png is not None:
         _check_name(args.png)
+        mark = mark_of("topology", [args.spec if args.spec.is_file() else str(args.spec)], args.png)
+        require_place(args.png, is_marked(mark), force=args.force, remedy="replace it with --force, or give another --png")
     spec = _spec(str(args.spec), args.overrides)
     graph = spec.graph()
     print("\n".join(describe(spec, graph)))
     if args.png is not None:
-        print(f"\ndrawn      {_draw(graph, args.png)}")
+        print(f"\ndrawn      {_draw(graph, _title(spec, graph), args.png, mark)}")
     return 0
 
 
@@ -157,7 +163,7 @@ def _some_hosts(graph: Graph, plane: int) -> list[str]:
 
 
 def _time(time_ns: int) -> str:
-    return f"{time_ns} ns" if time_ns < 10**4 else f"{time_ns / 10**3:.7g} us" if time_ns < 10**7 else format_time(time_ns)
+    return quantity(time_ns, "ns", TIME_DIGITS)
 
 
 def _table(header: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> list[str]:
@@ -173,16 +179,29 @@ def _check_name(out: Path) -> None:
     check_name(out)
 
 
-def _draw(graph: Graph, out: Path) -> Path:
+def _title(spec: Spec, graph: Graph) -> str:
+    scale = spec.topology.scale or 1
+    slower = f", slowed down by {scale}" if scale > 1 else ""
+    return f"{spec.topology.preset or spec.topology.kind}: {_nodes(graph)}{slower}"
+
+
+def _draw(graph: Graph, title: str, out: Path, mark: str) -> Path:
+    from matplotlib.lines import Line2D
+
     from dc_gym.figures import plots
-    from dc_gym.figures.drawing import draw_topology
+    from dc_gym.figures.drawing import PLAIN, draw_topology, line_width
 
     with plots.style():
         figure = plots.new_figure(10, 5)
         axes = figure.add_subplot()
         draw_topology(graph, axes)
-        axes.legend(loc="upper right", fontsize=7, frameon=False, markerscale=0.6)
-        return plots.save(figure, out)
+        handles, labels = axes.get_legend_handles_labels()
+        for rate_bps in sorted({cable.rate_bps for cable in graph.cables}, reverse=True):
+            handles.append(Line2D([], [], color=PLAIN, linewidth=line_width(graph, rate_bps)))
+            labels.append(quantity(rate_bps, "bps"))
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), markerscale=0.6)
+        figure.suptitle(title, x=0.012, ha="left", fontsize=11, fontweight="bold")
+        return plots.save(figure, out, mark=mark)
 
 
 __all__ = ["describe", "main"]

@@ -69,7 +69,7 @@ class Nics:
         (FOLDER / "settings").write_text("".join(f"{line}\n" for line in lines))
         options = [f"--{name}={FOLDER / file}" for name, file in (("nics", "nics.csv"), ("flows", "flows.csv"))]
         options += [f"--settings={FOLDER / 'settings'}", f"--object={BIN / f'nic-{algorithm}.bpf.o'}"]
-        options += [f"--trace={FOLDER / 'trace'}"] if trace else []
+        options += [f"--trace={FOLDER / 'trace'}", "--t0=1"] if trace else []
         options += [f"--table={table}"] if table else []
         self._nicd = subprocess.Popen([BIN / "nicd", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._nicd.stdout is not None

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benches compute, by hand-made data."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dc_gym import cli
-from dc_gym.bench import fct, incast, report, runs, scale
+from dc_gym.bench import fct, incast, report, runs, scale, speed
 from dc_gym.bench.dctcp import closed_form, measured_amplitude, round_trip_s
 from dc_gym.bench.report import Bar
 from dc_gym.progress import Quiet
@@ -116,3 +117,22 @@ def test_incast_drops_begin_where_the_arithmetic_says(tmp_path, lab_kernel):
     few, more = (incast._round(found[cell.name], senders) for cell, senders in zip(cells, (2, 3), strict=True))
     assert few.drops == 0 and more.drops > 0
     assert few.goodput_bps > 0.8 * incast.FULL_BPS
+
+
+def test_what_is_timed_is_not_counted(tmp_path, monkeypatch):
+    """Where perf can count, it slows a lab down: instructions are those of a run of their own."""
+    ran = []
+
+    def run(argv):
+        ran.append(argv)
+        return "4000,,instructions:u,1,100.00,,\n" if argv[0] == "perf" else ""
+
+    monkeypatch.setattr(speed, "_run", run)
+    monkeypatch.setattr(speed, "load_result", lambda out: out)
+    monkeypatch.setattr(speed.shutil, "which", lambda name: f"/usr/bin/{name}")
+    timed = speed._time(tmp_path / "spec.toml", tmp_path / "timed", ("time.duration=5s",))
+    assert timed.result == tmp_path / "timed" and [argv[0] for argv in ran] == [sys.executable]
+    assert speed._instructions(tmp_path / "spec.toml", tmp_path / "counted", ()) == 4000
+    assert ran[1][0] == "perf" and str(tmp_path / "counted") in ran[1]
+    monkeypatch.setattr(speed, "_run", lambda argv: "<not supported>,,instructions:u,0,100.00,,\n")
+    assert speed._instructions(tmp_path / "spec.toml", tmp_path / "counted", ()) is None

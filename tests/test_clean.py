@@ -107,7 +107,7 @@ def test_the_cache_is_removed_unless_it_is_used_or_built(tmp_path: Path, monkeyp
     for lock in (base / "kernel" / "key.lock", base / "apt" / "system" / "lock"):
         with cache.locked(lock), pytest.raises(UsageError, match=f"another process holds {lock}"):
             run(cache=True)
-    assert {"kernel", "ovs", "apt", "mine"} <= set(names_in(base))
+    assert {"kernel", "openvswitch", "apt", "mine"} <= set(names_in(base))
     run(cache=True)
     assert names_in(base) == [cache.IN_USE, "mine"]
     run(cache=True)

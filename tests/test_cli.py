@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import io
+import json
 import os
 import re
 import subprocess
@@ -86,6 +88,29 @@ def test_run_hands_over_what_was_asked_for(folder: Path, module: Any, capsys: py
     seen.clear()
     assert cli.main(["run", "exp.toml", "--out", "x", "--force"]) == 0
     assert seen == ["dctcp", 1, Path("x"), progress.Lines, True, True]
+
+
+def test_the_closing_lines_are_in_units_that_people_read(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = {"goodput_bps": 7.34e10, "mean_srtt_us": 2.723e5, "mean_queue_bytes": 3506.2, "utilization": 1, "jain": 0.99631}
+    numbers |= {"drops": 0, "marks": 10312, "lost_on_links": 723, "loss_ratio": 0.15116}
+
+    def run(_spec: Any, out: Path, _shown: Any, **_: Any) -> results.Result:
+        made = synthetic.result(out)
+        (made.path / "summary.json").write_text(json.dumps(dict(made.summary) | numbers))
+        return results.load_result(made.path)
+
+    module("dc_gym.run.runner", run=run)
+    assert cli.main(["run", "exp.toml", "--quiet"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if line.startswith(("goodput", "mean", "util", "fair", "drops", "lost"))] == [
+        "goodput      73.4 Gbit/s",
+        "utilization  100 %",
+        "mean queue   3.506 kB at s1-eth3",
+        "mean srtt    272.3 ms",
+        "fairness     0.9963 (Jain)",
+        "drops        0, marks 10,312",
+        "lost         723 on links (15.12 % of what hosts sent)",
+    ]
 
 
 def test_an_unfit_run_is_1(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -282,8 +307,8 @@ def test_lines_tell_phase_speed_and_rest() -> None:
         shown.phase("done")
     lines = stream.getvalue().splitlines()
     assert lines[:2] == ["dcgym: boot", "dcgym: traffic"]
-    assert lines[2] == "dcgym: 1 s of 10 s (2x real time, 4.5 s to go)"
-    assert lines[-2:] == ["dcgym: 10 s of 10 s (2x real time, 0 s to go)", "dcgym: hello"]
+    assert lines[2] == "dcgym: 1 of 10 s (2x real time, 4.5 s to go)"
+    assert lines[-2:] == ["dcgym: 10 of 10 s (2x real time, 0 s to go)", "dcgym: hello"]
     assert len(lines) == 13
 
 
@@ -351,3 +376,18 @@ def test_a_run_without_a_completion_time_that_counts_says_so() -> None:
     ((name, text),) = cli._completion_rows({"fct_flows": 0, "flows_done": 26})
     assert name == "completion" and text.startswith("- (26 flows done;")
     assert cli._completion_rows({"fct_flows": 0, "flows_done": 0}) == []
+
+
+def test_a_library_that_a_package_lacks_is_named_in_one_line(monkeypatch, capsys):
+    """As numpy says it, in a story of many lines."""
+
+    def dispatch(args):
+        raise ImportError("\n\nIMPORTANT\n\n\nOriginal error was: libstdc++.so.6: cannot open shared object file: No such file\n")
+
+    monkeypatch.setattr(cli, "_dispatch", dispatch)
+    assert cli.main(["doctor"]) == 2
+    words = "dcgym: this machine lacks the library libstdc++.so.6, which a Python package loads: install the"
+    assert capsys.readouterr().err.startswith(words)
+    monkeypatch.setattr(cli, "_dispatch", lambda args: importlib.import_module("dc_gym.no_such_module"))
+    with pytest.raises(ModuleNotFoundError):
+        cli.main(["doctor"])

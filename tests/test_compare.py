@@ -107,3 +107,17 @@ def test_json(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["same_digest"] is False and found["first_difference"]["columns"][0]["column"] == "srtt_us"
     assert {"name", "unit", "a", "b", "difference", "ratio"} == set(found["rows"][0])
+
+
+def test_the_table_has_units_that_people_read(a: Result) -> None:
+    lines = [
+        line
+        for name, one, other in (("mean_srtt_us", 272_300.0, 7991.0), ("goodput_bps", 7.34e10, 6e10), ("drops", 12345, None))
+        for line in (" ".join(compare._cells(compare._row(name, one, other))),)
+    ]
+    assert lines == [
+        "mean_srtt_us 272.3 7.991 -264.3 0.02935 ms",
+        "goodput_bps 73.4 60 -13.4 0.8174 Gbit/s",
+        "drops 12,345 -   ",
+    ]
+    assert "nic_cnps" not in shown(compare.compare(a, again(a, "b"))), "null in both"

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ from synthetic import result
 
 from dc_gym import cli
 from dc_gym.errors import UsageError
-from dc_gym.figures import curves
+from dc_gym.figures import curves, plots, sweep_figure, titles
+from dc_gym.figures.axes import bar_of, draw_bar, set_scale
+from dc_gym.figures.curves import Axis, Curve, Point
 
 
 def edit(path: Path, **values: Any) -> None:
@@ -89,7 +93,7 @@ def test_unfit_results_are_left_out(sweep: Path, capsys: pytest.CaptureFixture[s
     assert cli.main(words) == 0
     said = capsys.readouterr().out
     assert "left out: 1 unfit of 8 results" in said
-    assert "1 MB            2  (n = 1)" in said
+    assert re.search(r"dctcp +1 MB +2 +\(n = 1\)", said)
     for folder in sweep.iterdir():
         if folder.is_dir():
             edit(folder / "manifest.json", fit=False)
@@ -111,20 +115,137 @@ def test_the_command_draws_and_prints(sweep: Path, capsys: pytest.CaptureFixture
     words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us", "--y", "utilization"]
     assert cli.main(words) == 0
     said = capsys.readouterr().out
-    path = sweep / "mean_srtt_us-utilization.png"
+    path = sweep / "mean_srtt_us-utilization-by-topology.buffer.png"
     assert said.splitlines()[-1] == str(path)
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert "50 kB          3.5 +- 6.35  (n = 2)" in said
+    assert "mean_srtt_us (us) by topology.buffer, a line for each controller.name" in said
+    assert re.search(r"dctcp +50 kB +3.5 \+- 6.4 +\(n = 2\)", said)
     assert cli.main(["plot", str(sweep), "--x", "controller.name", "--y", "mean_srtt_us", "--by", "topology.buffer"]) == 0
     assert "cubic" in capsys.readouterr().out
+
+
+def test_without_axes_it_says_which_there_are(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["--x", "topology.buffer"], ["--y", "jain"]):
+        assert cli.main(["plot", str(sweep), *words]) == 2
+        said = capsys.readouterr()
+        assert re.search(r"^  topology.buffer +50kB, 1MB$", said.out, re.MULTILINE), "by size, not by name"
+        assert re.search(r"^  controller.name +cubic, dctcp$", said.out, re.MULTILINE)
+        assert re.search(r"^  seed +1, 2$", said.out, re.MULTILINE)
+        assert re.search(r"^  mean_srtt_us +Smoothed RTT, mean$", said.out, re.MULTILINE) and "flow_goodput_bps.0" in said.out
+        assert "fct_mean_s" not in said.out, "null everywhere"
+        assert said.err.count("\n") == 1 and f"dcgym plot {sweep} --x topology.buffer --y mean_srtt_us" in said.err
+    assert cli.main(said.err.strip().split(": ")[-1].split()[1:]) == 0, "and the example works"
+
+
+def test_nothing_but_a_figure_of_the_same_results_is_overwritten(
+    sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]
+    out = tmp_path / "mine.png"
+    out.write_bytes(b"a picture of my cat")
+    assert cli.main([*words, "--out", str(out)]) == 2
+    assert "--force" in capsys.readouterr().err and out.read_bytes() == b"a picture of my cat"
+    assert cli.main([*words, "--out", str(out), "--force"]) == 0
+    assert cli.main([*words, "--out", str(out)]) == 0, "its own it renews"
+    one = sweep / "dctcp-1MB-1"
+    assert cli.main(["plot", str(one), "--out", str(out)]) == 2, "this is of other results"
+    assert cli.main(["plot", str(one)]) == 0 == cli.main(["plot", str(one)]), "plot.png is the result's own"
+
+
+def a_sheet(key: str, lines: dict[str, dict[Any, list[float]]], metric: str = "mean_srtt_us", **more: Any) -> sweep_figure.Sheet:
+    """One panel; values by line and x."""
+    made = [
+        Curve(name, tuple(Point(x, sum(values) / len(values), 1.0, tuple(values)) for x, values in points.items()))
+        for name, points in lines.items()
+    ]
+    family = {"topology.buffer": "bytes"}.get(key, "")
+    return sweep_figure.Sheet("title", {metric: made} | more.pop("panels", {}), Axis(key, family, **more), "controller.name", "")
+
+
+def drawn(sheet: sweep_figure.Sheet) -> Any:
+    """The figure, with everything placed as it is when it is written."""
+    figure = sweep_figure.draw(sheet)
+    figure.canvas.draw()
+    return figure
+
+
+def joined(ax: Any) -> bool:
+    return any(line.get_linestyle() == "-" and len(line.get_xdata()) > 2 for line in ax.lines)
+
+
+def test_every_number_that_was_tried_is_on_the_axis() -> None:
+    senders = [1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64]
+    figure = drawn(a_sheet("workload.senders", {"dctcp": {float(n): [n * 1.0] for n in senders}}))
+    labels = [label for label in figure.axes[0].get_xticklabels() if label.get_visible()]
+    assert [label.get_text() for label in labels] == [str(n) for n in senders]
+    boxes = [label.get_window_extent() for label in labels]
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes)), "and none touches its neighbour"
+
+
+def test_only_amounts_are_joined() -> None:
+    amounts = drawn(a_sheet("topology.buffer", {"dctcp": {1e3: [1.0], 2e3: [2.0], 4e3: [3.0]}}))
+    seeds = drawn(a_sheet("seed", {"dctcp": {1.0: [1.0], 2.0: [2.0], 3.0: [3.0]}}))
+    kinds = drawn(a_sheet("topology.kind", {"dctcp": {"fattree": [1.0], "single": [2.0], "ring": [1.0]}}))
+    assert [joined(figure.axes[0]) for figure in (amounts, seeds, kinds)] == [True, False, False]
+    assert [label.get_text() for label in kinds.axes[0].get_xticklabels()] == ["fattree", "single", "ring"]
+    assert amounts.axes[0].get_xlabel() == "Buffer of a switch port (kB)"
+
+
+def test_elements_of_one_list_have_one_scale() -> None:
+    far, near = (
+        [Curve("dctcp", tuple(Point(x, y, None, (y,)) for x, y in each))]
+        for each in (((1.0, 1e6), (2.0, 90e6)), ((1.0, 50e6), (2.0, 95e6)))
+    )
+    panels = {"flow_goodput_bps.0": far, "flow_goodput_bps.1": near}
+    figure = drawn(sweep_figure.Sheet("t", panels, Axis("workload.senders", ""), "controller.name", ""))
+    first, second = figure.axes
+    assert (first.get_yscale(), first.get_ylim()) == (second.get_yscale(), second.get_ylim())
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["Goodput of flow 0", "Goodput of flow 1"]
+    assert first.get_ylabel() == "Mbit/s"
+
+
+def test_bars_end_on_the_axis() -> None:
+    """An interval that reaches below 0 has no place on a logarithmic axis: an arrow at its edge says so."""
+    figure = plots.new_figure(4, 3)
+    ax = figure.subplots()
+    bars = [bar_of(0.5, 0.01), bar_of(60.0, 270.0), bar_of(200.0, 5.0)]
+    set_scale(ax, "y", bars)
+    for at, bar in enumerate(bars):
+        draw_bar(ax, at, bar, "black")
+    low, high = ax.get_ylim()
+    assert ax.get_yscale() == "log" and low < 0.5 and high > 330
+    heights = [y for line in ax.lines for y in line.get_ydata()]
+    assert min(heights) >= low and max(heights) <= high
+    assert [line.get_marker() for line in ax.lines if line.get_linestyle() == "None"] == ["_", "_", "v", "_", "_", "_"]
+
+
+def test_bars_stop_at_what_can_be() -> None:
+    assert bar_of(0.98, 0.05, most=1.0).high == 1.0 and bar_of(3.0, 9.0).low == 0.0
+    assert bar_of(-3.0, 1.0).low == -4.0 and bar_of(3.0, None) == bar_of(3.0, 0.0)
+    ax = plots.new_figure(4, 3).subplots()
+    set_scale(ax, "y", [bar_of(0.97, None, 1.0), bar_of(1.0, None, 1.0)], 1.0)
+    assert ax.get_ylim()[0] == pytest.approx(0.9) and ax.get_ylim()[1] > 1.0, "not from 0, where nothing is"
+
+
+def test_every_metric_and_every_title_is_there(sweep: Path) -> None:
+    summary = curves.find_results(sweep)[0].summary
+    lists = {name for name, value in summary.items() if isinstance(value, list)} - {"flow_goodput_bps"}
+    ports = {name for name in summary if name.endswith("_port")}
+    assert titles.METRICS.keys() == summary.keys() - lists - ports
+    assert set(titles.KEYS) <= set(curves.spec.keys())
+    assert (
+        titles.of_key("topology.links.0.delay") == "Propagation delay of links[0]" and titles.of_key("agent.see") == "agent.see"
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
         (["--x", "seed"], "--x and --y belong together"),
-        (["--x", "topology.bufer", "--y", "jain"], "no key of a spec"),
-        (["--x", "seed", "--y", "speed"], "is no metric of"),
+        (["--x", "topology.bufer", "--y", "jain"], "no key of a spec; did you mean topology.buffer?"),
+        (["--x", "seed", "--y", "xyz"], "; `dcgym plot DIR` alone lists"),
+        (["--x", "seed", "--y", "mean_srtt"], "is no metric of"),
+        (["--x", "seed", "--y", "mean_srtt"], "did you mean mean_srtt_us?"),
         (["--x", "seed", "--y", "flow_goodput_bps"], "is not one number"),
     ],
 )

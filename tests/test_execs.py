@@ -47,6 +47,8 @@ def test_requests(load, tmp_path):
     assert from_json(to_json(requests)) == requests
     assert spec.from_dict(read.to_dict(), tmp_path / "elsewhere") == read  # a manifest knows where the program was
     assert read.flows(read.graph()) == []
+    (tmp_path / "own").unlink()
+    assert spec.from_dict(read.to_dict(), tmp_path) == read, "a run of long ago can be looked at without its programs"
 
 
 def test_none_without_programs(load):

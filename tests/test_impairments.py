@@ -59,6 +59,19 @@ def test_a_lost_frame_is_accounted_for_and_leaves_the_run_fit(result):
     assert result.summary["retransmits"] > 0
 
 
+def test_the_result_says_what_links_lost_and_which(result):
+    """Those that lose are the hosts' links, in both directions; what a queue dropped is told apart from it."""
+    account, summary = result.manifest["conservation"], result.summary
+    assert summary["lost_on_links"] == account["lost_on_links"]
+    assert summary["loss_ratio"] == account["lost_on_links"] / account["sent_by_hosts"]
+    ports = result.derived("port_metrics").to_pydict()
+    lost = dict(zip(ports["port"], ports["lost"], strict=True))
+    lossy = {port["name"] for port in result.ports if port["loss"]}
+    assert sum(lost.values()) == summary["lost_on_links"]
+    assert {port for port, count in lost.items() if count} <= lossy
+    assert sum(count > 0 for count in lost.values()) > 10
+
+
 def test_ports_say_what_was_asked_for(result):
     ports = {port["name"]: port for port in result.ports}
     host, spine = ports["s1-eth1"], ports["s1-eth13"]

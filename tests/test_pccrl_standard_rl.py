@@ -40,7 +40,21 @@ def order(out, **changes):
     return Order(out, **{"seeds": 2, "steps": 5000, "algorithms": ("PPO", "sac")} | changes)
 
 
-def test_each_seed_must_hold_with_every_number_of_flows(tmp_path):
+@pytest.fixture
+def usual(monkeypatch):
+    """Two seeds of 5000 decisions are the figure's own length."""
+    monkeypatch.setattr(figure, "SEEDS", 2)
+    monkeypatch.setattr(figure, "STEPS", 5000)
+
+
+def test_short_trainings_are_not_judged(tmp_path):
+    for seed in (1, 2):
+        trained(tmp_path, "RLCC", seed, {})
+    found = figure.run(order(tmp_path, algorithms=()), Quiet())
+    assert [verdict.state for verdict in found.verdicts] == [State.TOO_SHORT]
+
+
+def test_each_seed_must_hold_with_every_number_of_flows(tmp_path, usual):
     for seed in (1, 2):
         trained(tmp_path, "RLCC", seed, {})
         trained(tmp_path, "PPO", seed, {128: {"jain": 0.9}})
@@ -54,7 +68,7 @@ def test_each_seed_must_hold_with_every_number_of_flows(tmp_path):
 
 
 @pytest.mark.parametrize("what", [{"rates": 0.9}, {"jain": 0.95}, {"inflation_over_eq_2": 1.11}])
-def test_each_part_of_the_criterion_counts(what, tmp_path):
+def test_each_part_of_the_criterion_counts(what, tmp_path, usual):
     trained(tmp_path, "RLCC", 1, {8: what})
     found = figure.run(order(tmp_path, seeds=1, algorithms=()), Quiet())
     assert [verdict.state for verdict in found.verdicts] == [State.CONTRADICTED]

@@ -62,8 +62,12 @@ def test_many_flows_are_thin_with_their_mean() -> None:
     run = a_series(flows=16)
     figure = plots.run_figure(run, "t", ["x"] * 16)
     assert len(figure.axes[1].lines) == 17
-    np.testing.assert_allclose(figure.axes[1].lines[-1].get_ydata(), run.goodput_bps.mean(axis=0) / 1e6)
-    assert [text.get_text() for text in figure.axes[1].get_legend().get_texts()] == ["each of 16 flows", "their mean"]
+    under_way = np.nanmean(np.where(run.goodput_bps > 0, run.goodput_bps, np.nan), axis=0)
+    np.testing.assert_allclose(figure.axes[1].lines[-1].get_ydata(), under_way / 1e3)
+    assert [text.get_text() for text in figure.axes[1].get_legend().get_texts()] == [
+        "each of 16 flows",
+        "mean of those under way",
+    ]
 
 
 def test_flows_that_are_too_many_to_tell_apart_are_summed() -> None:
@@ -90,16 +94,46 @@ def test_runs_over_rdma_show_what_nics_allow() -> None:
     run = over_rdma(2, 90)
     assert run.rate_bps[1].tolist() == [1e6, 1e6] and np.isnan(run.rate_bps[0]).all()
     shown = labels(plots.run_figure(run, "t", []).axes)
-    assert shown == ["Queue (kB)", "Goodput (Mbit/s)", "Rate (Mbit/s)", "RTT (us)", "Jain's index"]
+    assert shown == ["Queue (B)", "Goodput (Mbit/s)", "Rate (kbit/s)", "RTT (\u00b5s)", "Jain's index"]
     without_probes = labels(plots.run_figure(over_rdma(2, 0), "t", []).axes)
-    assert without_probes == ["Queue (kB)", "Goodput (Mbit/s)", "Rate (Mbit/s)", "Jain's index"]
+    assert without_probes == ["Queue (B)", "Goodput (Mbit/s)", "Rate (kbit/s)", "Jain's index"]
     many = plots.run_figure(over_rdma(300, 90), "t", []).axes
-    assert labels(many)[2:4] == ["Rate (Mbit/s)", "RTT (us)"] and len(many[2].lines) == 1
+    assert labels(many)[2:4] == ["Rate (Mbit/s)", "RTT (\u00b5s)"] and len(many[2].lines) == 1
 
 
 def test_units_follow_the_values() -> None:
     fast = a_series(rate_bps=10**10)
-    assert labels(plots.run_figure(fast, "t", []).axes)[1:3] == ["Goodput (Gbit/s)", "RTT (us)"]
+    assert labels(plots.run_figure(fast, "t", []).axes)[1:3] == ["Goodput (Gbit/s)", "RTT (\u00b5s)"]
+    short = series(synthetic.run(duration_ns=S // 5), S // 5, Window(0, S // 5), 20)
+    figure = plots.run_figure(short, "t", [], warmup_s=0.1)
+    assert figure.axes[-1].get_xlabel() == "Time (ms)" and figure.axes[-1].get_xlim() == pytest.approx((0, 200))
+
+
+def test_a_run_of_programs_has_no_panels_of_flows() -> None:
+    """What is not measured has no axes."""
+    tables = synthetic.run()
+    alone = series(dataclasses.replace(tables, flows=tables.flows[:0], tcp=tables.tcp[:0]), 10 * S, WINDOW, 50)
+    rows = [{"host": "h4", "command": ["/x/server.py"], "start_ns": 0, "end_ns": 9 * S}, {"host": "h2", "command": ["a"]}]
+    programs = [plots.Program.of(row) for row in rows]
+    figure = plots.run_figure(alone, "t", [], programs=programs)
+    assert labels(figure.axes) == ["Queue (kB)", "Sent (Mbit/s)", ""]
+    assert "s1-eth3 sent" in figure.axes[1].get_title(loc="left") and "10 Mbit/s" in figure.axes[1].get_title(loc="left")
+    assert max(figure.axes[1].lines[0].get_ydata()) == pytest.approx(9.9, rel=0.02)
+    assert [text.get_text() for text in figure.axes[2].get_yticklabels()] == ["h4: server.py", "h2: a"]
+    assert [patch.get_width() for patch in figure.axes[2].patches] == [9.0], "one did not start"
+    beside = plots.run_figure(a_series(), "t", ["x", "y"], programs=programs[:1])
+    assert labels(beside.axes)[:3] == ["Queue (kB)", "Sent (Mbit/s)", "Goodput (Mbit/s)"] and len(beside.axes) == 6
+    assert beside.axes[2].get_legend() is not None
+
+
+def test_a_band_ends_at_what_links_can_carry() -> None:
+    def run(*mbps: float) -> Series:
+        return dataclasses.replace(a_series(2), total_bps=np.array(mbps) * 1e6, most_bps=9.5e6)
+
+    figure = plots.demo_figure([plots.Case("x", {"cubic": [run(9, 2), run(5, 2), run(9.5, 2)]})])
+    heights = figure.axes[2].collections[0].get_paths()[0].vertices[:, 1]
+    assert heights.max() == pytest.approx(9.5)
+    assert heights.min() < 2, "the lower end is where the interval has it"
 
 
 def test_a_run_without_data_is_drawn_empty(tmp_path: Path) -> None:

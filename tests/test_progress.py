@@ -47,7 +47,9 @@ def test_another_run_has_its_own_pace() -> None:
     assert (pace.factor, pace.eta_s) == (3.0, 12.0)
 
 
-@pytest.mark.parametrize(("eta_s", "text"), [(0.5, "0.5 s"), (59, "59 s"), (250, "4 min 10 s"), (7500, "2 h 5 min")])
+@pytest.mark.parametrize(
+    ("eta_s", "text"), [(0.5, "0.5 s"), (59, "59 s"), (250, "4 min 10 s"), (7500, "2 h 5 min"), (9.96, "10 s")]
+)
 def test_time_to_go_in_words(eta_s: float, text: str) -> None:
     clock = Clock()
     pace = Pace(clock)
@@ -71,11 +73,11 @@ def test_lines_tell_phases_and_tenths() -> None:
         lines.phase("done")
     assert stream.getvalue().splitlines() == [
         "dcgym: traffic",
-        "dcgym: 1 s of 10 s",
-        "dcgym: 2 s of 10 s (0.5x real time, 16 s to go)",
+        "dcgym: 1 of 10 s",
+        "dcgym: 2 of 10 s (0.5x real time, 16 s to go)",
         "dcgym: ideal",
-        "dcgym: 5 s of 10 s",
-        "dcgym: 1 s of 10 s",
+        "dcgym: 5 of 10 s",
+        "dcgym: 1 of 10 s",
     ]
 
 
@@ -100,7 +102,7 @@ def test_a_run_within_a_phase_passes_on_virtual_time_alone() -> None:
     inner.phase("boot")
     inner.note("hidden")
     inner.virtual(5 * S, 10 * S)
-    assert stream.getvalue() == "dcgym: 5 s of 10 s\n"
+    assert stream.getvalue() == "dcgym: 5 of 10 s\n"
 
 
 def test_what_takes_minutes_is_told_to_everybody(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,3 +119,13 @@ def test_what_takes_minutes_is_told_to_everybody(capsys: pytest.CaptureFixture[s
 def test_quiet_and_dumb_streams() -> None:
     assert isinstance(choose(quiet=True), Quiet) and not isinstance(choose(quiet=True), Lines)
     assert isinstance(choose(quiet=False, stream=io.StringIO()), Lines)
+
+
+@pytest.mark.parametrize(
+    ("now_s", "total_s", "text"),
+    [(359, 3000, "359 of 3,000 s"), (0.00023, 0.001, "0.23 of 1 ms"), (23.4567, 150, "23 of 150 s"), (3.001, 4, "3 of 4 s")],
+)
+def test_virtual_time_is_told_in_the_unit_of_the_whole(now_s: float, total_s: float, text: str) -> None:
+    stream = io.StringIO()
+    Lines(stream).virtual(round(now_s * 1e9), round(total_s * 1e9))
+    assert stream.getvalue() == f"dcgym: {text}\n"

@@ -179,8 +179,8 @@ class Wire:
 
 @pytest.fixture
 def wire() -> Iterator[Wire]:
-    if os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("tc"):
-        pytest.skip("needs root, ip and tc")
+    if not shutil.which("ip") or not shutil.which("tc"):
+        pytest.skip("needs ip and tc")
     with ExitStack() as stack:
         try:
             made = Wire(stack)

@@ -150,7 +150,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 def written(folder: Path, *names: str, **options: Any) -> str:
     out = folder / "page.html"
-    report.write([folder / name for name in names or ("sweep", "alone")], out, Quiet(), **options)
+    report.write([folder / name for name in names or ("sweep", "alone")], out, Quiet(), force=True, **options)
     return out.read_text()
 
 
@@ -171,6 +171,15 @@ def test_what_a_spec_says_is_escaped(folder: Path) -> None:
     page = Page(written(folder))
     assert HOSTILE in page.text and "softnet <b>backlog</b> full" in page.text
     assert page.tags["b"] == 0
+
+
+def test_programs_are_told_in_words(tmp_path: Path) -> None:
+    made = a_result(tmp_path / "programs", 1)
+    manifest = json.loads((made.path / "manifest.json").read_text())
+    manifest["spec"]["workload"] = {"kind": "none", "exec": [{"host": "h4", "command": "/gone/server.py", "start": "0ns"}]}
+    (made.path / "manifest.json").write_text(json.dumps(manifest))
+    page = Page(written(tmp_path, "programs"))
+    assert "none, exec host h4, command /gone/server.py, start 0ns" in page.text and "[{" not in page.text
 
 
 def test_scenarios_are_grouped_by_everything_but_seed_name_and_controller(folder: Path) -> None:

@@ -17,7 +17,7 @@ from dc_gym.figures import plots
 from dc_gym.progress import Quiet
 from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
 from dc_gym.reproduce.claims import Claim, State
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Track
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, Track
 from dc_gym.reproduce.order import Order
 from dc_gym.spec import Spec
 from dc_gym.sweep.pool import Outcome
@@ -72,8 +72,8 @@ def test_a_difference_counts_where_its_interval_leaves_no_doubt():
     assert state(claims.below("a", "b", QUEUE), short, long) is State.REPRODUCED
     assert state(claims.above("a", "b", QUEUE), short, long) is State.CONTRADICTED
     assert state(claims.below("a", "b", QUEUE), contender("a", [1, 30, 12]), long) is State.CONTRADICTED, "in doubt"
-    assert state(claims.below("a", "b", QUEUE), contender("a", [10]), contender("b", [20])) is State.OPEN, "one seed"
-    assert state(claims.below("a", "c", QUEUE), short, long) is State.OPEN, "c did not run"
+    assert state(claims.below("a", "b", QUEUE), contender("a", [10]), contender("b", [20])) is State.TOO_SHORT, "one seed"
+    assert state(claims.below("a", "c", QUEUE), short, long) is State.NOT_RUN
 
 
 def test_differences_are_taken_seed_by_seed():
@@ -98,18 +98,78 @@ def test_what_does_not_hold_after_a_short_training_is_open():
     assert claims.judge(Claim("", "", (wanted,)), evidence(contender("a", [1, 2, 3], steps=70), b)).steps == 70
 
 
+def test_runs_below_the_figure_s_own_length_are_not_judged():
+    """Not even where intervals leave no doubt: they know nothing of how long a flow needs to settle."""
+    a, b = contender("a", [10, 11, 12]), contender("b", [20, 21, 22.5])
+    for criterion in (claims.below("a", "b", QUEUE), claims.above("a", "b", QUEUE), claims.less_than("a", QUEUE, 1)):
+        found = Evidence({"a": a, "b": b}, shortfall=Shortfall(runs="runs of 4s instead of 30s"))
+        verdict = claims.judge(Claim("", "", (criterion,), why="of something"), found)
+        assert verdict.state is State.TOO_SHORT and verdict.why == ""
+    absent = Evidence({"a": a}, shortfall=Shortfall(runs="runs of 4s instead of 30s"))
+    assert claims.judge(Claim("", "", (claims.below("a", "b", QUEUE),)), absent).state is State.NOT_RUN
+
+
+def test_fewer_seeds_are_judged_where_intervals_leave_no_doubt():
+    def judged(criterion, *contenders):
+        found = Evidence({each.name: each for each in contenders}, shortfall=Shortfall(seeds="2 seeds instead of 3"))
+        return claims.judge(Claim("", "", (criterion,)), found).state
+
+    below, b = claims.below("a", "b", QUEUE), contender("b", [20, 21])
+    assert judged(below, contender("a", [10, 11.1]), b) is State.REPRODUCED
+    assert judged(below, contender("a", [30, 31.1]), b) is State.CONTRADICTED
+    assert judged(below, contender("a", [10, 25]), b) is State.TOO_SHORT
+    assert judged(claims.less_than("a", QUEUE, 15), contender("a", [10, 11])) is State.TOO_SHORT, "another seed may break it"
+    assert judged(claims.less_than("a", QUEUE, 10), contender("a", [9, 11])) is State.CONTRADICTED
+
+
+def test_trainings_that_were_cut_short_are_not_judged():
+    def judged(who):
+        b = contender("b", [5, 5.1, 5.2])
+        found = Evidence({"a": who, "b": b}, 1000, Shortfall(trainings="trainings of 100 steps instead of 1,000"))
+        return claims.judge(Claim("", "", (claims.below("a", "b", QUEUE),)), found).state
+
+    assert judged(contender("a", [1, 1.1, 1.2], steps=100)) is State.TOO_SHORT
+    assert judged(contender("a", [1, 1.1, 1.2])) is State.REPRODUCED, "nobody in it learns"
+
+
+def test_a_campaign_knows_what_the_command_made_shorter(tmp_path):
+    def short(**asked):
+        return str(campaign.Campaign(iroko.DUMBBELL_10M, Order(tmp_path, **asked), lambda result: {}).shortfall)
+
+    assert short() == short(duration="30s", seeds=3, steps=100_000) == short(duration="60s", seeds=9) == ""
+    assert short(duration="4s", seeds=2) == "runs of 4s instead of 30s, 2 seeds instead of 3"
+    assert short(steps=500) == "trainings of 500 steps instead of 100,000"
+    assert short(full=True, duration="30s") == "runs of 30s instead of 100s", "beside the paper's own"
+
+
+def test_panels_without_data_are_left_out():
+    track = Track(
+        np.arange(5.0), {"switch_queue_bytes": np.ones(5) * 1e4, "rtt_s": np.full(5, np.nan), "goodput_bps": np.ones(5)}
+    )
+    who = replace(contender("a", [1, 2]), over_time={1: replace(track, most={"goodput_bps": 1.0}), 2: track})
+    panels = [
+        Column("switch_queue_bytes", "queue (kB)", 1e-3),
+        Column("rtt_s", "RTT (ms)", 1e3),
+        Column("goodput_bps", "goodput"),
+    ]
+    figure = drawing.figure(evidence(who), panels, "t")
+    assert [ax.get_ylabel() for ax in figure.axes] == ["Queue\n(kB)", "Goodput"]
+    none = drawing.figure(evidence(contender("a", [])), panels, "t")
+    assert len(none.axes) == 1
+
+
 def test_bounds_hold_for_every_seed():
     assert state(claims.less_than("a", QUEUE, 10), contender("a", [1, 2, 9])) is State.REPRODUCED
     assert state(claims.less_than("a", QUEUE, 10), contender("a", [1, 2, 10])) is State.CONTRADICTED
     assert state(claims.more_than("a", QUEUE, 0), contender("a", [1, 2, 0])) is State.CONTRADICTED
-    assert state(claims.more_than("a", QUEUE, 0), contender("a", [])) is State.OPEN
+    assert state(claims.more_than("a", QUEUE, 0), contender("a", [])) is State.TOO_SHORT
 
 
 def test_criteria_on_training_curves():
     falls = claims.learned("a", "it falls", QUEUE, lambda x, y: bool(y[-1] < y[0]))
     assert state(falls, contender("a", [1], 2000, np.linspace(9, 1, 10))) is State.REPRODUCED
     assert state(falls, contender("a", [1], 2000, np.linspace(1, 9, 10))) is State.CONTRADICTED
-    assert state(falls, contender("a", [1], 2000, np.full(10, np.nan))) is State.OPEN
+    assert state(falls, contender("a", [1], 2000, np.full(10, np.nan))) is State.TOO_SHORT
 
 
 def test_a_collapse_and_a_rise_are_told_from_the_opposite():
@@ -306,7 +366,7 @@ def test_a_training_that_fails_is_told_in_its_own_words(asked, monkeypatch):
         on_end(Outcome(cells[0], 2, "dcgym: training needs ray, which is not installed"))
 
     monkeypatch.setattr(trainings, "run_cells", run_cells)
-    with pytest.raises(UsageError, match="training PPO-s1: training needs ray"):
+    with pytest.raises(UsageError, match=r"training PPO-s1, a `dcgym train` of its own, said: training needs ray"):
         trainings.run_all([asked], 1, Quiet())
     monkeypatch.setattr(trainings, "run_cells", lambda cells, jobs, progress, on_end: on_end(Outcome(cells[0], -9, "")))
     with pytest.raises(TestbedError, match="exit -9"):
@@ -355,7 +415,7 @@ def test_who_starves_a_flow_is_named():
 
 @pytest.mark.parametrize(
     ("values", "said"),
-    [([0, 100, 200], "100 \u00b1 250"), ([1, 1, 1 - 4e-6], "1 \u00b1 0"), ([9.5], "9.5"), ([-0.25, -0.75], "-0.5 \u00b1 3.2")],
+    [([0, 100, 200], "100 \u00b1 248"), ([1, 1, 1 - 4e-6], "1 \u00b1 0"), ([9.5], "9.5"), ([-0.25, -0.75], "-0.5 \u00b1 3.2")],
 )
 def test_numbers_of_a_page_have_no_exponent(values, said):
     assert claims.text(claims.estimate(values), Column("x", "x")) == said
@@ -384,7 +444,7 @@ def test_the_folder_of_a_figure(tmp_path):
     told = json.loads((tmp_path / "figure" / "claims.json").read_text())["claims"][0]
     assert (told["state"], told["steps"]) == ("reproduced", 300)
     assert told["criteria"] == [
-        {"criterion": "queue (kB) of a below that of b", "measured": "a 0.002 \u00b1 0.0025, b 0.005 \u00b1 0"}
+        {"criterion": "queue (kB) of a below that of b", "measured": "a 0.0020 \u00b1 0.0025, b 0.005 \u00b1 0"}
     ]
     assert (tmp_path / "figure" / "table.csv").read_text().splitlines()[1] == "a,1,300,1"
     assert (tmp_path / "figure" / "figure.png").stat().st_size > 1000

@@ -248,8 +248,8 @@ def ip(*args: str) -> str:
 
 @pytest.fixture
 def pair() -> Iterator[Pair]:
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("needs root and ip(8) for network namespaces")
+    if shutil.which("ip") is None:
+        pytest.skip("needs ip(8) for network namespaces")
     names = [f"tgt{os.getpid()}{end}" for end in "ab"]
     try:
         try:

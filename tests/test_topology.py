@@ -34,9 +34,9 @@ def test_every_preset_is_described(capsys, name):
 def test_a_dumbbell_in_numbers(capsys):
     """A frame takes 1211.2 us at 10 Mbit/s and 10 us of a link's delay, an ACK of 66 bytes 52.8: 1284 us a link."""
     _, lines, _ = told(capsys, "dumbbell-10m")
-    assert row(lines, "base", "RTT")[2:4] == ["3852", "us:"]
-    assert row(lines, "2", "h1-h2") == ["2", "h1-h2", "2", "2442.4", "us", "2568", "us", "10Mbit/s"]
-    assert row(lines, "4", "h1-h3") == ["4", "h1-h3", "3", "3663.6", "us", "3852", "us", "10Mbit/s"]
+    assert row(lines, "base", "RTT")[2:4] == ["3.852", "ms:"]
+    assert row(lines, "2", "h1-h2") == ["2", "h1-h2", "2", "2.4424", "ms", "2.568", "ms", "10Mbit/s"]
+    assert row(lines, "4", "h1-h3") == ["4", "h1-h3", "3", "3.6636", "ms", "3.852", "ms", "10Mbit/s"]
     bdp = 3852e-6 * 1e7 / 8
     assert row(lines, "6", "edge")[2:6] == ["10Mbit/s", "400kB", "264.2", f"{400_000 / bdp:.3g}"]
     assert row(lines, "6", "edge")[6:] == f"step at K = 3028 B = 2 frames = {3028 / bdp:.3g} BDP".split()
@@ -44,7 +44,7 @@ def test_a_dumbbell_in_numbers(capsys):
 
 def test_overrides_scale_and_what_does_not_follow(capsys):
     _, lines, _ = told(capsys, "acc24", "--set", "topology.scale=10", "--set", "topology.loss=0.1%")
-    assert row(lines, "48", "host-edge") == ["48", "host-edge", "2.5Gbit/s", "5500", "ns", "loss", "0.1%"]
+    assert row(lines, "48", "host-edge") == ["48", "host-edge", "2.5Gbit/s", "5.5", "us", "loss", "0.1%"]
     assert row(lines, "scale")[1] == "10:" and ["not", "scale-free:"] in lines
     assert row(lines, "TCP's", "shortest")[3:7] == ["timeout:", "200", "ms", "="]
     _, lines, _ = told(capsys, "acc24", "--set", "topology.scale=10", "--set", "controller.rto_min=1.5ms")

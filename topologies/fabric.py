@@ -17,15 +17,11 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Self
 
-from mininet.link import Link
-from mininet.net import Mininet
-from mininet.node import Host as MininetHost
-from mininet.node import OVSSwitch
-from mininet.topo import Topo
-
 from dc_gym.errors import FabricError
 from dc_gym.topologies import cables, tc
 from dc_gym.topologies.graph import NETNS_FOLDER, NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
+from dc_gym.topologies.mininet_classes import Host as MininetHost
+from dc_gym.topologies.mininet_classes import Link, Mininet, OVSSwitch, Topo
 from dc_gym.topologies.ovs import OpenVSwitch
 from dc_gym.topologies.rtnl import (
     IFADDRMSG,

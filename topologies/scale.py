@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dc_gym import readable
+
 MS = 10**6
 
 
@@ -50,4 +52,4 @@ def not_scale_free(scale: int, base_rtt_ns: int, rto_min_ns: int | None) -> list
 
 
 def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+    return readable.number(number, 3)

@@ -20,8 +20,10 @@ def add_commands(commands: Any) -> None:
         brought.add_argument(f"--{name}", type=float, metavar="X", help=f"that it was trained for: {text} (default: RL-CC's)")
     brought.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
     brought.add_argument("--int8", action="store_true", help="with weights of 8 bits, a policy of rlcc-mlp8, instead")
+    brought.add_argument("--force", action="store_true", help="replace a file that was not made of the same network")
     fitted = commands.add_parser("fit", help="make record-mlp, record-tree and rlcc-mlp8 again, and compare with those that ship")
     fitted.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
+    fitted.add_argument("--force", action="store_true", help="replace files that this command did not make")
 
 
 def describe(file: PolicyFile) -> str:
@@ -41,13 +43,15 @@ def describe(file: PolicyFile) -> str:
 
 def brought(args: argparse.Namespace) -> int:
     """Import a network."""
-    from dc_gym.ctrl.nic import importing
+    from dc_gym.ctrl.nic import importing, policy_file
     from dc_gym.ctrl.nic.observation import Scaling
+    from dc_gym.outputs import require_place
 
     given = {name: getattr(args, name) for name in ("target", "beta", "gain") if getattr(args, name) is not None}
     made = importing.network(args.file, Scaling(**given))
     if args.int8:
         made = importing.in_8_bits(made)
+    require_place(args.out, policy_file.is_like(made), force=args.force)
     made.write(args.out)
     print(f"{args.out}: {describe(made)}")
     return 0
@@ -58,6 +62,7 @@ def fit(args: argparse.Namespace) -> int:
     from dc_gym.ctrl.nic import fit as fitting
     from dc_gym.ctrl.nic import policy_file
     from dc_gym.folder import words
+    from dc_gym.outputs import require_place
 
     if args.out:
         with words("make", args.out):
@@ -68,7 +73,9 @@ def fit(args: argparse.Namespace) -> int:
         same &= ships
         print(f"{name}: sha256 {made.sha256()}, {'the one that ships' if ships else 'another than ships'}")
         if args.out:
-            made.write(args.out / f"{name}.npz")
+            place = args.out / f"{name}.npz"
+            require_place(place, policy_file.is_like(made), force=args.force)
+            made.write(place)
     return 0 if same else 1
 
 

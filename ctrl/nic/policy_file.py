@@ -26,6 +26,7 @@ from dc_gym.ctrl.nic.observation import Q16, Floats, Scaling
 from dc_gym.ctrl.nic.trees import Trees
 from dc_gym.errors import AgentError
 from dc_gym.npz import load_arrays
+from dc_gym.outputs import Mine
 
 FORMAT, VERSION = "dcgym-nic-policy", 1
 MAGIC, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 16, 4, 8192
@@ -181,6 +182,19 @@ def shipped(name: str) -> Path:
 def path_of(text: str) -> Path:
     """Of a policy as users give it: one that comes with dc-gym, by its name, or a file."""
     return shipped(text) if "." not in text and "/" not in text else Path(text)
+
+
+def is_like(made: PolicyFile) -> Mine:
+    """Knows a file of a policy that was made of the same thing in the same way."""
+
+    def mine(path: Path) -> bool:
+        try:
+            found = PolicyFile.read(path)
+        except AgentError:
+            return False
+        return all(found.origin.get(key) == made.origin.get(key) for key in ("made", "by", "from", "from sha256"))
+
+    return mine
 
 
 def load(algorithm: str, path: Path | None = None) -> PolicyFile:

@@ -12,6 +12,7 @@ from importlib import import_module
 
 from dc_gym.bench import report
 from dc_gym.errors import UsageError
+from dc_gym.outputs import is_json_of, require_place
 
 COMPARE = "compare"
 BENCHES = {
@@ -54,6 +55,8 @@ def main(args: Namespace) -> int:
         raise UsageError(f"bench {args.name!r} is unknown; one of: {', '.join(BENCHES)}")
     if args.json and not args.json.absolute().parent.is_dir():  # said before minutes of measuring
         raise UsageError(f"--json {args.json}: no such folder; make it, or give a file elsewhere")
+    if args.json:
+        require_place(args.json, is_json_of(bench=args.name), remedy="move it, or give another --json")
     if args.name == COMPARE:
         code: int = import_module("dc_gym.bench.compare").main(args)
         return code

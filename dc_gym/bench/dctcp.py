@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
+from dc_gym.readable import quantity
 from dc_gym.results import Result
 from dc_gym.sweep import Cell
 
@@ -202,8 +203,8 @@ def _words(name: str, result: Result) -> Bar:
     summary = result.summary
     cwnd = result.records("tcp")["cwnd_packets"]
     words = (
-        f"goodput {summary['goodput_bps'] / 1e6:.2f} Mbit/s, mean queue {summary['mean_queue_bytes'] / 1e3:.1f} kB,"
-        f" srtt {summary['mean_srtt_us'] / 1e3:.2f} ms, cwnd {np.percentile(cwnd, 5):.0f}..{np.percentile(cwnd, 95):.0f},"
+        f"goodput {quantity(summary['goodput_bps'], 'bps')}, mean queue {quantity(summary['mean_queue_bytes'], 'bytes', 3)},"
+        f" srtt {quantity(summary['mean_srtt_us'], 'us', 3)}, cwnd {np.percentile(cwnd, 5):.0f}..{np.percentile(cwnd, 95):.0f},"
         f" Jain {summary['jain']:.3f}, drops {summary['drops']}"
     )
     return Bar(name, "recorded", words, ok=True)

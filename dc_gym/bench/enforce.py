@@ -17,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
 from dc_gym.envs.env import as_spec
 from dc_gym.envs.frame import Floats, Frame
 from dc_gym.envs.session import Session
 from dc_gym.figures import plots
+from dc_gym.outputs import free_place, is_table_of
+from dc_gym.readable import quantity
 from dc_gym.topologies.graph import FRAME_BYTES
 from dc_gym.units import format_rate
 
@@ -35,6 +38,7 @@ SETTLE_STEPS = 50
 LOWEST_DRAW = 0.2
 """Of a host's share, where its rate is drawn anew."""
 TOLERANCE = 0.01
+NAME = "enforce"
 FIGURE, TABLE = Path("results/enforce.png"), Path("results/enforce.csv")
 
 Draw = Callable[[Floats, int], Floats]
@@ -127,7 +131,7 @@ def bar_of(points: Sequence[Point]) -> Bar:
     """Of one line, transport and way of changing."""
     worst = max(points, key=lambda point: abs(point.error))
     first, low = points[0], min(point.commanded_bps for point in points)
-    at = f"{worst.measured_bps:.0f} bit/s where {worst.commanded_bps:.0f} were commanded"
+    at = f"{quantity(worst.measured_bps, 'bps', 6)} where {quantity(worst.commanded_bps, 'bps', 6)} were commanded"
     return Bar(
         f"{format_rate(first.line_bps)}, {first.transport.upper()}, rates set {first.changes}",
         f"within {TOLERANCE:.0%}, {format_rate(round(low))} to the line",
@@ -147,15 +151,19 @@ def bars() -> Iterator[Bar]:
         for transport in TRANSPORTS:
             for changes in CHANGES:
                 yield bar_of(of(points, line_bps, transport, changes))
-    save(points, TABLE)
-    draw_figure(points, FIGURE)
-    yield Bar("table and figure", "recorded", f"{TABLE}, {FIGURE}", ok=True)
+    table, figure = free_place(TABLE, is_table_of(COLUMNS)), runs.figure_place(FIGURE, NAME)
+    save(points, table)
+    draw_figure(points, figure)
+    yield Bar("table and figure", "recorded", f"{table}, {figure}", ok=True)
+
+
+COLUMNS = (*(field.name for field in fields(Point)), "error")
 
 
 def save(points: Sequence[Point], path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [*(field.name for field in fields(Point)), "error"])
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(asdict(point) | {"error": f"{point.error:.6f}"} for point in points)
 
@@ -175,12 +183,16 @@ def draw_figure(points: Sequence[Point], path: Path) -> None:
             for line_bps in LINES_BPS:
                 for transport, marker in zip(TRANSPORTS, ("o", "x"), strict=True):
                     mine = of(points, line_bps, transport, changes)
-                    label = f"{format_rate(line_bps)}, {transport.upper()}"
+                    label = f"{quantity(line_bps, 'bps')}, {transport.upper()}"
                     at = [each.commanded_bps for each in mine], [100 * each.error for each in mine]
                     axes.plot(*at, marker, color=colors[line_bps], label=label, fillstyle="none", markersize=6)
             axes.set_xscale("log")
-            axes.set_xlabel("commanded, bit/s" if changes == "once" else "commanded, bit/s (mean)")
+            low, high = axes.get_xlim()
+            ticks = [10.0**power for power in range(3, 12) if low <= 10.0**power <= high]
+            axes.set_xticks(ticks, [quantity(tick, "bps") for tick in ticks], rotation=30)
+            axes.minorticks_off()
+            axes.set_xlabel("Commanded" if changes == "once" else "Commanded (mean)")
             axes.set_title(f"Rates set {changes}")
-        figure.axes[0].set_ylabel("measured, % off")
-        figure.axes[0].legend(ncols=3, fontsize="small", loc="lower center")
-        plots.save(figure, path)
+        figure.axes[0].set_ylabel("Measured, % off")
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), ncols=6, fontsize="small", loc="outside lower center")
+        plots.save(figure, path, mark=runs.mark_of(NAME))

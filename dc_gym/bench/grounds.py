@@ -32,6 +32,7 @@ from dc_gym.progress import Quiet, choose
 from dc_gym.results import Result, load_result
 from dc_gym.run import runner
 
+NAME = "grounds"
 FIGURE = Path("results/grounds.png")
 BUFFER_BYTES, FRAME = 300_000, 1514
 OWNER = """
@@ -95,8 +96,9 @@ def bars() -> Iterable[Bar]:
         seen = {case: dict(_seen(folder, case)) for case in SPECS}
         yield from owner_bars(seen["owner"], host_failures)
         yield from dumbbell_bars(seen["dumbbell"], host_failures)
-        draw(seen, FIGURE)
-        yield Bar("figure", "drawn", str(FIGURE), FIGURE.is_file())
+        figure = runs.figure_place(FIGURE, NAME)
+        draw(seen, figure)
+        yield Bar("figure", "drawn", str(figure), figure.is_file())
 
 
 def run_labs(folder: Path) -> None:
@@ -228,16 +230,16 @@ def draw(seen: dict[str, dict[str, Seen]], path: Path) -> None:
         for number, (variant, one) in enumerate(seen["dumbbell"].items()):
             lengths, counts = np.unique(one.packets, return_counts=True)
             share.step(lengths, np.cumsum(counts) / counts.sum(), where="post", **_look(number, variant, one))
-        over_time.set(title=titles["owner"], xlabel="s after t0", ylabel=f"packets queued at {PORTS['owner']}", ylim=(0, None))
+        over_time.set(xlabel="Time (s)", ylabel=f"Queue of {PORTS['owner']} (packets)", ylim=(0, None))
         share.set(
-            title=titles["dumbbell"],
-            xlabel=f"packets queued at {PORTS['dumbbell']}",
-            ylabel="share of samples, up to",
-            ylim=(0, 1),
+            xlabel=f"Queue of {PORTS['dumbbell']} (packets)",
+            ylabel="Share of samples up to that",
+            ylim=(0, 1.02),
         )
-        for ax in (over_time, share):
+        for ax, case in ((over_time, "owner"), (share, "dumbbell")):
+            ax.set_title(titles[case], loc="left")
             ax.legend(fontsize=8)
-        plots.save(figure, path)
+        plots.save(figure, path, mark=runs.mark_of(NAME))
 
 
 if __name__ == "__main__":

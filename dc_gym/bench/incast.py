@@ -31,6 +31,7 @@ from dc_gym import controllers
 from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
 from dc_gym.figures import plots
+from dc_gym.figures.axes import plain_ticks
 from dc_gym.results import Result
 from dc_gym.sweep import Cell
 
@@ -44,6 +45,7 @@ SEEDS = (1, 2, 3)
 LASTING = (16, 24, 32, 48)  # senders without an end
 WARMUP_NS = 200_000_000  # of those
 FULL_BPS = RATE_BPS * MSS_BYTES / FRAME_BYTES
+NAME = "incast"
 FIGURE = Path("results") / "incast.png"
 
 SPEC = f"""
@@ -138,9 +140,9 @@ def bars() -> Iterable[Bar]:
     yield from _onset_bars(rounds)
     yield from _collapse_bars(rounds)
     yield from _lasting_bars(lasting)
-    FIGURE.parent.mkdir(exist_ok=True)
-    draw(rounds, FIGURE)
-    yield Bar("figure", "drawn", str(FIGURE), ok=True)
+    figure = runs.figure_place(FIGURE, NAME)
+    draw(rounds, figure)
+    yield Bar("figure", "drawn", str(figure), ok=True)
 
 
 def _measure(folder: Path) -> tuple[Rounds, Lasting]:
@@ -250,12 +252,15 @@ def draw(rounds: Rounds, path: Path) -> None:
         marks |= {f"2 segments each: {first_overflow(LEAST_WINDOW)}": first_overflow(LEAST_WINDOW)}
         for words, senders in marks.items():
             axes.axvline(senders, color=plots.FAINT, linestyle=":", linewidth=1)
-            axes.text(senders * 1.03, 250, words, rotation=90, va="center", fontsize=7.5, color=plots.FAINT)
+            axes.text(senders * 1.03, 330, words, rotation=90, va="center", fontsize=7.5, color=plots.FAINT)
         axes.set_xscale("log", base=2)
         axes.set_xticks(SENDERS, [str(n) for n in SENDERS])
         axes.set_ylim(0, 1000)
-        axes.set_xlabel("senders of 64 KiB")
-        axes.set_ylabel("goodput (Mbit/s)")
-        axes.set_title("Incast: 1 Gbit/s, 100 kB of buffer, K = 20 frames; dotted: where the arithmetic says")
-        figure.legend(loc="outside lower center", ncols=2)
-        plots.save(figure, path)
+        axes.set_xlabel("Senders of 64 KiB")
+        plain_ticks(axes, "y")
+        axes.set_ylabel("Goodput (Mbit/s)")
+        axes.set_title(f"Incast: 1 Gbit/s, 100 kB of buffer, K = {K_FRAMES} frames", loc="left")
+        words = f"bars: least and largest of {len(SEEDS)} seeds; dotted: where the arithmetic says"
+        figure.supxlabel(words, x=0.012, ha="left", fontsize=7.5, color=plots.FAINT)
+        figure.legend(loc="outside upper center", ncols=2)
+        plots.save(figure, path, mark=runs.mark_of(NAME))

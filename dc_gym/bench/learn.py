@@ -25,6 +25,7 @@ from dc_gym.reproduce.trainings import Training, run_all, training
 from dc_gym.spec import Spec
 from dc_gym.stats import Estimate, estimate
 from dc_gym.sweep import cpus
+from dc_gym.units import format_time
 
 ENVIRONMENT = "dcgym/Dumbbell10m-v0"
 SEEDS = (1, 2, 3, 4, 5)
@@ -66,7 +67,7 @@ def bars() -> Iterable[Bar]:
         return
     for name, keys in SETTINGS.items():
         spec = as_spec(SPECS[ENVIRONMENT], keys)
-        title = f"{name} (reward {spec.agent.reward}, {spec.agent.interval_ns / 1e6:g} ms)"
+        title = f"{name} (reward {spec.agent.reward}, {format_time(spec.agent.interval_ns)})"
         yield from verdicts(title, measure(spec, train_all(spec, OUT / name)), must=not keys)
 
 

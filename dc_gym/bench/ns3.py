@@ -144,7 +144,7 @@ def _queue_bars(path: Path, folder: Path) -> Iterator[Bar]:
         {who: f"{settled[who].mean():.1f} ({low:.0f} .. {high:.0f})" for who, (low, high) in percentiles.items()}
     )
     yield Bar("queue in packets: mean (1st .. 99th percentile)", "recorded; K = 60", words, ok=True)
-    figure = peer_plots.queue_figure(queues, WARMUP_NS, FIGURES / "ns3-queue.png")
+    figure = peer_plots.queue_figure(queues, WARMUP_NS, runs.figure_place(FIGURES / "ns3-queue.png", peer_plots.NAME))
     yield Bar("figure", "recorded", str(figure), ok=True)
 
 

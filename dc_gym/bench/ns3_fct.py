@@ -137,7 +137,8 @@ def slowdown_bars(found: Slowdowns) -> Iterator[Bar]:
         asked = f"{ACKED}: within {EXPLAINED[0]:.0%} / {EXPLAINED[1]:.0%} of the lab's"
         name = f"slowdown of {bin_name(low, high)}, {len(values[LAB])} flows: mean / p99"
         yield Bar(name, asked, words, is_explained(values[LAB], values[ACKED]))
-    yield Bar("figure", "recorded", str(peer_plots.slowdown_figure(found, BINS, FIGURE)), ok=True)
+    figure = peer_plots.slowdown_figure(found, BINS, runs.figure_place(FIGURE, peer_plots.NAME))
+    yield Bar("figure", "recorded", str(figure), ok=True)
 
 
 def is_explained(lab: Floats, acked: Floats) -> bool:

@@ -10,11 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.bench import runs
 from dc_gym.figures import plots
+from dc_gym.figures.axes import log_ticks
+from dc_gym.readable import quantity
 
 Trace = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """Times in ns, and packets that wait."""
 COLORS = dict(zip(("lab", "ns-3", "ns-3, an ACK a segment"), plots.FLOW_COLORS, strict=False))
+NAME = "beside a peer"
 START_NS, TEETH_NS = 2_000_000, 2_000_000
 
 
@@ -34,6 +38,7 @@ def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Pat
     """The start, some teeth of the sawtooth after the warm-up, and the distribution from then on."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     style: Any = plots.STYLE
     with mpl.rc_context(style):
@@ -46,16 +51,18 @@ def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Pat
             teeth.plot(t_ns[some] / 1e6, packets[some], color=COLORS[who], linewidth=1)
             settled = np.sort(packets[t_ns >= warmup_ns])
             share.plot(settled, np.linspace(0, 1, len(settled)), color=COLORS[who])
-        start.set_title("Start")
-        teeth.set_title("After the warm-up")
-        share.set_title("Distribution after the warm-up")
+        start.set_title("Start", loc="left")
+        teeth.set_title("After the warm-up", loc="left")
+        share.set_title("Distribution after the warm-up", loc="left")
+        start.set_ylim(bottom=0)
         for axes in (start, teeth):
-            axes.set_xlabel("time, ms")
-            axes.set_ylabel("queue, packets")
-        share.set_xlabel("queue, packets")
-        share.set_ylabel("share of samples below")
+            axes.set_xlabel("Time (ms)")
+            axes.set_ylabel("Queue (packets)")
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        share.set_xlabel("Queue (packets)")
+        share.set_ylabel("Share of samples below")
         start.legend()
-        plots.save(figure, path)
+        plots.save(figure, path, mark=runs.mark_of(NAME))
     return path
 
 
@@ -80,16 +87,23 @@ def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Pat
             )
         for axes in (single, binned):
             axes.set_yscale("log")
-            axes.set_ylabel("slowdown")
+            axes.set_ylabel("Slowdown")
             axes.set_ylim(bottom=0.9)
+            log_ticks(axes, "y")
+        binned.set_ylim(bottom=1)  # a bar stands on what is ideal
         single.set_xscale("log")
-        single.set_xlabel("size of the flow, bytes")
-        single.set_title("Every flow")
+        powers = range(1, 10)
+        low, high = single.get_xlim()
+        ticks = [10.0**power for power in powers if low <= 10.0**power <= high]
+        single.set_xticks(ticks, [quantity(tick, "bytes") for tick in ticks])
+        single.minorticks_off()
+        single.set_xlabel("Size of the flow")
+        single.set_title("Every flow", loc="left")
         binned.set_xticks(range(len(bins)), [_most(high) for _, high in bins])
-        binned.set_xlabel("size of the flow")
-        binned.set_title("Mean (bar) and 99th percentile (line) by size")
+        binned.set_xlabel("Size of the flow")
+        binned.set_title("Mean (bar) and 99th percentile (line) by size", loc="left")
         binned.legend()
-        plots.save(figure, path)
+        plots.save(figure, path, mark=runs.mark_of(NAME))
     return path
 
 

@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
 from dc_gym.bench import bottleneck, runs
 from dc_gym.bench.bottleneck import LINE_BPS, SHORT_BUFFER_BYTES, Case
 from dc_gym.bench.report import Bar
 from dc_gym.ctrl.nic import fluid, policy_file
 from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.figures import plots
 from dc_gym.folder import put
+from dc_gym.outputs import free_place, is_table_of
+from dc_gym.readable import number
 from dc_gym.reproduce import theory
 from dc_gym.reproduce.theory import Root
 from dc_gym.results import Result
@@ -35,6 +38,7 @@ SENDERS = 4
 SETTLED_MS = {2: 200, 4: 200, 8: 200, 16: 200, 32: 300, 64: 400, 128: 500, 256: 600, 512: 800, MANY: 4000}
 MEASURED_MS = 100
 CLOSE = 0.05
+NAME = "rlcc-theory"
 OUT = Path("results/rlcc-theory")
 OURS, THEIRS, LAW = "#0072B2", "#D55E00", "#000000"
 
@@ -130,34 +134,40 @@ def swift_bar(mine: Mapping[int, float], theirs: Mapping[int, float]) -> Bar:
 def _drawn(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name: str) -> Bar:
     rows = [*mine.values(), *theirs.values()]
     text = io.StringIO()
-    csv.writer(text).writerows([[each.name for each in fields(Point)], *map(astuple, rows)])
-    table = put(OUT / "inflation.csv", text.getvalue().encode())
-    picture = OUT / "inflation.png"
+    csv.writer(text, lineterminator="\n").writerows([[each.name for each in fields(Point)], *map(astuple, rows)])
+    names = [each.name for each in fields(Point)]
+    table = put(free_place(OUT / "inflation.csv", is_table_of(names)), text.getvalue().encode())
+    picture = runs.figure_place(OUT / "inflation.png", NAME)
     draw(mine, theirs, law, name, picture)
     return Bar("figure 3", "drawn", f"{picture}, {table}", ok=True)
 
 
 def draw(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name: str, path: Path) -> None:
     """RL-CC left, Swift right: means, 5 to 95 % over time, and the curves."""
-    figure = Figure(figsize=(12, 4.8), layout="constrained")
     fit = theory.best_fit(_curve(theirs))
     sides = (
         (f"RL-CC ({name})", mine, law, OURS, "eq. 2"),
         ("Swift", theirs, fit, THEIRS, f"best {fit.a:.2f} + {fit.b:.3f} sqrt(N)"),
     )
-    for axes, (title, points, curve, colour, label) in zip(figure.subplots(1, 2), sides, strict=True):
-        flows = np.array(list(points))
-        means = np.array([each.inflation for each in points.values()])
-        spread = np.array(
-            [(max(0.0, each.inflation - each.low), max(0.0, each.high - each.inflation)) for each in points.values()]
-        )
-        axes.errorbar(flows, means, yerr=spread.T, fmt="o", color=colour, capsize=3, label="measured; bars: 5 to 95 % over time")
-        span = np.geomspace(flows[0], flows[-1], 100)
-        axes.plot(span, [curve(each) for each in span], "--", color=LAW, linewidth=1, label=label)
-        axes.set_xscale("log", base=2)
-        axes.set_ylim(bottom=1.0)
-        axes.set_xlabel("flows")
-        axes.set_ylabel("RTT over base RTT")
-        axes.set_title(title, fontsize=10)
-        axes.legend(fontsize=8)
-    figure.savefig(path, dpi=110)
+    with plots.style({"axes.grid.axis": "both"}):
+        figure = plots.new_figure(12, 4.8)
+        for axes, side in zip(figure.subplots(1, 2), sides, strict=True):
+            _draw_side(axes, *side)
+        plots.save(figure, path, mark=runs.mark_of(NAME))
+
+
+def _draw_side(axes: Axes, title: str, points: Mapping[int, Point], curve: Root, colour: str, label: str) -> None:
+    flows = np.array(list(points))
+    means = np.array([each.inflation for each in points.values()])
+    spread = np.array([(max(0.0, each.inflation - each.low), max(0.0, each.high - each.inflation)) for each in points.values()])
+    axes.errorbar(flows, means, yerr=spread.T, fmt="o", color=colour, capsize=3, label="measured; bars: 5 to 95 % over time")
+    span = np.geomspace(flows[0], flows[-1], 100)
+    axes.plot(span, [curve(each) for each in span], "--", color=LAW, linewidth=1, label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(flows, [number(int(each)) for each in flows], rotation=30)
+    axes.minorticks_off()
+    axes.set_ylim(bottom=1.0)
+    axes.set_xlabel("Flows")
+    axes.set_ylabel("RTT over base RTT")
+    axes.set_title(title, fontsize=10)
+    axes.legend(fontsize=8)

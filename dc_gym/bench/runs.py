@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dc_gym import folder, sweep
+from dc_gym.outputs import free_place, is_marked
 from dc_gym.progress import Progress, choose
 from dc_gym.results import Result, load_result
 
@@ -20,6 +21,17 @@ def scratch(name: str) -> Iterator[Path]:
     """A folder below results/, gone afterwards, whatever ends the bench."""
     with folder.scratch(Path("results"), "dcgym-bench-", name) as path:
         yield path
+
+
+def mark_of(bench: str) -> str:
+    """What a figure of a bench says of itself."""
+    return f"dcgym bench {bench}"
+
+
+def figure_place(path: Path, bench: str) -> Path:
+    """Where a bench keeps its figure: it renews its own, and leaves anybody else's."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return free_place(path, is_marked(mark_of(bench)))
 
 
 def write_spec(folder: Path, name: str, text: str) -> Path:

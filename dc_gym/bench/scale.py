@@ -25,6 +25,7 @@ import numpy as np
 from dc_gym.bench import meter, runs
 from dc_gym.bench.report import Bar
 from dc_gym.errors import TestbedError
+from dc_gym.readable import quantity
 from dc_gym.results import Result, load_result
 from dc_gym.units import format_rate
 
@@ -102,8 +103,9 @@ class Point:
 
     def words(self) -> str:
         return (
-            f"sent {sum(self.sent_bps) / 1e6:.1f} Mbit/s, worst sender {self.worst:.3%} off; middle {self.middle_bps / 1e6:.3f},"
-            f" received {self.received_bps / 1e6:.3f} Mbit/s; {self.cost.wall_s:.1f} s wall, {self.cost.cpu_s:.1f} s CPU,"
+            f"sent {quantity(sum(self.sent_bps), 'bps', 5)}, worst sender {self.worst:.3%} off;"
+            f" middle {quantity(self.middle_bps, 'bps', 5)}, received {quantity(self.received_bps, 'bps', 5)};"
+            f" {self.cost.wall_s:.1f} s wall, {self.cost.cpu_s:.1f} s CPU,"
             f" {self.cost.memory_bytes >> 20} MiB, start {self.start_s:.1f} s"
         )
 

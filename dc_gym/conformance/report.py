@@ -15,9 +15,11 @@ from dc_gym.conformance.guest import Verdict
 from dc_gym.conformance.known import KNOWN
 from dc_gym.conformance.tun import FAMILIES
 from dc_gym.errors import UsageError
+from dc_gym.outputs import is_json_of, require_place
 
 __all__ = ["as_json", "check_places", "lacking_options", "lines", "save", "surprises", "write_table"]
 
+COMMAND = "conformance"
 STATUSES = ("passed", "failed", "unsupported", "broken")
 MARKS = {"passed": "pass", "failed": "FAIL", "unsupported": "unsupported", "broken": "BROKEN"}
 BEGIN, END = "<!-- table: written by `dcgym conformance --write` -->", "<!-- end of the table -->"
@@ -66,6 +68,7 @@ def surprises(verdicts: Sequence[Verdict], unsupported_too: bool = False) -> Ite
 def as_json(verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> dict[str, Any]:
     """One object: the kernel, the counts, every case."""
     return {
+        "command": COMMAND,
         "kernel": kernel,
         "options_lacking": list(lacking),
         "counts": dict(Counter(verdict.status for verdict in verdicts)),
@@ -89,6 +92,8 @@ def check_places(to_json: Path | None, to_write: Path | None) -> None:
     """Before minutes are spent: UsageError unless the files can be written."""
     if to_json is not None and not to_json.absolute().parent.is_dir():
         raise UsageError(f"--json {to_json}: there is no folder {to_json.parent}")
+    if to_json is not None:
+        require_place(to_json, is_json_of(command=COMMAND), remedy="move it, or give another --json")
     if to_write is not None:
         _page(to_write)
 

@@ -3,40 +3,36 @@
 
 A point is the mean over the seeds of one experiment; its bar is the 95 % interval of that mean (Student's t), and there is none
 for a single result. Results at one point that differ in more than the seed are refused: their spread would be no interval.
-Unfit results are left out. A key is a dotted one of docs/spec.md, a metric a number of summary.json.
+Unfit results are left out. A key is a dotted one of docs/spec.md, a metric a number of summary.json. Without axes the command
+says which the results have. sweep_figure.py draws.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from dc_gym import controllers, spec, stats, units
+from dc_gym import controllers, readable, spec, stats, units
 from dc_gym.errors import SpecError, UsageError
-from dc_gym.figures import plots
+from dc_gym.figures import plots, sweep_figure, titles
+from dc_gym.outputs import is_marked, mark_of, require_place
+from dc_gym.readable import Scale
 from dc_gym.results import PARTIAL, Result, load_result
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["Axis", "Curve", "Point", "curves", "find_results", "main"]
+__all__ = ["Axis", "Curve", "Point", "curves", "find_results", "main", "tell_axes"]
 
 DEPTH = 3
 HASH_DIGITS = 8
 BY_DEFAULT = "controller.name"
-WIDE = 15  # values that differ by more than this factor get a logarithmic axis
-SCALES: dict[str, tuple[tuple[float, str], ...]] = {
-    "_bps": ((1e-9, "Gbit/s"), (1e-6, "Mbit/s"), (1e-3, "kbit/s"), (1, "bit/s")),
-    "_bytes": ((1e-6, "MB"), (1e-3, "kB"), (1, "B")),
-    "_us": ((1e-6, "s"), (1e-3, "ms"), (1, "us")),
-    "_ns": ((1e-9, "s"), (1e-6, "ms"), (1e-3, "us"), (1, "ns")),
-    "_s": ((1, "s"), (1e3, "ms"), (1e6, "us"), (1e9, "ns")),
-}
-"""By the last part of a name: factors to the units that a reader likes, from the largest on."""
+NUMBERED = ("seed",)
+"""Keys whose numbers are names: points are not joined."""
+MOST_VALUES = 6
+"""Of a key that are told."""
+PPM = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,12 @@ class Point:
     mean: float
     half_width: float | None
     """Of the 95 % interval; None: one result."""
-    results: int
+    values: tuple[float, ...]
+    """One a result."""
+
+    @property
+    def results(self) -> int:
+        return len(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,41 +65,145 @@ class Axis:
 
     key: str
     family: str
-    """The ending of SCALES that its numbers have; '' where they are plain numbers or texts."""
+    """What its numbers are, in readable.FAMILIES; '' where they are plain numbers or texts."""
+    names_lines: bool = False
+    """The lines are its values."""
 
-    def scale(self, values: Sequence[float | str]) -> tuple[float, str]:
-        """Factor and unit that suit these values."""
-        return _scale(self.family, [value for value in values if isinstance(value, float)])
+    @property
+    def title(self) -> str:
+        return titles.of_key(self.key)
 
-    def label(self, values: Sequence[float | str]) -> str:
-        unit = self.scale(values)[1]
-        return f"{self.key} ({unit})" if unit else self.key
+    @property
+    def measures(self) -> bool:
+        """Its numbers are amounts, so that there is something between two of them."""
+        return self.key not in NUMBERED
+
+    @property
+    def names_controllers(self) -> bool:
+        return self.key == BY_DEFAULT
+
+    def scale(self, values: Sequence[float | str]) -> Scale:
+        """The unit that suits these values."""
+        return readable.scale_of(self.family, [value for value in values if isinstance(value, float)])
 
     def text(self, x: float | str) -> str:
-        factor, unit = self.scale([x])
-        return x if isinstance(x, str) else f"{x * factor:.4g} {unit}".rstrip()
+        return x if isinstance(x, str) else readable.quantity(x, self.family)
+
+    def label_of(self, text: str) -> str:
+        """A value below the axis: a controller by its own name."""
+        known = controllers.find(text) if self.names_controllers else None
+        return known.label if known else text
 
 
-def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Path | None) -> int:
+def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Path | None, force: bool = False) -> int:
     """Draws, prints the points as a table, and says where the figure is."""
+    place = out or folder / _name(x_key, metrics, by_key)
+    plots.check_name(place)
+    mark = mark_of("plot", [folder], place)
+    require_place(place, is_marked(mark), force=force)
+    sheet, left_out = sheet_of(folder, x_key, metrics, by_key)
+    for metric, lines in sheet.panels.items():
+        print("\n".join(_table(metric, lines, sheet.axis, by_key)))
+    if left_out:
+        print(left_out)
+    print(plots.save(sweep_figure.draw(sheet), place, mark=mark))
+    return 0
+
+
+def sheet_of(folder: Path, x_key: str, metrics: Sequence[str], by_key: str = BY_DEFAULT) -> tuple[sweep_figure.Sheet, str]:
+    """What a figure of the results below a folder shows; and in words what it leaves out."""
     found = find_results(folder)
     results = [result for result in found if result.fit]
     if not results:
         raise UsageError(f"{folder}: all of its {len(found)} results are unfit; look at their unfit_reasons in manifest.json")
     panels = {metric: curves(results, x_key, metric, by_key) for metric in metrics}
-    axis = Axis(x_key, _family(results, x_key))
-    path = draw(panels, axis, by_key, out or folder / f"{'-'.join(metrics)}.png")
-    for metric, lines in panels.items():
-        width = max(16, *(len(line.name) for line in lines))
-        print(f"{metric} by {x_key}, a line for each {by_key}")
-        for line in lines:
-            for point in line.points:
-                spread = f" +- {point.half_width:.3g}" if point.half_width is not None else ""
-                print(f"  {line.name:{width}} {axis.text(point.x):>12} {point.mean:12.6g}{spread}  (n = {point.results})")
-    if len(results) < len(found):
-        print(f"left out: {len(found) - len(results)} unfit of {len(found)} results")
-    print(path)
-    return 0
+    axis = Axis(x_key, _family(results, x_key), names_lines=x_key == by_key)
+    left_out = f"left out: {len(found) - len(results)} unfit of {len(found)} results" if len(results) < len(found) else ""
+    caption = _caption(panels, axis, by_key, left_out)
+    return sweep_figure.Sheet(_title(results, axis), panels, axis, by_key, caption), left_out
+
+
+def tell_axes(folder: Path) -> None:
+    """Prints what --x, --by and --y can be: the keys that vary, with their values, and the metrics that are numbers."""
+    results = find_results(folder)
+    varying = _varying(results)
+    print(f"{folder}: {len(results)} results")
+    print("\n--x, --by: the keys that vary" if varying else "\nno key varies: they are runs of one spec")
+    width = max((len(key) for key in varying), default=0)
+    for key, values in varying.items():
+        more = f", ... ({len(values)} values)" if len(values) > MOST_VALUES else ""
+        print(f"  {key:{width}}  {', '.join(values[:MOST_VALUES])}{more}")
+    print("\n--y: the metrics that they have")
+    for metric in _measured(results):
+        print(f"  {metric:24}  {titles.of_metric(metric) if '.' not in metric else 'one a flow: .0, .1, ...'}")
+
+
+def example_of(folder: Path) -> str:
+    """A command that draws something of these results."""
+    results = find_results(folder)
+    keys = [key for key in _varying(results) if key not in ("seed", BY_DEFAULT)] or [*_varying(results), "seed"]
+    metrics = [name for name in ("fct_p99_s", "mean_srtt_us", "goodput_bps") if name in _measured(results)]
+    return f"dcgym plot {folder} --x {keys[0]} --y {(metrics or _measured(results))[0]}"
+
+
+def _varying(results: Sequence[Result]) -> dict[str, list[str]]:
+    """Keys of the specs that are not the same in all of them, each with its values in the order of the results."""
+    specs = [dict(_leaves(result.manifest.get("spec", {}))) for result in results]
+    keys = dict.fromkeys(key for each in specs for key in each)
+    found = {key: list(dict.fromkeys(each.get(key, "-") for each in specs)) for key in keys if key not in ("name", "lab.memory")}
+    return {key: sorted(values, key=_in_order) for key, values in found.items() if len(values) > 1}
+
+
+def _in_order(text: str) -> tuple[float, str]:
+    """Quantities and numbers by size, texts behind them."""
+    parsed = _quantity(text)
+    if parsed is not None:
+        return parsed[0], ""
+    return (float(text), "") if text.replace(".", "", 1).isdecimal() else (math.inf, text)
+
+
+def _measured(results: Sequence[Result]) -> list[str]:
+    """Metrics that are a number in any of them; of a list of numbers its elements."""
+    found = dict[str, None]()
+    for result in results:
+        for name, value in result.summary.items():
+            if isinstance(value, int | float):
+                found[name] = None
+            elif isinstance(value, list) and value and isinstance(value[0], int | float):
+                found[f"{name}.0"] = None
+    return list(found)
+
+
+def _name(x_key: str, metrics: Sequence[str], by_key: str) -> str:
+    """Of the figure's file: METRIC-by-KEY.png, so that another figure of the same results is another file."""
+    lines = "" if by_key == BY_DEFAULT else f"-each-{by_key}"
+    return f"{'-'.join(metrics)}-by-{x_key}{lines}.png"
+
+
+def _title(results: Sequence[Result], axis: Axis) -> str:
+    names = list(dict.fromkeys(str(result.manifest.get("spec", {}).get("name", "experiment")) for result in results))
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more}, by {axis.title[0].lower() + axis.title[1:] if axis.title[1:2].islower() else axis.title}"
+
+
+def _caption(panels: Mapping[str, Sequence[Curve]], axis: Axis, by_key: str, left_out: str) -> str:
+    counts = sorted({point.results for lines in panels.values() for line in lines for point in line.points})
+    many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    told = [f"x: {axis.key}", f"colour: {by_key}"]
+    told += [f"means of n = {many} seeds (dots) with 95 % intervals"] if counts[-1] > 1 else ["one seed a point"]
+    return "; ".join([*told, left_out] if left_out else told)
+
+
+def _table(metric: str, lines: Sequence[Curve], axis: Axis, by_key: str) -> Iterator[str]:
+    """The points in words, all of a metric in one unit."""
+    scale = readable.scale_of(readable.family_of(metric), [point.mean for line in lines for point in line.points])
+    yield f"{metric}{f' ({scale.unit})' if scale.unit else ''} by {axis.key}, a line for each {by_key}"
+    width = max(16, *(len(line.name) for line in lines))
+    for line in lines:
+        for point in line.points:
+            half = None if point.half_width is None else point.half_width / scale.factor
+            shown = readable.with_interval(scale.of(point.mean), half)
+            yield f"  {line.name:{width}} {axis.text(point.x):>12} {shown:>16}  (n = {point.results})"
 
 
 def find_results(folder: Path) -> list[Result]:
@@ -129,65 +234,6 @@ def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> l
     return [line for line in lines if line.points]
 
 
-def draw(panels: Mapping[str, Sequence[Curve]], axis: Axis, by_key: str, path: Path) -> Path:
-    """One panel a metric, one below the other."""
-    with plots.style():
-        figure = plots.new_figure(5.6, 0.6 + 2.5 * len(panels))
-        axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0]
-        for ax, (metric, lines) in zip(axes, panels.items(), strict=True):
-            _panel(ax, metric, lines, axis)
-        axes[-1].set_xlabel(axis.label([point.x for lines in panels.values() for line in lines for point in line.points]))
-        if len(next(iter(panels.values()))) > 1:
-            title = None if by_key == BY_DEFAULT else by_key
-            axes[0].legend(loc="best", fontsize=8, title=title, title_fontsize=8)
-        plots.save(figure, path)
-    return path
-
-
-def _panel(ax: Axes, metric: str, lines: Sequence[Curve], axis: Axis) -> None:
-    xs = [point.x for line in lines for point in line.points]
-    numbers = [x for x in xs if isinstance(x, float)]
-    numeric = len(numbers) == len(xs)
-    places = {} if numeric else {x: float(place) for place, x in enumerate(dict.fromkeys(xs))}
-    x_scale = axis.scale(xs)[0]
-    means = [point.mean for line in lines for point in line.points]
-    y_scale, y_unit = _scale(_suffix(metric), [max(map(abs, means))])
-    for number, line in enumerate(lines):
-        at = [places[point.x] if places else float(point.x) * x_scale for point in line.points]
-        heights = np.array([point.mean for point in line.points]) * y_scale
-        halves = np.array([point.half_width or 0.0 for point in line.points]) * y_scale
-        known = controllers.find(line.name)
-        color = known.color if known else plots.FLOW_COLORS[number % len(plots.FLOW_COLORS)]
-        label, marker = (known.label, known.marker) if known else (line.name, "o")
-        ax.errorbar(at, heights, yerr=halves if halves.any() else None, color=color, marker=marker, ms=4, capsize=2, label=label)
-    if not numeric:
-        ax.set_xticks(list(places.values()), [str(x) for x in places])
-    elif _wide(numbers):
-        ticks = _apart(sorted({x * x_scale for x in numbers}))
-        ax.set_xscale("log")
-        ax.set_xticks(ticks, [f"{tick:.6g}" for tick in ticks])
-        ax.minorticks_off()
-    if _wide(means):
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    elif min(means) >= 0:
-        ax.set_ylim(0, 1.04 * max(means) * y_scale or None)
-    ax.set_ylabel(_title(metric) + (f" ({y_unit})" if y_unit else ""))
-
-
-def _wide(values: Sequence[float]) -> bool:
-    return min(values) > 0 and max(values) / min(values) > WIDE
-
-
-def _apart(values: Sequence[float]) -> list[float]:
-    """Of rising values those that a logarithmic axis can name without overlap: a twelfth of its length from the last one."""
-    kept, gap = [values[0]], (values[-1] / values[0]) ** (1 / 12)
-    for value in values[1:]:
-        if value >= kept[-1] * gap:
-            kept.append(value)
-    return kept
-
-
 def _at(tree: Any, path: str) -> Any:
     """What a dotted path leads to in dicts and lists, as in topology.links.0.delay; None where it leads nowhere."""
     for part in path.split("."):
@@ -207,7 +253,7 @@ def _written(result: Result, key: str) -> Any:
         return value
     names = spec.keys()
     if not any(key == name or key.startswith(f"{name}.") for name in names):
-        raise UsageError(f"{key!r} is no key of a spec; take one of docs/spec.md, such as topology.buffer or seed")
+        raise UsageError(f"{key!r} is no key of a spec; {_near(key, names)}")
     return "-"
 
 
@@ -229,20 +275,31 @@ def _key(result: Result, key: str) -> float | str:
 
 
 def _quantity(value: Any) -> tuple[float, str] | None:
-    """Base units of a text such as "10ms", and the ending that names them in SCALES."""
-    for parse, ending in ((units.parse_rate_bps, "_bps"), (units.parse_time_ns, "_ns"), (units.parse_size_bytes, "_bytes")):
+    """Base units of a text such as "10ms", and its family."""
+    for parse, family in ((units.parse_rate_bps, "bps"), (units.parse_time_ns, "ns"), (units.parse_size_bytes, "bytes")):
         try:
-            return float(parse(value)), ending
+            return float(parse(value)), family
         except SpecError:
             continue
+    if isinstance(value, str) and value.endswith("%"):
+        try:
+            return units.parse_share(value, PPM**2) / PPM**2, "share"
+        except SpecError:
+            return None
     return None
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """What may have been meant, and where all are listed."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return (f"did you mean {near[0]}? " if near else "") + "`dcgym plot DIR` alone lists what there is"
 
 
 def _metric(result: Result, metric: str) -> float | None:
     """A number of the summary; of a list of them an element, as in flow_goodput_bps.0."""
     if metric.partition(".")[0] not in result.summary:
         numbers = [name for name, value in result.summary.items() if isinstance(value, int | float)]
-        raise UsageError(f"{metric!r} is no metric of {result.path}; one of: {', '.join(numbers)}")
+        raise UsageError(f"{metric!r} is no metric of {result.path}; {_near(metric, numbers)}")
     value = _at(result.summary, metric)
     if value is not None and not isinstance(value, int | float):
         raise UsageError(f"{metric!r} of {result.path} is not one number; name an element, such as {metric}.0, or another metric")
@@ -264,7 +321,7 @@ def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> Point:
                 raise UsageError(f"{key} varies, too ({values}): make it --x or --by, or keep it fixed")
     found = stats.estimate([value for _, value in measured])
     assert found is not None, "summary.json holds finite numbers"
-    return Point(x, found.mean, found.half, found.n)
+    return Point(x, found.mean, found.half, tuple(value for _, value in measured))
 
 
 def _settings(result: Result) -> dict[str, str]:
@@ -277,29 +334,15 @@ def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(tree, Mapping):
         for name, value in tree.items():
             yield from _leaves(value, f"{path}.{name}" if path else str(name))
+    elif isinstance(tree, list) and tree:
+        for number, value in enumerate(tree):
+            yield from _leaves(value, f"{path}.{number}")
     else:
         yield path, str(tree)
 
 
-def _title(metric: str) -> str:
-    """flow_goodput_bps.0 -> flow goodput 0."""
-    name, _, element = metric.partition(".")
-    return f"{name.removesuffix(_suffix(metric)).replace('_', ' ')} {element}".rstrip()
-
-
-def _suffix(metric: str) -> str:
-    """The part of a metric's name that says its unit; '' without."""
-    return next((suffix for suffix in SCALES if metric.partition(".")[0].endswith(suffix)), "")
-
-
 def _family(results: Iterable[Result], key: str) -> str:
     """The unit of a key: that of its texts, or of the spec's field where it is written as a plain number."""
-    found = {(_quantity(value) or (0.0, spec.unit_of(key)))[1] for value in (_written(result, key) for result in results)}
+    own = spec.unit_of(key).removeprefix("_")
+    found = {(_quantity(value) or (0.0, own))[1] for value in (_written(result, key) for result in results)}
     return found.pop() if len(found) == 1 else ""
-
-
-def _scale(family: str, values: Sequence[float]) -> tuple[float, str]:
-    """Factor and unit for values in base units: the largest unit in which none but 0 is below 1."""
-    least = min((abs(value) for value in values if value), default=0.0)
-    scales = SCALES.get(family, ((1.0, ""),))
-    return next(((factor, unit) for factor, unit in scales if least * factor >= 1), scales[-1])

@@ -23,7 +23,7 @@ WORDS = {"host": "hosts", "edge": "edge (leaves)", "agg": "aggregation", "core":
 PLAIN = "#888888"
 IDLE_TO_FULL = LinearSegmentedColormap.from_list("utilization", ["#C4C4C4", "#ECB83C", "#D55E00", "#B4003C"])
 MOST_LABELS = 40  # of a layer: beyond, names would run into each other
-APART = 0.012  # between parallel links, of the width
+APART, TOGETHER = 0.012, 0.018  # of the width: between two parallel links, and from the first to the last of more
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,9 @@ def draw_topology(graph: Graph, axes: Axes, utilization: Mapping[str, float] | N
     layout = lay_out(graph)
     colours = ScalarMappable(Normalize(0.0, 1.0), IDLE_TO_FULL) if utilization is not None else None
     segments, shades, widths = [], [], []
-    fastest = max(cable.rate_bps for cable in graph.cables)
-    thick = max(0.4, min(1.0, 8.0 / math.sqrt(len(graph.cables))))
     for a, b, start, end in _lines(graph, layout):
         middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-        width = thick * max(0.6, 2.2 + 0.8 * math.log10(graph.cable_of(a).rate_bps / fastest))
+        width = line_width(graph, graph.cable_of(a).rate_bps)
         for port, near in ((a, start), (b, end)):
             segments.append([near, middle])
             widths.append(width)
@@ -55,9 +53,17 @@ def draw_topology(graph: Graph, axes: Axes, utilization: Mapping[str, float] | N
     axes.add_collection(LineCollection(segments, colors=shades, linewidths=widths, zorder=1, capstyle="round"))
     _draw_nodes(axes, layout)
     axes.set_xlim(-0.06, 1.06)
-    axes.set_ylim(-0.45, max(y for _, y in layout.at.values()) + 0.35)
+    top = max(y for _, y in layout.at.values())
+    axes.set_ylim(-0.14 * top, 1.14 * top)
     axes.axis("off")
     return colours
+
+
+def line_width(graph: Graph, rate_bps: int) -> float:
+    """Of a link of that rate, in points: the fastest are the thickest."""
+    fastest = max(cable.rate_bps for cable in graph.cables)
+    thick = max(0.4, min(1.0, 8.0 / math.sqrt(len(graph.cables))))
+    return thick * max(0.6, 2.2 + 0.8 * math.log10(rate_bps / fastest))
 
 
 def lay_out(graph: Graph) -> Layout:
@@ -92,7 +98,7 @@ def _lines(graph: Graph, layout: Layout) -> list[tuple[Port, Port, tuple[float, 
         (x1, y1), (x2, y2) = layout.at[first], layout.at[second]
         length = math.hypot(x2 - x1, y2 - y1) or 1.0
         for number, (a, b) in enumerate(pairs):
-            shift = APART * (number - (len(pairs) - 1) / 2)
+            shift = min(APART, TOGETHER / max(1, len(pairs) - 1)) * (number - (len(pairs) - 1) / 2)
             dx, dy = shift * (y2 - y1) / length, -3 * shift * (x2 - x1) / length
             lines.append((a, b, (x1 + dx, y1 + dy), (x2 + dx, y2 + dy)))
     return lines
@@ -117,6 +123,6 @@ def _draw_nodes(axes: Axes, layout: Layout) -> None:
                     textcoords="offset points",
                     ha="center",
                     va="top" if below else "bottom",
-                    fontsize=7 if len(nodes) <= MOST_LABELS / 2 else 5,
+                    fontsize=7 if len(nodes) <= MOST_LABELS / 2 else 6,
                     bbox={"boxstyle": "square,pad=0.1", "facecolor": axes.get_facecolor(), "edgecolor": "none", "alpha": 0.8},
                 )

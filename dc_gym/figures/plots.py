@@ -2,26 +2,29 @@
 """Figures, drawn from results alone: one run over time, and the demo's grid of cases by quantities.
 
 matplotlib is imported when a figure is drawn. Figures are made without pyplot, so nothing of ours is left in its global state.
-Units on the axes: time s, queues kB, goodput Mbit/s or Gbit/s, srtt us or ms.
+Units on the axes follow the values.
 """
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym import controllers, spec
+from dc_gym import controllers, readable, spec
 from dc_gym.errors import TestbedError, UsageError
+from dc_gym.figures.axes import plain_ticks
 from dc_gym.folder import put
 from dc_gym.metrics import MOST_LINES, Series, Window, series
+from dc_gym.outputs import is_marked, mark_of, require_place
+from dc_gym.readable import Scale
 from dc_gym.results import Result
 from dc_gym.stats import band
 
@@ -52,6 +55,8 @@ FORMATS: Mapping[str, dict[str, str | None]] = {
     ".svg": {"Date": None},
 }
 """By a figure's suffix: what is left out of the file, so that the same figure has the same bytes."""
+MARKS = {".png": "Comment", ".pdf": "Keywords", ".svg": "Description"}
+"""Where a file says what made it."""
 DEMO_INTERVALS = 40  # long enough that a hole in the sequence, and its filling, fall into one
 WIDE = 15  # a panel whose lines differ by more than this factor gets a logarithmic axis
 FRAME_KB = 1.514
@@ -89,6 +94,21 @@ STYLE = {
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """A program of workload.exec, as it ran."""
+
+    name: str
+    start_s: float | None
+    end_s: float | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Program:
+        """From its row in the manifest."""
+        at = [None if row.get(name) is None else float(row[name]) / 1e9 for name in ("start_ns", "end_ns")]
+        return cls(f"{row.get('host', '?')}: {Path(str((row.get('command') or '?')[0])).name}", *at)
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One row of the demo: a network, and what each controller did on it."""
 
@@ -100,47 +120,79 @@ class Case:
 
 
 def load_series(result: Result, intervals: int = INTERVALS) -> Series:
-    """The series of a result on disk; fewer intervals if it was sampled more rarely than that, so that none is empty."""
+    """The series of a result on disk, goodput as links can have carried it.
+
+    Fewer intervals if it was sampled more rarely than that, so that none is empty.
+    """
     run_spec = _spec_of(result)
     sampled_ns = max(run_spec.monitor.interval_ns, run_spec.monitor.tcp_interval_ns)
     most = max(1, run_spec.time.duration_ns // sampled_ns)
-    return series(result.tables, run_spec.time.duration_ns, Window.of(run_spec), min(intervals, most))
+    return series(result.tables, run_spec.time.duration_ns, Window.of(run_spec), min(intervals, most), as_arrived=True)
 
 
-def plot_result(result: Result, path: Path | None = None) -> Path:
+def plot_to(result: Result, path: Path, force: bool = False) -> Path:
+    """Draw one run into a file that the user names: what is there goes only if it is this result's plot, or by `force`."""
+    check_name(path)
+    mark = mark_of("plot", [result.path], path)
+    require_place(path, is_marked(mark), force=force)
+    return plot_result(result, path, mark)
+
+
+def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Path:
     """Draw one run; the figure is plot.png in its folder unless `path` says otherwise."""
     path = result.path / "plot.png" if path is None else path
     run_spec = _spec_of(result)
     flows = result.records("flows")
     names = result.names
     labels = [f"{names.node[flow['src']]} to {names.node[flow['dst']]}" for flow in flows[:MOST_LINES]]
-    caption = f"digest {result.digest[:16]}"
+    programs = [Program.of(each) for each in result.manifest.get("exec", ())]
+    warm_up = "; grey: warm-up" if run_spec.time.warmup_ns else ""
+    caption = f"digest {result.digest[:16]}{warm_up}"
     acting = controllers.label_of(result.manifest["spec"]["controller"])
     title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
-    save(run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption), path)
-    return path
+    figure = run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption, programs)
+    return save(figure, path, mark=mark)
 
 
-def run_figure(run: Series, title: str, flow_labels: Sequence[str], warmup_s: float = 0, caption: str = "") -> Figure:
-    """Queue, goodput, srtt and fairness of one run, one above the other; the warm-up is shaded.
+def run_figure(
+    run: Series,
+    title: str,
+    flow_labels: Sequence[str],
+    warmup_s: float = 0,
+    caption: str = "",
+    programs: Sequence[Program] = (),
+) -> Figure:
+    """What one run measured over time, one panel above the other; the warm-up is shaded.
 
-    Over RDMA there is the rate that its NIC allows each flow, too, and the RTT only where the algorithm has it measured.
+    Always the queue; goodput, RTT and fairness where there are flows; over RDMA the rate that its NIC allows each flow, too, and
+    the RTT only where the algorithm has it measured. Where programs run, or nothing does: the busiest link, and when they ran.
     """
-    flows = [_goodput_panel, *([_allowed_panel] if run.over_rdma else [])]
-    rtt = [] if run.over_rdma and not np.isfinite(run.mean_srtt_us).any() else [_rtt_panel]
-    panels = [_run_queue, *flows, *rtt, _run_fairness]
+    panels: list[Callable[[Axes, Series], object]] = [_run_queue]
+    if programs or not run.flows:
+        panels += [_busiest_panel] if run.busy_port else []
+    goodput = len(panels)
+    if run.flows:
+        panels += [_goodput_panel, *([_allowed_panel] if run.over_rdma else [])]
+        panels += [_rtt_panel] if np.isfinite(run.mean_srtt_us).any() else []
+        panels += [_run_fairness] if np.isfinite(run.jain).any() else []
+    scale = readable.axis_scale("s", _end_s(run))
+    run = replace(run, t_s=run.t_s / scale.factor)
+    rows = [1.0] * len(panels) + ([0.25 + 0.12 * len(programs)] if programs else [])
     with style():
-        figure = new_figure(8.2, 1.9 * len(panels))
-        axes = figure.subplots(len(panels), 1, sharex=True)
-        for ax, panel in zip(axes, panels, strict=True):
+        figure = new_figure(8.2, 0.4 + 1.85 * sum(rows))
+        grid = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)[:, 0]
+        for ax, panel in zip(grid, panels, strict=False):
             panel(ax, run)
             if warmup_s > 0:
-                ax.axvspan(0, warmup_s, color="#F4F4F4", zorder=0, linewidth=0)
-        axes[-1].set_xlabel("Time (s)")
-        figure.align_ylabels(axes)
-        axes[-1].set_xlim(0, _end_s(run))
+                ax.axvspan(0, scale.of(warmup_s), color="#F4F4F4", zorder=0, linewidth=0)
+        if programs:
+            _program_panel(grid[-1], programs, scale)
+        grid[-1].set_xlabel(f"Time ({readable.typeset(scale.unit)})")
+        figure.align_ylabels(grid[: len(panels)])
+        grid[-1].set_xlim(0, _end_s(run))
         figure.suptitle(title, x=0.012, ha="left", fontsize=11, fontweight="bold")
-        _flow_legend(figure, axes[1], flow_labels if len(run.goodput_bps) else [])
+        if run.flows:
+            _flow_legend(grid[goodput], flow_labels if len(run.goodput_bps) else [])
         _caption(figure, caption)
     return figure
 
@@ -169,12 +221,13 @@ def check_name(path: Path) -> None:
         raise UsageError(f"{path}: a figure's name ends in {', '.join(FORMATS)}; give such a one")
 
 
-def save(figure: Figure, path: Path, dpi: int = DPI, changes: Mapping[str, Any] | None = None) -> Path:
-    """Write a figure: whole or not at all, and the same bytes for the same figure."""
+def save(figure: Figure, path: Path, dpi: int = DPI, changes: Mapping[str, Any] | None = None, mark: str = "") -> Path:
+    """Write a figure: whole or not at all, and the same bytes for the same figure. `mark`: whose it is (outputs.py)."""
     check_name(path)
     suffix, stream = path.suffix.lower(), io.BytesIO()
     with style(changes):
-        figure.savefig(stream, format=suffix[1:], dpi=dpi, metadata=FORMATS[suffix])
+        metadata = FORMATS[suffix] | ({MARKS[suffix]: mark} if mark else {})
+        figure.savefig(stream, format=suffix[1:], dpi=dpi, metadata=metadata)
     return put(path, stream.getvalue())
 
 
@@ -186,20 +239,45 @@ def _spec_of(result: Result) -> spec.Spec:
 
 
 def _run_queue(ax: Axes, run: Series) -> None:
-    ax.plot(run.t_s, run.queue_bytes / 1e3, color=INK, linewidth=1.2)
-    ax.set_ylabel("Queue (kB)")
+    k_bytes = run.k_bytes or 0
+    scale = readable.axis_scale("bytes", max(_peak(run.queue_bytes), k_bytes))
+    ax.plot(run.t_s, run.queue_bytes / scale.factor, color=INK, linewidth=1.2)
+    ax.set_ylabel(f"Queue ({scale.unit})")
     threshold = "" if run.k_bytes is None else f", marking from K = {run.k_bytes:,} B"
     ax.set_title(f"Queue of {run.queue_port}{threshold}" if run.queue_port else "Queue", loc="left")
-    _from_zero(ax, run.queue_bytes / 1e3, 0 if run.k_bytes is None else run.k_bytes / 1e3)
+    _from_zero(ax, run.queue_bytes / scale.factor, k_bytes / scale.factor)
     if run.k_bytes is not None:
-        _k_line(ax, run.k_bytes)
+        _end_line(ax, run.k_bytes / scale.factor, "K", MARK)
 
 
-def _k_line(ax: Axes, k_bytes: int) -> None:
-    """The marking threshold, named beyond its right end."""
-    ax.axhline(k_bytes / 1e3, color=MARK, linestyle=(0, (5, 3)), linewidth=1.0, zorder=1.5)
-    end = ax.annotate("K", (1, k_bytes / 1e3), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points")
-    end.set(ha="left", va="center", fontsize=9, fontweight="bold", color=MARK)
+def _end_line(ax: Axes, height: float, name: str, color: str) -> None:
+    """A level line, named beyond its right end, such as the threshold K."""
+    ax.axhline(height, color=color, linestyle=(0, (5, 3)), linewidth=1.0, zorder=1.5)
+    end = ax.annotate(name, (1, height), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points")
+    end.set(ha="left", va="center", fontsize=9, fontweight="bold", color=color)
+
+
+def _busiest_panel(ax: Axes, run: Series) -> None:
+    """What the busiest port sent; its line rate is named where the axis gets there."""
+    scale, unit = _rate_unit(run.busy_bps)
+    ax.plot(run.t_s, run.busy_bps / scale, color=FLOW_COLORS[0], linewidth=1.3)
+    ax.set_ylabel(f"Sent ({unit})")
+    line = readable.quantity(run.busy_line_bps, "bps")
+    ax.set_title(f"Frames that {run.busy_port} sent, the busiest port, on a link of {line}", loc="left")
+    _from_zero(ax, run.busy_bps / scale)
+
+
+def _program_panel(ax: Axes, programs: Sequence[Program], scale: Scale) -> None:
+    """When each program ran."""
+    for row, each in enumerate(programs):
+        start, end = (None if at_s is None else scale.of(at_s) for at_s in (each.start_s, each.end_s))
+        if start is not None:
+            stop = ax.get_xlim()[1] if end is None else end
+            ax.barh(row, max(stop - start, 0), left=start, height=0.6, color=FLOW_COLORS[row % len(FLOW_COLORS)], alpha=0.8)
+    ax.set_yticks(range(len(programs)), [each.name for each in programs], fontsize=8)
+    ax.set_ylim(len(programs) - 0.4, -0.6)
+    ax.grid(visible=False)
+    ax.set_title("Programs", loc="left")
 
 
 def _goodput_panel(ax: Axes, run: Series) -> None:
@@ -238,7 +316,7 @@ def _run_flows(ax: Axes, t_s: Floats, values: Floats, scale: float, unit: str, n
         color = "#9DB8CC" if many else FLOW_COLORS[flow]
         ax.plot(t_s, line / scale, color=color, linewidth=0.7 if many else 1.3)
     if many:
-        ax.plot(t_s, band(values)[0] / scale, color=FLOW_COLORS[0], linewidth=1.8)
+        ax.plot(t_s, band(np.where(values > 0, values, np.nan))[0] / scale, color=FLOW_COLORS[0], linewidth=1.8)
     ax.set_ylabel(f"{name.split()[-1]} ({unit})")
     ax.set_title(title or f"{name} of each flow", loc="left")
     _from_zero(ax, values / scale)
@@ -259,7 +337,7 @@ def _run_fairness(ax: Axes, run: Series) -> None:
     _fairness_axis(ax, run.jain)
 
 
-def _flow_legend(figure: Figure, ax: Axes, labels: Sequence[str]) -> None:
+def _flow_legend(ax: Axes, labels: Sequence[str]) -> None:
     """Names of the flows, if they are few."""
     from matplotlib.lines import Line2D
 
@@ -268,7 +346,7 @@ def _flow_legend(figure: Figure, ax: Axes, labels: Sequence[str]) -> None:
         shown = list(labels)
     elif labels:
         lines = [Line2D([], [], color="#9DB8CC", linewidth=1), Line2D([], [], color=FLOW_COLORS[0], linewidth=2)]
-        shown = [f"each of {len(labels)} flows", "their mean"]
+        shown = [f"each of {len(labels)} flows", "mean of those under way"]
     else:
         return
     columns = min(4, len(shown))
@@ -287,50 +365,45 @@ def _demo_row(row: Sequence[Axes], case: Case) -> None:
     every = [run for runs in case.runs.values() for run in runs]
     if not every:
         raise ValueError(f"case {case.title!r} has no runs")
-    rate, rate_unit = _rate_unit(np.concatenate([_total(run) for run in every]))
-    delay, delay_unit = _time_unit(np.concatenate([_mean_srtt(run) for run in every]))
-    panels = {name: _quantities(runs, rate, delay) for name, runs in case.runs.items()}
-    for column, (ax, label) in enumerate(
-        zip(row, ("Queue (kB)", f"Goodput ({rate_unit})", f"RTT ({delay_unit})", "Jain's index"), strict=True)
-    ):
-        lines = {name: band(panel[column]) for name, panel in panels.items()}
-        _draw_lines(ax, every[0].t_s, lines, highest=1.0 if column == 3 else math.inf)
-        _set_axis(
-            ax, column, [mean for mean, _ in lines.values()], [mean + np.nan_to_num(half) for mean, half in lines.values()], label
-        )
+    rate, rate_unit = _rate_unit(np.concatenate([run.total_bps for run in every]))
+    delay, delay_unit = _time_unit(np.concatenate([run.mean_srtt_us for run in every]))
+    queue, queue_unit = 1e3, "kB"
+    panels = {name: _quantities(runs, queue, rate, delay) for name, runs in case.runs.items()}
+    highest = (math.inf, max(run.most_bps for run in every) / rate, math.inf, 1.0)
+    labels = (f"Queue ({queue_unit})", f"Goodput ({rate_unit})", f"RTT ({delay_unit})", "Jain's index")
+    for column, (ax, label, most) in enumerate(zip(row, labels, highest, strict=True)):
+        lines = {name: _bounded(*band(panel[column]), most) for name, panel in panels.items()}
+        _draw_lines(ax, every[0].t_s, lines)
+        _set_axis(ax, column, [mean for mean, _, _ in lines.values()], [top for _, _, top in lines.values()], label)
         ax.set_xlim(0, _end_s(every[0]))
     thresholds = {run.k_bytes for run in every if run.k_bytes is not None}
     if len(thresholds) == 1:
-        _k_line(row[0], thresholds.pop())
+        _end_line(row[0], thresholds.pop() / queue, "K", MARK)
 
 
-def _quantities(runs: Sequence[Series], rate: float, delay: float) -> tuple[Floats, Floats, Floats, Floats]:
+def _quantities(runs: Sequence[Series], queue: float, rate: float, delay: float) -> tuple[Floats, Floats, Floats, Floats]:
     """What the four panels show of a controller, each [runs, intervals]."""
     return (
-        np.array([run.queue_bytes / 1e3 for run in runs]),
-        np.array([_total(run) / rate for run in runs]),
-        np.array([_mean_srtt(run) / delay for run in runs]),
+        np.array([run.queue_bytes / queue for run in runs]),
+        np.array([run.total_bps / rate for run in runs]),
+        np.array([run.mean_srtt_us / delay for run in runs]),
         np.array([run.jain for run in runs]),
     )
 
 
-def _total(run: Series) -> Floats:
-    """Goodput of all flows."""
-    return run.total_bps
+Lines = Mapping[str, tuple[Floats, Floats, Floats]]
+"""By controller: a mean, and the ends of its band."""
 
 
-def _mean_srtt(run: Series) -> Floats:
-    """Over the flows that have one."""
-    return run.mean_srtt_us
+def _bounded(mean: Floats, half: Floats, most: float) -> tuple[Floats, Floats, Floats]:
+    """A mean and its band, which ends at what is possible; NaN where there is none."""
+    return mean, np.maximum(mean - half, 0), np.minimum(mean + half, max(most, _peak(mean)))
 
 
-def _draw_lines(ax: Axes, t_s: Floats, lines: Mapping[str, tuple[Floats, Floats]], highest: float) -> None:
-    """A mean and its band for each controller; a band ends at what is possible, and is left out where it is not known."""
-    for name, (mean, half) in lines.items():
-        ax.fill_between(
-            t_s, np.maximum(mean - half, 0), np.minimum(mean + half, highest), color=_color(name), alpha=0.16, linewidth=0
-        )
-    for name, (mean, _) in lines.items():
+def _draw_lines(ax: Axes, t_s: Floats, lines: Lines) -> None:
+    for name, (_, low, high) in lines.items():
+        ax.fill_between(t_s, low, high, color=_color(name), alpha=0.16, linewidth=0)
+    for name, (mean, _, _) in lines.items():
         ax.plot(t_s, mean, color=_color(name))
 
 
@@ -349,9 +422,10 @@ def _set_axis(ax: Axes, column: int, means: Sequence[Floats], tops: Sequence[Flo
 
 
 def _fairness_axis(ax: Axes, values: Floats) -> None:
-    """From a round number below the values, at most 0.5, to 1."""
+    """From a round number below the values to 1."""
     least = float(np.nanmin(values)) if np.isfinite(values).any() else 0.0
-    ax.set_ylim(max(0.0, min(0.5, math.floor(least * 10 - 0.5) / 10)), 1.04)
+    floor = max(0.0, math.floor(least * 10 - 0.5) / 10)
+    ax.set_ylim(floor, 1 + 0.08 * (1 - floor))
 
 
 def _log_axis(ax: Axes, values: Floats, linear_below: float) -> None:
@@ -363,7 +437,7 @@ def _log_axis(ax: Axes, values: Floats, linear_below: float) -> None:
     decades = 10.0 ** np.arange(math.floor(math.log10(linear_below)), math.ceil(math.log10(_peak(values) * 1.3)))
     ax.set_yticks([0, *(tick for tick in decades if tick >= linear_below)])
     ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: readable.number(value)))
 
 
 def _color(name: str) -> str:
@@ -387,11 +461,13 @@ def _caption(figure: Figure, text: str) -> None:
 
 
 def _rate_unit(values_bps: Floats) -> tuple[float, str]:
-    return (1e9, "Gbit/s") if _peak(values_bps) >= 2e9 else (1e6, "Mbit/s")
+    scale = readable.axis_scale("bps", _peak(values_bps))
+    return scale.factor, scale.unit
 
 
 def _time_unit(values_us: Floats) -> tuple[float, str]:
-    return (1e3, "ms") if _peak(values_us) >= 2e3 else (1.0, "us")
+    scale = readable.axis_scale("us", _peak(values_us))
+    return scale.factor, readable.typeset(scale.unit)
 
 
 def _peak(values: Floats) -> float:
@@ -402,6 +478,7 @@ def _peak(values: Floats) -> float:
 def _from_zero(ax: Axes, values: Floats, least: float = 0) -> None:
     peak = max(_peak(values), least)
     ax.set_ylim(0, peak * 1.12 if peak > 0 else 1)
+    plain_ticks(ax, "y")
 
 
 def _end_s(run: Series) -> float:

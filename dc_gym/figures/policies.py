@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,42 +13,47 @@ from matplotlib.figure import Figure
 from dc_gym.ctrl.nic import fluid, response
 from dc_gym.ctrl.nic.observation import MOST, Floats
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
+from dc_gym.figures import plots
+from dc_gym.readable import number
 
 FLOWS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 ACTIONS = (0.9, 1.0, 1.1)
+STYLE = {"axes.grid": False, "axes.titleweight": "normal"}
 COLOURS = "RdBu"
 OURS, PAPER, LAW = "#0072B2", "#D55E00", "#000000"
 
 
-def draw(file: PolicyFile, name: str, path: Path) -> None:
-    """The three of them as a PNG."""
-    figure = Figure(figsize=(15, 4.6), layout="constrained")
-    surface, steady, settled = figure.subplots(1, 3)
-    deployed = Deployed(file.table())
-    shades = _surface(surface, deployed, file.scaling.unit)
-    figure.colorbar(shades, ax=surface, label="factor of the rate")
-    _steady(steady, file, deployed)
-    _settled(settled, file, deployed)
-    figure.suptitle(f"{name}: {file.origin.get('made', '')}, integer table")
-    figure.savefig(path, dpi=110)
+def draw(file: PolicyFile, name: str) -> Figure:
+    """The three of them side by side."""
+    with plots.style(STYLE):
+        figure = plots.new_figure(15, 4.6)
+        surface, steady, settled = figure.subplots(1, 3)
+        deployed = Deployed(file.table())
+        shades = _surface(surface, deployed, file.scaling.unit)
+        figure.colorbar(shades, ax=surface, label="factor of the rate")
+        _steady(steady, file, deployed)
+        _settled(settled, file, deployed)
+        figure.suptitle(f"{name}: {file.origin.get('made', '')}, integer table")
+    return figure
 
 
-def draw_surfaces(file: PolicyFile, name: str, path: Path) -> None:
+def draw_surfaces(file: PolicyFile, name: str) -> Figure:
     """The action over both errors, by the latest action (columns) and the one before it (rows)."""
-    figure = Figure(figsize=(14, 12.5), layout="constrained")
-    deployed = Deployed(file.table())
-    rows = figure.subplots(len(ACTIONS), len(ACTIONS), sharex=True, sharey=True)
-    for old, row in zip(ACTIONS, rows, strict=True):
-        for new, axes in zip(ACTIONS, row, strict=True):
-            shades = _shades(axes, deployed, file.scaling.unit, (old, new), 101)
-            axes.set_title(f"action before {old:g}, latest action {new:g}", fontsize=9)
-    for axes in rows[-1]:
-        axes.set_xlabel("error now, in targets")
-    for axes in rows[:, 0]:
-        axes.set_ylabel("error of the decision before")
-    figure.colorbar(shades, ax=rows, label="factor of the rate", shrink=0.6)
-    figure.suptitle(f"{name}: action; black: the rate is kept")
-    figure.savefig(path, dpi=80)
+    with plots.style(STYLE):
+        figure = plots.new_figure(14, 12.5)
+        deployed = Deployed(file.table())
+        rows = figure.subplots(len(ACTIONS), len(ACTIONS), sharex=True, sharey=True)
+        for old, row in zip(ACTIONS, rows, strict=True):
+            for new, axes in zip(ACTIONS, row, strict=True):
+                shades = _shades(axes, deployed, file.scaling.unit, (old, new), 101)
+                axes.set_title(f"action before {old:g}, latest action {new:g}", fontsize=9)
+        for axes in rows[-1]:
+            axes.set_xlabel("Error now, in targets")
+        for axes in rows[:, 0]:
+            axes.set_ylabel("Error of the decision before")
+        figure.colorbar(shades, ax=rows, label="factor of the rate", shrink=0.6)
+        figure.suptitle(f"{name}: action; black: the rate is kept")
+    return figure
 
 
 def _inputs(before: Floats, now: Floats, unit: float, acted: tuple[float, float] = (1.0, 1.0)) -> Floats:
@@ -62,11 +66,11 @@ def _surface(axes: Axes, policy: Deployed, unit: float) -> Any:
     shades = _shades(axes, policy, unit)
     for i, row in enumerate(response.PAPER):
         for j, value in enumerate(row):
-            axes.annotate(f"{value:g}", (j - 1, i - 1), ha="center", va="center", fontsize=8, clip_on=False)
+            axes.annotate(number(value), (j - 1, i - 1), ha="center", va="center", fontsize=8, clip_on=False)
     axes.set_xlim(-1.5, 4.0)  # room for the paper's numbers; there is no error below -1
     axes.set_ylim(-1.3, 4.0)
-    axes.set_xlabel("error now, in targets")
-    axes.set_ylabel("error of the decision before")
+    axes.set_xlabel("Error now, in targets")
+    axes.set_ylabel("Error of the decision before")
     axes.set_title("action; black: the rate is kept; numbers: the paper's Table VI", fontsize=9)
     return shades
 
@@ -86,8 +90,8 @@ def _steady(axes: Axes, file: PolicyFile, policy: Deployed) -> None:
     at, acted = zip(*response.STEADY, strict=True)
     axes.plot(at, acted, "o", color=PAPER, label="the artifact's network, on record")
     axes.axhline(1.0, color="#888888", linewidth=0.8)
-    axes.set_xlabel("error that stays, in targets")
-    axes.set_ylabel("factor of the rate")
+    axes.set_xlabel("Error that stays, in targets")
+    axes.set_ylabel("Factor of the rate")
     axes.set_title("steady response", fontsize=9)
     axes.legend(fontsize=8)
 
@@ -101,7 +105,9 @@ def _settled(axes: Axes, file: PolicyFile, policy: Deployed) -> None:
     axes.plot(counts, file.scaling.inflation(counts, offset), color=PAPER, label=f"eq. 2 at its rest, {offset:+.3f} targets")
     axes.plot(counts, [each.inflation for each in found], "o", color=OURS, label="fluid model")
     axes.set_xscale("log", base=2)
-    axes.set_xlabel("flows")
+    axes.set_xticks(flows, [number(each) for each in flows], rotation=45)
+    axes.minorticks_off()
+    axes.set_xlabel("Flows")
     axes.set_ylabel("RTT over base RTT")
     axes.set_title("what flows settle at", fontsize=9)
     axes.legend(fontsize=8)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import count, islice, pairwise
 from typing import Any
 
+from dc_gym.readable import quantity
 from dc_gym.topologies.fabric import Fabric, netns_path
 from dc_gym.topologies.graph import FRAME_BYTES, Cable, Port
 from dc_gym.topologies.rtnl import entered
@@ -67,13 +68,17 @@ class Measured:
         """In words: what is farther from what was asked than the tolerances allow."""
         found = []
         if abs(self.rate_bps - self.asked_rate_bps) > RATE_TOLERANCE * self.asked_rate_bps:
-            found.append(f"{self.port}: rate {self.rate_bps / 1e6:.4g} Mbit/s measured, {self.asked_rate_bps / 1e6:.4g} asked")
+            found.append(
+                f"{self.port}: rate {quantity(self.rate_bps, 'bps')} measured, {quantity(self.asked_rate_bps, 'bps')} asked"
+            )
         allowed = max(self.frame_ns, DELAY_TOLERANCE * (self.frame_ns + self.asked_delay_ns))
         if abs(self.delay_ns - self.asked_delay_ns) > allowed:
-            found.append(f"{self.port}: delay {self.delay_ns / 1e3:.4g} us measured, {self.asked_delay_ns / 1e3:.4g} us asked")
+            found.append(
+                f"{self.port}: delay {quantity(self.delay_ns, 'ns')} measured, {quantity(self.asked_delay_ns, 'ns')} asked"
+            )
         if self.pacing_error_ns > self.frame_ns:
             found.append(
-                f"{self.port}: gaps between frames are {self.pacing_error_ns / 1e3:.4g} us off, more than a frame's time"
+                f"{self.port}: gaps between frames are {quantity(self.pacing_error_ns, 'ns')} off, more than a frame's time"
             )
         return found
 

@@ -12,6 +12,7 @@ from dc_gym.metrics.convergence import Routes
 from dc_gym.metrics.curves import flow_goodput_bps
 from dc_gym.metrics.fairness import jain, max_min
 from dc_gym.metrics.fct import Sized
+from dc_gym.metrics.links import LinkLosses
 from dc_gym.metrics.queues import bottleneck_port, port_table
 from dc_gym.metrics.series import MOST_LINES, Series, series
 from dc_gym.metrics.summary import INTERVALS, Context, flow_table, summarize
@@ -21,6 +22,7 @@ __all__ = [
     "INTERVALS",
     "MOST_LINES",
     "Context",
+    "LinkLosses",
     "Routes",
     "Series",
     "Sized",

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.metrics.capacity import Capacity, arrived
 from dc_gym.metrics.curves import Curves, samples_of
 from dc_gym.metrics.queues import bottleneck_port
 from dc_gym.metrics.window import Window, active_throughout
@@ -45,14 +48,33 @@ class Series:
     mean_rate_bps: Floats
     """[intervals], mean over the flows that have one."""
     over_rdma: bool
+    busy_port: str | None = None
+    """The port that sent most for its rate."""
+    busy_bps: Floats = field(default_factory=lambda: np.empty(0))
+    """[intervals], frames that it sent."""
+    busy_line_bps: float = math.nan
+    most_bps: float = math.inf
+    """What links can carry of all flows together; infinite where it is not known."""
 
 
-def series(tables: Tables, duration_ns: int, window: Window, intervals: int = 200, port_row: int | None = None) -> Series:
-    """The run in equal intervals from 0 to its duration; the port is the window's bottleneck unless one is given."""
+def series(
+    tables: Tables,
+    duration_ns: int,
+    window: Window,
+    intervals: int = 200,
+    port_row: int | None = None,
+    *,
+    as_arrived: bool = False,
+) -> Series:
+    """The run in equal intervals from 0 to its duration; the port is the window's bottleneck unless one is given.
+
+    Goodput is of payload as applications read it, or `as_arrived`: as links can have carried it (capacity.py).
+    """
     edges = np.linspace(0, duration_ns, intervals + 1)
     row = bottleneck_port(tables, window) if port_row is None else port_row
     port = {} if row is None else tables.ports[row]
-    lines, total, fairness = _goodput(tables, edges)
+    capacity = Capacity.of(tables) if as_arrived else None
+    lines, total, fairness = _goodput(tables, edges, capacity)
     each, mean = _sampled(tables, edges, "srtt_us")
     over_rdma = bool(len(tables.nic_flows))
     rates, mean_rate = _sampled(tables, edges, "delivery_rate_bps")
@@ -70,6 +92,8 @@ def series(tables: Tables, duration_ns: int, window: Window, intervals: int = 20
         rate_bps=rates if over_rdma else np.empty((0, intervals)),
         mean_rate_bps=mean_rate,
         over_rdma=over_rdma,
+        **_busiest(tables, edges),
+        most_bps=math.inf if capacity is None else capacity.total_bps,
     )
 
 
@@ -87,21 +111,44 @@ def _bins(t_ns: npt.NDArray[np.int64], edges: Floats) -> tuple[npt.NDArray[np.in
     return bins, (bins >= 0) & (bins < len(edges) - 1)
 
 
-def _goodput(tables: Tables, edges: Floats) -> tuple[Floats, Floats, Floats]:
+def _goodput(tables: Tables, edges: Floats, capacity: Capacity | None) -> tuple[Floats, Floats, Floats]:
     """Of each flow (if they are few), of all, and Jain's index, in each interval."""
     curves, intervals = Curves.of(tables, int(edges[-1])), len(edges) - 1
-    count, sums, squares, total = (np.zeros(intervals) for _ in range(4))
-    lines = []
+    count, sums, squares = (np.zeros(intervals) for _ in range(3))
+    received, lines = np.zeros(intervals + 1), []
+    few, bound = 0 < len(tables.flows) <= MOST_LINES, math.inf if capacity is None else capacity.total_bps
     for rows in curves.blocks(intervals):
-        rates = curves.rates_bps(rows, edges)
+        read = curves.at(rows, edges)
+        received += read.sum(axis=0)
+        rates = _rates_bps(read, edges, None if capacity is None else capacity.flow_bps[rows], bound if few else math.inf)
         active = active_throughout(tables.flows[rows], edges[:-1], edges[1:])
         fair = np.where(active, rates, 0)
         count, sums, squares = count + active.sum(axis=0), sums + fair.sum(axis=0), squares + (fair**2).sum(axis=0)
-        total += rates.sum(axis=0)
         lines.append(rates)
-    few = 0 < len(tables.flows) <= MOST_LINES
+    total = _rates_bps(received[None, :], edges, None if capacity is None else np.array([bound]), bound)[0]
     jains = np.divide(sums**2, count * squares, out=np.full(intervals, np.nan), where=squares > 0)
     return np.concatenate(lines) if few else np.empty((0, intervals)), total, jains
+
+
+def _busiest(tables: Tables, edges: Floats) -> dict[str, Any]:
+    """The port that sent most for its rate, and what it sent in each interval."""
+    ports = len(tables.ports)
+    sweeps = tables.queues.reshape(-1, ports) if ports and len(tables.queues) % ports == 0 else tables.queues[:0].reshape(0, 1)
+    if len(sweeps) < 2:
+        return {}
+    lines = np.array([port["rate_bps"] for port in tables.ports], np.float64)
+    sent = sweeps["tx_bytes"].astype(np.float64)
+    row = int(((sent[-1] - sent[0]) / lines).argmax())
+    passed = np.interp(edges, sweeps["t_ns"][:, 0], sent[:, row])
+    rates = np.minimum(np.diff(passed) * 8 / (np.diff(edges) / 1e9), lines[row])  # a frame counts when it begins to leave
+    return {"busy_port": str(tables.ports[row]["name"]), "busy_bps": rates, "busy_line_bps": float(lines[row])}
+
+
+def _rates_bps(received: Floats, edges: Floats, flow_bps: Floats | None, total_bps: float) -> Floats:
+    """Mean rates between the edges, of bytes at them; with bounds as links can have carried them."""
+    counted = received if flow_bps is None else arrived(received, edges, flow_bps, total_bps)
+    rates: Floats = np.diff(counted, axis=1) * 8 / (np.diff(edges) / 1e9)
+    return rates if flow_bps is None else np.minimum(rates, flow_bps[:, None])
 
 
 def _sampled(tables: Tables, edges: Floats, column: str) -> tuple[Floats, Floats]:

@@ -13,6 +13,7 @@ from dc_gym.metrics.convergence import Routes, convergence_metrics, epochs
 from dc_gym.metrics.curves import flow_goodput_bps
 from dc_gym.metrics.fairness import fairness_against, jain
 from dc_gym.metrics.fct import counted, fct_metrics
+from dc_gym.metrics.links import LinkLosses, loss_metrics
 from dc_gym.metrics.nics import nic_metrics
 from dc_gym.metrics.queues import queue_metrics
 from dc_gym.metrics.window import Window, active_throughout
@@ -38,6 +39,7 @@ class Context:
     """Largest relative error found for what `ideal_ns` interpolates."""
     rate_interval_ns: int | None = None
     within: float = 0.2
+    links: LinkLosses | None = None
 
     @property
     def starts(self) -> Window:
@@ -55,6 +57,7 @@ def summarize(tables: Tables, context: Context | Window) -> dict[str, Any]:
         {"goodput_bps": float(goodput.sum())}
         | {"flow_goodput_bps": [float(each) for each in goodput] if len(goodput) <= MOST_LISTED else None}
         | queue_metrics(tables, window)
+        | loss_metrics(context.links)
         | _rtt(tables.tcp, window)
         | {"jain": jain(goodput[steady])}
         | _max_min(tables, context, goodput, steady)

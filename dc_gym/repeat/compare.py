@@ -16,13 +16,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from dc_gym import controllers
+from dc_gym import controllers, readable
 from dc_gym.errors import ResultError
 from dc_gym.repeat.divergence import Difference, first_difference
 from dc_gym.results import Result, load_result
 
 __all__ = ["Comparison", "Row", "compare", "main"]
 
+DIGITS, DIGITS_OF_RATIO = 5, 4
 UNITS = {"_bps": "bit/s", "_bytes": "B", "_us": "us", "_s": "s"}
 Value = int | float | str | None
 
@@ -127,9 +128,8 @@ def _show(found: Comparison, console: Console) -> None:
     ):
         table.add_column(heading, justify="right" if justify == "right" else "left", no_wrap=True)
     for row in found.rows:
-        ratio = "" if row.ratio is None else f"{row.ratio:.4g}"
-        difference = "" if row.difference is None else _number(row.difference)
-        table.add_row(row.name, _number(row.a), _number(row.b), difference, ratio, row.unit)
+        if row.a is not None or row.b is not None:
+            table.add_row(*_cells(row))
     for label, path, controller in zip("AB", (found.a, found.b), found.controllers, strict=True):
         console.print(f"{label}  {path} ({controller})", markup=False, highlight=False, soft_wrap=True)
     console.print(table)
@@ -146,10 +146,16 @@ def _verdict(found: Comparison) -> list[str]:
     return lines
 
 
-def _number(value: Value) -> str:
-    """Six significant digits, whole numbers in full; '-' where there is none."""
-    if value is None:
-        return "-"
-    if isinstance(value, float) and not value.is_integer():
-        return f"{value:.6g}"
-    return value if isinstance(value, str) else f"{int(value):,}"
+def _cells(row: Row) -> tuple[str, ...]:
+    """A row as people read it: both values and their difference in one unit, '-' where one has none."""
+    known = [value for value in (row.a, row.b) if isinstance(value, int | float)]
+    scale = readable.scale_of(readable.family_of(row.name), known)
+
+    def shown(value: Value, digits: int) -> str:
+        return (
+            value if isinstance(value, str) else readable.NOTHING if value is None else readable.number(scale.of(value), digits)
+        )
+
+    difference = "" if row.difference is None else shown(row.difference, DIGITS_OF_RATIO)
+    ratio = "" if row.ratio is None else readable.number(row.ratio, DIGITS_OF_RATIO)
+    return row.name, shown(row.a, DIGITS), shown(row.b, DIGITS), difference, ratio, scale.unit

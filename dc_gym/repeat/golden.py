@@ -22,8 +22,9 @@ from typing import Any
 
 from dc_gym import sweep
 from dc_gym.errors import UsageError
-from dc_gym.folder import scratch
+from dc_gym.folder import put, scratch
 from dc_gym.kernel import build, openvswitch
+from dc_gym.outputs import free_place, is_json_of
 from dc_gym.progress import Progress
 from dc_gym.repeat import fingerprint
 from dc_gym.repeat.digest import DIGEST_VERSION
@@ -150,8 +151,8 @@ def main(args: Namespace, progress: Progress) -> int:
     findings = compare(book, entry)
     print("\n".join(report(findings, book, entry)))
     if any(finding.kept is None for finding in findings):
-        record(entry, args.record)
-        print(f"recorded in {args.record}; a maintainer adds it with: dcgym golden --add {args.record} --because WHY")
+        place = record(entry, args.record)
+        print(f"recorded in {place}; a maintainer adds it with: dcgym golden --add {place} --because WHY")
     return 1 if any(finding.status == "DIFFERENT" for finding in findings) else 0
 
 
@@ -215,10 +216,10 @@ def _advice(names: Sequence[str], kept: Entry, entry: Entry) -> Iterator[str]:
     yield "if the change is meant: dcgym golden --renew --because WHY"
 
 
-def record(entry: Entry, path: Path) -> None:
-    """Writes the digests of an unknown outside down."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(entry), indent=1) + "\n", encoding="utf-8")
+def record(entry: Entry, path: Path) -> Path:
+    """Writes the digests of an unknown outside down, beside what another outside recorded; answers where."""
+    place = free_place(path, is_json_of(outside=entry.outside))
+    return put(place, (json.dumps(asdict(entry), indent=1) + "\n").encode())
 
 
 def _renew(book: Book, path: Path, entry: Entry, because: str) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -12,23 +13,44 @@ from dc_gym import controllers
 from dc_gym.errors import UsageError
 from dc_gym.figures import plots
 from dc_gym.folder import put
+from dc_gym.outputs import is_marked, mark_of, require_place
 from dc_gym.progress import Progress
 from dc_gym.report import figures, page
+from dc_gym.report.figures import Figures
 from dc_gym.report.measured import Measured, measure
 from dc_gym.report.runs import Scenario, gather, scenarios
 
-__all__ = ["main", "write"]
+__all__ = ["default_place", "main", "write"]
 
+PAGE, COMMAND = "report.html", "report"
+MOST_NAMED = 3
+"""Folders in the name of a page."""
+REMEDY_OF_FIGURES = "replace it with --force, or give another --figures"
 SUFFIXES = (".png", ".pdf")
 DPI = 200
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """`args.folders`, `args.out`, `args.figures`, `args.baseline`, `args.count_unfit`; prints where the page is."""
-    made = write(args.folders, args.out, progress, args.figures, args.baseline, args.count_unfit)
+    """`args.folders`, `args.out`, `args.figures`, `args.baseline`, `args.count_unfit`, `args.force`; prints where the page is."""
+    out = args.out or default_place(args.folders)
+    made = write(args.folders, out, progress, args.figures, args.baseline, args.count_unfit, force=args.force)
     for path in made:
         print(path)
     return 0
+
+
+def default_place(folders: Sequence[Path]) -> Path:
+    """Beside the results: report.html in the folder, or for several report-A-B.html in the one that holds them all."""
+    found = list(dict.fromkeys(folder.absolute() for folder in folders))
+    if len(found) == 1:
+        return folders[0] / PAGE
+    parent = Path(os.path.commonpath([folder.parent for folder in found]))
+    if parent == Path(parent.anchor):
+        parent = Path.cwd()  # they have nothing in common
+    named = [folder.name for folder in found[:MOST_NAMED]]
+    more = [f"and-{len(found) - MOST_NAMED}-more"] if len(found) > MOST_NAMED else []
+    place = parent / f"report-{'-'.join([*named, *more])}.html"
+    return place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else place
 
 
 def write(
@@ -38,17 +60,29 @@ def write(
     figures_folder: Path | None = None,
     baseline: str | None = None,
     count_unfit: bool = False,
+    *,
+    force: bool = False,
 ) -> list[Path]:
-    """Writes the page, and the figures if a folder is given; answers what was written."""
+    """Writes the page, and the figures if a folder is given; answers what was written.
+
+    What it made of the same folders is renewed; of anything else that is there only `force` makes an end.
+    """
+    mark = mark_of(COMMAND, folders, out)
+    require_place(out, is_marked(mark), force=force)
     found, notes = scenarios(gather(folders), count_unfit)
     _check_baseline(found, baseline)
     measured = _measure_all(found, progress)
+    named = [] if figures_folder is None else _figure_places(found, measured, figures_folder)
+    for place in (place for _, places in named for place in places):
+        require_place(place, is_marked(mark_of(COMMAND, folders, place)), force=force, remedy=REMEDY_OF_FIGURES)
     progress.phase("draw")
-    text = page.render(found, notes, measured, baseline)
+    text = page.render(found, notes, measured, baseline, mark)
     put(out, text.encode())
     written = [out]
-    if figures_folder is not None:
-        written += _save_figures(found, measured, figures_folder)
+    for figure, places in named:
+        with plots.style(figures.STYLE):
+            drawn = figure.draw()
+        written += [plots.save(drawn, place, DPI, figures.STYLE, mark_of(COMMAND, folders, place)) for place in places]
     progress.phase("done")
     return written
 
@@ -71,14 +105,14 @@ def _measure_all(found: Sequence[Scenario], progress: Progress) -> dict[str, Mea
     return measured
 
 
-def _save_figures(found: Sequence[Scenario], measured: Mapping[str, Measured], folder: Path) -> list[Path]:
+def _figure_places(found: Sequence[Scenario], measured: Mapping[str, Measured], folder: Path) -> list[tuple[Figures, list[Path]]]:
     """NAME-FIGURE.png and .pdf; a number where names are the same."""
-    written, taken = [], set[str]()
+    places, taken = list[tuple[Figures, list[Path]]](), set[str]()
     for each in found:
         name = stem = re.sub(r"[^a-z0-9]+", "-", each.title.lower()).strip("-") or "experiment"
         while name in taken:
             name = f"{stem}-{len(taken) + 1}"
         taken.add(name)
-        for figure, canvas in page.draw_all(each, measured):
-            written += [plots.save(canvas, folder / f"{name}-{figure.name}{suffix}", DPI, figures.STYLE) for suffix in SUFFIXES]
-    return written
+        for figure in figures.all_figures(each, measured):
+            places.append((figure, [folder / f"{name}-{figure.name}{suffix}" for suffix in SUFFIXES]))
+    return places

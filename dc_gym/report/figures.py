@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym import readable
 from dc_gym.figures import plots
+from dc_gym.figures.axes import log_ticks, plain_ticks
 from dc_gym.figures.drawing import draw_topology
 from dc_gym.figures.plots import FAINT, FRAME_KB, INK, MARK
 from dc_gym.metrics import MOST_LINES, Series
+from dc_gym.readable import Scale
 from dc_gym.report.measured import QUANTILES, Measured
 from dc_gym.report.runs import Group, Scenario
 from dc_gym.report.svg import SHADE
@@ -34,7 +37,7 @@ LEGEND_LETTERS = 62  # that a row of a legend has room for
 STYLE = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9.5, "ytick.labelsize": 9.5}
 WIDE = 15  # means that differ by more than this factor get a logarithmic axis
 MANY = 8  # more flows than that are drawn thin, with their mean
-SIZE_TICKS = ((1e3, "1 kB"), (1e4, "10 kB"), (1e5, "100 kB"), (1e6, "1 MB"), (1e7, "10 MB"), (1e8, "100 MB"), (1e9, "1 GB"))
+MOST_SIZES = 10  # that a row of ticks has room for
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,9 @@ def all_figures(scenario: Scenario, measured: Mapping[str, Measured]) -> list[Fi
     slowdown = _slowdown(groups, measured)
     sampled = any(measured[run.number].series.queue_port for group in groups for run in group.runs)
     queues = [_queue_over_time(groups, measured), _queue_distribution(groups, measured)] if sampled else []
-    return [_topology(groups, measured), *queues, *([slowdown] if slowdown else []), _rates(groups, measured)]
+    carried = any(measured[run.number].series.flows for group in groups for run in group.runs)
+    rates = [_rates(groups, measured)] if carried else []
+    return [_topology(groups, measured), *queues, *([slowdown] if slowdown else []), *rates]
 
 
 def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
@@ -93,8 +98,9 @@ def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) 
     def draw() -> Figure:
         figure = _figure(0.56)
         ax = figure.subplots()
-        _bands(ax, groups, measured)
-        _time_axis(ax, groups, measured)
+        time = _time_scale(groups, measured)
+        _bands(ax, groups, measured, time)
+        _time_axis(ax, measured[groups[0].runs[0].number], time)
         every = [measured[run.number].queue_bytes / 1e3 for group in groups for run in group.runs]
         k_kb = [k_bytes / 1e3 * 1.05 for k_bytes in thresholds if k_bytes is not None]
         ax.set_ylabel("Queue (kB)")
@@ -162,28 +168,29 @@ def _rates(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures
         figure = plots.new_figure(WIDE_WIDTH, 0.3 + 2.5 * rows)
         axes = np.array(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)).reshape(-1)
         peak = max(_peak(_lines(run.series)) for _, run in shown)
-        factor, unit = (1e9, "Gbit/s") if peak >= 2e9 else (1e6, "Mbit/s")
+        scale, time = readable.axis_scale("bps", peak), _time_scale(groups, measured)
         for ax, (group, run) in zip(axes, shown, strict=False):
-            _rate_lines(ax, run.series, factor, group.color)
+            _rate_lines(ax, run.series, scale.factor, group.color, time)
             ax.set_title(group.label, loc="left", color=group.color)
-            _warm_up(ax, run)
-            ax.set_xlim(0, run.spec.time.duration_ns / 1e9)
+            _warm_up(ax, run, time)
+            ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
         for ax in axes[len(shown) :]:
             ax.set_axis_off()
         for ax in axes[max(0, len(shown) - columns) : len(shown)]:
-            ax.set_xlabel("Time (s)")
+            ax.set_xlabel(f"Time ({readable.typeset(time.unit)})")
             ax.tick_params(labelbottom=True)
         for ax in axes[::columns]:
-            ax.set_ylabel(f"Goodput ({unit})")
-        axes[0].set_ylim(0, peak / factor * 1.1 if peak > 0 else 1)
+            ax.set_ylabel(f"Goodput ({scale.unit})")
+        axes[0].set_ylim(0, scale.of(peak) * 1.1 if peak > 0 else 1)
+        plain_ticks(axes[0], "y")
         return figure
 
     flows = shown[0][1].series.flows
-    several = "Thin: each flow; thick: their mean" if flows <= MOST_LINES else f"All {flows:,} flows together"
+    several = "Thin: each flow; thick: the mean of those under way" if flows <= MOST_LINES else f"All {flows:,} flows together"
     what = "One line a flow" if flows <= MANY else several
     caption = (
-        f"{what}; seed {groups[0].runs[0].seed} of each controller. Payload as the application reads it: when a lost packet is"
-        f" replaced, what waited behind it counts at once.{_grey(shown[0][1])}"
+        f"{what}; seed {groups[0].runs[0].seed} of each controller. Payload, as links can have carried it: what an application"
+        f" reads at once, when a lost packet is replaced, had come before.{_grey(shown[0][1])}"
     )
     return Figures("rates", "Goodput over time", caption, draw, wide=True)
 
@@ -200,16 +207,15 @@ def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
         ax = figure.subplots()
         for group in shown:
             bins = sized[group.label].bins("hpcc")
-            sizes = [each["to_bytes"] for each in bins]
+            places = range(len(bins))
             for name, dashes, width in (("p50", (0, (2, 2)), 1.3), ("p99", "solid", 1.8)):
                 values = [np.nan if each[f"slowdown_{name}"] is None else each[f"slowdown_{name}"] for each in bins]
-                ax.plot(sizes, values, color=group.color, linestyle=dashes, linewidth=width, marker="o", markersize=3)
+                ax.plot(places, values, color=group.color, linestyle=dashes, linewidth=width, marker="o", markersize=3)
         ax.axhline(1, color=FAINT, linewidth=0.8, zorder=1)
-        ax.set_xscale("log")
         ax.set_yscale("log")
-        _size_axis(ax)
-        _ratio_axis(ax)
-        ax.set_xlabel("Flow size (largest in its bin)")
+        _size_axis(ax, [each["to_bytes"] for each in sized[shown[0].label].bins("hpcc")])
+        log_ticks(ax, "y")
+        ax.set_xlabel("Flow size: the largest of each bin, bins of equally many flows")
         ax.set_ylabel("FCT slowdown")
         _legend(figure, shown, (("p99", "solid"), ("median", (0, (2, 2)))))
         return figure
@@ -219,7 +225,7 @@ def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
     )
     caption += ", all seeds together." if any(len(group.runs) > 1 for group in groups) else "."
     caption += (
-        f" {unfinished:,} flows had not finished: they are not in the lines, but in the table below."
+        f" {unfinished:,} {'flows' if unfinished > 1 else 'flow'} had not finished: not in the lines, but in the table below."
         if unfinished
         else " Every counted flow finished."
     )
@@ -230,20 +236,24 @@ def _figure(ratio: float) -> Figure:
     return plots.new_figure(WIDTH, WIDTH * ratio)
 
 
-def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured]) -> None:
+def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured], time: Scale) -> None:
     """The queue of each controller: mean over its runs, and the interval of that where there are two runs or more."""
     for group in groups:
         runs = [measured[run.number] for run in group.runs]
         mean, half = band(np.array([run.queue_bytes / 1e3 for run in runs]))
-        ax.fill_between(runs[0].queue_s, np.maximum(mean - half, 0), mean + half, color=group.color, alpha=0.18, linewidth=0)
-        ax.plot(runs[0].queue_s, mean, color=group.color, linewidth=1.4)
+        at = runs[0].queue_s / time.factor
+        ax.fill_between(at, np.maximum(mean - half, 0), mean + half, color=group.color, alpha=0.18, linewidth=0)
+        ax.plot(at, mean, color=group.color, linewidth=1.4)
 
 
-def _time_axis(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured]) -> None:
-    run = measured[groups[0].runs[0].number]
-    _warm_up(ax, run)
-    ax.set_xlim(0, run.spec.time.duration_ns / 1e9)
-    ax.set_xlabel("Time (s)")
+def _time_scale(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Scale:
+    return readable.axis_scale("s", measured[groups[0].runs[0].number].spec.time.duration_ns / 1e9)
+
+
+def _time_axis(ax: Axes, run: Measured, time: Scale) -> None:
+    _warm_up(ax, run, time)
+    ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
+    ax.set_xlabel(f"Time ({readable.typeset(time.unit)})")
 
 
 def _grey(run: Measured) -> str:
@@ -251,9 +261,9 @@ def _grey(run: Measured) -> str:
     return " Grey: warm-up." if run.spec.time.warmup_ns else ""
 
 
-def _warm_up(ax: Axes, run: Measured) -> None:
+def _warm_up(ax: Axes, run: Measured, time: Scale) -> None:
     if run.spec.time.warmup_ns:
-        ax.axvspan(0, run.spec.time.warmup_ns / 1e9, color=SHADE, zorder=0, linewidth=0)
+        ax.axvspan(0, time.of(run.spec.time.warmup_ns / 1e9), color=SHADE, zorder=0, linewidth=0)
 
 
 def _kilobytes(ax: Axes, axis: Literal["x", "y"], means: Sequence[float], top: float) -> None:
@@ -270,42 +280,27 @@ def _kilobytes(ax: Axes, axis: Literal["x", "y"], means: Sequence[float], top: f
     which = ax.xaxis if axis == "x" else ax.yaxis
     which.set_ticks([0, *(10.0**power for power in range(1, math.ceil(math.log10(top * 1.5))))])
     which.set_minor_locator(NullLocator())
-    which.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    which.set_major_formatter(FuncFormatter(lambda value, _: readable.number(value)))
 
 
 def _lines(run: Series) -> Floats:
     return run.goodput_bps if len(run.goodput_bps) else run.total_bps[None, :]
 
 
-def _rate_lines(ax: Axes, run: Series, factor: float, color: str) -> None:
-    lines = _lines(run) / factor
+def _rate_lines(ax: Axes, run: Series, factor: float, color: str, time: Scale) -> None:
+    lines, at = _lines(run) / factor, run.t_s / time.factor
     many = len(lines) > MANY
     for line in lines:
-        ax.plot(run.t_s, line, color=color, linewidth=0.6 if many else 1.1, alpha=0.45 if many else 0.75)
+        ax.plot(at, line, color=color, linewidth=0.6 if many else 1.1, alpha=0.45 if many else 0.75)
     if many:
-        ax.plot(run.t_s, lines.mean(axis=0), color=INK, linewidth=1.6)
+        ax.plot(at, band(np.where(lines > 0, lines, np.nan))[0], color=INK, linewidth=1.6)
 
 
-def _size_axis(ax: Axes) -> None:
-    from matplotlib.ticker import NullLocator
-
-    low, high = ax.get_xlim()
-    ticks = [(at, text) for at, text in SIZE_TICKS if low <= at <= high]
-    if ticks:
-        ax.set_xticks([at for at, _ in ticks], [text for _, text in ticks])
-        ax.xaxis.set_minor_locator(NullLocator())
-
-
-def _ratio_axis(ax: Axes) -> None:
-    """1, 2, 5, 10, ... as far as the values go."""
-    from matplotlib.ticker import NullLocator
-
-    low, high = ax.get_ylim()
-    ticks = [digit * 10.0**power for power in range(-1, 7) for digit in (1, 2, 5) if low <= digit * 10.0**power <= high]
-    if high / low > 300:
-        ticks = [tick for tick in ticks if math.log10(tick).is_integer()]
-    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.yaxis.set_minor_locator(NullLocator())
+def _size_axis(ax: Axes, sizes: Sequence[int]) -> None:
+    """The sizes of so many bins that their names do not touch."""
+    step = max(1, math.ceil(len(sizes) / MOST_SIZES))
+    ticks = range(len(sizes))[step - 1 :: step]
+    ax.set_xticks(ticks, [readable.quantity(sizes[tick], "bytes", 3) for tick in ticks])
 
 
 def _legend(figure: Figure, groups: Sequence[Group], styles: Sequence[tuple[str, object]] = ()) -> None:

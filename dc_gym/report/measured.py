@@ -52,7 +52,7 @@ def measure(run: Run) -> Measured:
     intervals, finer = (_intervals(spec, each) for each in (sampled_ns, spec.monitor.interval_ns))
     edges = np.linspace(0, spec.time.duration_ns, finer + 1)
     rows = {side: _row(result, f"{side}_port") for side in ("switch", "host")}
-    drawn = series(tables, spec.time.duration_ns, window, intervals, rows["switch"])
+    drawn = series(tables, spec.time.duration_ns, window, intervals, rows["switch"], as_arrived=True)
     return Measured(
         series=drawn,
         queue_s=(edges[:-1] + edges[1:]) / 2e9,

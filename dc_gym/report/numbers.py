@@ -8,17 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dc_gym import readable
 from dc_gym.stats import Estimate
 
-MINUS, PLUS_MINUS = "\u2212", "\u00a0\u00b1\u00a0"
-SCALES: dict[str, tuple[tuple[float, str], ...]] = {
-    "bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")),
-    "bytes": ((1e6, "MB"), (1e3, "kB"), (1, "B")),
-    "s": ((1, "s"), (1e-3, "ms"), (1e-6, "\u00b5s")),
-    "us": ((1e6, "s"), (1e3, "ms"), (1, "\u00b5s")),
-    "share": ((1e-2, "%"),),
-    "": ((1, ""),),
-}
+NOTHING, MINUS, PLUS_MINUS, NO_BREAK = "\u2013", "\u2212", "\u00a0\u00b1\u00a0", "\u00a0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +23,8 @@ class Metric:
     unit: str = ""
     better: int = 0
     """1: more is better, -1: less, 0: neither."""
+    seldom: bool = False
+    """Left out where it is 0 in every run."""
 
 
 METRICS = {
@@ -39,6 +34,7 @@ METRICS = {
         Metric("retransmits", "Retransmissions", "", -1),
         Metric("drop_ratio", "Frames dropped", "share", -1),
         Metric("mark_ratio", "Frames marked", "share"),
+        Metric("loss_ratio", "Frames lost on links, as asked", "share", seldom=True),
     ),
     "Queues and delay": (
         Metric("switch_mean_queue_bytes", "Longest switch queue, mean", "bytes", -1),
@@ -76,52 +72,40 @@ METRICS = {
 
 
 def scale_of(unit: str, values: Iterable[float]) -> tuple[float, str]:
-    """The factor and the unit in which the values read well: the one for their geometric mean."""
-    logs = [math.log(abs(value)) for value in values if math.isfinite(value) and value]
-    middle = math.exp(sum(logs) / len(logs)) if logs else 0.0
-    return next((scale for scale in SCALES[unit] if middle >= scale[0] * (1 - 1e-9)), SCALES[unit][-1])
+    """The factor and the unit in which the values read well, as a page writes it."""
+    scale = readable.scale_of(unit, values)
+    return scale.factor, readable.typeset(scale.unit)
 
 
 def plain(value: float, digits: int = 4) -> str:
     """So many significant digits, thousands apart, never an exponent."""
-    if not math.isfinite(value):
-        return "\u2013"
-    if value == 0:
-        return "0"
-    return _fixed(value, max(0, digits - 1 - math.floor(math.log10(abs(value)))), strip=True)
+    return readable.number(value, digits, MINUS) if math.isfinite(value) else NOTHING
 
 
 def with_interval(estimate: Estimate, factor: float = 1, signed: bool = False) -> str:
     """Mean and half-width, to two digits of the latter; a lone value to four."""
-    mean = estimate.mean / factor
-    if estimate.half is None:
-        return (("+" if mean > 0 else "") if signed else "") + plain(mean)
-    half = estimate.half / factor
-    if half == 0:
-        return (("+" if mean > 0 else "") if signed else "") + plain(mean, 6) + f"{PLUS_MINUS}0"
-    places = min(9, max(0, 1 - math.floor(math.log10(half))))
-    sign = "+" if signed and mean > 0 else ""
-    return f"{sign}{_fixed(mean, places)}{PLUS_MINUS}{_fixed(half, places)}"
+    half = None if estimate.half is None else estimate.half / factor
+    return readable.with_interval(estimate.mean / factor, half, signed=signed, minus=MINUS, plus_minus=PLUS_MINUS)
 
 
-def size(count_bytes: int) -> str:
+def amount(value: float | None, family: str, digits: int = 3) -> str:
+    """A value in base units with its unit: 1.45 kB."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    number, _, unit = readable.quantity(value, family, digits).partition(" ")
+    return f"{number.replace('-', MINUS)}{NO_BREAK}{readable.typeset(unit)}".strip(NO_BREAK)
+
+
+def size(count_bytes: float) -> str:
     """A size to three digits: 1.45 kB."""
-    factor, unit = scale_of("bytes", [count_bytes])
-    return f"{plain(count_bytes / factor, 3)}\u00a0{unit}"
+    return amount(count_bytes, "bytes")
 
 
 def quantity(name: str, value: Any) -> str:
-    """A value of a port for the certificate."""
+    """A value of a port for the certificate, in full: what was asked is compared with what was found."""
     if value is None:
-        return "\u2013"
+        return NOTHING
     if isinstance(value, str):
         return value
     units: Mapping[str, str] = {"rate_bps": "bit/s", "delay_ns": "ns", "buffer_bytes": "B", "k_bytes": "B"}
-    return f"{plain(float(value), 12)}\u00a0{units.get(name, '')}".strip()
-
-
-def _fixed(value: float, places: int, strip: bool = False) -> str:
-    text = f"{abs(value):,.{places}f}"
-    if strip and "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return (MINUS if value < 0 and float(text.replace(",", "")) else "") + text
+    return f"{plain(float(value), 12)}{NO_BREAK}{units.get(name, '')}".strip()

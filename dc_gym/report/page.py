@@ -53,9 +53,13 @@ class Section:
 
 
 def render(
-    scenarios: Sequence[Scenario], notes: Sequence[str], measured: Mapping[str, Measured], baseline: str | None = None
+    scenarios: Sequence[Scenario],
+    notes: Sequence[str],
+    measured: Mapping[str, Measured],
+    baseline: str | None = None,
+    mark: str = "",
 ) -> str:
-    """The page as text; `baseline`: the controller that others are set against, the first unless named."""
+    """The page as text; `baseline`: the controller that others are set against, the first unless named; `mark`: whose it is."""
     environment = Environment(
         loader=PackageLoader("dc_gym.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -64,6 +68,7 @@ def render(
     return environment.get_template("page.html.j2").render(
         title=_title(scenarios),
         version=__version__,
+        mark=mark,
         sections=sections,
         notes=notes,
         runs=len(runs),
@@ -120,7 +125,7 @@ def _facts(each: Scenario) -> list[tuple[str, str]]:
         given = spec.get(section, {})
         values = {key: value for key, value in given.items() if key in HEADS or usual[section].get(key) != value}
         head = [str(values.pop(name)) for name in ("preset", "kind") if name in values]
-        return ", ".join(head + [f"{name} {value}" for name, value in values.items()])
+        return ", ".join(head + [f"{name} {_plain(value)}" for name, value in values.items()])
 
     shown = [
         ("Network", words("topology")),
@@ -130,6 +135,15 @@ def _facts(each: Scenario) -> list[tuple[str, str]]:
     ]
     shown.append(("Ground", f"{spec.get('ground', 'lab')}, {spec.get('clock', 'virtual')} time"))
     return [(name, text) for name, text in shown if text]
+
+
+def _plain(value: Any) -> str:
+    """A value of a spec in words: tables such as [[workload.exec]] one after the other."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ("; " if any(isinstance(each, Mapping) for each in value) else ", ").join(map(_plain, value))
+    return str(value)
 
 
 def _title(scenarios: Sequence[Scenario]) -> str:

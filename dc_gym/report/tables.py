@@ -12,12 +12,11 @@ import numpy as np
 
 from dc_gym.metrics import Sized
 from dc_gym.report.measured import Measured
-from dc_gym.report.numbers import METRICS, Metric, plain, quantity, scale_of, size, with_interval
+from dc_gym.report.numbers import METRICS, NOTHING, Metric, amount, plain, quantity, scale_of, size, with_interval
 from dc_gym.report.runs import Group, Run, Scenario
 from dc_gym.run import calibration
 from dc_gym.stats import Estimate, estimate, paired
 
-NOTHING = "\u2013"
 BIN_TITLES = {
     "pias": "fixed sizes (PIAS)",
     "hpcc": "20 bins of equally many flows (HPCC)",
@@ -108,7 +107,8 @@ def ports_table(run: Run, most: int = 12) -> Table:
     known = [row for row, mean in enumerate(columns["mean_queue_bytes"]) if mean == mean]
     order = sorted(known, key=lambda row: (-columns["mean_queue_bytes"][row], row))[:most]
     rows = tuple((columns["port"][row], tuple(map(Cell, _port_cells(columns, row)))) for row in order)
-    head = ("Port", "Side", "Utilization", "Mean queue", "p99", "Max", "p99 delay", "Drops", "Marks")
+    lost = ("Lost on its link",) if any(columns.get("lost", ())) else ()
+    head = ("Port", "Side", "Utilization", "Mean queue", "p99", "Max", "p99 delay", "Drops", "Marks", *lost)
     return Table(head, (("", rows),) if rows else ())
 
 
@@ -140,9 +140,13 @@ def certificate(run: Run) -> dict[str, Any]:
 
 
 def _sections(scenario: Scenario) -> list[tuple[str, tuple[Metric, ...]]]:
-    """Sections of metrics that mean something here: no completion times where no flow has a size."""
-    sized = any(count for group in scenario.groups for count in group.values("fct_flows").values())
-    return [(title, rows) for title, rows in METRICS.items() if sized or rows[0].name != "fct_flows"]
+    """Sections of metrics that mean something here: no completion times without sizes, no loss where none was asked."""
+
+    def occurs(name: str) -> bool:
+        return any(value for group in scenario.groups for value in group.values(name).values())
+
+    sections = {title: rows for title, rows in METRICS.items() if rows[0].name != "fct_flows" or occurs("fct_flows")}
+    return [(title, tuple(row for row in rows if not row.seldom or occurs(row.name))) for title, rows in sections.items()]
 
 
 def _metric_row(metric: Metric, groups: Sequence[Group]) -> tuple[str, tuple[Cell, ...]] | None:
@@ -204,21 +208,19 @@ def _unfinished(count: int) -> Cell:
 
 
 def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return NOTHING
-    factor, unit = scale_of("s", [seconds])
-    return f"{plain(seconds / factor, 3)}\u00a0{unit}"
+    return amount(seconds, "s")
 
 
 def _port_cells(columns: Mapping[str, Sequence[Any]], row: int) -> list[str]:
     utilization = columns["utilization"][row]
     return [
         columns["side"][row],
-        f"{plain(utilization * 100, 3)}\u00a0%" if utilization == utilization else NOTHING,
+        amount(utilization, "share"),
         *(size(columns[f"{name}_queue_bytes"][row]) for name in ("mean", "p99", "max")),
         _time(columns["p99_delay_s"][row]),
         f"{columns['drops'][row]:,}",
         f"{columns['marks'][row]:,}",
+        *([f"{columns['lost'][row]:,}"] if any(columns.get("lost", ())) else []),
     ]
 
 
@@ -226,7 +228,7 @@ def _times(manifest: Mapping[str, Any]) -> str:
     wall = manifest.get("wall_s", {})
     total = sum(wall.values())
     virtual, traffic = float(manifest.get("virtual_s", 0)), wall.get("traffic", 0.0)
-    return f"{plain(virtual, 4)} s of traffic; wall time {plain(total, 3)} s in all, {plain(traffic, 3)} s for the traffic"
+    return f"{amount(virtual, 's', 4)} of traffic; wall time {amount(total, 's')} in all, {amount(traffic, 's')} for the traffic"
 
 
 def _ideal_words(ideal: Mapping[str, Any]) -> str:

@@ -20,13 +20,19 @@ from dc_gym.errors import UsageError
 from dc_gym.progress import Progress
 from dc_gym.reproduce import page, registry
 from dc_gym.reproduce.claims import State
-from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.findings import SHORTER, Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.sweep import cpus
 
 NONE = "none"
 OUT = Path("results") / "reproduce"
-COLOURS = {State.REPRODUCED: "green", State.CONTRADICTED: "red", State.OPEN: "yellow"}
+COLOURS = {
+    State.REPRODUCED: "green",
+    State.CONTRADICTED: "red",
+    State.OPEN: "yellow",
+    State.TOO_SHORT: "yellow",
+    State.NOT_RUN: "dim",
+}
 
 
 def main(args: Namespace, progress: Progress) -> int:
@@ -41,6 +47,12 @@ def main(args: Namespace, progress: Progress) -> int:
     if args.paper:
         _check_trains(args, papers[0])
     orders = {paper.name: _order(args, folders[paper.name]) for paper in papers}
+    places = {
+        page.mark_of(f"{paper.name} {each.number}"): _place(folders[paper.name], each.number)
+        for paper, figures in chosen
+        for each in figures
+    }
+    page.require_places(out, places, args.force)
     for paper, figures in chosen:
         for figure in figures:
             progress.note(f"{paper.name} {figure.number}: {figure.title}")
@@ -62,10 +74,11 @@ def _place(folder: Path, number: str) -> Path:
 
 
 def _counts(findings: Findings) -> str:
-    """A line with how many claims have which verdict; nothing where there are no claims."""
+    """A line with how many claims have which verdict, if there are any, and one on what was shorter than it should be."""
     states = [verdict.state for verdict in findings.verdicts]
     told = ", ".join(f"{states.count(state)} {state}" for state in State if state in states)
-    return f"claims       {told}\n" if told else ""
+    shorter = dict(findings.facts).get(SHORTER)
+    return (f"claims       {told}\n" if told else "") + (f"shorter      {shorter}\n" if shorter else "")
 
 
 def _check_trains(args: Namespace, paper: registry.Paper) -> None:
@@ -119,7 +132,7 @@ def _show(title: str, findings: Findings) -> None:
         for name in ("claim", "measured", ""):
             claims.add_column(name, overflow="fold")
         for verdict in findings.verdicts:
-            after = f" ({verdict.steps:,} steps)" if verdict.steps is not None else ""
+            after = f" ({verdict.steps:,} steps)" if verdict.steps is not None and verdict.state is not State.NOT_RUN else ""
             state = f"[{COLOURS[verdict.state]}]{verdict.state}{after}[/]"
             why = f"\nwhy: {verdict.why}" if verdict.why else ""
             claims.add_row(verdict.claim.text, "; ".join(dict.fromkeys(verdict.measured)) + why, state)

@@ -20,7 +20,7 @@ from dc_gym.errors import UsageError
 from dc_gym.folder import put, words
 from dc_gym.progress import Progress
 from dc_gym.reproduce import measured, runs, trainings
-from dc_gym.reproduce.findings import Contender, Evidence
+from dc_gym.reproduce.findings import SHORTER, TOLD_OF_SHORTER, Contender, Evidence, Shortfall, fewer
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.setup import POLICY, Contestant, Length, Setup, roster
 from dc_gym.reproduce.trainings import Training
@@ -67,6 +67,17 @@ class Campaign:
         if order.duration:
             given["warmup"] = format_time(parse_time_ns(order.duration, "--duration") // WARMUP_PART)
         return replace(own, **{name: value for name, value in given.items() if value})
+
+    @property
+    def shortfall(self) -> Shortfall:
+        """What the command made shorter than the figure's own length."""
+        own, asked = self.setup.full if self.order.full else self.setup.default, self.length
+        shorter = parse_time_ns(asked.duration) < parse_time_ns(own.duration)
+        return Shortfall(
+            runs=f"runs of {asked.duration} instead of {own.duration}" if shorter else "",
+            trainings=f"trainings of {asked.steps:,} steps instead of {own.steps:,}" if asked.steps < own.steps else "",
+            seeds=fewer("seed", asked.seeds, own.seeds),
+        )
 
     def contestants(self) -> list[Contestant]:
         return roster(self.setup, self.order.algorithms)
@@ -119,7 +130,7 @@ class Campaign:
             found = self._measure([*ready, *learned], progress)
         progress.phase("measuring")
         contenders = {each.name: self._contender(each, found) for each in contestants}
-        return Evidence(contenders, self.setup.paper_steps)
+        return Evidence(contenders, self.setup.paper_steps, self.shortfall)
 
     def _forget_older(self, point: Point) -> None:
         """A result of the policy as it was before it trained on is not a result of another sweep: it is made anew."""
@@ -178,10 +189,12 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
         ),
         ("Measured", f"{length.seeds} seeds, {length.duration} each, from {length.warmup} on; the same traffic for all"),
     ]
+    if short := str(made.shortfall):
+        rows.append((SHORTER, f"{short}: {TOLD_OF_SHORTER}"))
     learners = [each for each in made.contestants() if each.algorithm]
     if learners:
-        names, step = ", ".join(each.name for each in learners), spec.agent.interval_ns / 1e6
-        rows.append(("Learned", f"{names}: one training a seed, steps of {step:g} ms, episodes of {length.episode}"))
+        names, step = ", ".join(each.name for each in learners), format_time(spec.agent.interval_ns)
+        rows.append(("Learned", f"{names}: one training a seed, steps of {step}, episodes of {length.episode}"))
         agent = made.spec(learners[0], {POLICY: "external"}).agent
         how = f"observes {agent.observe}, action {agent.action}, reward {agent.reward}, tbf {agent.tbf}; preset {length.preset}"
         rows.append(("Agent", how))

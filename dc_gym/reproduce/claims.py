@@ -3,6 +3,9 @@
 
 A comparison is of means over seeds, paired by seed: it holds where the 95 % interval of the difference leaves no doubt. A claim
 about something that learns, and that does not hold after fewer steps than the paper trained, is "not shown at this length".
+
+The figure's own length is the least that is judged. Shorter runs are "too short to judge", whatever their intervals say: they
+show how flows begin, and no interval knows that. With fewer seeds a claim is judged where the intervals leave no doubt.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from dc_gym.readable import number, with_interval
 from dc_gym.reproduce.findings import Column, Evidence
 from dc_gym.reproduce.setup import label_of
 from dc_gym.stats import Estimate, estimate, paired
@@ -25,6 +29,8 @@ class State(StrEnum):
     REPRODUCED = "reproduced"
     CONTRADICTED = "not reproduced"
     OPEN = "not shown at this length"
+    TOO_SHORT = "too short to judge"
+    NOT_RUN = "did not run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,9 @@ class Outcome:
 
     holds: bool | None
     measured: str
+    sure: bool = False
+    """More seeds would not change it: an interval says so, or one seed is enough."""
+    ran: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +74,7 @@ class Verdict:
 
     @property
     def why(self) -> str:
-        return "" if self.state is State.REPRODUCED else self.claim.why
+        return self.claim.why if self.state in (State.CONTRADICTED, State.OPEN) else ""
 
 
 def judge(claim: Claim, evidence: Evidence) -> Verdict:
@@ -73,21 +82,28 @@ def judge(claim: Claim, evidence: Evidence) -> Verdict:
     about = [name for each in claim.criteria for name in each.about]
     trained = [steps for name in about if (steps := evidence.steps(name)) is not None]
     steps = min(trained, default=None)
-    return Verdict(claim, _state(outcomes, steps, evidence.paper_steps), tuple(each.measured for each in outcomes), steps)
+    return Verdict(claim, _state(outcomes, steps, evidence), tuple(each.measured for each in outcomes), steps)
 
 
-def _state(outcomes: Sequence[Outcome], steps: int | None, paper_steps: int) -> State:
-    if all(each.holds for each in outcomes):
+def _state(outcomes: Sequence[Outcome], steps: int | None, evidence: Evidence) -> State:
+    short, failed = evidence.shortfall, [each for each in outcomes if each.holds is False]
+    holds = all(each.holds for each in outcomes)
+    if not all(each.ran for each in outcomes):
+        return State.NOT_RUN
+    if short.runs or (steps is not None and short.trainings):
+        return State.TOO_SHORT
+    if short.seeds and not (all(each.sure for each in outcomes) if holds else any(each.sure for each in failed)):
+        return State.TOO_SHORT
+    if holds:
         return State.REPRODUCED
-    short = steps is not None and steps < paper_steps
-    if short or not any(each.holds is False for each in outcomes):
+    if steps is not None and steps < evidence.paper_steps:
         return State.OPEN
-    return State.CONTRADICTED
+    return State.CONTRADICTED if failed else State.TOO_SHORT
 
 
 def _outcome(criterion: Criterion, evidence: Evidence) -> Outcome:
     absent = [label_of(name) for name in dict.fromkeys(criterion.about) if name not in evidence.contenders]
-    return Outcome(None, f"{', '.join(absent)} did not run") if absent else criterion.judge(evidence)
+    return Outcome(None, f"{', '.join(absent)} did not run", ran=False) if absent else criterion.judge(evidence)
 
 
 def below(first: str, second: str, column: Column, factor: float = 1.0) -> Criterion:
@@ -111,7 +127,8 @@ def _compared(words: str, first: str, second: str, column: Column, factor: float
         said = ", ".join(f"{label_of(name)} {text(value, column)}" for name, value in told)
         if difference is None or difference.half is None:
             return Outcome(None, f"{said}; one seed has no interval")
-        return Outcome(bool(difference.differs_from_0 and sign * difference.mean > 0), said)
+        differs = difference.differs_from_0
+        return Outcome(bool(differs and sign * difference.mean > 0), said, sure=differs)
 
     return Criterion(words, (first, second), judge)
 
@@ -122,7 +139,7 @@ def less_than(name: str, column: Column, bound: float) -> Criterion:
     def judge(evidence: Evidence) -> Outcome:
         values = list(evidence.values(name, column.name).values())
         said = f"{label_of(name)} {text(estimate(values), column)}"
-        return Outcome(max(values) < bound if values and np.isfinite(values).all() else None, said)
+        return _bounded(max(values) < bound if values and np.isfinite(values).all() else None, said)
 
     return Criterion(f"{column.title} of {label_of(name)} below {bound * column.factor:g} for every seed", (name,), judge)
 
@@ -131,9 +148,14 @@ def more_than(name: str, column: Column, bound: float) -> Criterion:
     def judge(evidence: Evidence) -> Outcome:
         values = list(evidence.values(name, column.name).values())
         said = f"{label_of(name)} {text(estimate(values), column)}"
-        return Outcome(min(values) > bound if values and np.isfinite(values).all() else None, said)
+        return _bounded(min(values) > bound if values and np.isfinite(values).all() else None, said)
 
     return Criterion(f"{column.title} of {label_of(name)} above {bound * column.factor:g} for every seed", (name,), judge)
+
+
+def _bounded(holds: bool | None, said: str) -> Outcome:
+    """Of a bound for every seed: one that breaks it is enough."""
+    return Outcome(holds, said, sure=holds is False)
 
 
 def learned(name: str, words: str, column: Column, holds: Callable[[np.ndarray, np.ndarray], bool]) -> Criterion:
@@ -144,18 +166,20 @@ def learned(name: str, words: str, column: Column, holds: Callable[[np.ndarray, 
         known = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curves]
         if not known or any(len(x) < 2 for x, _ in known):
             return Outcome(None, f"{name}: too few episodes for a curve")
-        ends = ", ".join(f"{y[0] * column.factor:.4g} to {y[-1] * column.factor:.4g}" for _, y in known)
+        ends = ", ".join(f"{number(y[0] * column.factor)} to {number(y[-1] * column.factor)}" for _, y in known)
         return Outcome(all(holds(x, y) for x, y in known), f"{name}: {ends} ({column.title}, first and last, by seed)")
 
     return Criterion(words, (name,), judge)
 
 
 def text(value: Estimate | None, column: Column) -> str:
-    """0.123 +- 0.004."""
+    """0.123 +- 0.004: the mean with the digits that its interval carries, none beyond the fourth place."""
     if value is None:
         return "-"
-    mean = plain(value.mean, column)
-    return mean if value.half is None else f"{mean} \u00b1 {_plain(value.half * column.factor, 2)}"
+    half = None if value.half is None else round(value.half * column.factor, SMALLEST)
+    if not half:
+        return plain(value.mean, column) + ("" if half is None else " \u00b1 0")
+    return with_interval(round(value.mean * column.factor, SMALLEST), half, plus_minus=" \u00b1 ", places=SMALLEST)
 
 
 def plain(value: float, column: Column) -> str:

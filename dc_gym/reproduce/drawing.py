@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dc_gym.figures import plots
+from dc_gym.figures.axes import Bar, bar_of, draw_bar, log_ticks, set_scale
+from dc_gym.readable import number, sentence
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Floats, Track
-from dc_gym.stats import band
+from dc_gym.stats import Estimate, band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,34 +37,41 @@ SETTLED = 98
 """Percentile of what is drawn that a linear axis shows: a hole in a sequence that is filled is a spike of goodput."""
 ROOM = 1.5
 FRAME_BYTES = 1514
+REWARDS = (-1.0, 1.0)
+"""Of the thesis' reward: the least and the largest."""
 
 
 def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
     """One row a quantity."""
     contenders = list(evidence.contenders.values())
-    learners = [each for each in contenders if each.learning]
+    learners = [each for each in contenders if any(len(track.x) for track in each.learning.values())]
     columns = 2 if learners else 1
+    panels = [panel for panel in panels if any(_is_measured(each, panel) for each in contenders)] or panels[:1]
     with plots.style():
         canvas = plots.new_figure(WIDTH if learners else 0.7 * WIDTH, LEGEND_HEIGHT + PANEL_HEIGHT * len(panels))
-        axes = canvas.subplots(len(panels), columns, squeeze=False, sharex="col")
+        axes = canvas.subplots(len(panels), columns, squeeze=False, sharex="col", sharey="row")
         for row, panel in enumerate(panels):
             if learners:
                 _learning(axes[row][0], contenders, panel)
             _over_time(axes[row][-1], contenders, panel)
-            for ax in axes[row]:
-                _scale(ax, panel)
-            axes[row][0].set_ylabel(panel.title.replace(" (", "\n("))
+            _scale(axes[row], panel)
+            axes[row][0].set_ylabel(sentence(panel.title).replace(" (", "\n("))
         if learners:
             axes[0][0].set_title("While it learns (exploration included)", loc="left")
-            axes[-1][0].set_xlabel("steps of the training")
+            axes[-1][0].set_xlabel("Steps of the training")
             axes[-1][0].xaxis.set_major_formatter("{x:,.0f}")
         axes[0][-1].set_title("The policy as it is in the end" if learners else "Over time", loc="left")
-        axes[-1][-1].set_xlabel("time (s)")
+        axes[-1][-1].set_xlabel("Time (s)")
         handles, labels = axes[0][-1].get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower center", ncols=4 if learners else 3)
         text = textwrap.fill(title, LETTERS * columns)
         canvas.suptitle(text, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
     return canvas
+
+
+def _is_measured(who: Contender, panel: Column) -> bool:
+    """There is something of it to draw."""
+    return any(np.isfinite(track.values[panel.name]).any() for track in who.over_time.values() if panel.name in track.values)
 
 
 def dots(evidence: Evidence, column: Column, title: str) -> Figure:
@@ -71,17 +80,13 @@ def dots(evidence: Evidence, column: Column, title: str) -> Figure:
     with plots.style({"axes.grid.axis": "both"}):
         canvas = plots.new_figure(0.75 * WIDTH, 1.0 + 0.36 * len(contenders))
         ax = canvas.subplots()
+        known = [found for each in contenders if (found := each.estimate(column.name))]
+        set_scale(ax, "x", [_bar(found, column) for found in known])
         for row, each in enumerate(contenders):
             _dot(ax, row, each, column)
         ax.set_yticks(range(len(contenders)), [each.label for each in contenders])
         ax.set_ylim(len(contenders) - 0.5, -0.5)
-        ax.set_xlabel(column.title)
-        means = [found.mean * column.factor for each in contenders if (found := each.estimate(column.name))]
-        if means and max(means) > DECADES * min(means) > 0:
-            ax.set_xscale("log")
-            ax.set_xlim(min(means) / ROOM**2, max(means) * ROOM**2)
-        else:
-            ax.set_xlim(0, max(means, default=1) * ROOM)
+        ax.set_xlabel(sentence(column.title))
         ax.set_title(title, loc="left")
     return canvas
 
@@ -90,10 +95,15 @@ def _dot(ax: Axes, row: int, who: Contender, column: Column) -> None:
     values = np.array(list(who.numbers[column.name].values())) * column.factor
     found = who.estimate(column.name)
     assert found is not None
-    mean, half = found.mean * column.factor, (found.half or 0.0) * column.factor
-    ax.plot(values, np.full(len(values), row), ".", color=plots.INK, markersize=5, zorder=3)
-    ax.errorbar(mean, row, xerr=half, color=who.color, marker="o", markersize=7, capsize=3)
-    ax.annotate(f"{mean:.4g}", (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
+    mean = found.mean * column.factor
+    ax.plot(values, np.full(len(values), row), ".", color=plots.INK, markersize=5, zorder=4)
+    draw_bar(ax, row, _bar(found, column), who.color, "x")
+    ax.plot(mean, row, "o", color=who.color, markersize=7, zorder=3)
+    ax.annotate(number(mean), (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
+
+
+def _bar(found: Estimate, column: Column) -> Bar:
+    return bar_of(found.mean * column.factor, None if found.half is None else found.half * column.factor)
 
 
 def _learning(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
@@ -101,7 +111,7 @@ def _learning(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
     for each in contenders:
         if each.learning:
             x, rows = _together(each.learning, name)
-            _draw(ax, x, rows * panel.factor, each)
+            _draw(ax, x, rows * panel.factor, each, panel)
         elif (found := each.estimate(panel.name)) is not None:
             ax.axhline(found.mean * panel.factor, color=each.color, linewidth=1.0, linestyle=(0, (4, 2)))
 
@@ -110,8 +120,9 @@ def _over_time(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None
     for each in contenders:
         tracks = list(each.over_time.values())
         if tracks:
-            rows = np.stack([track.values[panel.name] for track in tracks])
-            _draw(ax, tracks[0].x, rows * panel.factor, each)
+            rows = np.stack([track.values[panel.name] for track in tracks if panel.name in track.values])
+            most = max(track.most.get(panel.name, np.inf) for track in tracks) * panel.factor
+            _draw(ax, tracks[0].x, rows * panel.factor, each, panel, most)
 
 
 def _together(learning: Mapping[int, Track], name: str) -> tuple[Floats, Floats]:
@@ -132,8 +143,8 @@ def _binned(x: Floats, y: Floats, edges: Floats) -> Floats:
     return found
 
 
-def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender) -> None:
-    """The mean over the rows, of which each is a seed, and how they spread."""
+def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender, panel: Column, most: float = np.inf) -> None:
+    """The mean over the rows, of which each is a seed, and how they spread, as far as that can be."""
     mean, half = band(rows)
     ax.plot(x, mean, color=who.color, label=who.label, linewidth=1.8 if who.learning else 1.1)
     if who.learning and len(rows) > 1:
@@ -141,12 +152,16 @@ def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender) -> None:
             known = np.isfinite(row)
             ax.plot(x[known], row[known], color=who.color, linewidth=0.8, alpha=0.8)
     elif np.isfinite(half).any():
-        ax.fill_between(x, mean - half, mean + half, color=who.color, alpha=0.18, linewidth=0)
+        least, most = REWARDS if panel.name == "reward" else (0.0, most)
+        ax.fill_between(
+            x, np.maximum(mean - half, least), np.minimum(mean + half, most), color=who.color, alpha=0.18, linewidth=0
+        )
 
 
-def _scale(ax: Axes, panel: Column) -> None:
-    """Axes follow the means, not the bands, which may leave what is possible."""
-    values = np.concatenate([np.asarray(line.get_ydata(), float) for line in ax.get_lines()] or [np.zeros(1)])
+def _scale(row: Sequence[Axes], panel: Column) -> None:
+    """One axis for both panels of a row; it follows the means, not the bands, which would stretch it."""
+    lines = [np.asarray(line.get_ydata(), float) for ax in row for line in ax.get_lines()]
+    values, ax = np.concatenate(lines or [np.zeros(1)]), row[0]
     values = values[np.isfinite(values)]
     if panel.name == "reward":
         ax.set_ylim(-1.05, 1.05)
@@ -157,12 +172,16 @@ def _scale(ax: Axes, panel: Column) -> None:
     elif panel.name.endswith("_s") and values.max() > DECADES * values.min() > 0:
         ax.set_yscale("log")
         ax.set_ylim(values.min() / ROOM, values.max() * ROOM)
+        log_ticks(ax, "y")
     else:
         ax.set_ylim(0, np.percentile(values, SETTLED) * 1.25)
 
 
 def _queue_scale(ax: Axes, largest: float, frame: float) -> None:
     """A queue may be empty, so its logarithmic axis is linear below one frame."""
-    if largest > DECADES * frame:
-        ax.set_yscale("symlog", linthresh=frame)
+    wide = largest > DECADES * frame
+    if wide:
+        ax.set_yscale("symlog", linthresh=frame, linscale=0.4)
     ax.set_ylim(0, largest * ROOM)
+    if wide:
+        log_ticks(ax, "y", linear_below=frame)

@@ -26,6 +26,8 @@ class Track:
 
     x: Floats
     values: Mapping[str, Floats]
+    most: Mapping[str, float] = field(default_factory=dict)
+    """What cannot be exceeded, by quantity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,28 @@ class Contender:
         return estimate(list(self.numbers.get(quantity, {}).values()))
 
 
+SHORTER = "Shorter"
+"""Of a fact: what the command made shorter than the figure's own length."""
+TOLD_OF_SHORTER = "claims are judged at the figure's own length; with fewer seeds alone, where intervals leave no doubt"
+
+
+def fewer(what: str, asked: int, own: int) -> str:
+    """1 seed instead of 3; empty where there are enough."""
+    return f"{asked} {what}{'' if asked == 1 else 's'} instead of {own}" if asked < own else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """In words, what the command made shorter than the figure's own length; empty: nothing."""
+
+    runs: str = ""
+    trainings: str = ""
+    seeds: str = ""
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.runs, self.trainings, self.seeds)))
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """All contestants of a set of runs."""
@@ -60,6 +84,7 @@ class Evidence:
     contenders: Mapping[str, Contender]
     paper_steps: int = 0
     """How long the paper trained; 0: it says nothing, or there is nothing to train."""
+    shortfall: Shortfall = Shortfall()
 
     def values(self, name: str, quantity: str) -> Mapping[int, float]:
         """By seed; empty if that contestant did not run."""

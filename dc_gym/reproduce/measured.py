@@ -66,7 +66,7 @@ def track(result: Result, bins: int = BINS) -> Track:
         "host_queue_bytes": binned(times, host),
         "rtt_s": series.mean_srtt_us / 1e6,
     }
-    return Track(series.t_s, values)
+    return Track(series.t_s, values, {"goodput_bps": series.most_bps})
 
 
 def longest_queues(result: Result) -> tuple[Floats, Floats, Floats]:

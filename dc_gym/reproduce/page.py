@@ -14,10 +14,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dc_gym import __version__
 from dc_gym.figures import plots
 from dc_gym.folder import put, words
+from dc_gym.outputs import is_marked, require_place
 from dc_gym.reproduce.claims import Verdict, plain, text
 from dc_gym.reproduce.findings import Column, Contender, Findings
 
 FIGURE, TABLE, CLAIMS, PAGE = "figure.png", "table.csv", "claims.json", "index.html"
+OVERVIEW = "all claims"
 
 
 def write(folder: Path, paper: str, number: str, findings: Findings) -> Path:
@@ -30,7 +32,19 @@ def write(folder: Path, paper: str, number: str, findings: Findings) -> Path:
     told["claims"] = [as_dict(each) for each in findings.verdicts]
     put(folder / CLAIMS, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
     head, rows = header(findings), cells(findings)
-    return put(folder / PAGE, _render("page.html.j2", paper=paper, number=number, findings=findings, head=head, rows=rows))
+    values = {"paper": paper, "number": number, "findings": findings, "head": head, "rows": rows}
+    return put(folder / PAGE, _render("page.html.j2", mark=mark_of(f"{paper} {number}"), **values))
+
+
+def mark_of(what: str) -> str:
+    """What a page says of itself: whose it is."""
+    return f"dcgym reproduce {what}"
+
+
+def require_places(out: Path, places: Mapping[str, Path], force: bool) -> None:
+    """Before hours are spent: UsageError if somebody else's page is where one of ours would be. `places`: folders by mark."""
+    for mark, folder in {mark_of(OVERVIEW): out, **places}.items():
+        require_place(folder / PAGE, is_marked(mark), force=force)
 
 
 def overview(folder: Path, papers: Mapping[str, Sequence[Path]]) -> Path:
@@ -39,7 +53,7 @@ def overview(folder: Path, papers: Mapping[str, Sequence[Path]]) -> Path:
     for title, figures in papers.items():
         told = [json.loads((each / CLAIMS).read_text()) | {"page": str((each / PAGE).relative_to(folder))} for each in figures]
         parts.append((title, told))
-    return put(folder / PAGE, _render("overview.html.j2", papers=parts))
+    return put(folder / PAGE, _render("overview.html.j2", mark=mark_of(OVERVIEW), papers=parts))
 
 
 def _render(template: str, **values: object) -> bytes:

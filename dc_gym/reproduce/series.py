@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dc_gym.figures import plots
+from dc_gym.figures.axes import Bar, bar_of, draw_bar, log_ticks, plain_ticks
+from dc_gym.readable import number, sentence
 from dc_gym.reproduce.findings import Column, Evidence
+from dc_gym.stats import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +21,8 @@ WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 3.7, 3.3, 0.9
 DECADES = 30
 """A quantity that differs by more than this factor gets a logarithmic axis, which has a place for 0 below `LEAST`."""
 LEAST = 1e-2
+MARGIN, BEYOND = 0.06, 2.5
+"""Above the largest value; an interval that ends beyond so many times that does not stretch the axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +48,20 @@ def figure(
     curves: Mapping[str, Curve] | None = None,
 ) -> Figure:
     """A panel a quantity. `base`: of the logarithmic axis below, None: it is linear. `curves` draw more into a panel."""
+    names = [name for each in series for name in each.points.values()]
+    columns = [column for column in columns if any(_is_shown(evidence, name, column) for name in names)] or columns[:1]
     with plots.style({"axes.grid.axis": "both"}):
         canvas = plots.new_figure(WIDTH * len(columns) + 0.6, PANEL_HEIGHT + LEGEND_HEIGHT)
         axes = canvas.subplots(1, len(columns), squeeze=False)[0]
         for ax, column in zip(axes, columns, strict=True):
+            _axis(ax, [x for each in series for x, name in each.points.items() if _is_shown(evidence, name, column)], base)
+            _scale(ax, evidence, series, column)
             for each in series:
                 _line(ax, evidence, each, column)
             if curves and column.name in curves:
                 curves[column.name](ax)
-            _axis(ax, [x for each in series for x, name in each.points.items() if _is_shown(evidence, name, column)], base)
-            _scale(ax, evidence, series, column)
-            ax.set_xlabel(xlabel)
-            ax.set_title(column.title, loc="left")
+            ax.set_xlabel(sentence(xlabel))
+            ax.set_title(sentence(column.title), loc="left")
         handles, labels = axes[0].get_legend_handles_labels()
         if any(column.name in each.paper for each in evidence.contenders.values() for column in columns):
             handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=plots.INK, linestyle=":", markersize=5)[0])
@@ -75,18 +82,10 @@ def _line(ax: Axes, evidence: Evidence, series: Series, column: Column) -> None:
     found = {x: estimate for x, each in known.items() if (estimate := each.estimate(column.name)) is not None}
     if found:
         means = [each.mean * column.factor for each in found.values()]
-        halves = [(each.half or 0.0) * column.factor for each in found.values()]
-        ax.errorbar(
-            list(found),
-            means,
-            yerr=halves,
-            color=series.color,
-            marker=series.marker,
-            linestyle=series.line,
-            markersize=5,
-            capsize=3,
-            label=series.label,
-        )
+        look = {"color": series.color, "marker": series.marker, "linestyle": series.line, "markersize": 5}
+        ax.plot(list(found), means, label=series.label, **look)  # type: ignore[arg-type]
+        for x, each in found.items():
+            draw_bar(ax, x, _bar(each, column), series.color)
     printed = {x: each.paper[column.name] * column.factor for x, each in known.items() if column.name in each.paper}
     if printed:
         ax.plot(
@@ -94,11 +93,15 @@ def _line(ax: Axes, evidence: Evidence, series: Series, column: Column) -> None:
         )
 
 
+def _bar(found: Estimate, column: Column) -> Bar:
+    return bar_of(found.mean * column.factor, None if found.half is None else found.half * column.factor)
+
+
 def _axis(ax: Axes, values: Sequence[float], base: float | None) -> None:
     if base is not None:
         ax.set_xscale("log", base=base)
     ticks = sorted(set(values))
-    ax.set_xticks(ticks, [f"{value:g}" for value in ticks], rotation=45 if len(ticks) > 6 else 0)
+    ax.set_xticks(ticks, [number(value) for value in ticks], rotation=45 if len(ticks) > 6 else 0)
     ax.minorticks_off()
 
 
@@ -112,7 +115,14 @@ def _scale(ax: Axes, evidence: Evidence, series: Sequence[Series], column: Colum
     if not positive:
         ax.set_ylim(0, 1)
         return
+    top = max(values) * (1 + MARGIN)
     if max(positive) > DECADES * min(values, default=0) and max(positive) > DECADES * min(positive):
-        ax.set_yscale("symlog", linthresh=max(LEAST, min(positive) / 2))
-    ax.margins(y=0.06)
-    ax.set_ylim(bottom=0)
+        linear_below = max(LEAST, min(positive) / 2)
+        ax.set_yscale("symlog", linthresh=linear_below, linscale=0.4)
+        ax.set_ylim(0, top * 1.5)
+        log_ticks(ax, "y", linear_below)
+        return
+    bars = [_bar(found, column) for each in shown if (found := each.estimate(column.name)) is not None]
+    highs = [bar.high for bar in bars if bar.high <= BEYOND * max(values)]
+    ax.set_ylim(0, max([top, *(high * (1 + MARGIN) for high in highs)]))
+    plain_ticks(ax, "y")

@@ -115,7 +115,8 @@ def run_all(asked: Sequence[Training], jobs: int, progress: Progress, force: boo
     if failed:
         said = (failed[0].message.splitlines() or [f"exit {failed[0].status}"])[-1]
         kind = UsageError if failed[0].status == UsageError.exit_code else TestbedError
-        raise kind(f"training {failed[0].cell.name}: {said.removeprefix('dcgym: ')}")
+        name, why = failed[0].cell.name, said.removeprefix("dcgym: ")
+        raise kind(f"training {name}, a `dcgym train` of its own, said: {why}; the same command goes on with it")
 
 
 def _require_same(asked: Training, force: bool) -> None:

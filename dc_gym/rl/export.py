@@ -7,8 +7,10 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from dc_gym.errors import UsageError
+from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.errors import AgentError, UsageError
 from dc_gym.folder import words
+from dc_gym.outputs import Mine, require_place
 from dc_gym.rl import checkpoints, manifest, quiet
 
 NAME = "policy.npz"
@@ -27,10 +29,26 @@ def main(args: Namespace) -> int:
     checkpoint = given if inside else checkpoints.latest(folder)
     module = _module_of(checkpoint, policy.module_of(about))
     target = args.out or folder / NAME
+    if args.out:
+        require_place(target, _is_of(about), force=args.force)
     with words("write", target):
         policy.write(module, about, checkpoints.steps_of(checkpoint), target)
     print(target)
     return 0
+
+
+def _is_of(about: manifest.Manifest) -> Mine:
+    """Knows a file of this training's policy, after however many steps."""
+
+    def mine(path: Path) -> bool:
+        try:
+            origin = PolicyFile.read(path).origin
+        except AgentError:
+            return False
+        told = {"algorithm": about["algorithm"], "fingerprint": about["fingerprint"], "seed": about["settings"]["seed"]}
+        return all(origin.get(name) == value for name, value in told.items())
+
+    return mine
 
 
 def _module_of(checkpoint: Path, name: str) -> Any:

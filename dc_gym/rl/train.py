@@ -25,6 +25,7 @@ from dc_gym import spec as specs
 from dc_gym.errors import LabError, TestbedError, UsageError
 from dc_gym.folder import scratch, words
 from dc_gym.progress import Progress, short_time
+from dc_gym.readable import number, quantity
 from dc_gym.rl import quiet
 
 FLOWS = "flows"
@@ -232,7 +233,7 @@ class _Loop:
             own = [each.reward for each in episodes if each.spec == name]
             mean = sum(own) / len(own)
             self._events.write("evaluation", {f"{name}_return_mean": mean}, self._steps)
-            self._progress.note(f"evaluation after {self._steps:,} steps, {name}: return {mean:.4g} over {len(own)} episodes")
+            self._progress.note(f"evaluation after {self._steps:,} steps, {name}: return {number(mean)} over {len(own)} episodes")
 
     def _export(self) -> Path:
         """What there is to take away."""
@@ -249,8 +250,8 @@ class _Loop:
 
 def _words(row: Mapping[str, Any], steps: int) -> str:
     """The progress line."""
-    queue = f", queue {row['queue_mean']:.4g} B" if not math.isnan(row["queue_mean"]) else ""
-    returned = "-" if math.isnan(row["return_mean"]) else f"{row['return_mean']:.4g}"
+    queue = f", queue {quantity(row['queue_mean'], 'bytes')}" if not math.isnan(row["queue_mean"]) else ""
+    returned = number(row["return_mean"])
     left = f", {short_time(row['eta_s'])} to go" if math.isfinite(row["eta_s"]) and row["eta_s"] else ""
     pace = f"{row['steps_per_s']:,.0f} steps/s{left}"
     return f"iteration {row['iteration']}: return {returned}{queue}, {row['steps']:,} of {steps:,} steps, {pace}"

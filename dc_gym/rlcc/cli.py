@@ -33,6 +33,11 @@ def _add(commands: Any, name: str, summary: str, example: str) -> argparse.Argum
     return parser
 
 
+def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
+    """What a command has made of the same thing it renews without being told."""
+    parser.add_argument("--force", action="store_true", help=f"replace {what}")
+
+
 def _add_train(commands: Any) -> None:
     summary = "a network from random weights by RL-CC's policy gradient, on labs or on the fluid model"
     example = "dcgym rlcc train --out results/trained\n  dcgym rlcc train --on fluid --out results/fluid   # in seconds"
@@ -72,6 +77,7 @@ def _add_distil(commands: Any) -> None:
     parser = _add(commands, "distil", summary, example)
     parser.add_argument("net", metavar="NET", help="rlcc-mlp, or a policy file of a network (*.npz)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
+    _add_force(parser, "a file that was not made of the same network")
     parser.add_argument("--trees", type=int, default=20, metavar="N", help="so many (default: %(default)s; RL-CC: at most 10)")
     maker = "our own fit, or CatBoost with the artifact's parameters, extra `distil` (default: %(default)s)"
     parser.add_argument("--by", choices=("own", "catboost"), default="own", help=maker)
@@ -93,6 +99,7 @@ def _add_deploy(commands: Any) -> None:
     latency = "of its decisions in that run, such as 9us: RL-CC's 0.9 us for trees, on a tenth of its line (default: 0)"
     parser.add_argument("--latency", default="0ns", metavar="TIME", help=latency)
     parser.add_argument("--no-run", action="store_true", help="make ready, and run nothing")
+    _add_force(parser, "what DIR has of another policy")
 
 
 def _add_explain(commands: Any) -> None:
@@ -107,6 +114,7 @@ def _add_show(commands: Any) -> None:
     parser = _add(commands, "show", summary, "dcgym rlcc show rlcc-tree --lab --out results/show")
     parser.add_argument("policy", metavar="POLICY", help=POLICY)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the pictures, which are PNG")
+    _add_force(parser, "pictures of another policy")
     parser.add_argument(
         "--lab", action="store_true", help="trace the scenario on the lab's data path, too, not in the model alone"
     )

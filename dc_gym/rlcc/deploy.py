@@ -23,6 +23,7 @@ from dc_gym.ctrl.nic.policy_file import HEAD_WORDS, TABLE_WORDS, PolicyFile
 from dc_gym.ctrl.nic.trees import DEPTH, Trees
 from dc_gym.errors import UsageError
 from dc_gym.folder import PARTIAL, scratch, words
+from dc_gym.readable import quantity
 from dc_gym.results import Result
 from dc_gym.rlcc import recorded
 from dc_gym.sweep import Cell
@@ -74,9 +75,20 @@ def main(args: argparse.Namespace) -> int:
     if not 0 < args.flows <= MOST_FLOWS:
         raise UsageError(f"--flows {args.flows}: give 1 to {MOST_FLOWS}")
     out = args.out or Path("results") / f"deploy-{path.stem}"
+    if not args.force:
+        _require_mine(out, path)
     cell = prepare(path, f"rlcc-{file.kind}", args.flows, latency_ns, out)
     tell(path, file, out, cell)
     return 0 if args.no_run else _tried(file, args.flows, cell)
+
+
+def _require_mine(out: Path, policy: Path) -> None:
+    """UsageError unless the folder is new, or is of this policy."""
+    kept = out / POLICY
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    if not kept.is_file() or kept.read_bytes() != policy.read_bytes():
+        raise UsageError(f"{out} exists, and is not of this policy; replace it with --force, or give another --out")
 
 
 def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path) -> Cell:
@@ -123,6 +135,6 @@ def outcome(file: PolicyFile, flows: int, cell: Cell, result: Result) -> list[st
     share = goodput / bottleneck.LINE_BPS / bottleneck.PAYLOAD_SHARE
     return [
         f"RTT inflation: {found:.3f}; eq. 2: {law:.3f} ({found / law - 1:+.1%})",
-        f"goodput: {goodput / 1e9:.3f} Gbit/s, {share:.3f} of what frames leave room for; Jain {result.summary['jain']:.4f}",
+        f"goodput: {quantity(goodput, 'bps')}, {share:.3f} of what frames leave room for; Jain {result.summary['jain']:.4f}",
         f"dropped: {result.summary['drops']}",
     ]

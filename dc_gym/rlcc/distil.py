@@ -23,6 +23,7 @@ from dc_gym.ctrl.nic.policy_cli import describe
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
 from dc_gym.errors import UsageError
 from dc_gym.folder import scratch
+from dc_gym.outputs import require_place
 from dc_gym.results import load_result
 from dc_gym.rlcc import boosting, recorded
 
@@ -73,12 +74,7 @@ def make(net: PolicyFile, how: Distillation) -> PolicyFile:
     """The trees of a network; one network and one Distillation, one file."""
     network = distil.network_of(net, how.trees)
     found = rows(net, how)
-    origin: dict[str, Any] = {
-        "made": "distilled",
-        "by": "dcgym rlcc distil",
-        "from sha256": net.sha256(),
-        "network": dict(net.origin),
-    }
+    origin = _origin(net)
     origin["distillation"] = asdict(how) | {"sources": [_named(source) for source in how.sources]}
     if how.by == "catboost":
         with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
@@ -88,6 +84,11 @@ def make(net: PolicyFile, how: Distillation) -> PolicyFile:
         actions = distil.aims(network, found.inputs)
         made = trees.Fit(how.trees)(found.inputs, actions, found.weights, distil.borders(net.scaling.unit))
     return PolicyFile(made, net.scaling, origin)
+
+
+def _origin(net: PolicyFile) -> dict[str, Any]:
+    """Of trees: the network that they were made of."""
+    return {"made": "distilled", "by": "dcgym rlcc distil", "from sha256": net.sha256(), "network": dict(net.origin)}
 
 
 def _named(source: str) -> str:
@@ -159,6 +160,7 @@ def main(args: argparse.Namespace) -> int:
 
     net = PolicyFile.read(policy_file.path_of(args.net))
     how = Distillation(args.trees, args.by, tuple(args.sources or SOURCES), args.rows, args.band, args.seed)
+    require_place(args.out, policy_file.is_like(PolicyFile(net.policy, net.scaling, _origin(net))), force=args.force)
     made = make(net, how)
     made.write(args.out)
     print(f"{args.out}: {describe(made)}")

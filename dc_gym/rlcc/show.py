@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from dc_gym.bench import runs
 from dc_gym.ctrl.nic import policy_file
-from dc_gym.figures import policies, scenarios
+from dc_gym.figures import plots, policies, scenarios
 from dc_gym.folder import words
+from dc_gym.outputs import is_marked, mark_of, require_place
 from dc_gym.rlcc import scenario
 
 
@@ -18,16 +18,16 @@ def main(args: argparse.Namespace) -> int:
     file, out = policy_file.PolicyFile.read(path), args.out
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
-    for name, draw in {"policy": policies.draw, "surfaces": policies.draw_surfaces, "steps": scenarios.draw_steps}.items():
-        draw(file, path.stem, _told(out / f"{name}.png"))
+    drawn = {"policy": policies.draw, "surfaces": policies.draw_surfaces, "steps": scenarios.draw_steps}
+    places = {name: out / f"{name}.png" for name in (*drawn, "scenario")}
+    marks = {name: mark_of("rlcc show", [path], place) for name, place in places.items()}
+    for name, place in places.items():
+        require_place(place, is_marked(marks[name]), force=args.force)
+    for name, draw in drawn.items():
+        print(plots.save(draw(file, path.stem), places[name], mark=marks[name]))
     traces = [scenario.in_fluid(file)]
     if args.lab:
         with runs.scratch("rlcc-show") as folder:
             traces.append(scenario.in_lab(path, file, folder))
-    scenarios.draw(traces, file, path.stem, _told(out / "scenario.png"))
+    print(plots.save(scenarios.draw(traces, file, path.stem), places["scenario"], mark=marks["scenario"]))
     return 0
-
-
-def _told(path: Path) -> Path:
-    print(path)
-    return path

@@ -7,14 +7,14 @@ Here the metrics, which know tables only, meet the experiment: its routes, its w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym import metrics
-from dc_gym.metrics import Context, Routes, Window
+from dc_gym.metrics import Context, LinkLosses, Routes, Window
 from dc_gym.metrics.fairness import PAYLOAD_SHARE
 from dc_gym.repeat.digest import Tables
 from dc_gym.run.ideal import Ideal
@@ -36,13 +36,15 @@ class Analysis:
     """flow_metrics.parquet."""
 
 
-def analyse(spec: Spec, schedule: Schedule, tables: Tables, ideal: Ideal | None = None) -> Analysis:
+def analyse(
+    spec: Spec, schedule: Schedule, tables: Tables, ideal: Ideal | None = None, links: LinkLosses | None = None
+) -> Analysis:
     """All numbers of a run."""
-    context = context_of(spec, schedule, ideal)
+    context = replace(context_of(spec, schedule, ideal), links=links)
     extra = {} if ideal is None else _against_ideal(tables, ideal)
     return Analysis(
         summary=metrics.summarize(tables, context),
-        ports=metrics.port_table(tables, context.window),
+        ports=metrics.port_table(tables, context.window) | ({} if links is None else {"lost": np.array(links.lost, np.uint64)}),
         flows=metrics.flow_table(tables, context, extra),
     )
 

@@ -54,6 +54,12 @@ def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Co
     }
 
 
+def lost_on_links(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> list[int]:
+    """Frames that each port sent and its link lost by its own loss rate, in the order of `graph.ports()`."""
+    names = [port.ifname for port in graph.ports()]
+    return [after[name]["dropped_packets"] - before[name].get("dropped_packets", 0) for name in names]
+
+
 _WORDS = {
     "softnet": "softnet backlog full (net.core.netdev_max_backlog)",
     "cable": "frames found their cable's other end down",

@@ -64,8 +64,8 @@ class Plan:
     interval_ns: int
     tcp_interval_ns: int
     programs: str
-    ovs_root: str
-    ovs_libraries: str
+    openvswitch: str
+    """The folder of Open vSwitch's programs."""
     disturb: str
     """A command run during set-up; a test of what set-up leaks into results. Empty: none."""
     execs: list[dict[str, Any]]
@@ -202,7 +202,7 @@ def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
 
 def run(folder: Path, site: Site) -> None:
     plan = Plan.read(folder / "plan.json")
-    programs = Programs(Path(plan.ovs_root), plan.ovs_libraries)
+    programs = Programs(Path(plan.openvswitch))
     os.environ.update(programs.environment())
     with ExitStack() as stack:
         phase("switches")
@@ -372,7 +372,7 @@ def _nics(plan: Plan, folder: Path, fabric: Fabric, site: Site, t0_ns: int) -> P
     if step_ns := plan.nic["step_ns"]:
         argv += ["--channel", site.matrix, "--t0", str(t0_ns), "--step", str(step_ns)]
     elif plan.nic["trace"]:
-        argv += ["--trace", str(folder / DECISIONS)]
+        argv += ["--trace", str(folder / DECISIONS), "--t0", str(t0_ns)]
     return Program(argv, NICD_PRIORITY)
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.errors import MachineError
+from dc_gym.kernel import openvswitch
 from dc_gym.kernel.lab import check_place
 from dc_gym.kernel.openvswitch import OpenVSwitch
-from dc_gym.progress import Progress
+from dc_gym.progress import Progress, Quiet
 from dc_gym.repeat import fingerprint
 
 if TYPE_CHECKING:
@@ -55,10 +56,13 @@ def of(spec: Spec) -> Ground:
 
 
 def inside(tmp: str) -> dict[str, str]:
-    """The environment of Python inside of a ground, whatever the user's is; `tmp`: its folder for temporary files."""
+    """The environment of Python inside of a ground, whatever the user's is; `tmp`: its folder for temporary files.
+
+    What it imports are this package and the Mininet that comes with Open vSwitch.
+    """
     return {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-        "PYTHONPATH": str(PROGRAMS.parent.parent),
+        "PYTHONPATH": f"{openvswitch.ensure(Quiet()).python}:{PROGRAMS.parent.parent}",
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "LC_ALL": "C.UTF-8",

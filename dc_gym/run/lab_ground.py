@@ -22,9 +22,6 @@ if TYPE_CHECKING:  # it brings Gymnasium
 
 GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 NS = 1e-9
-# Mininet asks distutils for a version number. Python 3.12 and later have none but that of setuptools, which takes twice as long
-# to import as all else in a ground.
-QUICK_DISTUTILS = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}
 
 
 def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: int) -> LabConfig:
@@ -35,7 +32,7 @@ def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: 
         programs=PROGRAMS,
         run_dir=folder,
         argv=[sys.executable, "-m", "dc_gym.run.ground", str(folder)],
-        env=inside("/tmp") | QUICK_DISTUTILS,
+        env=inside("/tmp"),
         seed=spec.seed,
         memory_bytes=spec.lab.memory_bytes,
         clock_read_ns=spec.lab.clock_read_ns,

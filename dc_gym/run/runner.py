@@ -23,13 +23,14 @@ import numpy as np
 from dc_gym import __version__, results, usercode
 from dc_gym.errors import MachineError, ResultError, TestbedError
 from dc_gym.kernel import cache, openvswitch
+from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import read_trace
 from dc_gym.progress import Progress, VirtualOnly
 from dc_gym.repeat import fingerprint
 from dc_gym.repeat.digest import Tables
 from dc_gym.results import Result
 from dc_gym.run import analysis, calibration, grounds, ideal, nics
-from dc_gym.run.conservation import account, violations
+from dc_gym.run.conservation import account, lost_on_links, violations
 from dc_gym.run.experiment import Experiment, write_plan
 from dc_gym.run.grounds import check_programs
 from dc_gym.run.nics import NicPlan
@@ -108,12 +109,15 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         schedule = analysis.recorded(experiment.schedule, tables)
         ideals = _ideals(replace(experiment, schedule=schedule), partial, ovs, parts, progress, nic)
         clock.phase("results")
-        found = analysis.analyse(spec, schedule, tables, ideals)
+        conservation = account(experiment.graph, counts["before"], counts["after"], counts["losses"])
+        lost = lost_on_links(experiment.graph, counts["before"], counts["after"])
+        links = LinkLosses(lost, conservation["sent_by_hosts"])
+        found = analysis.analyse(spec, schedule, tables, ideals, links)
         summary = found.summary
         facts = {
             "workload": dict(experiment.notes),
             "ideal": None if ideals is None else ideals.facts,
-            "conservation": account(experiment.graph, counts["before"], counts["after"], counts["losses"]),
+            "conservation": conservation,
             "calibration": calibration.rows(tables.ports, counts["read_back"]) + counts.get("calibration", []),
         } | {name: counts[name] for name in ("fidelity", "exec") if counts.get(name)}
         manifest = _manifest(spec, parts, counts["t0_ns"], clock, unfit, disturb) | facts | ground.facts() | _scale(experiment)

@@ -15,20 +15,24 @@ import pyarrow.parquet
 from rich.console import Console
 from rich.table import Table
 
-from dc_gym import __version__
+from dc_gym import __version__, readable
 from dc_gym.sweep.grid import SWEEP_VERSION
 from dc_gym.sweep.state import SUMMARY, State, Status, SweepFolder
 
 CSV, PARQUET = "summary.csv", "summary.parquet"
-SHOWN = {  # metric: heading, factor, decimals
-    "goodput_bps": ("goodput Mbit/s", 1e-6, 3),
-    "mean_queue_bytes": ("mean queue kB", 1e-3, 2),
-    "mean_srtt_us": ("srtt us", 1.0, 1),
-    "drops": ("drops", 1.0, 0),
-    "jain": ("Jain", 1.0, 4),
-    "fct_mean_s": ("mean FCT ms", 1e3, 3),
-    "fct_p99_s": ("p99 FCT ms", 1e3, 3),
+SHOWN = {
+    "goodput_bps": "goodput",
+    "mean_queue_bytes": "mean queue",
+    "mean_srtt_us": "srtt",
+    "drops": "drops",
+    "lost_on_links": "lost on links",
+    "jain": "Jain",
+    "fct_mean_s": "mean FCT",
+    "fct_p99_s": "p99 FCT",
 }
+"""Columns of the table on the screen: a metric and its heading."""
+SELDOM = ("lost_on_links",)
+"""Shown only where it is not 0 everywhere."""
 COLOURS = {State.DONE: "green", State.UNFIT: "yellow", State.FAILED: "red", State.WAITING: "dim"}
 
 
@@ -71,15 +75,19 @@ def rows(statuses: Sequence[Status], keys: Sequence[str]) -> pa.Table:
 
 def show(statuses: Sequence[Status]) -> None:
     """A table of all runs, and what those said that did not end well."""
-    measured = [name for name in SHOWN if any(status.summary.get(name) is not None for status in statuses)]
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("run", overflow="fold")
     table.add_column("")
-    for name in measured:
-        table.add_column(SHOWN[name][0], justify="right")
-    for status in statuses:
+    columns = []
+    for name, heading in SHOWN.items():
+        values = [status.summary.get(name) for status in statuses]
+        if any(values) if name in SELDOM else any(value is not None for value in values):
+            unit, cells = readable.column(values, readable.family_of(name))
+            table.add_column(f"{heading} {unit}".rstrip(), justify="right")
+            columns.append(cells)
+    for row, status in enumerate(statuses):
         state = f"[{COLOURS[status.state]}]{status.state}[/]"
-        table.add_row(status.point.name, state, *(_cell(status.summary.get(name), name) for name in measured))
+        table.add_row(status.point.name, state, *(cells[row] for cells in columns))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
     for status in statuses:
         if status.message and status.state is not State.DONE:
@@ -90,11 +98,6 @@ def counts(statuses: Sequence[Status]) -> str:
     """12 runs: 9 done, 1 failed, 2 waiting."""
     found = [(sum(status.state is state for status in statuses), state) for state in State]
     return f"{len(statuses)} runs: " + ", ".join(f"{number} {state}" for number, state in found if number)
-
-
-def _cell(value: Any, name: str) -> str:
-    _, factor, decimals = SHOWN[name]
-    return "-" if value is None else f"{value * factor:,.{decimals}f}"
 
 
 def _column(values: list[Any]) -> pa.Array:

@@ -19,6 +19,7 @@ from dc_gym.bench.compare.measured import Compared, Entry, counted_flows, number
 from dc_gym.bench.compare.scenarios import Case, Order, cases, check, grid
 from dc_gym.figures.plots import FLOW_COLORS
 from dc_gym.folder import words
+from dc_gym.outputs import is_marked, is_table_of, require_place
 from dc_gym.progress import Progress, choose
 from dc_gym.results import Result
 from dc_gym.sweep.grid import Grid
@@ -36,6 +37,8 @@ def main(args: Namespace) -> int:
     check(order)
     wanted = [(case, grid(case, order, args.overrides)) for case in cases(order)]
     out = args.out or OUT
+    require_place(out / page.PAGE, is_marked("dcgym bench compare"), force=args.force)
+    require_place(out / page.TABLE, is_table_of(page.COLUMNS), force=args.force)
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
     with choose(args.quiet) as progress:

@@ -7,9 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dc_gym.bench.compare.measured import DELAY, GOODPUT, LOSS, P99_DELAY, Compared, Entry
+from dc_gym.bench.compare.measured import DELAY, FAIRNESS, GOODPUT, LOSS, P99_DELAY, Compared, Entry
 from dc_gym.figures import plots
+from dc_gym.figures.axes import Bar, bar_of, draw_bar, set_scale
 from dc_gym.report.numbers import Metric, scale_of
+from dc_gym.stats import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 WIDTH = 10.4
 SPREAD = 0.62
 """Of a case's width, over which its controllers stand side by side."""
-WIDE = 15
-"""Means that differ by more than this factor get a logarithmic axis."""
 
 
 def overview(compared: Sequence[Compared]) -> Figure:
@@ -56,34 +56,35 @@ def _columns(ax: Axes, metric: Metric, compared: Sequence[Compared]) -> None:
     found = [(column, entry, entry.estimate(metric.name)) for column, each in enumerate(compared) for entry in each.entries]
     factor, unit = scale_of(metric.unit, [known.mean for _, _, known in found if known])
     ranks = _ranks(compared)
+    set_scale(ax, "y", [_bar(known, factor, metric) for _, _, known in found if known], _most(metric) / factor)
     for column, entry, known in found:
         if known is not None:
             x = column + SPREAD * ((ranks[entry.name] + 0.5) / len(ranks) - 0.5)
-            bar = None if known.half is None else known.half / factor
-            ax.errorbar(x, known.mean / factor, bar, fmt=entry.marker, color=entry.color, markersize=5, elinewidth=1.2)
+            draw_bar(ax, x, _bar(known, factor, metric), entry.color)
+            ax.plot(x, known.mean / factor, entry.marker, color=entry.color, markersize=5, zorder=3)
     ax.set_title(f"{metric.label} ({unit})" if unit else metric.label, loc="left")
-    _scale(ax, "y", [known.mean / factor for _, _, known in found if known])
 
 
 def _rows(ax: Axes, metric: Metric, entries: Sequence[Entry]) -> None:
     found = [entry.estimate(metric.name) for entry in entries]
     factor, unit = scale_of(metric.unit, [known.mean for known in found if known])
+    set_scale(ax, "x", [_bar(known, factor, metric) for known in found if known], _most(metric) / factor)
     for row, (entry, known) in enumerate(zip(entries, found, strict=True)):
         if known is not None:
-            bar = None if known.half is None else known.half / factor
-            ax.errorbar(known.mean / factor, row, xerr=bar, fmt=entry.marker, color=entry.color, markersize=5, elinewidth=1.2)
+            draw_bar(ax, row, _bar(known, factor, metric), entry.color, "x")
+            ax.plot(known.mean / factor, row, entry.marker, color=entry.color, markersize=5, zorder=3)
     ax.set_title(f"{metric.label}\n({unit})" if unit else metric.label, fontsize=8.5, loc="left")
     ax.tick_params(labelsize=8)
-    _scale(ax, "x", [known.mean / factor for known in found if known])
+    ax.xaxis.set_tick_params(rotation=30)
 
 
-def _scale(ax: Axes, axis: str, values: Sequence[float]) -> None:
-    """From 0, or logarithmic where the values lie far apart and none is 0."""
-    positive = [value for value in values if value > 0 and math.isfinite(value)]
-    if values and len(positive) == len(values) and max(positive) > WIDE * min(positive):
-        getattr(ax, f"set_{axis}scale")("log")
-    elif values and min(values) >= 0:
-        getattr(ax, f"set_{axis}lim")(0, max(values) * 1.15 or 1)
+def _bar(known: Estimate, factor: float, metric: Metric) -> Bar:
+    return bar_of(known.mean / factor, None if known.half is None else known.half / factor, _most(metric) / factor)
+
+
+def _most(metric: Metric) -> float:
+    """The largest value that a metric can have."""
+    return 1.0 if metric == FAIRNESS else math.inf
 
 
 def _ranks(compared: Sequence[Compared]) -> dict[str, int]:

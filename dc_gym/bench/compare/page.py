@@ -22,11 +22,13 @@ from dc_gym.report.numbers import Metric, plain, scale_of, with_interval
 from dc_gym.report.svg import to_svg, variables
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.scale import not_scale_free
+from dc_gym.units import format_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAGE, TABLE = "index.html", "table.csv"
+COLUMNS = ("network", "traffic", "controller", "seed", "metric", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def _section(each: Compared) -> Section:
     facts = [
         ("Network", f"{case.network.title}, 1/{case.scale} of its speed" if case.scale > 1 else case.network.title),
         ("Traffic", ", ".join(f"{key} {value}" for key, value in spec.items())),
-        ("Run", f"{case.duration_ns / 1e9:g} s, the first {case.length.warmup_ns * case.scale / 1e9:g} s not counted"),
+        ("Run", f"{format_time(case.duration_ns)}, the first {format_time(case.length.warmup_ns * case.scale)} not counted"),
     ]
     return Section(
         anchor=case.name,
@@ -121,7 +123,7 @@ def _scaling(compared: Sequence[Compared]) -> Sequence[tuple[str, Sequence[str]]
 def _csv(compared: Sequence[Compared]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["network", "traffic", "controller", "seed", "metric", "value"])
+    writer.writerow(COLUMNS)
     for each in compared:
         for entry in each.entries:
             for metric, values in entry.numbers.items():

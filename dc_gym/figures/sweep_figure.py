@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws what many results say of one key: a panel a metric, a colour a line, a point a value of the key.
+
+A line joins points only where the key is a number that measures something: kinds, names and seeds are not joined. Panels of
+elements of one list (flow_goodput_bps.0 and .1) have one scale. Small dots are single results, bars are 95 % intervals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from dc_gym import controllers, readable
+from dc_gym.figures import plots, titles
+from dc_gym.figures.axes import Bar, bar_of, draw_bar, is_wide, set_scale
+from dc_gym.readable import Scale, number, typeset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dc_gym.figures.curves import Axis, Curve
+
+__all__ = ["Sheet", "draw"]
+
+WIDTH, PANEL_HEIGHT, HEAD_HEIGHT = 7.0, 2.2, 1.0
+SPREAD = 0.6
+"""Of a category's width, over which its lines stand side by side."""
+BESIDE_POINTS = 6.0
+"""From a mean to the dots of its results."""
+AT_MOST_1 = ("jain", "maxmin_jain")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LETTER_INCHES, LINE_INCHES = 0.072, 0.15
+"""Of a tick's label: room for a letter, and for a line of letters that stand askew."""
+AXIS_INCHES = WIDTH - 0.9
+LEGEND_LETTERS = 80
+"""That a row of the legend has room for, each entry's own sign being four."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What the figure shows."""
+
+    title: str
+    panels: Mapping[str, Sequence[Curve]]
+    """Lines by metric."""
+    axis: Axis
+    by_key: str
+    caption: str
+
+
+def draw(sheet: Sheet) -> Figure:
+    """One panel a metric, one below the other."""
+    with plots.style():
+        figure = plots.new_figure(WIDTH, HEAD_HEIGHT + PANEL_HEIGHT * len(sheet.panels))
+        axes = figure.subplots(len(sheet.panels), 1, squeeze=False, sharex=True)[:, 0]
+        colors = _colors(list(dict.fromkeys(line.name for lines in sheet.panels.values() for line in lines)))
+        places = _Places.of(sheet, list(colors))
+        for ax, metric in zip(axes, sheet.panels, strict=True):
+            _panel(ax, sheet, metric, places, colors)
+        places.label(axes[-1])
+        _head(figure, sheet, places.joined, colors)
+        figure.supxlabel(sheet.caption, x=0.012, ha="left", fontsize=7.5, color=plots.FAINT)
+    return figure
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the values of the key are on the axis below."""
+
+    axis: Axis
+    xs: Sequence[float | str]
+    lines: Sequence[str]
+    joined: bool
+    scale: Scale
+
+    @classmethod
+    def of(cls, sheet: Sheet, lines: Sequence[str]) -> _Places:
+        """`lines`: their names in their order."""
+        every = [line for lines in sheet.panels.values() for line in lines]
+        xs = dict.fromkeys(point.x for line in every for point in line.points)
+        numbers = sorted(x for x in xs if isinstance(x, float))
+        known = [name for name in controllers.names() if name in xs] if sheet.axis.names_controllers else []
+        ordered: list[float | str] = [*numbers, *known, *(x for x in xs if isinstance(x, str) and x not in known)]
+        joined = sheet.axis.measures and len(numbers) == len(xs)
+        return cls(sheet.axis, ordered, lines, joined, sheet.axis.scale(ordered))
+
+    def at(self, x: float | str, line: str) -> float:
+        """A number where it is; in a category each line has a place of its own, unless the lines are the categories."""
+        if self.joined:
+            assert isinstance(x, float)
+            return self.scale.of(x)
+        middle = float(self.xs.index(x))
+        if self.axis.names_lines:
+            return middle
+        return middle + SPREAD * ((self.lines.index(line) + 0.5) / len(self.lines) - 0.5)
+
+    def label(self, ax: Axes) -> None:
+        """Every value that was tried has its label, askew where they are close."""
+        unit = typeset(self.scale.unit)
+        ax.set_xlabel(f"{self.axis.title} ({unit})" if unit else self.axis.title)
+        numbers = [x for x in self.xs if isinstance(x, float)]
+        texts = [x if isinstance(x, str) else number(self.scale.of(x)) for x in self.xs]
+        if not self.joined:
+            ticks = [float(place) for place in range(len(self.xs))]
+            ax.set_xlim(-0.6, len(self.xs) - 0.4)
+            ax.set_xticks(ticks, [self.axis.label_of(text) for text in texts])
+            _make_room(ax, ticks, texts)
+            return
+        ticks = [self.scale.of(x) for x in numbers]
+        self._scale_numbers(ax, ticks)
+        ax.set_xticks(ticks, texts)
+        ax.minorticks_off()
+        _make_room(ax, [_share_along(ax, tick) * AXIS_INCHES for tick in ticks], texts, inches=True)
+
+    def _scale_numbers(self, ax: Axes, ticks: Sequence[float]) -> None:
+        positive = [tick for tick in ticks if tick > 0]
+        if is_wide(ticks):
+            ax.set_xscale("log")
+            room = (ticks[-1] / ticks[0]) ** 0.04
+            ax.set_xlim(ticks[0] / room, ticks[-1] * room)
+        elif is_wide(positive) and ticks[0] >= 0:
+            ax.set_xscale("symlog", linthresh=positive[0], linscale=0.5)
+            ax.set_xlim(-0.15 * positive[0], ticks[-1] * (ticks[-1] / positive[0]) ** 0.04)
+        elif len(ticks) == 1:
+            ax.set_xlim(ticks[0] - 1, ticks[0] + 1)
+        else:
+            room = 0.04 * (ticks[-1] - ticks[0])
+            ax.set_xlim(ticks[0] - room, ticks[-1] + room)
+
+
+def _share_along(ax: Axes, value: float) -> float:
+    """Where a value is on the axis, 0..1."""
+    low, high, at = ax.xaxis.get_transform().transform([*ax.get_xlim(), value])
+    return float((at - low) / (high - low))
+
+
+def _make_room(ax: Axes, at: Sequence[float], texts: Sequence[str], inches: bool = False) -> None:
+    """Labels that would touch stand askew; of those that would touch even so some are left out."""
+    per = 1.0 if inches else AXIS_INCHES / max(1, len(at))
+    gaps = [(b - a) * per for a, b in pairwise(at)]
+    widths = [LETTER_INCHES * (len(a) + len(b)) / 2 + 0.08 for a, b in pairwise(texts)]
+    if all(gap >= width for gap, width in zip(gaps, widths, strict=True)):
+        return
+    last = -math.inf
+    for label, place in zip(ax.get_xticklabels(), at, strict=True):
+        label.set(rotation=40, ha="right", rotation_mode="anchor")
+        if place * per - last < LINE_INCHES:
+            label.set_visible(False)
+        else:
+            last = place * per
+
+
+def _panel(ax: Axes, sheet: Sheet, metric: str, places: _Places, colors: Mapping[str, tuple[str, str, str]]) -> None:
+    alike = [lines for other, lines in sheet.panels.items() if other.partition(".")[0] == metric.partition(".")[0]]
+    points = [point for lines in alike for line in lines for point in line.points]
+    from matplotlib.transforms import offset_copy
+
+    family, most = readable.family_of(metric), _most(metric)
+    scale = _scale(family, [point.mean for point in points])
+    set_scale(ax, "y", [_bar(point.mean, point.half_width, scale, most) for point in points], most / scale.factor)
+    beside = offset_copy(ax.transData, ax.figure, x=BESIDE_POINTS, units="points")  # type: ignore[arg-type]
+    for line in sheet.panels[metric]:
+        color, _, marker = colors[line.name]
+        at = [places.at(point.x, line.name) for point in line.points]
+        means = [scale.of(point.mean) for point in line.points]
+        ax.plot(at, means, marker, color=color, markersize=5, zorder=3, linestyle="-" if places.joined else "")
+        for x, point in zip(at, line.points, strict=True):
+            draw_bar(ax, x, _bar(point.mean, point.half_width, scale, most), color)
+            if len(point.values) > 1:
+                shown = [scale.of(value) for value in point.values]
+                ax.plot([x] * len(shown), shown, ".", color=color, markersize=4, alpha=0.6, transform=beside)
+    ax.set_title(titles.of_metric(metric), loc="left")
+    if scale.unit:
+        ax.set_ylabel(typeset(scale.unit))
+
+
+def _most(metric: str) -> float:
+    """The largest value that a metric can have."""
+    return 1.0 if metric in AT_MOST_1 or metric == "utilization" else math.inf
+
+
+def _bar(mean: float, half: float | None, scale: Scale, most: float) -> Bar:
+    return bar_of(scale.of(mean), None if half is None else half / scale.factor, most / scale.factor)
+
+
+def _scale(family: str, means: Sequence[float]) -> Scale:
+    if is_wide([abs(mean) for mean in means]):
+        return readable.scale_of(family, means)
+    return readable.axis_scale(family, max(map(abs, means)))
+
+
+def _colors(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
+    """Colour, label and marker of each line: controllers come first, with their own; for others there are those that are free."""
+    known = {name: found for name in names if (found := controllers.find(name))}
+    names = [*(name for name in controllers.names() if name in known), *(name for name in names if name not in known)]
+    colors = _free(plots.FLOW_COLORS, [found.color for found in known.values()])
+    markers = _free(MARKERS, [found.marker for found in known.values()])
+    return {
+        name: (known[name].color, known[name].label, known[name].marker) if name in known else (next(colors), name, next(markers))
+        for name in names
+    }
+
+
+def _free(kinds: Sequence[str], taken: Sequence[str]) -> Iterator[str]:
+    """Those that nothing has yet, again and again."""
+    return itertools.cycle([kind for kind in kinds if kind not in taken] or kinds)
+
+
+def _head(figure: Figure, sheet: Sheet, joined: bool, colors: Mapping[str, tuple[str, str, str]]) -> None:
+    """The title, and below it which line is which, unless there is one or the axis below names them."""
+    from matplotlib.lines import Line2D
+
+    if len(colors) < 2 or sheet.axis.names_lines:
+        figure.suptitle(sheet.title, x=0.012, ha="left", fontsize=11, fontweight="bold")
+        return
+    key = "" if sheet.by_key == "controller.name" else f"{titles.of_key(sheet.by_key)}: "
+    shape: dict[str, Any] = {"markersize": 5, "linestyle": "-" if joined else ""}
+    handles = [Line2D([], [], color=color, marker=marker, **shape) for color, _, marker in colors.values()]
+    labels = [f"{key}{label}" for _, label, _ in colors.values()]
+    columns = max(1, min(len(labels), LEGEND_LETTERS // (4 + max(map(len, labels)))))
+    look = {"title_fontproperties": {"size": 11, "weight": "bold"}, "alignment": "left", "borderpad": 0.2}
+    figure.legend(handles, labels, loc="outside upper left", ncols=columns, title=sheet.title, **look)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What links can carry at the most, from ports.json alone, and what can have arrived when.
+
+An application reads what it is given: where a packet is missing it reads nothing, and when that packet has come it reads at once
+all that waited behind it. In a figure such a burst would be a rate that no link on the way has. `arrived` says when those bytes
+can have come: as late as the links allow, and no later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.metrics.fairness import PAYLOAD_SHARE
+from dc_gym.repeat.digest import Records, Tables
+from dc_gym.traffic.flows import TRANSPORTS
+
+Floats = npt.NDArray[np.float64]
+UDP_SHARE = 1472 / 1514
+"""Of a full frame: UDP's payload. That of RDMA is smaller than TCP's."""
+MOST_LINKS, MOST_PAIRS = 500, 5000
+"""Of larger networks, and for more pairs of hosts, the hosts' own links alone are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Payload rates."""
+
+    flow_bps: Floats
+    """[flows]: of the widest path between its hosts; infinite where nothing is known."""
+    total_bps: float
+    """Of all flows together."""
+
+    @classmethod
+    def of(cls, tables: Tables) -> Capacity:
+        """Of a run's network and the hosts that its flows join."""
+        flows, links = tables.flows, _links(tables.ports)
+        if links is None or not len(flows):
+            return cls(np.full(len(flows), np.inf), np.inf)
+        names = tables.names.node
+        pairs = [(names[src], names[dst]) for src, dst in zip(flows["src"], flows["dst"], strict=True)]
+        distinct = list(dict.fromkeys(pairs))
+        share = _payload_share(flows)
+        found = _widest(links, distinct)
+        return cls(np.array([found[pair] for pair in pairs]) * share, _together(links, distinct) * share)
+
+
+Link = tuple[str, str, float]
+"""The nodes at its ends, and its rate."""
+
+
+def arrived(received: Floats, edges_ns: Floats, flow_bps: Floats, total_bps: float = np.inf) -> Floats:
+    """[flows, edges]: bytes that had arrived by each edge, each as late as the links allow for what is received later.
+
+    `received`: [flows, edges], bytes. From the end on backwards: what an interval cannot carry had come before; where it cannot
+    carry what all flows together need, each has a share of it by its need.
+    """
+    spans_s = np.diff(edges_ns) / 1e9
+    found = received.copy()
+    for edge in range(len(edges_ns) - 2, 0, -1):
+        need = np.minimum(found[:, edge + 1] - received[:, edge], flow_bps / 8 * spans_s[edge])
+        room = total_bps / 8 * spans_s[edge]
+        needed = float(need.sum())
+        found[:, edge] = found[:, edge + 1] - need * (room / needed if needed > room else 1.0)
+    return found
+
+
+def _payload_share(flows: Records) -> float:
+    return UDP_SHARE if (flows["transport"] == TRANSPORTS.index("udp")).any() else PAYLOAD_SHARE
+
+
+def _links(ports: Sequence[Mapping[str, Any]]) -> list[Link] | None:
+    """Each link once; None where a port does not say what it leads to."""
+    owner = {str(port["name"]): str(port["owner"]) for port in ports}
+    found = dict[frozenset[str], Link]()
+    for port in ports:
+        if port.get("peer") not in owner:
+            return None
+        ends = frozenset((str(port["name"]), str(port["peer"])))
+        found[ends] = (str(port["owner"]), owner[str(port["peer"])], float(port["rate_bps"]))
+    return list(found.values())
+
+
+class _Parts:
+    """Nodes that are joined, so far."""
+
+    def __init__(self) -> None:
+        self._above: dict[str, str] = {}
+
+    def of(self, node: str) -> str:
+        while (above := self._above.get(node, node)) != node:
+            self._above[node] = self._above.get(above, above)
+            node = above
+        return node
+
+    def join(self, a: str, b: str) -> None:
+        self._above[self.of(a)] = self.of(b)
+
+
+def _widest(links: Sequence[Link], pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float]:
+    """The rate of the slowest link on the widest path of each pair: links are joined from the fastest on."""
+    parts, found, left = _Parts(), dict.fromkeys(pairs, np.inf), list(dict.fromkeys(pairs))
+    for rate in sorted({rate for _, _, rate in links}, reverse=True):
+        for a, b, own in links:
+            if own == rate:
+                parts.join(a, b)
+        for pair in [pair for pair in left if parts.of(pair[0]) == parts.of(pair[1])]:
+            found[pair] = rate
+            left.remove(pair)
+    return found
+
+
+def _together(links: Sequence[Link], pairs: Sequence[tuple[str, str]]) -> float:
+    """All senders' links, all receivers', and each single link without which no pair is joined."""
+    sums = [sum(_own(links, node) for node in {pair[side] for pair in pairs}) for side in (0, 1)]
+    between = [link for link in links if len(links) <= MOST_LINKS and len(pairs) <= MOST_PAIRS and _parts_all(link, links, pairs)]
+    return min([*sums, *(rate for _, _, rate in between)])
+
+
+def _own(links: Sequence[Link], node: str) -> float:
+    return sum(rate for a, b, rate in links if node in (a, b))
+
+
+def _parts_all(cut: Link, links: Sequence[Link], pairs: Sequence[tuple[str, str]]) -> bool:
+    """Whether no pair is joined by the other links."""
+    parts = _Parts()
+    for link in links:
+        if link is not cut:
+            parts.join(link[0], link[1])
+    return all(parts.of(src) != parts.of(dst) for src, dst in pairs)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the pictures of docs/labs anew, by the commands that the labs' pages tell their readers: make pictures
+
+    python scripts/pictures.py             runs everything (ten minutes on one CPU), keeps the points, draws
+    python scripts/pictures.py rtt incast  these pictures alone
+    python scripts/pictures.py --draw      draws from the points that are kept, after a change of the drawing
+
+Points are kept in docs/labs/pictures.json, with the commands and the environment that they are from. A picture bears the hash of
+what was drawn (texts, places, colours: not pixels, which another matplotlib sets otherwise), so that tests/test_pictures.py knows
+on any machine whether pictures, points and commands belong together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from dc_gym.figures import curves, plots, sweep_figure
+from dc_gym.figures.curves import Axis, Curve, Point
+from dc_gym.figures.sweep_figure import Sheet
+from dc_gym.results import load_result
+
+ROOT = Path(__file__).resolve().parent.parent
+LABS = ROOT / "docs" / "labs"
+KEPT = LABS / "pictures.json"
+PLACES = 6
+"""Of a coordinate that the hash knows."""
+BLOCK = re.compile(r"```\n((?:dcgym .*\n)+)```\n\n!\[[^\]]*\]\((\w[\w-]*)\.png\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of a lab's page, and the commands above it."""
+
+    name: str
+    sweep: tuple[str, ...]
+    plot: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        return LABS / f"{self.name}.png"
+
+    def option(self, name: str) -> list[str]:
+        """Values of an option of the plot."""
+        return [value for option, value in zip(self.plot, self.plot[1:], strict=False) if option == name]
+
+
+def pictures() -> dict[str, Picture]:
+    """All of them, from the pages: a block of two commands, a sweep and a plot of it, and the picture below."""
+    found = {}
+    for page in sorted(LABS.glob("*.md")):
+        for commands, name in BLOCK.findall(page.read_text()):
+            sweep, plot = (tuple(shlex.split(line)[1:]) for line in commands.splitlines())
+            assert sweep[0] == "sweep" and plot[0] == "plot" and plot[1] == sweep[sweep.index("--out") + 1], f"{page}: {name}"
+            found[name] = Picture(name, sweep, plot)
+    return found
+
+
+def run(picture: Picture, folder: Path) -> tuple[Sheet, dict[str, Any]]:
+    """Runs the sweep in a folder; what the plot shows, and the environment of the runs."""
+    out = folder / picture.name
+    argv = [str(out) if before == "--out" else word for before, word in zip(("", *picture.sweep), picture.sweep, strict=False)]
+    argv = [str(ROOT / word) if word.startswith("examples/") else word for word in argv]
+    subprocess.run([sys.executable, "-m", "dc_gym.cli", *argv, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    return sheet_of(picture, out), dict(load_result(next(curves_of(out))).manifest["environment"])
+
+
+def curves_of(out: Path) -> Iterator[Path]:
+    return (result.path for result in curves.find_results(out))
+
+
+def sheet_of(picture: Picture, out: Path) -> Sheet:
+    """What the plot of a sweep's folder shows."""
+    by = picture.option("--by")
+    sheet, left_out = curves.sheet_of(out, picture.option("--x")[0], picture.option("--y"), *by)
+    assert not left_out, left_out
+    return sheet
+
+
+def plain(sheet: Sheet) -> dict[str, Any]:
+    """As JSON has it."""
+    told: dict[str, Any] = json.loads(json.dumps(asdict(sheet)))
+    return told
+
+
+def from_plain(told: Mapping[str, Any]) -> Sheet:
+    panels = {
+        metric: [
+            Curve(line["name"], tuple(Point(**each | {"values": tuple(each["values"])}) for each in line["points"]))
+            for line in lines
+        ]
+        for metric, lines in told["panels"].items()
+    }
+    return Sheet(told["title"], panels, Axis(**told["axis"]), told["by_key"], told["caption"])
+
+
+def fingerprint_of(figure: Figure) -> str:
+    """A hash over what a figure says: texts, lines and markers with their places and colours, scales and limits."""
+    told: list[Any] = [[text.get_text() for text in figure.texts], figure.get_supxlabel()]
+    for legend in figure.legends:
+        told.append([legend.get_title().get_text(), *(text.get_text() for text in legend.get_texts())])
+        told.append([_look(handle) for handle in legend.get_lines()])
+    for ax in figure.axes:
+        told.append([ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale(), ax.get_yscale()])
+        told.append([_rounded(ax.get_ylim()), [label.get_text() for label in ax.get_xticklabels() if label.get_visible()]])
+        for line in ax.lines:
+            told.append([*_look(line), _rounded(line.get_xdata()), _rounded(line.get_ydata())])
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+
+
+def _look(line: Line2D) -> list[str]:
+    return [str(line.get_color()), str(line.get_marker()), str(line.get_linestyle())]
+
+
+def _rounded(values: Any) -> list[str]:
+    return [f"{float(value):.{PLACES}g}" for value in values]
+
+
+def draw(picture: Picture, sheet: Sheet) -> None:
+    figure = sweep_figure.draw(sheet)
+    print(plots.save(figure, picture.path, mark=mark_of(figure)).relative_to(ROOT))
+
+
+def mark_of(figure: Figure) -> str:
+    return f"dcgym pictures {fingerprint_of(figure)}"
+
+
+def kept() -> dict[str, Any]:
+    """The record of each picture: commands, environment, and what it shows."""
+    found: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Makes the pictures of docs/labs anew.")
+    parser.add_argument("names", nargs="*", choices=[[], *pictures()], help="these alone (default: all)")
+    parser.add_argument("--draw", action="store_true", help="from the points that are kept, without running anything")
+    args = parser.parse_args(argv)
+    record = kept()
+    with tempfile.TemporaryDirectory(prefix="dcgym-pictures-") as folder:
+        Path(folder).chmod(0o755)
+        for name, picture in pictures().items():
+            if args.names and name not in args.names:
+                continue
+            if not args.draw:
+                sheet, environment = run(picture, Path(folder))
+                commands = [shlex.join(["dcgym", *words]) for words in (picture.sweep, picture.plot)]
+                record[name] = {"commands": commands, "environment": environment, "shows": plain(sheet)}
+                KEPT.write_text(json.dumps(record, indent=1) + "\n")
+            draw(picture, from_plain(record[name]["shows"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What messages tell users to do can be done: commands and options that they name are there, in the command that says so."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dc_gym import cli
+
+PACKAGE = Path(__file__).resolve().parent.parent
+FOLDERS = ("dc_gym", "kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks")
+SPEAKS = ("raise", "print", "note", "announce", "_fail", "phase", "fault", "UsageError", "Bar")
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
+COMMAND = re.compile(r"dcgym ((?:[a-z]+ ?){1,2})((?:(?! dcgym )[^`;:,\n])*)")
+OTHERS = (
+    ("ray start ", ("--head", "--resources")),
+    ("apt-get install ", ("--no-install-recommends",)),
+    ("is qmon running", ("--matrix",)),
+    ("git worktree", ("--format",)),
+    ("the --out of a run", ("--out",)),
+)
+"""Words by which a message speaks of another program, and that program's options."""
+WHO_SAYS = {
+    "dc_gym/bench/compare": ("bench",),
+    "dc_gym/bench": ("bench",),
+    "dc_gym/conformance": ("conformance",),
+    "dc_gym/demo.py": ("demo",),
+    "dc_gym/doctor.py": ("doctor",),
+    "dc_gym/clean.py": ("clean",),
+    "dc_gym/figures/curves.py": ("plot",),
+    "dc_gym/report": ("report",),
+    "dc_gym/repeat/golden.py": ("golden",),
+    "dc_gym/repeat/verify.py": ("verify",),
+    "dc_gym/reproduce": ("reproduce",),
+    "dc_gym/rl/export.py": ("export",),
+    "dc_gym/rl": ("train",),
+    "dc_gym/rlcc": ("rlcc",),
+    "dc_gym/sweep/cluster.py": ("sweep",),
+    "dc_gym/sweep": ("sweep", "reproduce", "bench"),
+    "dc_gym/topology.py": ("topology",),
+    "dc_gym/watch": ("watch",),
+    "benchmarks": ("reproduce",),
+    "kernel/source.py": ("kernel",),
+    "kernel/build.py": ("kernel",),
+}
+"""By the beginning of a module's path, the longest one counts: the commands that say what is written there. All of them must have
+an option that a message names without naming a command; of other modules any command."""
+
+
+def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every command and subcommand by its words."""
+    yield name, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, each in action.choices.items():
+                yield from parsers(each, f"{name} {word}".strip())
+
+
+COMMANDS = dict(parsers(cli._parser()))
+OF_ALL = {option for each in COMMANDS.values() for option in each._option_string_actions}
+
+
+def options_of(name: str) -> set[str]:
+    """Of a command and of its subcommands."""
+    return {option for words, each in COMMANDS.items() if words.split()[:1] == [name] for option in each._option_string_actions}
+
+
+def spoken(path: Path) -> Iterator[tuple[int, str]]:
+    """Texts that a module says to its user: of errors, of what it prints, and what it keeps to be said."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        said: list[ast.expr] = []
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            said = node.exc.args
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            said = node.args if name in SPEAKS else []
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            said = [node.value] if node.value is not None else []
+        for each in said:
+            yield from ((node.lineno, text) for text in texts(each) if " " in text)
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    """Sentences in an expression; what stands in lists are arguments of programs."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield "".join(part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
+    elif isinstance(node, ast.BinOp | ast.IfExp | ast.BoolOp | ast.Call):
+        for each in ast.iter_child_nodes(node):
+            yield from texts(each)
+
+
+def modules() -> list[Path]:
+    found = {path.resolve() for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.py")}
+    return sorted(path for path in found if path.is_relative_to(PACKAGE) and path.name != "cli.py")
+
+
+def sayers(path: Path) -> tuple[str, ...]:
+    """The commands that say what a module says; none: it may be any."""
+    relative = str(path.relative_to(PACKAGE))
+    known = [prefix for prefix in WHO_SAYS if relative.startswith(prefix)]
+    return WHO_SAYS[max(known, key=len)] if known else ()
+
+
+def named(text: str) -> Iterator[tuple[str, str]]:
+    """Commands that a text names with what follows them."""
+    for found in COMMAND.finditer(text):
+        words = found[1].split()
+        pair, first = " ".join(words[:2]), words[0]
+        if pair in COMMANDS or first in COMMANDS:
+            yield (pair if pair in COMMANDS else first), found[0]
+
+
+def wrong_hints(path: Path) -> list[str]:
+    """Options that a module's messages name and that nobody has who could be meant."""
+    found = dict[str, None]()
+    for line, text in spoken(path):
+        theirs = {option for words, options in OTHERS if words in text for option in options}
+        by_name = {option for command, _ in named(text) for option in options_of(command.split()[0])}
+        for option in OPTION.findall(text):
+            if option in theirs or option in by_name:
+                continue
+            own = sayers(path)
+            if not (all(option in options_of(command) for command in own) if own else option in OF_ALL):
+                found[f"{path.relative_to(PACKAGE)}:{line}: {option} in {text!r}"] = None
+    return list(found)
+
+
+def test_options_that_messages_name_exist() -> None:
+    wrong = [each for path in modules() for each in wrong_hints(path)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_commands_that_messages_name_exist() -> None:
+    wrong = []
+    for path in modules():
+        for line, text in spoken(path):
+            for words in re.findall(r"`dcgym ([a-z]+)", text):
+                if words not in COMMANDS:
+                    wrong.append(f"{path.relative_to(PACKAGE)}:{line}: dcgym {words}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("dc_gym/reproduce/runs.py", "raise UsageError('x: --resume goes on')"),
+        ("dc_gym/report/page.py", "raise UsageError(f'{x} exists; give another --baselin')"),
+        ("dc_gym/sweep/command.py", "print('--seed runs it again')"),
+        ("kernel/cache.py", "raise UsageError('run dcgym clean --cash')"),
+    ],
+)
+def test_a_wrong_hint_is_found(module: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / module
+    path.parent.mkdir(parents=True)
+    path.write_text(text + "\n")
+    monkeypatch.setattr("test_hints.PACKAGE", tmp_path)
+    assert wrong_hints(path)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where commands write: what they made of the same things they renew, anything else stays unless it is given up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from dc_gym import cli, report
+from dc_gym.bench import runs
+from dc_gym.errors import UsageError
+from dc_gym.outputs import free_place, is_json_of, is_marked, is_table_of, mark_of, require_place
+
+CAT = b"a picture of my cat"
+
+
+def test_a_mark_knows_the_command_and_its_sources(tmp_path: Path) -> None:
+    place = tmp_path / "x.html"
+    mark = mark_of("report", [tmp_path / "a", tmp_path / "b"], place)
+    assert mark == mark_of("report", [tmp_path / "b", tmp_path / "." / "a"], place), "in any order, however they are written"
+    others = [mark_of("plot", [tmp_path / "a", tmp_path / "b"], place), mark_of("report", [tmp_path / "a"], place)]
+    assert mark not in others and str(tmp_path) not in mark
+    moved = tmp_path / "elsewhere"
+    assert mark == mark_of("report", [moved / "a", moved / "b"], moved / "x.html"), "a tree may move as a whole"
+
+
+def test_what_would_be_lost_is_refused(tmp_path: Path) -> None:
+    mine, place = is_marked("dcgym report 12"), tmp_path / "x.html"
+    require_place(place, mine)
+    for content in (CAT, b""):
+        place.write_bytes(content)
+        with pytest.raises(UsageError, match=r"x.html exists, .*--force"):
+            require_place(place, mine)
+        require_place(place, mine, force=True)
+    place.write_bytes(b"<meta content='dcgym report 12'>")
+    require_place(place, mine)
+    with pytest.raises(UsageError, match="is a folder"):
+        require_place(tmp_path, mine, force=True)
+    dangling = tmp_path / "link"
+    dangling.symlink_to(tmp_path / "none")
+    with pytest.raises(UsageError, match="exists"):
+        require_place(dangling, mine)
+
+
+def test_tables_and_json_are_known_by_what_they_say(tmp_path: Path) -> None:
+    place = tmp_path / "x"
+    place.write_text("a,b\n1,2\n")
+    assert is_table_of(["a", "b"])(place) and not is_table_of(["a"])(place) and not is_json_of(bench="links")(place)
+    place.write_text(json.dumps({"bench": "links", "bars": []}))
+    assert is_json_of(bench="links")(place) and not is_json_of(bench="speed")(place) and not is_table_of(["a", "b"])(place)
+    place.write_bytes(b"\xff\xfe\x00")
+    assert not is_table_of(["a"])(place) and not is_json_of(bench="links")(place) and not is_marked("x")(tmp_path / "none")
+
+
+def test_a_file_that_nobody_named_finds_a_place_of_its_own(tmp_path: Path) -> None:
+    place = tmp_path / "results" / "incast.png"
+    assert runs.figure_place(place, "incast") == place
+    place.write_bytes(CAT)
+    second = runs.figure_place(place, "incast")
+    assert second == place.with_name("incast-2.png")
+    second.write_bytes(runs.mark_of("incast").encode())
+    assert runs.figure_place(place, "incast") == second, "its own it renews"
+    assert free_place(second, is_marked("other")) == place.with_name("incast-2-2.png")
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("a", "b"):
+        synthetic.result(tmp_path / "results" / "sweep" / name)
+    monkeypatch.chdir(tmp_path)
+    return Path("results/sweep")
+
+
+def test_a_report_lies_beside_its_results(sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = sweep / "a", sweep / "b"
+    assert report.default_place([sweep]) == sweep / "report.html"
+    assert report.default_place([one, two]) == Path("results/sweep/report-a-b.html")
+    assert report.default_place([sweep, one]) == Path("results/report-sweep-a.html")
+    assert report.default_place([Path(name) for name in "pqrst"]) == Path("report-p-q-r-and-2-more.html")
+    apart = report.default_place([Path("/one/a"), Path("/two/b")])
+    assert apart == Path("report-a-b.html"), "they have nothing in common but the machine"
+    assert cli.main(["report", str(sweep), "--quiet"]) == 0
+    assert capsys.readouterr().out == f"{sweep / 'report.html'}\n" and not (tmp_path / "report.html").exists()
+
+
+def test_reports_replace_nothing_but_themselves(sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, words = sweep / "report.html", ["report", str(sweep), "--quiet"]
+    page.write_bytes(CAT)
+    assert cli.main(words) == 2 and page.read_bytes() == CAT
+    assert "--force" in capsys.readouterr().err
+    assert cli.main([*words, "--force"]) == 0 and page.read_bytes() != CAT
+    assert cli.main([*words, "--count-unfit"]) == 0, "a report of the same folder is renewed"
+    assert cli.main(["report", str(sweep / "a"), "--out", str(page), "--quiet"]) == 2, "one of others is not"
+    figures = tmp_path / "figures"
+    assert cli.main([*words, "--figures", str(figures)]) == 0
+    assert cli.main([*words, "--figures", str(figures)]) == 0
+    chosen = sorted(figures.iterdir())[0]
+    chosen.write_bytes(CAT)
+    before = page.read_bytes()
+    page.write_bytes(before + b"<!-- -->")
+    assert cli.main([*words, "--figures", str(figures)]) == 2 and chosen.read_bytes() == CAT
+    assert page.read_bytes() == before + b"<!-- -->", "nothing was written at all"
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_a_drawn_network_replaces_nothing_but_itself(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = Path(f"net.{suffix}")
+    words = ["topology", "dumbbell-10m", "--png", str(place)]
+    place.write_bytes(CAT)
+    assert cli.main(words) == 2 and place.read_bytes() == CAT
+    assert cli.main([*words, "--force"]) == 0 == cli.main(words)
+    assert cli.main(["topology", "dumbbell-1g", "--png", str(place)]) == 2
+
+
+def test_a_bench_s_json_replaces_nothing_but_itself(tmp_path: Path) -> None:
+    place = tmp_path / "x.json"
+    place.write_bytes(CAT)
+    assert cli.main(["bench", "links", "--json", str(place)]) == 2, "before minutes of measuring"
+    assert place.read_bytes() == CAT
+
+
+def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path: Path) -> None:
+    from dc_gym.repeat import golden
+
+    place = tmp_path / "unknown.json"
+    here, there = (golden.Entry({"linux": name}, {"kernel": "k"}, {"a": "1"}) for name in ("here", "there"))
+    assert golden.record(here, place) == place == golden.record(here, place)
+    assert golden.record(there, place) == tmp_path / "unknown-2.json"
+    assert json.loads(place.read_text())["outside"] == {"linux": "here"}
+
+
+def test_policies_replace_only_those_of_the_same_network(tmp_path: Path) -> None:
+    from dc_gym.ctrl.nic import policy_file
+
+    ours = policy_file.shipped("rlcc-mlp").read_bytes()
+    copied, out = tmp_path / "net.npz", tmp_path / "out.npz"
+    copied.write_bytes(ours)
+    words = ["rlcc", "distil", str(copied), "--out"]
+    assert cli.main([*words, str(copied)]) == 2 and copied.read_bytes() == ours, "least of all the network itself"
+    out.write_bytes(CAT)
+    assert cli.main([*words, str(out)]) == 2 and out.read_bytes() == CAT
+    fit = ["nic", "fit", "--out", str(tmp_path / "fit")]
+    assert cli.main(fit) == 0 == cli.main(fit)
+    made = sorted((tmp_path / "fit").iterdir())
+    made[0].write_bytes(CAT)
+    assert cli.main(fit) == 2 and made[0].read_bytes() == CAT
+    assert cli.main([*fit, "--force"]) == 0
+
+
+def test_a_deployment_is_of_one_policy(tmp_path: Path) -> None:
+    folder, words = tmp_path / "mine", ["rlcc", "deploy", "rlcc-tree", "--no-run", "--out"]
+    assert cli.main([*words, str(folder)]) == 0 == cli.main([*words, str(folder)])
+    words[2] = "rlcc-mlp"
+    assert cli.main([*words, str(folder)]) == 2
+    assert cli.main([*words, str(folder), "--force"]) == 0
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("x")
+    assert cli.main([*words, str(tmp_path / "other")]) == 2
