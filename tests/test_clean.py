@@ -100,7 +100,7 @@ def test_what_no_run_made_stays(tmp_path: Path) -> None:
 def test_the_cache_is_removed_unless_it_is_used_or_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = tmp_path / "cache"
     monkeypatch.setenv("DCGYM_CACHE", str(base))
-    for part in ("kernel/key", "ovs/3.1", "apt/system", "mine"):
+    for part in ("kernel/key", "openvswitch/3.1", "apt/system", "mine"):
         (base / part).mkdir(parents=True)
     with cache.in_use(), cache.in_use(), pytest.raises(UsageError, match="a run uses it"):
         run(cache=True)

@@ -290,9 +290,9 @@ def test_selection(tmp_path: Path) -> None:
         host.families("ipv5")
 
 
-def test_missing_programs_are_named_with_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_programs_are_named_with_their_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host.check_programs(kernels_own=False)
-    monkeypatch.setattr(host, "SEARCH", "/nonexistent")
+    monkeypatch.setattr(host, "SEARCH", str(tmp_path / "none"))
     with pytest.raises(UsageError, match=r"sysctl, ethtool.*apt install iproute2 procps ethtool"):
         host.check_programs(kernels_own=True)
 

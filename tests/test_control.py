@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import textwrap
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -17,6 +18,7 @@ from dc_gym.errors import SpecError
 
 pytestmark = pytest.mark.lab
 HOSTD = AGENTD.with_name("hostd")
+ROOT = Path(__file__).resolve().parent.parent
 STAR = """
 from dc_gym.topologies.control_network import NETNS, ControlNetwork
 
@@ -107,33 +109,32 @@ def test_the_next_episode_knows_nothing_of_packets_under_way(agentd):
 
 
 SIGNAL_FIRST = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <signal.h>
 #include <sys/epoll.h>
-int epoll_wait(int fd, struct epoll_event *events, int most, int ms)
+int __real_epoll_pwait(int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask);
+int __wrap_epoll_pwait(int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask)
 {
-    return epoll_pwait(fd, events, most, ms, 0);
-}
-int epoll_pwait(int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask)
-{
-    int (*real)(int, struct epoll_event *, int, int, const sigset_t *) = dlsym(RTLD_NEXT, "epoll_pwait");
     raise(SIGTERM);
-    return real(fd, events, most, ms, mask);
+    return __real_epoll_pwait(fd, events, most, ms, mask);
+}
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int ms)
+{
+    return __wrap_epoll_pwait(fd, events, most, ms, 0);
 }
 """
 
 
 def test_a_signal_just_before_the_wait_stops_hostd(agentd, tmp_path):
-    """At the worst moment, which a library before epoll makes the only one: after the look, before the wait."""
-    shim = tmp_path / "run" / "signal_first.so"
-    shim.parent.mkdir()
-    source = tmp_path / "signal_first.c"
+    """At the worst moment, which a wait that raises the signal first makes the only one: after the look, before the wait."""
+    source, programs = tmp_path / "signal_first.c", tmp_path / "run"
     source.write_text(SIGNAL_FIRST)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(shim), str(source)], check=True)
+    programs.mkdir()
+    flags = f"CFLAGS=-std=c11 -D_GNU_SOURCE -O2 -Wl,--wrap=epoll_pwait,--wrap=epoll_wait {source}"
+    made = ["make", "--no-print-directory", f"BIN={programs}", flags, f"{programs}/hostd"]
+    subprocess.run(made, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     program = f"""
     star(1000, 0)
-    os.environ["LD_PRELOAD"] = "{shim}"
+    os.environ["PROGRAMS"] = "{programs}"
     hostd = Hostd()
     try:
         print(hostd.process.wait(60), hostd.process.stderr.read())

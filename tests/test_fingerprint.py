@@ -48,7 +48,7 @@ def test_what_runs_in_the_lab_and_what_starts_it_is_in_the_fingerprint(package: 
 
 
 # Imported in a lab, and without a say in what is recorded there: words for the user, and how things get into the cache.
-WORDS = {"__init__.py", "errors.py", "progress.py", "kernel/__init__.py", "kernel/apt.py", "kernel/cache.py"}
+WORDS = {"__init__.py", "errors.py", "progress.py", "readable.py", "kernel/__init__.py", "kernel/apt.py", "kernel/cache.py"}
 
 
 def test_every_data_file_and_every_module_of_a_ground_is_in_the_fingerprint() -> None:

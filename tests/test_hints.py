@@ -24,6 +24,7 @@ OTHERS = (
     ("is qmon running", ("--matrix",)),
     ("git worktree", ("--format",)),
     ("the --out of a run", ("--out",)),
+    ("#!/bin/sh", ("--inhibit-cache", "--library-path")),
 )
 """Words by which a message speaks of another program, and that program's options."""
 WHO_SAYS = {

@@ -90,8 +90,8 @@ def test_bad_options(tmp_path: Path) -> None:
     refused(run_tgen(*good, "--seed", "x"), "--seed", "'x'")
     for ids in ("1,2", "1,2,x", "1,2,3,4", "0,1,2", "1,2,99999999999"):
         refused(run_tgen(*good, "--nic", ids), "--nic", f"'{ids}'", "three ids")
-    refused(run_tgen(*good, "--flows", "/nonexistent"), "/nonexistent", "No such file")
-    refused(run_tgen(*good, "--out", "/nonexistent"), "/nonexistent", "No such file")
+    for option in ("--flows", "--out"):
+        refused(run_tgen(*good, option, str(tmp_path / "none")), option, f"'{tmp_path / 'none'}': No such file")
 
 
 def test_a_matrix_that_is_none(tmp_path: Path) -> None:
