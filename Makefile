@@ -149,12 +149,13 @@ $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)
 
 NIC_HEADERS := $(wildcard $(NIC)/*.h $(NIC)/algorithms/*.h)
 LIBBPF = $(or $(shell pkg-config --static --libs libbpf),$(error pkg-config finds no libbpf: install pkg-config and libbpf-dev))
-NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c hooks.c rows.c nic_csv.c) $(addprefix $(MONITORS)/,program.c fault.c csv.c)
+NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c hooks.c rows.c nic_csv.c libelf_gap.c) $(addprefix $(MONITORS)/,program.c fault.c csv.c)
 $(BIN)/nicd: $(NICD) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(MONITORS) -I$(NIC) -I$(KERNEL)/drivers $(NICD) $(LIBBPF))
 
-$(BIN)/cctest: $(NIC)/cctest.c $(NIC)/cctrace.c $(NIC_HEADERS) | $(BIN)
-	$(call link,-I$(NIC) $(NIC)/cctest.c $(NIC)/cctrace.c $(LIBBPF))
+CCTEST := $(addprefix $(NIC)/,cctest.c cctrace.c libelf_gap.c)
+$(BIN)/cctest: $(CCTEST) $(NIC_HEADERS) | $(BIN)
+	$(call link,-I$(NIC) $(CCTEST) $(LIBBPF))
 
 $(BIN)/ccrun-%: $(NIC)/ccrun.c $(NIC)/cctrace.c $(NIC_HEADERS) | $(BIN)
 	$(call link,-I$(NIC) -DCC_ALGORITHM='"algorithms/$*.h"' $(NIC)/ccrun.c $(NIC)/cctrace.c)
