@@ -201,10 +201,11 @@ static inline int32_t rlcc_policy(uint32_t *state, const uint32_t *table);
 /*
  * answered: or overdue, which cuts or says nothing. Behind a far longer round trip a policy may raise at one
  * that is too long still; not at one of which nobody knows how long it will be. Then all is as it was.
+ * Inlined by all compilers, since a call in BPF has five arguments.
  */
-static inline void rlcc_decide(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
-			       const uint32_t *parameter, const uint32_t *table, bool answered,
-			       struct cc_result *result)
+__attribute__((always_inline)) static inline void
+rlcc_decide(uint32_t *state, const struct cc_event *event, const struct cc_flow *flow,
+	    const uint32_t *parameter, const uint32_t *table, bool answered, struct cc_result *result)
 {
 	uint32_t rtt_ns = answered ? cc_rtt_ns(event) : event->now_ns - event->sent_ns;
 	uint32_t before[RLCC_STATE_WORDS], rate = result->rate;
