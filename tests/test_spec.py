@@ -88,6 +88,31 @@ def test_overrides_and_seed(path: Path) -> None:
     assert (read.controller.name, read.seed, read.name, read.topology.rate_bps) == ("nv", 7, "a b", 20 * 10**6)
     assert spec.load(path, ["seed=5", "seed=6"]).seed == 6
     assert spec.load(path, ["name=nan1"]).name == "nan1"
+    assert spec.load(path, ['name="a, b"']).name == "a, b" and spec.load(path, ["name=a, b"]).name == "a, b"
+
+
+@pytest.mark.parametrize("text", ["plugins=['a.py', 'b, c.py']", 'plugins = ["a.py","b, c.py"]'])
+def test_an_override_may_be_a_list(path: Path, text: str) -> None:
+    for name in ("a.py", "b, c.py"):
+        (path.parent / name).write_text(f"name = {name!r}\n")
+    plugins = tuple(path.parent / name for name in ("a.py", "b, c.py"))
+    assert spec.load(path, [text]).plugins == plugins
+    assert spec.vary(spec.read(path), path.parent, "base", [text], {"seed": 3}, "grid").plugins == plugins
+    programs = 'workload.exec=[{host="h1", command="true"}, {host="h2", command="sh -c \'true, true\'"}]'
+    assert [each.host for each in spec.load(path, [programs]).workload.exec] == ["h1", "h2"]
+    assert "--set: workload.exec[0].command: is missing" in fault(path, 'workload.exec=[{host="h1"}]')
+
+
+def test_a_path_in_an_override_is_of_the_working_folder_or_of_the_spec_s(path: Path, tmp_path, monkeypatch) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    for place in (here / "p.npz", here / "own.py", path.parent / "p.npz", path.parent / "beside.py"):
+        place.write_text("")
+    read = spec.load(path, ["controller=p.npz", 'plugins=["own.py", "beside.py"]'])
+    assert read.controller.policy == here / "p.npz" and read.plugins == (here / "own.py", path.parent / "beside.py")
+    path.write_text(path.read_text().replace("[controller]", '[controller]\npolicy = "p.npz"'))
+    assert spec.load(path).controller.policy == path.parent / "p.npz", "a spec means what it means from everywhere"
 
 
 @pytest.mark.parametrize(
@@ -158,6 +183,8 @@ def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:
         ("spec_version=2", "this version reads 1; upgrade dc-gym"),
         ("spec_version=0", "write spec_version = 1"),
         ("lab={memory=1}", "is a table"),
+        ("plugins=[a.py]", "no TOML list"),
+        ("plugins=[a.py]", "quote it: --set 'plugins=[\"ring.py\"]'"),
         ("seed", "not key=value"),
         ("=3", "not key=value"),
     ],

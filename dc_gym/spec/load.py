@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from re import fullmatch
@@ -103,8 +103,9 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
     try:
         if (version := data.get("spec_version", SPEC_VERSION)) != SPEC_VERSION:
             check_version(version)
-        _load_plugins(data.get("plugins", []), base)
-        spec = Spec(**_parse_all(data, base))
+        here = frozenset(key for key, origin in origins.items() if origin == OVERRIDE)
+        _load_plugins(data.get("plugins", []), base, "plugins" in here)
+        spec = Spec(**_parse_all(data, base, here))
         _check_file("workload.file", spec.workload.file)
         _check_file("workload.distribution_file", spec.workload.distribution_file)
         _check_file("controller.policy", spec.controller.policy)
@@ -115,7 +116,7 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
     except KeyFault as fault:
         why = fault.why + _did_you_mean(fault.key) if isinstance(fault, UnknownKey) else fault.why
         told = KeyFault(fault.key, _written(data, fault), why)
-        raise SpecError(f"{origins.get(fault.key, source)}: {told}") from None
+        raise SpecError(f"{origins.get(fault.key.partition('[')[0], source)}: {told}") from None
     except (SpecError, MachineError):
         raise
     except TestbedError as error:
@@ -123,21 +124,28 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
     return spec
 
 
-def _parse_all(data: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """Arguments of Spec."""
+def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> dict[str, Any]:
+    """Arguments of Spec. `here`: keys that were set where the command was given, which no file is the place of."""
     values: dict[str, Any] = {}
     for section, cls in SECTIONS.items():
         table = data.get(section, {}) if section else {key: value for key, value in data.items() if key not in SECTIONS}
         if not isinstance(table, Mapping):
             raise KeyFault(section, table, f"is a table; write [{section}] and a key such as {_first_key(section)}")
         parsed = parse(table, section, cls)
-        parsed = {name: base / value if isinstance(value, Path) else value for name, value in parsed.items()}
+        for name, value in parsed.items():
+            if isinstance(value, Path):
+                parsed[name] = _place(value, base, f"{section}.{name}" in here)
         if parsed.get("exec"):
             parsed["exec"] = tuple(each.beside(base) for each in parsed["exec"])
         if not section and "plugins" in parsed:
-            parsed["plugins"] = tuple(base / path for path in parsed["plugins"])
+            parsed["plugins"] = tuple(_place(path, base, "plugins" in here) for path in parsed["plugins"])
         values |= {section: cls(**parsed)} if section else parsed
     return values
+
+
+def _place(path: Path, base: Path, here: bool) -> Path:
+    """Where a path leads: from the spec's folder. One that was set by an override is first looked for from the working folder."""
+    return Path.cwd() / path if here and Path(path).is_file() else base / path
 
 
 def _check_execs(spec: Spec, graph: Graph, to_run: bool) -> None:
@@ -159,11 +167,12 @@ def _check_file(key: str, path: str | Path | None) -> None:
         raise KeyFault(key, str(path), "no such file; paths are relative to the spec")
 
 
-def _load_plugins(value: Any, base: Path) -> None:
+def _load_plugins(value: Any, base: Path, here: bool) -> None:
     """Run them first of all: what they register may be named by any other key."""
     for path in parse_value("plugins", value, PATHS):
-        _check_file("plugins", base / path)
-        usercode.load(base / path)
+        place = _place(path, base, here)
+        _check_file("plugins", place)
+        usercode.load(place)
 
 
 def _check_code(spec: Spec) -> None:
@@ -216,7 +225,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _override(text: str) -> tuple[str, Any]:
-    """Key and value of "key=value": a TOML scalar, else the bare text."""
+    """Key and value of "key=value": what TOML reads, a list too, else the bare text. A table is for keys that are one."""
     key, equals, raw = text.partition("=")
     key, raw = key.strip(), raw.strip()
     if not equals or not key:
@@ -224,11 +233,15 @@ def _override(text: str) -> tuple[str, Any]:
     try:
         parsed = tomllib.loads(f"value = {raw}")
         value = parsed["value"] if len(parsed) == 1 else raw
-    except tomllib.TOMLDecodeError:
+    except tomllib.TOMLDecodeError as error:
+        if raw.startswith("["):  # most often the shell has taken the quotation marks away
+            raise SpecError(
+                f"{OVERRIDE} {text!r}: no TOML list ({error}); quote it: {OVERRIDE} 'plugins=[\"ring.py\"]'"
+            ) from None
         value = raw
     if key == "controller" and isinstance(value, str):
         key = "controller.policy"
-    if isinstance(value, dict | list):
+    if isinstance(value, dict) and key not in TABLES:
         raise SpecError(f"{OVERRIDE} {text!r}: the value is {type_name(value)}; set one key at a time")
     return key, value
 

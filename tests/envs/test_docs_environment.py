@@ -2,17 +2,23 @@
 """docs/environment.md lists what is registered, with its range, and no more."""
 
 import re
+import shutil
+import subprocess
+import sys
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
 from dc_gym import usercode
-from dc_gym.envs import action, observation, policies, reward
+from dc_gym.envs import action, observation, policies, registration, reward
+from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.totals import EpisodeTotals, metrics
 from tests.envs.made import DONE, cells, flows, frame, scene
 
-PAGE = (Path(__file__).resolve().parent.parent.parent / "docs" / "environment.md").read_text()
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = (ROOT / "docs" / "environment.md").read_text()
 
 
 def rows(heading, first):
@@ -24,6 +30,11 @@ def rows(heading, first):
 
 def names(cell):
     return re.findall(r"`([^`]+)`", cell)
+
+
+def python_of(page, first):
+    """The block of Python that begins with the line `first`."""
+    return page.split(f"```python\n{first}\n")[1].split("```")[0]
 
 
 def number(value):
@@ -77,9 +88,34 @@ def _second_table():
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| `")]
 
 
+def test_ids():
+    listed = [names(name)[0] for name, _ in rows("Make one", "id")]
+    assert sorted(listed) == sorted([registration.ANY, *registration.SPECS])
+
+
+def test_arguments():
+    listed = {names(name)[0] for name, *_ in rows("Make one", "argument")}
+    assert listed == set(signature(DataCenterEnv).parameters) - {"render_mode"}
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("page", ["docs/environment.md", "README.md"])
+def test_what_the_pages_show_works_in_a_fresh_process(tmp_path, page):
+    """With no import line but Gymnasium's, and plug-ins and specs where the pages have them."""
+    code = python_of((ROOT / page).read_text(), "import gymnasium")
+    (tmp_path / "examples").mkdir()
+    for name in ("mine.toml", "examples/gym.toml"):
+        shutil.copy(ROOT / "examples" / "gym.toml", tmp_path / name)
+    (tmp_path / "sojourn.py").write_text(python_of(PAGE, "# sojourn.py"))
+    told = "\nassert observation in env.observation_space and info['utilization'] > 0, info\n"
+    argv = [sys.executable, "-c", "import gymnasium\n" + code + told]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_feature_that_the_page_shows_works(tmp_path, monkeypatch):
     monkeypatch.setattr(observation, "_registry", dict(observation._registry))
-    (tmp_path / "sojourn.py").write_text(PAGE.split("```python\n")[1].split("```")[0])
+    (tmp_path / "sojourn.py").write_text(python_of(PAGE, "# sojourn.py"))
     usercode.load(tmp_path / "sojourn.py")
     found, info = scene()
     now = frame(info, cells=cells(backlog_bytes={"s1-eth3": 125_000}))
@@ -89,7 +125,7 @@ def test_the_feature_that_the_page_shows_works(tmp_path, monkeypatch):
 def test_the_plug_in_of_the_page_on_plug_ins_works(tmp_path, monkeypatch):
     for module in (observation, reward):
         monkeypatch.setattr(module, "_registry", dict(module._registry))
-    page = (Path(__file__).resolve().parent.parent.parent / "docs" / "extending.md").read_text()
+    page = (ROOT / "docs" / "extending.md").read_text()
     (tmp_path / "calm.py").write_text(page.split("```python\n# calm.py\n")[1].split("```")[0])
     usercode.load(tmp_path / "calm.py")
     keys = dict(re.findall(r'^(observe|reward) = "(.*)"$', page, re.MULTILINE))
