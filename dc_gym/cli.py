@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dc_gym import __version__
+from dc_gym.controllers import policy_name
 from dc_gym.errors import TestbedError, UsageError
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
-UNFIT = "unfit: "
-"""How a line begins that says why a result is unfit; whoever started the run tells such an end from a failure by it."""
 EXPECTED_ERRNOS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
     *(errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTEMPTY, errno.EIO),
@@ -545,8 +544,8 @@ def _run(args: Namespace) -> int:
     _show_result(result)
     for row in result.manifest.get("workload", {}).get("broken_rows", ()):
         print(f"dcgym: warning: {row}", file=sys.stderr)
-    for reason in result.manifest.get("unfit_reasons", ()):
-        _fail(f"{UNFIT}{reason}", 1)
+    for fault in result.faults:
+        _fail(fault, 1)
     return 0 if result.fit else 1
 
 
@@ -554,7 +553,8 @@ def _default_out(spec: Spec) -> Path:
     """results/NAME-CONTROLLER-sSEED, or the policy in the controller's place, in letters that every file system takes."""
     name = re.sub(r"[^a-z0-9.]+", "-", spec.name.lower()).strip("-.") or "run"
     policy = spec.controller.policy
-    acting = spec.controller.name if policy is None else re.sub(r"[^a-z0-9.]+", "-", Path(policy).stem.lower())
+    acting = spec.controller.name if policy is None else policy_name(policy)
+    acting = re.sub(r"[^a-z0-9.]+", "-", acting.lower())
     return Path("results") / f"{name}-{acting}-s{spec.seed}"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Controller", "acting", "find", "label_of", "names", "register"]
+__all__ = ["Controller", "acting", "find", "label_of", "names", "policy_name", "register"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,18 @@ def find(name: str) -> Controller | None:
 def acting(section: Mapping[str, Any]) -> str:
     """Of a spec's `[controller]` what tells it from others: the policy where there is one, else the TCP."""
     return str(section.get("policy") or section.get("name", "?"))
+
+
+def policy_name(policy: str | Path) -> str:
+    """What a policy is called: its own name, its class, its file without the ending, of a training's policy.npz the training."""
+    text = str(policy)
+    place, colon, made = text.rpartition(":")
+    if colon:
+        return f"{Path(place).name if place.endswith('.py') else place}:{made}"
+    path = Path(text)
+    if path.suffix != ".npz":
+        return text
+    return (path.absolute().parent.name if path.stem == "policy" else path.stem) or path.stem
 
 
 def label_of(section: Mapping[str, Any]) -> str:

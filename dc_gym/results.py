@@ -15,6 +15,7 @@ import importlib
 import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dc_gym.controllers import policy_name
 from dc_gym.errors import ResultError, UsageError
 from dc_gym.folder import COPIES, FILES, PARTIAL, finish, is_result, words, writing
 from dc_gym.repeat.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
+from dc_gym.spec import NIC_POLICY_COPY, POLICY_COPY
 from dc_gym.topologies.graph import PPB, PPM, Graph
 
 __all__ = [
@@ -46,6 +49,8 @@ __all__ = [
 ]
 
 RESULT_VERSION = 1
+UNFIT = "unfit: "
+"""How a line begins that says why a result is unfit; whoever started the run tells such an end from a failure by it."""
 DERIVED = ("port_metrics", "flow_metrics", "agent")
 """Tables that a result of today has beside those; one of an older version has not."""
 ROW_GROUP = 1 << 18
@@ -78,6 +83,30 @@ class Result:
     def fit(self) -> bool:
         """Nothing happened that the numbers do not show (docs/results.md, "Fit or unfit")."""
         return bool(self.manifest.get("fit", True))
+
+    @property
+    def faults(self) -> list[str]:
+        """What went wrong in it, causes first: programs that failed, then why it is unfit."""
+        ends = [end for end in self.manifest.get("exec", ()) if end.get("exit") and not end.get("stopped")]
+        programs = [f"{end['command'][0]} in {end['host']} failed: {_last_words(end)}" for end in ends]
+        return programs + [f"{UNFIT}{reason}" for reason in self.manifest.get("unfit_reasons", ())]
+
+    @property
+    def controller(self) -> dict[str, Any]:
+        """The section of its spec, with a policy by its own name and not by that of the copy."""
+        section: dict[str, Any] = dict(self.manifest.get("spec", {}).get("controller", {}))
+        policy = section.get("policy")
+        if policy == POLICY_COPY:
+            section["policy"] = self.policies.get(POLICY_COPY, policy)
+        elif policy is not None:
+            section["policy"] = policy_name(policy)
+        return section
+
+    @property
+    def policies(self) -> dict[str, str]:
+        """What the policies that it keeps copies of are called, by the names of the copies."""
+        stated = self.manifest.get("policies")
+        return dict(stated) if isinstance(stated, Mapping) else {}
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -171,6 +200,19 @@ def copy_inputs(partial: Path, copies: Mapping[str, Path]) -> dict[str, str]:
         with words("write", partial / name):
             shutil.copyfile(source, partial / name)
     return _sha256(partial, copies)
+
+
+def policies(copies: Mapping[str, Path]) -> dict[str, str]:
+    """For the manifest: what the policies among the files that a spec reads are called. One that is a result's copy, as where a
+    result is run again, is called what it was called there."""
+    found = {}
+    for name in {POLICY_COPY, NIC_POLICY_COPY} & set(copies):
+        path = copies[name]
+        found[name] = policy_name(path)
+        with suppress(OSError, ValueError, AttributeError):
+            stated = json.loads((path.parent / "manifest.json").read_text()).get("policies", {}) if path.name == name else {}
+            found[name] = str(stated.get(name, found[name]))
+    return found
 
 
 def _sha256(folder: Path, names: Iterable[str]) -> dict[str, str]:
@@ -279,6 +321,12 @@ def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
     encoded = [text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
+
+
+def _last_words(end: Mapping[str, Any]) -> str:
+    """Of a program that failed, as of `traffic.execs`."""
+    status = f"exit {end['exit']}" if end["exit"] > 0 else f"killed by signal {-end['exit']}"
+    return f"{end['said']} ({status})" if end.get("said") else status
 
 
 def _from_arrow(path: Path, table: Table, read: pa.Table, names: Names) -> Records:

@@ -75,8 +75,8 @@ static int open_lab(void)
 
 static int mount_all(const char *run_folder)
 {
-	static const char *const dirs[] = { "/dev/pts",       "/dev/shm",      "/run/netns",
-					    "/run/tmp-upper", "/run/tmp-work", "/run/openvswitch" };
+	static const char *const dirs[] = { "/dev/pts",       "/dev/shm",      "/run/netns",     "/run/tmp-upper",
+					    "/run/tmp-work",  "/run/etc-upper", "/run/etc-work", "/run/openvswitch" };
 	size_t i;
 
 	if (mount_one("tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=755"))
@@ -90,6 +90,9 @@ static int mount_all(const char *run_folder)
 		return -1;
 	/* The host's files in /tmp stay visible; what is written there stays in the lab's memory. */
 	if (mount_one("overlay", "/tmp", 0, "lowerdir=/tmp,upperdir=/run/tmp-upper,workdir=/run/tmp-work"))
+		return -1;
+	/* So do those in /etc, where a network has names of its own. */
+	if (mount_one("overlay", "/etc", 0, "lowerdir=/etc,upperdir=/run/etc-upper,workdir=/run/etc-work"))
 		return -1;
 	return mount_one("hostfs", run_folder, 0, run_folder);
 }

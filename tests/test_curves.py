@@ -65,12 +65,15 @@ def test_a_policy_has_a_line_of_its_own(sweep: Path) -> None:
 
 
 def test_policies_from_files_are_told_apart_by_what_is_in_them(tmp_path: Path) -> None:
-    """The specs of all of them say policy.npz."""
-    for content in ("a", "b"):
-        made = result(tmp_path / content, inputs={"policy.npz": content * 64})
+    """The specs of all of them say policy.npz; by content only those that have one name."""
+    for content, name in (("a", "ppo"), ("b", "ppo"), ("c", "sac")):
+        made = result(tmp_path / content, inputs={"policy.npz": content * 64}, policies={"policy.npz": name})
         edit(made.path / "manifest.json", spec=made.manifest["spec"] | {"controller": {"name": "cubic", "policy": "policy.npz"}})
-    lines = curves.curves(curves.find_results(tmp_path), "seed", "mean_srtt_us", "controller.name")
-    assert [line.name for line in lines] == ["policy.npz over CUBIC aaaaaaaa", "policy.npz over CUBIC bbbbbbbb"]
+    found = curves.find_results(tmp_path)
+    lines = curves.curves(found, "seed", "mean_srtt_us", "controller.name")
+    assert [line.name for line in lines] == ["ppo over CUBIC aaaaaaaa", "ppo over CUBIC bbbbbbbb", "sac over CUBIC"]
+    lines = curves.curves(found, "controller.policy", "mean_srtt_us", "topology.preset")
+    assert [point.x for line in lines for point in line.points] == ["ppo aaaaaaaa", "ppo bbbbbbbb", "sac"]
 
 
 def test_one_result_has_no_interval(sweep: Path) -> None:

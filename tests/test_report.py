@@ -252,8 +252,10 @@ def with_policies(folder: Path) -> None:
             ("max", "max", None),
             ("one", "policy.npz", "1" * 64),
             ("two", "policy.npz", "2" * 64),
+            ("sac", "policy.npz", "3" * 64),
         ):
-            made = a_result(folder / f"{name}-s{seed}", seed, "cubic", inputs={"policy.npz": content} if content else {})
+            kept = {"inputs": {"policy.npz": content}, "policies": {"policy.npz": "sac" if name == "sac" else "ppo"}}
+            made = a_result(folder / f"{name}-s{seed}", seed, "cubic", **kept if content else {})
             made.manifest["spec"]["controller"]["policy"] = policy
             (made.path / "manifest.json").write_text(json.dumps(made.manifest))
             if content:
@@ -267,11 +269,12 @@ def test_policies_are_groups_of_one_scenario(tmp_path: Path) -> None:
     groups = found[0].groups
     assert [group.label for group in groups] == [
         "max over CUBIC",
-        "policy.npz over CUBIC, content 11111111",
-        "policy.npz over CUBIC, content 22222222",
+        "ppo over CUBIC, content 11111111",
+        "ppo over CUBIC, content 22222222",
+        "sac over CUBIC",
         "random over CUBIC",
     ]
-    assert all(group.seeds == (1, 2) for group in groups) and len({group.color for group in groups}) == 4
+    assert all(group.seeds == (1, 2) for group in groups) and len({group.color for group in groups}) == 5
     text = Page(written(tmp_path, "sweep")).text.replace("\u00a0", " ")
     assert "random over CUBIC (n = 2)" in text and "random over CUBIC \u2212 max over CUBIC (2 pairs)" in text
     assert "max over CUBIC \u2212 random over CUBIC (2 pairs)" in Page(

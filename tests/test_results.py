@@ -17,6 +17,7 @@ import pytest
 import synthetic
 
 from dc_gym import results
+from dc_gym.controllers import policy_name
 from dc_gym.errors import MachineError, ResultError, UsageError
 from dc_gym.repeat.digest import TABLES, digest_of
 from dc_gym.topologies.presets import TopologyParams, build
@@ -247,3 +248,27 @@ def test_queue_records_count_from_the_first_sweep() -> None:
     assert records["tx_bytes"].tolist() == [0, 0, 50, 90]
     assert records[["t_ns", "port"]].tolist() == [(0, 0), (0, 1), (10, 0), (10, 1)]
     assert len(results.queue_records(np.zeros(0, np.int64), {"drops": np.zeros((0, 2), np.uint64)})) == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "name"),
+    [
+        ("fair-share", "fair-share"),
+        ("examples/mine.py:Fast", "mine.py:Fast"),
+        ("lab.policies:Fast", "lab.policies:Fast"),
+        (Path("/results/ppo/policy.npz"), "ppo"),
+        (Path("/results/ppo/best.npz"), "best"),
+    ],
+)
+def test_what_a_policy_is_called(policy: str | Path, name: str) -> None:
+    assert policy_name(policy) == name
+
+
+def test_a_policy_keeps_its_name_where_its_result_is_run_again(tmp_path: Path) -> None:
+    (tmp_path / "ppo").mkdir()
+    first = {"policy.npz": tmp_path / "ppo" / "policy.npz", "matrix.csv": tmp_path / "flows.csv"}
+    assert results.policies(first) == {"policy.npz": "ppo"}
+    made = synthetic.result(tmp_path / "run-1", policies=results.policies(first))
+    assert results.policies({"policy.npz": made.path / "policy.npz"}) == {"policy.npz": "ppo"}
+    (made.path / "manifest.json").write_text(json.dumps(made.manifest | {"spec": {"controller": {"policy": "policy.npz"}}}))
+    assert results.load_result(made.path).controller == {"policy": "ppo"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -207,3 +208,65 @@ def test_programs_beside_flows(run):
     result = run(programs=programs)
     assert (result.path / "exec" / "h1-0.stdout").read_text() == "10.0.0.2 {x} {}\n"
     assert list(column(result, "status")) and result.summary["goodput_bps"] > 9e6
+
+
+@pytest.mark.skipif(shutil.which("ping") is None, reason="ping is not installed")
+def test_programs_find_hosts_by_name(run):
+    programs = """
+[[workload.exec]]
+host = "h1"
+command = "ping -c 1 h4"
+[[workload.exec]]
+host = "h4"
+command = "ping -c 1 h1-eth0"
+[[workload.exec]]
+host = "h2"
+command = "cat /etc/hosts /etc/nsswitch.conf"
+"""
+    result = run("workload.kind=none", programs=programs)
+    assert [end["exit"] for end in result.manifest["exec"]] == [0, 0, 0] and result.fit
+    assert "1 received" in (result.path / "exec/h1-0.stdout").read_text()
+    seen = (result.path / "exec/h2-0.stdout").read_text()
+    assert "10.0.0.3 h3 h3-eth0\n" in seen and [line for line in seen.splitlines() if "hosts:" in line] == ["hosts: files"]
+
+
+def test_a_program_that_fails_is_told_before_what_comes_of_it(run, tmp_path):
+    """A frame that no switch knows where to send makes the run unfit; who sent it says first why."""
+    (tmp_path / "lost.py").write_text(
+        f"#!{sys.executable}\nimport socket, sys\n"
+        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('10.0.9.9', 9))\n"
+        "print('first line', file=sys.stderr)\nsys.exit('nobody there')\n"
+    )
+    (tmp_path / "lost.py").chmod(0o755)
+    done = run("workload.kind=none", code=1, programs='[[workload.exec]]\nhost = "h1"\ncommand = "./lost.py"\n')
+    first, second = done.stderr.splitlines()[:2]
+    assert first.startswith("dcgym: ") and first.endswith("lost.py in h1 failed: nobody there (exit 1)")
+    assert second.startswith("dcgym: unfit: s1: ")
+
+
+@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump is not installed")
+def test_a_capture_is_kept_and_its_times_are_virtual_and_exact(run):
+    """A SYN of 74 bytes over three links of 10 Mbit/s and 10 us: 207.6 us between the two ends."""
+    programs = "".join(
+        f'[[workload.exec]]\nhost = "{host}"\ncommand = "tcpdump --nano --immediate-mode -i {host}-eth0 -w {host}.pcap"\n'
+        for host in ("h1", "h3")
+    )
+    result = run("workload.size=10kB", "workload.start=1s", programs=programs)
+    left, came = (captured(result.path / "exec" / f"{host}.pcap") for host in ("h1", "h3"))
+    assert len(left) == len(came) > 8 and all(end["stopped"] for end in result.manifest["exec"])
+    boot_ns = 1_577_836_800 * 10**9  # 2020-01-01
+    start_ns = boot_ns + result.manifest["t0_ns"] + 10**9
+    assert 0 <= left[0][0] - start_ns < 1000
+    assert came[0][0] - left[0][0] == 3 * (74 * 800 + 10_000) and left[0][1] == came[0][1] == 74
+
+
+def captured(path):
+    """Time in ns and length of each packet in a file of nanoseconds."""
+    data = path.read_bytes()
+    assert struct.unpack_from("<I", data)[0] == 0xA1B23C4D
+    found, place = [], 24
+    while place < len(data):
+        seconds, nanoseconds, kept, length = struct.unpack_from("<IIII", data, place)
+        found.append((seconds * 10**9 + nanoseconds, length))
+        place += 16 + kept
+    return found

@@ -24,6 +24,8 @@ KEEPER_PRIORITY = 5  # SCHED_FIFO: sleeps end when they should; below tgen and q
 GRACE_NS = 10**9  # between SIGTERM and SIGKILL
 NS_PER_S = 10**9
 FOLDER = "exec"
+LONGEST_SAID = 300
+"""Letters of a failed program's last line that are passed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +108,23 @@ def _keep(request: ExecRequest, folder: Path, name: str, t0_ns: int) -> dict[str
         try:
             program = _start(request, folder, out, err)
         except OSError as error:
-            err.write(f"{request.argv[0]}: {error.strerror}\n".encode())
-            return {"start_ns": started_ns - t0_ns, "end_ns": started_ns - t0_ns, "exit": 127, "stopped": False}
+            said = f"{request.argv[0]}: {error.strerror}"
+            err.write(f"{said}\n".encode())
+            at_ns = started_ns - t0_ns
+            return {"start_ns": at_ns, "end_ns": at_ns, "exit": 127, "stopped": False, "said": said}
         stopped = _wait_for(program, t0_ns + request.stop_ns)
         ended_ns = time.monotonic_ns()
-    return {"start_ns": started_ns - t0_ns, "end_ns": ended_ns - t0_ns, "exit": program.returncode, "stopped": stopped}
+    end = {"start_ns": started_ns - t0_ns, "end_ns": ended_ns - t0_ns, "exit": program.returncode, "stopped": stopped}
+    return end | ({"said": _last_line(outputs[1])} if program.returncode and not stopped else {})
+
+
+def _last_line(stderr: Path) -> str:
+    """The last line with a word in it, shortened; empty if there is none."""
+    with stderr.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 4 * LONGEST_SAID))
+        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
+    words = next((line for line in reversed(lines) if line), "")
+    return "".join(letter if letter.isprintable() else " " for letter in words[:LONGEST_SAID])
 
 
 def _start(request: ExecRequest, folder: Path, out: Any, err: Any) -> subprocess.Popen[bytes]:

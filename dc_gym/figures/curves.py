@@ -28,6 +28,8 @@ __all__ = ["Axis", "Curve", "Point", "curves", "find_results", "main", "tell_axe
 DEPTH = 3
 HASH_DIGITS = 8
 BY_DEFAULT = "controller.name"
+POLICIES = (BY_DEFAULT, "controller.policy")
+"""Keys by which policies are told apart."""
 NUMBERED = ("seed",)
 """Keys whose numbers are names: points are not joined."""
 MOST_VALUES = 6
@@ -223,8 +225,10 @@ def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> l
     UsageError if results of one point are of different experiments.
     """
     groups: dict[str, dict[float | str, list[tuple[Result, float]]]] = {}
-    for result in results:
-        x, line, value = _key(result, x_key), _line(result, by_key), _metric(result, metric)
+    results = list(results)
+    places = _names(results, x_key) if x_key == POLICIES[1] else [_key(result, x_key) for result in results]
+    for result, x, line in zip(results, places, _names(results, by_key), strict=True):
+        value = _metric(result, metric)
         group = groups.setdefault(line, {})
         if value is not None:
             group.setdefault(x, []).append((result, value))
@@ -257,12 +261,22 @@ def _written(result: Result, key: str) -> Any:
     return "-"
 
 
-def _line(result: Result, by_key: str) -> str:
-    """The line that a result is in; by controller a policy is one of its own, and of policies from files each content."""
-    section = _at(result.manifest.get("spec", {}), "controller")
-    if by_key == BY_DEFAULT and isinstance(section, Mapping) and section.get("policy"):
-        return " ".join([controllers.label_of(section), result.inputs.get(spec.POLICY_COPY, "")[:HASH_DIGITS]]).rstrip()
-    return str(_written(result, by_key))
+def _names(results: Sequence[Result], key: str) -> list[str]:
+    """What each result is called by a key. By controller a policy is one of its own; where files of several contents have one
+    name the content tells them apart."""
+    names = [_name_of(result, key) for result in results]
+    contents = [result.inputs.get(spec.POLICY_COPY, "") if key in POLICIES else "" for result in results]
+    several = {
+        name for name in names if len({content for each, content in zip(names, contents, strict=True) if each == name}) > 1
+    }
+    return [f"{name} {content[:HASH_DIGITS]}" if name in several else name for name, content in zip(names, contents, strict=True)]
+
+
+def _name_of(result: Result, key: str) -> str:
+    section = result.controller
+    if key in POLICIES and section.get("policy"):
+        return controllers.label_of(section) if key == BY_DEFAULT else str(section["policy"])
+    return str(_written(result, key))
 
 
 def _key(result: Result, key: str) -> float | str:

@@ -148,7 +148,7 @@ def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Pat
     programs = [Program.of(each) for each in result.manifest.get("exec", ())]
     warm_up = "; grey: warm-up" if run_spec.time.warmup_ns else ""
     caption = f"digest {result.digest[:16]}{warm_up}"
-    acting = controllers.label_of(result.manifest["spec"]["controller"])
+    acting = controllers.label_of(result.controller)
     title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
     figure = run_figure(load_series(result), title, labels, run_spec.time.warmup_ns / 1e9, caption, programs)
     return save(figure, path, mark=mark)

@@ -23,7 +23,9 @@ from dc_gym.host import calibration, fidelity, one_cpu
 from dc_gym.run import ground
 from dc_gym.run.episodes import END_OF_RUN, NEXT_EPISODE
 from dc_gym.run.ground import Plan, S, count
+from dc_gym.topologies import etc
 from dc_gym.topologies.fabric import GROUND_SYSCTLS, Fabric
+from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.ovs import OpenVSwitch
 from dc_gym.topologies.qdisc_fabric import QdiscFabric
 
@@ -43,6 +45,7 @@ SHARED_COUNTS = ("TCP sockets orphan",)
 LEAST_LEAD_NS, LEAD_FACTOR = S // 2, 4
 NO_CHANGE = ("queue_backlog_packets", "flight_packets")
 MS_NOSUID, MS_NODEV = 2, 4
+OWN_ETC = Path("/run/etc")
 
 
 class HostFabric(Fabric):
@@ -82,6 +85,10 @@ class HostSite:
         if self._links == "cable":
             return HostFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, sysctls)
         return HostQdiscFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, sysctls, self._links)
+
+    def name_hosts(self, graph: Graph, folder: Path) -> None:
+        """In this mount namespace alone."""
+        etc.cover(etc.names(graph), OWN_ETC)
 
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
         """After the links are calibrated."""

@@ -86,7 +86,7 @@ def compare(a: Result, b: Result) -> Comparison:
 
 
 def _controller(result: Result) -> str:
-    return controllers.label_of(result.manifest.get("spec", {}).get("controller", {}))
+    return controllers.label_of(result.controller)
 
 
 def main(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:

@@ -113,7 +113,7 @@ def _section(anchor: str, each: Scenario, measured: Mapping[str, Measured], name
         slowdown=[(title, table) for title, table in slowdown if table is not None],
         ports=[(title, table) for title, table in ports if table.rows],
         runs=[(run, group.label) for group in each.groups for run in group.runs]
-        + [(run, controllers.label_of(run.spec.get("controller", {}))) for run in each.unfit],
+        + [(run, controllers.label_of(run.result.controller)) for run in each.unfit],
     )
 
 

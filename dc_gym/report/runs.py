@@ -9,7 +9,7 @@ and nothing else.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -146,8 +146,9 @@ def _warnings(found: Sequence[Scenario]) -> list[str]:
 
 def _scenario(groups: Mapping[str, Mapping[int, Run]], unfit: Sequence[Run]) -> Scenario:
     ordered = sorted(groups.items(), key=lambda item: (_rank(json.loads(item[0])), item[0]))
-    sections = [json.loads(key) for key, seeds in ordered if seeds]
     sorted_runs = [tuple(seeds[seed] for seed in sorted(seeds)) for _, seeds in ordered if seeds]
+    keys = [json.loads(key) for key, seeds in ordered if seeds]
+    sections = [key | runs[0].result.controller for key, runs in zip(keys, sorted_runs, strict=True)]
     names = map(controllers.acting, sections)
     found = tuple(map(Group, names, _labels(sections), _colors(sections), sorted_runs))
     first = found[0].runs[0] if found else unfit[0]
@@ -158,12 +159,23 @@ def _told_apart(found: list[Scenario]) -> list[Scenario]:
     """Scenarios of one title get what sets them apart in theirs."""
     told = []
     for each in found:
-        same = [_flat(other.all_runs[0].result) for other in found if other.title == each.title]
-        mine = _flat(each.all_runs[0].result)
-        keys = [key for key in mine if any(other.get(key) != mine[key] for other in same)]
-        more = ", ".join(mine[key] for key in keys[:MOST_TOLD])
+        same = [other for other in found if other.title == each.title]
+        more = _differences(each, same, _named) or _differences(each, same, _flat)
         told.append(replace(each, title=f"{each.title}: {more}") if more else each)
     return told
+
+
+def _differences(each: Scenario, same: Sequence[Scenario], words: Callable[[Result], dict[str, str]]) -> str:
+    """In words what sets a scenario apart from others; empty if these words are those of another one, too."""
+    mine, others = words(each.all_runs[0].result), [words(other.all_runs[0].result) for other in same if other is not each]
+    if mine in others:
+        return ""
+    return ", ".join([mine[key] for key in mine if any(other.get(key) != mine[key] for other in others)][:MOST_TOLD])
+
+
+def _named(result: Result) -> dict[str, str]:
+    """As _flat, with policies by their names."""
+    return _flat(result) | {f"inputs.{copy}": f"{copy} {name}" for copy, name in result.policies.items() if copy != POLICY_COPY}
 
 
 def _flat(result: Result) -> dict[str, str]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.errors import FabricError, LabError, TestbedError
-from dc_gym.topologies import tc
+from dc_gym.topologies import etc, tc
 from dc_gym.topologies.ecmp import PORT_MASK
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.ovs import OpenVSwitch, Programs
@@ -124,6 +124,9 @@ class Site(Protocol):
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
         """The network, not yet entered."""
 
+    def name_hosts(self, graph: Graph, folder: Path) -> None:
+        """Programs find the hosts by name. `folder`: the run's, which belongs to who may write there."""
+
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
         """When traffic starts; the network stands, and programs are told next."""
 
@@ -158,6 +161,10 @@ class LabSite:
         from dc_gym.topologies.fabric import Fabric
 
         return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
+
+    def name_hosts(self, graph: Graph, folder: Path) -> None:
+        owner = folder.stat()
+        etc.write(etc.names(graph) | etc.accounts(owner.st_uid, owner.st_gid))
 
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
         return plan.t0_ns
@@ -209,6 +216,7 @@ def run(folder: Path, site: Site) -> None:
         ovs = stack.enter_context(OpenVSwitch(programs))
         phase("fabric")
         fabric = stack.enter_context(site.fabric(plan, ovs))
+        site.name_hosts(plan.graph, folder.parent)
         phase("programs")
         t0_ns = site.agree_t0(plan, fabric)
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))

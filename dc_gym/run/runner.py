@@ -127,6 +127,8 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
             manifest["agent"] = driver.totals()
         if inputs:
             manifest["inputs"] = inputs
+        if policies := results.policies(spec.copies()):
+            manifest["policies"] = policies
         if code := usercode.keep([*spec.code(), *(driver.code if driver is not None else ())], partial):
             manifest["code"] = code
         manifest = results.write_result(partial, tables, manifest, summary)

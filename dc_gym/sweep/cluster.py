@@ -25,9 +25,11 @@ from typing import Any
 
 from dc_gym import cli
 from dc_gym import spec as specs
+from dc_gym.controllers import policy_name
 from dc_gym.errors import MachineError, TestbedError, UsageError
 from dc_gym.folder import finish, scratch, writing
 from dc_gym.progress import Progress
+from dc_gym.spec import POLICY_COPY
 from dc_gym.sweep.pool import Cell, Outcome, Tally, tie_to_parent
 from dc_gym.usercode import CODE
 
@@ -183,8 +185,12 @@ def _load(cell: Cell) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What a node must be given: the spec, and the files that it names, as a result would keep them."""
     spec = specs.load(cell.spec)
     own = {f"{CODE}/{path.name}": path for path in spec.code()} | spec.copies()
+    plain = spec.to_dict(copied=True)
+    if (policy := own.pop(POLICY_COPY, None)) is not None:  # there it has its folder's name no more
+        plain["controller"]["policy"] = f"{policy_name(policy)}{policy.suffix}"
+        own[plain["controller"]["policy"]] = policy
     try:
-        return spec.to_dict(copied=True), {name: path.read_bytes() for name, path in own.items()}
+        return plain, {name: path.read_bytes() for name, path in own.items()}
     except OSError as error:
         raise TestbedError(f"{error.filename}: {error.strerror}; the spec of {cell.name} names it") from None
 

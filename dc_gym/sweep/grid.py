@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import spec as specs
+from dc_gym.controllers import policy_name
 from dc_gym.errors import SpecError
 from dc_gym.spec import Spec
 
@@ -169,6 +170,7 @@ def _varies(key: str, points: Sequence[Mapping[str, Any]]) -> bool:
 
 def _part(key: str, value: Any) -> str:
     """What a file system takes of a key and its value."""
+    value = policy_name(value) if key == "controller.policy" else value
     text = re.sub(r"[^A-Za-z0-9._+-]+", "", str(value).replace(" ", "-")).strip(".-") or "x"
     if key == "controller.name":
         return text

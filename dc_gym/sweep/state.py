@@ -115,9 +115,8 @@ class SweepFolder:
         return result
 
     def _status_of(self, point: Point, result: Result) -> Status:
-        reasons = "\n".join(f"unfit: {reason}" for reason in result.manifest.get("unfit_reasons", ()))
         state = State.DONE if result.fit else State.UNFIT
-        return Status(point, state, 0 if result.fit else 1, reasons, result.digest, result.summary)
+        return Status(point, state, 0 if result.fit else 1, "\n".join(result.faults), result.digest, result.summary)
 
     def _failure_file(self, point: Point) -> Path:
         return self.path / FAILED / f"{point.name}.json"

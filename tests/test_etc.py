@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs in hosts find below /etc. In a lab: test_traffic_runs.py; on the host ground: test_host.py."""
+
+from dc_gym.topologies import etc
+from dc_gym.topologies.presets import TopologyParams, build, resolve
+
+
+def test_hosts_and_their_ports_have_names(tmp_path):
+    (tmp_path / "nsswitch.conf").write_text("passwd: files sss\nhosts: files mdns4 dns\nnetworks: files\n")
+    graph = build(resolve(TopologyParams(preset="acc24")))
+    files = etc.names(graph, tmp_path)
+    assert files["nsswitch.conf"] == "passwd: files sss\nnetworks: files\nhosts: files\n"
+    rows = [line.split() for line in files["hosts"].splitlines()]
+    assert rows[0] == ["127.0.0.1", "localhost"] and len(rows) == 1 + sum(len(host.nics) for host in graph.hosts)
+    assert rows[1] == [graph.hosts[0].address, "h1", "h1-eth0"]
+    assert etc.names(graph, tmp_path / "none")["nsswitch.conf"] == "hosts: files\n"
+
+
+def test_accounts_but_root_are_the_user_of_the_lab(tmp_path):
+    (tmp_path / "passwd").write_text("root:x:0:0:root:/root:/bin/sh\ntcpdump:x:102:105::/nonexistent:/bin/false\n+::::::\n")
+    assert etc.accounts(1000, 100, tmp_path)["passwd"].splitlines() == [
+        "root:x:0:0:root:/root:/bin/sh",
+        "tcpdump:x:1000:100::/nonexistent:/bin/false",
+        "+::::::",
+    ]
+
+
+def test_what_is_written_replaces_files_and_links(tmp_path):
+    (tmp_path / "elsewhere").write_text("the machine's")
+    (tmp_path / "hosts").symlink_to(tmp_path / "elsewhere")
+    etc.write({"hosts": "ours"}, tmp_path)
+    assert (tmp_path / "hosts").read_text() == "ours" and (tmp_path / "elsewhere").read_text() == "the machine's"
