@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dc_gym import __version__
+from dc_gym import __version__, usercode
 from dc_gym.controllers import policy_name
 from dc_gym.errors import TestbedError, UsageError
 
@@ -64,20 +64,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush is silent
         return 1
-    except TestbedError as error:
+    except (Exception, SystemExit) as error:
         _reraise_if_asked()
-        return _fail(str(error), error.exit_code)
-    except ImportError as error:
-        _reraise_if_asked()
-        if (library := _missing_library(error)) is None:
+        if (told := _in_words(error)) is None:
             raise
-        remedy = "install the distribution's package that has it" + (" (libstdc++6)" if library.startswith("libstdc++") else "")
-        return _fail(f"this machine lacks the library {library}, which a Python package loads: {remedy}", UsageError.exit_code)
-    except OSError as error:
-        _reraise_if_asked()
-        if error.errno not in EXPECTED_ERRNOS:
-            raise
-        return _fail(f"{error.filename or 'reading or writing'}: {error.strerror}", UsageError.exit_code)
+        return _fail(*told)
     return code
 
 
@@ -99,6 +90,20 @@ def _terminable() -> Iterator[None]:
     finally:
         if signal.getsignal(signal.SIGTERM) is terminate:  # else the process is about to end, and shall do so with its own word
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _in_words(error: BaseException) -> tuple[str, int] | None:
+    """What a user can meet as text and exit code; None: a bug, which keeps its traceback."""
+    if isinstance(error, TestbedError):
+        return str(error), error.exit_code
+    if (own := usercode.in_words(error)) is not None:
+        return str(own), own.exit_code
+    if isinstance(error, ImportError) and (library := _missing_library(error)) is not None:
+        remedy = "install the distribution's package that has it" + (" (libstdc++6)" if library.startswith("libstdc++") else "")
+        return f"this machine lacks the library {library}, which a Python package loads: {remedy}", UsageError.exit_code
+    if isinstance(error, OSError) and error.errno in EXPECTED_ERRNOS:
+        return f"{error.filename or 'reading or writing'}: {error.strerror}", UsageError.exit_code
+    return None
 
 
 def _missing_library(error: ImportError) -> str | None:

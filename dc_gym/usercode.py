@@ -2,14 +2,19 @@
 """Python files of the user's: plug-ins that register topologies, markings, workloads or controllers, and Mininet topologies.
 
 A file is run once for its content, wherever it lies, so a spec and its result's copy are one plug-in. What goes wrong in it is
-one line with its name and the line's number. Results keep a copy of what ran (folder CODE) and its SHA-256.
+one line with its name and the line's number: `blamed` says so where it is read, the command line of all that comes later. To who
+calls from Python exceptions stay what they are, or are the cause of that line. Results keep a copy of what ran (folder CODE) and
+its SHA-256.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
+import importlib.util
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +41,10 @@ class UserFile:
 
 _by_digest: dict[str, UserFile] = {}
 _by_path: dict[Path, UserFile] = {}
+_names: set[str] = set()
+"""What Python calls the user's files, in tracebacks."""
+_shown: dict[Path, str] = {}
+"""Of copies: the names of their originals."""
 
 
 def load(path: Path) -> UserFile:
@@ -49,28 +58,67 @@ def load(path: Path) -> UserFile:
         module = ModuleType(f"dcgym_user_{digest[:16]}")
         module.__file__ = str(path)
         sys.modules[module.__name__] = module  # dataclasses look there
-        with blamed(path):
-            exec(compile(source, str(path), "exec"), module.__dict__)
+        name = _shown.get(path, str(path))
+        _names.add(name)
+        with blamed():
+            exec(compile(source, name, "exec"), module.__dict__)
         _by_digest[digest] = UserFile(path, source, module)
     _by_path[path] = _by_digest[digest]
     return _by_path[path]
 
 
+def find_module(name: str) -> ModuleType:
+    """Import a module of the user's by its dotted name; ImportError where there is none, and what goes wrong in it is blamed."""
+    parts = name.split(".")
+    with blamed():
+        for count in range(1, len(parts) + 1):  # looking for a module imports the packages above it
+            found = importlib.util.find_spec(".".join(parts[:count]))
+            if found is not None and found.origin:
+                _names.add(found.origin)
+        return importlib.import_module(name)
+
+
+def shown_as(copies: Mapping[Path, str]) -> None:
+    """Of copies of the user's files: by what paths he knows them, for messages."""
+    _shown.update(copies)
+
+
 @contextmanager
-def blamed(*paths: Path) -> Iterator[None]:
+def blamed() -> Iterator[None]:
     """An exception that comes from one of the user's files becomes one line that says where; others stay as they are."""
     try:
         yield
-    except (TestbedError, KeyboardInterrupt):
-        raise
-    except SyntaxError as error:
-        raise SpecError(f"{error.filename}:{error.lineno}: {error.msg}") from None
     except (Exception, SystemExit) as error:
-        place = _last_line(error, {*map(str, paths), *(str(each.path) for each in _by_digest.values())})
-        if place is None:
-            raise
-        text = (str(error).splitlines() or [""])[0]
-        raise SpecError(f"{place}: {type(error).__name__}" + (f": {text}" if text else "")) from None
+        if isinstance(error, TestbedError):
+            _add_place(error)
+        elif (told := in_words(error)) is not None:
+            raise told from error
+        raise
+
+
+def in_words(error: BaseException) -> SpecError | None:
+    """An exception, or one that it came from, as one line, FILE:LINE and what was raised; None: none of the user's files did."""
+    for each in chain(error):
+        place = _place(each)
+        if place is not None:
+            return SpecError(f"{place}: {_what(each)}")
+    return None
+
+
+def in_words_of(text: str, error: BaseException) -> SpecError | None:
+    """Likewise, of an exception of another process: `text` is how Python prints its traceback, with FILE and LINE in it."""
+    lines = re.findall(r'^ *File "(.+)", line ([0-9]+)', text, re.MULTILINE)
+    places = [f"{name}:{number}" for name, number in lines if name in _names]
+    return SpecError(f"{places[-1]}: {_what(error)}") if places else None
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, and what it was raised from, each once."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
@@ -84,12 +132,33 @@ def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _last_line(error: BaseException, files: set[str]) -> str | None:
-    """FILE:LINE of the innermost frame in one of the files."""
+def _place(error: BaseException) -> str | None:
+    """FILE:LINE of the innermost frame in one of the user's files, or where one cannot be read as Python."""
+    if isinstance(error, SyntaxError) and (error.filename in _names or _frame(error)):
+        return f"{error.filename}:{error.lineno}"
+    return _frame(error)
+
+
+def _frame(error: BaseException) -> str | None:
     place, frame = None, error.__traceback__
     while frame is not None:
         name = frame.tb_frame.f_code.co_filename
-        if name in files:
+        if name in _names:
             place = f"{name}:{frame.tb_lineno}"
         frame = frame.tb_next
     return place
+
+
+def _what(error: BaseException) -> str:
+    """Its class, if that says more than its words, and their first line."""
+    text = (str(error).splitlines() or [""])[0]
+    if isinstance(error, SyntaxError):
+        return error.msg
+    return text if isinstance(error, TestbedError) else type(error).__name__ + (f": {text}" if text else "")
+
+
+def _add_place(error: TestbedError) -> None:
+    """One of ours, raised on behalf of a file of the user's, says where that was."""
+    place = _frame(error)
+    if place is not None and type(error).__init__ is Exception.__init__ and not str(error).startswith(place.rpartition(":")[0]):
+        error.args = (f"{place}: {error}",)

@@ -35,7 +35,7 @@ def build(wiring: Wiring, *, file: Path, class_name: str | None = None, args: tu
 
     module = usercode.load(file).module
     topo_class = _find_class(file, vars(module), mininet_classes.Topo, class_name)
-    with usercode.blamed(file):
+    with usercode.blamed():
         topo = topo_class(**dict(args or ()))
     return _graph(wiring, topo)
 

@@ -7,8 +7,6 @@ A policy is made of a Setting and answers observations; what sees more than thos
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,13 +86,10 @@ class UsersPolicy:
     def __init__(self, text: str, setting: Setting) -> None:
         self._text = text
         place, _, name = text.rpartition(":")
-        self._file: Path | None = Path(place) if place.endswith(CODE_SUFFIX) else None
-        self.code = () if self._file is None else (self._file,)
+        self.code = (Path(place),) if place.endswith(CODE_SUFFIX) else ()
         """Files to keep with a result."""
-        if self._file is None and (not place or place.startswith(".")):
+        if not self.code and (not place or place.startswith(".")):
             raise AgentError(f"controller.policy: {text!r}: {place!r} is no module; {FORMS}")
-        with self._blamed():
-            self._file = self._file or _origin(place)
         with self._blamed():
             made = getattr(self._module(place), name, None)
         if not (isinstance(made, type) and callable(getattr(made, "act", None))):
@@ -111,29 +106,20 @@ class UsersPolicy:
         if self.code:
             return usercode.load(self.code[0]).module
         try:
-            return importlib.import_module(place)
+            return usercode.find_module(place)
         except ImportError as error:
             raise AgentError(f"controller.policy: {self._text!r}: {error}; is it installed, or in PYTHONPATH?") from None
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:
         try:
-            with usercode.blamed(*([self._file] if self._file else [])):
+            with usercode.blamed():
                 yield
         except TestbedError:
             raise
         except Exception as error:  # it names no line of the user's, such as a constructor that takes another number of arguments
             said = (str(error).splitlines() or [""])[0]
-            raise AgentError(f"controller.policy: {self._text!r}: {type(error).__name__}: {said}") from None
-
-
-def _origin(module: str) -> Path | None:
-    """The file of a module, if there is one."""
-    try:
-        found = importlib.util.find_spec(module)
-    except ImportError:  # of a package on the way, which importing it will tell
-        return None
-    return Path(found.origin) if found is not None and found.origin else None
+            raise AgentError(f"controller.policy: {self._text!r}: {type(error).__name__}: {said}") from error
 
 
 class MaxPolicy:

@@ -119,7 +119,7 @@ class Configuration:
             config.rl_module(model_config=model)
         if self.code is None:
             return config
-        with usercode.blamed(self.code.path):
+        with usercode.blamed():
             changed = self.code.module.configure(config)
         return config if changed is None else changed
 

@@ -77,7 +77,7 @@ def _import(text: str, path: str) -> tuple[Any, str]:
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:
-        module = importlib.import_module(place)
+        module = usercode.find_module(place) if path == text else importlib.import_module(place)
     except ImportError as error:
         remedy = "run it where that module is found, or give file.py:Class"
         raise UsageError(f"--algo {text}: cannot import {place} ({error}); {remedy}") from None

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong in a user's Python or C is one line with file and line number, whatever kind of plug-in it is in, and whenever it
+shows: when the file is run, when it registers something, at the first call, in the middle of a run. Trainings: tests/rl."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+from dc_gym import cli, controllers, spec, usercode
+from dc_gym.envs import action, observation, policies, reward
+from dc_gym.errors import SpecError
+from dc_gym.topologies import marking, presets
+from dc_gym.traffic import workloads
+
+HEAD = """calls = 0
+def act():
+    global calls
+    calls += 1
+    if calls == {at}:
+        raise ValueError("broken")
+"""
+PLACE = "mine.py:6: ValueError: broken"
+KINDS = {
+    "topology": """
+from dc_gym.topologies import presets as where, single
+where.register("mine", lambda wiring, *, hosts: act() or single.build(wiring, hosts=hosts), ("hosts",))
+""",
+    "marking": """
+from dc_gym.topologies import marking as where
+from dc_gym.topologies.graph import Marking
+where.register("mine", lambda at: act() or Marking("step", k_bytes=at.limit_bytes // 10))
+""",
+    "workload": """
+from dc_gym.traffic import kinds as where
+from dc_gym.traffic.flows import FlowRequest
+where.register("mine", lambda setting: act() or [FlowRequest("h1", "h2", 5001)])
+""",
+    "observation": """
+from dc_gym.envs import observation as where
+where.register("mine", "port", 0, 1, "x", lambda frame, scene: act() or frame.column("backlog_bytes") / scene.buffer_bytes)
+""",
+    "reward": """
+from dc_gym.envs import reward as where
+where.register("mine", (0, 1), "x", lambda frame, scene, share: act() or 0.5)
+""",
+    "action": """
+from dc_gym.envs import action as where
+where.register("mine", 1, "x", lambda action, floor: act() or (action + 1) / 2, lambda share, floor: 2 * share - 1)
+""",
+    "policy": """
+from dc_gym.envs import policies as where
+class Mine:
+    def __init__(self, setting): self.one = setting.action.from_rates(setting.scene.line_bps)
+    def act(self, observation, frame): return self.one if act() is None else 0
+where.register("mine", Mine)
+""",
+}
+"""Each has `where.register`, and calls act() when it is called."""
+ONLY_REGISTERED = {
+    "controller": "from dc_gym import controllers as where\n",
+    "NIC algorithm": "from dc_gym import controllers as where\n",
+}
+AT_STEPS = ("observation", "reward", "action", "policy")
+"""Kinds that are called while traffic runs."""
+SPEC = """
+plugins = ["mine.py"]
+[topology]
+{topology}
+rate = "10Mbit/s"
+delay = "1ms"
+buffer = "100p"
+[controller]
+name = "cubic"
+policy = "{policy}"
+[agent]
+observe = "{observation}"
+reward = "{reward}"
+action = "{action}"
+[workload]
+kind = "{workload}"
+[time]
+duration = "{duration}"
+"""
+PLAIN = {"policy": "max", "observation": "backlog", "reward": "goodput", "action": "log", "workload": "many_to_one"}
+
+
+@pytest.fixture(autouse=True)
+def registries(monkeypatch):
+    """As they were, afterwards."""
+    tables = [presets.TOPOLOGIES, presets.PRESETS, marking.KINDS, workloads.KINDS, controllers._registry]
+    tables += [module._registry for module in (observation, reward, action, policies)]
+    copies = [dict(table) for table in tables]
+    monkeypatch.setattr(usercode, "_by_digest", {})
+    yield
+    for table, copy in zip(tables, copies, strict=True):
+        table.clear()
+        table.update(copy)
+
+
+def write(folder, kind, code, duration="50ms"):
+    """The plug-in, and a spec that uses it; the path of that."""
+    (folder / "mine.py").write_text(code)
+    shape = 'kind = "{}"\nhosts = 3'.format("mine" if kind == "topology" else "single")
+    shape += '\nmarking = "mine"' if kind == "marking" else ""
+    used = PLAIN | ({kind: "mine"} if kind in PLAIN else {})
+    (folder / "spec.toml").write_text(SPEC.format(topology=shape, duration=duration, **used))
+    return folder / "spec.toml"
+
+
+def run(path, capsys, *more):
+    """What `dcgym run` says, without its progress."""
+    code = cli.main(["run", str(path), "--out", str(path.parent / "out"), "--quiet", "--no-plot", *more])
+    said = capsys.readouterr().err.splitlines()
+    return code, said
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *ONLY_REGISTERED])
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("nothing = 1 / 0\n", r"mine\.py:7: ZeroDivisionError: division by zero"),
+        ("import nowhere\n", r"mine\.py:7: ModuleNotFoundError: No module named 'nowhere'"),
+        ("open('/no/such/file')\n", r"mine\.py:7: FileNotFoundError: .*/no/such/file"),
+        ("def act(:\n", r"mine\.py:7: invalid syntax"),
+        (None, r"mine\.py:[0-9]+: TypeError: register\(\) missing"),
+    ],
+    ids=["exception", "import", "file", "syntax", "registration"],
+)
+def test_at_import_and_at_registration(kind, wrong, words, tmp_path, capsys):
+    code = KINDS.get(kind) or ONLY_REGISTERED[kind]
+    code = wrong + code if wrong else code.partition("where.register(")[0] + "where.register()\n"
+    path = write(tmp_path, kind, HEAD.format(at=0) + code)
+    status, said = run(path, capsys)
+    assert status == 2 and len(said) == 1 and re.search(words, said[0]), said
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in AT_STEPS])
+@pytest.mark.parametrize("at", [1, 2])
+def test_before_anything_boots(kind, at, tmp_path, capsys):
+    """Also where what was called once without a fault is called again."""
+    status, said = run(write(tmp_path, kind, HEAD.format(at=at) + KINDS[kind]), capsys)
+    assert status == 2 and len(said) == 1 and said[0].endswith(PLACE), said
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("kind", AT_STEPS)
+@pytest.mark.parametrize("at", [1, 20])
+def test_while_traffic_runs(kind, at, tmp_path, capsys, lab_kernel):
+    status, said = run(write(tmp_path, kind, HEAD.format(at=at) + KINDS[kind]), capsys)
+    assert status == 2 and len(said) == 1 and said[0].endswith(PLACE), said
+    assert not (tmp_path / "out").exists() and not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.lab
+def test_in_a_sweep(tmp_path, lab_kernel):
+    path = write(tmp_path, "reward", HEAD.format(at=20) + KINDS["reward"])
+    argv = ["sweep", str(path), "--seeds", "1,2", "--out", str(tmp_path / "sweep"), "--jobs", "1"]
+    done = subprocess.run([sys.executable, "-m", "dc_gym.cli", *argv], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr
+    assert [line.endswith(PLACE) for line in done.stdout.splitlines() if "exit 2" in line] == [True, True], done.stdout
+
+
+def test_a_mininet_topology(tmp_path, capsys):
+    code = HEAD.format(at=1) + "from mininet.topo import Topo\nclass Mine(Topo):\n    def build(self): act()\n"
+    path = write(tmp_path, "topology", code)
+    path.write_text(
+        path.read_text()
+        .replace('plugins = ["mine.py"]', "")
+        .replace('kind = "mine"\nhosts = 3', 'kind = "mininet"\nfile = "mine.py"')
+    )
+    status, said = run(path, capsys)
+    assert status == 2 and len(said) == 1 and said[0].endswith(PLACE), said
+
+
+@pytest.mark.parametrize("named", ["mine.py:Mine", "package.inner:Mine"])
+@pytest.mark.parametrize("where", ["import", "construction"])
+def test_a_policy_s_class(named, where, tmp_path, capsys, monkeypatch):
+    """Of a file, and of a module in a package of the user's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    act = "act()\n" if where == "import" else ""
+    code = HEAD.format(at=1) + f"{act}class Mine:\n    def __init__(self, setting): act()\n    def act(self, *seen): pass\n"
+    path = write(tmp_path, "policy", code)
+    path.write_text(path.read_text().replace('plugins = ["mine.py"]', "").replace('"mine"', f'"{named}"'))
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "inner.py").write_text(code)
+    for name in ("package", "package.inner"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    status, said = run(path, capsys)
+    expected = PLACE if named.startswith("mine") else PLACE.replace("mine.py", "package/inner.py")
+    assert status == 2 and len(said) == 1 and said[0].endswith(expected), said
+
+
+def test_a_header_of_a_nic_algorithm(tmp_path, capsys):
+    from dc_gym.ctrl.nic import build
+
+    for name in ("aimd.h", "aimd.py", "aimd.toml"):
+        shutil.copy(Path(__file__).parent.parent / "examples" / name, tmp_path)
+    header = (tmp_path / "aimd.h").read_text() + "\nint x = ;\n"
+    (tmp_path / "aimd.h").write_text(header)
+    line = len(header.splitlines())
+    build._products.clear()
+    status, said = run(tmp_path / "aimd.toml", capsys)
+    assert status == 2 and len(said) == 1 and f"aimd.h:{line}:" in said[0] and "error: expected expression" in said[0], said
+
+
+@pytest.mark.parametrize("name", ["flows.csv", "sizes.txt"])
+def test_a_table(name, tmp_path, capsys):
+    text = {"flows.csv": "source,destination,port,start,stop,size\nh1,h3,80,0,x,1000\n", "sizes.txt": "1000 0.5\n900 x\n"}[name]
+    (tmp_path / name).write_text(text)
+    key = {"flows.csv": "workload.file", "sizes.txt": "workload.distribution_file"}[name]
+    path = write(tmp_path, "none", "")
+    more = ["--set", "workload.kind=" + {"flows.csv": "matrix", "sizes.txt": "poisson"}[name], "--set", f"{key}={name}"]
+    more += ["--set", "workload.load=0.5"] if name == "sizes.txt" else []
+    status, said = run(path, capsys, *more)
+    assert status == 2 and len(said) == 1 and f"{name}:2: " in said[0], said
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("kind", [kind for kind in AT_STEPS if kind != "policy"])
+def test_to_python_an_exception_stays_what_it_is(kind, tmp_path, lab_kernel):
+    path = write(tmp_path, kind, HEAD.format(at=20) + KINDS[kind])
+    env = gymnasium.make("dcgym/Spec-v0", spec=path, folder=tmp_path)
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="broken"):
+        for _ in range(40):
+            env.step(env.action_space.sample())
+    env.close()
+
+
+def test_to_python_a_spec_s_mistake_has_its_cause(tmp_path):
+    path = write(tmp_path, "workload", HEAD.format(at=1) + KINDS["workload"])
+    with pytest.raises(SpecError, match=re.escape(PLACE)) as caught:
+        gymnasium.make("dcgym/Spec-v0", spec=path)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_the_whole_traceback_on_demand(tmp_path, monkeypatch):
+    monkeypatch.setenv(cli.TRACEBACK, "1")
+    path = write(tmp_path, "workload", HEAD.format(at=1) + KINDS["workload"])
+    with pytest.raises(SpecError) as caught:
+        cli.main(["run", str(path), "--quiet"])
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_our_own_words_say_where_they_were_called_from(tmp_path):
+    code = "from dc_gym.topologies import presets, single\npresets.register('single', single.build, ('hosts',))\n"
+    path = write(tmp_path, "none", code)
+    with pytest.raises(SpecError, match=r"mine\.py:2: topology\.kind: value 'single' is registered already"):
+        spec.load(path)
