@@ -112,14 +112,24 @@ def blocks(page: str, text: str) -> Iterator[Block]:
 
 def _of_block(block: Block) -> Iterator[Item]:
     if block.is_shell:
-        for number, line in enumerate(block.lines, block.line):
-            if text := without_comment(line):
-                yield Command(block.page, number, text)
+        yield from _commands(block)
     elif block.language == "python":
         named = re.match(r"# (\w+\.py)\b", block.text)
         yield Snippet(block.page, block.line, block.text, named[1] if named else None)
     elif named := re.match(r"Save (?:it |this )?as `([\w.]+)`", block.before):
         yield Saved(block.page, block.line, named[1], block.text)
+
+
+def _commands(block: Block) -> Iterator[Command]:
+    """One a line; a line that ends in a backslash goes on in the next."""
+    begun: list[str] = []
+    for number, line in enumerate(block.lines, block.line):
+        text = without_comment(line)
+        begun.append(text.removesuffix("\\").strip())
+        if not text.endswith("\\"):
+            if whole := " ".join(filter(None, begun)):
+                yield Command(block.page, number - len(begun) + 1, whole)
+            begun = []
 
 
 def _of_comments(page: str, text: str) -> Iterator[Command]:
