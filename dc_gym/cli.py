@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dc_gym import __version__, usercode
+from dc_gym import __version__, spelling, usercode
 from dc_gym.controllers import policy_name
 from dc_gym.errors import TestbedError, UsageError
 
@@ -127,9 +127,17 @@ def _reraise_if_asked() -> None:
         raise
 
 
+class _Parser(ArgumentParser):
+    """Of a name that it does not know it says which may have been meant."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, spelling.unknown("value", str(value), map(str, action.choices)))
+
+
 def _parser() -> ArgumentParser:
     """All commands; each has an example in its help."""
-    parser = ArgumentParser(
+    parser = _Parser(
         prog="dcgym",
         description="A testbed for datacenter congestion control: real Linux TCP on virtual time, without root.",
         epilog="Start with `dcgym doctor`, then `dcgym run SPEC`."
@@ -716,10 +724,11 @@ def _controllers(text: str) -> list[str]:
     from dc_gym import controllers
 
     names = [part.strip() for part in text.split(",")]
-    unknown = [name for name in names if controllers.find(name) is None]
-    if unknown or len(set(names)) != len(names):
-        what = f"{unknown[0]!r} is unknown" if unknown else f"{text!r} names one twice"
-        raise argparse.ArgumentTypeError(f"{what}; choose from: {', '.join(controllers.names())}")
+    for name in names:
+        if controllers.find(name) is None:
+            raise argparse.ArgumentTypeError(spelling.unknown("controller", name, controllers.names()))
+    if len(set(names)) != len(names):
+        raise argparse.ArgumentTypeError(f"{text!r} names one twice; leave one out")
     return names
 
 

@@ -29,6 +29,7 @@ from dc_gym.errors import ResultError, UsageError
 from dc_gym.folder import COPIES, FILES, PARTIAL, finish, is_result, words, writing
 from dc_gym.repeat.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.spec import NIC_POLICY_COPY, POLICY_COPY
+from dc_gym.spelling import unknown
 from dc_gym.topologies.graph import PPB, PPM, Graph
 
 __all__ = [
@@ -142,7 +143,7 @@ class Result:
         """A table of DERIVED as pyarrow reads it; None: the result is of a version that had none."""
         path = self.path / f"{name}.parquet"
         if name not in DERIVED:
-            raise UsageError(f"{name!r} is no derived table; one of: {', '.join(DERIVED)}")
+            raise UsageError(unknown("derived table", name, DERIVED))
         if not path.is_file():
             return None
         try:

@@ -13,6 +13,7 @@ from dc_gym.errors import UsageError
 from dc_gym.outputs import is_marked, mark_of, require_place
 from dc_gym.readable import quantity
 from dc_gym.spec import Spec
+from dc_gym.spelling import hint
 from dc_gym.topologies import presets
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.graph import FRAME_BYTES, NO_IMPAIRMENT, PPB, PPM, Graph, Impairment, Marking, Port
@@ -62,7 +63,7 @@ def _spec(name: str, overrides: Sequence[str]) -> Spec:
     if name in presets.PRESETS and not Path(name).is_file():
         return specs.of_preset(name, overrides)
     if not Path(name).is_file() and not Path(name).suffix:
-        raise UsageError(f"{name!r} is neither a file nor a preset; presets are: {', '.join(presets.PRESETS)}")
+        raise UsageError(f"{name!r} is neither a file nor a preset; {hint(name, presets.PRESETS)}")
     return specs.load(name, overrides)
 
 

@@ -2,7 +2,9 @@
 """Quantities with units, parsed once at the edge: '10Mbit/s' -> bit/s, '10us' -> ns, '400kB' -> bytes.
 
 Exact: Fraction inside, integers outside. A value that is not a whole number of base units is an error, not rounded.
-Rates and times are decimal; sizes are decimal (kB, MB, GB) or binary (KiB, MiB, GiB).
+Rates and times are decimal; sizes are decimal (kB, MB, GB) or binary (KiB, MiB, GiB). What people also write is understood
+where it can mean one thing only: a blank before the unit, and of rates and times other capitals and tc's words (10mbit, 5msec).
+Of what means two things the error gives both: KB is 1000 bytes to some and 1024 to others, Mbps megabytes a second to tc.
 """
 
 from __future__ import annotations
@@ -18,15 +20,31 @@ TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 LARGEST = 2**63 - 1  # fits every signed 64-bit field further down
 
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(.*)", re.DOTALL)
+_RATE_WORDS = {word: unit for unit in RATE_UNITS for word in (unit.lower(), unit.lower().removesuffix("/s"))}
+_TIME_WORDS = {f"{unit[:-1]}{second}": unit for unit in TIME_UNITS for second in ("s", "sec", "secs")}
+_SIZE_WORDS = {unit[0].lower() + unit[1:]: unit for unit in ("KiB", "MiB", "GiB")}
+"""What tc(8) and people write, by what it means: rates and times in small letters; of sizes the B tells bytes from bits."""
+_MICRO = str.maketrans("\u00b5\u03bc", "uu")
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([^0-9\s].*)")
+_RATE_SLIP = re.compile(r"([kmg]?)(?:bits?|b|)(ps|/s|/sec)?", re.IGNORECASE)
+_SIZE_SLIP = re.compile(r"([kmg]?)(i?)(?:b|bytes?|)", re.IGNORECASE)
+_PREFIXES = {"": "", "k": "k", "m": "M", "g": "G"}
 
 
-class TooFine(SpecError):
-    """A quantity that lies between two which can be had."""
+class QuantityError(SpecError):
+    """A text that is no quantity, or none that can be had."""
 
     def __init__(self, field: str, value: object, why: str) -> None:
         super().__init__(f"{field}: value {value!r} {why}")
         self.why = why
+
+
+class TooFine(QuantityError):
+    """A quantity that lies between two which can be had."""
+
+
+class Misspelt(QuantityError):
+    """A unit that is spelled wrong, or may mean two things; `why` has the right spelling."""
 
 
 def parse_rate_bps(text: str, field: str = "rate") -> int:
@@ -85,15 +103,55 @@ def format_fraction(value: Fraction) -> str:
 def _parse(text: object, field: str, units: dict[str, int], example: str) -> int:
     """The quantity in base units."""
     found = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
-    if found is None or found[2] not in units:
-        raise SpecError(f"{field}: value {text!r} is not a number with a unit ({', '.join(units)}); write it like '{example}'")
-    value = Fraction(found[1]) * units[found[2]]
+    unit = _unit(found[2], units) if found else None
+    if found is None or unit is None:
+        if found and (slip := _meant(found[1], found[2], units)):
+            raise Misspelt(field, text, slip)
+        raise QuantityError(field, text, f"is not a number with a unit ({', '.join(units)}); write it like '{example}'")
+    value = Fraction(found[1]) * units[unit]
     base = next(iter(units))
     if value.denominator != 1:
         raise TooFine(field, text, f"is not a whole number of {base}; round it")
     if value > LARGEST:
-        raise SpecError(f"{field}: value {text!r} is above {LARGEST} {base}; give a smaller one")
+        raise QuantityError(field, text, f"is above {LARGEST} {base}; give a smaller one")
     return int(value)
+
+
+def _unit(word: str, units: dict[str, int]) -> str | None:
+    """The unit that a word means without doubt."""
+    if word in units:
+        return word
+    if units is SIZE_UNITS:
+        return _SIZE_WORDS.get(word)
+    return (_RATE_WORDS if units is RATE_UNITS else _TIME_WORDS).get(word.translate(_MICRO).lower())
+
+
+def _meant(number: str, word: str, units: dict[str, int]) -> str:
+    """Why a word is no unit, and the right spelling of what it may mean; '' where nothing comes near."""
+    if units is RATE_UNITS and (rate := _RATE_SLIP.fullmatch(word)):
+        prefix = _PREFIXES[rate[1].lower()]
+        if "B" in word:
+            return f"counts bytes, and rates are in bits; write '{format_fraction(8 * Fraction(number))}{prefix}bit/s'"
+        doubt = (
+            "has a unit that is bytes a second to tc and bits a second to others" if rate[2] == "ps" else "has no unit of rates"
+        )
+        return f"{doubt}; write '{number}{prefix}bit/s'"
+    if units is SIZE_UNITS and (size := _SIZE_SLIP.fullmatch(word)):
+        prefix = _PREFIXES[size[1].lower()]
+        if not prefix:
+            return f"has no unit of sizes; write '{number}B'"
+        binary = f"'{number}{prefix.upper()}iB' ({_spelled(number, 2 ** (10 * 'kMG'.index(prefix) + 10))})"
+        if size[2]:
+            return f"has no unit of sizes; write {binary}"
+        decimal = f"'{number}{prefix}B' ({_spelled(number, SIZE_UNITS[f'{prefix}B'])})"
+        return f"may be decimal or binary; write {decimal} or {binary}"
+    return ""
+
+
+def _spelled(number: str, scale: int) -> str:
+    """'400' of 1000 -> '400,000 bytes'."""
+    count = Fraction(number) * scale
+    return f"{count.numerator:,} bytes" if count.denominator == 1 else f"{float(count):,} bytes"
 
 
 def _format(value: int, units: dict[str, int]) -> str:

@@ -145,5 +145,5 @@ def test_a_spec_that_cannot_be_is_told_before_anything_runs(tmp_path: Path, caps
     some = ["--controllers", "dctcp,dcqcn", "--workloads", "long-short", "--seeds", "1", "--out", str(out)]
     assert cli.main(["bench", "compare", *some, "--set", "nic.preset=peper"]) == 2
     said = capsys.readouterr().err
-    assert "--set: nic.preset = \"peper\": dcqcn has no preset 'peper'; one of: paper" in said and said.count("\n") == 1
+    assert "--set: nic.preset = \"peper\": dcqcn has no preset 'peper'; did you mean paper" in said and said.count("\n") == 1
     assert not out.exists()

@@ -182,7 +182,7 @@ def test_spec_mistakes_are_2(folder: Path, capsys: pytest.CaptureFixture[str]) -
         (["sweep", "exp.toml", "--seeds", "5..1"], "write it like"),
         (["sweep", "exp.toml", "--seeds", "1,1"], "different seeds"),
         (["sweep", "exp.toml", "--seeds", "0..99999999999"], "write it like"),
-        (["sweep", "exp.toml", "--controllers", "dctcp,nvv"], "'nvv' is unknown; choose from: dctcp, nv, cubic"),
+        (["sweep", "exp.toml", "--controllers", "dctcp,nvv"], "'nvv' is unknown; did you mean nv?"),
         (["sweep", "exp.toml", "--controllers", "nv,nv"], "twice"),
         (["sweep", "exp.toml", "--jobs", "0"], "give 1 or more"),
         (["kernel", "eat"], "eat"),

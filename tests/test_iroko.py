@@ -187,5 +187,5 @@ def test_an_unknown_dialect_names_all_three(tmp_path):
 
 
 def test_an_unknown_pattern():
-    with pytest.raises(WorkloadError, match="one of: all_to_all, "):
+    with pytest.raises(WorkloadError, match="did you mean stride1"):
         iroko("stride3")

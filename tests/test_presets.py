@@ -218,7 +218,7 @@ def test_amounts(text, rate_bps, rtt_ns, expected):
     assert (value if isinstance(value, int) else value.bytes_at(rate_bps, rtt_ns)) == expected
 
 
-@pytest.mark.parametrize("text", ["", "p", "1 p", "0p", "-1p", "1e3p", "2BDP", "3", "1bdps"])
+@pytest.mark.parametrize("text", ["", "p", "1  p", "0p", "-1p", "1e3p", "2 BDPS", "3", "1bdps"])
 def test_what_is_no_amount(text):
     with pytest.raises(SpecError):
         parse(text)

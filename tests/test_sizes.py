@@ -102,7 +102,7 @@ def test_bad_files(text, told):
 
 
 def test_unknown_names_and_missing_files(tmp_path):
-    with pytest.raises(WorkloadError, match="one of: ali_storage, datamining"):
+    with pytest.raises(WorkloadError, match="is unknown"):
         sizes.load("web")
     with pytest.raises(WorkloadError, match=r"workload\.distribution_file: cannot read"):
         sizes.read(tmp_path / "none.txt")

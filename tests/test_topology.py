@@ -87,7 +87,7 @@ def test_a_user_without_a_home_can_draw(tmp_path):
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["acc25"], "'acc25' is neither a file nor a preset; presets are: dumbbell-10m"),
+        (["acc25"], "'acc25' is neither a file nor a preset; did you mean acc24, "),
         (["missing.toml"], "missing.toml: cannot read the spec"),
         (["acc24", "--set", "topology.uplinks=0"], "topology.uplinks = 0: is below 1"),
         (["acc24", "--set", "topology.rate=20000Gbit/s"], "is above 10000Gbit/s"),

@@ -8,7 +8,8 @@ import random
 import pytest
 
 from dc_gym.errors import SpecError
-from dc_gym.units import LARGEST, format_rate, format_size, format_time, parse_rate_bps, parse_size_bytes, parse_time_ns
+from dc_gym.topologies import amount
+from dc_gym.units import LARGEST, Misspelt, format_rate, format_size, format_time, parse_rate_bps, parse_size_bytes, parse_time_ns
 
 GOOD = [
     (parse_rate_bps, "10Mbit/s", 10_000_000),
@@ -25,6 +26,12 @@ GOOD = [
     (parse_size_bytes, "512MiB", 536_870_912),
     (parse_size_bytes, "0.5KiB", 512),
     (parse_size_bytes, "9223372036854775807B", LARGEST),
+    # What tc and people write, where it means one thing only.
+    *[(parse_rate_bps, text, 10_000_000) for text in ("10 Mbit/s", "10Mbit", "10mbit", "10mbit/s", "10MBIT")],
+    *[(parse_time_ns, text, 5_000_000) for text in ("5 ms", "5MS", "5msec", "5msecs")],
+    *[(parse_time_ns, text, 5_000) for text in ("5\u00b5s", "5\u03bcs", "5usec")],
+    *[(parse_size_bytes, text, 400_000) for text in ("400 kB", "0.4MB")],
+    (parse_size_bytes, "400kiB", 409_600),
 ]
 
 
@@ -34,11 +41,14 @@ def test_parse(parse, text, value):
 
 
 BAD = [
-    *[(parse_rate_bps, text) for text in ("", "10", "10Mbit", "10mbit/s", "-1Mbit/s", "NaNbit/s", "infbit/s")],
+    *[(parse_rate_bps, text) for text in ("", "10", "10Mbps", "10M", "10mb/s", "-1Mbit/s", "NaNbit/s", "infbit/s")],
     *[(parse_rate_bps, text) for text in ("1e3bit/s", "1.5bit/s", "0.0001kbit/s")],
-    *[(parse_time_ns, text) for text in ("2.5ns", "0.0001us", "1 s", " 1s", "1s\n", "1m", "+1s", ".5s", "5.s", "1_0s")],
+    *[
+        (parse_time_ns, text)
+        for text in ("2.5ns", "0.0001us", "1  s", " 1s", "1s\n", "1\ts", "1m", "1min", "+1s", ".5s", "5.s", "1_0s")
+    ],
     *[(parse_time_ns, text) for text in ("\u0661s", 5, None, True)],
-    *[(parse_size_bytes, text) for text in ("1.5B", "1kb", "1KB", "0.3KiB", "9223372036854775808B", "1MB/s")],
+    *[(parse_size_bytes, text) for text in ("1.5B", "1kb", "1KB", "1k", "1b", "1KIB", "0.3KiB", "9223372036854775808B", "1MB/s")],
 ]
 
 
@@ -48,6 +58,25 @@ def test_refused_with_the_field_and_the_value(parse, text):
         parse(text, "topology.key")
     message = str(caught.value)
     assert message.startswith("topology.key: ") and repr(text) in message and "; " in message and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "meant"),
+    [
+        (parse_rate_bps, "10Mbps", ["'10Mbit/s'"]),
+        (parse_rate_bps, "1gbps", ["'1Gbit/s'"]),
+        (parse_rate_bps, "2.5MB/s", ["'20Mbit/s'"]),
+        (parse_rate_bps, "100M", ["'100Mbit/s'"]),
+        (parse_size_bytes, "400KB", ["'400kB' (400,000 bytes)", "'400KiB' (409,600 bytes)"]),
+        (parse_size_bytes, "2g", ["'2GB' (2,000,000,000 bytes)", "'2GiB' (2,147,483,648 bytes)"]),
+        (parse_size_bytes, "64 bytes", ["'64B'"]),
+        (amount.parse, "1.5KB", ["'1.5kB' (1,500 bytes)", "'1.5KiB' (1,536 bytes)"]),
+    ],
+)
+def test_a_unit_that_may_mean_two_things_is_refused_with_the_right_spelling(parse, text, meant):
+    with pytest.raises(Misspelt) as caught:
+        parse(text)
+    assert all(each in str(caught.value) for each in meant)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_jitter_is_uniform_and_seeded():
 
 
 BAD = {
-    "unknown kind": (DUMBBELL, "inca", {}, "workload.kind 'inca' is unknown; one of: "),
+    "unknown kind": (DUMBBELL, "inca", {}, "workload.kind 'inca' is unknown; did you mean incast?"),
     "odd number of hosts": (GRAPHS["dctcp-10g"], "pairs", {}, "5 hosts"),
     "hotspot elsewhere": (DUMBBELL, "hotspot", {}, "4 hosts, not 16"),
     "no senders": (DUMBBELL, "many_to_one", {"senders": 0}, "workload.senders: value 0 is not in 1..3"),
@@ -90,7 +90,12 @@ BAD = {
     "no sizes": (DUMBBELL, "poisson", {"load": 0.5}, "give one of the three, not nothing"),
     "two sizes": (DUMBBELL, "poisson", {"load": 0.5, "size_bytes": 1, "distribution": "websearch"}, "not workload.size and"),
     "no load": (DUMBBELL, "poisson", {"size_bytes": 1000}, "workload.load is missing"),
-    "no distribution": (DUMBBELL, "poisson", {"load": 0.5, "distribution": "web"}, "workload.distribution: value 'web'"),
+    "no distribution": (
+        DUMBBELL,
+        "poisson",
+        {"load": 0.5, "distribution": "web"},
+        "workload.distribution 'web' is unknown; did you mean web",
+    ),
     "too much": (DUMBBELL, "poisson", {"load": 1.5, "size_bytes": 1000}, "asks 1.5 times what the link of h1 carries"),
     "no bisection": (
         GRAPHS["dctcp-10g"],
@@ -110,7 +115,7 @@ BAD = {
         {"size_bytes": 9, "interval_ns": 9, "senders": 4},
         "workload.senders: value 4",
     ),
-    "unknown mix": (DUMBBELL, "storage", {"mix": "oltq"}, "workload.mix: value 'oltq' is unknown; one of: oltp"),
+    "unknown mix": (DUMBBELL, "storage", {"mix": "oltq"}, "workload.mix 'oltq' is unknown; did you mean oltp?"),
     "all store": (DUMBBELL, "storage", {"mix": "oltp", "storage": 4}, "workload.storage: value 4 is not in 1..3"),
     "copies of itself": (DUMBBELL, "storage", {"mix": "oltp", "replicas": 1}, "workload.replicas: value 1 is not below"),
     "one process": (DUMBBELL, "alltoall", {"size_bytes": 9, "senders": 1}, "workload.senders: value 1 is not in 2..4"),

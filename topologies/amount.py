@@ -15,7 +15,7 @@ from dc_gym.errors import SpecError, TopologyError
 from dc_gym.topologies.graph import FRAME_BYTES
 
 NS = 10**9
-_WORD = re.compile(r"([0-9]+(?:\.[0-9]+)?)(p|bdp)")
+_WORD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(p|bdp)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,14 @@ def parse(value: int | str, field: str = "size") -> Size:
     if found is None:
         try:
             return units.parse_size_bytes(value, field)
+        except (units.Misspelt, units.TooFine):
+            raise
         except SpecError:
             raise SpecError(f"{field}: value {value!r} is no amount; write it like '400kB', '100p' or '2bdp'") from None
     number = Fraction(found[1])
     if not number:
         raise SpecError(f"{field}: value {value!r} is nothing; give more than 0")
-    return Amount(number, found[2])
+    return Amount(number, found[2].lower())
 
 
 def write(value: Size) -> str:

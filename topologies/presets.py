@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.errors import TopologyError
+from dc_gym.spelling import unknown
 from dc_gym.topologies import dumbbell, fattree, leafspine, marking, mininet_topo, parkinglot, single
 from dc_gym.topologies.amount import Amount, Size
 from dc_gym.topologies.graph import FRAME_BYTES, Graph
@@ -229,7 +230,7 @@ def _shape_keys() -> list[str]:
 
 def _known(key: str, value: str | None, names: Iterable[str]) -> None:
     if value is not None and value not in names:
-        raise TopologyError(f"{key} {value!r} is unknown; one of: {', '.join(names)}")
+        raise TopologyError(unknown(key, value, names))
 
 
 register("single", single.build, ("hosts",), ("bottleneck_rate_bps",))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dc_gym.errors import WorkloadError
+from dc_gym.spelling import unknown
 
 LARGEST_PORT = 65535
 LARGEST = 2**60  # ns, bytes and bit/s that tgen takes
@@ -69,7 +70,7 @@ class FlowRequest:
             return f"stop_ns {self.stop_ns} is not after start_ns {self.start_ns}; stop later"
         for value, known in ((self.gaps, GAPS), (self.transport, TRANSPORTS), (self.group, GROUPS)):
             if value not in known:
-                return f"{value!r} is unknown; one of: {', '.join(known)}"
+                return unknown("value", value, known)
         if self.transport == "udp" and not self.rate_bps:
             return "transport 'udp' needs a rate; give workload.rate"
         return ""

@@ -19,6 +19,7 @@ from re import fullmatch, sub
 from typing import TypeVar
 
 from dc_gym.errors import WorkloadError
+from dc_gym.spelling import unknown
 from dc_gym.traffic.draws import PATTERNS
 from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, FlowRequest
 from dc_gym.traffic.kinds import NS_PER_S, Gates, Setting, bounded, chained, register
@@ -68,7 +69,7 @@ def iroko(setting: Setting) -> list[FlowRequest]:
     elif name in names():
         text = (FOLDER / f"{name}.csv").read_text(encoding="ascii")
     else:
-        raise WorkloadError(f"workload.pattern: value {name!r} is unknown; one of: {', '.join(names())}")
+        raise WorkloadError(unknown("workload.pattern", name, names()))
     return flows_of(setting, text, f"{name}.csv")
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.errors import WorkloadError
+from dc_gym.spelling import unknown
 from dc_gym.topologies.graph import Graph, Port
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
@@ -74,7 +75,7 @@ class WorkloadParams:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise WorkloadError(f"workload.kind {self.kind!r} is unknown; one of: {', '.join(KINDS)}")
+            raise WorkloadError(unknown("workload.kind", self.kind, KINDS))
         for each in fields(self):
             value = getattr(self, each.name)
             if type(value) is int and value < 0:

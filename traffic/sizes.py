@@ -15,6 +15,7 @@ from pathlib import Path
 from re import fullmatch
 
 from dc_gym.errors import WorkloadError
+from dc_gym.spelling import unknown
 from dc_gym.traffic.draws import WORD, Stream
 
 FOLDER = Path(__file__).parent / "flow_sizes"
@@ -120,7 +121,7 @@ def fixed(size_bytes: int) -> Sizes:
 def load(name: str) -> Sizes:
     """One of names()."""
     if name not in names():
-        raise WorkloadError(f"workload.distribution: value {name!r} is unknown; one of: {', '.join(names())}")
+        raise WorkloadError(unknown("workload.distribution", name, names()))
     return read(FOLDER / f"{name}.txt", "workload.distribution")
 
 
@@ -141,7 +142,7 @@ def parse(text: str, name: str) -> Sizes:
         if found := fullmatch(r"#\s*sampling:\s*(\S+)", stripped):
             sampling = found[1]
             if sampling not in SAMPLINGS:
-                raise WorkloadError(f"{name}:{number}: sampling {sampling!r} is unknown; one of: {', '.join(SAMPLINGS)}")
+                raise WorkloadError(f"{name}:{number}: {unknown('sampling', sampling, SAMPLINGS)}")
         elif stripped and not stripped.startswith("#"):
             points.append(_point(stripped, f"{name}:{number}", points))
     if not points or points[-1][1] not in (1, 100):

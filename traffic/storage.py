@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dc_gym.errors import WorkloadError
+from dc_gym.spelling import unknown
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, Setting, bounded, chained, register, require
 
@@ -44,7 +45,7 @@ def storage(setting: Setting) -> list[FlowRequest]:
     """The last `storage` hosts (a quarter) store; the others compute. A write may be copied to `replicas` other storage hosts."""
     name = setting.need("mix")
     if name not in MIXES:
-        raise WorkloadError(f"workload.mix: value {name!r} is unknown; one of: {', '.join(MIXES)}")
+        raise WorkloadError(unknown("workload.mix", name, MIXES))
     hosts, replicas = setting.hosts, setting.params.replicas or 0
     stores = max(1, len(hosts) // 4) if setting.params.storage is None else setting.params.storage
     require(1 <= stores < len(hosts), "storage", stores, f"is not in 1..{len(hosts) - 1}; the other hosts compute")

@@ -18,6 +18,7 @@ from typing import Any
 
 from dc_gym import controllers
 from dc_gym.errors import MachineError, SpecError, UsageError
+from dc_gym.spelling import hint, unknown
 
 HEADERS = Path(__file__).resolve().parent / "algorithms"
 BIN = Path(__file__).absolute().parents[2] / "bin"
@@ -83,13 +84,13 @@ class Algorithm:
         for each in self.presets:
             if each.name == name:
                 return each
-        raise SpecError(f"{self.name} has no preset {name!r}; {_listed(self.presets)}")
+        raise SpecError(f"{self.name} has no preset {name!r}; {_listed(name, self.presets)}")
 
     def parameter(self, name: str) -> Parameter:
         for each in self.parameters:
             if each.name == name:
                 return each
-        raise SpecError(f"{self.name} has no parameter {name!r}; {_listed(self.parameters)}")
+        raise SpecError(f"{self.name} has no parameter {name!r}; {_listed(name, self.parameters)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,9 @@ def names() -> tuple[str, ...]:
 def header_of(name: str) -> Path:
     """The header of a registered algorithm."""
     known = controllers.find(name)
-    if known is None or not known.nic:
+    if known is None:
+        raise UsageError(unknown("NIC algorithm", name, names()))
+    if not known.nic:
         raise UsageError(f"{name!r} is no algorithm of the NIC; one of: {', '.join(names())}")
     return known.header or HEADERS / f"{name}.h"
 
@@ -193,8 +196,8 @@ def _preset(header: Path, name: str, text: str, sets: Mapping[str, int]) -> Pres
     return Preset(name, text, {key: value for key, value in sets.items() if not key.startswith(NIC_PREFIX)}, asked)
 
 
-def _listed(known: Sequence[Parameter] | Sequence[Preset]) -> str:
-    return f"one of: {', '.join(each.name for each in known)}" if known else "leave it out"
+def _listed(name: str, known: Sequence[Parameter] | Sequence[Preset]) -> str:
+    return hint(name, [each.name for each in known]) if known else "leave it out"
 
 
 def _is_nic(name: str) -> bool:

@@ -13,6 +13,7 @@ from importlib import import_module
 from dc_gym.bench import report
 from dc_gym.errors import UsageError
 from dc_gym.outputs import is_json_of, require_place
+from dc_gym.spelling import unknown
 
 COMPARE = "compare"
 BENCHES = {
@@ -52,7 +53,7 @@ OF_A_POLICY = ("rlcc-distil", "rlcc-theory")
 def main(args: Namespace) -> int:
     """`args.name`, `args.json`, and what is of `compare` alone (`args.of_compare`); 0 when every bar is met, else 1."""
     if args.name not in BENCHES:
-        raise UsageError(f"bench {args.name!r} is unknown; one of: {', '.join(BENCHES)}")
+        raise UsageError(unknown("bench", args.name, BENCHES))
     if args.json and not args.json.absolute().parent.is_dir():  # said before minutes of measuring
         raise UsageError(f"--json {args.json}: no such folder; make it, or give a file elsewhere")
     if args.json:

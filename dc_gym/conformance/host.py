@@ -23,6 +23,7 @@ from dc_gym.errors import LabError, UsageError
 from dc_gym.folder import scratch
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.progress import Progress
+from dc_gym.spelling import unknown
 
 __all__ = ["check_programs", "default_jobs", "families", "run", "select"]
 
@@ -187,7 +188,7 @@ def default_jobs() -> int:
 def families(text: str) -> list[str]:
     """IP versions of a comma-separated list."""
     names = [part.strip() for part in text.split(",")]
-    unknown = [name for name in names if name not in FAMILIES]
-    if unknown:
-        raise UsageError(f"IP version {unknown[0]!r} is unknown; choose from: {', '.join(FAMILIES)}")
+    for name in names:
+        if name not in FAMILIES:
+            raise UsageError("--ip: " + unknown("IP version", name, FAMILIES))
     return list(dict.fromkeys(names))

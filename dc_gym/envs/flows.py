@@ -16,8 +16,8 @@ from gymnasium import spaces
 
 from dc_gym.ctrl.nic.gradient import Bottlenecks, Training
 from dc_gym.ctrl.nic.observation import MOST, Floats, Scaling
-from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
+from dc_gym.spelling import unknown
 
 GROUNDS = ("fluid",)
 """The NIC of a lab runs a table and throws no dice, so algorithms that explore have no data path to do it on."""

@@ -16,8 +16,8 @@ from gymnasium import spaces
 from dc_gym.envs.frame import Floats, Frame, Rows
 from dc_gym.envs.observation import Part, Vector, parse, values_of
 from dc_gym.envs.scene import Scene
-from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
+from dc_gym.spelling import unknown
 
 SEE = ("own", "path")
 

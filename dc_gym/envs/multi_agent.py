@@ -26,9 +26,9 @@ from dc_gym.envs.observation import Vector
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session
 from dc_gym.envs.totals import metrics
-from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
 from dc_gym.spec import Spec
+from dc_gym.spelling import unknown
 
 REWARDS = ("shared", "own")
 NETWORK = "network"

@@ -26,8 +26,8 @@ from gymnasium import spaces
 from dc_gym.envs.frame import Floats, Frame, Rows
 from dc_gym.envs.measures import carried_bytes, occupancy
 from dc_gym.envs.scene import Scene
-from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
+from dc_gym.spelling import unknown
 from dc_gym.topologies.graph import FRAME_BYTES
 
 Vector = npt.NDArray[np.float32]

@@ -23,8 +23,8 @@ from dc_gym.envs.frame import RUNNING, WAITING, Bools, Frame
 from dc_gym.envs.measures import fair_rates_bps
 from dc_gym.envs.observation import Observer, Vector
 from dc_gym.envs.scene import Scene
-from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError, TestbedError
+from dc_gym.spelling import unknown
 
 FAIR_SHARE = 0.98
 """What the oracle gives out of each line: the rest is for ACKs of flows the other way, and drains what a burst has left."""

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
 from dc_gym.npz import load_arrays
+from dc_gym.spelling import unknown
 
 Floats = npt.NDArray[np.floating[Any]]
 FORMAT, VERSION = "dcgym-policy", 1

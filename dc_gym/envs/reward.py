@@ -18,9 +18,9 @@ import numpy as np
 from dc_gym.envs import measures
 from dc_gym.envs.frame import Floats, Frame
 from dc_gym.envs.scene import Scene
-from dc_gym.envs.words import unknown
 from dc_gym.errors import AgentError
 from dc_gym.metrics.fairness import jain
+from dc_gym.spelling import unknown
 from dc_gym.topologies.graph import FRAME_BYTES
 
 Compute = Callable[[Frame, Scene, Floats], float]

@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from dc_gym import controllers, readable, spec, stats, units
+from dc_gym import controllers, readable, spec, spelling, stats, units
 from dc_gym.errors import SpecError, UsageError
 from dc_gym.figures import plots, sweep_figure, titles
 from dc_gym.outputs import is_marked, mark_of, require_place
@@ -305,7 +304,7 @@ def _quantity(value: Any) -> tuple[float, str] | None:
 
 def _near(name: str, known: Iterable[str]) -> str:
     """What may have been meant, and where all are listed."""
-    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    near = spelling.near(name, known)
     return (f"did you mean {near[0]}? " if near else "") + "`dcgym plot DIR` alone lists what there is"
 
 

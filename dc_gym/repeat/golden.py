@@ -29,6 +29,7 @@ from dc_gym.progress import Progress
 from dc_gym.repeat import fingerprint
 from dc_gym.repeat.digest import DIGEST_VERSION
 from dc_gym.results import load_result
+from dc_gym.spelling import hint
 
 __all__ = ["CONTROLLERS", "FILE", "SCENARIOS", "Book", "Entry", "Finding", "main", "outside", "run", "scenarios"]
 
@@ -144,7 +145,7 @@ def main(args: Namespace, progress: Progress) -> int:
         return _renew(book, path, Entry(**_recorded(args.add)), args.because)
     names = [name for name in scenarios() if not args.only or any(fnmatch(name, glob) for glob in args.only)]
     if not names:
-        raise UsageError(f"--only {args.only[0]}: no scenario has such a name; one of: {', '.join(scenarios())}")
+        raise UsageError(f"--only {args.only[0]}: no scenario has such a name; {hint(args.only[0], scenarios())}")
     entry = run(names, args.out, args.jobs or sweep.cpus(), progress)
     if args.renew:
         return _renew(book, path, entry, args.because)

@@ -19,6 +19,7 @@ from dc_gym.report import figures, page
 from dc_gym.report.figures import Figures
 from dc_gym.report.measured import Measured, measure
 from dc_gym.report.runs import Scenario, gather, scenarios
+from dc_gym.spelling import unknown
 
 __all__ = ["default_place", "main", "write"]
 
@@ -91,7 +92,7 @@ def _check_baseline(found: Sequence[Scenario], baseline: str | None) -> None:
     """A controller, or a policy that these results have."""
     names = dict.fromkeys([*controllers.names(), *(group.name for each in found for group in each.groups)])
     if baseline is not None and baseline not in names:
-        raise UsageError(f"--baseline {baseline}: unknown controller; one of: {', '.join(names)}")
+        raise UsageError(f"--baseline: {unknown('controller', baseline, names)}")
 
 
 def _measure_all(found: Sequence[Scenario], progress: Progress) -> dict[str, Measured]:

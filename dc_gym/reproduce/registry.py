@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from dc_gym.envs.words import unknown
 from dc_gym.errors import UsageError
 from dc_gym.progress import Progress
+from dc_gym.spelling import unknown
 
 if TYPE_CHECKING:
     from dc_gym.reproduce.findings import Findings

@@ -24,6 +24,7 @@ from dc_gym.rl.flows import CASE, FlowsMultiAgentEnv
 from dc_gym.rl.lab_runner import LABS, LabRunner
 from dc_gym.rl.settings import CENTRAL, Settings
 from dc_gym.rlcc import on_lab
+from dc_gym.spelling import hint
 
 LAB = "lab"
 OF_LABS = ("preset", "episode", "trips", "later", "scene")
@@ -64,7 +65,7 @@ def subject(ground: str, algorithm: str, overrides: Sequence[str]) -> Subject:
     """What the command says."""
     name = algorithm.upper()
     if name not in ALGORITHMS:
-        raise UsageError(f"--algo {algorithm}: does not train flows; one of: {', '.join(ALGORITHMS)}")
+        raise UsageError(f"--algo {algorithm}: does not train flows; {hint(name, ALGORITHMS)}")
     if overrides:
         raise UsageError(f"--set {overrides[0]}: is for specs, and --agents flows has none")
     if ground != LAB:

@@ -16,6 +16,7 @@ from dc_gym.envs.observation import Vector
 from dc_gym.errors import AgentError, LabError, MachineError
 from dc_gym.rl.levels import table_of
 from dc_gym.rl.seeds import Series
+from dc_gym.spelling import unknown
 
 try:
     from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -42,7 +43,7 @@ class HostsMultiAgentEnv(MultiAgentEnv):
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
         if odd := set(config) - {*KEYS, STREAM, LEVELS}:
-            raise AgentError(f"env_config: key {min(odd)!r} is unknown; there are {', '.join((*KEYS, STREAM, LEVELS))}")
+            raise AgentError("env_config: " + unknown("key", min(odd), (*KEYS, STREAM, LEVELS)))
         if "spec" not in config:
             raise AgentError("env_config: spec is missing; give a Spec, the path of a spec file, or a dict of its keys")
         self.hosts = Hosts(**{key: value for key, value in config.items() if key in KEYS})

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import usercode
-from dc_gym.envs.words import hint, unknown
 from dc_gym.errors import UsageError
 from dc_gym.rl import presets
+from dc_gym.spelling import hint, unknown
 
 METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
 """Of AlgorithmConfig: what a table may be called, besides `run` and `model`."""

@@ -26,6 +26,7 @@ from dc_gym.folder import scratch
 from dc_gym.outputs import require_place
 from dc_gym.results import load_result
 from dc_gym.rlcc import boosting, recorded
+from dc_gym.spelling import unknown
 
 MODEL, FLOOD, LASTING, GRID = "model", "flood", "lasting", "grid"
 SOURCES = (MODEL, FLOOD, LASTING)
@@ -59,7 +60,7 @@ class Distillation:
 
     def __post_init__(self) -> None:
         if self.by not in MAKERS:
-            raise UsageError(f"--by {self.by!r}: is none of {', '.join(MAKERS)}")
+            raise UsageError("--by: " + unknown("maker", self.by, MAKERS))
         if not 0 < self.trees <= trees.MOST_TREES:
             raise UsageError(f"--trees {self.trees}: give 1 to {trees.MOST_TREES}")
         if self.rows is not None and not 1000 <= self.rows <= MOST_ROWS:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dc_gym.ctrl.nic.observation import Scaling
 from dc_gym.errors import UsageError
+from dc_gym.spelling import unknown
 
 PATTERNS = ("many_to_one", "all_to_all")
 TARGET_2021 = 0.8
@@ -75,5 +76,5 @@ PRESETS = {
 
 def preset(name: str) -> Preset:
     if name not in PRESETS:
-        raise UsageError(f"--preset {name!r}: is unknown; one of: {', '.join(PRESETS)}")
+        raise UsageError("--preset: " + unknown("preset", name, PRESETS))
     return PRESETS[name]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from dc_gym import units
+from dc_gym import spelling, units
 from dc_gym.errors import SpecError, TestbedError
 from dc_gym.topologies import amount
 from dc_gym.topologies.graph import PPB, PPM
@@ -124,7 +124,7 @@ def parse_value(key: str, value: Any, kind: Kind) -> Any:
         return kind.parse(value)
     except KeyFault:
         raise
-    except units.TooFine as fault:
+    except units.QuantityError as fault:
         raise KeyFault(key, value, fault.why) from None
     except TestbedError:
         raise KeyFault(key, value, f"is not understood; write {kind.example}") from None
@@ -165,7 +165,7 @@ def check(section: Any, prefix: str) -> None:
         if high is not None and value > high:
             raise KeyFault(prefix + name, value, f"is above {kind.write(high)}; give that or less")
         if names is not None and value not in names():
-            raise KeyFault(prefix + name, value, f"unknown; one of: {', '.join(names())}")
+            raise KeyFault(prefix + name, value, f"unknown; {spelling.hint(str(value), names())}")
 
 
 def require_given(section: Any, prefix: str, name: str) -> None:

@@ -7,12 +7,11 @@ import copy
 import json
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from re import fullmatch
 from typing import Any
 
-from dc_gym import usercode
+from dc_gym import spelling, usercode
 from dc_gym.errors import MachineError, SpecError, TestbedError
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION, Spec, check_version, keys
 from dc_gym.spec.key import ARGS, PATHS, KeyFault, UnknownKey, fields_by_key, parse, parse_value, type_name
@@ -263,7 +262,7 @@ def _did_you_mean(key: str) -> str:
     """The nearest known key in words: one of the same last name, else one spelled alike."""
     known = keys()
     same = [each for each in known if each.rpartition(".")[2] == key.rpartition(".")[2]]
-    near = same or get_close_matches(key, known, n=1, cutoff=0.5)
+    near = same or spelling.near(key, known)
     return f"; did you mean {near[0]}?" if near else "; docs/spec.md lists the keys"
 
 

@@ -26,6 +26,7 @@ from dc_gym import spec as specs
 from dc_gym.controllers import policy_name
 from dc_gym.errors import SpecError
 from dc_gym.spec import Spec
+from dc_gym.spelling import hint
 
 SWEEP_VERSION = 1
 MOST_POINTS = 10_000
@@ -87,7 +88,7 @@ def _base(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path, Path]
     """The spec that is varied, where it is written, and the folder that its paths are relative to."""
     unknown = [key for key in data if key not in KEYS]
     if unknown:
-        raise SpecError(f"{path}: {unknown[0]}: unknown key; a grid file has {', '.join(KEYS)}")
+        raise SpecError(f"{path}: {unknown[0]}: unknown key; {hint(unknown[0], KEYS)}")
     version = data.get("sweep_version", SWEEP_VERSION)
     if version != SWEEP_VERSION:
         raise SpecError(f"{path}: sweep_version = {json.dumps(version, default=str)}: this version reads {SWEEP_VERSION}")

@@ -113,7 +113,7 @@ def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_pat
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--preset=ppo"], "--preset 'ppo': is unknown; one of: rl-cc, pcc-rl"),
+        (["--preset=ppo"], "preset 'ppo' is unknown; one of: rl-cc, pcc-rl"),
         (["--on=fluid", "--labs=2"], "--labs: means nothing to a training on fluid"),
         (["--noise=0.1"], "--noise: means nothing to a training on lab"),
         (["--labs=0"], "labs 0, seed 1: is no training; updates, episode and trips from 1, labs 1 to 64"),

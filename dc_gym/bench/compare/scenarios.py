@@ -18,6 +18,7 @@ from dc_gym.errors import UsageError
 from dc_gym.reproduce import scaled
 from dc_gym.reproduce.scaled import JITTER_NS, LINKS, MS, SCALE, Length, Network
 from dc_gym.spec import Spec
+from dc_gym.spelling import unknown
 from dc_gym.sweep.grid import Grid, Point
 
 K_FRAMES = 60
@@ -133,7 +134,7 @@ def check(order: Order) -> None:
     ):
         for name in asked:
             if name not in known:
-                raise UsageError(f"compare: {what} {name!r} is unknown; one of: {', '.join(known)}")
+                raise UsageError("compare: " + unknown(what, name, known))
 
 
 def cases(order: Order) -> Iterator[Case]:

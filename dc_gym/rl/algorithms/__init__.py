@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import usercode
-from dc_gym.envs.words import hint
 from dc_gym.errors import UsageError
+from dc_gym.spelling import hint
 
 __all__ = ["ALGORITHMS", "Choice", "choose"]
 
@@ -61,7 +61,7 @@ def choose(text: str) -> Choice:
     if entry:
         return Choice(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
     if ":" not in text:
-        near = hint(text.upper(), ALGORITHMS, most=2)
+        near = hint(text, ALGORITHMS)
         raise UsageError(f"--algo {text!r} is unknown; {near} (or module:Class, or file.py:Class)")
     place, _, name = text.rpartition(":")
     if place.endswith(".py"):
