@@ -129,3 +129,21 @@ def test_arguments_buffers_in_bdps_and_scale(tmp_path):
     rtt_ns = 2 * (121_120 + 5_280) + 4 * 1000
     assert len(graph.hosts) == 5 and {cable.rate_bps for cable in graph.cables} == {10**7}
     assert {port.queue.limit_bytes for port in graph.ports()} == {2 * rtt_ns * 10**8 // (8 * 10**9)}
+
+
+def test_all_that_links_lack_is_said_at_once(tmp_path):
+    lines = (*PAIR, "self.addLink('h1', 's1', bw=10)")
+    nothing = dict.fromkeys(LINKS)
+    with pytest.raises(TopologyError) as caught:
+        made(tmp_path, *lines, **nothing, ecn=True)
+    assert str(caught.value) == (
+        "missing: topology.rate (bw of h2-s1), topology.buffer (max_queue_size of h1-s1, h2-s1), topology.k_bytes;"
+        " give them in [topology] or in the Topo"
+    )
+    with pytest.raises(TopologyError, match=r"^missing: topology\.k_bytes; give it in \[topology\]$"):
+        made(tmp_path, *lines, ecn=True)
+
+
+def test_a_delay_that_nobody_gives_is_none(tmp_path):
+    graph = made(tmp_path, *PAIR, "self.addLink('h1', 's1', delay='1ms')", **LINKS | {"delay_ns": None})
+    assert (graph.cable_of("h1-eth0").delay_ns, graph.cable_of("h2-eth0").delay_ns) == (1_000_000, 0)

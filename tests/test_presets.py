@@ -336,6 +336,10 @@ BAD = {
     "no rate": (TopologyParams(kind="single", hosts=2, delay_ns=0, buffer_bytes=10**6), "topology.rate is missing"),
     "no delay": (TopologyParams(kind="single", hosts=2, rate_bps=1, buffer_bytes=10**6), "topology.delay is missing"),
     "no buffer": (TopologyParams(kind="single", hosts=2, rate_bps=1, delay_ns=0), "topology.buffer is missing"),
+    "nothing of its links": (
+        TopologyParams(kind="single"),
+        "topology.hosts, topology.rate, topology.delay, topology.buffer are missing: kind single needs them",
+    ),
     "no K": (TopologyParams(kind="single", hosts=2, ecn=True, **LINKS), "topology.k_bytes is missing"),
     "foreign shape": (TopologyParams(preset="dumbbell-10m", k=4), "topology.k: value 4 means nothing to kind 'dumbbell'"),
     "foreign bottleneck": (TopologyParams(preset="fattree-k4", bottleneck_rate_bps=1), "topology.bottleneck_rate"),

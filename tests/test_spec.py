@@ -66,6 +66,43 @@ def test_memory_follows_hosts_and_paths_where_it_is_not_given(path: Path) -> Non
     assert given.sized(1256, 18192) == given
 
 
+@pytest.mark.parametrize(
+    ("override", "key", "value"),
+    [
+        ("controller=nv", "controller.name", "nv"),
+        ("controller=dcqcn", "controller.name", "dcqcn"),
+        ("controller=max", "controller.policy", "max"),
+        ("controller=mine.py:Agent", "controller.policy", "mine.py:Agent"),
+        ("topology=fattree-k4", "topology.preset", "fattree-k4"),
+        ("workload=many_to_one", "workload.kind", "many_to_one"),
+    ],
+)
+def test_a_table_takes_the_name_of_what_it_is_about(path: Path, override: str, key: str, value: str) -> None:
+    section, name = key.split(".")
+    assert spec.load(path, [override]).to_dict()[section][name] == value
+
+
+def test_a_network_by_its_name_takes_the_place_of_the_one_in_the_file(path: Path) -> None:
+    path.write_text(path.read_text().replace('preset = "dumbbell-10m"', 'kind = "dumbbell"'))
+    read = spec.load(path, ["topology=fattree-k4"])
+    assert (read.topology.kind, len(read.graph().hosts)) == (None, 16)
+    assert spec.load(path, ["topology=dumbbell", "topology.pairs=3", *LINK_KEYS]).topology.kind == "dumbbell"
+
+
+LINK_KEYS = ("topology.rate=10mbit", "topology.delay=10us", "topology.buffer=100p", "topology.k_bytes=3028")
+
+
+def test_a_name_that_no_table_knows_is_answered_by_key(path: Path) -> None:
+    for override, told in (
+        ("topology=dumbell", 'topology.preset = "dumbell": unknown; did you mean dumbbell-1g or dumbbell-10m?'),
+        ("workload=incats", 'workload.kind = "incats": unknown; did you mean incast?'),
+    ):
+        with pytest.raises(SpecError, match=re.escape(f"--set: {told}")):
+            spec.load(path, [override])
+    with pytest.raises(SpecError, match=r"topology: unknown key; write topology\.preset or topology\.kind$"):
+        spec.load(path, ["topology=5"])
+
+
 def test_the_documents_example_is_valid(tmp_path: Path) -> None:
     example = re.search(r"```toml\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert example is not None

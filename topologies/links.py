@@ -90,14 +90,30 @@ class Wiring:
 
     def cable(self, a: tuple[Node, str], b: tuple[Node, str], own: LinkParams = NOTHING) -> Cable:
         """The link between two nodes with their port's names; `own`: what the topology says of this one."""
-        link = own.over(self.links)
-        for rule in self.rules:
-            if rule.matches(a[0], b[0]):
-                link = rule.params.over(link)
+        link = self._link(a[0], b[0], own)
         rate_bps, delay_ns = _given(link, "rate_bps"), _given(link, "delay_ns")
         scale = 1 if self.measuring else self.scale
         ports = [Port(node.name, ifname, self._queue(link, node, ifname, rate_bps)) for node, ifname in (a, b)]
         return Cable(ports[0], ports[1], max(1, rate_bps // scale), delay_ns * scale, _impairment(link, scale))
+
+    def missing(self, a: Node, b: Node, own: LinkParams = NOTHING) -> list[str]:
+        """Fields that a link between two nodes needs, and that neither it nor the spec gives."""
+        link = self._link(a, b, own)
+        needed = ["rate_bps", "delay_ns"]
+        for node in (a, b):
+            if node.layer != HOST:
+                needed += ["buffer_bytes", *marking.KINDS[resolve_marking(link.marking, self.ecn)].needs]
+            elif link.host_buffer_bytes is None:
+                needed.append("buffer_bytes")
+        return [name for name in dict.fromkeys(needed) if getattr(link, name) is None]
+
+    def _link(self, a: Node, b: Node, own: LinkParams) -> LinkParams:
+        """All that holds for a link."""
+        link = own.over(self.links)
+        for rule in self.rules:
+            if rule.matches(a, b):
+                link = rule.params.over(link)
+        return link
 
     def _queue(self, link: LinkParams, node: Node, ifname: str, rate_bps: int) -> Queue:
         if self.measuring:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from fractions import Fraction
 from ipaddress import IPv4Address, ip_interface
 from pathlib import Path
@@ -21,10 +22,13 @@ from dc_gym.errors import TopologyError
 from dc_gym.topologies.amount import Amount
 from dc_gym.topologies.builder import FIRST_NETWORK, Builder
 from dc_gym.topologies.graph import PPB, Graph
-from dc_gym.topologies.links import LinkParams, Wiring
+from dc_gym.topologies.links import HOST, LinkParams, Node, Wiring, key_of
 
 PLACE = {"node1", "node2", "port1", "port2"}
 PLAIN_LINKS = ("Link", "TCLink")
+OWN = {"rate_bps": "bw", "buffer_bytes": "max_queue_size"}
+"""What a Mininet link calls the keys that it may lack."""
+MOST_TOLD = 4
 TIMES_NS = {"s": 10**9, "sec": 10**9, "secs": 10**9, "ms": 10**6, "msec": 10**6, "msecs": 10**6}
 TIMES_NS |= {"us": 10**3, "usec": 10**3, "usecs": 10**3, "ns": 1}
 
@@ -55,6 +59,7 @@ def _graph(wiring: Wiring, topo: Any) -> Graph:
     links = topo.links(sort=True, withInfo=True)
     switches = set(topo.switches())
     edge = {node for a, b, _ in links for node, other in ((a, b), (b, a)) if node in switches and other not in switches}
+    layers = {name: "edge" if name in edge else "core" for name in switches}
     for name in topo.hosts():
         options = dict(topo.nodeInfo(name))
         address, mac = _address(name, options.pop("ip", None)), options.pop("mac", None)
@@ -63,10 +68,29 @@ def _graph(wiring: Wiring, topo: Any) -> Graph:
     for name in topo.switches():
         options = {key: value for key, value in topo.nodeInfo(name).items() if key != "isSwitch"}
         _refuse_rest(f"switch {name}", options, "none; no controller reads them")
-        builder.switch("edge" if name in edge else "core", name)
-    for a, b, info in links:
-        builder.connect(a, b, link=_link(f"link {a}-{b}", info), ports=(info["port1"], info["port2"]))
+        builder.switch(layers[name], name)
+    made = [(a, b, info, _link(f"link {a}-{b}", info)) for a, b, info in links]
+    _require_all(wiring, [(Node(a, layers.get(a, HOST)), Node(b, layers.get(b, HOST)), own) for a, b, _, own in made])
+    for a, b, info, own in made:
+        builder.connect(a, b, link=own, ports=(info["port1"], info["port2"]))
     return builder.graph()
+
+
+def _require_all(wiring: Wiring, links: Iterable[tuple[Node, Node, LinkParams]]) -> None:
+    """All that links lack, in one error: per key of the spec what Mininet calls it, and the links."""
+    lacking: dict[str, list[str]] = {each.name: [] for each in fields(LinkParams)}
+    for a, b, own in links:
+        for name in wiring.missing(a, b, own):
+            lacking[name].append(f"{a.name}-{b.name}")
+    lacking = {name: found for name, found in lacking.items() if found}
+    if lacking:
+        told = [key_of(name) + (f" ({OWN[name]} of {_some(found)})" if name in OWN else "") for name, found in lacking.items()]
+        them, or_there = "it" if len(told) == 1 else "them", " or in the Topo" if OWN.keys() & lacking else ""
+        raise TopologyError(f"missing: {', '.join(told)}; give {them} in [topology]{or_there}")
+
+
+def _some(links: list[str]) -> str:
+    return ", ".join(links if len(links) <= MOST_TOLD else [*links[: MOST_TOLD - 1], f"... {len(links)} links"])
 
 
 def _link(where: str, info: Mapping[str, Any]) -> LinkParams:

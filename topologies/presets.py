@@ -109,6 +109,9 @@ def register(name: str, build: Callable[..., Graph], required: tuple[str, ...], 
 def build(params: TopologyParams) -> Graph:
     """The network that the keys ask for."""
     full = resolve(params)
+    if full.kind == "mininet":  # whose links may say it all, and have no delay unless they do
+        full = replace(full, delay_ns=full.delay_ns or 0)
+    _require_all(full)
     wiring = _wiring(full)
     if _in_bdps(wiring):
         wiring = replace(wiring, rtt_ns=base_rtt_ns(_build(full, replace(wiring, measuring=True))))
@@ -150,17 +153,12 @@ def resolve(params: TopologyParams) -> TopologyParams:
 
 
 def _build(full: TopologyParams, wiring: Wiring) -> Graph:
-    topology = TOPOLOGIES[_given(full, "kind")]
-    for name in topology.required:
-        _given(full, name)
+    topology = TOPOLOGIES[full.kind or ""]
     shape = {name: getattr(full, name) for name in (*topology.required, *topology.optional)}
     return topology.build(wiring, **shape)
 
 
 def _wiring(full: TopologyParams) -> Wiring:
-    for name in ("rate_bps", "delay_ns", "buffer_bytes"):
-        if full.kind != "mininet":  # whose links may say it all
-            _given(full, name)
     assert full.scale is not None, "resolved"
     return Wiring(
         full.link_params(),
@@ -177,11 +175,14 @@ def _in_bdps(wiring: Wiring) -> bool:
     return any(isinstance(value, Amount) and value.unit == "bdp" for value in values)
 
 
-def _given(full: TopologyParams, name: str) -> Any:
-    value = getattr(full, name)
-    if value is None:
-        raise TopologyError(f"{key_of(name)} is missing: kind {full.kind} needs it; give it, or name a topology.preset")
-    return value
+def _require_all(full: TopologyParams) -> None:
+    """What the shape needs, and what its links do, where they do not say it themselves."""
+    links = () if full.kind == "mininet" else ("rate_bps", "delay_ns", "buffer_bytes")
+    names = (*TOPOLOGIES[full.kind or ""].required, *links)
+    if lacking := [key_of(name) for name in names if getattr(full, name) is None]:
+        verb, it = ("is", "it") if len(lacking) == 1 else ("are", "them")
+        told = f"{', '.join(lacking)} {verb} missing: kind {full.kind} needs {it}"
+        raise TopologyError(f"{told}; give {it}, or name a topology.preset")
 
 
 def _refuse_unused(params: TopologyParams, topology: Topology) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym import usercode
+from dc_gym import controllers, spelling, usercode
 from dc_gym.envs.action import Action
 from dc_gym.envs.file_policy import FilePolicy
 from dc_gym.envs.frame import RUNNING, WAITING, Bools, Frame
@@ -24,7 +24,6 @@ from dc_gym.envs.measures import fair_rates_bps
 from dc_gym.envs.observation import Observer, Vector
 from dc_gym.envs.scene import Scene
 from dc_gym.errors import AgentError, TestbedError
-from dc_gym.spelling import unknown
 
 FAIR_SHARE = 0.98
 """What the oracle gives out of each line: the rest is for ACKs of flows the other way, and drains what a burst has left."""
@@ -76,7 +75,10 @@ def of(policy: str | Path, setting: Setting) -> Policy:
         return UsersPolicy(text, setting)
     if text not in _registry:
         forms = ("FILE.npz", "module:Class", "FILE.py:Class")
-        raise AgentError("controller.policy: " + unknown("policy", text, [*_registry, *forms]))
+        if (near := spelling.near(text, controllers.names())) and not spelling.near(text, _registry):
+            why = f"policy {text!r} is unknown; if you mean a TCP or an algorithm of the NICs: controller.name={near[0]}"
+            raise AgentError(f"controller.policy: {why}")
+        raise AgentError("controller.policy: " + spelling.unknown("policy", text, [*_registry, *forms]))
     return _registry[text](setting)
 
 

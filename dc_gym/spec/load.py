@@ -11,11 +11,12 @@ from pathlib import Path
 from re import fullmatch
 from typing import Any
 
-from dc_gym import spelling, usercode
+from dc_gym import controllers, spelling, usercode
 from dc_gym.errors import MachineError, SpecError, TestbedError
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION, Spec, check_version, keys
 from dc_gym.spec.key import ARGS, PATHS, KeyFault, UnknownKey, fields_by_key, parse, parse_value, type_name
 from dc_gym.spec.nic import LEAST_LINE_BPS
+from dc_gym.topologies import presets
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.execs import find_program
 from dc_gym.units import format_rate
@@ -28,6 +29,12 @@ TABLES = frozenset(
     if each.metadata["kind"] is ARGS
 )
 """Keys that are tables of whatever names."""
+SHORT = {
+    "controller": ("controller.policy", "controller.name"),
+    "topology": ("topology.preset", "topology.kind"),
+    "workload": ("workload.kind",),
+}
+"""What a plain text for a whole table may stand for; the first, unless another one knows it."""
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Spec:
@@ -42,11 +49,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
 
 
 def _overridden(data: dict[str, Any], overrides: Iterable[str], seed: int | None, source: str, base: Path) -> Spec:
-    origins: dict[str, str] = {}
-    for text in overrides:
-        key, value = _override(text)
-        _put(data, key, value)
-        origins[key] = OVERRIDE
+    origins = _put_all(data, overrides)
     if seed is not None:
         data["seed"] = seed
         origins["seed"] = "--seed"
@@ -66,10 +69,7 @@ def vary(
     `origin` says where the values were written. What a sweep makes its runs of.
     """
     changed = copy.deepcopy(dict(data))
-    origins: dict[str, str] = {}
-    for key, value in map(_override, overrides):
-        _put(changed, key, value)
-        origins[key] = OVERRIDE
+    origins = _put_all(changed, overrides)
     for key, value in values.items():
         _put(changed, key, value, origin)
         origins[key] = origin
@@ -78,7 +78,7 @@ def vary(
 
 def not_given(values: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """The values, by dotted key, that no override ("key=value") names: for `vary`, where the user's word is to hold."""
-    given = {text.partition("=")[0].strip() for text in overrides}
+    given = {key for key, _ in map(_override, overrides)}
     return {key: value for key, value in values.items() if key not in given}
 
 
@@ -223,6 +223,19 @@ def _read(path: Path) -> dict[str, Any]:
     return data
 
 
+def _put_all(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, str]:
+    """Sets the keys, and answers where each comes from. A network by its name alone takes the place of preset and kind."""
+    origins: dict[str, str] = {}
+    for text in overrides:
+        key, value = _override(text)
+        _put(data, key, value)
+        origins[key] = OVERRIDE
+        if not text.partition("=")[0].strip().count(".") and key in SHORT["topology"]:
+            other = next(each for each in SHORT["topology"] if each != key)
+            data["topology"].pop(other.rpartition(".")[2], None)
+    return origins
+
+
 def _override(text: str) -> tuple[str, Any]:
     """Key and value of "key=value": what TOML reads, a list too, else the bare text. A table is for keys that are one."""
     key, equals, raw = text.partition("=")
@@ -238,11 +251,18 @@ def _override(text: str) -> tuple[str, Any]:
                 f"{OVERRIDE} {text!r}: no TOML list ({error}); quote it: {OVERRIDE} 'plugins=[\"ring.py\"]'"
             ) from None
         value = raw
-    if key == "controller" and isinstance(value, str):
-        key = "controller.policy"
+    if isinstance(value, str):
+        key = _key_of_section(key, value)
     if isinstance(value, dict) and key not in TABLES:
         raise SpecError(f"{OVERRIDE} {text!r}: the value is {type_name(value)}; set one key at a time")
     return key, value
+
+
+def _key_of_section(key: str, value: str) -> str:
+    """The key of a table that a plain text is meant for: controller=nv is controller.name=nv."""
+    known = {"controller.name": controllers.names(), "topology.kind": presets.TOPOLOGIES}
+    named = [each for each in SHORT.get(key, ()) if value in known.get(each, ())]
+    return next(iter((*named, *SHORT.get(key, ()))), key)
 
 
 def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> None:
@@ -261,6 +281,8 @@ def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> 
 def _did_you_mean(key: str) -> str:
     """The nearest known key in words: one of the same last name, else one spelled alike."""
     known = keys()
+    if key in SHORT:
+        return f"; write {' or '.join(SHORT[key])}"
     same = [each for each in known if each.rpartition(".")[2] == key.rpartition(".")[2]]
     near = same or spelling.near(key, known)
     return f"; did you mean {near[0]}?" if near else "; docs/spec.md lists the keys"

@@ -247,6 +247,8 @@ def test_unknown_policies_and_names_that_cannot_be(monkeypatch):
     found, _ = scene()
     with pytest.raises(AgentError, match="policy 'maxx' is unknown; did you mean max"):
         policies.of("maxx", setting(found))
+    with pytest.raises(AgentError, match=r"policy 'cubik' is unknown; if you mean a TCP.*controller\.name=cubic$"):
+        policies.of("cubik", setting(found))
     for name in ("max", "a:b", "a.npz"):
         with pytest.raises(AgentError, match="registered already, or reads like a file or a class"):
             register(name, policies.MaxPolicy)
