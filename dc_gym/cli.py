@@ -234,7 +234,9 @@ def _add_verify(commands: Any) -> None:
     summary = "run a result's spec again, or take another result, and name the first record that differs"
     example = "dcgym verify results/nv-2\n  dcgym verify results/nv-2 --against results/nv-2-elsewhere"
     parser = _add(commands, "verify", summary, example, _delegate("dc_gym.repeat.verify"))
-    parser.add_argument("dir", nargs="?", type=Path, metavar="DIR", help="a result folder")
+    parser.add_argument(
+        "dir", nargs="?", type=Path, metavar="DIR", help="a result folder, or one that holds several, such as a sweep's"
+    )
     against = "compare with this result instead of running anything; alone: run its spec again"
     parser.add_argument("--against", type=Path, metavar="OTHER", help=against)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -659,7 +661,9 @@ def _plot(args: Namespace) -> int:
         result = load_result(args.dir)
         print(plots.plot_to(result, args.out, args.force) if args.out else plots.plot_result(result))
         return 0
-    curves.tell_axes(args.dir)
+    curves.check_axes(args.dir, args.x, args.y or ())
+    if not is_result(args.dir):
+        curves.tell_axes(args.dir)
     raise UsageError(f"--x and --y belong together, a key of the spec and a metric: {curves.example_of(args.dir)}")
 
 

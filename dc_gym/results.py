@@ -14,7 +14,7 @@ import hashlib
 import importlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,12 @@ __all__ = [
     "Result",
     "copy_inputs",
     "finish",
+    "holds_results",
     "is_result",
     "load_result",
     "port_rows",
     "queue_records",
+    "result_folders",
     "schema",
     "write_derived",
     "write_result",
@@ -55,6 +57,8 @@ UNFIT = "unfit: "
 DERIVED = ("port_metrics", "flow_metrics", "agent")
 """Tables that a result of today has beside those; one of an older version has not."""
 ROW_GROUP = 1 << 18
+DEPTH = 3
+"""Levels of folders that are searched for results."""
 PORT_KEYS = (
     *("name", "owner", "side", "rate_bps", "delay_ns", "buffer_bytes", "qdisc", "marking", "k_bytes"),
     *("kmin_bytes", "kmax_bytes", "pmax", "loss", "jitter_ns", "reorder", "reorder_delay_ns", "peer"),
@@ -253,6 +257,27 @@ def load_result(path: str | Path, check_digest: bool = False) -> Result:
     if check_digest:
         result.check_digest()
     return result
+
+
+def holds_results(folder: Path) -> bool:
+    """It is no result, whole or damaged, but a folder with results, such as that of a sweep."""
+    return folder.is_dir() and not any((folder / name).is_file() for name in FILES) and any(_results_below(folder))
+
+
+def result_folders(folder: Path) -> list[Path]:
+    """Where whole results lie in a folder that may hold many, such as a sweep's, in the order of their paths."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder; give one that holds results, such as that of a sweep")
+    found = sorted(_results_below(folder))
+    if not found:
+        raise UsageError(f"{folder}: it holds no result; give the folder of a sweep, or one with several results")
+    return found
+
+
+def _results_below(folder: Path) -> Iterator[Path]:
+    """The folder itself, too."""
+    for depth in range(DEPTH):
+        yield from (path.parent for path in folder.glob("*/" * depth + "manifest.json") if not path.parent.name.endswith(PARTIAL))
 
 
 def schema(table: Table) -> pa.Schema:

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import nullcontext
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 import synthetic
 
 from dc_gym import cli
+from dc_gym.repeat import verify
 from dc_gym.repeat.digest import DIGEST_VERSION, Tables
 from dc_gym.results import Result
 
@@ -168,3 +171,33 @@ def test_nothing_to_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert said(capsys)[0] == 2
     code, _, err = said(capsys, "--against", tmp_path / "none")
     assert code == 2 and "no such folder" in err
+
+
+def test_every_result_of_a_sweep_is_verified(a: Result, tmp_path: Path, capsys, monkeypatch) -> None:
+    """A line each: equal, different, and one that cannot be run again; the exit code is the worst."""
+    sweep = tmp_path / "sweep"
+    for name in ("s1", "s2", "s3"):
+        synthetic.result(sweep / name, spec=dict(a.manifest["spec"], seed=int(name[1])))
+    changed = other(a, marks=3)
+
+    def run_again(spec: Any, *_args: Any, **_how: Any) -> Result:
+        return synthetic.result(Path(mkdtemp(dir=tmp_path)) / "again", changed.tables if spec.seed == 2 else None)
+
+    monkeypatch.setattr(verify.runner, "run", run_again)
+    monkeypatch.setattr(verify, "scratch", lambda *_: nullcontext(tmp_path))
+    edit(Result(sweep / "s3", json.loads((sweep / "s3" / "manifest.json").read_text()), {}, a.ports), spec="gone")
+    code, out, err = said(capsys, sweep)
+    lines = out.splitlines()
+    assert (code, len(lines), err) == (2, 4, "")
+    assert lines[0] == f"{sweep / 's1'}: equal, digest {a.digest}"
+    assert lines[1].startswith(f"{sweep / 's2'}: different, digest {changed.digest}; first difference: queues, port s1-eth3")
+    assert lines[2] == f"{sweep / 's3'}: {sweep / 's3' / 'manifest.json'}: spec is missing or no table, so it cannot be run again"
+    assert lines[3] == "1 of 3 equal"
+    (sweep / "s3" / "manifest.json").unlink()
+    code, out, _ = said(capsys, sweep, "--json")
+    assert (code, [each["same"] for each in json.loads(out)["results"]]) == (1, [True, False])
+
+
+def test_a_folder_without_results_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = said(capsys, tmp_path)
+    assert (code, out, err.count("\n")) == (2, "", 1) and "not a result" in err

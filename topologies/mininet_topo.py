@@ -21,7 +21,7 @@ from dc_gym import usercode
 from dc_gym.errors import TopologyError
 from dc_gym.topologies.amount import Amount
 from dc_gym.topologies.builder import FIRST_NETWORK, Builder
-from dc_gym.topologies.graph import PPB, Graph
+from dc_gym.topologies.graph import PPB, Graph, Layer
 from dc_gym.topologies.links import HOST, LinkParams, Node, Wiring, key_of
 
 PLACE = {"node1", "node2", "port1", "port2"}
@@ -59,7 +59,7 @@ def _graph(wiring: Wiring, topo: Any) -> Graph:
     links = topo.links(sort=True, withInfo=True)
     switches = set(topo.switches())
     edge = {node for a, b, _ in links for node, other in ((a, b), (b, a)) if node in switches and other not in switches}
-    layers = {name: "edge" if name in edge else "core" for name in switches}
+    layers: dict[str, Layer] = {name: "edge" if name in edge else "core" for name in switches}
     for name in topo.hosts():
         options = dict(topo.nodeInfo(name))
         address, mac = _address(name, options.pop("ip", None)), options.pop("mac", None)

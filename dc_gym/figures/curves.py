@@ -20,11 +20,10 @@ from dc_gym.errors import SpecError, UsageError
 from dc_gym.figures import plots, sweep_figure, titles
 from dc_gym.outputs import is_marked, mark_of, require_place
 from dc_gym.readable import Scale
-from dc_gym.results import PARTIAL, Result, load_result
+from dc_gym.results import Result, load_result, result_folders
 
 __all__ = ["Axis", "Curve", "Point", "curves", "find_results", "main", "tell_axes"]
 
-DEPTH = 3
 HASH_DIGITS = 8
 BY_DEFAULT = "controller.name"
 POLICIES = (BY_DEFAULT, "controller.policy")
@@ -124,6 +123,15 @@ def sheet_of(folder: Path, x_key: str, metrics: Sequence[str], by_key: str = BY_
     return sweep_figure.Sheet(_title(results, axis), panels, axis, by_key, caption), left_out
 
 
+def check_axes(folder: Path, x_key: str | None, metrics: Sequence[str]) -> None:
+    """UsageError about a key or a metric that none of these results has."""
+    first = find_results(folder)[0]
+    if x_key is not None:
+        _written(first, x_key)
+    for metric in metrics:
+        _metric(first, metric)
+
+
 def tell_axes(folder: Path) -> None:
     """Prints what --x, --by and --y can be: the keys that vary, with their values, and the metrics that are numbers."""
     results = find_results(folder)
@@ -209,13 +217,7 @@ def _table(metric: str, lines: Sequence[Curve], axis: Axis, by_key: str) -> Iter
 
 def find_results(folder: Path) -> list[Result]:
     """Every whole result below a folder, in the order of their paths."""
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder; give one that holds results, such as that of a sweep")
-    paths = {path.parent for depth in range(DEPTH) for path in folder.glob("*/" * depth + "manifest.json")}
-    found = [load_result(path) for path in sorted(paths) if not path.name.endswith(PARTIAL)]
-    if not found:
-        raise UsageError(f"{folder}: it holds no result; give the folder of a sweep, or one with several results")
-    return found
+    return [load_result(path) for path in result_folders(folder)]
 
 
 def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> list[Curve]:
@@ -256,7 +258,7 @@ def _written(result: Result, key: str) -> Any:
         return value
     names = spec.keys()
     if not any(key == name or key.startswith(f"{name}.") for name in names):
-        raise UsageError(f"{key!r} is no key of a spec; {_near(key, names)}")
+        raise UsageError(f"{key!r} is no key of a spec; {_near(key, names, 'docs/spec.md lists the keys')}")
     return "-"
 
 
@@ -302,17 +304,16 @@ def _quantity(value: Any) -> tuple[float, str] | None:
     return None
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    """What may have been meant, and where all are listed."""
-    near = spelling.near(name, known)
-    return (f"did you mean {near[0]}? " if near else "") + "`dcgym plot DIR` alone lists what there is"
+def _near(name: str, known: Iterable[str], place: str) -> str:
+    """What may have been meant, else where all are listed."""
+    return spelling.hint(name, known) if spelling.near(name, known) else place
 
 
 def _metric(result: Result, metric: str) -> float | None:
     """A number of the summary; of a list of them an element, as in flow_goodput_bps.0."""
     if metric.partition(".")[0] not in result.summary:
         numbers = [name for name, value in result.summary.items() if isinstance(value, int | float)]
-        raise UsageError(f"{metric!r} is no metric of {result.path}; {_near(metric, numbers)}")
+        raise UsageError(f"{metric!r} is no metric of {result.path}; {_near(metric, numbers, 'its summary.json has them')}")
     value = _at(result.summary, metric)
     if value is not None and not isinstance(value, int | float):
         raise UsageError(f"{metric!r} of {result.path} is not one number; name an element, such as {metric}.0, or another metric")

@@ -3,6 +3,7 @@
 
     dcgym verify DIR                  runs DIR's spec again and compares the two (so does --against DIR alone)
     dcgym verify DIR --against OTHER  compares two results and runs nothing
+    dcgym verify SWEEP                runs every result below a folder again, a line each
 
 What differs between the experiments themselves (spec, its files, environment) is said first: that is where a difference
 comes from.
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import results, usercode
-from dc_gym.errors import ResultError, UsageError
+from dc_gym.errors import ResultError, TestbedError, UsageError
 from dc_gym.folder import scratch
 from dc_gym.progress import Progress
 from dc_gym.repeat.digest import TABLES, Tables
@@ -67,12 +68,21 @@ class Verdict:
             yield f"  at the same instant also: {_listed(self.difference.also)}"
         yield from (f"  {line}" for line in self.before)
 
+    def line(self) -> str:
+        """In one line."""
+        if self.same:
+            return f"equal, digest {self.digest_a}"
+        why = "every record is the same" if self.difference is None else f"first difference: {self.difference}"
+        return "; ".join([f"different, digest {self.digest_b}", why, *(f"other {each}" for each in self.experiments)])
+
 
 def main(args: Namespace, progress: Progress) -> int:
-    """`args.dir`, `args.against`, `args.json`; 0 when the two are the same, else 1."""
+    """`args.dir`, `args.against`, `args.json`; 0 when all are the same, else 1, or 2 where one could not be compared."""
     folders = [Path(each) for each in (args.dir, args.against) if each is not None]
     if not folders:
         raise UsageError("verify: give the folder of a result, or two: dcgym verify DIR --against OTHER")
+    if len(folders) == 1 and results.holds_results(folders[0]):
+        return _verify_all(folders[0], progress, args.json)
     for each in folders:
         _register(each)
     if len(folders) == 1:
@@ -82,6 +92,30 @@ def main(args: Namespace, progress: Progress) -> int:
         found = compare(one, other)
     print(json.dumps(asdict(found), indent=1) if args.json else "\n".join(found.lines()))
     return 0 if found.same else 1
+
+
+def _verify_all(folder: Path, progress: Progress, to_json: bool) -> int:
+    """Every result below a folder, such as a sweep's: a line each, as soon as it is known."""
+    places, verdicts, codes = results.result_folders(folder), [], []
+    for number, place in enumerate(places, 1):
+        progress.note(f"{number} of {len(places)}: {place}")
+        try:
+            _register(place)
+            found = verify(place, progress)
+        except TestbedError as error:
+            verdict, code = {"a": str(place), "error": str(error)}, error.exit_code
+            line = f"{place}: {str(error).removeprefix(f'{place}: ')}"
+        else:
+            verdict, code, line = asdict(found), 0 if found.same else 1, f"{place}: {found.line()}"
+        verdicts.append(verdict)
+        codes.append(code)
+        if not to_json:
+            print(line, flush=True)
+    if to_json:
+        print(json.dumps({"results": verdicts}, indent=1))
+    else:
+        print(f"{codes.count(0)} of {len(codes)} equal")
+    return max(codes)
 
 
 def verify(folder: Path, progress: Progress) -> Verdict:
