@@ -42,7 +42,7 @@ def write(files: Mapping[str, str], etc: Path = ETC) -> None:
 
 
 def cover(files: Mapping[str, str], folder: Path) -> None:
-    """Lay files, kept in `folder`, over the machine's of the same names, for this mount namespace; one that it lacks stays away."""
+    """Lay files, kept in `folder`, over the machine's for this mount namespace, where the machine has a file of that name."""
     folder.mkdir()
     for name, text in files.items():
         (folder / name).write_text(text)
