@@ -29,7 +29,7 @@ def take(folder: Path) -> int | None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is(fd, lock):
                 if not os.fstat(fd).st_size:
-                    os.write(fd, f"{MARK}\n".encode())
+                    _mark(fd, lock)
                 return fd
         except BlockingIOError:
             os.close(fd)
@@ -65,6 +65,15 @@ def held(folder: Path, who: str) -> Iterator[None]:
         yield
     finally:
         release(folder, fd)
+
+
+def _mark(fd: int, lock: Path) -> None:
+    """Says that the lock is ours; where there is no room for that, there is no lock either."""
+    try:
+        os.write(fd, f"{MARK}\n".encode())
+    except OSError as error:
+        lock.unlink()
+        raise OSError(error.errno, error.strerror, str(lock)) from None
 
 
 def _is(fd: int, path: Path) -> bool:

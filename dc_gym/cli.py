@@ -102,8 +102,16 @@ def _in_words(error: BaseException) -> tuple[str, int] | None:
         remedy = "install the distribution's package that has it" + (" (libstdc++6)" if library.startswith("libstdc++") else "")
         return f"this machine lacks the library {library}, which a Python package loads: {remedy}", UsageError.exit_code
     if isinstance(error, OSError) and error.errno in EXPECTED_ERRNOS:
-        return f"{error.filename or 'reading or writing'}: {error.strerror}", UsageError.exit_code
+        return _told(error), UsageError.exit_code
     return None
+
+
+def _told(error: OSError) -> str:
+    """What the machine did not do, in one line."""
+    if error.filename is None and "temporary directory" in str(error.strerror):  # tempfile's own
+        return f"{error.strerror}: set TMPDIR to a folder that you may write to"
+    room = "; free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return f"{error.filename or 'reading or writing'}: {error.strerror}{room}"
 
 
 def _missing_library(error: ImportError) -> str | None:
@@ -225,7 +233,11 @@ def _add_run(commands: Any) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="short for --set seed=N")
     parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=...")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the result folder (default: results/NAME-CONTROLLER-sSEED)")
-    parser.add_argument("--force", action="store_true", help="replace the result that is in DIR, once the new one is whole")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace the result in DIR and all that lies with it, when the new one is whole",
+    )
     parser.add_argument("--no-plot", action="store_true", help="do not draw plot.png")
     _add_quiet(parser)
 
@@ -551,17 +563,25 @@ def _run(args: Namespace) -> int:
     overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
     spec = load(args.spec, overrides, args.seed)
     out = args.out or _default_out(spec)
-    runner = importlib.import_module("dc_gym.run.runner")
+    runner, before = importlib.import_module("dc_gym.run.runner"), _drawn(out)
     with choose(args.quiet) as progress:
         result: Result = runner.run(
             spec, out, progress, force=args.force, plot=not args.no_plot, disturb=os.environ.get(DISTURB, "")
         )
     _show_result(result)
+    if gone := sorted(before - _drawn(out)):
+        remedy = "`dcgym report` and `dcgym plot` make them of the new one"
+        print(f"dcgym: warning: {', '.join(gone)} went with the result that was replaced; {remedy}", file=sys.stderr)
     for row in result.manifest.get("workload", {}).get("broken_rows", ()):
         print(f"dcgym: warning: {row}", file=sys.stderr)
     for fault in result.faults:
         _fail(fault, 1)
     return 0 if result.fit else 1
+
+
+def _drawn(folder: Path) -> set[str]:
+    """Pages and figures that lie in a result's folder."""
+    return {path.name for path in folder.glob("*") if path.suffix in (".html", ".png", ".pdf", ".svg")}
 
 
 def _default_out(spec: Spec) -> Path:

@@ -221,6 +221,8 @@ def _claim(partial: Path) -> int:
                 held = claim.take(partial)
         except MachineError:
             if partial.exists():
+                with contextlib.suppress(OSError):
+                    partial.rmdir()  # no room even for its lock
                 raise
             continue  # its owner removed it just now
         if held is None:

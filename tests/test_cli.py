@@ -133,9 +133,13 @@ def test_a_run_without_any_sample_can_be_shown(folder: Path, module: Any, capsys
         (KernelError("no kernel"), 2, "dcgym: no kernel\n"),
         (UsageError("x exists"), 2, "dcgym: x exists\n"),
         (KeyboardInterrupt(), 130, "dcgym: interrupted\n"),
-        (OSError(errno.ENOSPC, "No space left on device", "/x/y"), 2, "dcgym: /x/y: No space left on device\n"),
+        (OSError(errno.ENOSPC, "No space left on device", "/x/y"), 2, "dcgym: /x/y: No space left on device; free some room\n"),
         (PermissionError(errno.EACCES, "Permission denied", "/x/y"), 2, "dcgym: /x/y: Permission denied\n"),
-        (OSError(errno.ENOSPC, "No space left on device"), 2, "dcgym: reading or writing: No space left on device\n"),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            2,
+            "dcgym: reading or writing: No space left on device; free some room\n",
+        ),
     ],
 )
 def test_failures_are_one_line(

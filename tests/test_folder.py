@@ -172,6 +172,20 @@ def test_no_permission_is_one_line_and_the_users_to_mend(tmp_path: Path, monkeyp
     assert caught.value.exit_code == 2
 
 
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even room for the lock's mark."""
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(claim.os, "write", full)
+    told = r"cannot lock .*No space left.*free some room, or give another --out"
+    with pytest.raises(MachineError, match=told), folder.writing(tmp_path / "run", force=False):
+        pass
+    monkeypatch.undo()
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_older_result_stays_until_there_is_a_new_one(good: results.Result) -> None:
     with pytest.raises(RuntimeError), folder.writing(good.path, force=True):
         assert names_in(good.path.parent) == ["run.partial", "run.replaced"]

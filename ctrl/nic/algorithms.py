@@ -148,7 +148,11 @@ def load(name: str, folder: Path) -> Algorithm:
 @cache
 def describe(header: Path, runner: Path, object_file: Path) -> Algorithm:
     """What a runner says of its algorithm."""
-    said = subprocess.run([str(runner), "--describe"], capture_output=True, text=True, timeout=60)
+    try:
+        said = subprocess.run([str(runner), "--describe"], capture_output=True, text=True, timeout=60)
+    except PermissionError as error:
+        why = "its file system may be mounted noexec; set TMPDIR to a folder where programs may run"
+        raise MachineError(f"cannot run {runner}: {error.strerror}; {why}") from None
     try:
         facts = json.loads(said.stdout)
     except ValueError as error:

@@ -89,6 +89,8 @@ def _compile(compiler: str, header: Path, flags: list[str]) -> None:
     if found is None:
         raise MachineError(f"compiling {header.name}: there is no {compiler} here; apt-get install gcc clang")
     done = subprocess.run([found, *flags], capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+    if "No space left on device" in done.stderr:
+        raise MachineError(f"compiling {header.name}: no room left; free some, or set TMPDIR to a folder with room")
     if done.returncode:
         raise UsageError(f"{header}: {complaint(done.stderr)}")
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from dc_gym import results
 from dc_gym.errors import ResultError, UsageError
-from dc_gym.folder import words
+from dc_gym.folder import put, words
 from dc_gym.results import Result
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
@@ -72,7 +72,7 @@ class SweepFolder:
     def write_specs(self) -> None:
         """`dcgym run` takes them, also to look into a run that failed."""
         for point in self.grid.points:
-            self.spec_file(point).write_text(point.spec.to_json() + "\n")
+            put(self.spec_file(point), f"{point.spec.to_json()}\n".encode())
 
     def result_of(self, point: Point) -> Path:
         return self.path / point.name
@@ -92,8 +92,7 @@ class SweepFolder:
 
     def record_failure(self, point: Point, status: int, message: str) -> None:
         record = {"exit": status, "message": message, "spec": plain(point.spec)}
-        (self.path / FAILED).mkdir(exist_ok=True)
-        self._failure_file(point).write_text(json.dumps(record, indent=1) + "\n")
+        put(self._failure_file(point), f"{json.dumps(record, indent=1)}\n".encode())
 
     def forget_failure(self, point: Point) -> None:
         self._failure_file(point).unlink(missing_ok=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dc_gym import __version__, readable
+from dc_gym.folder import put
 from dc_gym.sweep.grid import SWEEP_VERSION
 from dc_gym.sweep.state import SUMMARY, State, Status, SweepFolder
 
@@ -52,12 +52,12 @@ def write(folder: SweepFolder, statuses: Sequence[Status]) -> None:
     ]
     head = {"sweep_version": SWEEP_VERSION, "dcgym": __version__, "name": folder.grid.name, "keys": folder.grid.keys}
     plain = head | {"fingerprints": dict(folder.fingerprints), "cells": cells}
-    _replace(folder.path / SUMMARY, json.dumps(plain, indent=1).encode() + b"\n")
+    put(folder.path / SUMMARY, json.dumps(plain, indent=1).encode() + b"\n")
     table = rows(statuses, folder.grid.keys)
     for name, writer in ((CSV, pyarrow.csv.write_csv), (PARQUET, pyarrow.parquet.write_table)):
         sink = pa.BufferOutputStream()
         writer(table, sink)
-        _replace(folder.path / name, sink.getvalue().to_pybytes())
+        put(folder.path / name, sink.getvalue().to_pybytes())
 
 
 def rows(statuses: Sequence[Status], keys: Sequence[str]) -> pa.Table:
@@ -110,9 +110,3 @@ def _column(values: list[Any]) -> pa.Array:
     elif kinds == {int, float}:
         values = [None if value is None else float(value) for value in values]
     return pa.array(values)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    work = path.with_name(f".{path.name}.new")
-    work.write_bytes(content)
-    work.replace(path)
