@@ -51,7 +51,8 @@ class Terminated(KeyboardInterrupt):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; answers the exit code. argparse's own exits (--help, 2 for bad arguments) are SystemExit."""
-    args = _parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    args = _parser().parse_args(words, Namespace(argv=tuple(words)))
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where its cache is, if there is no home, is not our user's concern
     try:
         with _terminable():

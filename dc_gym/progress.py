@@ -198,7 +198,7 @@ class Bar(Quiet):
         self._bar.update(self._task, total=total, completed=min(done, total), state=state or f"{done} of about {total}")
 
     def note(self, line: str) -> None:
-        self._bar.console.print(line, markup=False, highlight=False)
+        self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)  # a command in it can be copied
 
     def announce(self, line: str) -> None:
         self.note(line)

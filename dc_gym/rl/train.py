@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from dc_gym import claim
+from dc_gym import claim, resume
 from dc_gym import spec as specs
 from dc_gym.errors import LabError, TestbedError, UsageError
 from dc_gym.folder import scratch, words
 from dc_gym.progress import Progress, short_time
 from dc_gym.readable import number, quantity
-from dc_gym.rl import quiet
+from dc_gym.rl import checkpoints, quiet
 
 FLOWS = "flows"
 """--agents: of a NIC (dc_gym/rl/flow_task.py)."""
@@ -62,6 +62,8 @@ class Order:
     """Specs that the policy is evaluated on, besides its own, by name."""
     resume: bool
     address: str | None
+    again: str = "the same command with --resume"
+    """The command that goes on with it."""
 
 
 def main(args: Namespace, progress: Progress) -> int:
@@ -75,7 +77,8 @@ def main(args: Namespace, progress: Progress) -> int:
     spec = external(specs.load(args.spec, args.overrides))
     options = {name: getattr(args, name) for name in (*OPTIONS, "agents")}
     evaluated = {path.stem: external(specs.load(path)) for path in args.evaluate}
-    order = Order(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address)
+    again = resume.command(args)
+    order = Order(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address, again)
     print(run(order, progress, environment.register))
     return 0
 
@@ -88,7 +91,8 @@ def _train_flows(args: Namespace, progress: Progress) -> int:
         raise UsageError(f"--evaluate {args.evaluate[0]}: is for specs; flows are evaluated in the closed loop of the model")
     options = {name: getattr(args, name) for name in OPTIONS}
     subject = flow_task.subject(str(args.spec), args.algo, args.overrides)
-    order = Order(subject, args.algo, args.out, args.config, options, {}, args.resume, args.address)
+    again = resume.command(args)
+    order = Order(subject, args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
     print(run(order, progress, flow_task.register))
     return 0
 
@@ -116,12 +120,13 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
         _open(order, about, stack)
         labs = told.runners * told.labs + (len(tasks) if told.runners and told.evaluate_episodes else 0)
         labs = labs if tasks["train"].boots else 0
-        progress.phase("Ray")
-        ray = stack.enter_context(quiet.session(order.address, labs, told.runners + len(tasks) + 2))
-        # Ray ends a runner with all that it started, whatever tidies up after its labs included: this process does that.
-        place = None if order.address else stack.enter_context(scratch(order.out, "dcgym-env-"))
-        training = stack.enter_context(_building(order, choice, configuration, tasks["train"], place))
-        return _Loop(order, told, training, tasks, ray, about, progress, stack).run()
+        with _telling_how_to_go_on(order, told, progress):  # before Ray is shut down, which takes seconds
+            progress.phase("Ray")
+            ray = stack.enter_context(quiet.session(order.address, labs, told.runners + len(tasks) + 2))
+            # Ray ends a runner with all that it started, whatever tidies up after its labs included: this process does that.
+            place = None if order.address else stack.enter_context(scratch(order.out, "dcgym-env-"))
+            training = stack.enter_context(_building(order, choice, configuration, tasks["train"], place))
+            return _Loop(order, told, training, tasks, ray, about, progress, stack).run()
 
 
 def _on_host(order: Order, told: Any, progress: Progress) -> Any:
@@ -157,6 +162,8 @@ class _Loop:
         self._iteration, self._steps = int(algorithm.iteration), _steps_so_far(algorithm)
         self._first_steps, self._begun_s = self._steps, time.monotonic()
         self._restarts = 0
+        self._held: checkpoints.Held | None = None
+        """After the last whole iteration."""
         self._known: dict[str, float] = {}
         """What the last episodes that ended came to: not every iteration has one."""
         until = self._iteration or None
@@ -171,8 +178,15 @@ class _Loop:
             stack.callback(self._examiners.close)
 
     def run(self) -> Path:
-        from dc_gym.rl import checkpoints
+        """To the end; a checkpoint of the last whole iteration if it is interrupted."""
+        try:
+            self._run()
+        except KeyboardInterrupt:
+            self._save()
+            raise
+        return self._export()
 
+    def _run(self) -> None:
         if self._iteration == 0:
             self._evaluate()
         self._progress.phase("train")
@@ -186,13 +200,16 @@ class _Loop:
                 raise LabError("no runner has sampled a step; try --runners 0, which says what is wrong with its labs")
             over = self._steps >= self._told.steps
             if over or self._iteration % self._told.checkpoint_every == 0:
-                checkpoints.save(self._algorithm, self._out, self._iteration, self._steps, self._told.keep)
+                self._save()
             if not over and self._told.evaluate_every and self._iteration % self._told.evaluate_every == 0:
                 self._evaluate()
                 self._progress.phase("train")
         self._evaluate()
         self._progress.phase("done")
-        return self._export()
+
+    def _save(self) -> None:
+        if self._held is not None:
+            checkpoints.save(self._algorithm, self._held, self._out, self._told.keep)
 
     def _iterate(self) -> None:
         from dc_gym.rl import logs
@@ -204,6 +221,7 @@ class _Loop:
         rate = (self._steps - self._first_steps) / passed_s if passed_s > 0 else 0.0
         eta_s = max(0, self._told.steps - self._steps) / rate if rate else math.inf
         row = logs.row_of(result, self._iteration, rate, eta_s, self._tasks["train"].agents_count)
+        self._held = checkpoints.Held.of(self._algorithm, self._iteration, self._steps)
         self._rows.append(row)
         self._events.write("train", row, self._steps)
         self._known |= {name: row[name] for name in ("return_mean", "queue_mean") if not math.isnan(row[name])}
@@ -237,7 +255,7 @@ class _Loop:
 
     def _export(self) -> Path:
         """What there is to take away."""
-        from dc_gym.rl import checkpoints, export, policy
+        from dc_gym.rl import export, policy
 
         target = self._out / export.NAME
         try:
@@ -276,11 +294,30 @@ def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
 
 
 @contextmanager
+def _telling_how_to_go_on(order: Order, told: Any, progress: Progress) -> Iterator[None]:
+    """From where, with --resume; and by which command, after Ctrl-C."""
+    done, place = _last(order.out)
+    if order.resume and done:
+        progress.note(resume.goes_on(done, place))
+    elif order.resume:
+        progress.announce(resume.begins(place, f"every {told.checkpoint_every} iterations (run.checkpoint_every)"))
+    try:
+        yield
+    except KeyboardInterrupt:
+        progress.announce(resume.interrupted(*_last(order.out), order.again))
+        raise
+
+
+def _last(out: Path) -> tuple[str | None, Path]:
+    """The last checkpoint in words, and its folder; None, and where one would be."""
+    found = checkpoints.find(out)
+    return (checkpoints.name_of(found[-1]), found[-1]) if found else (None, out / checkpoints.FOLDER)
+
+
+@contextmanager
 def _building(order: Order, choice: Any, configuration: Any, task: Any, place: Path | None) -> Iterator[Any]:
     """RLlib's Algorithm, restored if asked for, stopped at the end; its complaints become one line."""
     from ray.tune.trainable import trainable
-
-    from dc_gym.rl import checkpoints
 
     checkpoint = next(reversed(checkpoints.find(order.out)), None)  # none yet: it begins again
     config = configure(choice, configuration, task, checkpoints.iteration_of(checkpoint) if checkpoint else 0, place)

@@ -48,6 +48,11 @@ class Checkpoint:
                 np.savez(file, **arrays)
             partial.replace(path)
 
+    @staticmethod
+    def updates(folder: Path) -> int:
+        """How many were made until then."""
+        return len(load_arrays(folder / NAME, GUIDE)["curve"])
+
     @classmethod
     def read(cls, folder: Path, depends_on: Manifest) -> Checkpoint:
         """UsageError where there is none, or one of a training that depends on something else."""

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym import __version__, claim
+from dc_gym import resume as resuming
 from dc_gym.ctrl.nic import gradient
 from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import UsageError
@@ -62,7 +63,19 @@ def _on_labs(args: argparse.Namespace, progress: Progress) -> PolicyFile:
     chosen = {"preset": args.preset, "seed": args.seed, "randomise": args.randomise, "curriculum": args.curriculum}
     settings = replace(on_lab.USUAL[args.net], **chosen, **given)
     with opened(args.out, args.resume):
-        return on_labs(settings, args.out, progress, resume=args.resume, free=args.free_running)
+        try:
+            return on_labs(settings, args.out, progress, resume=args.resume, free=args.free_running)
+        except KeyboardInterrupt:
+            progress.announce(resuming.interrupted(*_last(args, settings)))
+            raise
+
+
+def _last(args: argparse.Namespace, settings: Settings) -> tuple[str | None, Path, str]:
+    """What the checkpoint holds, where it is, and the command that goes on or, without one, begins again."""
+    place: Path = args.out / CHECKPOINT
+    if not place.is_file():
+        return None, place, resuming.command(args, resume=False)
+    return f"update {Checkpoint.updates(args.out)} of {settings.updates}", place, resuming.command(args)
 
 
 def opened(out: Path, resume: bool) -> Any:
@@ -71,7 +84,7 @@ def opened(out: Path, resume: bool) -> Any:
         way = "go on with --resume, or give" if (out / CHECKPOINT).is_file() else "give"
         raise UsageError(f"{out} exists; {way} another --out")
     if resume and not (out / CHECKPOINT).is_file():
-        raise UsageError(f"{out}: has no {CHECKPOINT}; there is one after the first episode; begin it again elsewhere")
+        raise UsageError(f"--resume: {out} has no {CHECKPOINT}, which is written after each episode; begin without --resume")
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
     return claim.held(out, "a training")
@@ -92,6 +105,8 @@ def on_labs(settings: Settings, out: Path, progress: Progress, *, resume: bool =
     depends_on = _depends_on(settings, progress)
     learner = Learner.restored(settings, Checkpoint.read(out, depends_on)) if resume else Learner.new(settings)
     told = _Told(out, depends_on, progress, first=len(learner.curve))
+    if resume:
+        progress.note(resuming.goes_on(f"update {told.first} of {settings.updates}", out / CHECKPOINT))
     with scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
         replays = on_lab.run(learner, folder, told, free=free)
     origin: dict[str, Any] = {"made": "trained on labs", "by": "dcgym rlcc train", "settings": asdict(settings)}

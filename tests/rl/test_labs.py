@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -64,6 +65,30 @@ def test_one_seed_is_one_training_and_its_policy_runs(tmp_path: Path) -> None:
     )
     assert exported.returncode == 0, exported.stderr
     assert (tmp_path / "again.npz").read_bytes() == first
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_training_says_how_to_go_on_and_does(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """Every process of the terminal gets Ctrl-C, the labs included; the command that is named ends the training."""
+    argv = [each for each in words(tmp_path, "a", 4000) if each != "--quiet"]
+    (tmp_path / "train.toml").write_text(CONFIG.replace("checkpoint_every = 1", "checkpoint_every = 1000"))
+    training = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    progress = tmp_path / "a" / "progress.csv"
+    wait_for(lambda: progress.exists() and len(progress.read_text().splitlines()) > 2, 2 * DEADLINE_S)
+    os.killpg(training.pid, number) if number == signal.SIGINT else training.send_signal(number)
+    _, said = training.communicate(timeout=DEADLINE_S)
+    assert training.returncode == code, said
+    wait_for(lambda: not mentioned(tmp_path), DEADLINE_S)
+    (kept,) = (tmp_path / "a" / "checkpoints").iterdir()
+    line = next(each for each in said.splitlines() if f"is kept in {kept}; go on with: dcgym train " in each)
+    before = progress.read_text().splitlines()[1:]
+    again = shlex.split(line.split("go on with: dcgym ")[1])
+    done = subprocess.run([sys.executable, "-m", "dc_gym.cli", *again], capture_output=True, text=True)
+    assert done.returncode == 0 and f"from {kept}" in done.stderr, done.stderr
+    after = progress.read_text().splitlines()[1:]
+    iteration = int(kept.name.removeprefix("iteration-"))
+    assert iteration >= 2 and after[:iteration] == before[:iteration]
+    assert [row.split(",")[1] for row in after] == ["1000", "2000", "3000", "4000"]
 
 
 def test_nothing_is_left_of_one_that_is_killed(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import toy_task
 from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.errors import TestbedError
 from dc_gym.progress import Quiet
-from dc_gym.rl import quiet, train
+from dc_gym.rl import checkpoints, quiet, train
 from dc_gym.rl.settings import Settings
 from dc_gym.spec import Spec, load
 
@@ -66,8 +66,21 @@ def order(tmp_path: Path, name: str = "a", algorithm: str = "PPO", config: str =
     return train.Order(spec(), algorithm, tmp_path / name, file, options, evaluated, changes.pop("resume", False), None)
 
 
-def run(order: train.Order) -> Path:
-    return train.run(order, Quiet(), toy_task.register)
+def run(order: train.Order, progress: Quiet | None = None) -> Path:
+    return train.run(order, progress or Quiet(), toy_task.register)
+
+
+class Told(Quiet):
+    """What a user would have read."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, line: str) -> None:
+        self.lines.append(line)
+
+    def announce(self, line: str) -> None:
+        self.lines.append(line)
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -126,8 +139,101 @@ def test_one_that_was_killed_before_its_first_checkpoint_begins_again(tmp_path: 
     policy, progress = whole.read_bytes(), rows(tmp_path / "a" / "progress.csv")
     whole.unlink()
     shutil.rmtree(tmp_path / "a" / "checkpoints")
-    assert run(order(tmp_path, resume=True)).read_bytes() == policy
+    told = Told()
+    assert run(order(tmp_path, resume=True), told).read_bytes() == policy
     assert rows(tmp_path / "a" / "progress.csv") == progress
+    place = tmp_path / "a" / "checkpoints"
+    assert told.lines[0].startswith(f"--resume: {place} has no checkpoint, so the training begins at zero; one is written ")
+
+
+RARELY = CONFIG.replace("checkpoint_every = 1", "checkpoint_every = 100")
+
+
+def interrupt(patch: pytest.MonkeyPatch, update: int) -> None:
+    """Ctrl-C when the weights have moved for the n-th time, and before the iteration is counted."""
+    from ray.rllib.core.learner.learner_group import LearnerGroup
+
+    learn, calls = LearnerGroup.update, iter(range(1, 1000))
+
+    def learned(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = learn(self, *args, **kwargs)
+        if next(calls) == update:
+            raise KeyboardInterrupt
+        return found
+
+    patch.setattr(LearnerGroup, "update", learned)
+
+
+def interrupted(order: train.Order, monkeypatch: pytest.MonkeyPatch, update: int) -> Told:
+    told = Told()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupt(patch, update)
+        run(order, told)
+    return told
+
+
+def test_ctrl_c_keeps_the_last_whole_iteration_and_the_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit for bit as one that ended there and went on, and until there as one that was never disturbed."""
+    undisturbed = rows(run(order(tmp_path, "whole", config=RARELY, options={"steps": 1000})).parent / "progress.csv")
+    told = interrupted(replace(order(tmp_path, config=RARELY), again="dcgym x"), monkeypatch, 3)
+    kept = tmp_path / "a" / "checkpoints" / "iteration-000002"
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+    assert told.lines[-1] == f"iteration 2 (512 steps) is kept in {kept}; go on with: dcgym x"
+    assert rows(tmp_path / "a" / "progress.csv") == [{**row} for row in undisturbed[:2]]
+    run(order(tmp_path, "ended", config=RARELY, options={"steps": 512}))
+
+    again = Told()
+    ends = [
+        run(order(tmp_path, name, config=RARELY, resume=True, options={"steps": 1000}), again).parent for name in ("a", "ended")
+    ]
+    assert f"goes on after iteration 2 (512 steps), from {kept}" in again.lines
+    assert (ends[0] / "policy.npz").read_bytes() == (ends[1] / "policy.npz").read_bytes()
+    gone_on = rows(ends[0] / "progress.csv")
+    assert gone_on == rows(ends[1] / "progress.csv")
+    assert gone_on[:2] == undisturbed[:2] and [row["steps"] for row in gone_on] == [row["steps"] for row in undisturbed]
+    assert gone_on[2] != undisturbed[2], "it has other episodes, as the documentation says"
+
+
+def test_ctrl_c_before_the_first_iteration_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = interrupted(order(tmp_path), monkeypatch, 1)
+    assert told.lines[-1] == "nothing is kept yet; begin again with: the same command with --resume"
+
+
+def test_a_second_ctrl_c_leaves_the_earlier_checkpoint_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    def broken_off(self: Any, path: str, **kwargs: Any) -> str:
+        if path.endswith("iteration-000002.partial"):
+            (Path(path) / "half").write_text("")
+            raise KeyboardInterrupt
+        return str(save(self, path, **kwargs))
+
+    save = Algorithm.save_to_path
+    told = Told()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Algorithm, "save_to_path", broken_off)
+        run(order(tmp_path), told)  # in its regular checkpoint, and in that of the interrupt
+    assert [path.name for path in checkpoints.find(tmp_path / "a")] == ["iteration-000001"]
+    assert "iteration 1 (256 steps) is kept" in told.lines[-1]
+    assert PolicyFile.read(run(order(tmp_path, resume=True))).origin["steps"] == 768
+    assert not list((tmp_path / "a" / "checkpoints").glob("*.partial"))
+
+
+@pytest.mark.long
+def test_what_was_learned_is_not_lost_by_an_interruption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside an undisturbed training: no return after it is what a beginner has, and the end is as good."""
+    config = RARELY.replace("num_epochs = 2", "num_epochs = 10\nlr = 3e-3").replace("= 256", "= 500")
+
+    def returns(name: str) -> list[float]:
+        return [float(row["return_mean"]) for row in rows(tmp_path / name / "progress.csv")]
+
+    run(order(tmp_path, "whole", config=config, options={"steps": 10_000}))
+    interrupted(order(tmp_path, config=config, options={"steps": 10_000}), monkeypatch, 13)
+    run(order(tmp_path, config=config, resume=True, options={"steps": 10_000}))
+    whole, broken = returns("whole"), returns("a")
+    assert len(broken) == len(whole) and broken[:12] == whole[:12]
+    learned = whole[11] - whole[0]
+    assert min(broken[12:]) > whole[0] + learned / 2 and whole[-1] - broken[-1] < learned / 4
 
 
 def test_an_address_needs_runners(tmp_path: Path) -> None:

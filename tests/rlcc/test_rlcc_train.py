@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dc_gym.cli import main
@@ -17,6 +18,7 @@ from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import UsageError
 from dc_gym.progress import Quiet
 from dc_gym.rlcc import on_lab, train
+from dc_gym.rlcc.checkpoint import CURVE
 from dc_gym.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.rlcc.on_lab import Learner, Settings
 from dc_gym.rlcc.scenes import Scene
@@ -146,9 +148,32 @@ def test_the_networks_that_ship_are_trained_again_bit_for_bit(tmp_path, name, op
     assert (tmp_path / "out" / "policy.npz").read_bytes() == policy_file.shipped(name).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("updates", "says"),
+    [
+        (0, "nothing is kept yet; begin again with: dcgym {command}"),
+        (100, "update 100 of 1600 is kept in {checkpoint}; go on with: dcgym {command} --resume"),
+    ],
+)
+def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch, updates, says):
+    def interrupted(settings, out, *_args, **_how):
+        if updates:
+            learner = Learner.new(settings)
+            learner.curve = np.zeros(updates, CURVE)
+            learner.state().write(out, {})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "on_labs", interrupted)
+    argv = ["rlcc", "train", "--quiet", f"--out={tmp_path}"]
+    assert main(argv) == 130
+    said = says.format(command=" ".join(argv), checkpoint=tmp_path / CHECKPOINT)
+    assert capsys.readouterr().err == f"dcgym: {said}\ndcgym: interrupted\n"
+
+
 @pytest.mark.long
-def test_a_learner_that_is_killed_goes_on(tmp_path):
-    """kill -9 of the command between two checkpoints: no folder is left, and the end is as if nothing had been."""
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_learner_that_is_killed_goes_on(tmp_path, number):
+    """Between two checkpoints: no folder is left, and the end is as if nothing had been."""
     options = ["--preset=pcc-rl", "--updates=60", "--episode=40", "--labs=1", "--quiet"]
     command = [sys.executable, "-c", "import sys; from dc_gym.cli import main; sys.exit(main())", "rlcc", "train", *options]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
@@ -159,7 +184,7 @@ def test_a_learner_that_is_killed_goes_on(tmp_path):
     while not (broken / CHECKPOINT).exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
-    process.kill()
+    process.send_signal(number)
     process.wait()
     subprocess.run([*command, f"--out={broken}", "--resume"], env=environment, check=True, timeout=600)
     assert (whole / "policy.npz").read_bytes() == (broken / "policy.npz").read_bytes()
