@@ -75,8 +75,9 @@ static int open_lab(void)
 
 static int mount_all(const char *run_folder)
 {
-	static const char *const dirs[] = { "/dev/pts",       "/dev/shm",      "/run/netns",     "/run/tmp-upper",
-					    "/run/tmp-work",  "/run/etc-upper", "/run/etc-work", "/run/openvswitch" };
+	static const char *const dirs[] = { "/dev/pts",       "/dev/shm",        "/run/netns",
+					    "/run/tmp-upper", "/run/tmp-work",   "/run/etc-upper",
+					    "/run/etc-work",  "/run/openvswitch" };
 	size_t i;
 
 	if (mount_one("tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=755"))
