@@ -438,8 +438,11 @@ def _add_report(commands: Any) -> None:
 
 
 def _add_list(commands: Any) -> None:
-    parser = _add(commands, "list", "list what a spec can name", "dcgym list controllers", _list)
-    parser.add_argument("what", nargs="?", choices=("topologies", "workloads", "controllers"), help="only these (default: all)")
+    summary = "list what a spec can name; of one name what it is, and its keys with defaults"
+    example = "dcgym list controllers\n  dcgym list incast"
+    parser = _add(commands, "list", summary, example, _delegate("dc_gym.listing", progress=False))
+    what = "topologies, workloads or controllers (default: all); one of them; or a table of the spec, such as agent"
+    parser.add_argument("what", nargs="?", metavar="NAME", help=what)
 
 
 def _add_topology(commands: Any) -> None:
@@ -686,41 +689,6 @@ def _plot(args: Namespace) -> int:
     if not is_result(args.dir):
         curves.tell_axes(args.dir)
     raise UsageError(f"--x and --y belong together, a key of the spec and a metric: {curves.example_of(args.dir)}")
-
-
-def _list(args: Namespace) -> int:
-    """Names that a spec can take, one a line."""
-    for what in (args.what,) if args.what else ("topologies", "workloads", "controllers"):
-        lines = {"topologies": _topology_lines, "workloads": _workload_lines, "controllers": _controller_lines}[what]()
-        print("\n".join([f"{what}:", *(f"  {line}" for line in lines)]))
-    return 0
-
-
-def _topology_lines() -> list[str]:
-    from dc_gym.topologies import presets
-    from dc_gym.topologies.amount import write
-    from dc_gym.units import format_rate, format_time
-
-    lines = []
-    for name, params in presets.PRESETS.items():
-        graph = presets.build(presets.resolve(params))
-        texts = (format_rate(params.rate_bps or 0), format_time(params.delay_ns or 0), write(params.buffer_bytes or 0))
-        lines.append(f"{name:14} {params.kind:10} {len(graph.hosts):3} hosts, {texts[0]}, {texts[1]} a link, {texts[2]} a port")
-    kinds = [f"{name:14} (kind) needs {', '.join(kind.required)}" for name, kind in presets.TOPOLOGIES.items()]
-    return lines + kinds
-
-
-def _workload_lines() -> list[str]:
-    from dc_gym.traffic.workloads import KINDS
-
-    return [f"{name:14} {(kind.pattern.__doc__ or '').strip().splitlines()[0]}" for name, kind in KINDS.items()]
-
-
-def _controller_lines() -> list[str]:
-    from dc_gym import controllers
-
-    known = [controllers.find(name) for name in controllers.names()]
-    return [f"{each.name:14} {each.label}{', reads ECN' if each.ecn else ''}" for each in known if each]
 
 
 def _seeds(text: str) -> list[int]:

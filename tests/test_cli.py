@@ -192,7 +192,6 @@ def test_spec_mistakes_are_2(folder: Path, capsys: pytest.CaptureFixture[str]) -
         (["kernel", "eat"], "eat"),
         (["kernel"], "COMMAND"),
         (["kernel", "build", "--source", "x", "--version", "6"], "not allowed with"),
-        (["list", "pets"], "pets"),
     ],
 )
 def test_bad_arguments_are_2(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,7 @@ def tracked(*folders: str) -> set[str]:
 
 def of_the_package() -> set[str]:
     """Every file of the package by its place in it: through the symlinks."""
-    own = {name for name in tracked("dc_gym") if not (ROOT / name).is_symlink()}
+    own = {name for name in tracked("dc_gym") if (ROOT / name).is_file()}
     return own | {f"dc_gym/{name}" for name in tracked(*PARTS)}
 
 

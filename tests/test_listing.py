@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym list NAME`: every name that a spec can take, with the keys that it reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dc_gym import controllers, listing, spec
+from dc_gym.cli import main
+from dc_gym.topologies import presets
+from dc_gym.traffic.workloads import KINDS
+
+DOCS = Path(__file__).parents[1] / "docs" / "spec.md"
+
+
+def said(capsys: pytest.CaptureFixture[str], name: str) -> str:
+    assert main(["list", name]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_package_has_the_documents_table_and_it_has_every_key() -> None:
+    assert listing.TABLE.read_bytes() == DOCS.read_bytes()
+    assert set(listing.meanings()) == set(spec.keys())
+    assert listing.meanings()["topology.hosts"] == ("-", "single: hosts on the switch")
+
+
+@pytest.mark.parametrize("name", [*KINDS, *presets.PRESETS, *presets.TOPOLOGIES, "cubic", "dctcp", "agent", "lab"])
+def test_every_name_shows_keys_that_there_are(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = said(capsys, name).splitlines()
+    rows = lines[next(number for number, line in enumerate(lines) if line.startswith("key ")) + 1 :]
+    found = [row.split()[0] for row in rows]
+    assert found and set(found) <= set(spec.keys()) and len(set(found)) == len(found)
+
+
+def test_a_workload_has_its_own_keys_and_those_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, "incast")
+    assert "workload.senders " in out and "workload.gaps " in out and "workload.load " not in out
+    assert 'workload.size       a size with its unit such as "400kB"     no limit       payload of each flow' in out
+
+
+def test_a_preset_has_the_keys_of_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, "fattree-k4")
+    assert "16 hosts, 1Gbit/s" in out and "topology.k " in out and "topology.pairs" not in out
+
+
+def test_an_algorithm_of_the_nics_has_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, "dcqcn")
+    assert "rate_ai" in out and "nic.timeout " in out
+
+
+def test_every_controller_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [line.split()[0] for line in said(capsys, "controllers").splitlines()[1:]]
+    assert names == list(controllers.names())
