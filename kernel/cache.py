@@ -106,7 +106,7 @@ def in_use() -> Iterator[None]:
     path = cache_dir() / IN_USE
     try:
         fd = _open_shared(path)
-    except OSError:  # another user's, from before there was such a file
+    except (OSError, UsageError):  # another user's, or none can be made: then what runs came with the wheel
         yield
         return
     try:

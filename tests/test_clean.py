@@ -120,3 +120,11 @@ def test_a_lock_is_that_of_the_file_that_bears_the_name(tmp_path: Path) -> None:
         lock.unlink()
         with cache.locked(lock) as fd:
             assert os.path.samestat(os.fstat(fd), lock.stat())
+
+
+def test_what_needs_no_cache_runs_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wheel has its kernel inside."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "file" / "cache"))
+    with cache.in_use():
+        assert names_in(tmp_path) == ["file"]
