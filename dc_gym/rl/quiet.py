@@ -10,16 +10,13 @@ import contextlib
 import importlib
 import logging
 import os
-import signal
-import socket
-import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dc_gym import ray_cluster
 from dc_gym.errors import MachineError, UsageError
 from dc_gym.folder import scratch
 from dc_gym.rl import reaper
@@ -36,12 +33,8 @@ ENVIRONMENT = {
 }
 for _name, _value in ENVIRONMENT.items():
     os.environ.setdefault(_name, _value)
-if "ray" not in sys.modules:
-    # As in `ray start`: its servers listen on all addresses, and carry out what anybody sends who has the user's token.
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 OBJECT_STORE_BYTES = 256 << 20
-KNOCK_S = 5.0
 LONGEST_SESSION_PATH = 32
 """Ray puts sockets 75 letters below its folder, and the kernel allows 107."""
 
@@ -66,16 +59,16 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
     require()
     import ray
 
-    common = {"logging_level": "ERROR", "log_to_driver": False}
     try:
         if address:
-            _join(ray, address, common | {"runtime_env": {"env_vars": ENVIRONMENT}})
+            start = f"ray start --head --resources='{{\"{LAB}\": 4}}'"
+            ray_cluster.join(address, "rl", start, runtime_env={"env_vars": ENVIRONMENT})
             _require_labs(ray, address, labs)
             yield ray
         else:
             with scratch(_session_root(), "dcgym-ray-") as place, reaper.watching(place) as watch:
                 try:
-                    _begin(ray, place, labs, processes, common)
+                    _begin(ray, place, labs, processes)
                     watch.knows(reaper.raylet_of(os.getpid()))
                     yield ray
                 finally:
@@ -85,61 +78,21 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _begin(ray: Any, place: Path, labs: int, processes: int, options: dict[str, Any]) -> None:
+def _begin(ray: Any, place: Path, labs: int, processes: int) -> None:
     try:
-        with _hushed(), _own_sigterm():
+        with ray_cluster.hushed(), ray_cluster.own_sigterm():
             ray.init(
                 num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
                 resources={LAB: max(1, labs)},
                 include_dashboard=False,
                 object_store_memory=OBJECT_STORE_BYTES,
                 _temp_dir=str(place),
-                **options,
+                logging_level="ERROR",
+                log_to_driver=False,
             )
     except Exception as error:  # Ray has no class for it; its raylet has 30 s to answer
         words = (str(error).splitlines() or [type(error).__name__])[0]
         raise MachineError(f"Ray does not start here ({words}); wait until this machine is less busy") from error
-
-
-@contextlib.contextmanager
-def _own_sigterm() -> Iterator[None]:
-    """What SIGTERM does stays: Ray's way is to abort in C++, with a stack trace and before anything is tidied up."""
-    own = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, own)
-
-
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """Without standard error, also that of code which is not Python's: Ray tells that its log level was set."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
-
-def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
-    try:
-        host, colon, port = address.rpartition(":")
-        if colon and port.isdecimal() and "/" not in host:  # Ray itself would try for minutes
-            socket.create_connection((host, int(port)), KNOCK_S).close()
-        with _hushed(), _own_sigterm():
-            ray.init(address=address, **options)
-    except Exception as error:  # Ray has no class for it
-        if "Version mismatch" in str(error):
-            said = " ".join(str(error).split())  # whose Ray and Python are which, on lines of their own
-            raise MachineError(f"--address {address}: {said}; all machines need the same Ray and the same Python") from None
-        words = (str(error).splitlines() or [type(error).__name__])[0]
-        remedy = "start one with `ray start --head --resources='{\"lab\": 4}'` and give its address, or leave --address out"
-        raise MachineError(f"--address {address}: no Ray cluster answers ({words}); {remedy}") from None
 
 
 def _require_labs(ray: Any, address: str, labs: int) -> None:

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs on a Ray cluster: a lab is a task of one CPU, and its result travels back through Ray, so no storage is shared.
 
-Every node needs this version of dcgym, its lab kernel and Open vSwitch. Ray is imported here alone; it is the extra `ray`.
+Every node needs this version of dcgym, its lab kernel and Open vSwitch. Ray is the extra `ray`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import json
 import os
 import pickle
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym import cli
+from dc_gym import cli, ray_cluster
 from dc_gym import spec as specs
 from dc_gym.controllers import policy_name
-from dc_gym.errors import MachineError, TestbedError, UsageError
+from dc_gym.errors import TestbedError
 from dc_gym.folder import finish, scratch, writing
 from dc_gym.progress import Progress
 from dc_gym.spec import POLICY_COPY
@@ -34,7 +32,6 @@ from dc_gym.sweep.pool import Cell, Outcome, Tally, tie_to_parent
 from dc_gym.usercode import CODE
 
 FAREWELL_S = 20.0
-KNOCK_S = 5.0
 POLL_S = 0.2
 
 
@@ -50,17 +47,7 @@ class Parcel:
 
 def connect(address: str, jobs: int | None) -> Callable[[list[Cell], Progress, Callable[[Outcome], None]], None]:
     """What runs cells on the cluster at `address`, `jobs` at a time or as many as it has CPUs."""
-    try:
-        ray: Any = importlib.import_module("ray")
-    except ImportError:
-        raise UsageError("--address: Ray is not installed; pip install 'dc-gym[ray]', or leave --address out") from None
-    try:
-        _knock(address)
-        ray.init(address=address, logging_level="ERROR", log_to_driver=False)
-    except Exception as error:  # Ray has no class for it
-        words = (str(error).splitlines() or [type(error).__name__])[0]
-        remedy = "start one with `ray start --head` and give its address, or leave --address out"
-        raise MachineError(f"--address {address}: no Ray cluster answers ({words}); {remedy}") from None
+    ray = ray_cluster.join(address, "ray")
 
     def run(cells: list[Cell], progress: Progress, on_end: Callable[[Outcome], None]) -> None:
         try:
@@ -69,13 +56,6 @@ def connect(address: str, jobs: int | None) -> Callable[[list[Cell], Progress, C
             ray.shutdown()
 
     return run
-
-
-def _knock(address: str) -> None:
-    """OSError where nobody listens; Ray itself would try for minutes."""
-    host, colon, port = address.rpartition(":")
-    if colon and port.isdecimal() and "/" not in host:
-        socket.create_connection((host, int(port)), KNOCK_S).close()
 
 
 class _Driver:

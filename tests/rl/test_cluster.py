@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trainings and sweeps on a Ray cluster that a fresh user starts as the documentation says, with a token and without."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_labs import CONFIG, SPEC
+
+from dc_gym.kernel import cache
+from dc_gym.rl import reaper
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+RAY = Path(sys.executable).with_name("ray")
+ROOM = Path("/tmp")
+"""Ray's sockets want short paths."""
+
+
+class Cluster:
+    """`ray start --head` of a user with a home of his own, and what that user runs."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        own = {"HOME": str(place), "DCGYM_CACHE": str(cache.cache_dir()), "RAY_USAGE_STATS_ENABLED": "0"}
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | own
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+
+    def ray(self, *words: str) -> None:
+        subprocess.run([RAY, *words], env=self.environment, check=True, capture_output=True, timeout=120)
+
+    def start(self) -> None:
+        port = self.address.partition(":")[2]
+        room = ("--num-cpus=4", "--resources", '{"lab": 4}', f"--temp-dir={self.place}", "--include-dashboard=false")
+        self.ray("start", "--head", f"--port={port}", *room)
+
+    def dcgym(self, *words: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
+        environment = self.environment | ({"HOME": str(home)} if home else {})
+        argv = [sys.executable, "-m", "dc_gym.cli", *words, "--quiet", "--address", self.address]
+        return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    place = ROOM / f"dcgym-test-{os.getpid()}"
+    place.mkdir()
+    try:
+        yield Cluster(place)
+    finally:
+        reaper._kill_holders(place, os.getpid())
+        subprocess.run(["rm", "-rf", place], check=True)
+
+
+@pytest.mark.parametrize("token", [False, True])
+def test_trainings_and_sweeps_join_it(tmp_path: Path, cluster: Cluster, token: bool) -> None:
+    if token:
+        cluster.ray("get-auth-token", "--generate")
+    cluster.start()
+    spec, config = tmp_path / "spec.toml", tmp_path / "train.toml"
+    spec.write_text(SPEC)
+    config.write_text(CONFIG)
+    train = ("train", str(spec), "--config", str(config), "--steps", "200", "--runners", "1", "--out", str(tmp_path / "trained"))
+    sweep = ("sweep", str(spec), "--seeds", "1..2", "--out", str(tmp_path / "swept"))
+    trained = cluster.dcgym(*train)
+    assert (trained.returncode, trained.stderr) == (0, "") and (tmp_path / "trained" / "policy.npz").is_file()
+    swept = cluster.dcgym(*sweep)
+    assert (swept.returncode, swept.stderr) == (0, "") and "2 runs: 2 done" in swept.stdout
+    if token:
+        strangers = tmp_path / "stranger"
+        strangers.mkdir()
+        for words in (train, sweep):
+            refused = cluster.dcgym(*words[:-1], str(tmp_path / "refused"), home=strangers)
+            assert refused.returncode == 2 and refused.stderr.count("\n") == 1
+            assert f"--address {cluster.address}: it lets nobody in" in refused.stderr
+            assert "copy ~/.ray/auth_token from the machine of `ray start --head`" in refused.stderr
+
+
+def test_nobody_there_is_one_line(tmp_path: Path, cluster: Cluster) -> None:
+    (tmp_path / "spec.toml").write_text(SPEC)
+    for words in (("train", "--runners", "1"), ("sweep", "--seeds", "1..2")):
+        done = cluster.dcgym(words[0], str(tmp_path / "spec.toml"), *words[1:], "--out", str(tmp_path / words[0]))
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert f"--address {cluster.address}: no Ray cluster answers" in done.stderr and "ray start --head" in done.stderr
