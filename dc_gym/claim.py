@@ -40,6 +40,21 @@ def take(folder: Path) -> int | None:
         os.close(fd)  # its last holder has removed the file in between
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process works there; who may not read its lock does not know."""
+    try:
+        fd = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def is_ours(folder: Path) -> bool:
     """Whether a process of ours has, or had, the folder."""
     try:

@@ -333,7 +333,8 @@ def _add_watch(commands: Any) -> None:
     summary = "show queues, rates and flows of a run or a training that is under way"
     parser = _add(commands, "watch", summary, "dcgym watch results/nv-2", body)
     parser.add_argument("dir", type=Path, metavar="DIR", help="the --out of that run; of a training or a sweep: its folder")
-    parser.add_argument("--lab", type=_jobs, default=1, metavar="N", help="which of several labs (default: the first)")
+    which = "one of several labs: of a training 2 or evaluation; of a sweep its number or name (default: the one that works)"
+    parser.add_argument("--lab", type=_lab, metavar="NAME", help=which)
     parser.add_argument("--interval", type=_seconds, metavar="S", help="seconds between two looks (default: 0.5; no terminal: 5)")
     parser.add_argument("--once", action="store_true", help="print one table and end")
 
@@ -744,6 +745,11 @@ def _jobs(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of labs; give 1 or more")
     return int(text)
+
+
+def _lab(text: str) -> str:
+    """A name, or a number."""
+    return str(_jobs(text)) if not text or text.lstrip("-").isdecimal() else text
 
 
 def _seconds(text: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import struct
 from pathlib import Path
@@ -50,24 +51,48 @@ class RegionServer:
                     os.close(reader)
 
 
-def attach(folder: Path) -> tuple[int, int, int]:
-    """Descriptor, offset and length of the region of the lab that runs in `folder`; UsageError when none does."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        client.settimeout(PATIENCE_S)
+class Request:
+    """Asks the lab that runs in `folder` for its region; it answers when it runs. UsageError when no lab is there, or so many
+    have asked that there is no room for another within `patience_s`."""
+
+    def __init__(self, folder: Path, patience_s: float = 0.0) -> None:
+        self._folder = folder
+        self._client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
+            self._client.settimeout(patience_s)
             with _short(folder) as short:
-                client.connect(short)
-            data, fds, _, _ = socket.recv_fds(client, PLACE.size, 1)
-        except TimeoutError:
-            raise UsageError(f"{folder}: the lab gave no answer for {PATIENCE_S:g} s; try again when it does something") from None
+                self._client.connect(short)
         except OSError as error:
-            raise UsageError(
-                f"{folder}: no lab runs here ({error.strerror}); give the folder of a run that is under way"
-            ) from None
-    if len(data) != PLACE.size or len(fds) != 1:
-        raise UsageError(f"{folder}: the lab has just ended")
-    offset, length = PLACE.unpack(data)
-    return fds[0], offset, length
+            self._client.close()
+            words = f"no lab runs here ({error.strerror or error}); give the folder of a run that is under way"
+            raise UsageError(f"{folder}: {words}") from None
+
+    def is_answered(self, patience_s: float = 0.0) -> bool:
+        return bool(select.select([self._client], [], [], patience_s)[0])
+
+    def take(self) -> tuple[int, int, int]:
+        """Descriptor, offset and length of the region."""
+        with self._client:
+            try:
+                data, fds, _, _ = socket.recv_fds(self._client, PLACE.size, 1)
+            except OSError:
+                data, fds = b"", []
+        if len(data) != PLACE.size or len(fds) != 1:
+            raise UsageError(f"{self._folder}: the lab has just ended")
+        offset, length = PLACE.unpack(data)
+        return fds[0], offset, length
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def attach(folder: Path) -> tuple[int, int, int]:
+    """What the lab in `folder` answers; UsageError when it does not."""
+    request = Request(folder, PATIENCE_S)
+    if not request.is_answered(PATIENCE_S):
+        request.close()
+        raise UsageError(f"{folder}: the lab gave no answer for {PATIENCE_S:g} s; try again when it does something")
+    return request.take()
 
 
 def is_served(folder: Path) -> bool:

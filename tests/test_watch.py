@@ -15,7 +15,7 @@ import sys
 import threading
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dc_gym import watch
+from dc_gym import claim, watch
 from dc_gym.errors import UsageError
 from dc_gym.kernel import share
 from dc_gym.monitors.state_matrix import COMMANDS, FLOW, HEADER, NAME_LEN, RATE, FlowStatus
 from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
-from dc_gym.watch import line, places, screen, training
+from dc_gym.watch import labs, line, places, screen, training
 from dc_gym.watch.moment import Attached, Change, Window
 from dc_gym.watch.places import Place
 
@@ -117,9 +117,9 @@ def changed(folder: Path, matrix: FakeMatrix, t_ns: int = 13 * NS, **values: int
         return lab.change(window)
 
 
-def drawn(change: Change, height: int | None = None, progress: training.Training | None = None) -> list[str]:
-    console = Console(file=io.StringIO(), width=160)
-    console.print(screen.draw(PLACE, change, progress, height))
+def drawn(change: Change, height: int | None = None, progress: training.Training | None = None, width: int = 160) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(screen.draw(PLACE, change, progress, width, height))
     assert isinstance(console.file, io.StringIO)
     return [text.rstrip() for text in console.file.getvalue().splitlines()]
 
@@ -133,28 +133,40 @@ def test_nothing_under_way_is_one_line(where: str, tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path / "deep")
     monkeypatch.setattr(places, "MOST_FOLDERS", 3)  # other runs of this machine are not ours
     with pytest.raises(UsageError, match="no run is under way here"):
-        watch.main(Namespace(dir=Path(where), lab=1, interval=None, once=True))
+        watch.main(Namespace(dir=Path(where), lab=None, interval=None, once=True))
 
 
 def test_a_run_is_found_by_its_out_and_by_the_folder_that_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "run.partial" / ".lab"
     folder.mkdir(parents=True)
-    assert places.find(tmp_path / "run") == Place(folder, "run", 1, 1, alone=True)
-    assert places.find(tmp_path / "run.partial").folder == folder
+    assert places.find(tmp_path / "run") == [Place(folder, "run", 1, 1, alone=True)]
+    assert places.find(tmp_path / "run.partial")[0].folder == folder
     monkeypatch.chdir(tmp_path / "run.partial")
-    assert places.find(Path()).folder == folder
+    assert places.find(Path())[0].folder == folder
     with pytest.raises(UsageError, match="no lab runs here"):
-        watch.main(Namespace(dir=tmp_path / "run", lab=1, interval=None, once=True))
+        watch.main(Namespace(dir=tmp_path / "run", lab=None, interval=None, once=True))
 
 
-def test_the_labs_of_a_training_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+def test_the_labs_of_a_sweep_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     (tmp_path / "t" / "checkpoint" / ".lab").mkdir(parents=True)  # without a socket
     with share_of(tmp_path / "t/labs/lab-10"), share_of(tmp_path / "t/labs/lab-9"), share_of(tmp_path / "t.partial/b"):
-        found = [places.find(tmp_path / "t", number) for number in (1, 2, 3)]
+        found = places.find(tmp_path / "t")
         assert [place.name for place in found] == ["t.partial/b", "t/labs/lab-9", "t/labs/lab-10"]
         assert {(place.count, place.alone) for place in found} == {(3, False)}
+        assert [places.choose(found, wanted) for wanted in ("2", "t/labs/lab-10", "4")] == [found[1], found[2], None]
         with pytest.raises(UsageError, match=r"--lab: '4': .*1 is t.partial/b, 2 is t/labs/lab-9"):
-            places.find(tmp_path / "t", 4)
+            places.require(found, tmp_path / "t", "4")
+
+
+def test_the_labs_of_a_training_are_named_for_what_they_do(tmp_path: Path) -> None:
+    names = ("evaluation-0a1b2c3d", "training-10-00000000", "training-2-ffffffff", "evaluation-web.1-00000000")
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(share_of(tmp_path / "t" / "dcgym-env-01234567" / f"dcgym-env-{name}"))
+        found = places.find(tmp_path / "t")
+    assert [place.name for place in found] == ["training 2", "training 10", "evaluation", "evaluation web.1"]
+    chosen = [places.choose(found, wanted) for wanted in ("2", "training 10", "evaluation", "3")]
+    assert chosen == [found[0], found[1], found[2], None], "there is no training 3"
 
 
 @contextmanager
@@ -235,7 +247,7 @@ def test_queues_are_drawn_against_their_buffers(tmp_path: Path) -> None:
         change = changed(folder, matrix, tx_bytes=1_250_000, backlog_bytes=100_000, marks=14, active_flows=3)
     text = drawn(change)
     row = next(each for each in text if each.strip().startswith("s1-eth1"))
-    assert row.split() == ["s1-eth1", "█" * 6, "100,000", "25", "%", "5", "Mbit/s", "50", "%", "7", "3"]
+    assert row.split() == ["s1-eth1", "█" * 6, "100", "kB", "25", "%", "5", "Mbit/s", "50", "%", "7", "3"]
     assert "t0 + 3.000 s of 30 s" in text[1] and "sweep 2" in text[1]
     assert not any("h1-eth0" in each for each in text)  # it has seen nothing
 
@@ -246,7 +258,7 @@ def test_no_plan_no_shares(tmp_path: Path) -> None:
         (folder / "plan.json").write_text("{")
         change = changed(folder, matrix, backlog_bytes=100_000)
     text = drawn(change)
-    assert any("100,000" in each for each in text) and not any("%" in each for each in text)
+    assert any("100 kB" in each for each in text) and not any("%" in each for each in text)
     assert "(" not in line.of(PLACE, change, None)
 
 
@@ -264,8 +276,8 @@ def test_rates_and_flows(tmp_path: Path) -> None:
     assert rows["h2-eth0"][0] == "█" * 24
     assert any("2 flows under way, srtt 4 ms" in each for each in text)
     flows = [each.split() for each in text if each.startswith(" flow ")]
-    assert flows[0] == ["flow", "2", "6.000", "ms", "4", "Mbit/s", "3", "MB", "0"]
-    assert flows[1] == ["flow", "0", "2.000", "ms", "10", "B", "0"] and not any("CNPs" in each for each in text)
+    assert flows[0] == ["flow", "2", "6", "ms", "4", "Mbit/s", "3", "MB", "0"]
+    assert flows[1] == ["flow", "0", "2", "ms", "-", "10", "B", "0"] and not any("CNPs" in each for each in text)
     words = line.of(PLACE, change, None)
     assert words.startswith("t0 + 3.000 s of 30 s") and "hosts want 15 Mbit/s, have 15 Mbit/s" in words
     assert words.endswith("2 flows, srtt 4 ms")
@@ -278,9 +290,9 @@ def test_flows_of_nics_that_measure_no_round_trips(tmp_path: Path) -> None:
     with served(tmp_path / "run", matrix) as folder:
         change = changed(folder, matrix, backlog_bytes=1)
     text = drawn(change)
-    assert any(each.split()[-5:] == ["srtt", "rate", "received", "retransmits", "CNPs"] for each in text)
+    assert any(each.split() == ["srtt", "rate", "received", "retransmits", "CNPs"] for each in text)
     flows = [each.split() for each in text if each.startswith(" flow ")]
-    assert [flow[1:4] + flow[-2:] for flow in flows] == [
+    assert [flow[1:2] + flow[3:5] + flow[-2:] for flow in flows] == [
         ["1", "1", "Mbit/s", "0", "1,234"],
         ["2", "500", "Mbit/s", "0", "5"],
         ["0", "9", "Gbit/s", "0", "0"],
@@ -296,12 +308,31 @@ def test_a_small_terminal_shows_the_fullest_ports(tmp_path: Path) -> None:
     matrix.put(7, backlog_bytes=10**5)
     with served(tmp_path / "run", matrix) as folder:
         change = changed(folder, matrix)
-    for height in (12, 24):
-        text = drawn(change, height)
-        assert len(text) <= height
+    progress = training.Training(2, 2000, 8.789, 98.6, 83, 36)
+    for height, width in ((12, 160), (24, 160), (24, 60)):
+        text = drawn(change, height, progress, width)
+        assert len(text) <= height and not any("…" in each for each in text)
         shown = [each.split()[0] for each in text if each.strip().startswith("s1-eth")]
         assert shown[0] == "s1-eth8" and shown[-1] == "s1-eth100" and f"and {100 - len(shown)} ports" in text[-1]
     assert len(drawn(change)) > 100
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_a_narrow_terminal_cuts_no_name_and_no_number(tmp_path: Path, width: int) -> None:
+    ports = ("agg3_1-eth24", "s1-eth2", "core2_2-eth4", "h16-eth0")
+    matrix = FakeMatrix(tmp_path / "matrix", ports, flows=2, hosts=1)
+    matrix.put(2, backlog_bytes=1)
+    matrix.rates["row"], matrix.rates["wanted_bps"], matrix.rates["enforced_bps"] = 3, 123_456_789, 123_400_000
+    matrix.flows["status"], matrix.flows["srtt_us"] = FlowStatus.RUNNING, (36_668, 123_456)
+    matrix.flows["rate_bps"], matrix.flows["received_bytes"], matrix.flows["cnps"] = 9_876_543, 123_456_789, 12_345
+    with served(tmp_path / "run", matrix) as folder:
+        change = changed(folder, matrix, tx_bytes=1_234_567, backlog_bytes=123_456, drops=24_690, marks=2_469, active_flows=16)
+    text = drawn(change, width=width)
+    assert max(map(len, text)) <= width and not any("…" in each for each in text)
+    told = " ".join(" ".join(text).split())
+    numbers = ("123 kB", "4.94 Mbit/s", "123 Mbit/s", "123.5 ms", "9.88 Mbit/s", "12,345")
+    assert not [words for words in (ports[0], ports[2], ports[3], *numbers) if words not in told]
+    assert ("used" in told) == (width == 80), "what can be worked out goes where there is no room"
 
 
 # --- a training
@@ -327,7 +358,7 @@ def test_the_last_whole_line_of_progress(tmp_path: Path) -> None:
 def test_lines_until_the_run_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     matrix = FakeMatrix(tmp_path / "matrix")
     with served(tmp_path / "run", matrix) as folder:
-        args = Namespace(dir=tmp_path / "run", lab=1, interval=0.01, once=False)
+        args = Namespace(dir=tmp_path / "run", lab=None, interval=0.01, once=False)
         watcher = threading.Thread(target=watch.main, args=(args,))
         watcher.start()
         said: list[str] = []
@@ -342,22 +373,94 @@ def test_lines_until_the_run_ends(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_training_goes_on_with_its_next_lab(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "NEXT_LAB_S", 0.2)
+    monkeypatch.setattr(labs, "NEXT_LAB_S", 0.2)
     first, second = FakeMatrix(tmp_path / "a"), FakeMatrix(tmp_path / "b")
     second.header["t_ns"] = 15 * NS
     with served(tmp_path / "t" / "lab-1", first) as one, served(tmp_path / "t" / "lab-2", second) as two:
-        args = Namespace(dir=tmp_path / "t", lab=1, interval=0.01, once=False)
+        args = Namespace(dir=tmp_path / "t", lab=None, interval=0.01, once=False)
         watcher = threading.Thread(target=watch.main, args=(args,))
         watcher.start()
         said = ""
-        while "lab 1 of 2: t0 + 1.000 s" not in said:
+        while "t/lab-1: t0 + 1.000 s" not in said:
             said += capsys.readouterr().out
         (one / share.NAME).unlink()
-        while "\nt0 + 5.000 s" not in said:
+        while "t/lab-2: t0 + 5.000 s" not in said:
             said += capsys.readouterr().out
         (two / share.NAME).unlink()
         watcher.join(timeout=60)
         assert not watcher.is_alive()
+
+
+class Idle:
+    """A lab that stands still: its socket is there, and nobody answers."""
+
+    def __init__(self, run: Path) -> None:
+        self.folder = run / ".lab"
+        self.folder.mkdir(parents=True)
+        self.server = share.RegionServer(self.folder)
+
+    def __enter__(self) -> None:
+        self.server.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self.server.__exit__()
+
+
+def looked(found: labs.Labs, until: Any) -> Any:
+    """The first look that is good."""
+    while not until(seen := found.look()):
+        pass
+    return seen
+
+
+def test_the_lab_that_works_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one that never answers, nor one that stands still while another moves."""
+    monkeypatch.setattr(labs, "STILL_S", 0.05)
+    out = tmp_path / "t"
+    first, second = FakeMatrix(tmp_path / "a"), FakeMatrix(tmp_path / "b")
+    with (
+        Idle(out / "dcgym-env-evaluation-00000000"),
+        served(out / "dcgym-env-training-1-00000000", first),
+        served(out / "dcgym-env-training-2-00000000", second),
+        labs.Labs(out, None) as following,
+        labs.Labs(out, "2") as one,
+    ):
+        for t_s, moving, name in ((20, second, "training 2"), (21, first, "training 1"), (22, second, "training 2")):
+            ticks = iter(range(t_s * NS, 10**6 * NS, NS))
+
+            def shown(seen: Any, moving: FakeMatrix = moving, name: str = name, ticks: Any = ticks) -> bool:
+                moving.tick(next(ticks))
+                return seen is not None and seen[0].name == name
+
+            place, change = looked(following, shown)
+            assert (place.number, place.count) == (int(name[-1]), 3) and change.now.t_ns >= t_s * NS
+        assert looked(one, lambda seen: seen is not None)[0].name == "training 2"
+        assert not following.is_over()
+
+
+def test_a_training_that_is_starting_is_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before its folder is there, and before its labs are."""
+    out, matrix = tmp_path / "t", FakeMatrix(tmp_path / "matrix")
+    args = Namespace(dir=out, lab=None, interval=0.01, once=False)
+    watcher = threading.Thread(target=watch.main, args=(args,))
+    watcher.start()
+    said = ""
+    while said.count("\n") < 1:
+        said += capsys.readouterr().out
+    out.mkdir()
+    with claim.held(out, "a training"):
+        with served(out / "dcgym-env-evaluation-00000000", matrix):
+            while "evaluation: t0 + 1.000 s" not in said:
+                said += capsys.readouterr().out
+        assert watcher.is_alive()
+    watcher.join(timeout=60)
+    assert said.startswith(f"{out}: waits for a lab that runs\n") and not watcher.is_alive()
+
+
+def test_a_training_that_ended_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    with pytest.raises(UsageError, match="no run is under way here"):
+        watch.main(Namespace(dir=tmp_path / "t", lab=None, interval=0.01, once=False))
 
 
 def test_ctrl_c(tmp_path: Path) -> None:

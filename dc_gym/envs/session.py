@@ -85,6 +85,8 @@ class Session:
         self.scene: Scene = scene_of(self.experiment) if like is None else like.scene
         self.boots = 0
         """Labs started so far."""
+        self.label = ""
+        """In the name of its folder: what the lab is for, such as training-2 or evaluation."""
         self._parent = parent or Path(tempfile.gettempdir())
         self._stack = ExitStack()
         self._lab: Stepped | None = None
@@ -184,7 +186,7 @@ class Session:
         self._stack.enter_context(cache.in_use())
         start = self._on_host if experiment.spec.ground == "host" else self._in_lab
         ovs = openvswitch.ensure(Quiet())
-        self._folder = self._stack.enter_context(scratch(self._parent, SCRATCH))
+        self._folder = self._stack.enter_context(scratch(self._parent, SCRATCH, self.label and f"{self.label}-"))
         private = self._folder / ".lab"
         private.mkdir()
         self._flow_rows = _rows(len(experiment.schedule.flows))

@@ -34,6 +34,8 @@ FOLDER = "folder"
 """Key of the env's config: below it labs have their folders; None: where temporary files are."""
 SEEDS = "seeds"
 """Key of the env's config: the episodes of an evaluation."""
+ROLE, TRAINING = "role", "training"
+"""Key of the env's config: what its labs are for, which `dcgym watch` tells; without it they are for training."""
 STREAM = "stream"
 """Key of the env's config: numbers that tell a training, and what it goes on from, from all others."""
 
@@ -173,8 +175,19 @@ def _make(parcel: Parcel, config: Mapping[str, Any]) -> Any:
             env = LabVectorEnv(config["num_envs"], spec, folder=folder, step_info=False)
         else:
             env = DataCenterEnv(spec, folder=folder)
+        _label(env, config)
         _close_with(env, stack.pop_all())
     return env
+
+
+def _label(env: Any, config: Mapping[str, Any]) -> None:
+    """Says what each lab is for; those of a training have numbers, over all runners."""
+    if ROLE in config or "num_envs" not in config:
+        getattr(env, "hosts", env).session.label = config.get(ROLE, TRAINING)
+        return
+    first = 1 + max(0, getattr(config, "worker_index", 0) - 1) * config["num_envs"]
+    for number, session in enumerate(env.sessions, first):
+        session.label = f"{TRAINING}-{number}"
 
 
 def _hosts(spec: Spec, folder: str | None, config: Mapping[str, Any]) -> Any:

@@ -7,6 +7,7 @@ its own, so does this (a lab of each spec, counted as one).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,11 @@ from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
 from dc_gym.rl.callbacks import TOTALS, last_info, numbers, return_of
-from dc_gym.rl.environment import SEEDS, Task
+from dc_gym.rl.environment import ROLE, SEEDS, Task
 from dc_gym.rl.quiet import LAB
 
+OWN, EVALUATION = "train", "evaluation"
+"""Name of the training's own spec among those that are evaluated; what their labs are called."""
 RESTARTS = 3
 """Of an examiner whose process dies."""
 
@@ -66,7 +69,7 @@ class Evaluation:
         self._ray, self._remote = ray, remote
         self._examiners: list[Any] = []
         for name, task in tasks.items():
-            own = _config_for(config, task, seeds)
+            own = _config_for(config, name, task, seeds)
             self._examiners.append(actor.remote(own, name, seeds) if actor else Examiner(own, name, seeds))
 
     def run(self, algorithm: Any) -> list[Episode]:
@@ -87,9 +90,10 @@ class Evaluation:
                 each.close()
 
 
-def _config_for(config: Any, task: Task, seeds: Sequence[int]) -> Any:
+def _config_for(config: Any, name: str, task: Task, seeds: Sequence[int]) -> Any:
     own = config.copy(copy_frozen=False)
-    own.environment(task.name, env_config=dict(own.env_config) | {SEEDS: tuple(seeds)})
+    role = EVALUATION if name == OWN else f"{EVALUATION}-{re.sub(r'[^A-Za-z0-9.]+', '-', name)}"
+    own.environment(task.name, env_config=dict(own.env_config) | {SEEDS: tuple(seeds), ROLE: role})
     own.env_runners(
         num_env_runners=0,
         num_envs_per_env_runner=1,

@@ -2,6 +2,7 @@
 """`dcgym watch DIR`: a run or a training that is under way, from its labs' own shared memory, which it only reads.
 
 places.py    which labs run below a folder
+labs.py      which of them works now
 moment.py    what one of them looks like now, and what changed since
 training.py  how far a training is
 screen.py    all of that as tables, for a terminal
@@ -10,19 +11,20 @@ line.py      and as one line, for everything else
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 
 from dc_gym.errors import UsageError
 from dc_gym.watch import line, places, screen, training
+from dc_gym.watch.labs import Labs
 from dc_gym.watch.moment import Attached, Change, Window
 from dc_gym.watch.places import Place
 
@@ -32,75 +34,122 @@ SCREEN_S, LINES_S = 0.5, 5.0
 """How often by default: a terminal is redrawn, elsewhere a line is printed."""
 LOOK_S = 0.5
 """A lab is looked at at least so often: an episode may be over in a second, and rates are of one episode."""
-NEXT_LAB_S = 10.0
-"""A training's lab that dies is replaced within seconds."""
+PATIENCE_S = 1.0
+"""Without a lab before it says that it waits."""
+ONCE_S = 10.0
+"""For one table of a training whose labs all stand still."""
 WIDTH = 160  # of what is printed to no terminal
+ENDED = "The run has ended."
 
-Show = Callable[[Place, Change], None]
+
+class Show(Protocol):
+    """A terminal, or lines."""
+
+    def lab(self, place: Place, change: Change) -> None:
+        """What it looks like."""
+
+    def waits(self, words: str) -> None:
+        """There is nothing to show yet."""
 
 
 def main(args: Namespace) -> int:
-    """Shows the lab until it ends; with `args.once` prints it once. On no terminal: a line each `args.interval` seconds."""
-    place = places.find(args.dir, args.lab)
+    """Shows the lab that works until all is over; with `args.once` prints it once. On no terminal: a line each `args.interval`
+    seconds."""
     on_terminal = sys.stdout.isatty()
     if args.once:
-        Console(width=None if on_terminal else WIDTH).print(_once(args.dir, place))
+        console = Console(width=None if on_terminal else WIDTH)
+        console.print(_once(args.dir, args.lab, console.width))
         return 0
     interval_s = args.interval or (SCREEN_S if on_terminal else LINES_S)
-    with _screen(args.dir) if on_terminal else _lines(args.dir) as show:
-        _follow(args.dir, args.lab, place, show, interval_s)
+    with Labs(args.dir, args.lab) as labs, _screen(args.dir) if on_terminal else _lines(args.dir) as show:
+        _follow(args.dir, labs, show, interval_s)
     return 0
 
 
-def _once(out: Path, place: Place) -> RenderableType:
+def _once(out: Path, wanted: str | None, width: int) -> RenderableType:
     """Two looks, so that there are rates."""
+    found = places.find(out)
+    places.require(found, out, wanted)
+    if found[0].alone:
+        place, change = _alone(found[0])
+    else:
+        place, change = _working(out, wanted)
+    return screen.draw(place, change, training.read(out), width, None)
+
+
+def _alone(place: Place) -> tuple[Place, Change]:
     window = Window()
     with Attached(place.folder) as lab:
         lab.change(window)
         time.sleep(LOOK_S)
-        return screen.draw(place, lab.change(window), training.read(out), None)
+        return place, lab.change(window)
 
 
-def _follow(out: Path, number: int, place: Place, show: Show, interval_s: float) -> None:
-    """Until the run has ended; a training goes on with its next lab."""
-    while True:
-        _follow_lab(place, show, interval_s)
-        if place.alone:
-            return
-        until_s = time.monotonic() + NEXT_LAB_S
-        while (found := _found_again(out, number)) is None:
+def _working(out: Path, wanted: str | None) -> tuple[Place, Change]:
+    until_s = time.monotonic() + ONCE_S
+    with Labs(out, wanted) as labs:
+        while (found := labs.look()) is None or not found[1].elapsed_s > 0:
             if time.monotonic() > until_s:
-                return
-            time.sleep(min(interval_s, 1.0))
-        place = found
+                raise UsageError(f"{out}: no lab has moved for {ONCE_S:g} s; try again when the training goes on")
+            time.sleep(LOOK_S / 5)
+    return found
 
 
-def _found_again(out: Path, number: int) -> Place | None:
-    with contextlib.suppress(UsageError):
-        return places.find(out, number)
-    return None
+def _follow(out: Path, labs: Labs, show: Show, interval_s: float) -> None:
+    """Until the run has ended; a training goes on with its next lab."""
+    due_s = shown_s = time.monotonic()
+    last: Path | None = None
+    while True:
+        found, now_s = labs.look(), time.monotonic()
+        if found is None and labs.is_over():
+            return
+        if found is None:
+            if now_s - shown_s > PATIENCE_S:
+                show.waits(f"{out}: waits for a lab that runs")
+            time.sleep(LOOK_S / 5)
+            continue
+        shown_s = now_s
+        if now_s >= due_s or found[0].folder != last:
+            show.lab(*found)
+            due_s, last = max(due_s + interval_s, now_s), found[0].folder
+        time.sleep(min(LOOK_S, max(0.0, due_s - now_s)))
 
 
-def _follow_lab(place: Place, show: Show, interval_s: float) -> None:
-    window = Window()
-    with Attached(place.folder) as lab:
-        due_s = time.monotonic()
-        while lab.is_alive():
-            change = lab.change(window)
-            if (now_s := time.monotonic()) >= due_s:
-                show(place, change)
-                due_s = max(due_s + interval_s, now_s)
-            time.sleep(min(LOOK_S, max(0.0, due_s - now_s)))
+class _Screen:
+    def __init__(self, out: Path, live: Live) -> None:
+        self._out, self._live = out, live
+
+    def lab(self, place: Place, change: Change) -> None:
+        size = self._live.console.size
+        self._live.update(screen.draw(place, change, training.read(self._out), size.width, size.height), refresh=True)
+
+    def waits(self, words: str) -> None:
+        progress = training.read(self._out)
+        self._live.update(words + (f"\n{progress}" if progress else ""), refresh=True)
+
+
+class _Lines:
+    def __init__(self, out: Path) -> None:
+        self._out, self._waited = out, ""
+
+    def lab(self, place: Place, change: Change) -> None:
+        self._waited = ""
+        print(line.of(place, change, training.read(self._out)), flush=True)
+
+    def waits(self, words: str) -> None:
+        if words != self._waited:
+            print(words, flush=True)
+        self._waited = words
 
 
 @contextmanager
 def _screen(out: Path) -> Iterator[Show]:
     console = Console()
     with Live(console=console, auto_refresh=False) as live:
-        yield lambda place, change: live.update(screen.draw(place, change, training.read(out), console.height), refresh=True)
-    console.print("The run has ended.")
+        yield _Screen(out, live)
+    console.print(ENDED)
 
 
 @contextmanager
 def _lines(out: Path) -> Iterator[Show]:
-    yield lambda place, change: print(line.of(place, change, training.read(out)), flush=True)
+    yield _Lines(out)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dc_gym.readable import quantity
 from dc_gym.watch.moment import Change
 from dc_gym.watch.places import Place
 from dc_gym.watch.screen import clock
 from dc_gym.watch.training import Training
-from dc_gym.watch.words import short
 
 __all__ = ["of"]
 
@@ -21,8 +21,8 @@ def of(place: Place, change: Change, training: Training | None) -> str:
         ", ".join([_fullest(change), *(_sum(change, name) for name in ("drops", "marks") if change.elapsed_s)]),
     ]
     parts += [words for words in (_rates(change), _flows(change)) if words]
-    if not place.alone and place.count > 1:
-        parts[0] = f"lab {place.number} of {place.count}: {parts[0]}"
+    if not place.alone:
+        parts[0] = f"{place.name}: {parts[0]}"
     return "; ".join(parts + ([str(training)] if training is not None else []))
 
 
@@ -30,7 +30,7 @@ def _fullest(change: Change) -> str:
     backlog = change.value("backlog_bytes")
     row = int(np.argmax(backlog))
     share = backlog[row] / change.network.buffer_bytes[row]
-    words = f"queue {change.network.ports[row]} {backlog[row]:,.0f} B"
+    words = f"queue {change.network.ports[row]} {quantity(backlog[row], 'bytes', 3)}"
     return words if np.isnan(share) else f"{words} ({100 * share:.0f} %)"
 
 
@@ -42,7 +42,7 @@ def _rates(change: Change) -> str:
     rates = change.now.rates
     if rates is None:
         return ""
-    sums = short(rates.wanted_bps.sum(), "bit/s"), short(rates.enforced_bps.sum(), "bit/s")
+    sums = quantity(rates.wanted_bps.sum(), "bps", 3), quantity(rates.enforced_bps.sum(), "bps", 3)
     return f"hosts want {sums[0]}, have {sums[1]}"
 
 
@@ -51,4 +51,4 @@ def _flows(change: Change) -> str:
     if flows is None:
         return f"up to {change.value('active_flows').max():.0f} flows at a port"
     known = flows.srtt_us[~np.isnan(flows.srtt_us)]
-    return f"{len(flows.number)} flows" + (f", srtt {known.mean() / 1e3:.3g} ms" if len(known) else "")
+    return f"{len(flows.number)} flows" + (f", srtt {quantity(known.mean(), 'us', 3)}" if len(known) else "")

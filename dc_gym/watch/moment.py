@@ -150,13 +150,17 @@ class Change:
 class Attached:
     """A lab's matrix, mapped read-only."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, region: tuple[int, int, int] | None = None) -> None:
+        """`region`: what its lab has answered, whose matrix may not be there yet (ProtocolError); None: it is asked, and both
+        waited for."""
         self._folder = folder
-        fd, offset, length = share.attach(folder)
+        fd, offset, length = region or share.attach(folder)
         try:
-            self._matrix = _wait_for_matrix(fd, offset, length)
+            self._matrix = StateMatrix(fd, offset, length) if region else _wait_for_matrix(fd, offset, length)
         finally:
             os.close(fd)
+        self.moved_s = 0.0
+        """When its clock was last seen to have moved."""
         self.network = Network.of(self._matrix.rows, folder / "plan.json")
         self._seen: tuple[int, float] = (-1, time.monotonic())
 
@@ -164,6 +168,9 @@ class Attached:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._matrix.close()
 
     def is_alive(self) -> bool:
@@ -176,6 +183,7 @@ class Attached:
         except ProtocolError:  # killed within a sweep, or a fault to tell
             return share.is_served(self._folder)
         if t_ns != self._seen[0]:
+            self.moved_s = now_s if self._seen[0] >= 0 else self.moved_s
             self._seen = (t_ns, now_s)
         elif now_s - self._seen[1] > STILL_S:
             self._seen = (t_ns, now_s)

@@ -6,18 +6,22 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dc_gym import claim
+from dc_gym.envs.session import SCRATCH
 from dc_gym.errors import UsageError
 from dc_gym.folder import PARTIAL
 from dc_gym.kernel import share
 
-__all__ = ["Place", "find"]
+__all__ = ["Place", "choose", "find", "is_awaited"]
 
 DEPTH = 6
 MOST_FOLDERS = 20_000
+_OF_TRAINING = re.compile(rf"{SCRATCH}(?:(.+)-)?[0-9a-f]{{8}}")
+_OF_FLOWS = re.compile(r"lab(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Place:
     folder: Path
     """The one that holds its socket."""
     name: str
+    """Of a training what it is for, such as training 2 or evaluation; else its run's folder."""
     number: int
     """From 1."""
     count: int
@@ -35,20 +40,61 @@ class Place:
     """It is a run of its own: when it ends, nothing follows."""
 
 
-def find(out: Path, number: int = 1) -> Place:
-    """Lab `number` of those that run in `out` or below it; UsageError when there are not so many."""
+def find(out: Path) -> list[Place]:
+    """All labs that run in `out` or below it: a training's own before those of its evaluations."""
     real = out.resolve()
     for folder in (real.with_name(f"{real.name}{PARTIAL}") / ".lab" if real.name else real, real / ".lab"):
         if folder.name == ".lab" and folder.is_dir():
-            return _choose([folder], real, number, alone=True)
-    return _choose(_below(real), real, number, alone=False)
+            return [Place(folder, _path(folder, real), 1, 1, alone=True)]
+    named = sorted(((_name(folder, real), folder) for folder in _below(real)), key=_order)
+    return [Place(folder, name, number, len(named), alone=False) for number, (name, folder) in enumerate(named, 1)]
+
+
+def choose(places: Sequence[Place], wanted: str) -> Place | None:
+    """By name, or by number: of a training's own labs, or in the order of the names."""
+    names = (wanted, f"training {wanted}") if any(place.name.startswith("training ") for place in places) else (wanted,)
+    own = next((place for place in places if place.name in names), None)
+    if own is None and len(names) == 1:
+        own = next((place for place in places if str(place.number) == wanted), None)
+    return own
+
+
+def is_awaited(out: Path) -> bool:
+    """Somebody works in the folder, or is about to make a result of that name: a lab may come."""
+    real = out.resolve()
+    return any(claim.is_held(folder) for folder in (real, real.with_name(f"{real.name}{PARTIAL}") if real.name else real))
+
+
+def require(places: Sequence[Place], out: Path, wanted: str | None) -> None:
+    """UsageError where no lab runs, or not the one that was asked for."""
+    if not places:
+        raise UsageError(f"{out.resolve()}: no run is under way here; give the --out of a run or a training that is")
+    if wanted is not None and choose(places, wanted) is None:
+        listed = ", ".join(f"{place.number} is {place.name}" for place in places)
+        raise UsageError(f"--lab: '{wanted}': the labs that run here: {listed}")
+
+
+def _name(folder: Path, real: Path) -> str:
+    run = folder.parent
+    found, of_flows = _OF_TRAINING.fullmatch(run.name), _OF_FLOWS.fullmatch(run.parent.name)
+    if found and of_flows:
+        return f"training {int(of_flows[1]) + 1}"
+    return found[1].replace("-", " ") if found and found[1] else _path(folder, real)
+
+
+def _path(folder: Path, real: Path) -> str:
+    return str(folder.parent.relative_to(real.parent)).removesuffix(PARTIAL)
+
+
+def _order(named: tuple[str, Path]) -> tuple[bool, list[tuple[int, str]], Path]:
+    """Numbers as numbers, evaluations last."""
+    name, folder = named
+    return name.startswith("evaluation"), [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", name)], folder
 
 
 def _below(real: Path) -> list[Path]:
-    """In the order of their names, numbers as numbers."""
     tops = [real, real.with_name(f"{real.name}{PARTIAL}")] if real.name else [real]
-    found = [folder for top in tops for folder in _search(top)]
-    return sorted(found, key=lambda path: [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", str(path))])
+    return [folder for top in tops for folder in _search(top)]
 
 
 def _search(top: Path) -> Iterator[Path]:
@@ -65,13 +111,3 @@ def _search(top: Path) -> Iterator[Path]:
             with contextlib.suppress(OSError), os.scandir(folder) as entries:
                 below += [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
         level = below
-
-
-def _choose(folders: list[Path], real: Path, number: int, *, alone: bool) -> Place:
-    if not folders:
-        raise UsageError(f"{real}: no run is under way here; give the --out of a run or a training that is")
-    names = [str(folder.parent.relative_to(real.parent)).removesuffix(PARTIAL) for folder in folders]
-    if not 1 <= number <= len(folders):
-        listed = ", ".join(f"{i} is {name}" for i, name in enumerate(names, 1))
-        raise UsageError(f"--lab: '{number}': the labs that run here: {listed}")
-    return Place(folders[number - 1], names[number - 1], number, len(folders), alone)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab as tables: its queues, what an agent lets the hosts send, its flows; as many rows as the terminal has room for."""
+"""A lab as tables: its queues, what an agent lets the hosts send, its flows; as many rows and columns as there is room for."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,36 +13,62 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from dc_gym.readable import number, quantity
 from dc_gym.watch.moment import Change, Flows, Rates
 from dc_gym.watch.places import Place
 from dc_gym.watch.training import Training
-from dc_gym.watch.words import short
 
 __all__ = ["clock", "draw"]
 
-BAR_CELLS = 24
+BAR_CELLS, FEWEST_CELLS = 24, 6
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 HIGH, FULL = 0.5, 0.9
 """Shares from which on a bar is yellow, and red."""
 MOST_RATES, MOST_FLOWS = 16, 8
-HEAD_LINES, TABLE_LINES = 3, 3
+TABLE_LINES = 3
 FEWEST_PORTS = 4
+DIGITS = 3
+PADDING = 2
 
 Numbers = npt.NDArray[np.float64]
 
 
-def draw(place: Place, change: Change, training: Training | None, height: int | None) -> RenderableType:
-    """`height`: lines that there are; None: as many as it takes."""
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    cells: Sequence[str]
+    goes: int = 0
+    """Where there is no room the highest of these goes first; 0: stays."""
+
+    @property
+    def width(self) -> int:
+        return max(len(self.name), *map(len, self.cells), 0) + PADDING
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A column of bars, as long as there is room for."""
+
+    name: str
+    shares: Numbers
+    goes: int
+    plain: bool = False
+
+
+def draw(place: Place, change: Change, training: Training | None, width: int, height: int | None) -> RenderableType:
+    """`width`, `height`: characters and lines that there are; None: as many lines as it takes."""
     rates, flows = change.now.rates, change.now.flows
-    parts: list[RenderableType] = [_head(place, change, training)]
+    head = _head(place, change, training)
+    parts: list[RenderableType] = [head]
     tables: list[RenderableType] = []
     if rates is not None:
-        tables.append(_rates(change, rates, len(rates.row) if height is None else MOST_RATES))
+        tables.append(_rates(change, rates, width, len(rates.row) if height is None else MOST_RATES))
         height = None if height is None else height - min(len(rates.row), MOST_RATES) - TABLE_LINES - 1
     if flows is not None:
-        tables.append(_flows(flows, len(flows.number) if height is None else MOST_FLOWS))
-        height = None if height is None else height - min(len(flows.number), MOST_FLOWS) - TABLE_LINES - 1
-    parts.append(_ports(change, None if height is None else max(FEWEST_PORTS, height - HEAD_LINES - TABLE_LINES - 2)))
+        tables += _flows(flows, width, len(flows.number) if height is None else MOST_FLOWS)
+        height = None if height is None else height - min(len(flows.number), MOST_FLOWS) - TABLE_LINES - 2
+    head_lines = sum(-(-len(words) // width) for words in head.plain.splitlines())
+    parts.append(_ports(change, width, None if height is None else max(FEWEST_PORTS, height - head_lines - TABLE_LINES - 2)))
     return Group(*parts, *tables)
 
 
@@ -50,12 +77,14 @@ def clock(change: Change) -> str:
     total_ns = change.network.duration_ns
     if change.since_t0_s < 0:  # in real time: the next episode's traffic is being prepared
         return "between episodes"
-    words = f"t0 + {change.since_t0_s:.3f} s" + (f" of {total_ns / 1e9:g} s" if total_ns else "")
-    return words if math.isnan(change.speed) else f"{words}, {change.speed:.3g}x real time"
+    words = f"t0 + {change.since_t0_s:.3f} s" + (f" of {number(total_ns / 1e9)} s" if total_ns else "")
+    if not change.speed:
+        return f"{words}, stands still"
+    return words if math.isnan(change.speed) else f"{words}, {number(change.speed, DIGITS)}x real time"
 
 
 def _head(place: Place, change: Change, training: Training | None) -> Text:
-    lab = f"  lab {place.number} of {place.count}" + (" (--lab N shows another)" if place.count > 1 else "")
+    lab = f", of {place.count} labs (--lab NAME stays with one)" if place.count > 1 else ""
     text = Text.assemble((place.name, "bold"), lab if not place.alone else "", "\n", clock(change))
     text.append(f", sweep {change.now.generation:,}")
     if training is not None:
@@ -63,67 +92,84 @@ def _head(place: Place, change: Change, training: Training | None) -> Text:
     return text
 
 
-def _ports(change: Change, most: int | None) -> Table:
+def _ports(change: Change, width: int, most: int | None) -> RenderableType:
     """Those that have seen anything; where there is no room for all of them the fullest, in the order of the rows."""
     network, backlog = change.network, change.value("backlog_bytes")
-    filled = _shares(backlog, network.buffer_bytes)
     rows = np.flatnonzero(change.now.cells.any(axis=1))
     hidden = 0
     if most is not None and len(rows) > most:
         fullest = rows[np.argsort(-backlog[rows], kind="stable")[:most]]
         rows, hidden = np.sort(fullest), len(rows) - most
+    filled = _shares(backlog, network.buffer_bytes)[rows]
     sends = 8 * change.per_s("tx_bytes")
-    used = _shares(sends, network.rate_bps)
-    drops, marks, flows = change.per_s("drops"), change.per_s("marks"), change.value("active_flows")
-    table = _table("port", "queue", "backlog_bytes", "of buffer", "sends", "of link", "drops/s", "marks/s", "flows")
-    for row in rows:
-        table.add_row(
-            network.ports[row], _bar(filled[row]), f"{backlog[row]:,.0f}", _percent(filled[row]), short(sends[row], "bit/s"),
-            _percent(used[row]), _count(drops[row]), _count(marks[row]), f"{flows[row]:.0f}",
-        )  # fmt: skip
-    _say_hidden(table, hidden, "ports with less queued")
-    return table
+    columns: list[Column | Bars] = [
+        Column("port", [network.ports[row] for row in rows]),
+        Bars("queue", filled, goes=3),
+        Column("backlog", [quantity(each, "bytes", DIGITS) for each in backlog[rows]]),
+        Column("full", list(map(_percent, filled))),
+        Column("sends", [quantity(each, "bps", DIGITS) for each in sends[rows]]),
+        Column("used", list(map(_percent, _shares(sends, network.rate_bps)[rows])), goes=4),
+        Column("drops/s", list(map(_count, change.per_s("drops")[rows])), goes=1),
+        Column("marks/s", list(map(_count, change.per_s("marks")[rows])), goes=2),
+        Column("flows", [f"{each:.0f}" for each in change.value("active_flows")[rows]], goes=5),
+    ]
+    return _table(columns, width, hidden, "ports with less queued")
 
 
-def _rates(change: Change, rates: Rates, most: int) -> Table:
-    line_bps = change.network.rate_bps[rates.row]
-    share = _shares(rates.wanted_bps, line_bps)
-    table = _table("host's rate", "of its link", "wanted", "enforced", "sends")
-    sends = 8 * change.per_s("tx_bytes")[rates.row]
-    for i in range(min(most, len(rates.row))):
-        cells = (short(value, "bit/s") for value in (rates.wanted_bps[i], rates.enforced_bps[i], sends[i]))
-        table.add_row(change.network.ports[rates.row[i]], _bar(share[i], plain=True), *cells)
-    _say_hidden(table, max(0, len(rates.row) - most), "hosts")
-    return table
+def _rates(change: Change, rates: Rates, width: int, most: int) -> RenderableType:
+    rows = rates.row[:most]
+    shares = _shares(rates.wanted_bps, change.network.rate_bps[rates.row])[:most]
+    sends = 8 * change.per_s("tx_bytes")[rows]
+    said = (("wanted", rates.wanted_bps[:most]), ("enforced", rates.enforced_bps[:most]), ("sends", sends))
+    columns: list[Column | Bars] = [
+        Column("host's rate", [change.network.ports[row] for row in rows]),
+        Bars("of its link", shares, goes=1, plain=True),
+        *(Column(name, [quantity(each, "bps", DIGITS) for each in values]) for name, values in said),
+    ]
+    return _table(columns, width, max(0, len(rates.row) - most), "hosts")
 
 
-def _flows(flows: Flows, most: int) -> Table:
+def _flows(flows: Flows, width: int, most: int) -> list[RenderableType]:
     """Those with the longest round trips; where no round trip is known, the slowest. CNPs: under NICs that get some."""
     known = flows.srtt_us[~np.isnan(flows.srtt_us)]
-    mean = f", srtt {known.mean() / 1e3:.3g} ms on average" if len(known) else ""
-    marked = ["CNPs"] if flows.cnps.any() else []
-    table = _table(f"{len(flows.number)} flows under way{mean}", "srtt", "rate", "received", "retransmits", *marked)
+    mean = f", srtt {quantity(known.mean(), 'us', DIGITS)} on average" if len(known) else ""
     order = np.lexsort((np.nan_to_num(flows.rate_bps, nan=np.inf), -np.nan_to_num(flows.srtt_us)))[:most]
-    for i in order:
-        srtt = "" if math.isnan(flows.srtt_us[i]) else f"{flows.srtt_us[i] / 1e3:.3f} ms"
-        rate = "" if math.isnan(flows.rate_bps[i]) else short(flows.rate_bps[i], "bit/s")
-        counts = [f"{flows.retransmits[i]:,.0f}", f"{flows.cnps[i]:,.0f}"][: 1 + len(marked)]
-        table.add_row(f"flow {flows.number[i]}", srtt, rate, short(flows.received_bytes[i], "B"), *counts)
-    _say_hidden(table, max(0, len(flows.number) - most), "flows with shorter round trips" if len(known) else "faster flows")
-    return table
+    columns: list[Column | Bars] = [
+        Column("", [f"flow {number}" for number in flows.number[order]]),
+        Column("srtt", [quantity(each, "us") for each in flows.srtt_us[order]]),
+        Column("rate", [quantity(each, "bps", DIGITS) for each in flows.rate_bps[order]]),
+        Column("received", [quantity(each, "bytes", DIGITS) for each in flows.received_bytes[order]], goes=2),
+        Column("retransmits", [f"{each:,.0f}" for each in flows.retransmits[order]], goes=1),
+        *([Column("CNPs", [f"{each:,.0f}" for each in flows.cnps[order]])] if flows.cnps.any() else []),
+    ]
+    hidden = "flows with shorter round trips" if len(known) else "faster flows"
+    title = Text(f" {len(flows.number)} flows under way{mean}", style="bold")
+    return [title, _table(columns, width, max(0, len(flows.number) - most), hidden)]
 
 
-def _table(*columns: str) -> Table:
+def _table(columns: Sequence[Column | Bars], width: int, hidden: int, what: str) -> RenderableType:
+    """Names are whole: bars become shorter first, then columns go."""
+    kept = list(columns)
+    while (room := width - sum(each.width for each in kept if isinstance(each, Column))) < _fewest(kept):
+        last = max(kept, key=lambda each: each.goes)
+        if not last.goes:
+            break
+        kept.remove(last)
+    cells = min(BAR_CELLS, room - PADDING)
     table = Table(box=None, padding=(0, 1), show_edge=False)
-    for i, column in enumerate(columns):
-        left = i == 0 or column in ("queue", "of its link")
-        table.add_column(column, justify="left" if left else "right", no_wrap=True)
-    return table
+    drawn: list[Sequence[str | Text]] = []
+    for each in kept:
+        left = each is kept[0] or isinstance(each, Bars)
+        table.add_column(each.name, justify="left" if left else "right", no_wrap=True)
+        drawn.append([_bar(share, cells, each.plain) for share in each.shares] if isinstance(each, Bars) else each.cells)
+    for row in zip(*drawn, strict=True):
+        table.add_row(*row)
+    return Group(table, Text(f" and {hidden} {what}", style="dim")) if hidden else table
 
 
-def _say_hidden(table: Table, count: int, what: str) -> None:
-    if count:
-        table.add_row(Text(f"and {count} {what}", style="dim"))
+def _fewest(columns: Sequence[Column | Bars]) -> int:
+    """Characters that the bars take at least."""
+    return sum(max(FEWEST_CELLS, len(each.name)) + PADDING for each in columns if isinstance(each, Bars))
 
 
 def _shares(values: Iterable[float] | Numbers, wholes: Numbers) -> Numbers:
@@ -140,10 +186,10 @@ def _count(per_s: float) -> str:
     return f"{per_s:,.0f}" if per_s > 0 else ""
 
 
-def _bar(share: float, *, plain: bool = False) -> Text:
+def _bar(share: float, cells: int, plain: bool) -> Text:
     if math.isnan(share):
         return Text("")
-    eighths = round(8 * BAR_CELLS * min(1.0, max(0.0, share)))
+    eighths = round(8 * cells * min(1.0, max(0.0, share)))
     bar = "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
     style = "cyan" if plain else "green" if share < HIGH else "yellow" if share < FULL else "red"
-    return Text(bar.ljust(BAR_CELLS), style=style)
+    return Text(bar.ljust(cells), style=style)

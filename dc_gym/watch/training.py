@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dc_gym.folder import PARTIAL
 from dc_gym.progress import short_time
-from dc_gym.watch.words import short
+from dc_gym.readable import number, quantity
 
 __all__ = ["Training", "read"]
 
@@ -38,8 +38,8 @@ class Training:
         words = {
             f"iteration {self.iteration:.0f}": self.iteration,
             f"{self.steps:,.0f} steps": self.steps,
-            f"return {self.return_mean:.4g}": self.return_mean,
-            f"queue {short(self.queue_mean, 'B')}": self.queue_mean,
+            f"return {number(self.return_mean)}": self.return_mean,
+            f"queue {quantity(self.queue_mean, 'bytes', 3)}": self.queue_mean,
             f"{self.steps_per_s:.0f} steps/s": self.steps_per_s,
         }
         if math.isfinite(self.eta_s):

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from dc_gym.watch import places
+
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 SPEC = """
 name = "short"
@@ -35,6 +37,7 @@ checkpoint_every = 1
 train_batch_size_per_learner = 200
 num_epochs = 2
 """
+LABS = ["training 1", "training 2", "evaluation"]
 DEADLINE_S = 120.0
 
 
@@ -75,6 +78,7 @@ def test_an_interrupted_training_says_how_to_go_on_and_does(tmp_path: Path, numb
     training = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
     progress = tmp_path / "a" / "progress.csv"
     wait_for(lambda: progress.exists() and len(progress.read_text().splitlines()) > 2, 2 * DEADLINE_S)
+    assert labs_of(tmp_path / "a") == LABS
     os.killpg(training.pid, number) if number == signal.SIGINT else training.send_signal(number)
     _, said = training.communicate(timeout=DEADLINE_S)
     assert training.returncode == code, said
@@ -95,12 +99,17 @@ def test_nothing_is_left_of_one_that_is_killed(tmp_path: Path) -> None:
     training = subprocess.Popen([*words(tmp_path, "a", 10**7), "--runners", "1"], stderr=subprocess.DEVNULL)
     try:
         wait_for(lambda: any((tmp_path / "a" / "checkpoints").glob("iteration-*")), 2 * DEADLINE_S)
-        assert mentioned(tmp_path)
+        assert mentioned(tmp_path) and labs_of(tmp_path / "a") == LABS
     finally:
         os.kill(training.pid, signal.SIGKILL)
         training.wait()
     wait_for(lambda: not mentioned(tmp_path), DEADLINE_S)
     wait_for(lambda: not any((tmp_path / "a").glob("dcgym-env-*")), DEADLINE_S)
+
+
+def labs_of(out: Path) -> list[str]:
+    """As `dcgym watch` names them."""
+    return [place.name for place in places.find(out)]
 
 
 def mentioned(folder: Path) -> list[str]:

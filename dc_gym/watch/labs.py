@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The labs below a folder, and the one that works now.
+
+A lab answers who asks for its memory only while it runs; one that stands still, as an evaluation's does most of the time, is
+silent. So all are asked, and none is waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from dc_gym.errors import ProtocolError, UsageError
+from dc_gym.kernel import share
+from dc_gym.watch import places
+from dc_gym.watch.moment import Attached, Change, Window
+from dc_gym.watch.places import Place
+
+__all__ = ["Labs"]
+
+SEARCH_S = 1.0
+"""Between two looks for labs that have begun."""
+STILL_S = 1.5
+"""A lab that stands still so long gives way to one that moves."""
+START_S = 30.0
+"""For a folder that is not there: whoever trains loads a lot before it makes one."""
+NEXT_LAB_S = 10.0
+"""A lab that dies is replaced within seconds."""
+
+
+@dataclass(slots=True)
+class _Lab:
+    place: Place
+    request: share.Request | None = None
+    attached: Attached | None = None
+    window: Window = field(default_factory=Window)
+
+    def poll(self) -> None:
+        """Attached, if the lab has answered by now."""
+        if self.attached is not None:
+            return
+        if self.request is None:
+            with contextlib.suppress(UsageError):
+                self.request = share.Request(self.place.folder)
+        elif self.request.is_answered():
+            request, self.request = self.request, None
+            with contextlib.suppress(UsageError, ProtocolError):  # ended just now, or without a matrix yet
+                self.attached = Attached(self.place.folder, request.take())
+
+    def is_over(self) -> bool:
+        if self.attached is not None:
+            return not self.attached.is_alive()
+        return not (self.place.folder / share.NAME).exists()
+
+    def close(self) -> None:
+        if self.request is not None:
+            self.request.close()
+        if self.attached is not None:
+            self.attached.close()
+
+
+class Labs:
+    """`wanted`: the one to show, by name or number; None: the one that works."""
+
+    def __init__(self, out: Path, wanted: str | None) -> None:
+        self._out, self._wanted = out, wanted
+        self._labs: dict[Path, _Lab] = {}
+        self._shown: _Lab | None = None
+        self._begun_s = self._seen_s = time.monotonic()
+        self._searched_s = -SEARCH_S
+        self._alone = self._found = self._was_awaited = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for lab in self._labs.values():
+            lab.close()
+
+    def look(self) -> tuple[Place, Change] | None:
+        """The lab to show, as it is now; None: there is none, or none has answered yet."""
+        now_s = time.monotonic()
+        for folder in [folder for folder, lab in self._labs.items() if lab.is_over()]:
+            self._labs.pop(folder).close()
+            self._searched_s = -SEARCH_S
+        if now_s - self._searched_s >= SEARCH_S:
+            self._search()
+            self._searched_s = now_s
+        for lab in self._labs.values():
+            lab.poll()
+        self._shown = self._choose(now_s)
+        if self._shown is None or self._shown.attached is None:
+            return None
+        return self._shown.place, self._shown.attached.change(self._shown.window)
+
+    def is_over(self) -> bool:
+        """Nothing more will come; UsageError where nothing ever was."""
+        if self._labs:
+            self._seen_s = time.monotonic()
+            return False
+        if places.is_awaited(self._out):
+            self._was_awaited = True
+            return False
+        if self._was_awaited:
+            return True
+        if not self._found:
+            if not self._out.exists() and time.monotonic() - self._begun_s < START_S:
+                return False
+            places.require([], self._out, self._wanted)
+        return self._alone or time.monotonic() - self._seen_s > NEXT_LAB_S
+
+    def _search(self) -> None:
+        """Labs that have begun; those that run know how many they are."""
+        found = [place for place in places.find(self._out) if (place.folder / share.NAME).exists()]
+        for place in found:
+            self._labs.setdefault(place.folder, _Lab(place)).place = place
+        if found:
+            self._found, self._alone = True, found[0].alone
+
+    def _choose(self, now_s: float) -> _Lab | None:
+        if self._wanted is not None:
+            place = places.choose([lab.place for lab in self._labs.values()], self._wanted)
+            return self._labs[place.folder] if place else None
+        there = sorted((lab for lab in self._labs.values() if lab.attached), key=lambda lab: lab.place.number)
+        if self._shown in there and now_s - _moved_s(self._shown) < STILL_S:
+            return self._shown
+        return max(there, key=_moved_s, default=None)
+
+
+def _moved_s(lab: _Lab | None) -> float:
+    """When its clock moved last, as far as is known."""
+    return lab.attached.moved_s if lab and lab.attached else 0.0
