@@ -105,11 +105,16 @@ def in_words(error: BaseException) -> SpecError | None:
     return None
 
 
-def in_words_of(text: str, error: BaseException) -> SpecError | None:
-    """Likewise, of an exception of another process: `text` is how Python prints its traceback, with FILE and LINE in it."""
-    lines = re.findall(r'^ *File "(.+)", line ([0-9]+)', text, re.MULTILINE)
-    places = [f"{name}:{number}" for name, number in lines if name in _names]
-    return SpecError(f"{places[-1]}: {_what(error)}") if places else None
+def in_words_of(text: str) -> SpecError | None:
+    """Likewise, of what Python printed of an exception in another process, what it came from first."""
+    place = None
+    for line in text.splitlines():
+        found = re.match(r' *File "(.+)", line ([0-9]+)', line)
+        if found:
+            place = f"{found[1]}:{found[2]}" if found[1] in _names else place
+        elif place is not None and line and not line[0].isspace():
+            return SpecError(f"{place}: {line}")
+    return None
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:

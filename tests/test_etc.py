@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs in hosts find below /etc. In a lab: test_traffic_runs.py; on the host ground: test_host.py."""
 
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
 from dc_gym.topologies import etc
 from dc_gym.topologies.presets import TopologyParams, build, resolve
 
@@ -30,3 +36,15 @@ def test_what_is_written_replaces_files_and_links(tmp_path):
     (tmp_path / "hosts").symlink_to(tmp_path / "elsewhere")
     etc.write({"hosts": "ours"}, tmp_path)
     assert (tmp_path / "hosts").read_text() == "ours" and (tmp_path / "elsewhere").read_text() == "the machine's"
+
+
+@pytest.mark.root
+def test_files_are_laid_over_the_machine_s_for_one_mount_namespace(tmp_path):
+    before = Path("/etc/hosts").read_text() if Path("/etc/hosts").exists() else None
+    code = (
+        f"from pathlib import Path; from dc_gym.topologies import etc; etc.cover({{'hosts': 'ours\\n'}}, Path('{tmp_path}/etc'))"
+    )
+    code += "; print(Path('/etc/hosts').read_text() if Path('/etc/hosts').exists() else 'ours')"
+    done = subprocess.run(["unshare", "--mount", sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "ours"
+    assert (Path("/etc/hosts").read_text() if Path("/etc/hosts").exists() else None) == before

@@ -14,6 +14,7 @@ import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from dc_gym.envs.multi_agent import NETWORK
+from dc_gym.rl import mistakes
 
 TOTALS = "episode_totals"
 """Of the last info of an episode: numbers by name."""
@@ -40,6 +41,16 @@ class Beginnings(RLlibCallback):
             if begin := getattr(rl_module[name], "begin_episode", None):
                 for place in range(env_index * count, (env_index + 1) * count):
                     begin(place)
+
+
+class Mistakes(RLlibCallback):
+    """Ends a training whose runners meet a mistake in a file of the user's."""
+
+    def on_environment_created(self, **kwargs: Any) -> None:
+        mistakes.report()
+
+    def on_env_runners_recreated(self, **kwargs: Any) -> None:
+        mistakes.check()
 
 
 def last_info(episode: Any) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ from dc_gym.rl.levels import Levels, VectorLevels
 from dc_gym.rl.seeds import HeldOut, Streams
 from dc_gym.rl.settings import CENTRAL, HOSTS, Settings
 from dc_gym.spec import Spec, from_dict
-from dc_gym.usercode import CODE
+from dc_gym.usercode import CODE, shown_as
 
 __all__ = ["Register", "Task", "check_actions", "register", "register_maker"]
 
@@ -90,11 +90,14 @@ class Parcel:
     plain: dict[str, Any]
     files: dict[str, bytes]
     """By name, as a result would keep them."""
+    origins: dict[str, str] = field(default_factory=dict, repr=False)
+    """By name, where they were: what messages call them."""
 
     @classmethod
     def of(cls, spec: Spec) -> Parcel:
         paths = {f"{CODE}/{path.name}": path for path in spec.code()} | spec.copies()
-        return cls(spec.to_dict(copied=True), {name: path.read_bytes() for name, path in paths.items()})
+        files = {name: path.read_bytes() for name, path in paths.items()}
+        return cls(spec.to_dict(copied=True), files, {name: str(path) for name, path in paths.items()})
 
     def unpack(self, stack: contextlib.ExitStack) -> Spec:
         """The spec; its files stay until the stack is closed."""
@@ -104,6 +107,7 @@ class Parcel:
         for name, content in self.files.items():
             (place / name).parent.mkdir(exist_ok=True)
             (place / name).write_bytes(content)
+        shown_as({place / name: origin for name, origin in self.origins.items()})
         return from_dict(self.plain, place)
 
 

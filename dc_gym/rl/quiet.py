@@ -19,7 +19,7 @@ from typing import Any
 from dc_gym import ray_cluster
 from dc_gym.errors import MachineError, UsageError
 from dc_gym.folder import scratch
-from dc_gym.rl import reaper
+from dc_gym.rl import mistakes, reaper
 
 LAB = "lab"
 """The custom resource that counts labs on a cluster: ray start --resources='{"lab": 8}'."""
@@ -48,9 +48,16 @@ def require() -> None:
         raise UsageError(f"training needs {error.name or 'ray'}, which is not installed; pip install 'dc-gym[rl]'") from None
     warnings.filterwarnings("ignore")
     logging.getLogger("ray.rllib").setLevel(logging.ERROR)
+    logging.getLogger("ray.rllib").addFilter(mistakes.raised_elsewhere)
     logging.getLogger("ray").setLevel(logging.ERROR)
     logging.getLogger("ray.rllib.utils.actor_manager").setLevel(logging.CRITICAL)  # a runner that died: train.py says it
+    worker: Any = importlib.import_module("ray._private.worker")
+    worker.print_to_stdstream = _say_nothing  # a line for each process that died, which train.py says, too
     importlib.import_module("torch").set_num_threads(1)
+
+
+def _say_nothing(*_: Any, **__: Any) -> None:
+    """Instead of Ray."""
 
 
 @contextlib.contextmanager

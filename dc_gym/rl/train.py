@@ -22,11 +22,11 @@ from typing import Any, Protocol
 
 from dc_gym import claim, resume
 from dc_gym import spec as specs
-from dc_gym.errors import LabError, TestbedError, UsageError
+from dc_gym.errors import LabError, UsageError
 from dc_gym.folder import scratch, words
 from dc_gym.progress import Progress, short_time
 from dc_gym.readable import number, quantity
-from dc_gym.rl import checkpoints, quiet
+from dc_gym.rl import checkpoints, mistakes, quiet
 
 FLOWS = "flows"
 """--agents: of a NIC (dc_gym/rl/flow_task.py)."""
@@ -197,6 +197,7 @@ class _Loop:
             self._iterate()
             idle = idle + 1 if self._steps == before else 0
             if idle == MOST_IDLE:
+                mistakes.check()
                 raise LabError("no runner has sampled a step; try --runners 0, which says what is wrong with its labs")
             over = self._steps >= self._told.steps
             if over or self._iteration % self._told.checkpoint_every == 0:
@@ -330,16 +331,17 @@ def _building(order: Order, choice: Any, configuration: Any, task: Any, place: P
                 Path(algorithm.logdir).rmdir()
             seed_replay(algorithm, configuration.settings.seed)
         except (ValueError, TypeError, AssertionError, KeyError, NotImplementedError) as error:
+            if mistakes.in_words(error) is not None:
+                raise
             raise UsageError(f"{choice.name}: RLlib refuses this configuration: {_first_line(error)}") from error
         if checkpoint:
             algorithm.restore_from_path(str(checkpoint.resolve()))
         yield algorithm
-    except TestbedError:
-        raise
     except Exception as error:
-        if own := _of_ours(error):
-            raise type(own)(str(own)) from error
-        raise
+        own = mistakes.in_words(error)
+        if own is None or own is error:
+            raise
+        raise type(own)(str(own)) from error
     finally:
         if algorithm is not None:
             algorithm.stop()
@@ -350,7 +352,7 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     import gymnasium
 
     from dc_gym.rl import agents
-    from dc_gym.rl.callbacks import Beginnings, EpisodeTotals
+    from dc_gym.rl.callbacks import Beginnings, EpisodeTotals, Mistakes
     from dc_gym.rl.environment import FOLDER, STREAM
     from dc_gym.rl.settings import HOSTS
 
@@ -379,7 +381,7 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     config.learners(num_learners=0)
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
-    config.callbacks([EpisodeTotals, Beginnings]).debugging(seed=told.seed + iteration, log_level="ERROR")
+    config.callbacks([EpisodeTotals, Beginnings, Mistakes]).debugging(seed=told.seed + iteration, log_level="ERROR")
     config = configuration.apply(config)
     if plan := getattr(config, "plan", None):
         plan(told.steps)
@@ -415,17 +417,6 @@ def _require_same_spaces(tasks: Mapping[str, Any]) -> None:
             if len(task.observation) == len(own.observation):
                 what = "other ports or hosts of the same number"
             raise UsageError(f"--evaluate {name}: the policy would meet {what}; give a spec on the same network and [agent]")
-
-
-def _of_ours(error: BaseException | None) -> TestbedError | None:
-    """What a lab said, in one of Ray's processes or below one of RLlib's errors."""
-    while error is not None:
-        cause = getattr(error, "cause", None)  # of a RayTaskError
-        for each in (error, cause):
-            if isinstance(each, TestbedError):
-                return each
-        error = error.__cause__ or error.__context__
-    return None
 
 
 def _first_line(error: Exception) -> str:
