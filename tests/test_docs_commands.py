@@ -41,7 +41,7 @@ NEEDS_RL = pytest.mark.skipif(
     find_spec("ray") is None and not os.environ.get(REQUIRED), reason="needs the extra rl (make test-rl installs it)"
 )
 PARSER = cli._parser()
-COMMAND_S = 900.0
+COMMAND_S = 1800.0
 """Wall time after which a command hangs."""
 
 
