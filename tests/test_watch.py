@@ -169,6 +169,12 @@ def test_the_labs_of_a_training_are_named_for_what_they_do(tmp_path: Path) -> No
     assert chosen == [found[0], found[1], found[2], None], "there is no training 3"
 
 
+def test_labs_of_a_training_without_numbers_get_them(tmp_path: Path) -> None:
+    with share_of(tmp_path / "t" / "dcgym-env-training-aaaaaaaa"), share_of(tmp_path / "t" / "dcgym-env-training-bbbbbbbb"):
+        found = places.find(tmp_path / "t")
+    assert [place.name for place in found] == ["training 1", "training 2"] and places.choose(found, "2") == found[1]
+
+
 @contextmanager
 def share_of(run: Path) -> Iterator[None]:
     (run / ".lab").mkdir(parents=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from dc_gym.kernel import share
 
 __all__ = ["Place", "choose", "find", "is_awaited"]
 
+TRAINING = "training"
 DEPTH = 6
 MOST_FOLDERS = 20_000
 _OF_TRAINING = re.compile(rf"{SCRATCH}(?:(.+)-)?[0-9a-f]{{8}}")
@@ -46,13 +48,13 @@ def find(out: Path) -> list[Place]:
     for folder in (real.with_name(f"{real.name}{PARTIAL}") / ".lab" if real.name else real, real / ".lab"):
         if folder.name == ".lab" and folder.is_dir():
             return [Place(folder, _path(folder, real), 1, 1, alone=True)]
-    named = sorted(((_name(folder, real), folder) for folder in _below(real)), key=_order)
+    named = _numbered(sorted(((_name(folder, real), folder) for folder in _below(real)), key=_order))
     return [Place(folder, name, number, len(named), alone=False) for number, (name, folder) in enumerate(named, 1)]
 
 
 def choose(places: Sequence[Place], wanted: str) -> Place | None:
     """By name, or by number: of a training's own labs, or in the order of the names."""
-    names = (wanted, f"training {wanted}") if any(place.name.startswith("training ") for place in places) else (wanted,)
+    names = (wanted, f"{TRAINING} {wanted}") if any(place.name.startswith(f"{TRAINING} ") for place in places) else (wanted,)
     own = next((place for place in places if place.name in names), None)
     if own is None and len(names) == 1:
         own = next((place for place in places if str(place.number) == wanted), None)
@@ -78,12 +80,18 @@ def _name(folder: Path, real: Path) -> str:
     run = folder.parent
     found, of_flows = _OF_TRAINING.fullmatch(run.name), _OF_FLOWS.fullmatch(run.parent.name)
     if found and of_flows:
-        return f"training {int(of_flows[1]) + 1}"
+        return f"{TRAINING} {int(of_flows[1]) + 1}"
     return found[1].replace("-", " ") if found and found[1] else _path(folder, real)
 
 
 def _path(folder: Path, real: Path) -> str:
     return str(folder.parent.relative_to(real.parent)).removesuffix(PARTIAL)
+
+
+def _numbered(named: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """Labs of a training that do not know which of them they are (where hosts act) have the numbers of their order."""
+    order = itertools.count(1)
+    return [(f"{name} {next(order)}" if name == TRAINING else name, folder) for name, folder in named]
 
 
 def _order(named: tuple[str, Path]) -> tuple[bool, list[tuple[int, str]], Path]:
