@@ -32,8 +32,11 @@ def take(folder: Path) -> int | None:
                     _mark(fd, lock)
                 return fd
         except BlockingIOError:
+            held = _is_locked(fd)
             os.close(fd)
-            return None
+            if held:
+                return None
+            continue  # it was is_held() of another process that looked just now
         except BaseException:
             os.close(fd)
             raise
@@ -41,18 +44,15 @@ def take(folder: Path) -> int | None:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process works there; who may not read its lock does not know."""
+    """Whether a process works there; False, too, where the lock cannot be read."""
     try:
         fd = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return _is_locked(fd)
     finally:
         os.close(fd)
-    return False
 
 
 def is_ours(folder: Path) -> bool:
@@ -89,6 +89,15 @@ def _mark(fd: int, lock: Path) -> None:
     except OSError as error:
         lock.unlink()
         raise OSError(error.errno, error.strerror, str(lock)) from None
+
+
+def _is_locked(fd: int) -> bool:
+    """Whether a holder has the lock behind `fd`: holders lock exclusively, those who only look do not."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _is(fd: int, path: Path) -> bool:

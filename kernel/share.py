@@ -52,8 +52,10 @@ class RegionServer:
 
 
 class Request:
-    """Asks the lab that runs in `folder` for its region; it answers when it runs. UsageError when no lab is there, or so many
-    have asked that there is no room for another within `patience_s`."""
+    """Asks the lab that runs in `folder` for its region, which answers when its clock moves.
+
+    UsageError when no lab is there, or so many have asked that there is no room for another within `patience_s`.
+    """
 
     def __init__(self, folder: Path, patience_s: float = 0.0) -> None:
         self._folder = folder
@@ -62,6 +64,9 @@ class Request:
             self._client.settimeout(patience_s)
             with _short(folder) as short:
                 self._client.connect(short)
+        except (BlockingIOError, TimeoutError):
+            self._client.close()
+            raise UsageError(f"{folder}: too many wait for this lab's answer already; try again when it does something") from None
         except OSError as error:
             self._client.close()
             words = f"no lab runs here ({error.strerror or error}); give the folder of a run that is under way"

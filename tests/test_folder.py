@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -331,6 +332,23 @@ def test_a_janitor_is_told_done_only_if_nothing_is_left(tmp_path: Path) -> None:
         partial.mkdir()
         watch.done = True
     assert names_in(tmp_path) == ["run.partial"]
+
+
+def test_who_only_looks_whether_a_folder_is_held_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looker = os.open(tmp_path / claim.LOCK, os.O_RDONLY | os.O_CREAT)
+    fcntl.flock(looker, fcntl.LOCK_SH)  # as is_held() of `dcgym watch`, for a moment
+
+    def look_ends(fd: int) -> bool:
+        os.close(looker)
+        return is_locked(fd)
+
+    is_locked = claim._is_locked
+    with monkeypatch.context() as patched:
+        patched.setattr(claim, "_is_locked", look_ends)
+        fd = claim.take(tmp_path)
+    assert fd is not None and claim.is_held(tmp_path)
+    claim.release(tmp_path, fd)
+    assert not claim.is_held(tmp_path)
 
 
 def test_a_claim_knows_its_own_file(tmp_path: Path) -> None:

@@ -204,6 +204,12 @@ def test_a_lab_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         share.attach(tmp_path)
 
 
+def test_a_lab_that_too_many_have_asked(tmp_path: Path) -> None:
+    with share.RegionServer(tmp_path), ExitStack() as stack, pytest.raises(UsageError, match="too many wait"):
+        for _ in range(100):
+            stack.callback(share.Request(tmp_path).close)
+
+
 def test_a_socket_whose_holder_was_killed_is_not_served(tmp_path: Path) -> None:
     with share.RegionServer(tmp_path):
         assert all(share.is_served(tmp_path) for _ in range(20))  # more than the queue of the socket holds
