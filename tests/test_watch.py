@@ -447,6 +447,10 @@ def test_the_lab_that_works_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
             place, change = looked(following, shown)
             assert (place.number, place.count) == (int(name[-1]), 3) and change.now.t_ns >= t_s * NS
         assert looked(one, lambda seen: seen is not None)[0].name == "training 2"
+        assert (following.awaited(), one.awaited()) == ("a lab that runs", "a lab that runs")
+        with labs.Labs(out, "training 3") as third:
+            assert third.look() is None and not third.is_over()
+            assert third.awaited().startswith("--lab 'training 3': the labs that run here: 1 is training 1, 2 is training 2, ")
         assert not following.is_over()
 
 

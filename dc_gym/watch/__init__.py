@@ -21,6 +21,7 @@ from typing import Protocol
 
 from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.text import Text
 
 from dc_gym.errors import UsageError
 from dc_gym.watch import line, places, screen, training
@@ -105,7 +106,7 @@ def _follow(out: Path, labs: Labs, show: Show, interval_s: float) -> None:
             return
         if found is None:
             if now_s - shown_s > PATIENCE_S:
-                show.waits(f"{out}: waits for a lab that runs")
+                show.waits(f"{out}: waits for {labs.awaited()}")
             time.sleep(LOOK_S / 5)
             continue
         shown_s = now_s
@@ -125,7 +126,7 @@ class _Screen:
 
     def waits(self, words: str) -> None:
         progress = training.read(self._out)
-        self._live.update(words + (f"\n{progress}" if progress else ""), refresh=True)
+        self._live.update(Text(words + (f"\n{progress}" if progress else "")), refresh=True)
 
 
 class _Lines:

@@ -96,6 +96,13 @@ class Labs:
             return None
         return self._shown.place, self._shown.attached.change(self._shown.window)
 
+    def awaited(self) -> str:
+        """What is waited for, while there is nothing to show."""
+        there = [lab.place for lab in self._labs.values()]
+        if self._wanted is None or not there or places.choose(there, self._wanted):
+            return "a lab that runs"
+        return f"--lab {places.unmet(there, self._wanted)}"
+
     def is_over(self) -> bool:
         """Nothing more will come; UsageError where nothing ever was."""
         if self._labs:

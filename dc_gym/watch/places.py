@@ -72,8 +72,13 @@ def require(places: Sequence[Place], out: Path, wanted: str | None) -> None:
     if not places:
         raise UsageError(f"{out.resolve()}: no run is under way here; give the --out of a run or a training that is")
     if wanted is not None and choose(places, wanted) is None:
-        listed = ", ".join(f"{place.number} is {place.name}" for place in places)
-        raise UsageError(f"--lab: '{wanted}': the labs that run here: {listed}")
+        raise UsageError(f"--lab: {unmet(places, wanted)}")
+
+
+def unmet(places: Sequence[Place], wanted: str) -> str:
+    """Says which labs run where none is the one that was asked for."""
+    listed = ", ".join(f"{place.number} is {place.name}" for place in sorted(places, key=lambda place: place.number))
+    return f"'{wanted}': the labs that run here: {listed}"
 
 
 def _name(folder: Path, real: Path) -> str:
