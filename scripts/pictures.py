@@ -32,6 +32,7 @@ from dc_gym.figures import curves, plots, sweep_figure
 from dc_gym.figures.curves import Axis, Curve, Point
 from dc_gym.figures.sweep_figure import Sheet
 from dc_gym.results import load_result
+from dc_gym.spelling import unknown
 
 ROOT = Path(__file__).resolve().parent.parent
 LABS = ROOT / "docs" / "labs"
@@ -146,9 +147,11 @@ def kept() -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Makes the pictures of docs/labs anew.")
-    parser.add_argument("names", nargs="*", choices=[[], *pictures()], help="these alone (default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"these alone (default: all): {', '.join(pictures())}")
     parser.add_argument("--draw", action="store_true", help="from the points that are kept, without running anything")
     args = parser.parse_args(argv)
+    if odd := [name for name in args.names if name not in pictures()]:
+        parser.error(unknown("picture", odd[0], pictures()))
     record = kept()
     with tempfile.TemporaryDirectory(prefix="dcgym-pictures-") as folder:
         Path(folder).chmod(0o755)

@@ -10,6 +10,7 @@
 `make wheel` calls it when programs, lab kernel and Open vSwitch are there. Needs the packages of scripts/packages.sh.
 """
 
+import argparse
 import hashlib
 import json
 import shutil
@@ -174,7 +175,11 @@ def _sha256(path: Path) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Builds what is published, into a folder.")
+    parser.add_argument("out", type=Path, metavar="DIR", help="where an earlier wheel and what belongs to it are replaced")
+    parser.add_argument("--no-source", action="store_true", help="without the source of what is under the GPL: for tests alone")
+    given = parser.parse_args()
     try:
-        main(Path(sys.argv[-1]).absolute(), "--no-source" not in sys.argv)
+        main(given.out.absolute(), with_source=not given.no_source)
     except TestbedError as error:
         sys.exit(f"wheel: {error}")
