@@ -211,7 +211,7 @@ def policies(copies: Mapping[str, Path]) -> dict[str, str]:
     """For the manifest: what the policies among the files that a spec reads are called. One that is a result's copy, as where a
     result is run again, is called what it was called there."""
     found = {}
-    for name in {POLICY_COPY, NIC_POLICY_COPY} & set(copies):
+    for name in [name for name in (POLICY_COPY, NIC_POLICY_COPY) if name in copies]:
         path = copies[name]
         found[name] = policy_name(path)
         with suppress(OSError, ValueError, AttributeError):
