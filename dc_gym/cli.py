@@ -137,7 +137,7 @@ def _reraise_if_asked() -> None:
 
 
 class _Parser(ArgumentParser):
-    """Of a name that it does not know it says which may have been meant."""
+    """A parser whose error about an unknown name says which may have been meant."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -213,7 +213,7 @@ def _add_quiet(parser: ArgumentParser) -> None:
 
 
 def _add_force(parser: ArgumentParser) -> None:
-    """Of commands that write a file, and renew their own of the same things without being told."""
+    """Adds --force to a command that writes a file; one that it made of the same things it renews without it."""
     parser.add_argument("--force", action="store_true", help="replace a file that this command did not make of the same things")
 
 

@@ -153,7 +153,7 @@ def table(out: Path) -> str:
 
 
 def _mean(found: Sequence[Mapping[str, Any]], key: str, family: str) -> str:
-    """Of a metric over results."""
+    """The mean of a metric over results, as text."""
     known = [summary[key] for summary in found if summary.get(key) is not None]
     mean = sum(known) / len(known) if known else None
     return quantity(None if mean is None else round(mean) if key in COUNTS else mean, family)

@@ -77,7 +77,7 @@ def _show_workload(name: str) -> int:
 
 
 def _show_topology(name: str) -> int:
-    """Of a preset the keys of its kind; the link's keys are those of all."""
+    """Prints the keys of a kind, for a preset those of its kind, and the keys that every link has."""
     params = presets.PRESETS.get(name)
     kind = presets.TOPOLOGIES[name if params is None else str(params.kind)]
     if params is None:

@@ -350,7 +350,7 @@ def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
 
 
 def _last_words(end: Mapping[str, Any]) -> str:
-    """Of a program that failed, as of `traffic.execs`."""
+    """What a failed program said last (traffic/execs.py), and how it ended."""
     status = f"exit {end['exit']}" if end["exit"] > 0 else f"killed by signal {-end['exit']}"
     return f"{end['said']} ({status})" if end.get("said") else status
 

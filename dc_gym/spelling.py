@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 __all__ = ["hint", "near", "unknown"]
 
 LIKENESS = 0.5
-"""Of difflib: share of the letters that two names must have in common."""
+"""Share of the letters that two names must have in common, as difflib counts it."""
 AS_NEAR = 0.11
 """A name that is less like it by no more than this may have been meant as well."""
 LEAST_LETTERS = 3

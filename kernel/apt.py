@@ -136,8 +136,8 @@ class Apt:
             raise KernelError(f"{package} {version} is not on offer any more: {self._remedy}")
         return (match[1] if match else package), (match[2] if match and match[2] else version)
 
-    def source_lines(self) -> str:
-        """Lines of sources for the source packages of the Debian suites that this state has packages of."""
+    def deb_src_lines(self) -> str:
+        """Lines for the source packages of those Debian suites that this state has binary packages of."""
         form = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
         rows = {
             line for line in self._apt("apt-get", "indextargets", "--format", form, "Created-By: Packages").stdout.splitlines()
@@ -238,7 +238,7 @@ def source_lines(archive: Archive, suites: Sequence[str], security_suites: Seque
 
 
 def _options(*more: str) -> str:
-    """Of a line of sources: the keyring that signatures are checked with, if it is where Debian has it."""
+    """Options in a line of sources: `more`, and the keyring that checks signatures, if it is where Debian has it."""
     keyring = [f"signed-by={path}" for path in KEYRINGS if Path(path).exists()][:1]
     return f"[{' '.join([*more, *keyring])}]" if more or keyring else ""
 

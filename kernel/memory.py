@@ -70,7 +70,7 @@ def _lets_in(folder: Path) -> bool:
 
 
 def _type_of_file_system(folder: Path) -> str:
-    """Of the mount that holds a folder: ext4, tmpfs, ... Later lines of proc(5)'s mounts lie over earlier ones."""
+    """What the mount that holds a folder is: ext4, tmpfs, ... Later lines of proc(5)'s mounts lie over earlier ones."""
     folder, best, kind = folder.resolve(), Path("/"), ""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         place, name = Path(line.split()[1].encode().decode("unicode_escape")), line.split()[2]

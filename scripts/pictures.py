@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LABS = ROOT / "docs" / "labs"
 KEPT = LABS / "pictures.json"
 PLACES = 6
-"""Of a coordinate that the hash knows."""
+"""Significant digits of a coordinate that the hash knows."""
 BLOCK = re.compile(r"```\n((?:dcgym .*\n)+)```\n\n!\[[^\]]*\]\((\w[\w-]*)\.png\)")
 
 

@@ -143,7 +143,7 @@ def _fetch_libraries(folder: Path) -> list[str]:
     binaries = Apt(cache_dir() / "apt" / "system", None, remedy)
     binaries.update()
     wanted = {*_linked(), *_bundled(binaries)}
-    apt = Apt(cache_dir() / "apt" / "source", binaries.source_lines(), remedy)
+    apt = Apt(cache_dir() / "apt" / "source", binaries.deb_src_lines(), remedy)
     apt.update()
     missing = []
     for package, version in sorted(wanted):

@@ -31,7 +31,7 @@ POLICIES = (BY_DEFAULT, "controller.policy")
 NUMBERED = ("seed",)
 """Keys whose numbers are names: points are not joined."""
 MOST_VALUES = 6
-"""Of a key that are told."""
+"""At most so many values of a key are printed."""
 PPM = 10**6
 
 
@@ -184,7 +184,7 @@ def _measured(results: Sequence[Result]) -> list[str]:
 
 
 def _name(x_key: str, metrics: Sequence[str], by_key: str) -> str:
-    """Of the figure's file: METRIC-by-KEY.png, so that another figure of the same results is another file."""
+    """Name of the figure's file: METRIC-by-KEY.png, so that another figure of the same results is another file."""
     lines = "" if by_key == BY_DEFAULT else f"-each-{by_key}"
     return f"{'-'.join(metrics)}-by-{x_key}{lines}.png"
 

@@ -60,7 +60,7 @@ def draw_topology(graph: Graph, axes: Axes, utilization: Mapping[str, float] | N
 
 
 def line_width(graph: Graph, rate_bps: int) -> float:
-    """Of a link of that rate, in points: the fastest are the thickest."""
+    """Width of a link of that rate, in points: the fastest are the thickest."""
     fastest = max(cable.rate_bps for cable in graph.cables)
     thick = max(0.4, min(1.0, 8.0 / math.sqrt(len(graph.cables))))
     return thick * max(0.6, 2.2 + 0.8 * math.log10(rate_bps / fastest))

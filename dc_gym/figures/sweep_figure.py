@@ -29,13 +29,13 @@ __all__ = ["Sheet", "draw"]
 
 WIDTH, PANEL_HEIGHT, HEAD_HEIGHT = 7.0, 2.2, 1.0
 SPREAD = 0.6
-"""Of a category's width, over which its lines stand side by side."""
+"""Share of a category's width over which its lines stand side by side."""
 BESIDE_POINTS = 6.0
 """From a mean to the dots of its results."""
 AT_MOST_1 = ("jain", "maxmin_jain")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LETTER_INCHES, LINE_INCHES = 0.072, 0.15
-"""Of a tick's label: room for a letter, and for a line of letters that stand askew."""
+"""Room for a letter of a tick's label, and for a line of letters that stand askew."""
 AXIS_INCHES = WIDTH - 0.9
 LEGEND_LETTERS = 80
 """That a row of the legend has room for, each entry's own sign being four."""

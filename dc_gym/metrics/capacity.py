@@ -21,9 +21,9 @@ from dc_gym.traffic.flows import TRANSPORTS
 
 Floats = npt.NDArray[np.float64]
 UDP_SHARE = 1472 / 1514
-"""Of a full frame: UDP's payload. That of RDMA is smaller than TCP's."""
+"""UDP's payload in a full frame, as a share of it. That of RDMA is smaller than TCP's."""
 MOST_LINKS, MOST_PAIRS = 500, 5000
-"""Of larger networks, and for more pairs of hosts, the hosts' own links alone are looked at."""
+"""In larger networks, and for more pairs of hosts, the hosts' own links alone are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Capacity:
     flow_bps: Floats
     """[flows]: of the widest path between its hosts; infinite where nothing is known."""
     total_bps: float
-    """Of all flows together."""
+    """What all flows together can have."""
 
     @classmethod
     def of(cls, tables: Tables) -> Capacity:
-        """Of a run's network and the hosts that its flows join."""
+        """The capacity of a run's network for the hosts that its flows join."""
         flows, links = tables.flows, _links(tables.ports)
         if links is None or not len(flows):
             return cls(np.full(len(flows), np.inf), np.inf)

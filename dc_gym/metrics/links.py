@@ -15,12 +15,12 @@ class LinkLosses:
     """Counts of frames over the whole run."""
 
     lost: Sequence[int]
-    """Of those that each port sent, in the order of ports.json."""
+    """Frames lost of those that each port sent, in the order of ports.json."""
     sent_by_hosts: int
 
 
 def loss_metrics(links: LinkLosses | None) -> dict[str, Any]:
-    """Of summary.json; all None where nobody counted."""
+    """The metrics of summary.json; all None where nobody counted."""
     if links is None:
         return dict.fromkeys(NAMES)
     lost = sum(links.lost)

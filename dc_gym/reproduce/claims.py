@@ -154,7 +154,7 @@ def more_than(name: str, column: Column, bound: float) -> Criterion:
 
 
 def _bounded(holds: bool | None, said: str) -> Outcome:
-    """Of a bound for every seed: one that breaks it is enough."""
+    """The outcome of a bound for every seed: one seed that breaks it is enough."""
     return Outcome(holds, said, sure=holds is False)
 
 

@@ -38,7 +38,7 @@ SETTLED = 98
 ROOM = 1.5
 FRAME_BYTES = 1514
 REWARDS = (-1.0, 1.0)
-"""Of the thesis' reward: the least and the largest."""
+"""The least and the largest reward of the thesis."""
 
 
 def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:

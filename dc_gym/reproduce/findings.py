@@ -56,7 +56,7 @@ class Contender:
 
 
 SHORTER = "Shorter"
-"""Of a fact: what the command made shorter than the figure's own length."""
+"""Name of the fact that says what the command made shorter than the figure's own length."""
 TOLD_OF_SHORTER = "claims are judged at the figure's own length; with fewer seeds alone, where intervals leave no doubt"
 
 

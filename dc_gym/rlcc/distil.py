@@ -88,7 +88,7 @@ def make(net: PolicyFile, how: Distillation) -> PolicyFile:
 
 
 def _origin(net: PolicyFile) -> dict[str, Any]:
-    """Of trees: the network that they were made of."""
+    """What a file of trees says of the network that they were made of."""
     return {"made": "distilled", "by": "dcgym rlcc distil", "from sha256": net.sha256(), "network": dict(net.origin)}
 
 

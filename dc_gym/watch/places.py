@@ -33,7 +33,7 @@ class Place:
     folder: Path
     """The one that holds its socket."""
     name: str
-    """Of a training what it is for, such as training 2 or evaluation; else its run's folder."""
+    """What a training's lab is for, such as training 2 or evaluation; else the folder of its run."""
     number: int
     """From 1."""
     count: int
