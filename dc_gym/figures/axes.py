@@ -17,7 +17,7 @@ from dc_gym.readable import number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Bar", "bar_of", "draw_bar", "is_wide", "log_ticks", "plain_ticks", "set_scale"]
+__all__ = ["WIDE", "Bar", "bar_of", "draw_bar", "is_wide", "log_ticks", "plain_ticks", "set_scale"]
 
 Side = Literal["x", "y"]
 WIDE = 15

@@ -32,7 +32,8 @@ NUMBERED = ("seed",)
 """Keys whose numbers are names: points are not joined."""
 MOST_VALUES = 6
 """At most so many values of a key are printed."""
-PPM = 10**6
+FINEST = 10**12
+"""Parts of 1 in which shares are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +299,7 @@ def _quantity(value: Any) -> tuple[float, str] | None:
             continue
     if isinstance(value, str) and value.endswith("%"):
         try:
-            return units.parse_share(value, PPM**2) / PPM**2, "share"
+            return units.parse_share(value, FINEST) / FINEST, "share"
         except SpecError:
             return None
     return None

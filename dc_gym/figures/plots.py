@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dc_gym import controllers, readable, spec
 from dc_gym.errors import TestbedError, UsageError
-from dc_gym.figures.axes import plain_ticks
+from dc_gym.figures.axes import WIDE, plain_ticks
 from dc_gym.folder import put
 from dc_gym.metrics import MOST_LINES, Series, Window, series
 from dc_gym.outputs import is_marked, mark_of, require_place
@@ -58,7 +58,6 @@ FORMATS: Mapping[str, dict[str, str | None]] = {
 MARKS = {".png": "Comment", ".pdf": "Keywords", ".svg": "Description"}
 """Where a file says what made it."""
 DEMO_INTERVALS = 40  # long enough that a hole in the sequence, and its filling, fall into one
-WIDE = 15  # a panel whose lines differ by more than this factor gets a logarithmic axis
 FRAME_KB = 1.514
 FLOW_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#666666")
 INK, FAINT, MARK = "#222222", "#8A8A8A", "#B22222"

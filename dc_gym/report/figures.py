@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dc_gym import readable
 from dc_gym.figures import plots
-from dc_gym.figures.axes import log_ticks, plain_ticks
+from dc_gym.figures.axes import WIDE, log_ticks, plain_ticks
 from dc_gym.figures.drawing import draw_topology
 from dc_gym.figures.plots import FAINT, FRAME_KB, INK, MARK
 from dc_gym.metrics import MOST_LINES, Series
@@ -35,7 +35,6 @@ Floats = npt.NDArray[np.float64]
 WIDTH, WIDE_WIDTH = 5.4, 10.4
 LEGEND_LETTERS = 62  # that a row of a legend has room for
 STYLE = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9.5, "ytick.labelsize": 9.5}
-WIDE = 15  # means that differ by more than this factor get a logarithmic axis
 MANY = 8  # more flows than that are drawn thin, with their mean
 MOST_SIZES = 10  # that a row of ticks has room for
 
