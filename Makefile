@@ -41,7 +41,7 @@ test-all: setup
 	@scripts/packages.sh qemu-system-x86 chromium iperf3 libns3-dev tcpdump
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,rl,distil]'
 	$(PYTHON) -c "from dc_gym.host import vm; from dc_gym.progress import Quiet; vm.prepare(Quiet())"
-	$(PYTHON) scripts/wheel.py --no-source dist
+	$(PYTHON) scripts/wheel.py --no-source build/wheel
 	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest $(PYTEST)
 
 test-rl: setup

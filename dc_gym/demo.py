@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import sweep
-from dc_gym.errors import UsageError
+from dc_gym.errors import ResultError, UsageError
 from dc_gym.figures import plots
 from dc_gym.folder import PARTIAL, words
 from dc_gym.outputs import is_marked, require_place
@@ -86,7 +86,7 @@ def main(args: Namespace, progress: Progress) -> int:
     out: Path = args.out
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
-    _require_places(out)
+    require_places(out)
     cells = [cell for case in CASES for cell in case_cells(case, out)]
     sweep.require_all(sweep.run_cells(cells, args.jobs or sweep.cpus(), progress))
     progress.phase("figure")
@@ -97,13 +97,22 @@ def main(args: Namespace, progress: Progress) -> int:
     return 0
 
 
-def _require_places(out: Path) -> None:
+def require_places(out: Path) -> None:
     """UsageError if something is in the folder that the demo would write over and did not make."""
     require_place(out / FIGURE, is_marked(MARK), remedy=REMEDY)
     for case in CASES:
         for cell in case_cells(case, out, write=False):
-            if is_result(cell.out) and load_result(cell.out).manifest.get("spec", {}).get("name") != case.name:
+            if is_result(cell.out) and _name_of(cell.out) not in (case.name, None):
                 raise UsageError(f"{cell.out} is a result of something else than the demo; {REMEDY}")
+
+
+def _name_of(result: Path) -> str | None:
+    """What its spec is called; None of a damaged one, which is made again."""
+    try:
+        name: str | None = load_result(result).manifest.get("spec", {}).get("name")
+    except ResultError:
+        return None
+    return name
 
 
 def case_cells(case: Case, out: Path, seeds: tuple[int, ...] = SEEDS, *, write: bool = True) -> list[sweep.Cell]:

@@ -14,8 +14,8 @@ import synthetic
 from matplotlib.image import imread
 from synthetic import S
 
-from dc_gym import controllers
-from dc_gym.errors import TestbedError
+from dc_gym import controllers, demo
+from dc_gym.errors import TestbedError, UsageError
 from dc_gym.figures import plots
 from dc_gym.metrics import Series, Window, series
 
@@ -160,6 +160,15 @@ def test_demo_figure() -> None:
     assert (dctcp.get_color(), cubic.get_color()) == (controllers.find("dctcp").color, controllers.find("cubic").color)
     totals = np.array([run.goodput_bps.sum(axis=0) for run in cases[0].runs["cubic"]]) / 1e6
     np.testing.assert_allclose(cubic.get_ydata(), totals.mean(axis=0))
+
+
+def test_the_demo_makes_its_own_damaged_result_again_and_refuses_another_one(tmp_path: Path) -> None:
+    place = next(iter(demo.case_cells(demo.CASES[0], tmp_path, write=False))).out
+    synthetic.result(place)
+    with pytest.raises(UsageError, match="something else than the demo"):
+        demo.require_places(tmp_path)
+    (place / "manifest.json").write_text("{")
+    demo.require_places(tmp_path)
 
 
 def test_panels_whose_lines_lie_far_apart_are_logarithmic() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is published: what source distribution and wheel contain, and the wheel where there is neither checkout nor compiler.
 
-The wheel is the one in dist/, which scripts/wheel.py makes of the source distribution.
+The wheel is the one in build/wheel/, which `scripts/wheel.py --no-source build/wheel` makes of the source distribution.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def test_the_source_distribution_has_the_package_and_what_builds_it(sdist: Path)
 
 @pytest.fixture(scope="module")
 def wheel() -> Path:
-    found = list((ROOT / "dist").glob("dc_gym-*.whl"))
-    assert len(found) == 1, f"dist/ has {len(found)} wheels: make wheel"
+    found = list((ROOT / "build" / "wheel").glob("dc_gym-*.whl"))
+    assert len(found) == 1, f"build/wheel/ has {len(found)} wheels: python scripts/wheel.py --no-source build/wheel"
     return found[0]
 
 
