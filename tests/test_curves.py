@@ -53,6 +53,17 @@ def test_a_point_is_the_mean_over_seeds_with_its_interval(sweep: Path) -> None:
     assert dctcp.points[0].half_width == pytest.approx(12.706205 / 2)
 
 
+def test_lines_of_a_quantity_are_in_its_order(sweep: Path) -> None:
+    """By size, not by spelling: 50kB is less than 1MB, 2 less than 12."""
+    by_buffer = curves.curves(curves.find_results(sweep), "controller.name", "mean_srtt_us", "topology.buffer")
+    assert [line.name for line in by_buffer] == ["50kB", "1MB"]
+    for path in sweep.glob("dctcp-*/manifest.json"):
+        spec = json.loads(path.read_text())["spec"]
+        edit(path, spec=spec | {"seed": {1: 12, 2: 2}[spec["seed"]]})
+    dctcp = [each for each in curves.find_results(sweep) if "dctcp" in each.path.name]
+    assert [line.name for line in curves.curves(dctcp, "topology.buffer", "mean_srtt_us", "seed")] == ["2", "12"]
+
+
 def test_a_policy_has_a_line_of_its_own(sweep: Path) -> None:
     """The TCP below them is the same."""
     for path in sweep.glob("cubic-*/manifest.json"):

@@ -126,6 +126,16 @@ def test_a_run_of_programs_has_no_panels_of_flows() -> None:
     assert beside.axes[2].get_legend() is not None
 
 
+def test_a_queue_that_was_always_empty_and_a_program_that_ended_at_once() -> None:
+    """The axis names no number that nobody measured, and the program is seen."""
+    still = a_series()
+    still = dataclasses.replace(still, queue_bytes=still.queue_bytes * 0, k_bytes=None)
+    figure = plots.run_figure(still, "t", ["x", "y"], programs=[plots.Program("h4: ping", 0.001, 0.001)])
+    assert list(figure.axes[0].get_yticks()) == [0]
+    (bar,) = figure.axes[-1].patches
+    assert bar.get_linewidth() > 0 and bar.get_edgecolor()[:3] == bar.get_facecolor()[:3]
+
+
 def test_a_band_ends_at_what_links_can_carry() -> None:
     def run(*mbps: float) -> Series:
         return dataclasses.replace(a_series(2), total_bps=np.array(mbps) * 1e6, most_bps=9.5e6)

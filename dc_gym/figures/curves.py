@@ -222,7 +222,9 @@ def find_results(folder: Path) -> list[Result]:
 
 
 def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> list[Curve]:
-    """Lines in the order in which their names first occur; points by x. A result without the metric (null) is left out.
+    """Lines by size where their names are numbers or quantities, else in the order in which they first occur; points by x.
+
+    A result without the metric (null) is left out.
 
     UsageError if results of one point are of different experiments.
     """
@@ -234,7 +236,10 @@ def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> l
         group = groups.setdefault(line, {})
         if value is not None:
             group.setdefault(x, []).append((result, value))
-    lines = [Curve(name, tuple(_point(x, group[x]) for x in _ordered(group))) for name, group in groups.items()]
+    lines = [
+        Curve(name, tuple(_point(x, groups[name][x]) for x in _ordered(groups[name])))
+        for name in sorted(groups, key=lambda name: _in_order(name)[0])
+    ]
     if not any(line.points for line in lines):
         raise UsageError(f"{metric} is null in every result; choose a metric that these workloads have")
     return [line for line in lines if line.points]

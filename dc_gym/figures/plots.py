@@ -267,12 +267,13 @@ def _busiest_panel(ax: Axes, run: Series) -> None:
 
 
 def _program_panel(ax: Axes, programs: Sequence[Program], scale: Scale) -> None:
-    """When each program ran."""
+    """When each program ran. One that was over at once is a line."""
     for row, each in enumerate(programs):
         start, end = (None if at_s is None else scale.of(at_s) for at_s in (each.start_s, each.end_s))
         if start is not None:
             stop = ax.get_xlim()[1] if end is None else end
-            ax.barh(row, max(stop - start, 0), left=start, height=0.6, color=FLOW_COLORS[row % len(FLOW_COLORS)], alpha=0.8)
+            color = FLOW_COLORS[row % len(FLOW_COLORS)]
+            ax.barh(row, max(stop - start, 0), left=start, height=0.6, color=color, edgecolor=color, linewidth=1.2, alpha=0.8)
     ax.set_yticks(range(len(programs)), [each.name for each in programs], fontsize=8)
     ax.set_ylim(len(programs) - 0.4, -0.6)
     ax.grid(visible=False)
@@ -475,9 +476,13 @@ def _peak(values: Floats) -> float:
 
 
 def _from_zero(ax: Axes, values: Floats, least: float = 0) -> None:
+    """The axis from 0 to a little above the peak; where all is 0 it names nothing else."""
     peak = max(_peak(values), least)
     ax.set_ylim(0, peak * 1.12 if peak > 0 else 1)
-    plain_ticks(ax, "y")
+    if peak > 0:
+        plain_ticks(ax, "y")
+    else:
+        ax.set_yticks([0])
 
 
 def _end_s(run: Series) -> float:
