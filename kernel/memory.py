@@ -86,7 +86,8 @@ def _meminfo_room() -> int:
 
 def _control_group_rooms() -> Iterator[int]:
     """Bytes that each control group above this process has left, cgroup v2 and v1; what it caches of files counts as free."""
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    groups = Path("/proc/self/cgroup")
+    for line in groups.read_text().splitlines() if groups.exists() else ():  # a kernel may have none
         _, controllers, place = line.split(":", 2)
         if not controllers:
             base, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current", "inactive_file")
