@@ -122,25 +122,31 @@ static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t n
 static __noinline int decide(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint32_t type,
 			     uint64_t now)
 {
-	struct cc_event event = { 0 };
-	struct cc_result result = { .rate = s->rate, .window_bytes = s->window_bytes };
+	uint32_t zero = 0;
+	struct consultation *c = bpf_map_lookup_elem(&consultations, &zero);
 	const uint32_t *words = the_table();
+	struct cc_result *result;
 
-	take(s, type, now, &event);
-	cc_on_event(s->state, &event, &s->flow, parameters(), words, &result);
-	result.rate = cc_clamp(result.rate);
+	if (!c)
+		return 0;
+	result = &c->result;
+	c->event = (struct cc_event){ 0 };
+	*result = (struct cc_result){ .rate = s->rate, .window_bytes = s->window_bytes };
+	take(s, type, now, &c->event);
+	cc_on_event(s->state, &c->event, &s->flow, parameters(), words, result);
+	result->rate = cc_clamp(result->rate);
 	s->decisions++;
-	if (settings.trace == NIC_TRACE_ALL || (settings.trace && worth_a_record(s, &event, &result)))
-		record(flow, s, &event, &result, now);
+	if (settings.trace == NIC_TRACE_ALL || (settings.trace && worth_a_record(s, &c->event, result)))
+		record(flow, s, &c->event, result, now);
 	/* What changes nothing takes no time: it is not what latency stands for. */
-	if (!settings.latency_ns || (result.rate == s->rate && result.window_bytes == s->window_bytes)) {
-		s->probe_wanted |= result.probe;
-		enforce(s, port, result.rate, result.window_bytes);
+	if (!settings.latency_ns || (result->rate == s->rate && result->window_bytes == s->window_bytes)) {
+		s->probe_wanted |= result->probe;
+		enforce(s, port, result->rate, result->window_bytes);
 		return 0;
 	}
-	s->next_rate = result.rate;
-	s->next_window = result.window_bytes;
-	s->next_probe = result.probe;
+	s->next_rate = result->rate;
+	s->next_window = result->window_bytes;
+	s->next_probe = result->probe;
 	s->decided_ns = now + settings.latency_ns;
 	if (settings.in_turn) {
 		if (port->busy_until_ns > now)

@@ -32,6 +32,20 @@ struct {
 	__type(value, struct nic_port);
 } ports SEC(".maps");
 
+/* What an algorithm is told and what it answers, while it decides. Off the stack: 512 bytes are for all
+ * frames. */
+struct consultation {
+	struct cc_event event;
+	struct cc_result result;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct consultation);
+} consultations SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4 << 20);

@@ -195,8 +195,12 @@ static inline void rlcc_apply(uint32_t *state, int32_t action, struct cc_result 
 	result->probe = true;
 }
 
-/* The action, Q16, for the inputs in the state's first words; what it remembers is behind the others. */
-static inline int32_t rlcc_policy(uint32_t *state, const uint32_t *table);
+/*
+ * The action, Q16, for the inputs in the state's first words; what it remembers is behind the others. Inlined
+ * by all compilers: each call takes a frame of its own off the 512 bytes of stack that BPF gives to all
+ * together.
+ */
+__attribute__((always_inline)) static inline int32_t rlcc_policy(uint32_t *state, const uint32_t *table);
 
 /*
  * answered: or overdue, which cuts or says nothing. Behind a far longer round trip a policy may raise at one
