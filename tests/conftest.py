@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,24 @@ class Ran:
     @property
     def text(self) -> str:
         return "\n".join(self.lines)
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What plug-ins register is gone afterwards, and one of the same content is run again by the next test."""
+    from dc_gym import controllers, usercode
+    from dc_gym.envs import action, observation, policies, reward
+    from dc_gym.topologies import marking, presets
+    from dc_gym.traffic import workloads
+
+    tables: list[dict[str, Any]] = [presets.TOPOLOGIES, presets.PRESETS, marking.KINDS, workloads.KINDS, controllers._registry]
+    tables += [observation._registry, reward._registry, action._registry, policies._registry]
+    copies = [dict(table) for table in tables]
+    monkeypatch.setattr(usercode, "_by_digest", {})
+    yield
+    for table, copy in zip(tables, copies, strict=True):
+        table.clear()
+        table.update(copy)
 
 
 @pytest.fixture(scope="session")

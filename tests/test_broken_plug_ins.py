@@ -13,11 +13,8 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from dc_gym import cli, controllers, spec, usercode
-from dc_gym.envs import action, observation, policies, reward
+from dc_gym import cli, spec
 from dc_gym.errors import SpecError
-from dc_gym.topologies import marking, presets
-from dc_gym.traffic import workloads
 
 HEAD = """calls = 0
 def act():
@@ -91,17 +88,7 @@ duration = "{duration}"
 PLAIN = {"policy": "max", "observation": "backlog", "reward": "goodput", "action": "log", "workload": "many_to_one"}
 
 
-@pytest.fixture(autouse=True)
-def registries(monkeypatch):
-    """As they were, afterwards."""
-    tables = [presets.TOPOLOGIES, presets.PRESETS, marking.KINDS, workloads.KINDS, controllers._registry]
-    tables += [module._registry for module in (observation, reward, action, policies)]
-    copies = [dict(table) for table in tables]
-    monkeypatch.setattr(usercode, "_by_digest", {})
-    yield
-    for table, copy in zip(tables, copies, strict=True):
-        table.clear()
-        table.update(copy)
+pytestmark = pytest.mark.usefixtures("registries")
 
 
 def write(folder, kind, code, duration="50ms"):

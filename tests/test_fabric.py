@@ -112,7 +112,7 @@ def test_a_paths_time_is_that_of_its_links(in_fabric):
 def test_mininet_nodes_have_a_shell_when_asked(in_fabric):
     body = """
 assert all(node.shell is None for node in fabric.net.hosts + fabric.net.switches)
-print(fabric.net["h1"].cmd("ip -br addr show h1-eth0").split())
+print(fabric.net["h1"].cmd("ip -color=never -br addr show h1-eth0").split())
 print(fabric.net["h2"].IP(), fabric.net["h2"].popen("hostname", "-I").communicate()[0].decode().strip())
 print([node.name for node in fabric.net.hosts if node.shell])
 print(ovs.vsctl("list-ports", "s1").split())

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import cli, controllers, spec, usercode
+from dc_gym import cli, spec, usercode
 from dc_gym.errors import SpecError
-from dc_gym.topologies import marking, presets
-from dc_gym.traffic import workloads
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SPEC = """
@@ -31,16 +29,7 @@ duration = "1s"
 """
 
 
-@pytest.fixture(autouse=True)
-def registries(monkeypatch):
-    """As they were, afterwards."""
-    tables = (presets.TOPOLOGIES, presets.PRESETS, marking.KINDS, workloads.KINDS, controllers._registry)
-    copies = [dict(table) for table in tables]
-    monkeypatch.setattr(usercode, "_by_digest", {})
-    yield
-    for table, copy in zip(tables, copies, strict=True):
-        table.clear()
-        table.update(copy)
+pytestmark = pytest.mark.usefixtures("registries")
 
 
 def load(folder, code, text=SPEC, overrides=()):

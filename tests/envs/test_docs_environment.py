@@ -113,8 +113,7 @@ def test_what_the_pages_show_works_in_a_fresh_process(tmp_path, page):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_feature_that_the_page_shows_works(tmp_path, monkeypatch):
-    monkeypatch.setattr(observation, "_registry", dict(observation._registry))
+def test_the_feature_that_the_page_shows_works(tmp_path, registries):
     (tmp_path / "sojourn.py").write_text(python_of(PAGE, "# sojourn.py"))
     usercode.load(tmp_path / "sojourn.py")
     found, info = scene()
@@ -122,9 +121,7 @@ def test_the_feature_that_the_page_shows_works(tmp_path, monkeypatch):
     assert Observer(found, "s1-eth3:sojourn").observe(now) == pytest.approx([0.1])
 
 
-def test_the_plug_in_of_the_page_on_plug_ins_works(tmp_path, monkeypatch):
-    for module in (observation, reward):
-        monkeypatch.setattr(module, "_registry", dict(module._registry))
+def test_the_plug_in_of_the_page_on_plug_ins_works(tmp_path, registries):
     page = (ROOT / "docs" / "extending.md").read_text()
     (tmp_path / "calm.py").write_text(page.split("```python\n# calm.py\n")[1].split("```")[0])
     usercode.load(tmp_path / "calm.py")

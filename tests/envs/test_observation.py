@@ -207,8 +207,7 @@ def test_unflatten_gives_back_items_by_name():
     }
 
 
-def test_a_feature_of_the_user_s_is_one_function_and_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(observation, "_registry", dict(observation._registry))
+def test_a_feature_of_the_user_s_is_one_function_and_one_line(tmp_path, registries):
     (tmp_path / "mine.py").write_text(
         "from dc_gym.envs.observation import register\n\n\n"
         "def sojourn(frame, scene):\n"
