@@ -64,6 +64,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     tables += [observation._registry, reward._registry, action._registry, policies._registry]
     copies = [dict(table) for table in tables]
     monkeypatch.setattr(usercode, "_by_digest", {})
+    monkeypatch.setattr(usercode, "_names", set())
     yield
     for table, copy in zip(tables, copies, strict=True):
         table.clear()
