@@ -120,9 +120,11 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
         try:
             yield path
         finally:
-            discard(path)
-            os.close(held)
-            watch.done = not path.exists()
+            try:
+                discard(path)
+                watch.done = not path.exists()
+            finally:
+                os.close(held)  # the janitor, which is waited for, removes what is left
 
 
 def put(path: Path, content: bytes) -> Path:

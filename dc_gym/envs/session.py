@@ -13,6 +13,7 @@ newest; what the agent was too late for is missed (`pace`).
 from __future__ import annotations
 
 import tempfile
+import weakref
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -176,6 +177,7 @@ class Session:
 
     def _start(self, experiment: Experiment, seed: int) -> None:
         self._stack = ExitStack()
+        weakref.finalize(self, self._stack.close)  # at Python's end it comes before modules go, which closing needs
         try:
             self._boot(experiment, seed)
         except BaseException:
