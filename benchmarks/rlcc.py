@@ -35,7 +35,7 @@ from dc_gym.folder import words
 from dc_gym.progress import Progress
 from dc_gym.reproduce import runs, scaled
 from dc_gym.reproduce.claims import Claim, judge
-from dc_gym.reproduce.findings import SHORTER, TOLD_OF_SHORTER, Column, Contender, Evidence, Findings, Shortfall, Track, fewer
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, Track, fewer
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, LINKS, MS, Length, Network
 from dc_gym.results import Result, number
@@ -210,7 +210,7 @@ def run(
 
 
 def shortfall(rows: Sequence[Row], order: Order) -> Shortfall:
-    """What the command made shorter than the rows' own length."""
+    """Says what the command made shorter than the rows' own length."""
     own = {row.name: row.full if order.full else row.length for row in rows}
     shorter = [row for row in rows if _length(row, order).duration_ns < own[row.name].duration_ns]
     runs = ""
@@ -314,5 +314,5 @@ def facts(rows: Sequence[Row], order: Order) -> list[tuple[str, str]]:
         ("Traffic", "; ".join(dict.fromkeys(TRAFFIC.get(row.workload["kind"], CONTINUOUS) for row in rows))),
         ("Measured", f"{order.seeds or SEEDS} seeds; {'; '.join(lengths)}; the same traffic for all"),
         ("Ground", f"{order.ground}, {'real' if order.ground == 'host' else 'virtual'} time"),
-        *([(SHORTER, f"{short}: {TOLD_OF_SHORTER}")] if (short := str(shortfall(rows, order))) else []),
+        *shortfall(rows, order).facts(),
     ]

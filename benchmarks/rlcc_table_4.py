@@ -13,7 +13,7 @@ from dc_gym.benchmarks.rlcc_cluster import ALL, ALL_TO_ALL, COLORS, COUNTS, GENT
 from dc_gym.progress import Progress
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
-from dc_gym.reproduce.findings import Evidence, Findings, Shortfall
+from dc_gym.reproduce.findings import Evidence, Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.series import Series
 
@@ -57,8 +57,7 @@ CLAIMS = (
 def run(order: Order, progress: Progress) -> Findings:
     parts = [cluster.run(scenario, order, progress) for scenario in SCENARIOS]
     together = {name: each for part in parts for name, each in part.contenders.items()}
-    short = next((part.shortfall for part in parts if str(part.shortfall)), Shortfall())
-    evidence = Evidence(together, shortfall=short)
+    evidence = Evidence(together, shortfall=Evidence.shortfall_of(parts))
     rows = [row for scenario in SCENARIOS for row in cluster.chosen(scenario, order)]
     cases = [
         (scenario, count)

@@ -18,7 +18,7 @@ from dc_gym.benchmarks.rlcc_cluster import ALL_TO_ALL, COLORS, LONG_SHARE, LONG_
 from dc_gym.figures import plots
 from dc_gym.progress import Progress
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
 from dc_gym.reproduce.order import Order
 
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ def run(order: Order, progress: Progress) -> Findings:
     evidence = {task: cluster.run(task, order, progress, WHO) for task in (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)}
     evidence[OSU] = rlcc.run("alltoall", rlcc_9.ROWS, order, progress, rlcc_9.latencies)
     contenders = [_contender(evidence[task], who, task, order.seeds or rlcc.SEEDS) for who in PAPER for task in PAPER[who]]
-    short = next((each.shortfall for each in evidence.values() if str(each.shortfall)), Shortfall())
-    found = Evidence({each.name: each for each in contenders}, shortfall=short)
+    found = Evidence({each.name: each for each in contenders}, shortfall=Evidence.shortfall_of(evidence.values()))
     facts = [
         ("Criterion", f"in every case at least {BANDWIDTH:.0%} of the best one's bandwidth, at most {TIME:g} times its time"),
         ("Runs", f"those of figures 6, 7, 9 and 10, {order.seeds or rlcc.SEEDS} seeds"),

@@ -44,7 +44,7 @@ def take(folder: Path) -> int | None:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process works there; False, too, where the lock cannot be read."""
+    """Says whether a process works there; False, too, where the lock cannot be read."""
     try:
         fd = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -92,7 +92,7 @@ def _mark(fd: int, lock: Path) -> None:
 
 
 def _is_locked(fd: int) -> bool:
-    """Whether a holder has the lock behind `fd`: holders lock exclusively, those who only look do not."""
+    """Says whether a holder has the lock behind `fd`: holders lock exclusively, those who only look do not."""
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

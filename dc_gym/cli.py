@@ -94,7 +94,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _in_words(error: BaseException) -> tuple[str, int] | None:
-    """What a user can meet as text and exit code; None: a bug, which keeps its traceback."""
+    """Text and exit code of an error that a user can meet; None: it is a bug, which keeps its traceback."""
     if isinstance(error, TestbedError):
         return str(error), error.exit_code
     if (own := usercode.in_words(error)) is not None:
@@ -108,7 +108,7 @@ def _in_words(error: BaseException) -> tuple[str, int] | None:
 
 
 def _told(error: OSError) -> str:
-    """What the machine did not do, in one line."""
+    """One line about an error of the operating system."""
     if error.filename is None and "temporary directory" in str(error.strerror):  # tempfile's own
         return f"{error.strerror}: set TMPDIR to a folder that you may write to"
     room = "; free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""

@@ -107,7 +107,7 @@ def require_places(out: Path) -> None:
 
 
 def _name_of(result: Path) -> str | None:
-    """What its spec is called; None of a damaged one, which is made again."""
+    """The name in a result's spec; None of a damaged result, which is made again."""
     try:
         name: str | None = load_result(result).manifest.get("spec", {}).get("name")
     except ResultError:

@@ -29,7 +29,7 @@ CACHE_BYTES = 5 << 30
 PROCESSES = 1024
 FILES = 65536
 GUEST = "import time; import dc_gym.run.ground, dc_gym.topologies.fabric; time.sleep(1)"
-"""What the doctor's lab runs: all that a run's Python imports, and a second of virtual time."""
+"""The doctor's lab runs this: it imports all that a run's Python imports, and sleeps a second of virtual time."""
 SYSTEM = (  # name, programs, what they are for, packages, whether a run cannot do without
     ("clean-up", ("sh", "flock", "find", "head", "mv", "rm", "rmdir", "sleep"), "what is left of a run that is killed",
      "util-linux, findutils and coreutils", True),

@@ -53,7 +53,7 @@ workload = { kind = "pairs", jitter = "10ms" }
 time = { duration = "5s" }
 """,
 }
-"""What else has processes of its own while traffic runs, besides the demo's cases: NICs with their loader, and an agent."""
+"""Specs by name, run besides the demo's cases: NICs, whose loader works while traffic runs, and an agent."""
 
 
 def bars(shorten: dict[str, str] | None = None, controllers: tuple[str, ...] = demo.CONTROLLERS) -> Iterable[Bar]:

@@ -133,9 +133,8 @@ def swift_bar(mine: Mapping[int, float], theirs: Mapping[int, float]) -> Bar:
 
 def _drawn(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name: str) -> Bar:
     rows = [*mine.values(), *theirs.values()]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([[each.name for each in fields(Point)], *map(astuple, rows)])
-    names = [each.name for each in fields(Point)]
+    names, text = [each.name for each in fields(Point)], io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([names, *map(astuple, rows)])
     table = put(free_place(OUT / "inflation.csv", is_table_of(names)), text.getvalue().encode())
     picture = runs.figure_place(OUT / "inflation.png", NAME)
     draw(mine, theirs, law, name, picture)

@@ -24,7 +24,7 @@ def scratch(name: str) -> Iterator[Path]:
 
 
 def mark_of(bench: str) -> str:
-    """What a figure of a bench says of itself."""
+    """The mark in a figure of a bench, by which the bench knows it again."""
     return f"dcgym bench {bench}"
 
 

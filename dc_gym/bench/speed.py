@@ -77,7 +77,7 @@ def bars() -> Iterable[Bar]:
 
 
 def _costs(run: Timed, instructions: int | None) -> Iterator[Bar]:
-    """What a packet-hop costs. `instructions`: of another run of the same spec."""
+    """Bars of the cost of a packet-hop. `instructions`: of another run of the same spec."""
     hops = run.packet_hops
     wall = run.phase_s("traffic") / hops * 1e6
     yield Bar("dumbbell-1g: wall time a packet-hop", "recorded", f"{wall:.3f} us, {hops} hops", ok=True)

@@ -20,7 +20,7 @@ from dc_gym.errors import UsageError
 from dc_gym.folder import put, words
 from dc_gym.progress import Progress
 from dc_gym.reproduce import measured, runs, trainings
-from dc_gym.reproduce.findings import SHORTER, TOLD_OF_SHORTER, Contender, Evidence, Shortfall, fewer
+from dc_gym.reproduce.findings import Contender, Evidence, Shortfall, fewer
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.setup import POLICY, Contestant, Length, Setup, roster
 from dc_gym.reproduce.trainings import Training
@@ -70,7 +70,7 @@ class Campaign:
 
     @property
     def shortfall(self) -> Shortfall:
-        """What the command made shorter than the figure's own length."""
+        """Says what the command made shorter than the figure's own length."""
         own, asked = self.setup.full if self.order.full else self.setup.default, self.length
         shorter = parse_time_ns(asked.duration) < parse_time_ns(own.duration)
         return Shortfall(
@@ -189,8 +189,7 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
         ),
         ("Measured", f"{length.seeds} seeds, {length.duration} each, from {length.warmup} on; the same traffic for all"),
     ]
-    if short := str(made.shortfall):
-        rows.append((SHORTER, f"{short}: {TOLD_OF_SHORTER}"))
+    rows += made.shortfall.facts()
     learners = [each for each in made.contestants() if each.algorithm]
     if learners:
         names, step = ", ".join(each.name for each in learners), format_time(spec.agent.interval_ns)

@@ -81,7 +81,7 @@ def dots(evidence: Evidence, column: Column, title: str) -> Figure:
         canvas = plots.new_figure(0.75 * WIDTH, 1.0 + 0.36 * len(contenders))
         ax = canvas.subplots()
         known = [found for each in contenders if (found := each.estimate(column.name))]
-        set_scale(ax, "x", [_bar(found, column) for found in known])
+        set_scale(ax, "x", [bar(found, column) for found in known])
         for row, each in enumerate(contenders):
             _dot(ax, row, each, column)
         ax.set_yticks(range(len(contenders)), [each.label for each in contenders])
@@ -97,12 +97,13 @@ def _dot(ax: Axes, row: int, who: Contender, column: Column) -> None:
     assert found is not None
     mean = found.mean * column.factor
     ax.plot(values, np.full(len(values), row), ".", color=plots.INK, markersize=5, zorder=4)
-    draw_bar(ax, row, _bar(found, column), who.color, "x")
+    draw_bar(ax, row, bar(found, column), who.color, "x")
     ax.plot(mean, row, "o", color=who.color, markersize=7, zorder=3)
     ax.annotate(number(mean), (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
 
 
-def _bar(found: Estimate, column: Column) -> Bar:
+def bar(found: Estimate, column: Column) -> Bar:
+    """The mean and the interval of a quantity, in the unit of its column."""
     return bar_of(found.mean * column.factor, None if found.half is None else found.half * column.factor)
 
 

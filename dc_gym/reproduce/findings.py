@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,7 @@ class Contender:
 
 SHORTER = "Shorter"
 """Name of the fact that says what the command made shorter than the figure's own length."""
-TOLD_OF_SHORTER = "claims are judged at the figure's own length; with fewer seeds alone, where intervals leave no doubt"
+_JUDGED = "claims are judged at the figure's own length; with fewer seeds alone, where intervals leave no doubt"
 
 
 def fewer(what: str, asked: int, own: int) -> str:
@@ -76,6 +76,10 @@ class Shortfall:
     def __str__(self) -> str:
         return ", ".join(filter(None, (self.runs, self.trainings, self.seeds)))
 
+    def facts(self) -> list[tuple[str, str]]:
+        """Tells on a figure's page what is shorter; no row if nothing is."""
+        return [(SHORTER, f"{self}: {_JUDGED}")] if str(self) else []
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -85,6 +89,11 @@ class Evidence:
     paper_steps: int = 0
     """How long the paper trained; 0: it says nothing, or there is nothing to train."""
     shortfall: Shortfall = Shortfall()
+
+    @staticmethod
+    def shortfall_of(parts: Iterable[Evidence]) -> Shortfall:
+        """Picks the first shortfall of a figure's parts, which one command has made equally long."""
+        return next((part.shortfall for part in parts if str(part.shortfall)), Shortfall())
 
     def values(self, name: str, quantity: str) -> Mapping[int, float]:
         """By seed; empty if that contestant did not run."""

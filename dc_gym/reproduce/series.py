@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dc_gym.figures import plots
-from dc_gym.figures.axes import Bar, bar_of, draw_bar, log_ticks, plain_ticks
+from dc_gym.figures.axes import draw_bar, log_ticks, plain_ticks
 from dc_gym.readable import number, sentence
+from dc_gym.reproduce.drawing import bar
 from dc_gym.reproduce.findings import Column, Evidence
-from dc_gym.stats import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,16 +85,12 @@ def _line(ax: Axes, evidence: Evidence, series: Series, column: Column) -> None:
         look = {"color": series.color, "marker": series.marker, "linestyle": series.line, "markersize": 5}
         ax.plot(list(found), means, label=series.label, **look)  # type: ignore[arg-type]
         for x, each in found.items():
-            draw_bar(ax, x, _bar(each, column), series.color)
+            draw_bar(ax, x, bar(each, column), series.color)
     printed = {x: each.paper[column.name] * column.factor for x, each in known.items() if column.name in each.paper}
     if printed:
         ax.plot(
             list(printed), list(printed.values()), "D:", color=series.color, markerfacecolor="none", markersize=6, linewidth=0.9
         )
-
-
-def _bar(found: Estimate, column: Column) -> Bar:
-    return bar_of(found.mean * column.factor, None if found.half is None else found.half * column.factor)
 
 
 def _axis(ax: Axes, values: Sequence[float], base: float | None) -> None:
@@ -122,7 +118,7 @@ def _scale(ax: Axes, evidence: Evidence, series: Sequence[Series], column: Colum
         ax.set_ylim(0, top * 1.5)
         log_ticks(ax, "y", linear_below)
         return
-    bars = [_bar(found, column) for each in shown if (found := each.estimate(column.name)) is not None]
+    bars = [bar(found, column) for each in shown if (found := each.estimate(column.name)) is not None]
     highs = [bar.high for bar in bars if bar.high <= BEYOND * max(values)]
     ax.set_ylim(0, max([top, *(high * (1 + MARGIN) for high in highs)]))
     plain_ticks(ax, "y")
