@@ -21,22 +21,22 @@
 #define LEAST_STEP_NS 10000
 
 static const char usage[] =
-	"usage: nicd --object FILE --nics FILE --flows FILE --settings FILE [--table FILE] [--trace FILE]\n"
-	"            [--capped FILE] [--channel DEVICE --step NS] [--t0 NS]\n"
+	"usage: nicd --object FILE --nics FILE --flows FILE --settings FILE [--table FILE] [--capped FILE]\n"
+	"            [--t0 NS --trace FILE | --t0 NS --step NS --channel DEVICE]\n"
 	"  --object FILE    the algorithm's data path, nic-NAME.bpf.o\n"
 	"  --nics FILE      CSV, header nic,netns,wire,ring,tail,line_bps\n"
 	"  --flows FILE     CSV, header flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,\n"
 	"                   payload_bytes,message_bytes,total_bytes,base_rtt_ns,hops\n"
 	"  --settings FILE  lines name=value (ctrl/nic/shim.h), and parameter.INDEX=value\n"
 	"  --table FILE     words of a policy\n"
-	"  --trace FILE     where decisions go: struct nic_decision, one after the other; looked for at t0,\n"
-	"                   t0 + 5 ms, ...\n"
 	"  --capped FILE    CSV, header flow,src_port,dst_port: the flows that are the host's TCP, whose "
 	"segments\n"
 	"                   the NIC gives departure times; the wire's root qdisc must be fq\n"
+	"  --t0 NS          when the run begins, on CLOCK_MONOTONIC\n"
+	"  --trace FILE     where decisions go: struct nic_decision, one after the other; looked for at t0,\n"
+	"                   t0 + 5 ms, ...\n"
 	"  --channel DEVICE lab channel: at t0 + step, t0 + 2 step, ... the lab stands still until the host\n"
-	"                   has the decisions (struct nic_step), and left a table if it will; no --trace "
-	"then\n"
+	"                   has the decisions (struct nic_step), and left a table if it will\n"
 	"Prints `ready SENDERS RECEIVERS PORTS`, the ids of its maps, and runs until its standard input ends "
 	"or "
 	"SIGTERM.\n";

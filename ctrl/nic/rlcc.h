@@ -68,12 +68,17 @@ enum { CC_PARAMETERS(CC_INDEX) };
 
 /*
  * The sign bit, 1 for negative numbers. Opaque, else the compiler makes a branch of it, and the verifier
- * walks both sides of each, one after the other: of a tree 16 ways.
+ * walks both sides of each, one after the other: of a tree 16 ways. The number must be opaque, else the shift
+ * is a comparison, and the bit as well, else clang 15 and later branch on what is made of it.
  */
 static inline uint32_t rlcc_sign(int64_t n)
 {
+	uint32_t sign;
+
 	__asm__("" : "+r"(n));
-	return (uint32_t)((uint64_t)n >> 63);
+	sign = (uint32_t)((uint64_t)n >> 63);
+	__asm__("" : "+r"(sign));
+	return sign;
 }
 
 /* The whole part of the square root of a number from 1 to 2^32: Newton from a power of two, exact after four.
