@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from dc_gym import controllers
@@ -84,8 +84,21 @@ def _show_topology(name: str) -> int:
         print(f"topology.kind = {name!r}: {_first_line(kind.build)} It needs {', '.join(map(key_of, kind.required))}.\n")
     else:
         print(f"topology.preset = {_preset_line(name, params)}\n")
-    _print_keys(dict.fromkeys(map(key_of, (*kind.required, *kind.optional, *ALL_TOPOLOGIES))))
+    known = dict.fromkeys(map(key_of, (*kind.required, *kind.optional, *ALL_TOPOLOGIES)))
+    _print_keys(known, {} if params is None else _set_by(params))
     return 0
+
+
+def _set_by(params: presets.TopologyParams) -> dict[str, str]:
+    """The values that a preset gives, by key, as in the file."""
+    from dc_gym.spec.experiment import SECTIONS
+    from dc_gym.spec.key import fields_by_key, quoted
+
+    found = {}
+    for name, field in fields_by_key(SECTIONS["topology"]).items():
+        if value := getattr(params, field.name, None):
+            found[f"topology.{name}"] = "some links" if name == "links" else quoted(field.metadata["kind"].write(value))
+    return found
 
 
 def _show_controller(name: str) -> int:
@@ -120,13 +133,13 @@ def _keys_of(section: str) -> list[str]:
     return [key for key in keys() if key.startswith(f"{section}.")]
 
 
-def _print_keys(keys: Iterable[str]) -> None:
-    """A key a line: how it is written, its default, and what it means."""
+def _print_keys(keys: Iterable[str], values: Mapping[str, str] | None = None) -> None:
+    """Prints a key a line: how it is written, its value if `values` has one, else its default, and what it means."""
     from dc_gym.ctrl.nic.cli import columns
 
-    told = meanings()
-    rows = [(key, _written(key), *told[key]) for key in keys if key in told]
-    print(columns([("key", "written as", "default", "what it is"), *rows]))
+    told, given = meanings(), values or {}
+    rows = [(key, _written(key), given.get(key, told[key][0]), told[key][1]) for key in keys if key in told]
+    print(columns([("key", "written as", "value or default" if given else "default", "what it is"), *rows]))
 
 
 def _written(key: str) -> str:

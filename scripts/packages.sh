@@ -10,7 +10,7 @@ WAIT_S=600
 grep -q '^ID=debian' /etc/os-release || PACKAGES="$PACKAGES debian-archive-keyring"
 
 command -v dpkg-query >/dev/null || { echo "packages: no dpkg on this machine; install by hand: $PACKAGES" >&2; exit 0; }
-exec 9<"$0"
+if [ -w "$0" ]; then exec 9>>"$0"; else exec 9<"$0"; fi # NFS locks only what is open for writing
 flock 9
 missing=""
 for package in $PACKAGES; do

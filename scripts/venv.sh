@@ -4,7 +4,7 @@
 # and with this project, editable. The distribution's own Python goes first: a lab started by another user must be able to read it.
 # Two of these at once take turns.
 set -eu
-exec 9<"$0"
+if [ -w "$0" ]; then exec 9>>"$0"; else exec 9<"$0"; fi # NFS locks only what is open for writing
 flock 9
 for python in /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
 	command -v "$python" >/dev/null || continue

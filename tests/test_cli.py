@@ -271,6 +271,18 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert "hotspot" not in capsys.readouterr().out
 
 
+def test_a_preset_is_listed_with_its_values(capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(name: str) -> dict[str, str]:
+        assert cli.main(["list", name]) == 0
+        cells = (re.split(r" {2,}", line) for line in capsys.readouterr().out.splitlines() if line.startswith("topology."))
+        return {row[0]: row[2] for row in cells if len(row) > 2}
+
+    found = shown("acc24")
+    assert (found["topology.rate"], found["topology.nics"], found["topology.links"]) == ('"25Gbit/s"', "2", "some links")
+    assert found["topology.host_buffer"] == "buffer", "a default that the preset leaves"
+    assert shown("leafspine")["topology.rate"] == "-"
+
+
 def test_help_is_quick() -> None:
     """Nothing heavy is imported before a command runs."""
     heavy = "{'numpy', 'pyarrow', 'matplotlib', 'rich', 'mininet', 'dc_gym.spec'}"

@@ -85,14 +85,7 @@ def test_a_syntax_error_is_one_line(capsys, broken):
     assert text.count("\n") == 1 and "aimd.h:" in text and "expected" in text
 
 
-@pytest.fixture
-def registered(monkeypatch):
-    """Whatever a test registers is forgotten after it."""
-    monkeypatch.setattr(controllers, "_registry", dict(controllers._registry))
-    monkeypatch.setattr(usercode, "_by_digest", {})
-
-
-def test_the_example_is_registered_by_its_plug_in(registered, tmp_path):
+def test_the_example_is_registered_by_its_plug_in(registries, tmp_path):
     read = spec.load(ROOT / "examples" / "aimd.toml")
     assert controllers.find("aimd").nic and "aimd" in algorithms.names()
     assert read.code() == (ROOT / "examples" / "aimd.py", EXAMPLE)
@@ -101,7 +94,7 @@ def test_the_example_is_registered_by_its_plug_in(registered, tmp_path):
     assert built.object.is_file() and built.runner.is_file()
 
 
-def test_a_header_is_compiled_once_a_process_and_again_when_it_has_changed(registered, tmp_path, monkeypatch):
+def test_a_header_is_compiled_once_a_process_and_again_when_it_has_changed(registries, tmp_path, monkeypatch):
     calls, compiled = [], build._compile
     monkeypatch.setattr(build, "_products", {})
     monkeypatch.setattr(build, "_compile", lambda *args: (calls.append(args[0]), compiled(*args)))
@@ -119,7 +112,7 @@ def test_a_header_is_compiled_once_a_process_and_again_when_it_has_changed(regis
     assert build.compile_header(copy, folders[2]).name == "other" and len(calls) == 4
 
 
-def test_what_is_wrong_with_a_header_shows_before_anything_boots(registered, tmp_path):
+def test_what_is_wrong_with_a_header_shows_before_anything_boots(registries, tmp_path):
     for name in ("aimd.h", "aimd.py", "aimd.toml"):
         shutil.copy(ROOT / "examples" / name, tmp_path)
     with pytest.raises(SpecError, match=r"nic\.parameters\.threshold = 3: threshold is a whole number of 256\.\."):
@@ -132,14 +125,11 @@ def test_what_is_wrong_with_a_header_shows_before_anything_boots(registered, tmp
 
 
 @pytest.mark.lab
-def test_a_run_with_the_example_keeps_what_it_needs_to_be_run_again(tmp_path, monkeypatch, capsys):
-    known = dict(controllers._registry)
-    monkeypatch.setattr(controllers, "_registry", known)
-    monkeypatch.setattr(usercode, "_by_digest", {})
+def test_a_run_with_the_example_keeps_what_it_needs_to_be_run_again(tmp_path, registries, capsys):
     out, brief = tmp_path / "out", ["--set", "time.duration=5ms", "--set", "time.warmup=1ms", "--no-plot", "--quiet"]
     cli.main(["run", str(ROOT / "examples" / "aimd.toml"), *brief, "--out", str(out)])
     assert {path.name for path in (out / "code").iterdir()} == {"aimd.h", "aimd.py"}
-    known.pop("aimd")  # another process knows nothing of it
+    controllers._registry.pop("aimd")  # another process knows nothing of it
     usercode._by_digest.clear()
     assert cli.main(["verify", str(out), "--quiet"]) == 0
     assert "digest" in capsys.readouterr().out and controllers.find("aimd").header == (out / "code" / "aimd.h").resolve()

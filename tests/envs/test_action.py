@@ -98,8 +98,7 @@ def test_a_wrong_head_is_one_line():
         register("wide", math.inf, "", lambda a, floor: a, lambda share, floor: share)
 
 
-def test_a_head_of_the_user_s(monkeypatch):
-    monkeypatch.setattr(actions, "_registry", dict(actions._registry))
+def test_a_head_of_the_user_s(registries):
     register(
         "halves", 1, "the floor or the line", lambda a, floor: np.where(a > 0, 1.0, floor), lambda s, floor: np.sign(s - 0.5)
     )

@@ -236,8 +236,7 @@ def test_a_wrong_registration_is_one_line(arguments, line):
     assert line in str(caught.value)
 
 
-def test_a_feature_that_is_broken_is_named(monkeypatch):
-    monkeypatch.setattr(observation, "_registry", dict(observation._registry))
+def test_a_feature_that_is_broken_is_named(registries):
     register("short", "port", 0, 1, "too few", lambda frame, scene: np.zeros(3))
     register("void", "host", 0, 1, "nothing", lambda frame, scene: np.array([0, np.nan, 0, 0]))
     found, info = scene()

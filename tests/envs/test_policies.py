@@ -242,8 +242,7 @@ def test_a_class_of_a_file(tmp_path):
     assert made.act(None, frame(info)).tolist() == [0] * 4 and made.code == (tmp_path / "half.py",)
 
 
-def test_unknown_policies_and_names_that_cannot_be(monkeypatch):
-    monkeypatch.setattr(policies, "_registry", dict(policies._registry))
+def test_unknown_policies_and_names_that_cannot_be(registries):
     found, _ = scene()
     with pytest.raises(AgentError, match="policy 'maxx' is unknown; did you mean max"):
         policies.of("maxx", setting(found))

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from dc_gym.envs import reward as rewards
 from dc_gym.envs.measures import fair_rates_bps, gini
 from dc_gym.envs.reward import Mix, register
 from dc_gym.errors import AgentError
@@ -212,8 +211,7 @@ def test_a_wrong_sum_is_one_line(text, line):
     assert line in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_reward_of_the_user_s(monkeypatch):
-    monkeypatch.setattr(rewards, "_registry", dict(rewards._registry))
+def test_a_reward_of_the_user_s(registries):
     register("marks", (0, math.inf), "CE marks", lambda frame, scene, share: float(frame.change("marks").sum()), cost=True)
     assert value("action - 0.01*marks", cells=cells(marks={"s1-eth3": 30})) == pytest.approx(0.2)
     with pytest.raises(AgentError, match="registered already"):
