@@ -23,6 +23,7 @@ from dc_gym.envs.env import as_spec
 from dc_gym.envs.frame import Floats, Frame
 from dc_gym.envs.session import Session
 from dc_gym.figures import plots
+from dc_gym.figures.axes import log_ticks
 from dc_gym.outputs import free_place, is_table_of
 from dc_gym.readable import quantity
 from dc_gym.topologies.graph import FRAME_BYTES
@@ -187,10 +188,8 @@ def draw_figure(points: Sequence[Point], path: Path) -> None:
                     at = [each.commanded_bps for each in mine], [100 * each.error for each in mine]
                     axes.plot(*at, marker, color=colors[line_bps], label=label, fillstyle="none", markersize=6)
             axes.set_xscale("log")
-            low, high = axes.get_xlim()
-            ticks = [10.0**power for power in range(3, 12) if low <= 10.0**power <= high]
-            axes.set_xticks(ticks, [quantity(tick, "bps") for tick in ticks], rotation=30)
-            axes.minorticks_off()
+            log_ticks(axes, "x", family="bps")
+            axes.tick_params(axis="x", rotation=30)
             axes.set_xlabel("Commanded" if changes == "once" else "Commanded (mean)")
             axes.set_title(f"Rates set {changes}")
         figure.axes[0].set_ylabel("Measured, % off")

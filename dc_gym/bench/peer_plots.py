@@ -13,7 +13,6 @@ import numpy.typing as npt
 from dc_gym.bench import runs
 from dc_gym.figures import plots
 from dc_gym.figures.axes import log_ticks
-from dc_gym.readable import quantity
 
 Trace = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """Times in ns, and packets that wait."""
@@ -92,11 +91,7 @@ def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Pat
             log_ticks(axes, "y")
         binned.set_ylim(bottom=1)  # a bar stands on what is ideal
         single.set_xscale("log")
-        powers = range(1, 10)
-        low, high = single.get_xlim()
-        ticks = [10.0**power for power in powers if low <= 10.0**power <= high]
-        single.set_xticks(ticks, [quantity(tick, "bytes") for tick in ticks])
-        single.minorticks_off()
+        log_ticks(single, "x", family="bytes")
         single.set_xlabel("Size of the flow")
         single.set_title("Every flow", loc="left")
         binned.set_xticks(range(len(bins)), [_most(high) for _, high in bins])

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from dc_gym.readable import number
+from dc_gym.readable import quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,8 +106,11 @@ def plain_ticks(ax: Axes, side: Side) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}") if largest >= THOUSANDS else formatter)
 
 
-def log_ticks(ax: Axes, side: Side, linear_below: float = 0.0) -> None:
-    """Plain numbers at 1, 2 and 5, or at the decades, as far as the axis goes; 0 alone where it is linear below a value."""
+def log_ticks(ax: Axes, side: Side, linear_below: float = 0.0, family: str = "") -> None:
+    """Labels a logarithmic axis at 1, 2 and 5, or at the decades, as far as it goes; at 0 alone where it is linear below a value.
+
+    `family`: of the values' base unit, which the labels then have.
+    """
     from matplotlib.ticker import NullLocator
 
     low, high = ax.get_xlim() if side == "x" else ax.get_ylim()
@@ -118,5 +121,5 @@ def log_ticks(ax: Axes, side: Side, linear_below: float = 0.0) -> None:
     ticks = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]
     ticks = [0.0, *ticks] if linear_below else ticks
     axis = ax.xaxis if side == "x" else ax.yaxis
-    axis.set_ticks(ticks, [number(tick) for tick in ticks])
+    axis.set_ticks(ticks, [quantity(tick, family) for tick in ticks])
     axis.set_minor_locator(NullLocator())
