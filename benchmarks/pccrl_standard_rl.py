@@ -21,7 +21,7 @@ import numpy as np
 
 from dc_gym.ctrl.nic.observation import Scaling
 from dc_gym.errors import UsageError
-from dc_gym.folder import words
+from dc_gym.files import words
 from dc_gym.progress import Progress
 from dc_gym.repeat import fingerprint
 from dc_gym.reproduce import series, trainings

@@ -31,7 +31,7 @@ import numpy as np
 
 from dc_gym import controllers
 from dc_gym import spec as specs
-from dc_gym.folder import words
+from dc_gym.files import words
 from dc_gym.progress import Progress
 from dc_gym.reproduce import runs, scaled
 from dc_gym.reproduce.claims import Claim, judge
@@ -43,8 +43,7 @@ from dc_gym.run import nics
 from dc_gym.run.experiment import Experiment
 from dc_gym.spec import Spec, from_dict
 from dc_gym.sweep.grid import Point
-from dc_gym.topologies.graph import FRAME_BYTES
-from dc_gym.units import format_time, parse_time_ns
+from dc_gym.units import FRAME_BYTES, format_time, parse_time_ns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

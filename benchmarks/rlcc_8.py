@@ -22,7 +22,7 @@ from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length
 from dc_gym.results import Result
 from dc_gym.stats import band
-from dc_gym.topologies.graph import FRAME_BYTES
+from dc_gym.units import FRAME_BYTES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

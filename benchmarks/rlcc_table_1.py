@@ -21,7 +21,7 @@ from dc_gym.benchmarks import rlcc
 from dc_gym.ctrl.nic import algorithms, kernels, policy_file
 from dc_gym.ctrl.nic.trees import Trees
 from dc_gym.figures import plots
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.progress import Progress
 from dc_gym.reproduce.claims import Claim, below, judge, less_than
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, fewer

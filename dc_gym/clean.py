@@ -16,7 +16,8 @@ from pathlib import Path
 
 from dc_gym import claim
 from dc_gym.errors import UsageError
-from dc_gym.folder import ASIDE, PARTIAL, SCRATCH, discard, is_result, is_unfinished, recover, settle
+from dc_gym.files import PARTIAL, SCRATCH, discard
+from dc_gym.folder import ASIDE, is_result, is_unfinished, recover, settle
 from dc_gym.host import state
 from dc_gym.kernel import cache
 

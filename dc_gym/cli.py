@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym import __version__, spelling, usercode
 from dc_gym.controllers import policy_name
-from dc_gym.errors import TestbedError, UsageError
+from dc_gym.errors import INTERRUPTED, TERMINATED, TestbedError, UsageError
 
 if TYPE_CHECKING:
     from dc_gym.results import Result
@@ -33,15 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 EXPECTED_ERRNOS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
     *(errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTEMPTY, errno.EIO),
 )
 """What the machine or a path of the user's can bring about anywhere; any other OSError is a bug, and keeps its traceback."""
 TRACEBACK = "DCGYM_TRACEBACK"
-DISTURB = "DCGYM_DISTURB"
-"""A shell command that every run carries out in its lab before traffic starts; how determinism is tested."""
 MOST_SEEDS = 10_000
 
 
@@ -563,6 +560,7 @@ def _delegate(module: str, progress: bool = True) -> Callable[[Namespace], int]:
 def _run(args: Namespace) -> int:
     """Run, tell, and say whether it is fit."""
     from dc_gym.progress import choose
+    from dc_gym.run.experiment import DISTURB
     from dc_gym.spec import load
 
     overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])

@@ -16,7 +16,7 @@ from typing import Any
 from dc_gym import sweep
 from dc_gym.errors import ResultError, UsageError
 from dc_gym.figures import plots
-from dc_gym.folder import PARTIAL, words
+from dc_gym.files import PARTIAL, words
 from dc_gym.outputs import is_marked, require_place
 from dc_gym.progress import Progress
 from dc_gym.readable import quantity

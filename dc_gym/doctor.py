@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.errors import TestbedError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.host import needs, vm
 from dc_gym.kernel import build, cable_module, cache, openvswitch
 from dc_gym.kernel import source as sources

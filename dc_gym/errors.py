@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import signal
+
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+"""Exit codes, as a shell gives them, of a command that Ctrl-C or SIGTERM ended."""
+
 
 class TestbedError(Exception):
     """A run, a build or a bar failed (exit code 1)."""

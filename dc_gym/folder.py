@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a result's folder: DIR.partial while it is written, synced, then renamed to DIR. Scratch folders live here, too.
+"""The life of a result's folder: DIR.partial while it is written, synced, then renamed to DIR.
 
     with writing(out, force) as partial:   # nobody else's; gone unless it is finished, however this process ends
         ...
@@ -13,10 +13,7 @@ Only ours is ever removed: a result is what has all of FILES, unfinished is what
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import secrets
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +21,7 @@ from pathlib import Path
 from dc_gym import claim, janitor
 from dc_gym.claim import LOCK
 from dc_gym.errors import MachineError, ResultError, UsageError
+from dc_gym.files import PARTIAL, discard, remove, words
 from dc_gym.repeat.digest import REQUIRED
 from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
 
@@ -31,27 +29,14 @@ __all__ = [
     "ASIDE",
     "COPIES",
     "FILES",
-    "PARTIAL",
-    "SCRATCH",
-    "discard",
     "finish",
     "is_result",
     "is_unfinished",
-    "put",
     "recover",
-    "scratch",
     "writing",
 ]
 
-PARTIAL = ".partial"
 ASIDE = ".replaced"
-SCRATCH = tuple(
-    f"dcgym-{what}-"
-    for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray", "env", "nic")
-)
-"""How the names of scratch folders begin."""
-SCRATCH_REMEDY = "another folder to work in, by TMPDIR or by going there"
-"""Many a command needs a scratch folder and has no --out."""
 COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY, NIC_POLICY_COPY)
 """Files that a spec reads, kept with the result."""
 FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in REQUIRED))
@@ -101,45 +86,9 @@ def finish(partial: Path) -> Path:
         partial.rename(out)
         _sync(out.parent)
     with words("remove", out.with_name(out.name + ASIDE)):
-        _remove(out.with_name(out.name + ASIDE))
+        remove(out.with_name(out.name + ASIDE))
         (out / LOCK).unlink(missing_ok=True)
     return out
-
-
-@contextlib.contextmanager
-def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
-    """A folder in `parent`, gone afterwards, also after a kill -9; readable for the unprivileged user that a lab of root's is."""
-    assert prefix in SCRATCH, "`dcgym clean` finds them by name"
-    path = parent.resolve() / f"{prefix}{name}{secrets.token_hex(4)}"
-    with janitor.watching(path) as watch:
-        with words("make", path, SCRATCH_REMEDY):
-            path.mkdir(parents=True)
-            path.chmod(0o755)
-            held = claim.take(path)
-        assert held is not None, "nobody else knows its name"
-        try:
-            yield path
-        finally:
-            try:
-                discard(path)
-                watch.done = not path.exists()
-            finally:
-                os.close(held)  # the janitor, which is waited for, removes what is left
-
-
-def put(path: Path, content: bytes) -> Path:
-    """A single file that a user asked for, whole or not at all; its folder is made if need be."""
-    work = path.with_name(path.name + PARTIAL)
-    with words("write", path, "another path"):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            work.write_bytes(content)
-            work.replace(path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                work.unlink()
-            raise
-    return path
 
 
 def settle(out: Path) -> None:
@@ -151,10 +100,10 @@ def settle(out: Path) -> None:
     if is_result(out) and claim.is_ours(out):  # finished, and its writer was killed, or is just about to end
         held = _patiently(out)
         if _may_go(aside):
-            _remove(aside)
+            remove(aside)
         claim.release(out, held)
     elif is_result(out) and _may_go(aside):
-        _remove(aside)
+        remove(aside)
     elif not os.path.lexists(out) and _may_go(aside):
         with words("rename", aside):
             aside.rename(out)
@@ -184,31 +133,10 @@ def is_unfinished(path: Path) -> bool:
     return not made or claim.is_ours(path)
 
 
-def discard(path: Path) -> None:
-    """Removes as much as it can of a folder that this process holds; the lock last, which tells that the rest is ours."""
-    try:
-        for each in path.iterdir():
-            if each.name != LOCK:
-                _remove(each)
-    except (OSError, MachineError):
-        return
-    shutil.rmtree(path, ignore_errors=True)
-
-
 def partial_of(out: Path) -> Path:
     if not out.name or out.name == "..":
         raise UsageError(f"--out {str(out)!r} is not the name of a folder to be made; give one such as results/first")
     return out.with_name(out.name + PARTIAL)
-
-
-@contextlib.contextmanager
-def words(doing: str, path: Path, other: str = "another --out") -> Iterator[None]:
-    """An OSError inside becomes one line that names what was tried."""
-    try:
-        yield
-    except OSError as error:
-        remedy = f"free some room, or give {other}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"give {other}"
-        raise MachineError(f"cannot {doing} {path}: {error.strerror or error}; {remedy}") from None
 
 
 def _claim(partial: Path) -> int:
@@ -232,7 +160,7 @@ def _claim(partial: Path) -> int:
         with words("empty", partial):
             for each in partial.iterdir():
                 if each.name != LOCK:
-                    _remove(each)
+                    remove(each)
         return held
 
 
@@ -277,14 +205,6 @@ def _may_go(path: Path) -> bool:
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
-
-
-def _remove(path: Path) -> None:
-    with words("remove", path):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

@@ -135,7 +135,7 @@ def _keys_of(section: str) -> list[str]:
 
 def _print_keys(keys: Iterable[str], values: Mapping[str, str] | None = None) -> None:
     """Prints a key a line: how it is written, its value if `values` has one, else its default, and what it means."""
-    from dc_gym.ctrl.nic.cli import columns
+    from dc_gym.readable import columns
 
     told, given = meanings(), values or {}
     rows = [(key, _written(key), given.get(key, told[key][0]), told[key][1]) for key in keys if key in told]

@@ -21,6 +21,7 @@ __all__ = [
     "Scale",
     "axis_scale",
     "column",
+    "columns",
     "family_of",
     "number",
     "quantity",
@@ -150,6 +151,16 @@ def fixed(value: float, places: int, *, strip: bool = False, minus: str = "-") -
     if strip and "." in text:
         text = text.rstrip("0").rstrip(".")
     return (minus if value < 0 and any(digit in text for digit in "123456789") else "") + text
+
+
+def columns(rows: Sequence[Sequence[str]], indent: str = "") -> str:
+    """Rows of texts, each column as wide as its widest; the last one runs free."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        lines.append((indent + "  ".join([*cells, row[-1]])).rstrip())
+    return "\n".join(lines)
 
 
 def _largest_below(family: str, value: float) -> Scale:

@@ -26,11 +26,13 @@ import pyarrow.parquet as pq
 
 from dc_gym.controllers import policy_name
 from dc_gym.errors import ResultError, UsageError
-from dc_gym.folder import COPIES, FILES, PARTIAL, finish, is_result, words, writing
+from dc_gym.files import PARTIAL, words
+from dc_gym.folder import COPIES, FILES, finish, is_result, writing
 from dc_gym.repeat.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.spec import NIC_POLICY_COPY, POLICY_COPY
 from dc_gym.spelling import unknown
-from dc_gym.topologies.graph import PPB, PPM, Graph
+from dc_gym.topologies.graph import Graph
+from dc_gym.units import PPB, PPM
 
 __all__ = [
     "FILES",

@@ -16,10 +16,10 @@ from dc_gym.spec import Spec
 from dc_gym.spelling import hint
 from dc_gym.topologies import presets
 from dc_gym.topologies.ecmp import path, route
-from dc_gym.topologies.graph import FRAME_BYTES, NO_IMPAIRMENT, PPB, PPM, Graph, Impairment, Marking, Port
+from dc_gym.topologies.graph import NO_IMPAIRMENT, Graph, Impairment, Marking, Port
 from dc_gym.topologies.paths import base_rtt_ns, bottleneck, one_way_ns, round_trip_ns
 from dc_gym.topologies.scale import not_scale_free
-from dc_gym.units import format_rate, format_share, format_size
+from dc_gym.units import FRAME_BYTES, PPB, PPM, format_rate, format_share, format_size
 
 MOST_PAIRS = 5000
 A_PORT = 5001

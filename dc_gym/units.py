@@ -18,6 +18,8 @@ from dc_gym.errors import SpecError
 RATE_UNITS = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
 TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+FRAME_BYTES = 1514  # a full frame: 14 bytes of Ethernet header, 1500 of IP
+PPM, PPB = 10**6, 10**9
 LARGEST = 2**63 - 1  # fits every signed 64-bit field further down
 
 _RATE_WORDS = {word: unit for unit in RATE_UNITS for word in (unit.lower(), unit.lower().removesuffix("/s"))}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from dc_gym import claim, clean, folder
+from dc_gym import claim, clean, files, folder
 from dc_gym.errors import UsageError
 from dc_gym.kernel import cache
 
@@ -60,14 +60,14 @@ def test_scratch_folders_among_temporary_files_go(tmp_path: Path, temporary: Pat
         (temporary / name / ".lab").mkdir(parents=True)
     for name in ("dcgym-conformance-1", "dcgym-links-2", "somebody"):
         claimed_before(temporary / name)
-    with folder.scratch(temporary, "dcgym-vm-") as held:
+    with files.scratch(temporary, "dcgym-vm-") as held:
         assert run(tmp_path) == 0
         assert names_in(temporary) == sorted(["dcgym-other-3", "dcgym-vm-4", held.name, "somebody"])
 
 
 def test_a_run_under_way_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     synthetic.result(tmp_path / "run")
-    with folder.writing(tmp_path / "run", force=True) as partial, folder.scratch(tmp_path, "dcgym-doctor-") as scratch:
+    with folder.writing(tmp_path / "run", force=True) as partial, files.scratch(tmp_path, "dcgym-doctor-") as scratch:
         assert run(tmp_path) == 0
         assert names_in(tmp_path) == sorted([scratch.name, "run.partial", "run.replaced"]) and partial.is_dir()
     assert capsys.readouterr().out.count("in use") == 2

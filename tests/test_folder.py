@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import synthetic
 
-from dc_gym import claim, folder, janitor, results
+from dc_gym import claim, files, folder, janitor, results
 from dc_gym.errors import MachineError, ResultError, UsageError
 
 
@@ -84,7 +84,7 @@ import synthetic
 def stop():
     print("stopped", flush=True)
     time.sleep(600)
-remove = folder._remove
+remove = folder.remove
 {patch}
 with folder.writing(Path(sys.argv[1]), force=True) as partial:
     results.write_result(partial, synthetic.run(7, duration_ns=synthetic.S), {{}}, {{}})
@@ -240,11 +240,11 @@ def test_the_lock_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "half").mkdir()
     claimed_before(tmp_path / "half")
     (tmp_path / "half" / "stays").touch()
-    monkeypatch.setattr(folder, "_remove", lambda path: (_ for _ in ()).throw(MachineError("cannot")))
-    folder.discard(tmp_path / "half")
+    monkeypatch.setattr(files, "remove", lambda path: (_ for _ in ()).throw(MachineError("cannot")))
+    files.discard(tmp_path / "half")
     assert names_in(tmp_path / "half") == [".lock", "stays"] and folder.is_unfinished(tmp_path / "half")
     monkeypatch.undo()
-    folder.discard(tmp_path / "half")
+    files.discard(tmp_path / "half")
     assert names_in(tmp_path) == []
 
 
@@ -279,7 +279,7 @@ STEPS = {
     "made the folder": ("folder.claim.take = lambda path: stop()", False),
     "moved the older one": ("results.write_result = lambda *rest: stop()", False),
     "before the rename": ("folder._sync = lambda path: path.suffix == '.partial' and stop()", False),
-    "after the rename": ("folder._remove = lambda path: stop() if path.suffix == '.replaced' else remove(path)", True),
+    "after the rename": ("folder.remove = lambda path: stop() if path.suffix == '.replaced' else remove(path)", True),
 }
 
 
@@ -306,8 +306,8 @@ def test_an_older_result_that_waits_for_a_killed_janitor_comes_back(good: result
 
 
 def test_a_scratch_folder_is_gone_after_a_kill(tmp_path: Path) -> None:
-    program = "import sys, time; from pathlib import Path; from dc_gym import folder\n"
-    program += "with folder.scratch(Path(sys.argv[1]), 'dcgym-verify-') as path:\n"
+    program = "import sys, time; from pathlib import Path; from dc_gym import files\n"
+    program += "with files.scratch(Path(sys.argv[1]), 'dcgym-verify-') as path:\n"
     program += " (path / 'file').touch(); print('there', flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -315,7 +315,7 @@ def test_a_scratch_folder_is_gone_after_a_kill(tmp_path: Path) -> None:
         assert len(names_in(tmp_path)) == 1
         process.kill()
     wait_for(tmp_path)
-    with folder.scratch(tmp_path, "dcgym-verify-") as path:
+    with files.scratch(tmp_path, "dcgym-verify-") as path:
         assert path.parent == tmp_path and path.stat().st_mode & 0o755 == 0o755
         assert claim.take(path) is None
     assert names_in(tmp_path) == []

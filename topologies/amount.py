@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dc_gym import units
 from dc_gym.errors import SpecError, TopologyError
-from dc_gym.topologies.graph import FRAME_BYTES
+from dc_gym.units import FRAME_BYTES
 
 NS = 10**9
 _WORD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(p|bdp)", re.IGNORECASE)

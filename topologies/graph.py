@@ -17,15 +17,14 @@ from ipaddress import AddressValueError, IPv4Address
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from dc_gym.errors import TopologyError
+from dc_gym.units import FRAME_BYTES, PPB, PPM
 
-FRAME_BYTES = 1514  # a full frame: 14 bytes of Ethernet header, 1500 of IP
 LARGEST_QUEUE_BYTES = 2**31 - 1  # RED's thresholds are 31-bit numbers
 LONGEST_IFNAME = 15  # IFNAMSIZ without the terminating zero
 NETNS_FOLDER = "/run/netns"  # where a named network namespace has its file
 PREFIX_BITS = 8  # all hosts share 10.0.0.0/8, in plane P (10 + P).0.0.0/8
 FASTEST_BPS = 10**13  # the cable driver's limits
 LONGEST_DELAY_NS = 10**10
-PPM, PPB = 10**6, 10**9
 
 T = TypeVar("T")
 Layer = Literal["edge", "agg", "core"]

@@ -12,7 +12,8 @@ from typing import Any
 from dc_gym.errors import TopologyError
 from dc_gym.topologies import marking
 from dc_gym.topologies.amount import Size, in_bytes
-from dc_gym.topologies.graph import FRAME_BYTES, Cable, Impairment, Marking, Port, Queue, QueueKind
+from dc_gym.topologies.graph import Cable, Impairment, Marking, Port, Queue, QueueKind
+from dc_gym.units import FRAME_BYTES
 
 ANY = "*"
 HOST = "host"

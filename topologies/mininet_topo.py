@@ -21,8 +21,9 @@ from dc_gym import usercode
 from dc_gym.errors import TopologyError
 from dc_gym.topologies.amount import Amount
 from dc_gym.topologies.builder import FIRST_NETWORK, Builder
-from dc_gym.topologies.graph import PPB, Graph, Layer
+from dc_gym.topologies.graph import Graph, Layer
 from dc_gym.topologies.links import HOST, LinkParams, Node, Wiring, key_of
+from dc_gym.units import PPB
 
 PLACE = {"node1", "node2", "port1", "port2"}
 PLAIN_LINKS = ("Link", "TCLink")

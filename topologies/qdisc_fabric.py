@@ -27,7 +27,7 @@ from dc_gym.errors import UsageError
 from dc_gym.topologies import cables, shapers, tc
 from dc_gym.topologies.cables import IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, Device
 from dc_gym.topologies.fabric import Fabric, netns_path, write_sysctls
-from dc_gym.topologies.graph import FRAME_BYTES, NO_IMPAIRMENT, Cable, Graph, Port
+from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Graph, Port
 from dc_gym.topologies.ovs import OpenVSwitch
 from dc_gym.topologies.rtnl import (
     IFINFOMSG,
@@ -45,6 +45,7 @@ from dc_gym.topologies.rtnl import (
     entered,
     nested,
 )
+from dc_gym.units import FRAME_BYTES
 
 WIRES = "wires+"  # '+' is in no host's name
 WIRE_SYSCTLS = {"net/ipv6/conf/all/disable_ipv6": "1"}  # a wire says nothing of its own

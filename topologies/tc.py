@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 
 from dc_gym.errors import FabricError
-from dc_gym.topologies.graph import FRAME_BYTES, PPM, Marking, Queue
+from dc_gym.topologies.graph import Marking, Queue
 from dc_gym.topologies.rtnl import (
     NLM_F_CREATE,
     NLM_F_REPLACE,
@@ -27,6 +27,7 @@ from dc_gym.topologies.rtnl import (
     attributes,
     nested,
 )
+from dc_gym.units import FRAME_BYTES, PPM
 
 TC_H_ROOT = 0xFFFFFFFF
 HANDLE = 0x1 << 16  # 1:

@@ -15,7 +15,7 @@ from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
 from dc_gym.ctrl.nic.golden import REFERENCES, Decided
 from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import TestbedError, UsageError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 
 BUDGET = 1_000_000
 """Instructions that a kernel's verifier goes through before it gives up."""

@@ -55,7 +55,7 @@ def check(spec: Spec, line_bps: int) -> None:
     if known is None or known.header is None:
         choose(spec, line_bps, Path())
         return
-    from dc_gym.folder import scratch  # it brings what a spec is
+    from dc_gym.files import scratch  # it brings what a spec is
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         choose(spec, line_bps, folder)

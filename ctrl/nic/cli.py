@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -39,7 +38,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     from dc_gym.ctrl.nic import algorithms
-    from dc_gym.folder import scratch
+    from dc_gym.files import scratch
+    from dc_gym.readable import columns
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         rows = [algorithms.load(name, folder) for name in algorithms.names()]
@@ -57,7 +57,8 @@ def _list(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     from dc_gym.ctrl.nic import algorithms, build
-    from dc_gym.folder import scratch
+    from dc_gym.files import scratch
+    from dc_gym.readable import columns
     from dc_gym.units import parse_rate_bps
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
@@ -97,13 +98,3 @@ def _check(args: argparse.Namespace) -> int:
     from dc_gym.ctrl.nic import check
 
     return check.main(args)
-
-
-def columns(rows: Sequence[Sequence[str]], indent: str = "") -> str:
-    """Rows of texts, each column as wide as its widest; the last one runs free."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
-    lines = []
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        lines.append((indent + "  ".join([*cells, row[-1]])).rstrip())
-    return "\n".join(lines)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dc_gym.ctrl.nic.algorithms import BIN, Algorithm
 from dc_gym.errors import LabError, UsageError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.kernel import build
 from dc_gym.kernel.lab import Lab, LabConfig
 

@@ -61,7 +61,7 @@ def fit(args: argparse.Namespace) -> int:
     """Make some of what ships again."""
     from dc_gym.ctrl.nic import fit as fitting
     from dc_gym.ctrl.nic import policy_file
-    from dc_gym.folder import words
+    from dc_gym.files import words
     from dc_gym.outputs import require_place
 
     if args.out:

@@ -16,12 +16,12 @@ from typing import Any
 from dc_gym import demo, sweep
 from dc_gym.bench import runs
 from dc_gym.bench.report import Bar
-from dc_gym.cli import DISTURB
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.user import UNPRIVILEGED
 from dc_gym.repeat.divergence import first_difference
 from dc_gym.results import Result
+from dc_gym.run.experiment import DISTURB
 
 # Random bytes, clock reads, processes and time before t0: nothing of it may reach the traffic.
 DISTURBANCE = (

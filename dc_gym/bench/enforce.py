@@ -26,8 +26,7 @@ from dc_gym.figures import plots
 from dc_gym.figures.axes import log_ticks
 from dc_gym.outputs import free_place, is_table_of
 from dc_gym.readable import quantity
-from dc_gym.topologies.graph import FRAME_BYTES
-from dc_gym.units import format_rate
+from dc_gym.units import FRAME_BYTES, format_rate
 
 LINES_BPS = (10**7, 10**9, 10**10)
 SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)

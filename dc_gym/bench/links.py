@@ -33,7 +33,7 @@ from dc_gym.bench.link_cases import (
 from dc_gym.bench.links_guest import NETS, Counters
 from dc_gym.bench.report import Bar
 from dc_gym.errors import LabError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.kernel import build
 from dc_gym.kernel.lab import Lab, LabConfig
 

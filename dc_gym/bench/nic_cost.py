@@ -21,7 +21,7 @@ from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithms import Algorithm
 from dc_gym.ctrl.nic.golden import TYPES, Step
 from dc_gym.ctrl.nic.kernels import Program
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 
 TREE, TREE_NS = "rlcc-tree", 500
 REPEAT, EVENTS = 20_000, 60

@@ -19,7 +19,7 @@ from dc_gym.ctrl.nic import algorithms, cells, golden, kernels, policy_file
 from dc_gym.ctrl.nic.algorithms import Algorithm
 from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, Decided, Step
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 
 ALPHA_WORD = 2
 """Of DCQCN's state."""

@@ -20,7 +20,8 @@ from dc_gym.bench.report import Bar
 from dc_gym.benchmarks.peers import files, ns3
 from dc_gym.results import Result
 from dc_gym.run.experiment import Experiment
-from dc_gym.topologies.graph import FRAME_BYTES, Graph, Port
+from dc_gym.topologies.graph import Graph, Port
+from dc_gym.units import FRAME_BYTES
 
 SENDERS, SIZE_BYTES = 4, 100 * 10**6
 SPEC = f"""

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from dc_gym.bench.report import Bar
 from dc_gym.errors import LabError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.kernel import build
 from dc_gym.kernel.lab import Lab, LabConfig
-from dc_gym.topologies.graph import FRAME_BYTES
-from dc_gym.units import format_rate
+from dc_gym.units import FRAME_BYTES, format_rate
 
 PROGRAMS = Path(__file__).parents[1] / "bin"
 MS = 10**6

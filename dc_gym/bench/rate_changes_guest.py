@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.topologies import cables, tc
-from dc_gym.topologies.graph import FRAME_BYTES
 from dc_gym.topologies.rtnl import (
     IFINFOMSG,
     NLM_F_CREATE,
@@ -39,6 +38,7 @@ from dc_gym.topologies.rtnl import (
     attribute,
     nested,
 )
+from dc_gym.units import FRAME_BYTES
 
 RTM_DELLINK = 17
 TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_PRATE64, TCA_TBF_BURST, TCA_TBF_PBURST = 1, 4, 5, 6, 7

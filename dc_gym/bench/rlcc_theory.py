@@ -24,7 +24,7 @@ from dc_gym.bench.report import Bar
 from dc_gym.ctrl.nic import fluid, policy_file
 from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.figures import plots
-from dc_gym.folder import put
+from dc_gym.files import put
 from dc_gym.outputs import free_place, is_table_of
 from dc_gym.readable import number
 from dc_gym.reproduce import theory

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dc_gym import folder, sweep
+from dc_gym import files, sweep
 from dc_gym.outputs import free_place, is_marked
 from dc_gym.progress import Progress, choose
 from dc_gym.results import Result, load_result
@@ -19,7 +19,7 @@ START_PHASES = ("prepare", "boot", "switches", "fabric", "programs")
 @contextmanager
 def scratch(name: str) -> Iterator[Path]:
     """A folder below results/, gone afterwards, whatever ends the bench."""
-    with folder.scratch(Path("results"), "dcgym-bench-", name) as path:
+    with files.scratch(Path("results"), "dcgym-bench-", name) as path:
         yield path
 
 

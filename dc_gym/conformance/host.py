@@ -20,7 +20,7 @@ from dc_gym.conformance.interpreter import unsupported
 from dc_gym.conformance.script import ScriptError, parse
 from dc_gym.conformance.tun import FAMILIES
 from dc_gym.errors import LabError, UsageError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.progress import Progress
 from dc_gym.spelling import unknown

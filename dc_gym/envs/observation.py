@@ -28,7 +28,7 @@ from dc_gym.envs.measures import carried_bytes, occupancy
 from dc_gym.envs.scene import Scene
 from dc_gym.errors import AgentError
 from dc_gym.spelling import unknown
-from dc_gym.topologies.graph import FRAME_BYTES
+from dc_gym.units import FRAME_BYTES
 
 Vector = npt.NDArray[np.float32]
 Compute = Callable[[Frame, Scene], Floats]

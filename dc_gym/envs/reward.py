@@ -21,7 +21,7 @@ from dc_gym.envs.scene import Scene
 from dc_gym.errors import AgentError
 from dc_gym.metrics.fairness import jain
 from dc_gym.spelling import unknown
-from dc_gym.topologies.graph import FRAME_BYTES
+from dc_gym.units import FRAME_BYTES
 
 Compute = Callable[[Frame, Scene, Floats], float]
 Range = Callable[[Scene], tuple[float, float]]

@@ -24,10 +24,12 @@ import numpy.typing as npt
 
 from dc_gym.envs.console import Console
 from dc_gym.envs.frame import Frame
+from dc_gym.envs.observation import reads_flows
 from dc_gym.envs.pace import Pace
+from dc_gym.envs.reward import Mix
 from dc_gym.envs.scene import Scene, flow_info, scene_of
 from dc_gym.errors import AgentError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.monitors.state_matrix import Buffer
@@ -43,12 +45,22 @@ ROOM = 2
 """Times what an episode needs, for those of other seeds: rows of flows, and memory for their paths."""
 FOREVER_NS = 1 << 62
 SCRATCH = "dcgym-env-"
+SELDOM_NS = 10_000_000
+"""How often flows are looked at where neither observation nor reward need it: for metrics and who watches."""
 
 
 def external(spec: Spec) -> Spec:
     """The same experiment with actions from outside, and a sweep a step."""
     monitor = MonitorSpec(interval_ns=spec.agent.interval_ns)
     return replace(spec, controller=replace(spec.controller, policy=EXTERNAL), monitor=monitor)
+
+
+def publish_ns(spec: Spec) -> int:
+    """Each step where observation or reward read samples of flows; else as often as 10 ms allow, and at an episode's end."""
+    step_ns = spec.agent.interval_ns
+    if reads_flows(spec.agent.observe) or Mix.of(spec.agent.reward).reads_flows:
+        return step_ns
+    return step_ns * max(steps for steps in range(1, max(1, SELDOM_NS // step_ns) + 1) if spec.steps % steps == 0)
 
 
 def check_seed(seed: int) -> None:
@@ -192,7 +204,7 @@ class Session:
         private = self._folder / ".lab"
         private.mkdir()
         self._flow_rows = _rows(len(experiment.schedule.flows))
-        write_plan(experiment, ovs, private, flow_rows=self._flow_rows, seed=seed)
+        write_plan(experiment, ovs, private, flow_rows=self._flow_rows, publish_ns=publish_ns(experiment.spec), seed=seed)
         self._episodes = 1
         spec = experiment.spec
         self._console = Console(self.scene, flow_info(experiment, self.scene), spec.agent, spec.clock)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dc_gym import controllers, readable, spec
 from dc_gym.errors import TestbedError, UsageError
 from dc_gym.figures.axes import WIDE, plain_ticks
-from dc_gym.folder import put
+from dc_gym.files import put
 from dc_gym.metrics import MOST_LINES, Series, Window, series
 from dc_gym.outputs import is_marked, mark_of, require_place
 from dc_gym.readable import Scale

@@ -20,8 +20,9 @@ from typing import Any
 
 from dc_gym.readable import quantity
 from dc_gym.topologies.fabric import Fabric, netns_path
-from dc_gym.topologies.graph import FRAME_BYTES, Cable, Port
+from dc_gym.topologies.graph import Cable, Port
 from dc_gym.topologies.rtnl import entered
+from dc_gym.units import FRAME_BYTES
 
 ETHERTYPE = 0x88B5
 HEAD = struct.Struct(">HI")  # the EtherType and the number of a frame

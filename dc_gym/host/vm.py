@@ -22,7 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from dc_gym.errors import KernelError, TestbedError, UsageError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.host import vm_kernel
 from dc_gym.host.cpio import archive
 from dc_gym.host.vm_kernel import VmKernel

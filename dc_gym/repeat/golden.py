@@ -22,7 +22,7 @@ from typing import Any
 
 from dc_gym import sweep
 from dc_gym.errors import UsageError
-from dc_gym.folder import put, scratch
+from dc_gym.files import put, scratch
 from dc_gym.kernel import build, openvswitch
 from dc_gym.outputs import free_place, is_json_of
 from dc_gym.progress import Progress

@@ -22,7 +22,7 @@ from typing import Any
 
 from dc_gym import results, usercode
 from dc_gym.errors import ResultError, TestbedError, UsageError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.progress import Progress
 from dc_gym.repeat.digest import TABLES, Tables
 from dc_gym.repeat.divergence import Difference, Value, first_difference, history, values_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from dc_gym import controllers
 from dc_gym.errors import UsageError
 from dc_gym.figures import plots
-from dc_gym.folder import put
+from dc_gym.files import put
 from dc_gym.outputs import is_marked, mark_of, require_place
 from dc_gym.progress import Progress
 from dc_gym.report import figures, page

@@ -17,7 +17,7 @@ from typing import Any
 
 from dc_gym import spec as specs
 from dc_gym.errors import UsageError
-from dc_gym.folder import put, words
+from dc_gym.files import put, words
 from dc_gym.progress import Progress
 from dc_gym.reproduce import measured, runs, trainings
 from dc_gym.reproduce.findings import Contender, Evidence, Shortfall, fewer

@@ -23,7 +23,7 @@ import numpy as np
 
 from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.errors import TestbedError, UsageError
-from dc_gym.folder import words
+from dc_gym.files import words
 from dc_gym.progress import Progress, Quiet, short_time
 from dc_gym.repeat import fingerprint
 from dc_gym.reproduce.findings import Track

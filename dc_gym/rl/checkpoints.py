@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.errors import UsageError
-from dc_gym.folder import PARTIAL, words
+from dc_gym.files import PARTIAL, words
 
 FOLDER = "checkpoints"
 ABOUT = "dcgym.json"

@@ -18,7 +18,7 @@ from typing import Any
 from gymnasium import spaces
 
 from dc_gym.errors import UsageError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.rl import algorithms
 from dc_gym.rl.levels import Levels, VectorLevels
 from dc_gym.rl.seeds import HeldOut, Streams

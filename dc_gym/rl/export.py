@@ -9,7 +9,7 @@ from typing import Any
 
 from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.errors import AgentError, UsageError
-from dc_gym.folder import words
+from dc_gym.files import words
 from dc_gym.outputs import Mine, require_place
 from dc_gym.rl import checkpoints, manifest, quiet
 

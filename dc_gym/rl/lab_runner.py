@@ -17,7 +17,7 @@ import numpy as np
 
 from dc_gym.ctrl.nic import gradient
 from dc_gym.ctrl.nic.policy_file import PolicyFile, Words
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.rl.environment import FOLDER
 from dc_gym.rl.flow_runners import FlowRunner, Rows
 from dc_gym.rlcc.histories import Lessons

@@ -18,7 +18,7 @@ from typing import Any
 
 from dc_gym import ray_cluster
 from dc_gym.errors import MachineError, UsageError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.rl import mistakes, reaper
 
 LAB = "lab"

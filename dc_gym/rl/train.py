@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from dc_gym import claim, resume
 from dc_gym import spec as specs
 from dc_gym.errors import LabError, UsageError
-from dc_gym.folder import scratch, words
+from dc_gym.files import scratch, words
 from dc_gym.progress import Progress, short_time
 from dc_gym.readable import number, quantity
 from dc_gym.rl import checkpoints, mistakes, quiet

@@ -18,7 +18,7 @@ import numpy as np
 from dc_gym.ctrl.nic.adam import Adam
 from dc_gym.ctrl.nic.observation import Floats
 from dc_gym.errors import AgentError, UsageError
-from dc_gym.folder import words
+from dc_gym.files import words
 from dc_gym.npz import load_arrays
 
 NAME = "checkpoint.npz"

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from dc_gym.ctrl.nic import algorithms, policy_file
 from dc_gym.ctrl.nic.policy_file import TABLE_WORDS, Words
 from dc_gym.errors import AgentError, LabError, ProtocolError, UsageError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab
 from dc_gym.progress import Quiet

@@ -17,13 +17,12 @@ from dc_gym.bench import bottleneck, runs
 from dc_gym.bench.bottleneck import Case
 from dc_gym.ctrl.nic import algorithms, policy_file
 from dc_gym.ctrl.nic.algorithms import Algorithm
-from dc_gym.ctrl.nic.cli import columns
 from dc_gym.ctrl.nic.policy_cli import describe
 from dc_gym.ctrl.nic.policy_file import HEAD_WORDS, TABLE_WORDS, PolicyFile
 from dc_gym.ctrl.nic.trees import DEPTH, Trees
 from dc_gym.errors import UsageError
-from dc_gym.folder import PARTIAL, scratch, words
-from dc_gym.readable import quantity
+from dc_gym.files import PARTIAL, scratch, words
+from dc_gym.readable import columns, quantity
 from dc_gym.results import Result
 from dc_gym.rlcc import recorded
 from dc_gym.sweep import Cell

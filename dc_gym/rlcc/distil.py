@@ -22,7 +22,7 @@ from dc_gym.ctrl.nic.observation import MOST, Floats
 from dc_gym.ctrl.nic.policy_cli import describe
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
 from dc_gym.errors import UsageError
-from dc_gym.folder import scratch
+from dc_gym.files import scratch
 from dc_gym.outputs import require_place
 from dc_gym.results import load_result
 from dc_gym.rlcc import boosting, recorded

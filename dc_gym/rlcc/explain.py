@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from dc_gym.ctrl.nic import cells, fluid, policy_file
-from dc_gym.ctrl.nic.cli import columns
 from dc_gym.ctrl.nic.observation import Floats
 from dc_gym.ctrl.nic.policy_cli import describe
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
+from dc_gym.readable import columns
 
 FLOWS = (2, 8, 64, 512, 2048)
 KEEPS = 0.02

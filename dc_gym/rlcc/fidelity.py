@@ -10,10 +10,10 @@ import numpy as np
 
 from dc_gym.ctrl.nic import distil as recipe
 from dc_gym.ctrl.nic import fluid
-from dc_gym.ctrl.nic.cli import columns
 from dc_gym.ctrl.nic.observation import Floats
 from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
 from dc_gym.ctrl.nic.trees import DEPTH, Trees
+from dc_gym.readable import columns
 from dc_gym.rlcc import distil
 
 FLOWS = (2, 8, 64, 512, 2048)

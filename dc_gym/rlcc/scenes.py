@@ -16,9 +16,9 @@ from typing import Any
 from dc_gym.rlcc.presets import Case
 from dc_gym.spec import Spec
 from dc_gym.spec.load import from_dict
-from dc_gym.topologies.graph import FRAME_BYTES
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.matrix import COLUMNS
+from dc_gym.units import FRAME_BYTES
 
 MATRIX = "scene.csv"
 FIRST_PORT = 5001

@@ -8,7 +8,7 @@ import argparse
 from dc_gym.bench import runs
 from dc_gym.ctrl.nic import policy_file
 from dc_gym.figures import plots, policies, scenarios
-from dc_gym.folder import words
+from dc_gym.files import words
 from dc_gym.outputs import is_marked, mark_of, require_place
 from dc_gym.rlcc import scenario
 

@@ -24,7 +24,7 @@ from dc_gym import resume as resuming
 from dc_gym.ctrl.nic import gradient
 from dc_gym.ctrl.nic.policy_file import PolicyFile
 from dc_gym.errors import UsageError
-from dc_gym.folder import put, scratch, words
+from dc_gym.files import put, scratch, words
 from dc_gym.kernel import build, openvswitch
 from dc_gym.progress import Progress, choose, short_time
 from dc_gym.repeat import fingerprint

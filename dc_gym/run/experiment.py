@@ -20,8 +20,8 @@ from dc_gym.topologies.graph import NETNS_FOLDER, Graph
 from dc_gym.traffic import execs, workloads
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
-SELDOM_NS = 10_000_000
-"""How often flows are looked at where neither observation nor reward need it: for metrics and who watches."""
+DISTURB = "DCGYM_DISTURB"
+"""A shell command that every run carries out in its lab before traffic starts; how determinism is tested."""
 MOST_SHOWN = 1 << 14
 """Flows of a run that its state matrix has rows for, 1 MiB of the 4 that a lab has; of more it has none."""
 
@@ -61,6 +61,7 @@ def write_plan(
     folder: Path,
     disturb: str = "",
     flow_rows: int | None = None,
+    publish_ns: int = 0,
     seed: int | None = None,
     nic_step_ns: int = 0,
 ) -> NicPlan | None:
@@ -69,7 +70,8 @@ def write_plan(
     Under an algorithm of the NICs also what their loader reads; answers what they are told, None: there are none.
 
     `flow_rows`: flows that an episode may have at the most, None: as many as this one; only for an environment, which keeps
-    nothing but what it is shown. `seed`: of the first episode, None: the spec's.
+    nothing but what it is shown. `publish_ns`: how often flows are looked at, where agent.publish does not say; 0: each step.
+    `seed`: of the first episode, None: the spec's.
     `nic_step_ns`: between the barriers of the NICs, 0: there are none.
     """
     spec, graph = experiment.spec, experiment.graph
@@ -92,7 +94,7 @@ def write_plan(
         openvswitch=str(ovs.folder),
         disturb=disturb,
         execs=execs.to_json(spec.execs(graph)),
-        agent=None if spec.controller.policy is None else _agent_plan(experiment, flow_rows).to_json(),
+        agent=None if spec.controller.policy is None else _agent_plan(experiment, flow_rows, publish_ns).to_json(),
         nic=None if nic is None else nic.to_json(),
         flow_rows=len(experiment.schedule.flows) if len(experiment.schedule.flows) <= MOST_SHOWN else 0,
     )
@@ -110,12 +112,12 @@ def write_plan(
     return nic
 
 
-def _agent_plan(experiment: Experiment, flow_rows: int | None) -> AgentPlan:
+def _agent_plan(experiment: Experiment, flow_rows: int | None, publish_ns: int) -> AgentPlan:
     agent, keeps = experiment.spec.agent, flow_rows is None
     return AgentPlan(
         step_ns=agent.interval_ns,
         latency_ns=agent.latency_ns,
-        publish_ns=agent.publish_ns or (agent.interval_ns if keeps else _publish_ns(experiment.spec)),
+        publish_ns=agent.publish_ns or publish_ns or agent.interval_ns,
         flow_rows=len(experiment.schedule.flows) if flow_rows is None else flow_rows,
         stock_tbf=agent.tbf == "stock",
         keeps=keeps,
@@ -123,17 +125,6 @@ def _agent_plan(experiment: Experiment, flow_rows: int | None) -> AgentPlan:
         if agent.control == "network"
         else None,
     )
-
-
-def _publish_ns(spec: Spec) -> int:
-    """Each step where observation or reward read samples of flows; else as often as 10 ms allow, and at an episode's end."""
-    from dc_gym.envs.observation import reads_flows  # these bring Gymnasium
-    from dc_gym.envs.reward import Mix
-
-    step_ns = spec.agent.interval_ns
-    if reads_flows(spec.agent.observe) or Mix.of(spec.agent.reward).reads_flows:
-        return step_ns
-    return step_ns * max(steps for steps in range(1, max(1, SELDOM_NS // step_ns) + 1) if spec.steps % steps == 0)
 
 
 def _hosts_csv(experiment: Experiment) -> str:

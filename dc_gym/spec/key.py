@@ -16,7 +16,7 @@ from typing import Any
 from dc_gym import spelling, units
 from dc_gym.errors import SpecError, TestbedError
 from dc_gym.topologies import amount
-from dc_gym.topologies.graph import PPB, PPM
+from dc_gym.units import PPB, PPM
 
 US, MS, S = 10**3, 10**6, 10**9
 KB, KIB, MIB = 10**3, 2**10, 2**20

@@ -27,9 +27,10 @@ from dc_gym.spec.key import (
 )
 from dc_gym.topologies import amount, marking, presets
 from dc_gym.topologies.ecmp import ROUTINGS
-from dc_gym.topologies.graph import FASTEST_BPS, LONGEST_DELAY_NS, PPB, PPM
+from dc_gym.topologies.graph import FASTEST_BPS, LONGEST_DELAY_NS
 from dc_gym.topologies.links import LinkParams, LinkRule
 from dc_gym.topologies.presets import LARGEST_SCALE, TopologyParams
+from dc_gym.units import PPB, PPM
 
 
 def _pair(value: list[Any]) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dc_gym import controllers
 from dc_gym.spec.key import ARGS, COUNT, KB, NIC_POLICY, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key
-from dc_gym.topologies.graph import FRAME_BYTES, PPM
+from dc_gym.units import FRAME_BYTES, PPM
 
 FRAME_HEADERS_BYTES = 74
 """Ethernet 14, IPv4 20, UDP 8, the NIC's header 32 (ctrl/nic/shim.h)."""

@@ -6,31 +6,29 @@ Every node needs this version of dcgym, its lab kernel and Open vSwitch. Ray is 
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
 import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym import cli, ray_cluster
+from dc_gym import ray_cluster
 from dc_gym import spec as specs
 from dc_gym.controllers import policy_name
 from dc_gym.errors import TestbedError
-from dc_gym.folder import finish, scratch, writing
+from dc_gym.folder import finish, writing
 from dc_gym.progress import Progress
 from dc_gym.spec import POLICY_COPY
-from dc_gym.sweep.pool import Cell, Outcome, Tally, tie_to_parent
+from dc_gym.sweep.pool import Cell, Outcome, Tally
 from dc_gym.usercode import CODE
 
+NODE = "dc_gym.node"
+"""The module that a node runs, in a process of its own."""
 FAREWELL_S = 20.0
 POLL_S = 0.2
 
@@ -100,7 +98,7 @@ class _Driver:
         if parcel.files:
             try:
                 with writing(cell.out, "--force" in cell.options) as partial:
-                    _write_all(partial, parcel.files)
+                    write_all(partial, parcel.files)
                     finish(partial)
             except (OSError, TestbedError) as error:  # of this cell alone: the others go on
                 status, message = getattr(error, "exit_code", 1), f"its result could not be kept: {error}"
@@ -120,7 +118,7 @@ class _Driver:
 
 def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> Parcel:
     """The task: one run in a process of its own. Ray kills a worker with its children: what tidies up must not be one of them."""
-    argv = [sys.executable, "-P", "-c", "from dc_gym.sweep.cluster import node_main; node_main()", str(os.getpid())]
+    argv = [sys.executable, "-P", "-m", NODE, str(os.getpid())]
     order = pickle.dumps((spec, own))
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -133,22 +131,6 @@ def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> Parcel:
             raise
     files = pickle.loads(made) if made else {}
     return Parcel(process.returncode, errors.decode(errors="replace"), files)
-
-
-def node_main() -> None:
-    """That process: reads the spec and its files from standard input, runs in a folder of its own, and writes the result out."""
-    tie_to_parent()
-    spec, own = pickle.load(sys.stdin.buffer)
-    with scratch(Path(tempfile.gettempdir()), "dcgym-cell-") as place:
-        _write_all(place, own)
-        (place / "spec.json").write_text(json.dumps(spec))
-        out = place / "out"
-        with contextlib.redirect_stdout(io.StringIO()):
-            status = cli.main(Cell("run", place / "spec.json", out).argv())
-        files = _read_all(out)
-    sys.stdout.buffer.write(pickle.dumps(files))
-    sys.stdout.flush()
-    sys.exit(status)
 
 
 def _talk(process: subprocess.Popen[bytes], order: bytes) -> tuple[bytes, bytes]:
@@ -175,12 +157,13 @@ def _load(cell: Cell) -> tuple[dict[str, Any], dict[str, bytes]]:
         raise TestbedError(f"{error.filename}: {error.strerror}; the spec of {cell.name} names it") from None
 
 
-def _read_all(folder: Path) -> dict[str, bytes]:
+def read_all(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, by its path there."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def _write_all(folder: Path, files: dict[str, bytes]) -> None:
+def write_all(folder: Path, files: dict[str, bytes]) -> None:
+    """Writes files below a folder, by their paths there; TestbedError for one that would lie elsewhere."""
     for name, content in files.items():
         path = folder / name
         if not path.resolve().is_relative_to(folder.resolve()):

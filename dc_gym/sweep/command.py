@@ -12,8 +12,8 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from dc_gym import claim, cli, results
-from dc_gym.errors import UsageError
+from dc_gym import claim, results
+from dc_gym.errors import INTERRUPTED, TERMINATED, UsageError
 from dc_gym.kernel import openvswitch
 from dc_gym.progress import Progress
 from dc_gym.repeat import fingerprint
@@ -116,7 +116,7 @@ def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress)
 
     def on_end(outcome: Outcome) -> None:
         """A result speaks for itself, also an unfit one; what was interrupted is still to be done."""
-        if outcome.status not in (0, cli.INTERRUPTED, cli.TERMINATED) and results.UNFIT not in outcome.message:
+        if outcome.status not in (0, INTERRUPTED, TERMINATED) and results.UNFIT not in outcome.message:
             folder.record_failure(points[outcome.cell.name], outcome.status, outcome.message.strip())
         if outcome.status == 0:
             try:

@@ -18,13 +18,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dc_gym import cli
-from dc_gym.errors import TestbedError
+from dc_gym.errors import INTERRUPTED, TestbedError
 from dc_gym.progress import Progress, short_time
 
 PR_SET_PDEATHSIG = 1
-MAIN = "from dc_gym.sweep.pool import cell_main; cell_main()"
-"""What Python carries out to be a cell; the id of the process that it belongs to comes first, then the words of `dcgym`."""
+CELL = "dc_gym.cell"
+"""The module that Python runs to be a cell; its arguments are the id of the process that it belongs to, and those of `dcgym`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +104,12 @@ def require_all(outcomes: Sequence[Outcome]) -> None:
         raise TestbedError(f"{len(failed)} of {len(outcomes)} runs failed:\n" + "\n".join(failed))
 
 
-def cell_main() -> None:
-    """The process of a cell: `dcgym`, tied to its parent."""
-    tie_to_parent()
-    sys.exit(cli.main(sys.argv[1:]))
-
-
 def tie_to_parent() -> None:
     """This process ends with the one whose id comes first in its arguments, and Ctrl-C reaches it whatever it inherited."""
     parent = int(sys.argv.pop(1))
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        sys.exit(cli.INTERRUPTED)
+        sys.exit(INTERRUPTED)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started it in the background
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked in Ray's workers
 
@@ -149,7 +142,7 @@ async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Cal
 
 async def _run_one(cell: Cell) -> Outcome:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-c", MAIN, str(os.getpid()), *cell.argv(),  # -P: nothing from the working directory
+        sys.executable, "-P", "-m", CELL, str(os.getpid()), *cell.argv(),  # -P: nothing from the working directory
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **cell.env}, umask=cell.umask, user=cell.user, group=cell.user,
         extra_groups=None if cell.user is None else [], start_new_session=True,

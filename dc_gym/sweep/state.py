@@ -22,7 +22,7 @@ from typing import Any
 
 from dc_gym import results
 from dc_gym.errors import ResultError, UsageError
-from dc_gym.folder import put, words
+from dc_gym.files import put, words
 from dc_gym.results import Result
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point

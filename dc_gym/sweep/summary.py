@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dc_gym import __version__, readable
-from dc_gym.folder import put
+from dc_gym.files import put
 from dc_gym.sweep.grid import SWEEP_VERSION
 from dc_gym.sweep.state import SUMMARY, State, Status, SweepFolder
 

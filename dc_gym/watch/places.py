@@ -14,7 +14,7 @@ from pathlib import Path
 from dc_gym import claim
 from dc_gym.envs.session import SCRATCH
 from dc_gym.errors import UsageError
-from dc_gym.folder import PARTIAL
+from dc_gym.files import PARTIAL
 from dc_gym.kernel import share
 
 __all__ = ["Place", "choose", "find", "is_awaited"]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.folder import PARTIAL
+from dc_gym.files import PARTIAL
 from dc_gym.progress import short_time
 from dc_gym.readable import number, quantity
 

@@ -18,7 +18,7 @@ from dc_gym.bench.compare import page
 from dc_gym.bench.compare.measured import Compared, Entry, counted_flows, numbers
 from dc_gym.bench.compare.scenarios import Case, Order, cases, check, grid
 from dc_gym.figures.plots import FLOW_COLORS
-from dc_gym.folder import words
+from dc_gym.files import words
 from dc_gym.outputs import is_marked, is_table_of, require_place
 from dc_gym.progress import Progress, choose
 from dc_gym.results import Result

@@ -17,7 +17,7 @@ from dc_gym import __version__
 from dc_gym.bench.compare import drawing
 from dc_gym.bench.compare.measured import FEW_FLOWS, P99_OF_FLOWS, Compared, Entry
 from dc_gym.figures import plots
-from dc_gym.folder import put
+from dc_gym.files import put
 from dc_gym.report.numbers import Metric, plain, scale_of, with_interval
 from dc_gym.report.svg import to_svg, variables
 from dc_gym.topologies.paths import base_rtt_ns
