@@ -18,7 +18,7 @@ CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*.h)))
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init nicd cctest) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o cctest-$(name).bpf.o))
-C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] ctrl/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h dc_gym/bench/*.[ch] dc_gym/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
+C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] ctrl/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
 .PHONY: setup demo test test-all test-rl lint format lock docs pictures programs kernel openvswitch wheel image clean
 
@@ -40,7 +40,7 @@ test-all: setup
 	@$(MAKE) --no-print-directory lint
 	@scripts/packages.sh qemu-system-x86 chromium iperf3 libns3-dev tcpdump
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,rl,distil]'
-	$(PYTHON) -c "from dc_gym.host import vm; from dc_gym.progress import Quiet; vm.prepare(Quiet())"
+	$(PYTHON) -c "from dc_gym.grounds.host import vm; from dc_gym.base.progress import Quiet; vm.prepare(Quiet())"
 	$(PYTHON) scripts/wheel.py --no-source build/wheel
 	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest $(PYTEST)
 
@@ -119,7 +119,7 @@ $(BIN)/lab-init: $(KERNEL)/init.c $(KERNEL)/drivers/lab.h | $(BIN)
 $(BIN)/lab-launch: $(KERNEL)/launch.c | $(BIN)
 	$(call link,$<)
 
-$(BIN)/vm-init: dc_gym/host/vm_init.c | $(BIN)
+$(BIN)/vm-init: dc_gym/grounds/host/vm_init.c | $(BIN)
 	$(call link,$<)
 
 MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h)
@@ -143,7 +143,7 @@ TGEN := $(wildcard $(TRAFFIC)/*.c)
 $(BIN)/tgen: $(TGEN) $(wildcard $(TRAFFIC)/*.h $(NIC)/*.h) $(MONITORS)/state_matrix.h | $(BIN)
 	$(call link,-I$(MONITORS) -I$(TRAFFIC) -I$(NIC) $(TGEN))
 
-LINKPROBE := dc_gym/bench/linkprobe.c $(addprefix $(MONITORS)/,netns.c nl.c batch.c qdisc.c)
+LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(addprefix $(MONITORS)/,netns.c nl.c batch.c qdisc.c)
 $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(MONITORS) $(LINKPROBE))
 
@@ -173,7 +173,7 @@ $(BIN)/cctest-%.bpf.o: $(NIC)/cctest.bpf.c $(NIC_HEADERS) | $(BIN)
 	$(call bpf)
 
 SOURCES := $(addprefix $(KERNEL)/,init.c launch.c drivers/lab.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TRAFFIC)/*.h) \
-	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/algorithms/*.h) dc_gym/bench/linkprobe.c dc_gym/host/vm_init.c
+	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c dc_gym/grounds/host/vm_init.c
 $(BIN)/sources.sha256: $(PROGRAMS)
 	@cd dc_gym && sha256sum $(SOURCES:dc_gym/%=%) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256
 

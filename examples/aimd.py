@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from dc_gym.controllers import Controller, register
+from dc_gym.ctrl.controllers import Controller, register
 
 header = Path(__file__).resolve().with_name("aimd.h")
 register(Controller("aimd", "aimd", "AIMD on round trips", ecn=True, color="#661100", marker="d", nic=True, header=header))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from dc_gym.errors import KernelError, TestbedError, UsageError
+from dc_gym.base.errors import KernelError, TestbedError, UsageError
 from dc_gym.kernel.cache import locked, make_folder
 
 ARCHIVE = "DCGYM_DEBIAN_ARCHIVE"

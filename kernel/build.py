@@ -23,14 +23,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym.errors import KernelError, UsageError
+from dc_gym.base.errors import KernelError, UsageError
+from dc_gym.base.progress import Progress
+from dc_gym.base.progress import choose as choose_progress
 from dc_gym.kernel import selftests
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import run, sha256_of
 from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, find, locked, make_folder, partial, publish
 from dc_gym.kernel.source import NotOnOffer, Source
-from dc_gym.progress import Progress
-from dc_gym.progress import choose as choose_progress
 
 HERE = Path(__file__).parent
 RECIPE = 1  # raised when this file changes what comes out

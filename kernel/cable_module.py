@@ -14,7 +14,7 @@ import shutil
 import struct
 from pathlib import Path
 
-from dc_gym.errors import KernelError
+from dc_gym.base.errors import KernelError
 from dc_gym.kernel.apt import run
 from dc_gym.kernel.cache import cache_dir, locked, make_folder, partial, publish
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dc_gym.errors import TestbedError, UsageError
+from dc_gym.base.errors import TestbedError, UsageError
 
 PARTIAL = ".partial-"
 PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Self
 
-from dc_gym.errors import ProtocolError
+from dc_gym.base.errors import ProtocolError
 
 PROTOCOL_VERSION = 1
 MESSAGE_MAX_BYTES = 4096

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from dc_gym.errors import MachineError
+from dc_gym.base.errors import MachineError
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dc_gym.errors import LabError, UsageError
+from dc_gym.base.errors import LabError, UsageError
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, MessageType
 from dc_gym.kernel.cpu import claimed_cpu
 from dc_gym.kernel.memory import memory_folder

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dc_gym.errors import MachineError
+from dc_gym.base.errors import MachineError
 from dc_gym.kernel.user import lab_user
 
 IN_MEMORY = ("tmpfs", "ramfs")

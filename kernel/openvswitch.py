@@ -28,11 +28,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym.errors import KernelError
+from dc_gym.base.errors import KernelError
+from dc_gym.base.progress import Progress, choose
 from dc_gym.kernel import cache
 from dc_gym.kernel.apt import Apt, Offer, run
 from dc_gym.kernel.cache import cache_dir, check_room, locked, make_folder, partial, publish
-from dc_gym.progress import Progress, choose
 
 PACKAGES = ("openvswitch-switch", "openvswitch-common", "mininet")
 PROGRAMS = ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-dpctl", "mnexec")

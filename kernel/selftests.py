@@ -12,11 +12,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.errors import KernelError, UsageError
+from dc_gym.base.errors import KernelError, UsageError
+from dc_gym.base.progress import Progress
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.cache import cache_dir, check_room, find, locked, make_folder, partial, publish
 from dc_gym.kernel.source import Source
-from dc_gym.progress import Progress
 
 __all__ = ["PARTS", "Selftests", "ensure", "keep"]
 

@@ -11,7 +11,7 @@ import struct
 from pathlib import Path
 from typing import Self
 
-from dc_gym.errors import UsageError
+from dc_gym.base.errors import UsageError
 
 PLACE = struct.Struct("<QQ")  # offset and length of the region in the file behind the descriptor
 NAME = "share"

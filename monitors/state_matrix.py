@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.errors import ProtocolError
+from dc_gym.base.errors import ProtocolError
 
 __all__ = [
     *("COLUMNS", "COMMANDS", "FLOW", "HEADER", "NAME_LEN", "RATE", "Commands", "FlowStatus", "Header", "StateMatrix", "Sweep"),
@@ -238,7 +238,7 @@ class Commands:
         return number + 2
 
     def end(self, code: int) -> None:
-        """Ends the episode that is under way on a real clock, at its next step, with this code of `dc_gym.run.episodes`."""
+        """Ends the episode that is under way on a real clock, at its next step, with this code of `dc_gym.grounds.guest.episodes`."""
         self._end[0] = code
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.errors import ProtocolError
+from dc_gym.base.errors import ProtocolError
 from dc_gym.monitors.state_matrix import NAME_LEN, Header, parse_header, parse_names
 
 __all__ = ["Trace", "read_trace"]

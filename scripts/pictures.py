@@ -28,11 +28,11 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from dc_gym.base.spelling import unknown
 from dc_gym.figures import curves, plots, sweep_figure
 from dc_gym.figures.curves import Axis, Curve, Point
 from dc_gym.figures.sweep_figure import Sheet
-from dc_gym.results import load_result
-from dc_gym.spelling import unknown
+from dc_gym.records.results import load_result
 
 ROOT = Path(__file__).resolve().parent.parent
 LABS = ROOT / "docs" / "labs"
@@ -75,7 +75,7 @@ def run(picture: Picture, folder: Path) -> tuple[Sheet, dict[str, Any]]:
     out = folder / picture.name
     argv = [str(out) if before == "--out" else word for before, word in zip(("", *picture.sweep), picture.sweep, strict=False)]
     argv = [str(ROOT / word) if word.startswith("examples/") else word for word in argv]
-    subprocess.run([sys.executable, "-m", "dc_gym.cli", *argv, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *argv, "--quiet"], check=True, stdout=subprocess.DEVNULL)
     return sheet_of(picture, out), dict(load_result(next(curves_of(out))).manifest["environment"])
 
 

@@ -21,12 +21,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dc_gym import __version__
-from dc_gym.errors import KernelError, TestbedError
+from dc_gym.base.errors import KernelError, TestbedError
+from dc_gym.base.progress import Progress, choose
 from dc_gym.kernel import build, openvswitch, selftests
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import Apt, run
 from dc_gym.kernel.cache import cache_dir
-from dc_gym.progress import Progress, choose
 
 ROOT = Path(__file__).resolve().parent.parent
 PLATFORM = "manylinux_2_17_x86_64"  # nothing in the wheel asks for a C library of the machine

@@ -55,7 +55,8 @@ class Ran:
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What plug-ins register is gone afterwards, and one of the same content is run again by the next test."""
-    from dc_gym import controllers, usercode
+    from dc_gym.base import usercode
+    from dc_gym.ctrl import controllers
     from dc_gym.envs import action, observation, policies, reward
     from dc_gym.topologies import marking, presets
     from dc_gym.traffic import workloads
@@ -77,8 +78,8 @@ def lab_kernel() -> Path:
     named = os.environ.get("DCGYM_TEST_KERNEL")
     if named:
         return Path(named)
+    from dc_gym.base.progress import Quiet
     from dc_gym.kernel import build
-    from dc_gym.progress import Quiet
 
     return build.ensure(Quiet()).path
 

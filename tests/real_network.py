@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for dc_gym.host.inside: no network, but its words, its shared memory, and sweeps in real time.
+"""A stand-in for dc_gym.grounds.host.inside: no network, but its words, its shared memory, and sweeps in real time.
 
     python real_network.py RUN_FOLDER FD
 
@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dc_gym.grounds.guest.episodes import AgentPlan, Episode
+from dc_gym.grounds.guest.main import Plan
 from dc_gym.monitors.state_matrix import COLUMNS, COMMANDS, FLOW, HEADER, NAME_LEN, RATE
-from dc_gym.run.episodes import AgentPlan, Episode
-from dc_gym.run.ground import Plan
 
 S = 10**9
 

@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dc_gym import cli
-from dc_gym.bench import fct, incast, report, runs, scale, speed
-from dc_gym.bench.dctcp import closed_form, measured_amplitude, round_trip_s
-from dc_gym.bench.report import Bar
-from dc_gym.progress import Quiet
+from dc_gym.base import checks
+from dc_gym.base.checks import Bar
+from dc_gym.base.progress import Quiet
+from dc_gym.benchmarks.checks import fct, incast
+from dc_gym.benchmarks.checks.dctcp import closed_form, measured_amplitude, round_trip_s
+from dc_gym.benchmarks.perf import scale, speed
+from dc_gym.cli import main
+from dc_gym.sweep import runs
 
 
 def test_closed_form_of_the_paper():
@@ -64,16 +67,16 @@ def test_amplitude_of_a_drawn_sawtooth(height, noise):
 def test_a_short_bar_fails_and_a_skipped_one_does_not(tmp_path, capsys):
     good, short = Bar("a", "1", "1", True), Bar("b", "1", "2", False)
     skipped = Bar("c", "1", "-", False, skipped=True)
-    assert report.all_good([good, skipped]) and not report.all_good([good, short])
-    report.show("title", [good, short, skipped])
+    assert checks.all_good([good, skipped]) and not checks.all_good([good, short])
+    checks.show("title", [good, short, skipped])
     shown = capsys.readouterr().out
     assert "SHORT" in shown and "skipped" in shown
-    report.save(tmp_path / "bars.json", "x", [good, short])
+    checks.save(tmp_path / "bars.json", "x", [good, short])
     assert '"ok": false' in (tmp_path / "bars.json").read_text()
 
 
 def test_a_place_for_the_figures_is_looked_for_before_they_are_measured(tmp_path, capsys):
-    assert cli.main(["bench", "speed", "--json", str(tmp_path / "none" / "speed.json")]) == 2
+    assert main.main(["bench", "speed", "--json", str(tmp_path / "none" / "speed.json")]) == 2
     assert "no such folder; make it" in capsys.readouterr().err
 
 

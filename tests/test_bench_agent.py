@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.bench import enforce, orphans, steps
-from dc_gym.bench.enforce import Point, each_step, once, spec_of
-from dc_gym.bench.orphans import CASES, Case
+from dc_gym.base.errors import TestbedError
+from dc_gym.benchmarks.checks import enforce, orphans
+from dc_gym.benchmarks.checks.enforce import Point, each_step, once, spec_of
+from dc_gym.benchmarks.checks.orphans import CASES, Case
+from dc_gym.benchmarks.perf import steps
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.session import Session
-from dc_gym.errors import TestbedError
 
 COSTS = {"observations": 10.0, "rewards": 5.0}
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dc_gym import cli
-from dc_gym.bench.compare import measured, page
-from dc_gym.bench.compare.measured import DELAY, GOODPUT, P99_SLOWDOWN, Compared, Entry
-from dc_gym.bench.compare.scenarios import DEFAULT_TRAFFIC, TRAFFIC, Case, Order, cases, check, grid
-from dc_gym.errors import UsageError
+from dc_gym.base.errors import UsageError
+from dc_gym.benchmarks.studies.compare import measured, page
+from dc_gym.benchmarks.studies.compare.measured import DELAY, GOODPUT, P99_SLOWDOWN, Compared, Entry
+from dc_gym.benchmarks.studies.compare.scenarios import DEFAULT_TRAFFIC, TRAFFIC, Case, Order, cases, check, grid
+from dc_gym.cli import main
 from dc_gym.spec import Spec
 from dc_gym.traffic.flows import FlowRequest
 
@@ -133,9 +133,9 @@ def test_recovery_is_from_the_last_short_flow_to_what_was_before(
 
 
 def test_options_of_compare_are_refused_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["bench", "links", "--full"]) == 2
+    assert main.main(["bench", "links", "--full"]) == 2
     assert "--full is of bench compare alone" in capsys.readouterr().err
-    assert cli.main(["bench", "compare", "--workloads", "gossip"]) == 2
+    assert main.main(["bench", "compare", "--workloads", "gossip"]) == 2
     assert "'gossip' is unknown" in capsys.readouterr().err
     assert set(DEFAULT_TRAFFIC) <= set(TRAFFIC)
 
@@ -143,7 +143,7 @@ def test_options_of_compare_are_refused_elsewhere(capsys: pytest.CaptureFixture[
 def test_a_spec_that_cannot_be_is_told_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     some = ["--controllers", "dctcp,dcqcn", "--workloads", "long-short", "--seeds", "1", "--out", str(out)]
-    assert cli.main(["bench", "compare", *some, "--set", "nic.preset=peper"]) == 2
+    assert main.main(["bench", "compare", *some, "--set", "nic.preset=peper"]) == 2
     said = capsys.readouterr().err
     assert "--set: nic.preset = \"peper\": dcqcn has no preset 'peper'; did you mean paper" in said and said.count("\n") == 1
     assert not out.exists()

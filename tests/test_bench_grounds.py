@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dc_gym.bench import grounds
-from dc_gym.host import vm
+from dc_gym.benchmarks.checks import grounds
+from dc_gym.grounds.host import vm
 
 
 def seen(largest: float, goodput_bps: float = 9.5e6, unfit: tuple[str, ...] = ()) -> grounds.Seen:
@@ -80,7 +80,7 @@ def test_it_is_drawn(tmp_path):
 @pytest.mark.timeout(3600)
 def test_both_grounds_agree_where_the_host_keeps_up(tmp_path, lab_kernel):
     tmp_path.chmod(0o755)
-    argv = [sys.executable, "-m", "dc_gym.cli", "bench", "grounds", "--json", "bars.json"]
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "bench", "grounds", "--json", "bars.json"]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     bars = json.loads((tmp_path / "bars.json").read_text())["bars"]

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from dc_gym.bench.learn import ENVIRONMENT, SEEDS, STEPS, Found, mean, of_values, shown, train_all, verdicts
+from dc_gym.benchmarks.checks.learn import ENVIRONMENT, SEEDS, STEPS, Found, mean, of_values, shown, train_all, verdicts
 from dc_gym.envs.env import as_spec
 from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.envs.registration import SPECS

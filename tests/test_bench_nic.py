@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import synthetic
 
-from dc_gym.bench import nic_loop, nic_pacing
-from dc_gym.results import Result
+from dc_gym.benchmarks.checks import nic_loop, nic_pacing
+from dc_gym.records.results import Result
 
 
 def sent(folder: Path, times_ns: list[int], **conservation: Any) -> Result:

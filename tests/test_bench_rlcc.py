@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from dc_gym.bench import rlcc_train
-from dc_gym.bench.report import Bar
+from dc_gym.base.checks import Bar
+from dc_gym.benchmarks.checks import rlcc_train
 from dc_gym.kernel.lab import check_place
-from dc_gym.results import Result
+from dc_gym.records.results import Result
 
 GOOD = {"utilization": 0.999, "jain": 0.99, "drops": 0.0}
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.bench import rlcc_distil, rlcc_theory
-from dc_gym.bench.rlcc_distil import Measured
-from dc_gym.bench.rlcc_theory import Point
-from dc_gym.cli import main
-from dc_gym.ctrl.nic.policy_file import PolicyFile
-from dc_gym.ctrl.nic.trees import Trees
+from dc_gym.benchmarks.checks import rlcc_distil, rlcc_theory
+from dc_gym.benchmarks.checks.rlcc_distil import Measured
+from dc_gym.benchmarks.checks.rlcc_theory import Point
+from dc_gym.cli.main import main
+from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.trees import Trees
 from dc_gym.reproduce.theory import EQ_2, Root, at_offset
 
 NET = Measured(2.0, 0.98, 1.0, 0)

@@ -13,8 +13,9 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from dc_gym import cli, spec
-from dc_gym.errors import SpecError
+from dc_gym import spec
+from dc_gym.base.errors import SpecError
+from dc_gym.cli import main
 
 HEAD = """calls = 0
 def act():
@@ -103,7 +104,7 @@ def write(folder, kind, code, duration="50ms"):
 
 def run(path, capsys, *more):
     """What `dcgym run` says, without its progress."""
-    code = cli.main(["run", str(path), "--out", str(path.parent / "out"), "--quiet", "--no-plot", *more])
+    code = main.main(["run", str(path), "--out", str(path.parent / "out"), "--quiet", "--no-plot", *more])
     said = capsys.readouterr().err.splitlines()
     return code, said
 
@@ -149,7 +150,7 @@ def test_while_traffic_runs(kind, at, tmp_path, capsys, lab_kernel):
 def test_in_a_sweep(tmp_path, lab_kernel):
     path = write(tmp_path, "reward", HEAD.format(at=20) + KINDS["reward"])
     argv = ["sweep", str(path), "--seeds", "1,2", "--out", str(tmp_path / "sweep"), "--jobs", "1"]
-    done = subprocess.run([sys.executable, "-m", "dc_gym.cli", *argv], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *argv], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr
     assert [line.endswith(PLACE) for line in done.stdout.splitlines() if "exit 2" in line] == [True, True], done.stdout
 
@@ -231,10 +232,10 @@ def test_to_python_a_spec_s_mistake_has_its_cause(tmp_path):
 
 
 def test_the_whole_traceback_on_demand(tmp_path, monkeypatch):
-    monkeypatch.setenv(cli.TRACEBACK, "1")
+    monkeypatch.setenv(main.TRACEBACK, "1")
     path = write(tmp_path, "workload", HEAD.format(at=1) + KINDS["workload"])
     with pytest.raises(SpecError) as caught:
-        cli.main(["run", str(path), "--quiet"])
+        main.main(["run", str(path), "--quiet"])
     assert isinstance(caught.value.__cause__, ValueError)
 
 

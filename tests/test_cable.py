@@ -16,7 +16,7 @@ pytestmark = pytest.mark.lab
 PROLOGUE = """
 import os, socket, struct, time
 from pathlib import Path
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 from dc_gym.topologies import cables, tc
 from dc_gym.topologies.cables import End
 from dc_gym.topologies.graph import Impairment, Queue

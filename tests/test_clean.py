@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from dc_gym import claim, clean, files, folder
-from dc_gym.errors import UsageError
+from dc_gym.base import files, folder_lock
+from dc_gym.base.errors import UsageError
+from dc_gym.cli import clean
 from dc_gym.kernel import cache
+from dc_gym.records import folder
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +32,7 @@ def names_in(path: Path) -> list[str]:
 
 def claimed_before(path: Path) -> None:
     """As a run leaves it that is killed with its janitor."""
-    fd = claim.take(path)
+    fd = folder_lock.take(path)
     assert fd is not None
     os.close(fd)
 

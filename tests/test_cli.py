@@ -20,8 +20,11 @@ import pytest
 import synthetic
 from rich.console import Console
 
-from dc_gym import __version__, cli, progress, results
-from dc_gym.errors import KernelError, LabError, UsageError
+from dc_gym import __version__
+from dc_gym.base import progress
+from dc_gym.base.errors import KernelError, LabError, UsageError
+from dc_gym.cli import main
+from dc_gym.records import results
 
 SPEC = """
 name = "My Run"
@@ -40,7 +43,7 @@ COMMANDS = ("run", "verify", "conformance", "golden", "compare", "sweep", "plot"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(cli.TRACEBACK, raising=False)
+    monkeypatch.delenv(main.TRACEBACK, raising=False)
     (tmp_path / "exp.toml").write_text(SPEC)
     return tmp_path
 
@@ -67,7 +70,7 @@ def raising(error: BaseException) -> Callable[..., Any]:
 def usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """What argparse says before it exits with 2."""
     with pytest.raises(SystemExit) as caught:
-        cli.main(argv)
+        main.main(argv)
     assert caught.value.code == 2
     return capsys.readouterr().err
 
@@ -80,13 +83,13 @@ def test_run_hands_over_what_was_asked_for(folder: Path, module: Any, capsys: py
         return synthetic.result(folder / out)
 
     module("dc_gym.run.runner", run=run)
-    assert cli.main(["run", "exp.toml", "--set", "controller.name=nv", "--seed", "7", "--quiet", "--no-plot"]) == 0
+    assert main.main(["run", "exp.toml", "--set", "controller.name=nv", "--seed", "7", "--quiet", "--no-plot"]) == 0
     assert seen == ["nv", 7, Path("results/my-run-nv-s7"), progress.Quiet, False, False]
     shown = capsys.readouterr()
     assert "Mbit/s" in shown.out and f"digest       {results.load_result('results/my-run-nv-s7').digest}" in shown.out
     assert shown.err == ""
     seen.clear()
-    assert cli.main(["run", "exp.toml", "--out", "x", "--force"]) == 0
+    assert main.main(["run", "exp.toml", "--out", "x", "--force"]) == 0
     assert seen == ["dctcp", 1, Path("x"), progress.Lines, True, True]
 
 
@@ -100,7 +103,7 @@ def test_the_closing_lines_are_in_units_that_people_read(folder: Path, module: A
         return results.load_result(made.path)
 
     module("dc_gym.run.runner", run=run)
-    assert cli.main(["run", "exp.toml", "--quiet"]) == 0
+    assert main.main(["run", "exp.toml", "--quiet"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert [line for line in said if line.startswith(("goodput", "mean", "util", "fair", "drops", "lost"))] == [
         "goodput      73.4 Gbit/s",
@@ -116,13 +119,13 @@ def test_the_closing_lines_are_in_units_that_people_read(folder: Path, module: A
 def test_an_unfit_run_is_1(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
     reasons = ["softnet lost 3 packets", "set-up was late"]
     module("dc_gym.run.runner", run=lambda spec, out, shown, **_: synthetic.result(out, fit=False, unfit_reasons=reasons))
-    assert cli.main(["run", "exp.toml", "--quiet"]) == 1
+    assert main.main(["run", "exp.toml", "--quiet"]) == 1
     assert capsys.readouterr().err == "dcgym: unfit: softnet lost 3 packets\ndcgym: unfit: set-up was late\n"
 
 
 def test_a_run_without_any_sample_can_be_shown(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
     module("dc_gym.run.runner", run=lambda spec, out, shown, **_: synthetic.result(out, synthetic.tables()))
-    assert cli.main(["run", "exp.toml", "--quiet"]) == 0
+    assert main.main(["run", "exp.toml", "--quiet"]) == 0
     assert "mean queue   - at -" in capsys.readouterr().out
 
 
@@ -146,27 +149,27 @@ def test_failures_are_one_line(
     folder: Path, module: Any, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, words: str
 ) -> None:
     module("dc_gym.run.runner", run=raising(error))
-    assert cli.main(["run", "exp.toml", "--quiet"]) == code
+    assert main.main(["run", "exp.toml", "--quiet"]) == code
     assert capsys.readouterr() == ("", words)
 
 
 def test_bugs_keep_their_traceback(folder: Path, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     module("dc_gym.run.runner", run=raising(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
-        cli.main(["run", "exp.toml", "--quiet"])
+        main.main(["run", "exp.toml", "--quiet"])
     module("dc_gym.run.runner", run=raising(OSError(errno.EBADF, "Bad file descriptor")))
     with pytest.raises(OSError, match="Bad file"):
-        cli.main(["run", "exp.toml", "--quiet"])
-    monkeypatch.setenv(cli.TRACEBACK, "1")
+        main.main(["run", "exp.toml", "--quiet"])
+    monkeypatch.setenv(main.TRACEBACK, "1")
     module("dc_gym.run.runner", run=raising(LabError("x")))
     with pytest.raises(LabError):
-        cli.main(["run", "exp.toml", "--quiet"])
+        main.main(["run", "exp.toml", "--quiet"])
 
 
 def test_spec_mistakes_are_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["run", "none.toml"]) == 2
-    assert cli.main(["run", "exp.toml", "--set", "topology.rat=1Mbit/s"]) == 2
-    assert cli.main(["run", "exp.toml", "--seed", "-1"]) == 2
+    assert main.main(["run", "none.toml"]) == 2
+    assert main.main(["run", "exp.toml", "--set", "topology.rat=1Mbit/s"]) == 2
+    assert main.main(["run", "exp.toml", "--seed", "-1"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("dcgym: none.toml: ")
     assert lines[1] == "dcgym: --set: topology.rat: unknown key; did you mean topology.rate?"
@@ -201,20 +204,20 @@ def test_bad_arguments_are_2(argv: list[str], words: str, capsys: pytest.Capture
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_an_example_that_parses(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        cli.main([command, "--help"])
+        main.main([command, "--help"])
     assert caught.value.code == 0
     text = capsys.readouterr().out
     example = text.split("example:\n  dcgym ")[1].splitlines()[0]
-    assert cli._parser().parse_args(example.split()).command
+    assert main._parser().parse_args(example.split()).command
 
 
 def test_commands_are_all_listed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["--help"])
+        main.main(["--help"])
     text = capsys.readouterr().out
     assert all(re.search(rf"\n    {command}\s", text) for command in COMMANDS)
     with pytest.raises(SystemExit):
-        cli.main(["--version"])
+        main.main(["--version"])
     assert capsys.readouterr().out == f"dcgym {__version__}\n"
 
 
@@ -232,13 +235,13 @@ def test_delegated_commands(folder: Path, module: Any) -> None:
         module(f"dc_gym.{name}", main=body(name))
     sweep = ["sweep", "exp.toml", "--seeds", "2..4", "--controllers", "nv,bbr", "--jobs", "2"]
     for argv in (["verify", "r"], sweep, ["bench", "links"], ["doctor"], ["kernel", "info"], ["clean", "a", "b", "--cache"]):
-        assert cli.main(argv) == 1
+        assert main.main(argv) == 1
     assert seen["repeat.verify"][0].dir == Path("r") and isinstance(seen["repeat.verify"][1][0], progress.Lines)
     args = seen["sweep"][0]
     assert (args.seeds, args.controllers, args.jobs, args.overrides, args.force) == ([2, 3, 4], ["nv", "bbr"], 2, [], False)
     assert (seen["bench"][0].name, seen["bench"][0].json) == ("links", None)
     assert seen["kernel.cli"][0].action == "info" and seen["kernel.cli"][1] == ()
-    assert cli.main(["kernel", "build", "--jobs", "2", "--source", "linux.tar.xz"]) == 1
+    assert main.main(["kernel", "build", "--jobs", "2", "--source", "linux.tar.xz"]) == 1
     args = seen["kernel.cli"][0]
     assert (args.action, args.jobs, args.source, args.version, args.force) == ("build", 2, Path("linux.tar.xz"), None, False)
     assert (seen["clean"][0].folders, seen["clean"][0].cache, seen["clean"][1]) == ([Path("a"), Path("b")], True, ())
@@ -247,33 +250,33 @@ def test_delegated_commands(folder: Path, module: Any) -> None:
 def test_compare_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     synthetic.result(folder / "a")
     synthetic.result(folder / "b", synthetic.run(seed=2))
-    assert cli.main(["compare", "a", "b"]) == 0
+    assert main.main(["compare", "a", "b"]) == 0
     assert "mean_queue_bytes" in capsys.readouterr().out
-    assert cli.main(["compare", "a", "c"]) == 2
+    assert main.main(["compare", "a", "c"]) == 2
     assert capsys.readouterr().err == "dcgym: c: no such folder; give the folder of a result\n"
-    assert cli.main(["plot", "a"]) == 0
+    assert main.main(["plot", "a"]) == 0
     assert (folder / "a" / "plot.png").read_bytes().startswith(b"\x89PNG")
-    assert cli.main(["plot", "a", "--out", "new/x.pdf"]) == 0
+    assert main.main(["plot", "a", "--out", "new/x.pdf"]) == 0
     assert Path("new/x.pdf").read_bytes().startswith(b"%PDF")
     capsys.readouterr()
-    assert cli.main(["plot", "a", "--out", "new/x.pdf/x.png"]) == 2
+    assert main.main(["plot", "a", "--out", "new/x.pdf/x.png"]) == 2
     assert capsys.readouterr().err == "dcgym: cannot write new/x.pdf/x.png: File exists; give another path\n"
-    assert cli.main(["plot", "a", "--out", "x.xyz"]) == 2
+    assert main.main(["plot", "a", "--out", "x.xyz"]) == 2
     assert "x.xyz: a figure's name ends in .png, .pdf, .svg" in capsys.readouterr().err
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["list"]) == 0
+    assert main.main(["list"]) == 0
     text = capsys.readouterr().out
     for word in ("dumbbell-10m", "10Mbit/s", "16 hosts", "hotspot", "dctcp          DCTCP, reads ECN", "bbr"):
         assert word in text
-    assert cli.main(["list", "controllers"]) == 0
+    assert main.main(["list", "controllers"]) == 0
     assert "hotspot" not in capsys.readouterr().out
 
 
 def test_a_preset_is_listed_with_its_values(capsys: pytest.CaptureFixture[str]) -> None:
     def shown(name: str) -> dict[str, str]:
-        assert cli.main(["list", name]) == 0
+        assert main.main(["list", name]) == 0
         cells = (re.split(r" {2,}", line) for line in capsys.readouterr().out.splitlines() if line.startswith("topology."))
         return {row[0]: row[2] for row in cells if len(row) > 2}
 
@@ -384,13 +387,13 @@ def test_how_programs_ended_is_told() -> None:
         {"host": "h1", "command": ["sh", "-c", "exit 3"], "exit": 3, "stopped": False},
         {"host": "h2", "command": ["sleep", "9"], "exit": -15, "stopped": True},
     ]
-    assert cli._program_rows(ends) == [("program", "sh in h1: exit 3"), ("program", "sleep in h2: stopped")]
+    assert main._program_rows(ends) == [("program", "sh in h1: exit 3"), ("program", "sleep in h2: stopped")]
 
 
 def test_a_run_without_a_completion_time_that_counts_says_so() -> None:
-    ((name, text),) = cli._completion_rows({"fct_flows": 0, "flows_done": 26})
+    ((name, text),) = main._completion_rows({"fct_flows": 0, "flows_done": 26})
     assert name == "completion" and text.startswith("- (26 flows done;")
-    assert cli._completion_rows({"fct_flows": 0, "flows_done": 0}) == []
+    assert main._completion_rows({"fct_flows": 0, "flows_done": 0}) == []
 
 
 def test_a_library_that_a_package_lacks_is_named_in_one_line(monkeypatch, capsys):
@@ -399,10 +402,10 @@ def test_a_library_that_a_package_lacks_is_named_in_one_line(monkeypatch, capsys
     def dispatch(args):
         raise ImportError("\n\nIMPORTANT\n\n\nOriginal error was: libstdc++.so.6: cannot open shared object file: No such file\n")
 
-    monkeypatch.setattr(cli, "_dispatch", dispatch)
-    assert cli.main(["doctor"]) == 2
+    monkeypatch.setattr(main, "_dispatch", dispatch)
+    assert main.main(["doctor"]) == 2
     words = "dcgym: this machine lacks the library libstdc++.so.6, which a Python package loads: install the"
     assert capsys.readouterr().err.startswith(words)
-    monkeypatch.setattr(cli, "_dispatch", lambda args: importlib.import_module("dc_gym.no_such_module"))
+    monkeypatch.setattr(main, "_dispatch", lambda args: importlib.import_module("dc_gym.no_such_module"))
     with pytest.raises(ModuleNotFoundError):
-        cli.main(["doctor"])
+        main.main(["doctor"])

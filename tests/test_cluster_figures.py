@@ -6,9 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dc_gym.benchmarks import pccrl, pccrl_1, pccrl_table_1, rlcc, rlcc_8, rlcc_9, rlcc_table_4
-from dc_gym.benchmarks import rlcc_cluster as cluster
-from dc_gym.progress import Quiet
+from dc_gym.base.progress import Quiet
+from dc_gym.benchmarks.papers.pccrl import common as pccrl
+from dc_gym.benchmarks.papers.pccrl import figure_1, table_1
+from dc_gym.benchmarks.papers.rlcc import cluster, figure_8, figure_9, table_4
+from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.reproduce import page
 from dc_gym.reproduce.findings import Contender, Evidence
 from dc_gym.reproduce.order import Order
@@ -21,7 +23,7 @@ def test_the_default_leaves_out_what_it_cannot_afford(tmp_path):
     for scenario, counts in cluster.DEFAULT.items():
         few = [row.name for row in cluster.chosen(scenario, Order(tmp_path))]
         assert few == [cluster.name(who, scenario, count) for who in cluster.ALL for count in counts]
-        assert len(cluster.chosen(scenario, Order(tmp_path, full=True))) == len(cluster.ALL) * len(rlcc_table_4.COUNTS[scenario])
+        assert len(cluster.chosen(scenario, Order(tmp_path, full=True))) == len(cluster.ALL) * len(table_4.COUNTS[scenario])
 
 
 def test_the_small_fabric_is_oversubscribed_as_the_large_one(tmp_path):
@@ -38,27 +40,27 @@ def test_an_iteration_takes_the_mean_over_processes():
     flows = np.zeros(3, [("src", "u4"), ("dst", "u4"), ("start_ns", "i8"), ("end_ns", "i8"), ("rep", "u4")])
     flows["src"], flows["dst"] = [0, 1, 2], [1, 2, 0]
     flows["start_ns"], flows["end_ns"] = [1000, 1000, 1500], [2000, 4000, 3000]
-    assert rlcc_9._iteration_s(flows) == pytest.approx((2000 + 3000 + 3000) / 3 / 1e9)  # 0: 3000, 1: 4000, 2: 4000, less 1000
+    assert figure_9._iteration_s(flows) == pytest.approx((2000 + 3000 + 3000) / 3 / 1e9)  # 0: 3000, 1: 4000, 2: 4000, less 1000
     flows["end_ns"][0] = -1
-    assert np.isnan(rlcc_9._iteration_s(flows)) and np.isnan(rlcc_9._iteration_s(flows[:0]))
+    assert np.isnan(figure_9._iteration_s(flows)) and np.isnan(figure_9._iteration_s(flows[:0]))
 
 
 def test_bars_are_over_the_best_of_their_size():
-    column = rlcc_9.LATENCIES[32].name
+    column = figure_9.LATENCIES[32].name
     made = {
         who: Contender(who, who, "#000000", {column: {1: value}})
         for who, value in zip(cluster.WHO, (3e-6, 2e-6, 4e-6), strict=True)
     }
-    best = rlcc_9._best(Evidence(made))
+    best = figure_9._best(Evidence(made))
     assert best[32] == 2e-6 and np.isnan(best[64])
-    assert len(rlcc_9._figure(Evidence(made)).axes[0].patches) == 3 * len(rlcc_9.SIZES)
+    assert len(figure_9._figure(Evidence(made)).axes[0].patches) == 3 * len(figure_9.SIZES)
 
 
 def test_hpcc_has_the_paper_s_numbers_alone(tmp_path):
-    rows = pccrl_table_1.ROWS[:1]
+    rows = table_1.ROWS[:1]
     evidence = Evidence({row.name: Contender(row.name, row.name, row.color, {}, paper=row.paper) for row in rows})
     absent = {"HPCC, 128 flows": pccrl.printed((83, 96, 5, 0.2))}
-    figure = rlcc_9._figure(Evidence({who: Contender(who, who, "#000000", {}) for who in cluster.WHO}))
+    figure = figure_9._figure(Evidence({who: Contender(who, who, "#000000", {}) for who in cluster.WHO}))
     found = pccrl.completed(rlcc.findings("T", rows, Order(tmp_path), evidence, pccrl.QUANTITIES, (), figure), absent)
     ours, theirs = page.cells(found)
     assert ours[0] == "PCC-RL (RL-CC's tree stands in for it), 128 flows" and theirs[0].startswith("HPCC, 128 flows (not run")
@@ -69,17 +71,17 @@ def test_hpcc_has_the_paper_s_numbers_alone(tmp_path):
 def test_a_long_and_a_short_flow_that_are_known(tmp_path, lab_kernel):
     """Each at a quarter of the line: the short one needs four times as long as the line would."""
     row = replace(
-        pccrl_1.ROWS[0],
+        figure_1.ROWS[0],
         controller="fixed",
-        workload=pccrl_1.ROWS[0].workload | {"size": "1MB", "short_start": 500 * US, "jitter": 0},
+        workload=figure_1.ROWS[0].workload | {"size": "1MB", "short_start": 500 * US, "jitter": 0},
         length=Length(1 * MS, 100 * US),
         values=QUARTER,
     )
-    found = rlcc.run("known", [row], Order(tmp_path, seeds=1), Quiet(), cluster.long_short, rlcc_8.track).contenders[row.name]
+    found = rlcc.run("known", [row], Order(tmp_path, seeds=1), Quiet(), cluster.long_short, figure_8.track).contenders[row.name]
     value = {name: each[1] for name, each in found.numbers.items() if each}
     took_s, base_s = 1e6 * 8 * 1514 / 1440 / 25e9, 6.07e-6
     assert value[cluster.SLOWDOWN.name] == pytest.approx((took_s + base_s / 2) / base_s, rel=0.02)
     assert value[cluster.LONG_SHARE.name] == pytest.approx(0.25 * 1440 / 1514, rel=0.02) and value[cluster.UNFINISHED.name] == 0
     drawn = found.over_time[1]
-    assert drawn.x[0] + drawn.x[-1] == pytest.approx(1, abs=0.02) and not drawn.values[rlcc_8.LOST.name].any()
-    assert drawn.values[rlcc_8.ARRIVED.name][2] * 9 == pytest.approx(0.25 * 1440 / 1514, rel=0.1)
+    assert drawn.x[0] + drawn.x[-1] == pytest.approx(1, abs=0.02) and not drawn.values[figure_8.LOST.name].any()
+    assert drawn.values[figure_8.ARRIVED.name][2] * 9 == pytest.approx(0.25 * 1440 / 1514, rel=0.1)

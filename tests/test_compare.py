@@ -12,9 +12,9 @@ import pytest
 import synthetic
 from rich.console import Console
 
-from dc_gym.errors import ResultError
-from dc_gym.repeat import compare
-from dc_gym.results import Result
+from dc_gym.base.errors import ResultError
+from dc_gym.records.results import Result
+from dc_gym.verify import compare
 
 
 @pytest.fixture

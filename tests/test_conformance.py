@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from dc_gym.base.errors import UsageError
+from dc_gym.base.progress import Quiet
 from dc_gym.conformance import host, main, report
 from dc_gym.conformance.calls import CALLS
 from dc_gym.conformance.connection import Connection, State
@@ -22,8 +24,6 @@ from dc_gym.conformance.packets import FLAG_BITS, Segment, decode, decode_option
 from dc_gym.conformance.script import ANYTHING, Call, Either, Field, Name, ScriptError, Struct, TcpOption, When, parse
 from dc_gym.conformance.symbols import TcpInfo
 from dc_gym.conformance.tun import FAMILIES
-from dc_gym.errors import UsageError
-from dc_gym.progress import Quiet
 
 SERVER = """
     0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
@@ -383,7 +383,17 @@ def test_representative_scripts_of_the_kernel(tmp_path: Path, lab_kernel: Path, 
 def test_interruption_leaves_nothing(tmp_path: Path, lab_kernel: Path) -> None:
     (tmp_path / "wait.pkt").write_text("0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 %{\nwhile True: pass\n}%\n")
     tmp_path.chmod(0o755)
-    argv = [sys.executable, "-m", "dc_gym.cli", "conformance", str(tmp_path / "wait.pkt"), "--ip", "ipv4,ipv6", "--jobs", "2"]
+    argv = [
+        sys.executable,
+        "-m",
+        "dc_gym.cli.main",
+        "conformance",
+        str(tmp_path / "wait.pkt"),
+        "--ip",
+        "ipv4,ipv6",
+        "--jobs",
+        "2",
+    ]
     process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert process.stderr is not None
     while "labs at a time" not in process.stderr.readline():

@@ -13,8 +13,8 @@ import pytest
 from agent_lab import AGENTD, LINE, MS, Host, told
 
 from dc_gym import spec
+from dc_gym.base.errors import SpecError
 from dc_gym.envs.registration import SPECS
-from dc_gym.errors import SpecError
 
 pytestmark = pytest.mark.lab
 HOSTD = AGENTD.with_name("hostd")

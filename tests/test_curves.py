@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from synthetic import result
 
-from dc_gym import cli
-from dc_gym.errors import UsageError
+from dc_gym.base.errors import UsageError
+from dc_gym.cli import main
 from dc_gym.figures import curves, plots, sweep_figure, titles
 from dc_gym.figures.axes import bar_of, draw_bar, set_scale
 from dc_gym.figures.curves import Axis, Curve, Point
@@ -104,14 +104,14 @@ def test_results_of_different_experiments_are_no_samples_of_one(sweep: Path) -> 
 def test_unfit_results_are_left_out(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit(sweep / "dctcp-1MB-1" / "manifest.json", fit=False)
     words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]
-    assert cli.main(words) == 0
+    assert main.main(words) == 0
     said = capsys.readouterr().out
     assert "left out: 1 unfit of 8 results" in said
     assert re.search(r"dctcp +1 MB +2 +\(n = 1\)", said)
     for folder in sweep.iterdir():
         if folder.is_dir():
             edit(folder / "manifest.json", fit=False)
-    assert cli.main(words) == 2
+    assert main.main(words) == 2
     assert "all of its 8 results are unfit" in capsys.readouterr().err
 
 
@@ -127,20 +127,20 @@ def test_null_metrics_are_left_out_and_none_at_all_is_an_error(sweep: Path) -> N
 
 def test_the_command_draws_and_prints(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us", "--y", "utilization"]
-    assert cli.main(words) == 0
+    assert main.main(words) == 0
     said = capsys.readouterr().out
     path = sweep / "mean_srtt_us-utilization-by-topology.buffer.png"
     assert said.splitlines()[-1] == str(path)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert "mean_srtt_us (us) by topology.buffer, a line for each controller.name" in said
     assert re.search(r"dctcp +50 kB +3.5 \+- 6.4 +\(n = 2\)", said)
-    assert cli.main(["plot", str(sweep), "--x", "controller.name", "--y", "mean_srtt_us", "--by", "topology.buffer"]) == 0
+    assert main.main(["plot", str(sweep), "--x", "controller.name", "--y", "mean_srtt_us", "--by", "topology.buffer"]) == 0
     assert "cubic" in capsys.readouterr().out
 
 
 def test_without_axes_it_says_which_there_are(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in ([], ["--x", "topology.buffer"], ["--y", "jain"]):
-        assert cli.main(["plot", str(sweep), *words]) == 2
+        assert main.main(["plot", str(sweep), *words]) == 2
         said = capsys.readouterr()
         assert re.search(r"^  topology.buffer +50kB, 1MB$", said.out, re.MULTILINE), "by size, not by name"
         assert re.search(r"^  controller.name +cubic, dctcp$", said.out, re.MULTILINE)
@@ -148,7 +148,7 @@ def test_without_axes_it_says_which_there_are(sweep: Path, capsys: pytest.Captur
         assert re.search(r"^  mean_srtt_us +Smoothed RTT, mean$", said.out, re.MULTILINE) and "flow_goodput_bps.0" in said.out
         assert "fct_mean_s" not in said.out, "null everywhere"
         assert said.err.count("\n") == 1 and f"dcgym plot {sweep} --x topology.buffer --y mean_srtt_us" in said.err
-    assert cli.main(said.err.strip().split(": ")[-1].split()[1:]) == 0, "and the example works"
+    assert main.main(said.err.strip().split(": ")[-1].split()[1:]) == 0, "and the example works"
 
 
 def test_nothing_but_a_figure_of_the_same_results_is_overwritten(
@@ -157,13 +157,13 @@ def test_nothing_but_a_figure_of_the_same_results_is_overwritten(
     words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]
     out = tmp_path / "mine.png"
     out.write_bytes(b"a picture of my cat")
-    assert cli.main([*words, "--out", str(out)]) == 2
+    assert main.main([*words, "--out", str(out)]) == 2
     assert "--force" in capsys.readouterr().err and out.read_bytes() == b"a picture of my cat"
-    assert cli.main([*words, "--out", str(out), "--force"]) == 0
-    assert cli.main([*words, "--out", str(out)]) == 0, "its own it renews"
+    assert main.main([*words, "--out", str(out), "--force"]) == 0
+    assert main.main([*words, "--out", str(out)]) == 0, "its own it renews"
     one = sweep / "dctcp-1MB-1"
-    assert cli.main(["plot", str(one), "--out", str(out)]) == 2, "this is of other results"
-    assert cli.main(["plot", str(one)]) == 0 == cli.main(["plot", str(one)]), "plot.png is the result's own"
+    assert main.main(["plot", str(one), "--out", str(out)]) == 2, "this is of other results"
+    assert main.main(["plot", str(one)]) == 0 == main.main(["plot", str(one)]), "plot.png is the result's own"
 
 
 def a_sheet(key: str, lines: dict[str, dict[Any, list[float]]], metric: str = "mean_srtt_us", **more: Any) -> sweep_figure.Sheet:
@@ -264,7 +264,7 @@ def test_every_metric_and_every_title_is_there(sweep: Path) -> None:
     ],
 )
 def test_what_is_refused(sweep: Path, words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["plot", str(sweep), *words]) == 2
+    assert main.main(["plot", str(sweep), *words]) == 2
     assert reason in capsys.readouterr().err
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import synthetic
 
-from dc_gym import controllers
-from dc_gym.errors import ProtocolError
-from dc_gym.repeat.digest import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Digest, Tables, digest_of
+from dc_gym.base.errors import ProtocolError
+from dc_gym.ctrl import controllers
+from dc_gym.records.digest import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Digest, Tables, digest_of
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 DOCS = Path(__file__).parent.parent / "docs" / "results.md"

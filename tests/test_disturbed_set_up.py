@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.progress import Quiet
+from dc_gym.base.progress import Quiet
 from dc_gym.run.runner import run
 from dc_gym.spec import load
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import SpecError
+from dc_gym.base.errors import SpecError
 from dc_gym.spec import load
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -27,8 +27,8 @@ import doc_pages
 import pytest
 from doc_pages import ROOT, Command, Item, Saved, Snippet
 
-from dc_gym import cli
-from dc_gym.bench import BENCHES
+from dc_gym.benchmarks.bench import BENCHES
+from dc_gym.cli import main
 
 TABLE = Path(__file__).with_name("docs_commands.toml")
 SHEET: dict[str, Any] = tomllib.loads(TABLE.read_text())
@@ -40,7 +40,7 @@ REQUIRED = "DCGYM_REQUIRE_RL"
 NEEDS_RL = pytest.mark.skipif(
     find_spec("ray") is None and not os.environ.get(REQUIRED), reason="needs the extra rl (make test-rl installs it)"
 )
-PARSER = cli._parser()
+PARSER = main._parser()
 COMMAND_S = 1800.0
 """Wall time after which a command hangs."""
 
@@ -283,7 +283,7 @@ class Desk:
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         (folder / "kernel").symlink_to(ROOT / "kernel")
         self.environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "ROOT": str(ROOT)}
-        self.environment.pop(cli.TRACEBACK, None)
+        self.environment.pop(main.TRACEBACK, None)
 
     def do(self, item: Item) -> str:
         """What was wrong, or nothing."""

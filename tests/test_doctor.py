@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import doctor
+from dc_gym.cli import doctor
 from dc_gym.kernel import build, cache
 from dc_gym.kernel import source as sources
 

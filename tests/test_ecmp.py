@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import TopologyError
+from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.ecmp import EXACT_PRIORITY, Match, Router, Rule, draw, path, route
 from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
 from dc_gym.topologies.presets import PRESETS, TOPOLOGIES, TopologyParams, build

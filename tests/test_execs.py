@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from dc_gym import spec
-from dc_gym.errors import SpecError
+from dc_gym.base.errors import SpecError
 from dc_gym.traffic.execs import ExecRequest, from_json, to_json
 
 SPEC = """

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 from dc_gym.topologies import cables, tc
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.graph import NO_MARKING, Marking, Queue
@@ -125,7 +125,7 @@ print(ovs.vsctl("list-ports", "s1").split())
 @pytest.mark.lab
 def test_the_fabric_is_read_back_and_a_difference_is_an_error(in_fabric):
     body = """
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 from dc_gym.topologies import cables, tc
 from dc_gym.topologies.graph import Queue
 sock = fabric.socket_of("s1")
@@ -189,7 +189,7 @@ def test_attributes_are_read_or_refused():
 
 
 def test_queue_kinds_that_do_not_fit_are_refused():
-    from dc_gym.errors import TopologyError
+    from dc_gym.base.errors import TopologyError
 
     with pytest.raises(TopologyError):
         Queue(100_000, "red", NO_MARKING)
@@ -200,7 +200,7 @@ def test_queue_kinds_that_do_not_fit_are_refused():
 @pytest.mark.lab
 def test_a_batch_names_the_request_that_is_refused(in_fabric):
     body = """
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 sock = fabric.socket_of("s1")
 index = fabric.devices()["s1-eth3"].ifindex
 good, bad = cables.change(index, "s1-eth3", rate_bps=10**7), cables.change(index, "s1-eth3", rate_bps=0)

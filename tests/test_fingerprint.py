@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import MachineError
-from dc_gym.repeat import fingerprint
-from dc_gym.run import grounds
+from dc_gym.base.errors import MachineError
+from dc_gym.grounds import ground
+from dc_gym.records import fingerprint
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of what is fingerprinted."""
-    for pattern in (*fingerprint.GUEST, f"bin/{fingerprint.STAMP}", "bench/*.c"):
+    for pattern in (*fingerprint.GUEST, f"bin/{fingerprint.STAMP}", "benchmarks/checks/*.c"):
         for path in fingerprint.PACKAGE.glob(pattern):
             copy = tmp_path / path.relative_to(fingerprint.PACKAGE)
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -33,10 +33,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         "traffic/tgen.c",
         "topologies/fabric.py",
-        "run/ground.py",
+        "grounds/guest/main.py",
         "run/runner.py",
-        "controllers.py",
-        "run/lab_ground.py",
+        "ctrl/controllers.py",
+        "grounds/lab.py",
         "kernel/lab.py",
     ],
 )
@@ -48,17 +48,26 @@ def test_what_runs_in_the_lab_and_what_starts_it_is_in_the_fingerprint(package: 
 
 
 # Imported in a lab, and without a say in what is recorded there: words for the user, and how things get into the cache.
-WORDS = {"__init__.py", "errors.py", "progress.py", "readable.py", "kernel/__init__.py", "kernel/apt.py", "kernel/cache.py"}
+WORDS = {
+    "__init__.py",
+    "base/__init__.py",
+    "base/errors.py",
+    "base/progress.py",
+    "base/readable.py",
+    "kernel/__init__.py",
+    "kernel/apt.py",
+    "kernel/cache.py",
+}
 
 
 def test_every_data_file_and_every_module_of_a_ground_is_in_the_fingerprint() -> None:
     here = fingerprint.PACKAGE
     covered = {path for pattern in fingerprint.GUEST for path in here.glob(pattern)}
-    program = "import sys, dc_gym.run.ground, dc_gym.host.inside\n"
+    program = "import sys, dc_gym.grounds.guest.main, dc_gym.grounds.host.inside\n"
     program += "print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'dc_gym'), sep='\\n')"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert {Path(line) for line in said.splitlines()} - covered == {here / name for name in WORDS}
-    assert {*(here / "spec").glob("*.py"), here / "units.py"} <= covered, "they decide what a lab is given"
+    assert {*(here / "spec").glob("*.py"), here / "base/units.py"} <= covered, "they decide what a lab is given"
     data = {
         Path(folder, name)
         for top in ("traffic", "topologies", "spec")
@@ -71,11 +80,11 @@ def test_every_data_file_and_every_module_of_a_ground_is_in_the_fingerprint() ->
 
 def test_programs_that_are_older_than_their_sources_are_noticed(package: Path) -> None:
     assert fingerprint.stale() is None
-    grounds.check_programs()
+    ground.check_programs()
     with (package / "traffic" / "tgen.c").open("a") as file:
         file.write("\n")
     assert fingerprint.stale() == "traffic/tgen.c"
     with pytest.raises(MachineError, match=r"built from another traffic/tgen\.c than is here now; run `make programs`"):
-        grounds.check_programs()
+        ground.check_programs()
     (package / "bin" / fingerprint.STAMP).unlink()
     assert fingerprint.stale() == fingerprint.STAMP

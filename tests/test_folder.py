@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 import synthetic
 
-from dc_gym import claim, files, folder, janitor, results
-from dc_gym.errors import MachineError, ResultError, UsageError
+from dc_gym.base import files, folder_lock, janitor
+from dc_gym.base.errors import MachineError, ResultError, UsageError
+from dc_gym.records import folder, results
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def write(partial: Path, seed: int = 1) -> None:
 
 def claimed_before(path: Path) -> None:
     """As a run leaves it that is killed with its janitor."""
-    fd = claim.take(path)
+    fd = folder_lock.take(path)
     assert fd is not None
     os.close(fd)
 
@@ -179,7 +180,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(claim.os, "write", full)
+    monkeypatch.setattr(folder_lock.os, "write", full)
     told = r"cannot lock .*No space left.*free some room, or give another --out"
     with pytest.raises(MachineError, match=told), folder.writing(tmp_path / "run", force=False):
         pass
@@ -317,7 +318,7 @@ def test_a_scratch_folder_is_gone_after_a_kill(tmp_path: Path) -> None:
     wait_for(tmp_path)
     with files.scratch(tmp_path, "dcgym-verify-") as path:
         assert path.parent == tmp_path and path.stat().st_mode & 0o755 == 0o755
-        assert claim.take(path) is None
+        assert folder_lock.take(path) is None
     assert names_in(tmp_path) == []
 
 
@@ -335,28 +336,28 @@ def test_a_janitor_is_told_done_only_if_nothing_is_left(tmp_path: Path) -> None:
 
 
 def test_who_only_looks_whether_a_folder_is_held_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looker = os.open(tmp_path / claim.LOCK, os.O_RDONLY | os.O_CREAT)
+    looker = os.open(tmp_path / folder_lock.LOCK, os.O_RDONLY | os.O_CREAT)
     fcntl.flock(looker, fcntl.LOCK_SH)  # as is_held() of `dcgym watch`, for a moment
 
     def look_ends(fd: int) -> bool:
         os.close(looker)
         return is_locked(fd)
 
-    is_locked = claim._is_locked
+    is_locked = folder_lock._is_locked
     with monkeypatch.context() as patched:
-        patched.setattr(claim, "_is_locked", look_ends)
-        fd = claim.take(tmp_path)
-    assert fd is not None and claim.is_held(tmp_path)
-    claim.release(tmp_path, fd)
-    assert not claim.is_held(tmp_path)
+        patched.setattr(folder_lock, "_is_locked", look_ends)
+        fd = folder_lock.take(tmp_path)
+    assert fd is not None and folder_lock.is_held(tmp_path)
+    folder_lock.release(tmp_path, fd)
+    assert not folder_lock.is_held(tmp_path)
 
 
 def test_a_claim_knows_its_own_file(tmp_path: Path) -> None:
-    fd = claim.take(tmp_path)
-    assert fd is not None and claim.take(tmp_path) is None
-    claim.release(tmp_path, fd)
+    fd = folder_lock.take(tmp_path)
+    assert fd is not None and folder_lock.take(tmp_path) is None
+    folder_lock.release(tmp_path, fd)
     assert names_in(tmp_path) == []
-    with claim.held(tmp_path, "a sweep"):
-        with pytest.raises(UsageError, match="a sweep is under way here"), claim.held(tmp_path, "a sweep"):
+    with folder_lock.held(tmp_path, "a sweep"):
+        with pytest.raises(UsageError, match="a sweep is under way here"), folder_lock.held(tmp_path, "a sweep"):
             pytest.fail("entered")
         assert names_in(tmp_path) == [".lock"]

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from dc_gym import claim, cli
-from dc_gym.folder import is_unfinished
-from dc_gym.progress import Quiet
-from dc_gym.repeat import golden
-from dc_gym.repeat.digest import DIGEST_VERSION
-from dc_gym.repeat.fingerprint import fingerprint
-from dc_gym.repeat.golden import Book, Entry
+from dc_gym.base import folder_lock
+from dc_gym.base.progress import Quiet
+from dc_gym.cli import main
+from dc_gym.records.digest import DIGEST_VERSION
+from dc_gym.records.fingerprint import fingerprint
+from dc_gym.records.folder import is_unfinished
+from dc_gym.verify import golden
+from dc_gym.verify.golden import Book, Entry
 
 HERE = {"linux": "debian 7.2.12", "libc": "glibc 2.36"}
 OURS = {"kernel": "k1", "programs": "p1"}
@@ -36,7 +37,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
     def call(of: Entry | None, *words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(golden, "run", lambda names, *rest: of)
-        code = cli.main(["golden", "--quiet", "--file", str(file), "--record", str(tmp_path / "unknown.json"), *words])
+        code = main.main(["golden", "--quiet", "--file", str(file), "--record", str(tmp_path / "unknown.json"), *words])
         return code, *capsys.readouterr()
 
     return call
@@ -142,7 +143,7 @@ def test_the_runs_folder_is_one_that_a_janitor_watches(monkeypatch: pytest.Monke
 
     def stop(cells: Any, *rest: Any) -> None:
         seen.append(cells[0].out.parent)
-        assert is_unfinished(seen[0]) and claim.take(seen[0]) is None
+        assert is_unfinished(seen[0]) and folder_lock.take(seen[0]) is None
         raise RuntimeError
 
     monkeypatch.setattr(golden.tempfile, "tempdir", str(tmp_path))

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from dc_gym.errors import TopologyError
+from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Cable, Graph, Host, Impairment, Marking, Port, Queue, Switch
 from dc_gym.topologies.links import LinkParams, Wiring

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import cli
+from dc_gym.cli import main
 
 PACKAGE = Path(__file__).resolve().parent.parent
 FOLDERS = ("dc_gym", "kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks")
@@ -28,25 +28,25 @@ OTHERS = (
 )
 """Words by which a message speaks of another program, and that program's options."""
 WHO_SAYS = {
-    "dc_gym/bench/compare": ("bench",),
-    "dc_gym/bench": ("bench",),
+    "benchmarks/studies/compare": ("bench",),
+    "benchmarks": ("bench", "reproduce"),
     "dc_gym/conformance": ("conformance",),
-    "dc_gym/demo.py": ("demo",),
-    "dc_gym/doctor.py": ("doctor",),
-    "dc_gym/clean.py": ("clean",),
+    "benchmarks/studies/demo.py": ("demo",),
+    "dc_gym/cli/doctor.py": ("doctor",),
+    "dc_gym/cli/clean.py": ("clean",),
     "dc_gym/figures/curves.py": ("plot",),
-    "dc_gym/report": ("report",),
-    "dc_gym/repeat/golden.py": ("golden",),
-    "dc_gym/repeat/verify.py": ("verify",),
+    "dc_gym/pages/report": ("report",),
+    "dc_gym/verify/golden.py": ("golden",),
+    "dc_gym/verify/verify.py": ("verify",),
     "dc_gym/reproduce": ("reproduce",),
     "dc_gym/rl/export.py": ("export",),
     "dc_gym/rl": ("train",),
-    "dc_gym/rlcc": ("rlcc",),
+    "dc_gym/methods/rlcc": ("rlcc",),
     "dc_gym/sweep/cluster.py": ("sweep",),
     "dc_gym/sweep": ("sweep", "reproduce", "bench"),
-    "dc_gym/topology.py": ("topology",),
+    "dc_gym/cli/topology.py": ("topology",),
     "dc_gym/watch": ("watch",),
-    "benchmarks": ("reproduce",),
+    "benchmarks/papers": ("reproduce",),
     "kernel/source.py": ("kernel",),
     "kernel/build.py": ("kernel",),
 }
@@ -63,7 +63,7 @@ def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[s
                 yield from parsers(each, f"{name} {word}".strip())
 
 
-COMMANDS = dict(parsers(cli._parser()))
+COMMANDS = dict(parsers(main._parser()))
 OF_ALL = {option for each in COMMANDS.values() for option in each._option_string_actions}
 
 
@@ -153,7 +153,7 @@ def test_commands_that_messages_name_exist() -> None:
     ("module", "text"),
     [
         ("dc_gym/reproduce/runs.py", "raise UsageError('x: --resume goes on')"),
-        ("dc_gym/report/page.py", "raise UsageError(f'{x} exists; give another --baselin')"),
+        ("dc_gym/pages/report/page.py", "raise UsageError(f'{x} exists; give another --baselin')"),
         ("dc_gym/sweep/command.py", "print('--seed runs it again')"),
         ("kernel/cache.py", "raise UsageError('run dcgym clean --cash')"),
     ],

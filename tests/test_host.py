@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from dc_gym import spec
-from dc_gym.errors import FabricError, KernelError, UsageError
-from dc_gym.host import calibration, fidelity, needs, state
-from dc_gym.host.ground import HostGround
+from dc_gym.base.errors import FabricError, KernelError, UsageError
+from dc_gym.base.progress import Quiet
+from dc_gym.grounds.host import calibration, fidelity, needs, state
+from dc_gym.grounds.host.ground import HostGround
 from dc_gym.kernel import cable_module
-from dc_gym.progress import Quiet
 from dc_gym.topologies import qdisc_fabric, shapers, tc
 from dc_gym.topologies.cables import End
 from dc_gym.topologies.graph import Queue
@@ -31,7 +31,7 @@ root = pytest.mark.root
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "dumbbell.toml"
 GROUND = """
 import threading, time
-from dc_gym.host import inside
+from dc_gym.grounds.host import inside
 inside._die_with_the_runner(threading.Semaphore(0))
 print('up', flush=True)
 time.sleep(600)
@@ -129,7 +129,7 @@ def test_a_kernel_without_bpf_is_told_apart_from_one_without_its_classifier(monk
     def refuse(*_):
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(f"dc_gym.host.needs.{what}", refuse)
+    monkeypatch.setattr(f"dc_gym.grounds.host.needs.{what}", refuse)
     with pytest.raises(UsageError, match=r"has no bpf, cls_bpf: " if what == "_bpf_program" else r"has no cls_bpf: "):
         needs.require(["bpf", "cls_bpf"])
 

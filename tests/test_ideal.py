@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dc_gym.errors import TestbedError
-from dc_gym.run import ideal
-from dc_gym.run.ideal import PathClass
+from dc_gym.base.errors import TestbedError
+from dc_gym.metrics import ideal
+from dc_gym.metrics.ideal import PathClass
 from dc_gym.spec import from_dict
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologyParams, build
@@ -249,7 +249,7 @@ def test_without_a_measurement_the_closed_form_stands_in() -> None:
 
 @pytest.mark.lab
 def test_a_lone_flow_in_a_run_takes_its_ideal_time(tmp_path: Path, lab_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dc_gym.progress import Quiet
+    from dc_gym.base.progress import Quiet
     from dc_gym.run import runner
 
     monkeypatch.delenv("DCGYM_CACHE")  # the kernel is there; what is measured here serves the next time

@@ -9,7 +9,7 @@ from math import sqrt
 import pytest
 
 from dc_gym import spec
-from dc_gym.progress import Quiet
+from dc_gym.base.progress import Quiet
 from dc_gym.run.runner import run
 
 pytestmark = pytest.mark.lab

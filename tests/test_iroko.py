@@ -8,7 +8,7 @@ from statistics import mean
 
 import pytest
 
-from dc_gym.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.presets import TopologyParams, build
 from dc_gym.traffic.flows import NO_GATE
 from dc_gym.traffic.iroko import REPOSITORY, THESIS, names

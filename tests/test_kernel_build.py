@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import KernelError, TestbedError, UsageError
-from dc_gym.kernel import build, cache, cli, source
+from dc_gym.base.errors import KernelError, TestbedError, UsageError
+from dc_gym.base.progress import Quiet
+from dc_gym.cli import kernel
+from dc_gym.kernel import build, cache, source
 from dc_gym.kernel.apt import Offer
 from dc_gym.kernel.build import Options, Parts
-from dc_gym.progress import Quiet
 
 TREE = {
     "Makefile": "VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 99\nEXTRAVERSION =\n",
@@ -62,7 +63,7 @@ BUILD = """
 import sys
 from pathlib import Path
 from dc_gym.kernel.build import Parts, ensure
-from dc_gym.progress import Lines
+from dc_gym.base.progress import Lines
 root = Path(sys.argv[1])
 built = ensure(Lines(sys.stderr), root / "tree", parts=Parts(root / "lab.config", root / "patches", root / "drivers"))
 print(built.path)
@@ -392,8 +393,8 @@ def test_a_closed_folder_is_found(tmp_path: Path) -> None:
 
 def command(*words: str) -> int:
     parser = argparse.ArgumentParser()
-    cli.add_arguments(parser)
-    return cli.main(parser.parse_args(words))
+    kernel.add_arguments(parser)
+    return kernel.main(parser.parse_args(words))
 
 
 def test_info_without_a_build(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

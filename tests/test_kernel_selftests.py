@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import KernelError, UsageError
+from dc_gym.base.errors import KernelError, UsageError
+from dc_gym.base.progress import Quiet
 from dc_gym.kernel import selftests
 from dc_gym.kernel import source as sources
-from dc_gym.progress import Quiet
 
 MAKEFILE = "VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 99\n"
 

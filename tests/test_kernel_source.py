@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import KernelError, UsageError
+from dc_gym.base.errors import KernelError, UsageError
+from dc_gym.base.progress import Quiet
 from dc_gym.kernel import apt, source
 from dc_gym.kernel.apt import Apt, Offer
 from dc_gym.kernel.source import Catalogue, NotOnOffer, Package
-from dc_gym.progress import Quiet
 
 DEB = b"!<arch>\nnot much of a package"
 SHA = hashlib.sha256(DEB).hexdigest()

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from dc_gym.bench import link_cases, links
-from dc_gym.bench.link_cases import Case, grid_case
-from dc_gym.bench.oracle import Frame, Port
+from dc_gym.benchmarks.checks import link_cases, links
+from dc_gym.benchmarks.checks.link_cases import Case, grid_case
+from dc_gym.benchmarks.checks.oracle import Frame, Port
 
 pytestmark = pytest.mark.lab
 

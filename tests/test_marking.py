@@ -18,7 +18,7 @@ KMIN, KMAX, PMAX_PPM = 10_000, 30_000, 400_000
 BATCHES, FRAMES = 200, 100
 PROGRAM = """
 import json, socket, struct, sys, time
-from dc_gym.bench.links_guest import _queues
+from dc_gym.benchmarks.checks.links_guest import _queues
 from dc_gym.topologies import cables, tc
 from dc_gym.topologies.cables import End
 from dc_gym.topologies.graph import Marking, Queue

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from dc_gym.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.matrix import parse_matrix, read_matrix
 from dc_gym.traffic.patterns import HOTSPOT_FILE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import MachineError
+from dc_gym.base.errors import MachineError
 from dc_gym.kernel import memory
 from dc_gym.kernel.lab import Lab
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import SpecError, TopologyError
-from dc_gym.topologies.amount import Amount
+from dc_gym.base.amount import Amount
+from dc_gym.base.errors import SpecError, TopologyError
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.presets import TopologyParams, build
 

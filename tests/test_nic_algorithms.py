@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import cli, controllers
+from dc_gym.base.errors import SpecError, UsageError
+from dc_gym.cli import main
+from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.errors import SpecError, UsageError
 
 CONTEXT_WORDS = 12
 
@@ -85,30 +86,30 @@ def test_names_of_the_nic_are_not_those_of_tcp():
 
 
 def test_list(capsys):
-    assert cli.main(["nic", "list"]) == 0
+    assert main.main(["nic", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     dcqcn = next(line for line in lines if line.startswith("dcqcn "))
     assert "fits" in dcqcn and "40 B" in dcqcn and "cnp tx nack" in dcqcn
 
 
 def test_show(capsys):
-    assert cli.main(["nic", "show", "dcqcn", "--preset", "firmware", "--line", "1Gbit/s"]) == 0
+    assert main.main(["nic", "show", "dcqcn", "--preset", "firmware", "--line", "1Gbit/s"]) == 0
     text = capsys.readouterr().out
     timer = next(line for line in text.splitlines() if line.startswith("rate_timer"))
     assert timer.split()[1:4] == ["30000000", "55000", "1..2147483648"]
     assert "values: preset firmware, on a line of 1Gbit/s" in text
-    assert cli.main(["nic", "show", "nothing"]) == 2
+    assert main.main(["nic", "show", "nothing"]) == 2
     assert "NIC algorithm 'nothing' is unknown" in capsys.readouterr().err
 
 
 def test_show_of_a_header_of_one_s_own(capsys, tmp_path):
     own = tmp_path / "own.h"
     own.write_text((algorithms.HEADERS / "timely.h").read_text().replace('"../cc.h"', '"cc.h"'))
-    assert cli.main(["nic", "show", str(own)]) == 0
+    assert main.main(["nic", "show", str(own)]) == 0
     assert capsys.readouterr().out.startswith("timely: ")
     own.write_text(own.read_text() + "\nstatic inline int wrong(void) { return missing; }\n")
-    assert cli.main(["nic", "show", str(own)]) == 2
+    assert main.main(["nic", "show", str(own)]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"dcgym: {own}: ") and "missing" in said and said.count("\n") == 1
-    assert cli.main(["nic", "show", str(Path("none.h"))]) == 2
+    assert main.main(["nic", "show", str(Path("none.h"))]) == 2
     assert "none.h: no such file" in capsys.readouterr().err

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import cli, controllers, spec, usercode
+from dc_gym import spec
+from dc_gym.base import usercode
+from dc_gym.base.errors import SpecError
+from dc_gym.base.package import PROGRAMS
+from dc_gym.cli import main
+from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms, build
-from dc_gym.errors import SpecError
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "aimd.h"
@@ -35,7 +39,7 @@ def said(capsys):
 
 
 def test_the_example_is_good(capsys):
-    assert cli.main(["nic", "check", str(EXAMPLE), "--no-kernel"]) == 0
+    assert main.main(["nic", "check", str(EXAMPLE), "--no-kernel"]) == 0
     text = said(capsys)
     assert "nic check aimd" in text and "4 bytes; events cnp, tx, nack, rtt; 4 parameters" in text
     assert "no complaint of ASan or UBSan" in text and "good" in text
@@ -43,7 +47,7 @@ def test_the_example_is_good(capsys):
 
 @pytest.mark.lab
 def test_the_example_in_a_lab(capsys):
-    assert cli.main(["nic", "check", str(EXAMPLE)]) == 0
+    assert main.main(["nic", "check", str(EXAMPLE)]) == 0
     text = said(capsys)
     assert re.search(r"a decision counted \d+ instructions; verifier \d+", text)
     assert re.search(r"BPF against userspace equal equal: \d,\d{3} decisions good", text)
@@ -51,14 +55,14 @@ def test_the_example_in_a_lab(capsys):
 
 @pytest.mark.lab
 def test_ours_are_held_to_their_reference(capsys):
-    assert cli.main(["nic", "check", "timely-patched", "--preset", "absolute"]) == 0
+    assert main.main(["nic", "check", "timely-patched", "--preset", "absolute"]) == 0
     assert "float reference rates within 4 / 2^20 rates" in said(capsys)
 
 
 def test_what_c_leaves_open_is_found(capsys, broken):
     """A base round trip below 1 us divides by zero, which BPF answers with 0 and C does not."""
     path = broken("uint64_t base = flow->base_rtt_ns;", "uint64_t base = 1000 / (flow->base_rtt_ns / 1000);")
-    assert cli.main(["nic", "check", path, "--no-kernel"]) == 1
+    assert main.main(["nic", "check", path, "--no-kernel"]) == 1
     text = said(capsys)
     assert "aimd.h:" in text
     assert {"runtime", "error:", "division", "SHORT"} <= set(text.split()), "where the cell is wrapped hangs on its path"
@@ -67,20 +71,20 @@ def test_what_c_leaves_open_is_found(capsys, broken):
 @pytest.mark.lab
 def test_what_the_verifier_refuses_is_shown_with_its_words(capsys, broken):
     path = broken("	state[0] = 0;", "	for (uint32_t i = 0; i < state[0]; i++)\n		result->rate ^= state[i];")
-    assert cli.main(["nic", "check", path]) == 1
+    assert main.main(["nic", "check", path]) == 1
     text = said(capsys)
     assert "the kernel does not take it" in text and "SHORT" in text
     assert re.search(r"processed \d+ insns \(limit 1000000\)", text)
 
 
 def test_a_context_that_is_too_large_does_not_compile(capsys, broken):
-    assert cli.main(["nic", "check", broken("CC_STATE_WORDS 1 ", "CC_STATE_WORDS 41 "), "--no-kernel"]) == 2
+    assert main.main(["nic", "check", broken("CC_STATE_WORDS 1 ", "CC_STATE_WORDS 41 "), "--no-kernel"]) == 2
     text = capsys.readouterr().err
     assert "more words of state than the NIC keeps" in text and text.count("\n") == 1
 
 
 def test_a_syntax_error_is_one_line(capsys, broken):
-    assert cli.main(["nic", "check", broken("state[0] = 0;", "state[0] = 0"), "--no-kernel"]) == 2
+    assert main.main(["nic", "check", broken("state[0] = 0;", "state[0] = 0"), "--no-kernel"]) == 2
     text = capsys.readouterr().err
     assert text.count("\n") == 1 and "aimd.h:" in text and "expected" in text
 
@@ -127,11 +131,11 @@ def test_what_is_wrong_with_a_header_shows_before_anything_boots(registries, tmp
 @pytest.mark.lab
 def test_a_run_with_the_example_keeps_what_it_needs_to_be_run_again(tmp_path, registries, capsys):
     out, brief = tmp_path / "out", ["--set", "time.duration=5ms", "--set", "time.warmup=1ms", "--no-plot", "--quiet"]
-    cli.main(["run", str(ROOT / "examples" / "aimd.toml"), *brief, "--out", str(out)])
+    main.main(["run", str(ROOT / "examples" / "aimd.toml"), *brief, "--out", str(out)])
     assert {path.name for path in (out / "code").iterdir()} == {"aimd.h", "aimd.py"}
     controllers._registry.pop("aimd")  # another process knows nothing of it
     usercode._by_digest.clear()
-    assert cli.main(["verify", str(out), "--quiet"]) == 0
+    assert main.main(["verify", str(out), "--quiet"]) == 0
     assert "digest" in capsys.readouterr().out and controllers.find("aimd").header == (out / "code" / "aimd.h").resolve()
 
 
@@ -145,6 +149,6 @@ def test_the_documentation_names_every_preset_and_algorithm():
     text = (ROOT / "docs" / "nic-algorithms.md").read_text()
     for name in algorithms.names():
         assert f"`{name}`" in text or f"`{name}.h`" in text, name
-        if (runner := algorithms.BIN / f"ccrun-{name}").is_file():
+        if (runner := PROGRAMS / f"ccrun-{name}").is_file():
             known = algorithms.describe(algorithms.header_of(name), runner, runner)
             assert all(f"`{preset.name}`" in text for preset in known.presets), name

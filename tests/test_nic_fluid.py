@@ -4,11 +4,11 @@
 import numpy as np
 import pytest
 
-from dc_gym.ctrl.nic import fluid, policy_file, response
-from dc_gym.ctrl.nic.fluid import Bottleneck, Fluid
-from dc_gym.ctrl.nic.observation import LEAST_RATE, Scaling
-from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
-from dc_gym.errors import UsageError
+from dc_gym.base.errors import UsageError
+from dc_gym.nets import fluid, policy_file, response
+from dc_gym.nets.decision import LEAST_RATE, Scaling
+from dc_gym.nets.fluid import Bottleneck, Fluid
+from dc_gym.nets.policy_file import Deployed, PolicyFile
 
 
 def shipped(name):

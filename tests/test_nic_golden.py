@@ -7,23 +7,24 @@ from itertools import pairwise
 
 import pytest
 
-from dc_gym.bench import nic_golden
+from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.base.package import PROGRAMS
+from dc_gym.benchmarks.checks import nic_golden
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.events import CNP, RTT, TX, Event, Flow
 from dc_gym.ctrl.nic.golden import REFERENCES
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn, hardware_alpha
-from dc_gym.errors import TestbedError, UsageError
 
 FLOW = Flow(20_000, 100_000, 1514, 2)
 
 
 def loaded(name):
-    return algorithms.load(name, kernels.BIN)
+    return algorithms.load(name, PROGRAMS)
 
 
 @cache
 def cases(name):
-    return tuple(nic_golden.of(loaded(name), 1, kernels.BIN))
+    return tuple(nic_golden.of(loaded(name), 1, PROGRAMS))
 
 
 def event(kind, now_ns, flags=0, **changes):
@@ -170,10 +171,10 @@ def test_a_lab_s_bpf_decides_as_userspace_does():
 
 @pytest.mark.lab
 def test_a_program_that_the_verifier_refuses_is_shown_with_its_words():
-    none = kernels.BIN / "none.bpf.o"
+    none = PROGRAMS / "none.bpf.o"
     with pytest.raises(UsageError, match="No such file"):
         kernels.load(kernels.lab, [(str(none),)])
-    (programs,) = kernels.load(kernels.lab, [(str(kernels.BIN / "cctest-dcqcn.bpf.o"),)])
+    (programs,) = kernels.load(kernels.lab, [(str(PROGRAMS / "cctest-dcqcn.bpf.o"),)])
     test, null = programs
     assert test.name == "nic_test" and null.instructions < test.instructions < 1000
     assert 0 < null.verified < test.verified < 1_000_000

@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dc_gym.ctrl.nic import fluid, gradient
-from dc_gym.ctrl.nic.fluid import Bottleneck
-from dc_gym.ctrl.nic.gradient import Training
-from dc_gym.ctrl.nic.mlp import Mlp, start
-from dc_gym.ctrl.nic.observation import Scaling, cells
-from dc_gym.errors import UsageError
+from dc_gym.base.errors import UsageError
+from dc_gym.methods.rlcc import gradient
+from dc_gym.methods.rlcc.gradient import Training
+from dc_gym.nets import fluid
+from dc_gym.nets.decision import Scaling, cells
+from dc_gym.nets.fluid import Bottleneck
+from dc_gym.nets.mlp import Mlp, start
 
 SHORT = Training(updates=200, batch=2048)
 

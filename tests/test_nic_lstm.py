@@ -7,16 +7,18 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dc_gym.cli import main
-from dc_gym.ctrl.nic import algorithms, cells, fluid, golden, gradient, importing, kernels, lstm, policy_file
+from dc_gym.base.errors import AgentError, UsageError
+from dc_gym.base.package import PROGRAMS
+from dc_gym.cli.main import main
+from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
-from dc_gym.ctrl.nic.fluid import Bottleneck, Fluid
-from dc_gym.ctrl.nic.gradient import Training
-from dc_gym.ctrl.nic.lstm import MEMORY, SHAPES, Lstm
-from dc_gym.ctrl.nic.observation import Q16, Scaling, action
-from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
-from dc_gym.errors import AgentError, UsageError
-from dc_gym.rlcc import explain
+from dc_gym.methods.rlcc import cells, explain, gradient, importing
+from dc_gym.methods.rlcc.gradient import Training
+from dc_gym.nets import fluid, lstm, policy_file
+from dc_gym.nets.decision import Q16, Scaling, action
+from dc_gym.nets.fluid import Bottleneck, Fluid
+from dc_gym.nets.lstm import MEMORY, SHAPES, Lstm
+from dc_gym.nets.policy_file import Deployed, PolicyFile
 
 FEW = Training(net="lstm", updates=3, batch=512, stretch=4, bottlenecks=((2, 10), (4, 5)))
 
@@ -78,7 +80,7 @@ def test_decisions_in_a_row_are_those_one_by_one():
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Golden traces, and what the algorithm in C made of them with the shipped table."""
-    algorithm = algorithms.load("rlcc-lstm", kernels.BIN)
+    algorithm = algorithms.load("rlcc-lstm", PROGRAMS)
     table = golden.table_of(algorithm, tmp_path_factory.mktemp("lstm"))
     argv = golden.runner_argv(algorithm, golden.values_of(algorithm, ""), table)
     traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
@@ -112,7 +114,7 @@ def test_integers_stay_near_floats_for_what_they_saw_and_over_whole_lives(made):
 
 
 def test_a_connectx_has_no_room_for_it():
-    algorithm = algorithms.load("rlcc-lstm", kernels.BIN)
+    algorithm = algorithms.load("rlcc-lstm", PROGRAMS)
     assert not algorithm.fits and algorithm.state_words == cells.WORDS + MEMORY
 
 

@@ -9,14 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.cli import main
-from dc_gym.ctrl.nic import algorithms, cells, distil, fit, golden, importing, policy_file, response
-from dc_gym.ctrl.nic.int8 import Body
-from dc_gym.ctrl.nic.mlp import Mlp
-from dc_gym.ctrl.nic.observation import Q16, Scaling, action, output
-from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
-from dc_gym.ctrl.nic.trees import Trees
-from dc_gym.errors import AgentError
+from dc_gym.base.errors import AgentError
+from dc_gym.cli.main import main
+from dc_gym.ctrl.nic import algorithms, golden
+from dc_gym.methods.rlcc import cells, fit, importing
+from dc_gym.nets import distil, policy_file, response
+from dc_gym.nets.decision import Q16, Scaling, action, output
+from dc_gym.nets.int8 import Body
+from dc_gym.nets.mlp import Mlp
+from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.trees import Trees
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = ("rlcc-mlp", "rlcc-mlp8", "rlcc-tree")

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from dc_gym import spec
-from dc_gym.errors import SpecError
-from dc_gym.progress import Quiet
-from dc_gym.results import Result
-from dc_gym.run import nics, runner
-from dc_gym.run.experiment import Experiment
+from dc_gym.base.errors import SpecError
+from dc_gym.base.progress import Quiet
+from dc_gym.grounds import nics
+from dc_gym.grounds.plan import Experiment
+from dc_gym.records.results import Result
+from dc_gym.run import runner
 from dc_gym.topologies.ecmp import path
 from dc_gym.traffic.schedule import Flow
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dc_gym import spec
-from dc_gym.bench import ns3_fct as bench
-from dc_gym.bench.ns3_fct import ACKED, LAB, NS3, Slowdowns
+from dc_gym.base.errors import UsageError
+from dc_gym.benchmarks.checks import ns3_fct as bench
+from dc_gym.benchmarks.checks.ns3_fct import ACKED, LAB, NS3, Slowdowns
 from dc_gym.benchmarks.peers import files, ns3
-from dc_gym.errors import UsageError
-from dc_gym.run.experiment import Experiment
+from dc_gym.grounds.plan import Experiment
 
 
 def test_the_flow_list_crosses_leaves_at_the_load():

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import KernelError
+from dc_gym.base.errors import KernelError
+from dc_gym.base.progress import Quiet
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.kernel.apt import Offer
-from dc_gym.progress import Quiet
 
 TRUE = Path("/bin/true")
 LOADER = Path("/lib64/ld-linux-x86-64.so.2")

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dc_gym.bench.oracle import Frame, Port, arrivals, run_chain, run_port
+from dc_gym.benchmarks.checks.oracle import Frame, Port, arrivals, run_chain, run_port
 
 GBIT = 10**9
 NO_LIMIT = 10**9

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from dc_gym import cli, report
-from dc_gym.bench import runs
-from dc_gym.errors import UsageError
-from dc_gym.outputs import free_place, is_json_of, is_marked, is_table_of, mark_of, require_place
+from dc_gym.base.errors import UsageError
+from dc_gym.base.outputs import free_place, is_json_of, is_marked, is_table_of, mark_of, require_place
+from dc_gym.cli import main
+from dc_gym.pages import report
+from dc_gym.sweep import runs
 
 CAT = b"a picture of my cat"
 
@@ -82,26 +83,26 @@ def test_a_report_lies_beside_its_results(sweep: Path, tmp_path: Path, capsys: p
     assert report.default_place([Path(name) for name in "pqrst"]) == Path("report-p-q-r-and-2-more.html")
     apart = report.default_place([Path("/one/a"), Path("/two/b")])
     assert apart == Path("report-a-b.html"), "they have nothing in common but the machine"
-    assert cli.main(["report", str(sweep), "--quiet"]) == 0
+    assert main.main(["report", str(sweep), "--quiet"]) == 0
     assert capsys.readouterr().out == f"{sweep / 'report.html'}\n" and not (tmp_path / "report.html").exists()
 
 
 def test_reports_replace_nothing_but_themselves(sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, words = sweep / "report.html", ["report", str(sweep), "--quiet"]
     page.write_bytes(CAT)
-    assert cli.main(words) == 2 and page.read_bytes() == CAT
+    assert main.main(words) == 2 and page.read_bytes() == CAT
     assert "--force" in capsys.readouterr().err
-    assert cli.main([*words, "--force"]) == 0 and page.read_bytes() != CAT
-    assert cli.main([*words, "--count-unfit"]) == 0, "a report of the same folder is renewed"
-    assert cli.main(["report", str(sweep / "a"), "--out", str(page), "--quiet"]) == 2, "one of others is not"
+    assert main.main([*words, "--force"]) == 0 and page.read_bytes() != CAT
+    assert main.main([*words, "--count-unfit"]) == 0, "a report of the same folder is renewed"
+    assert main.main(["report", str(sweep / "a"), "--out", str(page), "--quiet"]) == 2, "one of others is not"
     figures = tmp_path / "figures"
-    assert cli.main([*words, "--figures", str(figures)]) == 0
-    assert cli.main([*words, "--figures", str(figures)]) == 0
+    assert main.main([*words, "--figures", str(figures)]) == 0
+    assert main.main([*words, "--figures", str(figures)]) == 0
     chosen = sorted(figures.iterdir())[0]
     chosen.write_bytes(CAT)
     before = page.read_bytes()
     page.write_bytes(before + b"<!-- -->")
-    assert cli.main([*words, "--figures", str(figures)]) == 2 and chosen.read_bytes() == CAT
+    assert main.main([*words, "--figures", str(figures)]) == 2 and chosen.read_bytes() == CAT
     assert page.read_bytes() == before + b"<!-- -->", "nothing was written at all"
 
 
@@ -111,20 +112,20 @@ def test_a_drawn_network_replaces_nothing_but_itself(suffix: str, tmp_path: Path
     place = Path(f"net.{suffix}")
     words = ["topology", "dumbbell-10m", "--png", str(place)]
     place.write_bytes(CAT)
-    assert cli.main(words) == 2 and place.read_bytes() == CAT
-    assert cli.main([*words, "--force"]) == 0 == cli.main(words)
-    assert cli.main(["topology", "dumbbell-1g", "--png", str(place)]) == 2
+    assert main.main(words) == 2 and place.read_bytes() == CAT
+    assert main.main([*words, "--force"]) == 0 == main.main(words)
+    assert main.main(["topology", "dumbbell-1g", "--png", str(place)]) == 2
 
 
 def test_a_bench_s_json_replaces_nothing_but_itself(tmp_path: Path) -> None:
     place = tmp_path / "x.json"
     place.write_bytes(CAT)
-    assert cli.main(["bench", "links", "--json", str(place)]) == 2, "before minutes of measuring"
+    assert main.main(["bench", "links", "--json", str(place)]) == 2, "before minutes of measuring"
     assert place.read_bytes() == CAT
 
 
 def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path: Path) -> None:
-    from dc_gym.repeat import golden
+    from dc_gym.verify import golden
 
     place = tmp_path / "unknown.json"
     here, there = (golden.Entry({"linux": name}, {"kernel": "k"}, {"a": "1"}) for name in ("here", "there"))
@@ -134,29 +135,29 @@ def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path:
 
 
 def test_policies_replace_only_those_of_the_same_network(tmp_path: Path) -> None:
-    from dc_gym.ctrl.nic import policy_file
+    from dc_gym.nets import policy_file
 
     ours = policy_file.shipped("rlcc-mlp").read_bytes()
     copied, out = tmp_path / "net.npz", tmp_path / "out.npz"
     copied.write_bytes(ours)
     words = ["rlcc", "distil", str(copied), "--out"]
-    assert cli.main([*words, str(copied)]) == 2 and copied.read_bytes() == ours, "least of all the network itself"
+    assert main.main([*words, str(copied)]) == 2 and copied.read_bytes() == ours, "least of all the network itself"
     out.write_bytes(CAT)
-    assert cli.main([*words, str(out)]) == 2 and out.read_bytes() == CAT
+    assert main.main([*words, str(out)]) == 2 and out.read_bytes() == CAT
     fit = ["nic", "fit", "--out", str(tmp_path / "fit")]
-    assert cli.main(fit) == 0 == cli.main(fit)
+    assert main.main(fit) == 0 == main.main(fit)
     made = sorted((tmp_path / "fit").iterdir())
     made[0].write_bytes(CAT)
-    assert cli.main(fit) == 2 and made[0].read_bytes() == CAT
-    assert cli.main([*fit, "--force"]) == 0
+    assert main.main(fit) == 2 and made[0].read_bytes() == CAT
+    assert main.main([*fit, "--force"]) == 0
 
 
 def test_a_deployment_is_of_one_policy(tmp_path: Path) -> None:
     folder, words = tmp_path / "mine", ["rlcc", "deploy", "rlcc-tree", "--no-run", "--out"]
-    assert cli.main([*words, str(folder)]) == 0 == cli.main([*words, str(folder)])
+    assert main.main([*words, str(folder)]) == 0 == main.main([*words, str(folder)])
     words[2] = "rlcc-mlp"
-    assert cli.main([*words, str(folder)]) == 2
-    assert cli.main([*words, str(folder), "--force"]) == 0
+    assert main.main([*words, str(folder)]) == 2
+    assert main.main([*words, str(folder), "--force"]) == 0
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("x")
-    assert cli.main([*words, str(tmp_path / "other")]) == 2
+    assert main.main([*words, str(tmp_path / "other")]) == 2

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from dc_gym.benchmarks import pccrl_standard_rl as figure
-from dc_gym.errors import UsageError
-from dc_gym.progress import Quiet
+from dc_gym.base.errors import UsageError
+from dc_gym.base.progress import Quiet
+from dc_gym.benchmarks.papers.pccrl import standard_rl as figure
 from dc_gym.reproduce import page, registry
 from dc_gym.reproduce.claims import State
 from dc_gym.reproduce.order import Order

@@ -8,13 +8,14 @@ import sys
 
 import pytest
 
-from dc_gym import cli, spec
-from dc_gym.bench import meter, pairs
-from dc_gym.bench import ns3 as bench
-from dc_gym.benchmarks.peers import files, ns3
+from dc_gym import spec
+from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
+from dc_gym.benchmarks.checks import ns3 as bench
+from dc_gym.benchmarks.peers import files, ns3, pairs
 from dc_gym.benchmarks.peers.files import PeerFlow
-from dc_gym.errors import ProtocolError, TestbedError, UsageError
-from dc_gym.run.experiment import Experiment
+from dc_gym.benchmarks.perf import meter
+from dc_gym.cli import main
+from dc_gym.grounds.plan import Experiment
 from dc_gym.topologies.ecmp import route
 
 FLOW = PeerFlow("h1", "h3", 5001, 1_000, 20_000)
@@ -177,9 +178,9 @@ def test_ns3_that_fails_says_why(fake, tmp_path):
 
 def test_without_ns3_the_bench_names_the_package(fake, monkeypatch, capsys):
     (fake / "absent").touch()
-    assert cli.main(["bench", "ns3"]) == 2
+    assert main.main(["bench", "ns3"]) == 2
     monkeypatch.setenv("CXX", str(fake / "nothing"))
-    assert cli.main(["bench", "ns3"]) == 2
+    assert main.main(["bench", "ns3"]) == 2
     errors = capsys.readouterr().err.strip().splitlines()
     assert len(errors) == 2 and "apt-get install libns3-dev" in errors[0] and "apt-get install g++" in errors[1]
 

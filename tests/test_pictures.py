@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dc_gym import cli
+from dc_gym.cli import main
 from dc_gym.figures import sweep_figure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,7 +96,7 @@ def test_a_reader_gets_the_same_picture(name: str, tmp_path: Path, monkeypatch: 
     picture = pictures.pictures()[name]
     asked: list[Any] = []
     monkeypatch.setattr("dc_gym.figures.curves.main", lambda *args: asked.append(args) or 0)
-    assert cli.main(list(picture.plot)) == 0
+    assert main.main(list(picture.plot)) == 0
     _, x_key, metrics, by_key, out, force = asked[0]
     told = pictures.kept()[name]["shows"]
     assert (x_key, list(metrics), by_key) == (told["axis"]["key"], list(told["panels"]), told["by_key"])

@@ -14,8 +14,9 @@ import synthetic
 from matplotlib.image import imread
 from synthetic import S
 
-from dc_gym import controllers, demo
-from dc_gym.errors import TestbedError, UsageError
+from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.benchmarks.studies import demo
+from dc_gym.ctrl import controllers
 from dc_gym.figures import plots
 from dc_gym.metrics import Series, Window, series
 

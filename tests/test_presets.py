@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from dc_gym.errors import SpecError, TopologyError
-from dc_gym.topologies.amount import parse, write
+from dc_gym.base.amount import parse, write
+from dc_gym.base.errors import SpecError, TopologyError
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.links import LinkParams, LinkRule

@@ -8,7 +8,7 @@ import io
 import pytest
 from rich.console import Console
 
-from dc_gym.progress import Bar, Lines, Pace, Quiet, VirtualOnly, choose
+from dc_gym.base.progress import Bar, Lines, Pace, Quiet, VirtualOnly, choose
 
 S = 10**9
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.bench import rate_changes, rate_changes_guest
-from dc_gym.bench.rate_changes import FLOOR_BPS, MS, RAISE_NS, Bucket, Case, alternating, drawn, peaked, raised
-from dc_gym.units import FRAME_BYTES
+from dc_gym.base.units import FRAME_BYTES
+from dc_gym.benchmarks.checks import rate_changes, rate_changes_guest
+from dc_gym.benchmarks.checks.rate_changes import FLOOR_BPS, MS, RAISE_NS, Bucket, Case, alternating, drawn, peaked, raised
 
 pytestmark = pytest.mark.lab
 LINE_BPS = 10**7

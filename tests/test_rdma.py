@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from dc_gym import spec
+from dc_gym.base.errors import SpecError, TestbedError, WorkloadError
+from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.errors import SpecError, TestbedError, WorkloadError
-from dc_gym.progress import Quiet
-from dc_gym.repeat.digest import TABLES
-from dc_gym.results import Result
-from dc_gym.run import nics, runner
-from dc_gym.run.experiment import Experiment
+from dc_gym.grounds import nics
+from dc_gym.grounds.plan import Experiment
+from dc_gym.records.digest import TABLES
+from dc_gym.records.results import Result
+from dc_gym.run import runner
 from dc_gym.traffic.flows import FlowRequest
 
 MS = 1_000_000

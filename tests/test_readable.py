@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from dc_gym import readable
+from dc_gym.base import readable
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import demo
-from dc_gym.repeat import fingerprint
-from dc_gym.results import load_result
+from dc_gym.benchmarks.studies import demo
+from dc_gym.records import fingerprint
+from dc_gym.records.results import load_result
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
 
@@ -31,7 +31,7 @@ def test_the_promise_is_for_these_sources():
 def test_the_promise_holds_where_the_environment_is_the_same(tmp_path, lab_kernel):
     tmp_path.chmod(0o755)
     (cell,) = [each for each in demo.case_cells(demo.CASES[0], tmp_path, seeds=(1,)) if "dctcp" in each.name]
-    done = subprocess.run([sys.executable, "-m", "dc_gym.cli", *cell.argv()], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *cell.argv()], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     result = load_result(cell.out, check_digest=True)
     digest, environment = promised()

@@ -19,13 +19,14 @@ import pytest
 import synthetic
 from synthetic import S, flow_row
 
-from dc_gym import report, results
-from dc_gym.errors import MachineError, TestbedError, UsageError
+from dc_gym.base.errors import MachineError, TestbedError, UsageError
+from dc_gym.base.progress import Quiet
+from dc_gym.base.stats import Estimate
 from dc_gym.metrics import Context, Window, flow_table, port_table, summarize
-from dc_gym.progress import Quiet
-from dc_gym.report.numbers import plain, scale_of, size, with_interval
-from dc_gym.report.runs import gather, scenarios
-from dc_gym.stats import Estimate
+from dc_gym.pages import report
+from dc_gym.pages.report.numbers import plain, scale_of, size, with_interval
+from dc_gym.pages.report.runs import gather, scenarios
+from dc_gym.records import results
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = "a <script>alert(\"x\")</script> & 'more' $x^2$ </title>"

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import synthetic
 
-from dc_gym import cli
-from dc_gym.benchmarks import iroko, iroko_5_4, iroko_5_5
+from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.base.progress import Quiet
+from dc_gym.benchmarks.papers.iroko import common, figure_5_4, figure_5_5
+from dc_gym.cli import main
 from dc_gym.envs.policy_file import PolicyFile
-from dc_gym.errors import TestbedError, UsageError
 from dc_gym.figures import plots
-from dc_gym.progress import Quiet
 from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
 from dc_gym.reproduce.claims import Claim, State
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, Track
@@ -24,7 +24,8 @@ from dc_gym.sweep.pool import Outcome
 
 QUEUE = Column("queue", "queue (kB)", 1e-3)
 SETUPS = {
-    each.name: each for each in (iroko.DUMBBELL_10M, iroko.DUMBBELL_1G, iroko.DUMBBELL_UDP, iroko.FATTREE_UDP, iroko.FATTREE_TCP)
+    each.name: each
+    for each in (common.DUMBBELL_10M, common.DUMBBELL_1G, common.DUMBBELL_UDP, common.FATTREE_UDP, common.FATTREE_TCP)
 }
 IROKO = registry.PAPERS["iroko"]
 
@@ -51,7 +52,7 @@ def test_every_figure_of_a_paper_can_be_run_and_has_a_title(capsys):
     for number in IROKO.figures:
         figure = IROKO.figure(number)
         assert figure.title and callable(figure.run)
-    assert cli.main(["reproduce", "--list"]) == 0
+    assert main.main(["reproduce", "--list"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert listed[: len(IROKO.figures) + 1] == ["iroko:", *IROKO.figures]
 
@@ -63,7 +64,7 @@ def test_what_is_unknown_is_one_line(capsys, tmp_path):
         (["iroko", "5.2", "--algorithms", "PPO,,DDPG"], "write it like PPO,DDPG"),
         (["iroko", "5.2", "--algorithms", "none", "--duration", "soon"], "--duration"),
     ):
-        assert cli.main(["reproduce", *argv, "--out", str(tmp_path / "out")]) == 2
+        assert main.main(["reproduce", *argv, "--out", str(tmp_path / "out")]) == 2
         assert said in capsys.readouterr().err
 
 
@@ -134,7 +135,7 @@ def test_trainings_that_were_cut_short_are_not_judged():
 
 def test_a_campaign_knows_what_the_command_made_shorter(tmp_path):
     def short(**asked):
-        return str(campaign.Campaign(iroko.DUMBBELL_10M, Order(tmp_path, **asked), lambda result: {}).shortfall)
+        return str(campaign.Campaign(common.DUMBBELL_10M, Order(tmp_path, **asked), lambda result: {}).shortfall)
 
     assert short() == short(duration="30s", seeds=3, steps=100_000) == short(duration="60s", seeds=9) == ""
     assert short(duration="4s", seeds=2) == "runs of 4s instead of 30s, 2 seeds instead of 3"
@@ -175,9 +176,9 @@ def test_criteria_on_training_curves():
 def test_a_collapse_and_a_rise_are_told_from_the_opposite():
     x = np.arange(1, 101.0)
     collapse = np.where(x < 40, 9e8, 1e8)
-    assert iroko_5_4._starts_well_and_collapses(x, collapse)
-    assert not iroko_5_4._starts_well_and_collapses(x, collapse[::-1]) and not iroko_5_4._starts_well_and_collapses(x, 0 * x)
-    assert iroko_5_5._still_rising(x, x) and not iroko_5_5._still_rising(x, -x) and not iroko_5_5._still_rising(x, 0 * x + 1)
+    assert figure_5_4._starts_well_and_collapses(x, collapse)
+    assert not figure_5_4._starts_well_and_collapses(x, collapse[::-1]) and not figure_5_4._starts_well_and_collapses(x, 0 * x)
+    assert figure_5_5._still_rising(x, x) and not figure_5_5._still_rising(x, -x) and not figure_5_5._still_rising(x, 0 * x + 1)
 
 
 @pytest.mark.parametrize("number", IROKO.figures)
@@ -219,7 +220,7 @@ def spec_of(path: Path) -> Spec:
 
 
 def test_the_thesis_batch_on_the_fat_tree(tmp_path):
-    made = campaign.campaign(iroko.FATTREE_TCP, Order(tmp_path, full=True))
+    made = campaign.campaign(common.FATTREE_TCP, Order(tmp_path, full=True))
     ppo, ddpg = (made.training(setup.learner(name), 1) for name in ("PPO", "DDPG"))
     assert ppo.batch == 4000 and ppo.argv()[-2:] == ["--config", str(ppo.config)] and "4000" in ppo.config.read_text()
     assert ddpg.batch is None and "--config" not in ddpg.argv()
@@ -227,7 +228,7 @@ def test_the_thesis_batch_on_the_fat_tree(tmp_path):
 
 def test_the_command_line_has_the_last_word(tmp_path):
     order = Order(tmp_path, seeds=2, steps=77, duration="2s", overrides=("agent.interval=10ms", "agent.action=log"))
-    made = campaign.campaign(iroko.DUMBBELL_10M, order)
+    made = campaign.campaign(common.DUMBBELL_10M, order)
     assert (made.length.seeds, made.length.steps, made.length.warmup) == (2, 77, "500ms")
     ppo = setup.learner("PPO")
     spec = spec_of(made.training(ppo, 1).spec)
@@ -245,14 +246,14 @@ def test_the_command_line_has_the_last_word(tmp_path):
 def test_what_is_wrong_with_a_spec_is_told_before_anything_runs(setting, words, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(runs.sweep, "run_grid", lambda *args, **kwargs: pytest.fail("runs"))
     some = ["--seeds", "1", "--duration", "2s", "--algorithms", "PPO"]
-    assert cli.main(["reproduce", "iroko", "5.2", *some, "--set", setting, "--out", str(tmp_path), "--quiet"]) == 2
+    assert main.main(["reproduce", "iroko", "5.2", *some, "--set", setting, "--out", str(tmp_path), "--quiet"]) == 2
     said = capsys.readouterr().err
     assert words in said and said.count("\n") == 1
 
 
 def test_on_the_host_ground_tcps_run_without_an_agent_and_policies_are_those_that_labs_have_trained(tmp_path):
-    made = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path, ground="host"))
-    lab = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path))
+    made = campaign.campaign(common.DUMBBELL_10M, Order(tmp_path, ground="host"))
+    lab = campaign.campaign(common.DUMBBELL_10M, Order(tmp_path))
     ppo = setup.learner("PPO")
     training = made.training(ppo, 1)
     for each in made.contestants():
@@ -268,7 +269,7 @@ def test_on_the_host_ground_tcps_run_without_an_agent_and_policies_are_those_tha
 
 
 def test_runs_of_two_lengths_do_not_mix(tmp_path):
-    folders = {campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path, full=full)).folder for full in (False, True)}
+    folders = {campaign.campaign(common.DUMBBELL_10M, Order(tmp_path, full=full)).folder for full in (False, True)}
     assert len(folders) == 2
 
 
@@ -277,7 +278,7 @@ def test_runs_of_two_lengths_do_not_mix(tmp_path):
 
 @pytest.fixture
 def asked(tmp_path):
-    made = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path, steps=500))
+    made = campaign.campaign(common.DUMBBELL_10M, Order(tmp_path, steps=500))
     return made.training(setup.learner("PPO"), 1)
 
 
@@ -337,7 +338,7 @@ def replace_steps(training, steps):
 
 
 def test_the_result_of_a_policy_that_trained_on_is_made_anew(tmp_path):
-    made = campaign.campaign(iroko.DUMBBELL_10M, Order(tmp_path, steps=500))
+    made = campaign.campaign(common.DUMBBELL_10M, Order(tmp_path, steps=500))
     ppo = setup.learner("PPO")
     policy(made.training(ppo, 1), 500)
     point = made.point(ppo, 1)
@@ -400,7 +401,7 @@ def test_a_queue_that_moved_into_the_hosts_is_named():
     def queues(name, switch, host):
         return Contender(name, name, "#000000", {"switch_queue_bytes": {1: switch}, "host_queue_bytes": {1: host}})
 
-    found = iroko.hidden_queues(evidence(queues("a", 1000, 90_000), queues("b", 90_000, 1000), queues("c", 100, 3000)))
+    found = common.hidden_queues(evidence(queues("a", 1000, 90_000), queues("b", 90_000, 1000), queues("c", 100, 3000)))
     assert found == ["A keeps its queue in the hosts: 90 kB in hosts, 1 kB in switches (the longest at each moment, on average)."]
 
 
@@ -408,9 +409,9 @@ def test_who_starves_a_flow_is_named():
     def shares(name, *values):
         return Contender(name, name, "#000000", {"jain": dict(enumerate(values, 1))})
 
-    found = iroko.unequal_shares(evidence(shares("fair-share", 0.9, 0.9), shares("a", 0.71, 0.98), shares("b", 0.75, 1)))
+    found = common.unequal_shares(evidence(shares("fair-share", 0.9, 0.9), shares("a", 0.71, 0.98), shares("b", 0.75, 1)))
     assert found == ["A shares unequally: Jain's index 0.71, 0.98 by seed (the oracle: 0.90)."]
-    assert iroko.unequal_shares(evidence(shares("a", 0.5))) == [], "without an oracle nobody says what is fair"
+    assert common.unequal_shares(evidence(shares("a", 0.5))) == [], "without an oracle nobody says what is fair"
 
 
 @pytest.mark.parametrize(
@@ -422,7 +423,7 @@ def test_numbers_of_a_page_have_no_exponent(values, said):
 
 
 def test_the_network_of_a_figure_in_words(tmp_path):
-    made = campaign.campaign(iroko.DUMBBELL_UDP, Order(tmp_path))
+    made = campaign.campaign(common.DUMBBELL_UDP, Order(tmp_path))
     told = dict(campaign.facts(made))
     assert told["Network"] == "dumbbell-10m: 4 hosts, 2 switches, 10Mbit/s, queues of 400kB"
     assert "transport udp" in told["Under agents"]
@@ -456,7 +457,7 @@ def test_the_folder_of_a_figure(tmp_path):
 def test_a_figure_from_labs_that_goes_on(tmp_path, lab_kernel, capsys, seeds, state):
     """Figure 1.1: its claims hold with the figure's own seeds, and what is there is not run again."""
     argv = ["reproduce", "iroko", "1.1", "--seeds", str(seeds), "--out", str(tmp_path), "--quiet"]
-    assert cli.main(argv) == 0
+    assert main.main(argv) == 0
     told = json.loads((tmp_path / "figure-1.1" / "claims.json").read_text())["claims"]
     assert [each["state"] for each in told[:2]] == [state] * 2
     made = tmp_path / "parking-lot" / "runs"
@@ -466,7 +467,7 @@ def test_a_figure_from_labs_that_goes_on(tmp_path, lab_kernel, capsys, seeds, st
     for file in (made / "nv-s1").iterdir():
         file.unlink()
     (made / "nv-s1").rmdir()
-    assert cli.main(argv) == 0
+    assert main.main(argv) == 0
     after = {path.parent.name: path.stat().st_mtime_ns for path in made.glob("*/manifest.json")}
     assert {name for name in before if before[name] != after[name]} == {"nv-s1"}
     assert (tmp_path / "figure-1.1" / "table.csv").read_bytes() == table, "bit for bit"

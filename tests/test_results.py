@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 import synthetic
 
-from dc_gym import results
-from dc_gym.controllers import policy_name
-from dc_gym.errors import MachineError, ResultError, UsageError
-from dc_gym.repeat.digest import TABLES, digest_of
+from dc_gym.base.errors import MachineError, ResultError, UsageError
+from dc_gym.ctrl.controllers import policy_name
+from dc_gym.records import results
+from dc_gym.records.digest import TABLES, digest_of
 from dc_gym.topologies.presets import TopologyParams, build
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dc_gym import resume
-from dc_gym.progress import Bar
+from dc_gym.base import resume
+from dc_gym.base.progress import Bar
 
 
 def test_the_command_is_the_one_that_was_given_with_resume_once() -> None:

@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from dc_gym import cli, results
-from dc_gym.benchmarks import rlcc, rlcc_3, rlcc_cluster, rlcc_table_2, rlcc_table_5
-from dc_gym.progress import Quiet
+from dc_gym.base.progress import Quiet
+from dc_gym.benchmarks.papers.rlcc import cluster, common, figure_3, table_2, table_5
+from dc_gym.cli import main
+from dc_gym.records import results
 from dc_gym.reproduce import page, registry, scaled, series, theory
 from dc_gym.reproduce.claims import Claim, below, judge
 from dc_gym.reproduce.findings import Contender, Evidence
@@ -31,7 +32,7 @@ def test_every_row_has_a_spec_and_claims_are_about_rows(paper, number, tmp_path)
     assert module.TITLE and callable(module.run) and len(set(names)) == len(names)
     for row in rows:
         for full in (False, *[True] * (row in (rows[0], rows[-1]))):
-            spec = rlcc.spec(row, Order(tmp_path, full=full), 1)
+            spec = common.spec(row, Order(tmp_path, full=full), 1)
             assert spec.controller.name == row.controller and spec.topology.scale == (1 if full else 100)
             assert spec.time.duration_ns > spec.time.warmup_ns > 0
     for claim in getattr(module, "CLAIMS", ()):
@@ -47,24 +48,24 @@ def test_times_are_scaled_and_nothing_else():
 
 
 def test_the_base_round_trip_is_that_of_table_3(tmp_path):
-    row = rlcc.many_to_one("x", "rlcc-tree", rlcc.FOUR, 4)
-    cable = rlcc.spec(row, Order(tmp_path, full=True), 1).graph().cables[0]
+    row = common.many_to_one("x", "rlcc-tree", common.FOUR, 4)
+    cable = common.spec(row, Order(tmp_path, full=True), 1).graph().cables[0]
     assert 4 * cable.delay_ns + 2 * 1514 * 8 / 100 == pytest.approx(6050, rel=0.01)
 
 
 def test_the_command_line_has_the_last_word(tmp_path):
-    row = rlcc.many_to_one("x", "rlcc-tree", rlcc.SEVEN, 16, values={"nic.latency": 900})
-    spec = rlcc.spec(row, Order(tmp_path, duration="400ms", overrides=("nic.latency=5us",)), 3)
+    row = common.many_to_one("x", "rlcc-tree", common.SEVEN, 16, values={"nic.latency": 900})
+    spec = common.spec(row, Order(tmp_path, duration="400ms", overrides=("nic.latency=5us",)), 3)
     assert (spec.nic.latency_ns, spec.time.duration_ns, spec.time.warmup_ns, spec.seed) == (5000, 400 * MS, 100 * MS, 3)
-    other = rlcc.spec(row, Order(tmp_path), 3)
-    assert other.nic.latency_ns == 90_000 and other.time.duration_ns == rlcc.DEFAULT.duration_ns * 100
+    other = common.spec(row, Order(tmp_path), 3)
+    assert other.nic.latency_ns == 90_000 and other.time.duration_ns == common.DEFAULT.duration_ns * 100
 
 
 @pytest.mark.parametrize(("paper", "figure"), [("rl-cc", "table-2"), ("pcc-rl", "table-1")])
 def test_what_nothing_is_trained_for_is_refused(capsys, tmp_path, paper, figure):
-    assert cli.main(["reproduce", paper, figure, "--steps", "5", "--out", str(tmp_path)]) == 2
+    assert main.main(["reproduce", paper, figure, "--steps", "5", "--out", str(tmp_path)]) == 2
     assert f"--steps 5: nothing is trained for {figure} of {paper}" in capsys.readouterr().err
-    assert cli.main(["reproduce", "rl-cc", "--steps", "5", "--out", str(tmp_path)]) == 2
+    assert main.main(["reproduce", "rl-cc", "--steps", "5", "--out", str(tmp_path)]) == 2
     assert "--steps 5: nothing is trained for the figures of rl-cc" in capsys.readouterr().err
 
 
@@ -72,13 +73,13 @@ def test_what_nothing_is_trained_for_is_refused(capsys, tmp_path, paper, figure)
 def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_kernel):
     """Two flows that get a quarter of the line each: everything that is measured is known."""
     rate = {"nic.parameters": {"rate": 1 << 18}}
-    paper = {rlcc.GOODPUT.name: 0.45}
+    paper = {common.GOODPUT.name: 0.45}
     rows = [
-        rlcc.many_to_one("quarter", "fixed", rlcc.FOUR, 2, length=SHORT, values=rate, paper=paper),
-        rlcc.many_to_one("half", "fixed", rlcc.FOUR, 4, length=SHORT, values={"nic.parameters": {"rate": 1 << 19}}),
+        common.many_to_one("quarter", "fixed", common.FOUR, 2, length=SHORT, values=rate, paper=paper),
+        common.many_to_one("half", "fixed", common.FOUR, 4, length=SHORT, values={"nic.parameters": {"rate": 1 << 19}}),
     ]
     order = Order(tmp_path, seeds=2)
-    evidence = rlcc.run("tiny", rows, order, Quiet())
+    evidence = common.run("tiny", rows, order, Quiet())
     quarter, half = evidence.contenders["quarter"], evidence.contenders["half"]
     for seed in (1, 2):
         assert quarter.numbers["goodput"][seed] == pytest.approx(0.5 * 1440 / 1514, rel=0.02)
@@ -86,11 +87,11 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
         assert quarter.numbers["inflation"][seed] == pytest.approx(1, abs=0.02) and quarter.numbers["drops_per_flow"][seed] == 0
         assert half.numbers["goodput"][seed] < 1440 / 1514 and half.numbers["drops_per_flow"][seed] > 0
         assert half.numbers["latency_s"][seed] > 300e-6, "a buffer of 5 MB is full"
-    claim = Claim("less", "here", (below("quarter", "half", rlcc.LATENCY),), why="unknown")
+    claim = Claim("less", "here", (below("quarter", "half", common.LATENCY),), why="unknown")
     assert judge(claim, evidence).why == ""
-    figure = series.figure(evidence, [Series("fixed", "#000000", {2: "quarter", 4: "half"})], [rlcc.GOODPUT], "flows", "T")
-    found = rlcc.findings("T", rows, order, evidence, [rlcc.GOODPUT, rlcc.LATENCY], [claim], figure)
-    assert page.header(found) == ["", rlcc.GOODPUT.title, "paper", rlcc.LATENCY.title]
+    figure = series.figure(evidence, [Series("fixed", "#000000", {2: "quarter", 4: "half"})], [common.GOODPUT], "flows", "T")
+    found = common.findings("T", rows, order, evidence, [common.GOODPUT, common.LATENCY], [claim], figure)
+    assert page.header(found) == ["", common.GOODPUT.title, "paper", common.LATENCY.title]
     assert page.cells(found)[0][2] == "0.45" and page.cells(found)[1][2] == "-"
     page.write(tmp_path / "figure-x", "rl-cc", "x", found)
     assert (tmp_path / "figure-x" / "table.csv").read_text().splitlines()[0].endswith("latency_s,paper_goodput")
@@ -98,7 +99,7 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
     assert 'href="figure-x/index.html"' in text and "reproduced" in text and "A paper" in text
     assert json.loads((tmp_path / "figure-x" / "claims.json").read_text())["claims"][0]["why"] == ""
     stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "tiny" / "runs").glob("*/manifest.json")}
-    rlcc.run("tiny", rows, order, Quiet())
+    common.run("tiny", rows, order, Quiet())
     assert len(stamps) == 4 and all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
     assert results.load_result(next(iter(stamps)).parent).manifest["fit"]
 
@@ -107,8 +108,8 @@ def tasks(**values):
     """All cases of all-to-all, by controller: goodput and latency."""
     rows = []
     for who, (goodput, latency_s) in values.items():
-        for count in rlcc_cluster.DEFAULT[rlcc_cluster.ALL_TO_ALL]:
-            title = rlcc_cluster.name(who, rlcc_cluster.ALL_TO_ALL, count)
+        for count in cluster.DEFAULT[cluster.ALL_TO_ALL]:
+            title = cluster.name(who, cluster.ALL_TO_ALL, count)
             numbers = {"goodput": {1: goodput}, "latency_s": {1: latency_s}}
             rows.append(Contender(title, title, "#000000", numbers))
     return Evidence({each.name: each for each in rows})
@@ -116,10 +117,10 @@ def tasks(**values):
 
 def test_a_task_is_mastered_near_the_best_in_bandwidth_and_in_time():
     found = tasks(**{"DCQCN": (0.95, 50e-6), "Swift": (0.5, 10e-6), "RL-CC": (0.9, 12e-6)})
-    told = {who: rlcc_table_5.ratios(found, rlcc_cluster.ALL_TO_ALL, who, 1) for who in rlcc_cluster.WHO}
+    told = {who: table_5.ratios(found, cluster.ALL_TO_ALL, who, 1) for who in cluster.WHO}
     assert [told[who]["mastered"] for who in ("DCQCN", "Swift", "RL-CC")] == [0, 0, 1]
     assert told["DCQCN"]["longest"] == pytest.approx(5) and told["Swift"]["share"] == pytest.approx(0.5 / 0.95)
-    assert rlcc_table_5.ratios(found, rlcc_cluster.ALL_TO_ALL, "RL-CC", 2) == {}, "that seed did not run"
+    assert table_5.ratios(found, cluster.ALL_TO_ALL, "RL-CC", 2) == {}, "that seed did not run"
 
 
 def contender(name, **numbers):
@@ -141,7 +142,7 @@ def test_the_best_curve_of_its_kind_and_what_leaves_it():
 
 
 def inflations(who, curve):
-    return [contender(rlcc_3.name(who, flows), inflation=[curve(flows), curve(flows) * 1.001]) for flows in rlcc_3.FLOWS]
+    return [contender(figure_3.name(who, flows), inflation=[curve(flows), curve(flows) * 1.001]) for flows in figure_3.FLOWS]
 
 
 @pytest.mark.parametrize(
@@ -153,29 +154,29 @@ def inflations(who, curve):
 )
 def test_figure_3_tells_a_curve_that_leaves_its_law_from_one_that_does_not(swift, expected):
     found = evidence(*inflations("RL-CC", lambda flows: 1.02 * theory.EQ_2(flows)), *inflations("Swift", swift))
-    states = [str(judge(claim, found).state) for claim in rlcc_3.CLAIMS]
+    states = [str(judge(claim, found).state) for claim in figure_3.CLAIMS]
     assert states[0] == "reproduced" and states[2:] == expected
     far = evidence(*inflations("RL-CC", lambda flows: 1.2 * theory.EQ_2(flows)), *inflations("Swift", swift))
-    assert str(judge(rlcc_3.CLAIMS[0], far).state) == "not reproduced"
+    assert str(judge(figure_3.CLAIMS[0], far).state) == "not reproduced"
 
 
 def test_the_crossover_of_table_2_is_where_goodput_halves():
     def row(name, goodput, drops):
         return contender(name, goodput=[goodput, goodput], late_drops_per_flow=[drops, drops])
 
-    titles = {us: rlcc_table_2.name(rlcc_table_2.in_turn(f"{us} us"), 64) for us in (50, 150)}
-    fast, slow = (rlcc_table_2.name(rlcc_table_2.in_turn(net), 64) for net in ("MLP", "LSTM"))
-    tree = row(rlcc_table_2.name("tree", 64), 0.9, 0)
+    titles = {us: table_2.name(table_2.in_turn(f"{us} us"), 64) for us in (50, 150)}
+    fast, slow = (table_2.name(table_2.in_turn(net), 64) for net in ("MLP", "LSTM"))
+    tree = row(table_2.name("tree", 64), 0.9, 0)
     found = evidence(tree, row(fast, 0.9, 0), row(titles[50], 0.9, 0), row(titles[150], 0.7, 30), row(slow, 0.3, 900))
-    said = rlcc_table_2.crossover(found)
+    said = table_2.crossover(found)
     assert "drops begin between 50 and 150 us" in said and "goodput between 150 and 450 us" in said
     calm = evidence(tree, row(fast, 0.9, 0), row(titles[50], 0.9, 0), row(titles[150], 0.9, 0), row(slow, 0.9, 0))
-    assert rlcc_table_2.crossover(calm).count("beyond 450 us") == 2
+    assert table_2.crossover(calm).count("beyond 450 us") == 2
 
 
 def test_rows_in_turn_are_as_long_as_their_decisions_take(tmp_path):
     """64 flows are 11 a NIC at the most: 450 us each make 4.95 ms."""
-    row = next(each for each in rlcc_table_2.ROWS if each.name == "LSTM in turn, 64 flows")
-    spec = rlcc.spec(row, Order(tmp_path), 1)
+    row = next(each for each in table_2.ROWS if each.name == "LSTM in turn, 64 flows")
+    spec = common.spec(row, Order(tmp_path), 1)
     assert spec.nic.decisions == "in-turn" and spec.time.duration_ns >= 24 * 11 * 450 * US * 100
     assert dict(spec.nic.parameters)["rate_initial"] == 2**20 // 64

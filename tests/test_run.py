@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dc_gym.bench import clean, determinism
-from dc_gym.bench.report import all_good
-from dc_gym.results import DERIVED, FILES, load_result
+from dc_gym.base.checks import all_good
+from dc_gym.benchmarks.checks import clean, determinism
+from dc_gym.records.results import DERIVED, FILES, load_result
 
 pytestmark = [pytest.mark.lab, pytest.mark.user]
 
@@ -47,7 +47,7 @@ def folder(tmp_path, lab_kernel):
 
 
 def dcgym(*words, cwd=None, **options):
-    argv = [sys.executable, "-m", "dc_gym.cli", *map(str, words)]
+    argv = [sys.executable, "-m", "dc_gym.cli.main", *map(str, words)]
     return subprocess.run(argv, capture_output=True, text=True, cwd=cwd, timeout=300, **options)
 
 
@@ -303,7 +303,7 @@ def test_a_run_that_is_told_to_end_leaves_nothing(folder, end, code, word):
     argv = [
         sys.executable,
         "-m",
-        "dc_gym.cli",
+        "dc_gym.cli.main",
         "run",
         str(folder / "spec.toml"),
         "--out",
@@ -342,7 +342,7 @@ def test_a_killed_run_with_force_gives_the_older_result_back(folder):
     argv = [
         sys.executable,
         "-m",
-        "dc_gym.cli",
+        "dc_gym.cli.main",
         "run",
         str(folder / "spec.toml"),
         "--out",
@@ -404,7 +404,7 @@ def test_watch_attaches_to_a_run_that_is_under_way(folder, controller, columns):
     argv = [
         sys.executable,
         "-m",
-        "dc_gym.cli",
+        "dc_gym.cli.main",
         "run",
         str(folder / "spec.toml"),
         "--out",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import PORT_MASK, path, route
 from dc_gym.topologies.presets import TopologyParams, build
 from dc_gym.traffic.flows import FlowRequest

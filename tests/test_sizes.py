@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from dc_gym.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic import sizes
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.sizes import Sampler, fixed, parse

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import controllers, spec
-from dc_gym.errors import SpecError
+from dc_gym import spec
+from dc_gym.base.errors import SpecError
+from dc_gym.ctrl import controllers
 
 DOCS = Path(__file__).parent.parent / "docs" / "spec.md"
 MINIMAL = """

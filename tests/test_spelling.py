@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import spelling
-from dc_gym.cli import main
+from dc_gym.base import spelling
+from dc_gym.cli.main import main
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 CONTROLLERS = ("dctcp", "nv", "cubic", "bbr", "rlcc-tree", "rlcc-mlp")

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.errors import ProtocolError
+from dc_gym.base.errors import ProtocolError
 from dc_gym.monitors import state_matrix
 from dc_gym.monitors.state_matrix import COMMANDS, FLOW, HEADER, NAME_LEN, RATE, FlowStatus, StateMatrix
 from dc_gym.monitors.trace import read_trace

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dc_gym.stats import Estimate, band, estimate, paired, t_975
+from dc_gym.base.stats import Estimate, band, estimate, paired, t_975
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 import synthetic
 
-from dc_gym import results, sweep
-from dc_gym.bench import sweep as bench
-from dc_gym.errors import SpecError, TestbedError, UsageError
-from dc_gym.progress import Quiet
+from dc_gym import sweep
+from dc_gym.base.errors import SpecError, TestbedError, UsageError
+from dc_gym.base.progress import Quiet
+from dc_gym.benchmarks.perf import sweep as bench
+from dc_gym.records import results
 from dc_gym.sweep import cluster, command, grid, pool, state, summary
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -297,7 +298,7 @@ def test_a_tally_tells_how_long_the_rest_takes() -> None:
 
 
 def dcgym(*words: Any, **options: Any) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "dc_gym.cli", *map(str, words)]
+    argv = [sys.executable, "-m", "dc_gym.cli.main", *map(str, words)]
     return subprocess.run(argv, capture_output=True, text=True, timeout=300, **options)
 
 
@@ -311,7 +312,7 @@ def test_a_killed_sweep_goes_on_and_ends_as_an_undisturbed_one(folder: Path, lab
     words = ("sweep", folder / "spec.toml", "--seeds", "1..4", "--jobs", "2", "--quiet", "--out")
     done = dcgym(*words, whole)
     assert done.returncode == 0, done.stderr
-    process = subprocess.Popen([sys.executable, "-m", "dc_gym.cli", *map(str, words), str(killed)], start_new_session=True)
+    process = subprocess.Popen([sys.executable, "-m", "dc_gym.cli.main", *map(str, words), str(killed)], start_new_session=True)
     deadline = time.monotonic() + 240
     while not any((killed / name).is_dir() for name in ("s1", "s2")):
         assert time.monotonic() < deadline and process.poll() is None
@@ -336,7 +337,7 @@ def test_a_killed_sweep_goes_on_and_ends_as_an_undisturbed_one(folder: Path, lab
 def test_a_signal_reaches_each_run_once_and_the_sweep_can_go_on(folder: Path, lab_kernel: Path, end: Any, code: int) -> None:
     words = ["sweep", str(folder / "spec.toml"), "--seeds", "1..2", "--out", str(folder / "out"), "--set", "time.duration=3600s"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "dc_gym.cli", *words], start_new_session=True, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "dc_gym.cli.main", *words], start_new_session=True, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 240
     while not list(folder.glob("out/*.partial/.lab/share")):

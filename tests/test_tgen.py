@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.errors import ProtocolError
+from dc_gym.base.errors import ProtocolError
 from dc_gym.traffic import tgen_log
 
 ROOT = Path(__file__).parent.parent

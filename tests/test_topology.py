@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import cli, usercode
+from dc_gym.base import usercode
+from dc_gym.cli import main
 from dc_gym.topologies import presets
 from dc_gym.topologies.presets import PRESETS
 
 
 def told(capsys, *argv):
-    code = cli.main(["topology", *argv])
+    code = main.main(["topology", *argv])
     out, err = capsys.readouterr()
     return code, [line.split() for line in out.splitlines()], err
 
@@ -79,7 +80,7 @@ def test_the_same_drawing_has_the_same_bytes(capsys, tmp_path):
 def test_a_user_without_a_home_can_draw(tmp_path):
     """matplotlib would tell where its cache is."""
     env = {"PATH": os.environ["PATH"], "HOME": "/dev/null"}
-    argv = [sys.executable, "-m", "dc_gym.cli", "topology", "dumbbell-10m", "--png", "a.png"]
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "topology", "dumbbell-10m", "--png", "a.png"]
     done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
     assert done.stderr == "" and "drawn      a.png" in done.stdout
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.results import load_result
+from dc_gym.records.results import load_result
 
 pytestmark = pytest.mark.lab
 
@@ -74,7 +74,9 @@ def run(tmp_path, lab_kernel):
         (tmp_path / "spec.toml").write_text(top + workload + "\n" + programs + rest)
         words = [word for setting in settings for word in ("--set", setting)]
         argv = ["run", tmp_path / "spec.toml", "--out", tmp_path / out, "--quiet", "--no-plot", *words]
-        done = subprocess.run([sys.executable, "-m", "dc_gym.cli", *map(str, argv)], capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [sys.executable, "-m", "dc_gym.cli.main", *map(str, argv)], capture_output=True, text=True, timeout=300
+        )
         assert done.returncode == code, done.stderr
         return load_result(tmp_path / out, check_digest=True) if code == 0 else done
 
@@ -176,7 +178,7 @@ def test_the_example_of_programs(tmp_path, lab_kernel):
     """Each answer waits behind bulk flows: longer than the 10.8 ms that a request and 10 kB take on the idle path."""
     tmp_path.chmod(0o755)
     argv = ["run", str(EXAMPLES / "programs.toml"), "--out", str(tmp_path / "out"), "--quiet", "--no-plot"]
-    done = subprocess.run([sys.executable, "-m", "dc_gym.cli", *argv], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *argv], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     times_ms = [float(line.split()[0]) for line in (tmp_path / "out/exec/h2-0.stdout").read_text().splitlines()]
     assert len(times_ms) == 30 and 10.8 < min(times_ms) < max(times_ms) < 40

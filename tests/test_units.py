@@ -7,9 +7,18 @@ import random
 
 import pytest
 
-from dc_gym.errors import SpecError
-from dc_gym.topologies import amount
-from dc_gym.units import LARGEST, Misspelt, format_rate, format_size, format_time, parse_rate_bps, parse_size_bytes, parse_time_ns
+from dc_gym.base import amount
+from dc_gym.base.errors import SpecError
+from dc_gym.base.units import (
+    LARGEST,
+    Misspelt,
+    format_rate,
+    format_size,
+    format_time,
+    parse_rate_bps,
+    parse_size_bytes,
+    parse_time_ns,
+)
 
 GOOD = [
     (parse_rate_bps, "10Mbit/s", 10_000_000),

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import cli, spec, usercode
-from dc_gym.errors import SpecError
+from dc_gym import spec
+from dc_gym.base import usercode
+from dc_gym.base.errors import SpecError
+from dc_gym.cli import main
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SPEC = """
@@ -41,7 +43,7 @@ def load(folder, code, text=SPEC, overrides=()):
 def test_every_registry_takes_a_plug_in(tmp_path):
     code = """
 from dc_gym import controllers
-from dc_gym.controllers import Controller
+from dc_gym.ctrl.controllers import Controller
 from dc_gym.topologies import marking, presets, single
 from dc_gym.topologies.graph import Marking
 from dc_gym.traffic import kinds
@@ -138,5 +140,5 @@ def test_the_key(tmp_path, capsys, plugins, words):
     (tmp_path / "sub" / "mine.py").write_text("second = 2\n")
     (tmp_path / "mine.py").write_text("x = 1\n")
     (tmp_path / "spec.toml").write_text(SPEC.replace('["mine.py"]', plugins))
-    assert cli.main(["topology", str(tmp_path / "spec.toml")]) == 2
+    assert main.main(["topology", str(tmp_path / "spec.toml")]) == 2
     assert words in capsys.readouterr().err

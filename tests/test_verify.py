@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import synthetic
 
-from dc_gym import cli
-from dc_gym.repeat import verify
-from dc_gym.repeat.digest import DIGEST_VERSION, Tables
-from dc_gym.results import Result
+from dc_gym.cli import main
+from dc_gym.records.digest import DIGEST_VERSION, Tables
+from dc_gym.records.results import Result
+from dc_gym.verify import verify
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def edit(result: Result, **values: Any) -> None:
 
 
 def said(capsys: pytest.CaptureFixture[str], *argv: str | Path) -> tuple[int, str, str]:
-    code = cli.main(["verify", *map(str, argv), "--quiet"])
+    code = main.main(["verify", *map(str, argv), "--quiet"])
     return code, *capsys.readouterr()
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import claim
-from dc_gym.errors import UsageError
-from dc_gym.folder import is_unfinished
-from dc_gym.host import cpio, vm, vm_kernel
+from dc_gym.base import folder_lock
+from dc_gym.base.errors import UsageError
+from dc_gym.grounds.host import cpio, vm, vm_kernel
 from dc_gym.kernel import cable_module
 from dc_gym.kernel.cache import cache_dir
-from dc_gym.results import load_result
+from dc_gym.records.folder import is_unfinished
+from dc_gym.records.results import load_result
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -64,7 +64,7 @@ def test_its_files_are_where_a_janitor_watches(tmp_path, monkeypatch):
 
     def stop(kernel, work, *rest):
         seen.append(work)
-        assert is_unfinished(work) and claim.take(work) is None
+        assert is_unfinished(work) and folder_lock.take(work) is None
         raise RuntimeError
 
     monkeypatch.setattr(vm.tempfile, "tempdir", str(tmp_path))
@@ -102,7 +102,7 @@ needs_qemu = pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason="no qemu: 
 
 
 def in_vm(*words: str, cwd: Path, timeout: int = 900) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "dc_gym.cli", "vm", "--", *words]
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "vm", "--", *words]
     return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout, env={**os.environ})
 
 
@@ -110,7 +110,7 @@ def scripted(script: str, cwd: Path, timeout: int) -> subprocess.CompletedProces
     """A Python program inside of the VM, with a spec as its argument."""
     (cwd / "script.py").write_text(script)
     program = (
-        "from pathlib import Path; import sys; from dc_gym.host import vm; from dc_gym.progress import Quiet;"
+        "from pathlib import Path; import sys; from dc_gym.grounds.host import vm; from dc_gym.base.progress import Quiet;"
         "sys.exit(vm.run(vm.prepare(Quiet()), [sys.executable, 'script.py', sys.argv[1]], vm.environment(), Path.cwd()))"
     )
     argv = [sys.executable, "-c", program, str(ROOT / "examples" / "dumbbell.toml")]
@@ -158,7 +158,7 @@ def wait(what, seconds=300):
 sh("ip", "link", "add", "mine0", "type", "veth", "peer", "name", "mine1")
 sh("ip", "netns", "add", "mine")
 links, spaces = sh("ip", "-br", "link"), sh("ip", "netns")
-cli = [sys.executable, "-m", "dc_gym.cli"]
+cli = [sys.executable, "-m", "dc_gym.cli.main"]
 argv = [*cli, "run", sys.argv[1], "--ground", "host", "--no-plot", "--quiet", "--out", "out", "--set", "time.duration=600s"]
 runner = subprocess.Popen(argv, env={**os.environ})
 def ground_pid(): return [json.loads(path.read_text())["ground"]["pid"] for path in run.glob("dcgym/*.run")]
@@ -193,7 +193,7 @@ import os, pathlib, signal, subprocess, sys, time
 import gymnasium
 import dc_gym.envs
 records = pathlib.Path("/run/dcgym")
-cli = [sys.executable, "-m", "dc_gym.cli"]
+cli = [sys.executable, "-m", "dc_gym.cli.main"]
 PROGRAMS = {"tgen", "agentd", "ovs-vswitchd", "ovsdb-server"}
 def wait(what, seconds=300):
     until = time.monotonic() + seconds
@@ -273,7 +273,7 @@ def test_an_agent_in_real_time(tmp_path):
 RDMA = r"""
 import ctypes, os, pathlib, subprocess, sys, time
 run = pathlib.Path("/run")
-cli = [sys.executable, "-m", "dc_gym.cli"]
+cli = [sys.executable, "-m", "dc_gym.cli.main"]
 def sh(*argv): return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 def wait(what, seconds=300):
     until = time.monotonic() + seconds

@@ -23,8 +23,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dc_gym import claim, watch
-from dc_gym.errors import UsageError
+from dc_gym import watch
+from dc_gym.base import folder_lock
+from dc_gym.base.errors import UsageError
 from dc_gym.kernel import share
 from dc_gym.monitors.state_matrix import COMMANDS, FLOW, HEADER, NAME_LEN, RATE, FlowStatus
 from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
@@ -464,7 +465,7 @@ def test_a_training_that_is_starting_is_waited_for(tmp_path: Path, capsys: pytes
     while said.count("\n") < 1:
         said += capsys.readouterr().out
     out.mkdir()
-    with claim.held(out, "a training"):
+    with folder_lock.held(out, "a training"):
         with served(out / "dcgym-env-evaluation-00000000", matrix):
             while "evaluation: t0 + 1.000 s" not in said:
                 said += capsys.readouterr().out
@@ -482,7 +483,7 @@ def test_a_training_that_ended_is_not_waited_for(tmp_path: Path) -> None:
 def test_ctrl_c(tmp_path: Path) -> None:
     matrix = FakeMatrix(tmp_path / "matrix")
     with served(tmp_path / "run", matrix):
-        argv = [sys.executable, "-m", "dc_gym.cli", "watch", str(tmp_path / "run"), "--interval", "0.1"]
+        argv = [sys.executable, "-m", "dc_gym.cli.main", "watch", str(tmp_path / "run"), "--interval", "0.1"]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout is not None and process.stdout.readline().startswith("t0 + 1.000 s")
         process.send_signal(signal.SIGINT)
@@ -493,6 +494,6 @@ def test_ctrl_c(tmp_path: Path) -> None:
 def test_bad_options() -> None:
     for option, value in (("--lab", "0"), ("--interval", "0"), ("--interval", "nan"), ("--interval", "soon")):
         done = subprocess.run(
-            [sys.executable, "-m", "dc_gym.cli", "watch", "x", option, value], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "dc_gym.cli.main", "watch", "x", option, value], capture_output=True, text=True, check=False
         )
         assert done.returncode == 2 and repr(value) in done.stderr

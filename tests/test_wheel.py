@@ -135,7 +135,17 @@ def test_a_run_has_the_digest_of_the_checkout_and_is_verified(example: str, mach
     out = machine.home / "out" / example
     machine.run("dcgym", "run", f"examples/{example}", "--out", str(out), *SHORT, "--quiet")
     assert "equal" in machine.run("dcgym", "verify", str(out), "--quiet")
-    here = [sys.executable, "-m", "dc_gym.cli", "run", ROOT / "examples" / example, "--out", tmp_path / "out", *SHORT, "--quiet"]
+    here = [
+        sys.executable,
+        "-m",
+        "dc_gym.cli.main",
+        "run",
+        ROOT / "examples" / example,
+        "--out",
+        tmp_path / "out",
+        *SHORT,
+        "--quiet",
+    ]
     tmp_path.chmod(0o755)
     subprocess.run(here, check=True, capture_output=True)
     theirs, ours = (json.loads((folder / "manifest.json").read_text()) for folder in (out, tmp_path / "out"))

@@ -12,7 +12,7 @@ from statistics import mean, stdev
 
 import pytest
 
-from dc_gym.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import PRESETS, TopologyParams, build
 from dc_gym.traffic.collectives import decide, steps

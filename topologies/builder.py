@@ -7,7 +7,7 @@ in (10+P)/8, and a flow stays in one plane.
 
 from __future__ import annotations
 
-from dc_gym.errors import TopologyError
+from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.graph import Cable, Graph, Host, Layer, Nic, Switch
 from dc_gym.topologies.links import HOST, NOTHING, LinkParams, Node, Wiring
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Impairment
 from dc_gym.topologies.rtnl import (

@@ -6,7 +6,7 @@ Left: h1..hn on s1-eth1..; right: h(n+1)..h(2n) on s2-eth1..; the middle link is
 
 from __future__ import annotations
 
-from dc_gym.errors import TopologyError
+from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.links import Wiring

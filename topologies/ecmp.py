@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
-from dc_gym.errors import TopologyError
+from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.graph import Graph, Port
 
 PORT_MASK = 0xF  # TCP and UDP: low bits of either port

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 from dc_gym.topologies.graph import Graph
 
 ETC = Path("/etc")

@@ -17,7 +17,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Self
 
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 from dc_gym.topologies import cables, tc
 from dc_gym.topologies.graph import NETNS_FOLDER, NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
 from dc_gym.topologies.mininet_classes import Host as MininetHost

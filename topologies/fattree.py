@@ -8,7 +8,7 @@ h((e-1) k/2 + 1) .. h(e k/2). Ports 1..k/2 of edge and aggregation lead down, th
 
 from __future__ import annotations
 
-from dc_gym.errors import TopologyError
+from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.links import Wiring

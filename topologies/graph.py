@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from dc_gym.errors import TopologyError
-from dc_gym.units import FRAME_BYTES, PPB, PPM
+from dc_gym.base.errors import TopologyError
+from dc_gym.base.units import FRAME_BYTES, PPB, PPM
 
 LARGEST_QUEUE_BYTES = 2**31 - 1  # RED's thresholds are 31-bit numbers
 LONGEST_IFNAME = 15  # IFNAMSIZ without the terminating zero

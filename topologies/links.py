@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dc_gym.errors import TopologyError
+from dc_gym.base.amount import Size, in_bytes
+from dc_gym.base.errors import TopologyError
+from dc_gym.base.units import FRAME_BYTES
 from dc_gym.topologies import marking
-from dc_gym.topologies.amount import Size, in_bytes
 from dc_gym.topologies.graph import Cable, Impairment, Marking, Port, Queue, QueueKind
-from dc_gym.units import FRAME_BYTES
 
 ANY = "*"
 HOST = "host"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dc_gym.errors import TopologyError
+from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.graph import NO_MARKING, Marking
 
 KB = 1000

@@ -17,13 +17,13 @@ from ipaddress import IPv4Address, ip_interface
 from pathlib import Path
 from typing import Any
 
-from dc_gym import usercode
-from dc_gym.errors import TopologyError
-from dc_gym.topologies.amount import Amount
+from dc_gym.base import usercode
+from dc_gym.base.amount import Amount
+from dc_gym.base.errors import TopologyError
+from dc_gym.base.units import PPB
 from dc_gym.topologies.builder import FIRST_NETWORK, Builder
 from dc_gym.topologies.graph import Graph, Layer
 from dc_gym.topologies.links import HOST, LinkParams, Node, Wiring, key_of
-from dc_gym.units import PPB
 
 PLACE = {"node1", "node2", "port1", "port2"}
 PLAIN_LINKS = ("Link", "TCLink")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 from dc_gym.topologies import cables, tc
 from dc_gym.topologies.fabric import Fabric, netns_path
 from dc_gym.topologies.rtnl import (

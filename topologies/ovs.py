@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 from dc_gym.kernel.openvswitch import SCHEMA, argv
 
 RUN_DIR = Path("/run/openvswitch")

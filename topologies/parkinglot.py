@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from dc_gym.errors import TopologyError
+from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.links import Wiring

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from dc_gym.base.units import FRAME_BYTES
 from dc_gym.topologies.graph import Cable, Graph
-from dc_gym.units import FRAME_BYTES
 
 ACK_BYTES = 66  # Ethernet 14, IP 20, TCP 20, timestamps 12
 BIT_NS = 8 * 10**9  # a byte at 1 bit/s

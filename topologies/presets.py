@@ -12,14 +12,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dc_gym.errors import TopologyError
-from dc_gym.spelling import unknown
+from dc_gym.base.amount import Amount, Size
+from dc_gym.base.errors import TopologyError
+from dc_gym.base.spelling import unknown
+from dc_gym.base.units import FRAME_BYTES
 from dc_gym.topologies import dumbbell, fattree, leafspine, marking, mininet_topo, parkinglot, single
-from dc_gym.topologies.amount import Amount, Size
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.links import LinkParams, LinkRule, Node, Wiring, key_of, resolve_marking
 from dc_gym.topologies.paths import base_rtt_ns
-from dc_gym.units import FRAME_BYTES
 
 HOST_QDISCS = ("bfifo", "fq")
 MBIT, GBIT = 10**6, 10**9

@@ -23,7 +23,8 @@ from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from dc_gym.errors import UsageError
+from dc_gym.base.errors import UsageError
+from dc_gym.base.units import FRAME_BYTES
 from dc_gym.topologies import cables, shapers, tc
 from dc_gym.topologies.cables import IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, Device
 from dc_gym.topologies.fabric import Fabric, netns_path, write_sysctls
@@ -45,7 +46,6 @@ from dc_gym.topologies.rtnl import (
     entered,
     nested,
 )
-from dc_gym.units import FRAME_BYTES
 
 WIRES = "wires+"  # '+' is in no host's name
 WIRE_SYSCTLS = {"net/ipv6/conf/all/disable_ipv6": "1"}  # a wire says nothing of its own

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 
 NLMSG_HDR = struct.Struct("=IHHII")
 IFINFOMSG = struct.Struct("=BxHiII")

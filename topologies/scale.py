@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dc_gym import readable
+from dc_gym.base import readable
 
 MS = 10**6
 

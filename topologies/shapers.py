@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
 from dc_gym.topologies import tc
 from dc_gym.topologies.graph import Queue
 from dc_gym.topologies.rtnl import (

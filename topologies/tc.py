@@ -10,7 +10,8 @@ import math
 import struct
 from dataclasses import dataclass
 
-from dc_gym.errors import FabricError
+from dc_gym.base.errors import FabricError
+from dc_gym.base.units import FRAME_BYTES, PPM
 from dc_gym.topologies.graph import Marking, Queue
 from dc_gym.topologies.rtnl import (
     NLM_F_CREATE,
@@ -27,7 +28,6 @@ from dc_gym.topologies.rtnl import (
     attributes,
     nested,
 )
-from dc_gym.units import FRAME_BYTES, PPM
 
 TC_H_ROOT = 0xFFFFFFFF
 HANDLE = 0x1 << 16  # 1:

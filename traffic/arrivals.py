@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from dc_gym.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic import sizes
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, NS_PER_S, Gates, Setting, bounded, chained, key_of, register, require

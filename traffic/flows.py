@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dc_gym.errors import WorkloadError
-from dc_gym.spelling import unknown
+from dc_gym.base.errors import WorkloadError
+from dc_gym.base.spelling import unknown
 
 LARGEST_PORT = 65535
 LARGEST = 2**60  # ns, bytes and bit/s that tgen takes

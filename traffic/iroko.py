@@ -18,8 +18,8 @@ from pathlib import Path
 from re import fullmatch, sub
 from typing import TypeVar
 
-from dc_gym.errors import WorkloadError
-from dc_gym.spelling import unknown
+from dc_gym.base.errors import WorkloadError
+from dc_gym.base.spelling import unknown
 from dc_gym.traffic.draws import PATTERNS
 from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, FlowRequest
 from dc_gym.traffic.kinds import NS_PER_S, Gates, Setting, bounded, chained, register

@@ -15,8 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from dc_gym.errors import WorkloadError
-from dc_gym.spelling import unknown
+from dc_gym.base.errors import WorkloadError
+from dc_gym.base.spelling import unknown
 from dc_gym.topologies.graph import Graph, Port
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest

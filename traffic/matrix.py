@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from re import fullmatch
 
-from dc_gym.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic.flows import LARGEST, LARGEST_PORT, FlowRequest
 
 COLUMNS = ("source", "destination", "port", "start", "stop", "size")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dc_gym.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, Setting, bounded, register, require

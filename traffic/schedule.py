@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from re import fullmatch
 
-from dc_gym.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import NETNS_FOLDER, Graph, Port
 from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest

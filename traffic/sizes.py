@@ -14,8 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from re import fullmatch
 
-from dc_gym.errors import WorkloadError
-from dc_gym.spelling import unknown
+from dc_gym.base.errors import WorkloadError
+from dc_gym.base.spelling import unknown
 from dc_gym.traffic.draws import WORD, Stream
 
 FOLDER = Path(__file__).parent / "flow_sizes"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dc_gym.errors import WorkloadError
-from dc_gym.spelling import unknown
+from dc_gym.base.errors import WorkloadError
+from dc_gym.base.spelling import unknown
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, Setting, bounded, chained, register, require
 

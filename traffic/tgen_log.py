@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.errors import ProtocolError
+from dc_gym.base.errors import ProtocolError
 
 STATUS_NAMES = ("done", "stopped", "running", "failed", "waiting")
 VERSION = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dc_gym.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import arrivals, collectives, iroko, patterns, phases, rounds, storage, training

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.bench import meter
+from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
 from dc_gym.benchmarks.peers import files
-from dc_gym.errors import ProtocolError, TestbedError, UsageError
+from dc_gym.benchmarks.perf import meter
 from dc_gym.kernel import cache
 
 SOURCE = Path(__file__).resolve().parent / "ns3.cc"

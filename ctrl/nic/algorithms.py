@@ -16,12 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dc_gym import controllers
-from dc_gym.errors import MachineError, SpecError, UsageError
-from dc_gym.spelling import hint, unknown
+from dc_gym.base.errors import MachineError, SpecError, UsageError
+from dc_gym.base.package import PROGRAMS
+from dc_gym.base.spelling import hint, unknown
+from dc_gym.ctrl import controllers
 
 HEADERS = Path(__file__).resolve().parent / "algorithms"
-BIN = Path(__file__).absolute().parents[2] / "bin"
 SCALED = "ns at 100 Gbit/s"
 """The unit of times that keep their proportion to a packet's time (CC_NS_AT_100G)."""
 SCALED_FOR_BPS = 100 * 10**9
@@ -139,10 +139,10 @@ def load(name: str, folder: Path) -> Algorithm:
         from dc_gym.ctrl.nic import build
 
         return build.compile_header(header, folder, name)
-    runner = BIN / f"ccrun-{name}"
+    runner = PROGRAMS / f"ccrun-{name}"
     if not runner.is_file():
         raise MachineError(f"{runner.name} is not built; run `make programs`")
-    return describe(header, runner, BIN / f"nic-{name}.bpf.o")
+    return describe(header, runner, PROGRAMS / f"nic-{name}.bpf.o")
 
 
 @cache

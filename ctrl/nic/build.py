@@ -9,9 +9,9 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
+from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.ctrl.nic.algorithms import Algorithm
-from dc_gym.errors import MachineError, UsageError
 
 SOURCES = Path(__file__).resolve().parent
 RUNNER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror")

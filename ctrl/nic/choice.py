@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dc_gym import controllers
-from dc_gym.ctrl.nic import algorithms, policy_file
+from dc_gym.base.errors import MachineError, UsageError
+from dc_gym.base.key import KeyFault
+from dc_gym.ctrl import controllers
+from dc_gym.ctrl.nic import algorithms
 from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
-from dc_gym.ctrl.nic.policy_file import PolicyFile
-from dc_gym.errors import MachineError, UsageError
-from dc_gym.spec.key import KeyFault
+from dc_gym.nets import policy_file
+from dc_gym.nets.policy_file import PolicyFile
 
 if TYPE_CHECKING:
     from dc_gym.spec import Spec
@@ -55,7 +56,7 @@ def check(spec: Spec, line_bps: int) -> None:
     if known is None or known.header is None:
         choose(spec, line_bps, Path())
         return
-    from dc_gym.files import scratch  # it brings what a spec is
+    from dc_gym.base.files import scratch  # it brings what a spec is
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         choose(spec, line_bps, folder)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
+from dc_gym.base.errors import TestbedError
 from dc_gym.ctrl.nic.algorithms import Algorithm, settle
 from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, Event, Flow
 from dc_gym.ctrl.nic.reference import Fixed, Parameters, Reference, Swift, Timely, TimelyPatched
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
-from dc_gym.errors import TestbedError
 
 REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "fixed": Fixed,
@@ -206,7 +206,7 @@ def table_of(algorithm: Algorithm, folder: Path, policy: Path | None = None) -> 
     """The words of the policy that it reads, the shipped one unless told, as a file; None: it reads none."""
     if not algorithm.table:
         return None
-    from dc_gym.ctrl.nic import policy_file
+    from dc_gym.nets import policy_file
 
     path = folder / f"{algorithm.name}.table"
     policy_file.write_table(policy_file.load(algorithm.name, policy).table(), path)

@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.ctrl.nic.algorithms import BIN, Algorithm
-from dc_gym.errors import LabError, UsageError
-from dc_gym.files import scratch
+from dc_gym.base.errors import LabError, UsageError
+from dc_gym.base.files import scratch
+from dc_gym.base.package import PROGRAMS
+from dc_gym.ctrl.nic.algorithms import Algorithm
 from dc_gym.kernel import build
 from dc_gym.kernel.lab import Lab, LabConfig
 
-CCTEST = BIN / "cctest"
+CCTEST = PROGRAMS / "cctest"
 PATIENCE_S = 300
 
 
@@ -98,7 +99,7 @@ def why_not_here() -> str:
     """What keeps this machine's kernel from it; "": nothing does."""
     if os.geteuid() != 0:
         return "not root"
-    (answer,) = here([Command((str(BIN / "cctest-fixed.bpf.o"), "--load"))])
+    (answer,) = here([Command((str(PROGRAMS / "cctest-fixed.bpf.o"), "--load"))])
     return (answer.error.strip().splitlines() or ["cctest fails"])[0] if answer.status else ""
 
 
@@ -122,7 +123,7 @@ def _boot(run_dir: Path) -> None:
     log: list[str] = []
     env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/run"}
     argv = ["/bin/sh", str(run_dir / "script")]
-    config = LabConfig(build.ensure().path, BIN, run_dir, argv, env, memory_bytes=256 << 20)
+    config = LabConfig(build.ensure().path, PROGRAMS, run_dir, argv, env, memory_bytes=256 << 20)
     with Lab(config, on_log=log.append) as booted:
         status = booted.wait().status
     if status:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from dc_gym.progress import Progress
+from dc_gym.base.progress import Progress
 
 OWN = Path(__file__).parent / "scripts"
 """Scripts of this project, for what the kernel's leave out."""

@@ -15,20 +15,19 @@ from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
+from dc_gym.base.errors import LabError, UsageError
+from dc_gym.base.files import scratch
+from dc_gym.base.package import PACKAGE, PROGRAMS
+from dc_gym.base.progress import Progress
+from dc_gym.base.spelling import unknown
 from dc_gym.conformance.guest import Case, Plan, Verdict
 from dc_gym.conformance.interpreter import unsupported
 from dc_gym.conformance.script import ScriptError, parse
 from dc_gym.conformance.tun import FAMILIES
-from dc_gym.errors import LabError, UsageError
-from dc_gym.files import scratch
 from dc_gym.kernel.lab import Lab, LabConfig
-from dc_gym.progress import Progress
-from dc_gym.spelling import unknown
 
 __all__ = ["check_programs", "default_jobs", "families", "run", "select"]
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-PROGRAMS = ROOT / "dc_gym" / "bin"
 SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PROGRAMS_OF_SCRIPTS = {
     "ip": "iproute2", "tc": "iproute2", "nstat": "iproute2", "sysctl": "procps", "ethtool": "ethtool", "bash": "bash",
@@ -158,7 +157,7 @@ class _Labs:
             argv=[sys.executable, "-m", "dc_gym.conformance.guest", str(folder)],
             env={
                 "PATH": SEARCH,
-                "PYTHONPATH": str(ROOT),
+                "PYTHONPATH": str(PACKAGE.parent),
                 "PYTHONHASHSEED": "0",
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "LC_ALL": "C.UTF-8",

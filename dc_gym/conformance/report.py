@@ -11,11 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base.errors import UsageError
+from dc_gym.base.outputs import is_json_of, require_place
 from dc_gym.conformance.guest import Verdict
 from dc_gym.conformance.known import KNOWN
 from dc_gym.conformance.tun import FAMILIES
-from dc_gym.errors import UsageError
-from dc_gym.outputs import is_json_of, require_place
 
 __all__ = ["as_json", "check_places", "lacking_options", "lines", "save", "surprises", "write_table"]
 

@@ -17,7 +17,7 @@ from typing import Any
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, VisitError
 
-from dc_gym.errors import UsageError
+from dc_gym.base.errors import UsageError
 
 __all__ = [
     "ANYTHING",

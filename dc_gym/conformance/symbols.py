@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from dc_gym.errors import ProtocolError
+from dc_gym.base.errors import ProtocolError
 
 __all__ = ["SYMBOLS", "TcpInfo", "code_symbols"]
 

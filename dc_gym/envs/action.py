@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from dc_gym.base.errors import AgentError
+from dc_gym.base.spelling import unknown
 from dc_gym.envs.frame import Floats
 from dc_gym.envs.scene import Scene
-from dc_gym.errors import AgentError
-from dc_gym.spelling import unknown
 
 Share = Callable[[Floats, Floats], Floats]
 """From actions (or shares of the line) and the floors as shares of the line to shares (or actions)."""

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.errors import AgentError
 from dc_gym.envs import policies
 from dc_gym.envs.console import Console
 from dc_gym.envs.env import Episode
 from dc_gym.envs.file_policy import FilePolicy, differences
 from dc_gym.envs.policies import Setting
 from dc_gym.envs.scene import flow_info, scene_of
-from dc_gym.errors import AgentError
+from dc_gym.grounds.guest.episodes import END_OF_RUN, GO_ON
+from dc_gym.grounds.plan import Experiment
 from dc_gym.monitors.state_matrix import Buffer
-from dc_gym.run.episodes import END_OF_RUN, GO_ON
-from dc_gym.run.experiment import Experiment
 from dc_gym.spec import EXTERNAL
 
 

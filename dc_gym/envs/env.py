@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.utils import seeding
 
+from dc_gym.base.errors import AgentError
 from dc_gym.envs.action import Action
 from dc_gym.envs.frame import DONE, Frame
 from dc_gym.envs.later import Later
@@ -28,7 +29,6 @@ from dc_gym.envs.reward import Mix
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session, check_seed
 from dc_gym.envs.totals import EpisodeTotals
-from dc_gym.errors import AgentError
 from dc_gym.spec import LARGEST_SEED, Spec, load, vary
 
 T = TypeVar("T", bound=tuple[Any, ...])

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.errors import AgentError
+from dc_gym.base.units import format_rate, parse_rate_bps
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.host_observation import HostObserver
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.policy_file import HOSTS, PolicyFile
 from dc_gym.envs.scene import Scene
-from dc_gym.errors import AgentError
-from dc_gym.units import format_rate, parse_rate_bps
 
 if TYPE_CHECKING:
     from dc_gym.envs.policies import Setting

@@ -42,7 +42,7 @@ class FlowInfo:
     """0: unlimited."""
     is_udp: Bools
     ideal_ns: Floats
-    """FCT alone on the idle network, in closed form (dc_gym/run/ideal.py); nan: it has none."""
+    """FCT alone on the idle network, in closed form (dc_gym/metrics/ideal.py); nan: it has none."""
     rows: tuple[Rows, ...]
     """The ports that its data crosses: its host's egress, then those of switches."""
     base_rtt_ns: Floats

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
+from dc_gym.base.errors import AgentError
+from dc_gym.base.spelling import unknown
 from dc_gym.envs.frame import Floats, Frame, Rows
 from dc_gym.envs.observation import Part, Vector, parse, values_of
 from dc_gym.envs.scene import Scene
-from dc_gym.errors import AgentError
-from dc_gym.spelling import unknown
 
 SEE = ("own", "path")
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from dc_gym.base.units import FRAME_BYTES
 from dc_gym.envs.frame import CARRIED, Bools, Floats, FlowInfo, Frame
 from dc_gym.envs.scene import Scene
 from dc_gym.metrics.fairness import max_min
-from dc_gym.units import FRAME_BYTES
 
 MOST_KNOWN = 4096
 """Allocations that are kept: flows come and go, and mostly the same ones."""

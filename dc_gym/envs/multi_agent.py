@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from dc_gym.base.errors import AgentError
+from dc_gym.base.spelling import unknown
 from dc_gym.envs.env import Episode, Seeds, as_spec
 from dc_gym.envs.frame import WAITING, Bools, FlowInfo, Frame
 from dc_gym.envs.host_observation import HostObserver
@@ -26,9 +28,7 @@ from dc_gym.envs.observation import Vector
 from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session
 from dc_gym.envs.totals import metrics
-from dc_gym.errors import AgentError
 from dc_gym.spec import Spec
-from dc_gym.spelling import unknown
 
 REWARDS = ("shared", "own")
 NETWORK = "network"

@@ -23,12 +23,12 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from dc_gym.base.errors import AgentError
+from dc_gym.base.spelling import unknown
+from dc_gym.base.units import FRAME_BYTES
 from dc_gym.envs.frame import Floats, Frame, Rows
 from dc_gym.envs.measures import carried_bytes, occupancy
 from dc_gym.envs.scene import Scene
-from dc_gym.errors import AgentError
-from dc_gym.spelling import unknown
-from dc_gym.units import FRAME_BYTES
 
 Vector = npt.NDArray[np.float32]
 Compute = Callable[[Frame, Scene], Floats]

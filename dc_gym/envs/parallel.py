@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from dc_gym.base.errors import AgentError, MachineError
 from dc_gym.envs.env import FRESH
 from dc_gym.envs.multi_agent import Hosts, Turn
 from dc_gym.envs.observation import Vector
-from dc_gym.errors import AgentError, MachineError
 from dc_gym.spec import Spec
 
 try:

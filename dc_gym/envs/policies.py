@@ -16,14 +16,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym import controllers, spelling, usercode
+from dc_gym.base import spelling, usercode
+from dc_gym.base.errors import AgentError, TestbedError
+from dc_gym.ctrl import controllers
 from dc_gym.envs.action import Action
 from dc_gym.envs.file_policy import FilePolicy
 from dc_gym.envs.frame import RUNNING, WAITING, Bools, Frame
 from dc_gym.envs.measures import fair_rates_bps
 from dc_gym.envs.observation import Observer, Vector
 from dc_gym.envs.scene import Scene
-from dc_gym.errors import AgentError, TestbedError
 
 FAIR_SHARE = 0.98
 """What the oracle gives out of each line: the rest is for ACKs of flows the other way, and drains what a burst has left."""

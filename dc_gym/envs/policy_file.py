@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.errors import AgentError
-from dc_gym.npz import load_arrays
-from dc_gym.spelling import unknown
+from dc_gym.base.errors import AgentError
+from dc_gym.base.npz import load_arrays
+from dc_gym.base.spelling import unknown
 
 Floats = npt.NDArray[np.floating[Any]]
 FORMAT, VERSION = "dcgym-policy", 1

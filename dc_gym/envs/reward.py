@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dc_gym.base.errors import AgentError
+from dc_gym.base.spelling import unknown
+from dc_gym.base.units import FRAME_BYTES
 from dc_gym.envs import measures
 from dc_gym.envs.frame import Floats, Frame
 from dc_gym.envs.scene import Scene
-from dc_gym.errors import AgentError
 from dc_gym.metrics.fairness import jain
-from dc_gym.spelling import unknown
-from dc_gym.units import FRAME_BYTES
 
 Compute = Callable[[Frame, Scene, Floats], float]
 Range = Callable[[Scene], tuple[float, float]]

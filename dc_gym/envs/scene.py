@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.errors import AgentError
+from dc_gym.base.spelling import unknown
 from dc_gym.envs.frame import Bools, Floats, FlowInfo, Rows
-from dc_gym.errors import AgentError
+from dc_gym.metrics import ideal
 from dc_gym.monitors.state_matrix import COLUMNS
-from dc_gym.run import ideal
 from dc_gym.spec.agent import HOSTS
-from dc_gym.spelling import unknown
 from dc_gym.topologies.graph import Graph, Port
 from dc_gym.topologies.paths import base_rtt_ns, round_trip_ns
 from dc_gym.traffic.schedule import Flow, Schedule
 
 if TYPE_CHECKING:
-    from dc_gym.run.experiment import Experiment
+    from dc_gym.grounds.plan import Experiment
 
 
 @dataclass(frozen=True, slots=True, eq=False)

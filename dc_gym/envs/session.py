@@ -22,22 +22,22 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.errors import AgentError
+from dc_gym.base.files import scratch
+from dc_gym.base.progress import Quiet
 from dc_gym.envs.console import Console
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.observation import reads_flows
 from dc_gym.envs.pace import Pace
 from dc_gym.envs.reward import Mix
 from dc_gym.envs.scene import Scene, flow_info, scene_of
-from dc_gym.errors import AgentError
-from dc_gym.files import scratch
+from dc_gym.grounds.ground import check_programs
+from dc_gym.grounds.guest.episodes import GO_ON, NEXT_EPISODE, Episode
+from dc_gym.grounds.lab import lab_config
+from dc_gym.grounds.plan import Experiment, write_plan
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.monitors.state_matrix import Buffer
-from dc_gym.progress import Quiet
-from dc_gym.run.episodes import GO_ON, NEXT_EPISODE, Episode
-from dc_gym.run.experiment import Experiment, write_plan
-from dc_gym.run.grounds import check_programs
-from dc_gym.run.lab_ground import lab_config
 from dc_gym.spec import EXTERNAL, LARGEST_SEED, MonitorSpec, Spec
 
 FEWEST_ROWS, MOST_ROWS = 64, 32768
@@ -217,7 +217,7 @@ class Session:
         return self._stack.enter_context(Lab(self.lab_config(spec, build.ensure(Quiet()), self._folder)))
 
     def _on_host(self, experiment: Experiment) -> Stepped:
-        from dc_gym.host.ground import HostGround
+        from dc_gym.grounds.host.ground import HostGround
 
         ground = HostGround(experiment.spec)
         ground.prepare(Quiet())

@@ -18,13 +18,13 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from dc_gym.base.errors import AgentError, LabError
 from dc_gym.envs.env import Episode, Seeds, as_spec, check_options, clocked
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.later import Later
 from dc_gym.envs.metrics import BLANK
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.session import Session, check_seed
-from dc_gym.errors import AgentError, LabError
 from dc_gym.spec import Spec
 
 Batch = npt.NDArray[np.float32]

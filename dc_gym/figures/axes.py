@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from dc_gym.readable import quantity
+from dc_gym.base.readable import quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

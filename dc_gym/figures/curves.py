@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym import controllers, readable, spec, spelling, stats, units
-from dc_gym.errors import SpecError, UsageError
+from dc_gym import spec
+from dc_gym.base import readable, spelling, stats, units
+from dc_gym.base.errors import SpecError, UsageError
+from dc_gym.base.outputs import is_marked, mark_of, require_place
+from dc_gym.base.readable import Scale
+from dc_gym.ctrl import controllers
 from dc_gym.figures import plots, sweep_figure, titles
-from dc_gym.outputs import is_marked, mark_of, require_place
-from dc_gym.readable import Scale
-from dc_gym.results import Result, load_result, result_folders
+from dc_gym.records.results import Result, load_result, result_folders
 
 __all__ = ["Axis", "Curve", "Point", "curves", "find_results", "main", "tell_axes"]
 

@@ -18,15 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym import controllers, readable, spec
-from dc_gym.errors import TestbedError, UsageError
+from dc_gym import spec
+from dc_gym.base import readable
+from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.base.files import put
+from dc_gym.base.outputs import is_marked, mark_of, require_place
+from dc_gym.base.readable import Scale
+from dc_gym.base.stats import band
+from dc_gym.ctrl import controllers
 from dc_gym.figures.axes import WIDE, plain_ticks
-from dc_gym.files import put
 from dc_gym.metrics import MOST_LINES, Series, Window, series
-from dc_gym.outputs import is_marked, mark_of, require_place
-from dc_gym.readable import Scale
-from dc_gym.results import Result
-from dc_gym.stats import band
+from dc_gym.records.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

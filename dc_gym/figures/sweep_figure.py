@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dc_gym import controllers, readable
+from dc_gym.base import readable
+from dc_gym.base.readable import Scale, number, typeset
+from dc_gym.ctrl import controllers
 from dc_gym.figures import plots, titles
 from dc_gym.figures.axes import Bar, bar_of, draw_bar, is_wide, set_scale
-from dc_gym.readable import Scale, number, typeset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

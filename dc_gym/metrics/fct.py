@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flow completion times and slowdown: of all flows, by what they are for, and by size, in the bins that papers use.
 
-Slowdown is FCT over the FCT of the same flow alone on the idle network (dc_gym/run/ideal.py). Bins:
+Slowdown is FCT over the FCT of the same flow alone on the idle network (dc_gym/metrics/ideal.py). Bins:
 - HPCC (Li et al., SIGCOMM 2019): flows sorted by size, 20 bins of 5 % of the flows each;
 - Homa (Montazeri et al., SIGCOMM 2018): the same with 10;
 - PIAS (Bai et al., NSDI 2015): (0, 100 kB], (100 kB, 10 MB], above.
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.metrics.window import Window
-from dc_gym.repeat.digest import STATUSES, Records
+from dc_gym.records.digest import STATUSES, Records
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 Floats = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.repeat.digest import STATUSES, Records
+from dc_gym.records.digest import STATUSES, Records
 from dc_gym.spec import Spec
 
 EDGE = 0.001  # a flow that misses this part of the window at an end was still active in all of it

@@ -5,7 +5,7 @@ docs/reproduce-rl-cc.md).
 registry.py says which figures there are; each is a module of benchmarks/. The rest is what such modules share: runs that go on
 where they were stopped (runs.py), claims and their criteria (claims.py), figures and pages (series.py, drawing.py, page.py); for
 papers that train contestants and lengths (setup.py), trainings (trainings.py, campaign.py) and what was measured (measured.py);
-for papers on NICs networks of 100 Gbit/s, slowed down (scaled.py; benchmarks/rlcc.py).
+for papers on NICs networks of 100 Gbit/s, slowed down (scaled.py; benchmarks/papers/rlcc/common.py).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from dc_gym.errors import UsageError
-from dc_gym.progress import Progress
+from dc_gym.base.errors import UsageError
+from dc_gym.base.progress import Progress
 from dc_gym.reproduce import page, registry
 from dc_gym.reproduce.claims import State
 from dc_gym.reproduce.findings import SHORTER, Findings

@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import spec as specs
-from dc_gym.errors import UsageError
-from dc_gym.files import put, words
-from dc_gym.progress import Progress
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import put, words
+from dc_gym.base.progress import Progress
+from dc_gym.base.units import format_rate, format_size, format_time, parse_time_ns
+from dc_gym.records.results import Result
 from dc_gym.reproduce import measured, runs, trainings
 from dc_gym.reproduce.findings import Contender, Evidence, Shortfall, fewer
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.setup import POLICY, Contestant, Length, Setup, roster
 from dc_gym.reproduce.trainings import Training
-from dc_gym.results import Result
 from dc_gym.rl.settings import HELD_OUT
 from dc_gym.spec import Spec
 from dc_gym.spec.experiment import POLICY_COPY
 from dc_gym.sweep.grid import Point
-from dc_gym.units import format_rate, format_size, format_time, parse_time_ns
 
 WARMUP_PART = 4
 """Of a duration that the command gives: what comes before the metrics' window."""

@@ -16,10 +16,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from dc_gym.readable import number, with_interval
+from dc_gym.base.readable import number, with_interval
+from dc_gym.base.stats import Estimate, estimate, paired
 from dc_gym.reproduce.findings import Column, Evidence
 from dc_gym.reproduce.setup import label_of
-from dc_gym.stats import Estimate, estimate, paired
 
 SMALLEST = 4
 """Places after the point that a page shows at most."""

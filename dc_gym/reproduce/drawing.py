@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dc_gym.base.readable import number, sentence
+from dc_gym.base.stats import Estimate, band
 from dc_gym.figures import plots
 from dc_gym.figures.axes import Bar, bar_of, draw_bar, log_ticks, set_scale
-from dc_gym.readable import number, sentence
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Floats, Track
-from dc_gym.stats import Estimate, band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.stats import Estimate, estimate
+from dc_gym.base.stats import Estimate, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,9 +12,9 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dc_gym import __version__
+from dc_gym.base.files import put, words
+from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.figures import plots
-from dc_gym.files import put, words
-from dc_gym.outputs import is_marked, require_place
 from dc_gym.reproduce.claims import Verdict, plain, text
 from dc_gym.reproduce.findings import Column, Contender, Findings
 

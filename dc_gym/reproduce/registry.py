@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from dc_gym.errors import UsageError
-from dc_gym.progress import Progress
-from dc_gym.spelling import unknown
+from dc_gym.base.errors import UsageError
+from dc_gym.base.progress import Progress
+from dc_gym.base.spelling import unknown
 
 if TYPE_CHECKING:
     from dc_gym.reproduce.findings import Findings
     from dc_gym.reproduce.order import Order
 
-MODULES = "dc_gym.benchmarks"
+MODULES = "dc_gym.benchmarks.papers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,14 @@ register(
         "iroko",
         "F. Ruffy Varga, Data-Driven Datacenter Traffic Control, MSc thesis, University of British Columbia, 2019",
         {
-            "1.1": "iroko_1_1",
-            "5.1": "iroko_5_1",
-            "5.2": "iroko_5_2",
-            "5.3": "iroko_5_3",
-            "5.4": "iroko_5_4",
-            "5.5": "iroko_5_5",
-            "udp": "iroko_udp",
-            "fattree-tcp": "iroko_fattree_tcp",
+            "1.1": "iroko.figure_1_1",
+            "5.1": "iroko.figure_5_1",
+            "5.2": "iroko.figure_5_2",
+            "5.3": "iroko.figure_5_3",
+            "5.4": "iroko.figure_5_4",
+            "5.5": "iroko.figure_5_5",
+            "udp": "iroko.udp",
+            "fattree-tcp": "iroko.fattree_tcp",
         },
         trains=frozenset({"1.1", "5.1", "5.2", "5.3", "5.4", "5.5", "udp", "fattree-tcp"}),
     )
@@ -90,19 +90,19 @@ register(
         "rl-cc",
         "B. Fuhrer et al., Implementing Reinforcement Learning Datacenter Congestion Control in NVIDIA NICs, 2023",
         {
-            "figure-3": "rlcc_3",
-            "figure-4": "rlcc_4",
-            "table-1": "rlcc_table_1",
-            "table-2": "rlcc_table_2",
-            "table-3": "rlcc_table_3",
-            "table-6": "rlcc_table_6",
-            "figure-6": "rlcc_6",
-            "figure-7": "rlcc_7",
-            "figure-8": "rlcc_8",
-            "figure-9": "rlcc_9",
-            "figure-10": "rlcc_10",
-            "table-4": "rlcc_table_4",
-            "table-5": "rlcc_table_5",
+            "figure-3": "rlcc.figure_3",
+            "figure-4": "rlcc.figure_4",
+            "table-1": "rlcc.table_1",
+            "table-2": "rlcc.table_2",
+            "table-3": "rlcc.table_3",
+            "table-6": "rlcc.table_6",
+            "figure-6": "rlcc.figure_6",
+            "figure-7": "rlcc.figure_7",
+            "figure-8": "rlcc.figure_8",
+            "figure-9": "rlcc.figure_9",
+            "figure-10": "rlcc.figure_10",
+            "table-4": "rlcc.table_4",
+            "table-5": "rlcc.table_5",
         },
     )
 )
@@ -111,10 +111,10 @@ register(
         "pcc-rl",
         "C. Tessler et al., Reinforcement Learning for Datacenter Congestion Control, 2021",
         {
-            "table-1": "pccrl_table_1",
-            "table-2": "pccrl_table_2",
-            "figure-1": "pccrl_1",
-            "standard-rl": "pccrl_standard_rl",
+            "table-1": "pccrl.table_1",
+            "table-2": "pccrl.table_2",
+            "figure-1": "pccrl.figure_1",
+            "standard-rl": "pccrl.standard_rl",
         },
         trains=frozenset({"standard-rl"}),
     )

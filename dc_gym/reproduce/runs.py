@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dc_gym import results, sweep
-from dc_gym.errors import TestbedError
-from dc_gym.progress import Progress
+from dc_gym import sweep
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.progress import Progress
+from dc_gym.records import results
+from dc_gym.records.results import Result
 from dc_gym.reproduce.order import Order
-from dc_gym.results import Result
 from dc_gym.sweep.grid import Grid, Point
 from dc_gym.sweep.state import State
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dc_gym.base.readable import number, sentence
 from dc_gym.figures import plots
 from dc_gym.figures.axes import draw_bar, log_ticks, plain_ticks
-from dc_gym.readable import number, sentence
 from dc_gym.reproduce.drawing import bar
 from dc_gym.reproduce.findings import Column, Evidence
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dc_gym import controllers
-from dc_gym.errors import UsageError
+from dc_gym.base.errors import UsageError
+from dc_gym.ctrl import controllers
 
 POLICY = "controller.policy"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dc_gym.ctrl.nic.observation import Scaling
+from dc_gym.nets.decision import Scaling
 
 
 @dataclass(frozen=True, slots=True)

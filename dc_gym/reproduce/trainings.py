@@ -21,11 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
+from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.base.files import words
+from dc_gym.base.progress import Progress, Quiet, short_time
 from dc_gym.envs.policy_file import PolicyFile
-from dc_gym.errors import TestbedError, UsageError
-from dc_gym.files import words
-from dc_gym.progress import Progress, Quiet, short_time
-from dc_gym.repeat import fingerprint
+from dc_gym.records import fingerprint
 from dc_gym.reproduce.findings import Track
 from dc_gym.spec import Spec
 from dc_gym.sweep.pool import Cell, Outcome, run_cells

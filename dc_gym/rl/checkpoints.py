@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym.errors import UsageError
-from dc_gym.files import PARTIAL, words
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import PARTIAL, words
 
 FOLDER = "checkpoints"
 ABOUT = "dcgym.json"

@@ -17,14 +17,14 @@ from typing import Any
 
 from gymnasium import spaces
 
-from dc_gym.errors import UsageError
-from dc_gym.files import scratch
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import scratch
+from dc_gym.base.usercode import CODE, shown_as
 from dc_gym.rl import algorithms
 from dc_gym.rl.levels import Levels, VectorLevels
 from dc_gym.rl.seeds import HeldOut, Streams
 from dc_gym.rl.settings import CENTRAL, HOSTS, Settings
 from dc_gym.spec import Spec, from_dict
-from dc_gym.usercode import CODE, shown_as
 
 __all__ = ["Register", "Task", "check_actions", "register", "register_maker"]
 

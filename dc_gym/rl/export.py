@@ -7,10 +7,10 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base.errors import AgentError, UsageError
+from dc_gym.base.files import words
+from dc_gym.base.outputs import Mine, require_place
 from dc_gym.envs.policy_file import PolicyFile
-from dc_gym.errors import AgentError, UsageError
-from dc_gym.files import words
-from dc_gym.outputs import Mine, require_place
 from dc_gym.rl import checkpoints, manifest, quiet
 
 NAME = "policy.npz"

@@ -21,9 +21,9 @@ from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from dc_gym.ctrl.nic.gradient import Bottlenecks
-from dc_gym.ctrl.nic.observation import MOST, Floats
-from dc_gym.envs.flows import Case
+from dc_gym.methods.rlcc.flows import Case
+from dc_gym.methods.rlcc.gradient import Bottlenecks
+from dc_gym.nets.decision import MOST, Floats
 from dc_gym.rl.algorithms.ddpg import PLACES
 from dc_gym.rl.callbacks import TOTALS
 from dc_gym.rl.environment import STREAM

@@ -12,19 +12,19 @@ import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 
-from dc_gym.ctrl.nic import fluid
-from dc_gym.ctrl.nic.fluid import Bottleneck
-from dc_gym.ctrl.nic.observation import INPUTS, Floats, Scaling
-from dc_gym.envs.flows import Case
-from dc_gym.errors import UsageError
+from dc_gym.base.errors import UsageError
+from dc_gym.base.spelling import hint
+from dc_gym.methods.rlcc import on_lab
+from dc_gym.methods.rlcc.flows import Case
+from dc_gym.nets import fluid
+from dc_gym.nets.decision import INPUTS, Floats, Scaling
+from dc_gym.nets.fluid import Bottleneck
 from dc_gym.rl.environment import Task, register_maker
 from dc_gym.rl.evaluation import Episode
 from dc_gym.rl.flow_runners import DeltaRunner, EpisodeRunner, to_factors
 from dc_gym.rl.flows import CASE, FlowsMultiAgentEnv
 from dc_gym.rl.lab_runner import LABS, LabRunner
 from dc_gym.rl.settings import CENTRAL, Settings
-from dc_gym.rlcc import on_lab
-from dc_gym.spelling import hint
 
 LAB = "lab"
 OF_LABS = ("preset", "episode", "trips", "later", "scene")

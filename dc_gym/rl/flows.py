@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RLlib's form of one agent a flow (dc_gym/envs/flows.py): an agent is in a step's dicts when it decides or ends, and else not.
+"""RLlib's form of one agent a flow (dc_gym/methods/rlcc/flows.py): an agent is in a step's dicts when it decides or ends, and else not.
 
 `.environment(FlowsMultiAgentEnv, env_config={"flows": (2, 4, 8)})`, with a policy that all agents share.
 """
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy.typing as npt
 
+from dc_gym.base.errors import MachineError
 from dc_gym.envs.env import Seeds
-from dc_gym.envs.flows import Case, Flows, Vector
 from dc_gym.envs.multi_agent import NETWORK
-from dc_gym.errors import MachineError
+from dc_gym.methods.rlcc.flows import Case, Flows, Vector
 from dc_gym.rl.callbacks import TOTALS
 
 try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An EnvRunner around labs: NICs decide by the module's table on the lab's data path, and what RL-CC's gradient takes comes back.
 
-The same labs as `dcgym rlcc train` has (dc_gym/rlcc/on_lab.py): stepped together from barrier to barrier of virtual time, where
+The same labs as `dcgym rlcc train` has (dc_gym/methods/rlcc/on_lab.py): stepped together from barrier to barrier of virtual time, where
 the table changes. They begin with the first sample, for RLlib makes runners that never sample.
 """
 
@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.ctrl.nic import gradient
-from dc_gym.ctrl.nic.policy_file import PolicyFile, Words
-from dc_gym.files import scratch
+from dc_gym.base.files import scratch
+from dc_gym.methods.rlcc import gradient
+from dc_gym.methods.rlcc.histories import Lessons
+from dc_gym.methods.rlcc.on_lab import Labs, Settings
+from dc_gym.nets.policy_file import PolicyFile, Words
 from dc_gym.rl.environment import FOLDER
 from dc_gym.rl.flow_runners import FlowRunner, Rows
-from dc_gym.rlcc.histories import Lessons
-from dc_gym.rlcc.on_lab import Labs, Settings
 
 LABS = "labs"
 """Key of the env's config: on_lab.Settings."""

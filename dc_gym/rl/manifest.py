@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import __version__
-from dc_gym.errors import UsageError
-from dc_gym.repeat import fingerprint
+from dc_gym.base.errors import UsageError
+from dc_gym.records import fingerprint
 from dc_gym.rl.algorithms import Choice
 from dc_gym.rl.environment import Task
 from dc_gym.rl.settings import Configuration

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from dc_gym import usercode
-from dc_gym.errors import SpecError, TestbedError
+from dc_gym.base import usercode
+from dc_gym.base.errors import SpecError, TestbedError
 
 LOGGER = "ray.rllib.utils.actor_manager"
 """Which a runner tells what it raised."""

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from dc_gym.base.errors import AgentError, LabError, MachineError
+from dc_gym.base.spelling import unknown
 from dc_gym.envs.env import check_options
 from dc_gym.envs.multi_agent import NETWORK, Hosts, Turn
 from dc_gym.envs.observation import Vector
-from dc_gym.errors import AgentError, LabError, MachineError
 from dc_gym.rl.levels import table_of
 from dc_gym.rl.seeds import Series
-from dc_gym.spelling import unknown
 
 try:
     from ray.rllib.env.multi_agent_env import MultiAgentEnv

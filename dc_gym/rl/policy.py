@@ -17,8 +17,8 @@ import torch
 from ray.rllib.core.columns import Columns
 from torch import nn
 
+from dc_gym.base.errors import TestbedError
 from dc_gym.envs.policy_file import ARGMAX, PolicyFile
-from dc_gym.errors import TestbedError
 from dc_gym.rl.agents import SHARED
 from dc_gym.rl.manifest import Manifest
 from dc_gym.rl.settings import HOSTS

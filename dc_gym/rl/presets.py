@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dc_gym.errors import UsageError
-from dc_gym.spelling import unknown
+from dc_gym.base.errors import UsageError
+from dc_gym.base.spelling import unknown
 
 Sections = Mapping[str, Mapping[str, Any]]
 

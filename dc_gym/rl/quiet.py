@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dc_gym import ray_cluster
-from dc_gym.errors import MachineError, UsageError
-from dc_gym.files import scratch
+from dc_gym.base import ray_cluster
+from dc_gym.base.errors import MachineError, UsageError
+from dc_gym.base.files import scratch
 from dc_gym.rl import mistakes, reaper
 
 LAB = "lab"

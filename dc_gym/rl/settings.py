@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dc_gym import usercode
-from dc_gym.errors import UsageError
+from dc_gym.base import usercode
+from dc_gym.base.errors import UsageError
+from dc_gym.base.spelling import hint, unknown
 from dc_gym.rl import presets
-from dc_gym.spelling import hint, unknown
 
 METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
 """Of AlgorithmConfig: what a table may be called, besides `run` and `model`."""

@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from dc_gym import claim, resume
 from dc_gym import spec as specs
-from dc_gym.errors import LabError, UsageError
-from dc_gym.files import scratch, words
-from dc_gym.progress import Progress, short_time
-from dc_gym.readable import number, quantity
+from dc_gym.base import folder_lock, resume
+from dc_gym.base.errors import LabError, UsageError
+from dc_gym.base.files import scratch, words
+from dc_gym.base.progress import Progress, short_time
+from dc_gym.base.readable import number, quantity
 from dc_gym.rl import checkpoints, mistakes, quiet
 
 FLOWS = "flows"
@@ -287,7 +287,7 @@ def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
         raise UsageError(f"{out} exists; go on with --resume, or give another --out")
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
-    stack.enter_context(claim.held(out, "a training"))
+    stack.enter_context(folder_lock.held(out, "a training"))
     with words("write", out / manifest.NAME):
         partial = out / f"{manifest.NAME}.partial"
         partial.write_text(json.dumps(about, indent=1) + "\n")

@@ -20,7 +20,7 @@ SMALLEST_FRAME_BYTES, LARGEST_FRAME_BYTES = 60, 1514
 
 
 def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> list[str]:
-    """What is not conserved, in words; empty for a fit run. Counters by port are those of dc_gym.run.ground.count()."""
+    """What is not conserved, in words; empty for a fit run. Counters by port are those of dc_gym.grounds.guest.main.count()."""
     delta = {port: {name: after[port][name] - before[port].get(name, 0) for name in after[port]} for port in after}
     found = []
     for port in graph.ports():

@@ -20,20 +20,22 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from dc_gym import __version__, results, usercode
-from dc_gym.errors import MachineError, ResultError, TestbedError
+from dc_gym import __version__
+from dc_gym.base import usercode
+from dc_gym.base.errors import MachineError, ResultError, TestbedError
+from dc_gym.base.progress import Progress, VirtualOnly
+from dc_gym.grounds import nics
+from dc_gym.grounds.ground import check_programs, ground_of
+from dc_gym.grounds.nics import NicPlan
+from dc_gym.grounds.plan import Experiment, write_plan
 from dc_gym.kernel import cache, openvswitch
-from dc_gym.metrics import LinkLosses
+from dc_gym.metrics import LinkLosses, ideal
 from dc_gym.monitors.trace import read_trace
-from dc_gym.progress import Progress, VirtualOnly
-from dc_gym.repeat import fingerprint
-from dc_gym.repeat.digest import Tables
-from dc_gym.results import Result
-from dc_gym.run import analysis, calibration, grounds, ideal, nics
+from dc_gym.records import fingerprint, results
+from dc_gym.records.digest import Tables
+from dc_gym.records.results import Result
+from dc_gym.run import analysis, calibration
 from dc_gym.run.conservation import account, lost_on_links, violations
-from dc_gym.run.experiment import Experiment, write_plan
-from dc_gym.run.grounds import check_programs
-from dc_gym.run.nics import NicPlan
 from dc_gym.spec import MetricsSpec, MonitorSpec, Spec, TimeSpec, WorkloadSpec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.topologies.paths import base_rtt_ns
@@ -85,7 +87,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
     driver = _driver(experiment)
     if driver is not None and driver.unlike:
         progress.note(f"{spec.controller.policy} learned with {driver.unlike}; its actions do something else here")
-    ground = grounds.of(spec)
+    ground = ground_of(spec)
     ground.prepare(progress)
     ovs = openvswitch.ensure(progress)
     with results.writing(out, force) as partial:
@@ -223,7 +225,7 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: openvswitch.Ope
             monitor=MonitorSpec(interval_ns=duration_ns),
             metrics=MetricsSpec(),
         )
-        ground = grounds.of(spec)
+        ground = ground_of(spec)
         ground.prepare(progress)
         idle = partial / ".idle"
         (idle / ".lab").mkdir(parents=True)

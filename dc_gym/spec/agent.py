@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dc_gym.spec.key import COUNT, MS, RATE, SHARE_PPB, SIZE, TEXT, TIME, US, KeyFault, S, check, key
+from dc_gym.base.key import COUNT, MS, RATE, SHARE_PPB, SIZE, TEXT, TIME, US, KeyFault, S, check, key
+from dc_gym.base.units import FRAME_BYTES, PPB
 from dc_gym.topologies.graph import LONGEST_DELAY_NS
-from dc_gym.units import FRAME_BYTES, PPB
 
 HOSTS = ("all", "senders")
 TBFS = ("exact", "stock")

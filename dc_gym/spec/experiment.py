@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dc_gym import controllers, usercode
+from dc_gym.base import usercode
+from dc_gym.base.key import COUNT, MS, PATHS, TEXT, KeyFault, check, fields_by_key, key, missing, to_plain
+from dc_gym.ctrl import controllers
 from dc_gym.spec.agent import AgentSpec
-from dc_gym.spec.key import COUNT, MS, PATHS, TEXT, KeyFault, check, fields_by_key, key, missing, to_plain
 from dc_gym.spec.network import TopologySpec
 from dc_gym.spec.nic import NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec

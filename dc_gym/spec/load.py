@@ -11,15 +11,16 @@ from pathlib import Path
 from re import fullmatch
 from typing import Any
 
-from dc_gym import controllers, spelling, usercode
-from dc_gym.errors import MachineError, SpecError, TestbedError
+from dc_gym.base import spelling, usercode
+from dc_gym.base.errors import MachineError, SpecError, TestbedError
+from dc_gym.base.key import ARGS, PATHS, KeyFault, UnknownKey, fields_by_key, parse, parse_value, type_name
+from dc_gym.base.units import format_rate
+from dc_gym.ctrl import controllers
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION, Spec, check_version, keys
-from dc_gym.spec.key import ARGS, PATHS, KeyFault, UnknownKey, fields_by_key, parse, parse_value, type_name
 from dc_gym.spec.nic import LEAST_LINE_BPS
 from dc_gym.topologies import presets
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.execs import find_program
-from dc_gym.units import format_rate
 
 OVERRIDE = "--set"  # where a value comes from that no file gave
 TABLES = frozenset(

@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dc_gym.errors import SpecError
-from dc_gym.spec.key import (
+from dc_gym.base import amount
+from dc_gym.base.errors import SpecError
+from dc_gym.base.key import (
     AMOUNT,
     ARGS,
     COUNT,
@@ -25,12 +26,12 @@ from dc_gym.spec.key import (
     key,
     tables_of,
 )
-from dc_gym.topologies import amount, marking, presets
+from dc_gym.base.units import PPB, PPM
+from dc_gym.topologies import marking, presets
 from dc_gym.topologies.ecmp import ROUTINGS
 from dc_gym.topologies.graph import FASTEST_BPS, LONGEST_DELAY_NS
 from dc_gym.topologies.links import LinkParams, LinkRule
 from dc_gym.topologies.presets import LARGEST_SCALE, TopologyParams
-from dc_gym.units import PPB, PPM
 
 
 def _pair(value: list[Any]) -> tuple[str, str]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym import controllers
-from dc_gym.spec.key import ARGS, COUNT, KB, NIC_POLICY, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key
-from dc_gym.units import FRAME_BYTES, PPM
+from dc_gym.base.key import ARGS, COUNT, KB, NIC_POLICY, SHARE_PPM, SIZE, TEXT, TIME, US, KeyFault, S, check, key
+from dc_gym.base.units import FRAME_BYTES, PPM
+from dc_gym.ctrl import controllers
 
 FRAME_HEADERS_BYTES = 74
 """Ethernet 14, IPv4 20, UDP 8, the NIC's header 32 (ctrl/nic/shim.h)."""

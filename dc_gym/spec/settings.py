@@ -6,25 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dc_gym import controllers
-from dc_gym.controllers import Controller
-from dc_gym.spec.key import (
-    COUNT,
-    KIB,
-    MIB,
-    MS,
-    POLICY,
-    SIZE,
-    TEXT,
-    TIME,
-    US,
-    KeyFault,
-    S,
-    check,
-    key,
-    missing,
-    require_given,
-)
+from dc_gym.base.key import COUNT, KIB, MIB, MS, POLICY, SIZE, TEXT, TIME, US, KeyFault, S, check, key, missing, require_given
+from dc_gym.ctrl import controllers
+from dc_gym.ctrl.controllers import Controller
 
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")

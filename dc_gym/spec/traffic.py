@@ -9,21 +9,7 @@ from pathlib import Path
 from re import sub
 from typing import Any
 
-from dc_gym.spec.key import (
-    COUNT,
-    NUMBER,
-    PATH,
-    RATE,
-    SIZE,
-    TEXT,
-    TIME,
-    KeyFault,
-    check,
-    entries,
-    key,
-    require_given,
-    tables_of,
-)
+from dc_gym.base.key import COUNT, NUMBER, PATH, RATE, SIZE, TEXT, TIME, KeyFault, check, entries, key, require_given, tables_of
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import sizes, workloads
 from dc_gym.traffic.arrivals import LOAD_COUNTS, LOAD_OF

@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym import ray_cluster
 from dc_gym import spec as specs
-from dc_gym.controllers import policy_name
-from dc_gym.errors import TestbedError
-from dc_gym.folder import finish, writing
-from dc_gym.progress import Progress
+from dc_gym.base import ray_cluster
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.progress import Progress
+from dc_gym.base.usercode import CODE
+from dc_gym.ctrl.controllers import policy_name
+from dc_gym.records.folder import finish, writing
 from dc_gym.spec import POLICY_COPY
 from dc_gym.sweep.pool import Cell, Outcome, Tally
-from dc_gym.usercode import CODE
 
-NODE = "dc_gym.node"
+NODE = "dc_gym.cli.node"
 """The module that a node runs, in a process of its own."""
 FAREWELL_S = 20.0
 POLL_S = 0.2

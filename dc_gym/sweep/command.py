@@ -12,12 +12,12 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from dc_gym import claim, results
-from dc_gym.errors import INTERRUPTED, TERMINATED, UsageError
+from dc_gym.base import folder_lock
+from dc_gym.base.errors import INTERRUPTED, TERMINATED, UsageError
+from dc_gym.base.progress import Progress
+from dc_gym.grounds.ground import check_programs, ground_of
 from dc_gym.kernel import openvswitch
-from dc_gym.progress import Progress
-from dc_gym.repeat import fingerprint
-from dc_gym.run import grounds
+from dc_gym.records import fingerprint, results
 from dc_gym.sweep import grid, pool, summary
 from dc_gym.sweep.grid import Point
 from dc_gym.sweep.pool import Cell, Outcome
@@ -47,7 +47,7 @@ def run_grid(
     """Runs what is not there yet; where all runs stand afterwards."""
     folder = SweepFolder(out, asked, _fingerprints(asked, progress))
     folder.make()
-    with claim.held(out, "a sweep"):
+    with folder_lock.held(out, "a sweep"):
         folder.write_specs()
         try:
             _run(folder, _todo(folder, retry, force), runs, progress)
@@ -73,12 +73,12 @@ def _where(args: Namespace, real_time: bool) -> Runs:
 
 def _fingerprints(asked: grid.Grid, progress: Progress) -> dict[str, str]:
     """Of runs that began now, by ground; kernel and Open vSwitch are brought once, before many runs ask for them."""
-    grounds.check_programs()
+    check_programs()
     ovs = openvswitch.ensure(progress)
     found = {}
     for point in asked.points:
         if point.spec.ground not in found:
-            ground = grounds.of(point.spec)
+            ground = ground_of(point.spec)
             ground.prepare(progress)
             found[point.spec.ground] = fingerprint.fingerprint(ground.environment(ovs))
     return found

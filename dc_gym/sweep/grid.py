@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import spec as specs
-from dc_gym.controllers import policy_name
-from dc_gym.errors import SpecError
+from dc_gym.base.errors import SpecError
+from dc_gym.base.spelling import hint
+from dc_gym.ctrl.controllers import policy_name
 from dc_gym.spec import Spec
-from dc_gym.spelling import hint
 
 SWEEP_VERSION = 1
 MOST_POINTS = 10_000

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dc_gym.errors import INTERRUPTED, TestbedError
-from dc_gym.progress import Progress, short_time
+from dc_gym.base.errors import INTERRUPTED, TestbedError
+from dc_gym.base.progress import Progress, short_time
 
 PR_SET_PDEATHSIG = 1
-CELL = "dc_gym.cell"
+CELL = "dc_gym.cli.cell"
 """The module that Python runs to be a cell; its arguments are the id of the process that it belongs to, and those of `dcgym`."""
 
 

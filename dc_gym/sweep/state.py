@@ -20,13 +20,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from dc_gym import results
-from dc_gym.errors import ResultError, UsageError
-from dc_gym.files import put, words
-from dc_gym.results import Result
+from dc_gym.base.errors import ResultError, UsageError
+from dc_gym.base.files import put, words
+from dc_gym.base.usercode import CODE
+from dc_gym.records import results
+from dc_gym.records.results import Result
 from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
-from dc_gym.usercode import CODE
 
 SUMMARY = "sweep.json"
 SPECS, FAILED = "specs", "failed"

@@ -14,8 +14,9 @@ import pyarrow.parquet
 from rich.console import Console
 from rich.table import Table
 
-from dc_gym import __version__, readable
-from dc_gym.files import put
+from dc_gym import __version__
+from dc_gym.base import readable
+from dc_gym.base.files import put
 from dc_gym.sweep.grid import SWEEP_VERSION
 from dc_gym.sweep.state import SUMMARY, State, Status, SweepFolder
 

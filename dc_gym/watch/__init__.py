@@ -23,7 +23,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from dc_gym.errors import UsageError
+from dc_gym.base.errors import UsageError
 from dc_gym.watch import line, places, screen, training
 from dc_gym.watch.labs import Labs
 from dc_gym.watch.moment import Attached, Change, Window

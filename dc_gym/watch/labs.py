@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from dc_gym.errors import ProtocolError, UsageError
+from dc_gym.base.errors import ProtocolError, UsageError
 from dc_gym.kernel import share
 from dc_gym.watch import places
 from dc_gym.watch.moment import Attached, Change, Window

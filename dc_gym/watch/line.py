@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dc_gym.readable import quantity
+from dc_gym.base.readable import quantity
 from dc_gym.watch.moment import Change
 from dc_gym.watch.places import Place
 from dc_gym.watch.screen import clock

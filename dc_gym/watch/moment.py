@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.errors import ProtocolError, UsageError
+from dc_gym.base.errors import ProtocolError, UsageError
 from dc_gym.kernel import share
 from dc_gym.monitors.state_matrix import FlowStatus, StateMatrix
 from dc_gym.topologies.graph import Graph

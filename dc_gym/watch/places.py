@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym import claim
+from dc_gym.base import folder_lock
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import PARTIAL
 from dc_gym.envs.session import SCRATCH
-from dc_gym.errors import UsageError
-from dc_gym.files import PARTIAL
 from dc_gym.kernel import share
 
 __all__ = ["Place", "choose", "find", "is_awaited"]
@@ -64,7 +64,7 @@ def choose(places: Sequence[Place], wanted: str) -> Place | None:
 def is_awaited(out: Path) -> bool:
     """Somebody works in the folder, or is about to make a result of that name: a lab may come."""
     real = out.resolve()
-    return any(claim.is_held(folder) for folder in (real, real.with_name(f"{real.name}{PARTIAL}") if real.name else real))
+    return any(folder_lock.is_held(folder) for folder in (real, real.with_name(f"{real.name}{PARTIAL}") if real.name else real))
 
 
 def require(places: Sequence[Place], out: Path, wanted: str | None) -> None:

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dc_gym.readable import number, quantity
+from dc_gym.base.readable import number, quantity
 from dc_gym.watch.moment import Change, Flows, Rates
 from dc_gym.watch.places import Place
 from dc_gym.watch.training import Training

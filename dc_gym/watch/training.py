@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.files import PARTIAL
-from dc_gym.progress import short_time
-from dc_gym.readable import number, quantity
+from dc_gym.base.files import PARTIAL
+from dc_gym.base.progress import short_time
+from dc_gym.base.readable import number, quantity
 
 __all__ = ["Training", "read"]
 

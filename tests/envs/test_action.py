@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from dc_gym.base.errors import AgentError
 from dc_gym.envs import action as actions
 from dc_gym.envs.action import Action, register
-from dc_gym.errors import AgentError
 from tests.envs.made import scene
 
 FLOOR = 0.001  # 10 kbit/s of 10 Mbit/s

@@ -14,7 +14,7 @@ from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import Setting
 from dc_gym.envs.reward import Mix
 from dc_gym.envs.scene import flow_info, scene_of
-from dc_gym.run.experiment import Experiment
+from dc_gym.grounds.plan import Experiment
 from dc_gym.topologies import presets
 from tests.envs.made import random_frame, scene
 

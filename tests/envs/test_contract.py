@@ -10,13 +10,13 @@ import gymnasium
 import numpy as np
 import pytest
 
+from dc_gym.base.errors import TestbedError
 from dc_gym.envs import action, observation, reward
 from dc_gym.envs.action import Action
 from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.frame import DONE
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.registration import SPECS
-from dc_gym.errors import TestbedError
 from dc_gym.topologies.presets import PRESETS
 from dc_gym.traffic.workloads import KINDS
 from tests.envs.test_docs_environment import names, rows

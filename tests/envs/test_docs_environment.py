@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import usercode
+from dc_gym.base import usercode
 from dc_gym.envs import action, observation, policies, registration, reward
 from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.observation import Observer

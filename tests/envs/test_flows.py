@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dc_gym.ctrl.nic import fluid
-from dc_gym.ctrl.nic.gradient import Bottlenecks, Training
-from dc_gym.ctrl.nic.policy_file import load
-from dc_gym.envs.flows import Case, Flows
-from dc_gym.errors import AgentError
+from dc_gym.base.errors import AgentError
+from dc_gym.methods.rlcc.flows import Case, Flows
+from dc_gym.methods.rlcc.gradient import Bottlenecks, Training
+from dc_gym.nets import fluid
+from dc_gym.nets.policy_file import load
 
 STILL = Training(renewal=0.0)
 NET = load("rlcc-mlp").policy
@@ -101,7 +101,7 @@ def test_pettingzoos_own_checks():
     pytest.importorskip("pettingzoo")
     from pettingzoo.test import parallel_api_test
 
-    from dc_gym.envs.flows_parallel import FlowsParallelEnv
+    from dc_gym.methods.rlcc.flows_parallel import FlowsParallelEnv
 
     parallel_api_test(FlowsParallelEnv(flows=(2, 3), round_trips=30), num_cycles=200)
 
@@ -109,7 +109,7 @@ def test_pettingzoos_own_checks():
 def test_the_parallel_form_passes_actions_on_when_a_probe_is_back():
     """A constant policy through PettingZoo is the same episode; what others say meanwhile is not looked at."""
     pytest.importorskip("pettingzoo")
-    from dc_gym.envs.flows_parallel import FlowsParallelEnv
+    from dc_gym.methods.rlcc.flows_parallel import FlowsParallelEnv
 
     case = Case(round_trips=60)
     env = FlowsParallelEnv(case)

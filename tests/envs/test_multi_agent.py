@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 
+from dc_gym.base.errors import AgentError, MachineError
 from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.multi_agent import HostObserver, Hosts, View
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.reward import Mix
-from dc_gym.errors import AgentError, MachineError
 from tests.envs.made import RUNNING, cells, flows, frame, scene
 
 SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms"}}

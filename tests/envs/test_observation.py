@@ -4,10 +4,10 @@
 import numpy as np
 import pytest
 
-from dc_gym import usercode
+from dc_gym.base import usercode
+from dc_gym.base.errors import AgentError
 from dc_gym.envs import observation
 from dc_gym.envs.observation import Observer, register
-from dc_gym.errors import AgentError
 from tests.envs.made import MS, ROWS, RUNNING, cells, flows, frame, scene
 
 LINE_BYTES = 12_500  # 10 ms at 10 Mbit/s

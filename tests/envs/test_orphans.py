@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.bench import clean
+from dc_gym.benchmarks.checks import clean
 
 pytestmark = pytest.mark.lab
 

@@ -6,13 +6,13 @@ import sys
 import numpy as np
 import pytest
 
+from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.envs import policies
 from dc_gym.envs.action import Action
 from dc_gym.envs.file_policy import differences
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import FAIR_SHARE, Setting, register
 from dc_gym.envs.policy_file import PolicyFile
-from dc_gym.errors import AgentError, UsageError
 from tests.envs.made import DONE, MS, RUNNING, cells, flows, frame, scene
 
 GATED = ['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"']

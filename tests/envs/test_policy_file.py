@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dc_gym.base.errors import AgentError
 from dc_gym.envs.policy_file import ACTIVATIONS, PolicyFile
-from dc_gym.errors import AgentError
 
 
 def array(*rows):

@@ -19,18 +19,18 @@ import numpy as np
 import pytest
 
 from dc_gym import spec as specs
+from dc_gym.base.errors import AgentError, LabError, SpecError, UsageError
+from dc_gym.base.progress import Quiet
 from dc_gym.envs.console import InForce
 from dc_gym.envs.driver import Driver
 from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.pace import Pace
 from dc_gym.envs.session import SCRATCH
 from dc_gym.envs.vector import LabVectorEnv
-from dc_gym.errors import AgentError, LabError, SpecError, UsageError
-from dc_gym.host import live, state
-from dc_gym.host.ground import HostGround
+from dc_gym.grounds.host import live, state
+from dc_gym.grounds.host.ground import HostGround
+from dc_gym.grounds.plan import Experiment, write_plan
 from dc_gym.kernel import openvswitch
-from dc_gym.progress import Quiet
-from dc_gym.run.experiment import Experiment, write_plan
 from dc_gym.spec import AgentSpec
 from tests.envs.made import scene
 

@@ -7,11 +7,11 @@ from functools import partial
 
 import pytest
 
-from dc_gym.bench import resets
+from dc_gym.base.errors import AgentError, LabError
+from dc_gym.benchmarks.checks import resets
 from dc_gym.envs import session
 from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.registration import SPECS
-from dc_gym.errors import AgentError, LabError
 from dc_gym.topologies.graph import NETNS_FOLDER
 from tests.envs.made import RUNNING, cells, flows, frame, scene
 

@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from dc_gym.base.errors import AgentError
 from dc_gym.envs.measures import fair_rates_bps, gini
 from dc_gym.envs.reward import Mix, register
-from dc_gym.errors import AgentError
 from tests.envs.made import DONE, MS, RUNNING, cells, flows, frame, scene
 
 FULL = 400_000

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dc_gym import spec
+from dc_gym.base.errors import AgentError
 from dc_gym.envs import frame as frames
 from dc_gym.envs import session
 from dc_gym.envs.scene import flow_info, scene_of
-from dc_gym.errors import AgentError
+from dc_gym.grounds.plan import Experiment, _agent_plan
 from dc_gym.monitors.state_matrix import COLUMNS, FLOW
-from dc_gym.run.experiment import Experiment, _agent_plan
 from tests.envs.made import DONE, MS, ROWS, RUNNING, cells, experiment, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent

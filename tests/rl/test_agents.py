@@ -13,10 +13,10 @@ import pytest
 import toy_hosts
 from test_train import CONFIG, one_ray, order, refused, rows
 
+from dc_gym.base.errors import LabError
+from dc_gym.base.progress import Quiet
 from dc_gym.envs import multi_agent as hosts
 from dc_gym.envs.policy_file import PolicyFile
-from dc_gym.errors import LabError
-from dc_gym.progress import Quiet
 from dc_gym.rl import train
 from dc_gym.rl.multi_agent import ALL, HostsMultiAgentEnv
 

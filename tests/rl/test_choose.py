@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import TestbedError
+from dc_gym.base.errors import TestbedError
 
 FILE = """
 from ray.rllib.algorithms.ppo import PPO, PPOConfig

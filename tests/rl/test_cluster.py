@@ -43,7 +43,7 @@ class Cluster:
 
     def dcgym(self, *words: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
         environment = self.environment | ({"HOME": str(home)} if home else {})
-        argv = [sys.executable, "-m", "dc_gym.cli", *words, "--quiet", "--address", self.address]
+        argv = [sys.executable, "-m", "dc_gym.cli.main", *words, "--quiet", "--address", self.address]
         return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=300)
 
 

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dc_gym.cli import main
-from dc_gym.ctrl.nic import gradient, policy_file
-from dc_gym.ctrl.nic.gradient import Bottlenecks, Training
-from dc_gym.ctrl.nic.mlp import Mlp, start
-from dc_gym.ctrl.nic.observation import Scaling
-from dc_gym.envs.flows import Case, Flows
+from dc_gym.base.progress import Quiet
+from dc_gym.cli.main import main
 from dc_gym.envs.policy_file import PolicyFile
-from dc_gym.progress import Quiet
+from dc_gym.methods.rlcc import gradient
+from dc_gym.methods.rlcc.flows import Case, Flows
+from dc_gym.methods.rlcc.gradient import Bottlenecks, Training
+from dc_gym.nets import policy_file
+from dc_gym.nets.decision import Scaling
+from dc_gym.nets.mlp import Mlp, start
 from dc_gym.rl import quiet, train
 
 MODEL = Training(bottlenecks=((2, 2), (4, 2)), renewal=0.05, seed=1)

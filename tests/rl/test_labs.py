@@ -44,7 +44,15 @@ DEADLINE_S = 120.0
 def words(tmp_path: Path, out: str, steps: int) -> list[str]:
     (tmp_path / "spec.toml").write_text(SPEC)
     (tmp_path / "train.toml").write_text(CONFIG)
-    argv = [sys.executable, "-m", "dc_gym.cli", "train", str(tmp_path / "spec.toml"), "--config", str(tmp_path / "train.toml")]
+    argv = [
+        sys.executable,
+        "-m",
+        "dc_gym.cli.main",
+        "train",
+        str(tmp_path / "spec.toml"),
+        "--config",
+        str(tmp_path / "train.toml"),
+    ]
     return [*argv, "--steps", str(steps), "--out", str(tmp_path / out), "--quiet"]
 
 
@@ -58,11 +66,11 @@ def test_one_seed_is_one_training_and_its_policy_runs(tmp_path: Path) -> None:
     assert not any((tmp_path / "a").glob("dcgym-*"))
     run = ["run", str(tmp_path / "spec.toml"), "--set", f"controller={tmp_path / 'a' / 'policy.npz'}", "--quiet", "--no-plot"]
     done = subprocess.run(
-        [sys.executable, "-m", "dc_gym.cli", *run, "--out", str(tmp_path / "run")], capture_output=True, text=True
+        [sys.executable, "-m", "dc_gym.cli.main", *run, "--out", str(tmp_path / "run")], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     exported = subprocess.run(
-        [sys.executable, "-m", "dc_gym.cli", "export", str(tmp_path / "a"), "--out", str(tmp_path / "again.npz")],
+        [sys.executable, "-m", "dc_gym.cli.main", "export", str(tmp_path / "a"), "--out", str(tmp_path / "again.npz")],
         capture_output=True,
         text=True,
     )
@@ -87,7 +95,7 @@ def test_an_interrupted_training_says_how_to_go_on_and_does(tmp_path: Path, numb
     line = next(each for each in said.splitlines() if f"is kept in {kept}; go on with: dcgym train " in each)
     before = progress.read_text().splitlines()[1:]
     again = shlex.split(line.split("go on with: dcgym ")[1])
-    done = subprocess.run([sys.executable, "-m", "dc_gym.cli", *again], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *again], capture_output=True, text=True)
     assert done.returncode == 0 and f"from {kept}" in done.stderr, done.stderr
     after = progress.read_text().splitlines()[1:]
     iteration = int(kept.name.removeprefix("iteration-"))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym import usercode
-from dc_gym.errors import LabError, SpecError
+from dc_gym.base import usercode
+from dc_gym.base.errors import LabError, SpecError
 from dc_gym.rl import mistakes
 
 SPEC = """
@@ -62,7 +62,9 @@ def trained(folder: Path, at: int, *more: str, evaluations: int = 0, deadline_s:
     (folder / "train.toml").write_text(CONFIG.format(evaluations=evaluations))
     argv = ["train", str(folder / "spec.toml"), "--steps", "1000", "--out", str(folder / "out"), "--quiet"]
     argv += [] if "--config" in more else ["--config", str(folder / "train.toml")]
-    done = subprocess.run([sys.executable, "-m", "dc_gym.cli", *argv, *more], capture_output=True, text=True, timeout=deadline_s)
+    done = subprocess.run(
+        [sys.executable, "-m", "dc_gym.cli.main", *argv, *more], capture_output=True, text=True, timeout=deadline_s
+    )
     assert (done.returncode, done.stdout) == (2, ""), done.stdout + done.stderr
     return done.stderr.splitlines()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.errors import MachineError
+from dc_gym.base.errors import MachineError
 from dc_gym.rl import quiet
 
 

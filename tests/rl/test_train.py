@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import toy_task
 
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.progress import Quiet
 from dc_gym.envs.policy_file import PolicyFile
-from dc_gym.errors import TestbedError
-from dc_gym.progress import Quiet
 from dc_gym.rl import checkpoints, quiet, train
 from dc_gym.rl.settings import Settings
 from dc_gym.spec import Spec, load

@@ -4,10 +4,10 @@
 import numpy as np
 import pytest
 
-from dc_gym.errors import UsageError
-from dc_gym.rlcc.checkpoint import NAME, Checkpoint
-from dc_gym.rlcc.histories import Lessons
-from dc_gym.rlcc.on_lab import Learner, Settings
+from dc_gym.base.errors import UsageError
+from dc_gym.methods.rlcc.checkpoint import NAME, Checkpoint
+from dc_gym.methods.rlcc.histories import Lessons
+from dc_gym.methods.rlcc.on_lab import Learner, Settings
 
 DEPENDS_ON = {"settings": {"seed": 1}, "versions": {"numpy": "1"}}
 

@@ -7,12 +7,12 @@ import signal
 import numpy as np
 import pytest
 
-from dc_gym.ctrl.nic import policy_file
-from dc_gym.ctrl.nic.mlp import SHAPES, Mlp
-from dc_gym.ctrl.nic.observation import Q16
-from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
-from dc_gym.errors import AgentError, UsageError
-from dc_gym.rlcc.data_path import DataPath
+from dc_gym.base.errors import AgentError, UsageError
+from dc_gym.methods.rlcc.data_path import DataPath
+from dc_gym.nets import policy_file
+from dc_gym.nets.decision import Q16
+from dc_gym.nets.mlp import SHAPES, Mlp
+from dc_gym.nets.policy_file import Deployed, PolicyFile
 from dc_gym.spec import load
 
 SPEC = """

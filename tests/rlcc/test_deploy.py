@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.cli import main
-from dc_gym.ctrl.nic import algorithms, policy_file
-from dc_gym.ctrl.nic.policy_file import PolicyFile
-from dc_gym.ctrl.nic.trees import Trees
-from dc_gym.rlcc import deploy
+from dc_gym.cli.main import main
+from dc_gym.ctrl.nic import algorithms
+from dc_gym.methods.rlcc import deploy
+from dc_gym.nets import policy_file
+from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.trees import Trees
 from dc_gym.spec import load
 
 

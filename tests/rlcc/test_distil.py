@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.cli import main
-from dc_gym.ctrl.nic import distil as recipe
-from dc_gym.ctrl.nic import policy_file
-from dc_gym.ctrl.nic.distil import Rows
-from dc_gym.ctrl.nic.observation import Q16
-from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
-from dc_gym.errors import UsageError
-from dc_gym.rlcc import boosting, distil, explain, fidelity
-from dc_gym.rlcc.distil import Distillation
+from dc_gym.base.errors import UsageError
+from dc_gym.cli.main import main
+from dc_gym.methods.rlcc import boosting, distil, explain, fidelity
+from dc_gym.methods.rlcc.distil import Distillation
+from dc_gym.nets import distil as recipe
+from dc_gym.nets import policy_file
+from dc_gym.nets.decision import Q16
+from dc_gym.nets.distil import Rows
+from dc_gym.nets.policy_file import Deployed, PolicyFile
 
 NET = PolicyFile.read(policy_file.path_of("record-mlp"))
 SMALL = Distillation(trees=4, rows=4000)

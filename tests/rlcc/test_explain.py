@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.cli import main
-from dc_gym.ctrl.nic import policy_file, response
-from dc_gym.ctrl.nic.policy_file import PolicyFile
-from dc_gym.ctrl.nic.trees import Trees
-from dc_gym.rlcc import explain
+from dc_gym.cli.main import main
+from dc_gym.methods.rlcc import explain
+from dc_gym.nets import policy_file, response
+from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.trees import Trees
 
 PAPER = np.array(response.PAPER)
 

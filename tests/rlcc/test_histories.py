@@ -4,12 +4,12 @@
 import numpy as np
 import pytest
 
-from dc_gym.ctrl.nic import lstm, mlp
-from dc_gym.ctrl.nic.observation import Q16
-from dc_gym.ctrl.nic.policy_file import Deployed, PolicyFile
-from dc_gym.errors import ProtocolError
-from dc_gym.rlcc.histories import RTT, Histories, Lessons, inputs
-from dc_gym.run.nics import STEP_DTYPE
+from dc_gym.base.errors import ProtocolError
+from dc_gym.grounds.nics import STEP_DTYPE
+from dc_gym.methods.rlcc.histories import RTT, Histories, Lessons, inputs
+from dc_gym.nets import lstm, mlp
+from dc_gym.nets.decision import Q16
+from dc_gym.nets.policy_file import Deployed, PolicyFile
 
 PLAIN = PolicyFile(mlp.start(np.random.default_rng(1))).table()
 TABLES = [PolicyFile(lstm.start(np.random.default_rng(seed))).table() for seed in (1, 2)]

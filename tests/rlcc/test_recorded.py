@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.ctrl.nic import algorithms, golden, policy_file
+from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
-from dc_gym.ctrl.nic.observation import Q16
-from dc_gym.rlcc import recorded
-from dc_gym.rlcc.recorded import OWN, Told
+from dc_gym.methods.rlcc import recorded
+from dc_gym.methods.rlcc.recorded import OWN, Told
+from dc_gym.nets import policy_file
+from dc_gym.nets.decision import Q16
 
 
 @pytest.mark.parametrize("kind", golden.KINDS)

@@ -3,8 +3,8 @@
 
 import pytest
 
-from dc_gym.errors import UsageError
-from dc_gym.rlcc.presets import PRESETS, Case, preset
+from dc_gym.base.errors import UsageError
+from dc_gym.methods.rlcc.presets import PRESETS, Case, preset
 
 
 def test_rewards_are_the_papers():

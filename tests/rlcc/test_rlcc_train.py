@@ -12,16 +12,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dc_gym.cli import main
-from dc_gym.ctrl.nic import policy_file
-from dc_gym.ctrl.nic.policy_file import PolicyFile
-from dc_gym.errors import UsageError
-from dc_gym.progress import Quiet
-from dc_gym.rlcc import on_lab, train
-from dc_gym.rlcc.checkpoint import CURVE
-from dc_gym.rlcc.checkpoint import NAME as CHECKPOINT
-from dc_gym.rlcc.on_lab import Learner, Settings
-from dc_gym.rlcc.scenes import Scene
+from dc_gym.base.errors import UsageError
+from dc_gym.base.progress import Quiet
+from dc_gym.cli.main import main
+from dc_gym.methods.rlcc import on_lab, train
+from dc_gym.methods.rlcc.checkpoint import CURVE
+from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
+from dc_gym.methods.rlcc.on_lab import Learner, Settings
+from dc_gym.methods.rlcc.scenes import Scene
+from dc_gym.nets import policy_file
+from dc_gym.nets.policy_file import PolicyFile
 
 SMALL = Settings(
     preset="pcc-rl", labs=2, updates=4, episode=2, trips=16, curriculum=True, scene=Scene(rate_bps=10**9, delay_ns=50_000)
@@ -175,7 +175,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch, updates, says):
 def test_a_learner_that_is_killed_goes_on(tmp_path, number):
     """Between two checkpoints: no folder is left, and the end is as if nothing had been."""
     options = ["--preset=pcc-rl", "--updates=60", "--episode=40", "--labs=1", "--quiet"]
-    command = [sys.executable, "-c", "import sys; from dc_gym.cli import main; sys.exit(main())", "rlcc", "train", *options]
+    command = [sys.executable, "-c", "import sys; from dc_gym.cli.main import main; sys.exit(main())", "rlcc", "train", *options]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     subprocess.run([*command, f"--out={whole}"], env=environment, check=True, timeout=600)

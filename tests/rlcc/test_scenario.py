@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dc_gym.bench import bottleneck
-from dc_gym.cli import main
-from dc_gym.ctrl.nic import policy_file
-from dc_gym.ctrl.nic.policy_file import Deployed
-from dc_gym.figures import policies
-from dc_gym.results import load_result
-from dc_gym.rlcc import scenario
+from dc_gym.cli.main import main
+from dc_gym.methods.rlcc import bottleneck, scenario
+from dc_gym.methods.rlcc.pictures import policies
+from dc_gym.nets import policy_file
+from dc_gym.nets.policy_file import Deployed
+from dc_gym.records.results import load_result
 
 TREE = policy_file.load("rlcc-tree")
 

@@ -4,11 +4,11 @@
 import csv
 from itertools import groupby, pairwise
 
-from dc_gym.rlcc.presets import Case
-from dc_gym.rlcc.scenes import BASE_PACKETS, BUFFERS, MATRIX, RATES_BPS, Scene, randomised, varied
-from dc_gym.run.experiment import Experiment
-from dc_gym.run.nics import base_rtts_ns
-from dc_gym.units import FRAME_BYTES
+from dc_gym.base.units import FRAME_BYTES
+from dc_gym.grounds.nics import base_rtts_ns
+from dc_gym.grounds.plan import Experiment
+from dc_gym.methods.rlcc.presets import Case
+from dc_gym.methods.rlcc.scenes import BASE_PACKETS, BUFFERS, MATRIX, RATES_BPS, Scene, randomised, varied
 
 CASES = (Case("many_to_one", 2, 2), Case("all_to_all", 3))
 SHORT = Scene(life=50, pause=5)

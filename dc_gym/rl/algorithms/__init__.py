@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dc_gym import usercode
-from dc_gym.errors import UsageError
-from dc_gym.spelling import hint
+from dc_gym.base import usercode
+from dc_gym.base.errors import UsageError
+from dc_gym.base.spelling import hint
 
 __all__ = ["ALGORITHMS", "Choice", "choose"]
 

@@ -3,7 +3,7 @@
 
     gradient ~ mean over decisions of delta x gradient of the policy's action
 
-On-policy, no critic, no noise, one network for all flows. dc_gym.ctrl.nic.gradient is the same in numpy, from the same first
+On-policy, no critic, no noise, one network for all flows. dc_gym.methods.rlcc.gradient is the same in numpy, from the same first
 weights; here torch makes the gradient, and RLlib brings checkpoints, Tune, TensorBoard and a Ray cluster. delta is that of
 `later` decisions on, for which docs/rlcc-policy.md has the reason, and counts up to `most_error` targets.
 """
@@ -26,9 +26,9 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch import nn
 
-from dc_gym.ctrl.nic.mlp import SHAPES, Mlp, start
-from dc_gym.ctrl.nic.observation import MOST, Scaling
-from dc_gym.ctrl.nic.policy_file import PolicyFile
+from dc_gym.nets.decision import MOST, Scaling
+from dc_gym.nets.mlp import SHAPES, Mlp, start
+from dc_gym.nets.policy_file import PolicyFile
 from dc_gym.rl.flow_runners import DeltaRunner, Rows, from_factors
 from dc_gym.rl.flows import CASE
 

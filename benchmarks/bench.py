@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bars of the project: `dcgym bench NAME` measures one group and says asked, measured, good or short.
+
+A bench is a module here with `bars() -> Iterable[Bar]`, and its name in BENCHES (with '-' for '_'). `compare` has no bars: it is
+a campaign with a page.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from importlib import import_module
+
+from dc_gym.base import checks
+from dc_gym.base.errors import UsageError
+from dc_gym.base.outputs import is_json_of, require_place
+from dc_gym.base.spelling import unknown
+
+COMPARE = "compare"
+BENCHES = {
+    COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN and others on the same traffic, in one page",
+    "determinism": "equal digests under load, elsewhere, and with a disturbed set-up",
+    "links": "cables and queues against a FIFO oracle, frame by frame",
+    "rate-changes": "a tbf whose rate is set anew all the time, with and without the lab's flag",
+    "learn": "PPO on dumbbell-10m against chance, its own beginning, CUBIC and an oracle (needs the extra rl)",
+    "enforce": "commanded v. measured rates, a thousandth of the line to all of it, set once and every step",
+    "steps": "an agent's steps a second, beside what the lab and its channel allow",
+    "orphans": "nothing is left after kill -9 of an environment's or a training's processes",
+    "dctcp": "DCTCP's queue against its paper, TCP NV at two rates",
+    "incast": "2 to 256 senders to one receiver: collapse, its end, and the arithmetic",
+    "speed": "wall time of whole runs, by phase",
+    "scale": "4 to 2048 hosts: rates, wall time and memory; the start of acc288",
+    "sweep": "labs side by side, and a sweep that is killed and goes on",
+    "fct": "WebSearch at three loads: what is offered, every flow accounted for, lone flows against their ideal",
+    "clean": "nothing is left after kill -9 of any process",
+    "resets": "an episode after resets and in a fresh lab: equal, or how far apart",
+    "grounds": "one spec in the lab and on the host, on cables and on stock qdiscs; who owns a packet",
+    "nic-golden": "the NIC's algorithms against float references, in userspace and in BPF",
+    "nic-cost": "what a decision of each NIC algorithm costs: time, instructions, bytes; and a data packet in the lab",
+    "nic-pacing": "the NIC's rates and gaps, 1 Mbit/s to 10 Gbit/s, and 512 flows that share a link",
+    "nic-loop": "DCQCN, Swift and RL-CC on one bottleneck: state machine, shares, delays",
+    "rlcc-train": "RL-CC's networks and PCC-RL's, trained on labs from random weights, with 2 to 128 flows (--seeds, default 3)",
+    "rlcc-distil": "RL-CC: trees against their own network in the lab's closed loop, 8 to 512 flows (--policy NET)",
+    "rlcc-theory": "RL-CC's figure 3: round trips against eq. 2, 2 to 2048 flows, and Swift's (--policy POLICY)",
+    "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
+    "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
+}
+PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost")
+"""Those whose modules lie in perf/; of all others in checks/."""
+SEEDED = ("rlcc-train",)
+"""Those that take `--seeds`, too."""
+OF_A_POLICY = ("rlcc-distil", "rlcc-theory")
+"""Those that take `--policy`: a policy's name, or its file."""
+
+
+def main(args: Namespace) -> int:
+    """`args.name`, `args.json`, and what is of `compare` alone (`args.of_compare`); 0 when every bar is met, else 1."""
+    if args.name not in BENCHES:
+        raise UsageError(unknown("bench", args.name, BENCHES))
+    if args.json and not args.json.absolute().parent.is_dir():  # said before minutes of measuring
+        raise UsageError(f"--json {args.json}: no such folder; make it, or give a file elsewhere")
+    if args.json:
+        require_place(args.json, is_json_of(bench=args.name), remedy="move it, or give another --json")
+    if args.name == COMPARE:
+        code: int = import_module("dc_gym.benchmarks.studies.compare").main(args)
+        return code
+    repeats = {"seeds": args.seeds} if args.name in SEEDED and args.seeds else {}
+    if given := [option for name, option in args.of_compare.items() if getattr(args, name) and name not in repeats]:
+        raise UsageError(f"bench {args.name}: {given[0]} is of bench compare alone")
+    if args.policy and args.name not in OF_A_POLICY:
+        raise UsageError(f"bench {args.name}: --policy is of bench {' and '.join(OF_A_POLICY)} alone")
+    chosen = {"policy": args.policy} if args.policy else {}
+    place = f"{'perf' if args.name in PERFORMANCE else 'checks'}.{args.name.replace('-', '_')}"
+    bars = checks.show(args.name, import_module(f"dc_gym.benchmarks.{place}").bars(**repeats, **chosen))
+    if args.json:
+        checks.save(args.json, args.name, bars)
+    return 0 if checks.all_good(bars) else 1

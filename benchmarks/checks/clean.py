@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bar of cleanliness: kill -9 of any process of a run, at any moment, leaves nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from dc_gym.base.checks import Bar
+from dc_gym.base.errors import TestbedError
+from dc_gym.records.results import load_result
+from dc_gym.sweep import runs
+
+KILLS = 10
+DEADLINE_S = 30.0
+SPEC = """
+spec_version = 1
+name = "clean"
+topology.preset = "dumbbell-1g"
+controller.name = "cubic"
+workload = { kind = "pairs" }
+time = { duration = "5s" }
+"""
+
+Process = tuple[int, str]
+"""Process id and start time: together they name a process for good."""
+
+
+def bars(kills: int = KILLS, seed: int = 1) -> Iterable[Bar]:
+    draw = random.Random(seed)
+    with runs.scratch("clean") as folder:
+        spec = runs.write_spec(folder, "clean", SPEC)
+        length_s = length_of(spec, folder / "whole")
+        for number in range(kills):
+            victim, left = kill_once(spec, folder / f"killed{number}", draw, length_s)
+            yield Bar(f"kill -9 of {victim}", "nothing left", "; ".join(left) or "nothing left", not left)
+
+
+def length_of(spec: Path, out: Path) -> float:
+    """Wall seconds of an undisturbed run."""
+    begun = time.monotonic()
+    if _start(spec, out).wait():
+        raise TestbedError(f"{spec}: the run that was to be killed fails by itself; try it with `dcgym run`")
+    return time.monotonic() - begun
+
+
+def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tuple[str, list[str]]:
+    """Starts a run, kills one of its processes at a random moment of its life; answers which, and what was left in the end."""
+    before = _surroundings()
+    while True:
+        run = _start(spec, out)
+        time.sleep(draw.uniform(0, length_s))
+        if family := descendants(run.pid):
+            break
+        run.wait()  # it was quicker than its like: no kill, another draw
+        shutil.rmtree(out, ignore_errors=True)
+    victim = draw.choice(family)
+    name = f"{_name(victim)} (one of {len(family)} processes)"
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(victim[0], signal.SIGKILL)
+    left = _wait_for_quiet(run, family, out)
+    run.wait()
+    if out.exists():  # killed when the result had its name already: then it must be whole
+        load_result(out, check_digest=True)
+    return name, left + [f"{what} appeared" for what in sorted(_surroundings() - before)]
+
+
+def _start(spec: Path, out: Path) -> subprocess.Popen[bytes]:
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
+    return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def descendants(pid: int) -> list[Process]:
+    """The process and everything below it, zombies left out."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (stat := _stat(int(entry.name))):
+            children.setdefault(int(stat[1]), []).append(int(entry.name))
+    found, todo = [], [pid]
+    while todo:
+        each = todo.pop()
+        todo += children.get(each, [])
+        if (stat := _stat(each)) and stat[0] != "Z":
+            found.append((each, stat[19]))
+    return found
+
+
+def _wait_for_quiet(run: subprocess.Popen[bytes], family: list[Process], out: Path) -> list[str]:
+    """Until the run has ended and nothing of it is left, or what is left at the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        left = [f"process {process[0]} ({_name(process)})" for process in family if alive(process)]
+        left += [f"process {pid} names the run" for pid in _mentioning(str(out))]
+        left += [str(path.name) for path in out.parent.glob(f"{out.name}.*")]
+        if (run.poll() is not None and not left) or time.monotonic() > deadline:
+            return left
+        time.sleep(0.05)
+
+
+def alive(process: Process) -> bool:
+    stat = _stat(process[0])
+    return stat is not None and stat[0] != "Z" and stat[19] == process[1]
+
+
+def cpu_s(pid: int) -> float:
+    """What a process has used so far; 0 when it has ended."""
+    stat = _stat(pid)
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK") if stat else 0.0
+
+
+def _mentioning(text: str) -> list[int]:
+    """Processes with `text` in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if text.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def _surroundings() -> set[str]:
+    """Shared memory, named network namespaces and UML's own folders, as they are now."""
+    folders = [Path("/dev/shm"), Path("/run/netns"), Path.home() / ".uml"]
+    return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat after the name."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _name(process: Process) -> str:
+    try:
+        return Path(f"/proc/{process[0]}/comm").read_text().strip()
+    except OSError:
+        return "a process that had ended"

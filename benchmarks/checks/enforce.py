@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench enforce`: what hosts send when an agent commands a rate, from a thousandth of their line to all of it.
+
+Hosts on one switch send as fast as they may, each to a host of its own: TCP, and UDP at line rate. The commands go the way of any
+agent's, through agentd; what is counted are the frames that arrived behind the host's cable, at the queue of the switch port that
+they leave by. Rates are set once, or drawn anew each step, when the mean over the steps counts. Time is virtual: the slowest host
+sends FRAMES frames, so that one more or less is half a per cent.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base.checks import Bar
+from dc_gym.base.outputs import free_place, is_table_of
+from dc_gym.base.readable import quantity
+from dc_gym.base.units import FRAME_BYTES, format_rate
+from dc_gym.envs.env import as_spec
+from dc_gym.envs.frame import Floats, Frame
+from dc_gym.envs.session import Session
+from dc_gym.figures import plots
+from dc_gym.figures.axes import log_ticks
+from dc_gym.sweep import runs
+
+LINES_BPS = (10**7, 10**9, 10**10)
+SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+TRANSPORTS = ("tcp", "udp")
+FRAMES = 200
+STEPS = 500
+SETTLE_STEPS = 50
+"""Left out: TCP begins, and the bucket was full."""
+LOWEST_DRAW = 0.2
+"""Of a host's share, where its rate is drawn anew."""
+TOLERANCE = 0.01
+NAME = "enforce"
+FIGURE, TABLE = Path("results/enforce.png"), Path("results/enforce.csv")
+
+Draw = Callable[[Floats, int], Floats]
+"""The rates of a step, of the hosts' own and its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One host over one episode."""
+
+    line_bps: int
+    transport: str
+    changes: str
+    commanded_bps: float
+    measured_bps: float
+
+    @property
+    def error(self) -> float:
+        return self.measured_bps / self.commanded_bps - 1
+
+
+def once(rates_bps: Floats, step: int) -> Floats:
+    return rates_bps
+
+
+def each_step(rates_bps: Floats, step: int) -> Floats:
+    drawn: Floats = rates_bps * np.random.default_rng(step).uniform(LOWEST_DRAW, 1, len(rates_bps))
+    return drawn
+
+
+CHANGES: dict[str, Draw] = {"once": once, "each step": each_step}
+
+
+def spec_of(line_bps: int, transport: str, shares: Sequence[float] = SHARES, frames: int = FRAMES) -> dict[str, Any]:
+    """As many pairs of hosts as shares, for as long as the lowest takes for its frames."""
+    duration_ns = frames * FRAME_BYTES * 8 * 10**9 / (min(shares) * line_bps)
+    step_ns = round(duration_ns / STEPS)
+    workload: dict[str, Any] = {"kind": "pairs", "transport": transport}
+    if transport == "udp":
+        workload["rate"] = f"{line_bps}bit/s"
+    floor_bps = max(1000, round(LOWEST_DRAW * min(shares) * line_bps))
+    return {
+        "topology": {"kind": "single", "hosts": 2 * len(shares), "rate": f"{line_bps}bit/s", "delay": "10us", "buffer": "400kB"},
+        "controller": {"name": "cubic"},
+        "workload": workload,
+        "time": {"duration": f"{step_ns * STEPS}ns"},
+        "agent": {
+            "interval": f"{step_ns}ns",
+            "hosts": "senders",
+            "floor": f"{floor_bps}bit/s",
+            "publish": f"{step_ns * SETTLE_STEPS}ns",
+        },
+    }
+
+
+def measure(line_bps: int, transport: str, shares: Sequence[float] = SHARES, frames: int = FRAMES) -> Iterator[Point]:
+    """One lab, an episode for each way of changing."""
+    own_bps = np.array(shares) * line_bps
+    with Session(as_spec(spec_of(line_bps, transport, shares, frames))) as session:
+        for name, draw in CHANGES.items():
+            commanded, measured = episode(session, own_bps, draw)
+            for wanted_bps, found_bps in zip(commanded.tolist(), measured.tolist(), strict=True):
+                yield Point(line_bps, transport, name, wanted_bps, found_bps)
+
+
+def episode(session: Session, own_bps: Floats, draw: Draw) -> tuple[Floats, Floats]:
+    """By host: means of what was commanded and of what arrived, over the steps that count."""
+    session.begin(seed=1)
+    commanded = np.zeros(len(own_bps))
+    first: Frame | None = None
+    for step in range(session.steps):
+        rates_bps = draw(own_bps, step)
+        frame = session.step(rates_bps)
+        if step >= SETTLE_STEPS:
+            commanded += rates_bps
+        elif step == SETTLE_STEPS - 1:
+            first = frame
+    assert first is not None
+    rows = behind(session)
+    sent = (frame.column("tx_bytes") - first.column("tx_bytes"))[rows]
+    return commanded / (session.steps - SETTLE_STEPS), sent * 8e9 / (frame.t_ns - first.t_ns)
+
+
+def behind(session: Session) -> list[int]:
+    """By host that acts: the row of the switch port through which its frames, and only they, leave."""
+    return [int(flow.rows[-1]) for flow in session.experiment.schedule.flows]
+
+
+def bar_of(points: Sequence[Point]) -> Bar:
+    """Of one line, transport and way of changing."""
+    worst = max(points, key=lambda point: abs(point.error))
+    first, low = points[0], min(point.commanded_bps for point in points)
+    at = f"{quantity(worst.measured_bps, 'bps', 6)} where {quantity(worst.commanded_bps, 'bps', 6)} were commanded"
+    return Bar(
+        f"{format_rate(first.line_bps)}, {first.transport.upper()}, rates set {first.changes}",
+        f"within {TOLERANCE:.0%}, {format_rate(round(low))} to the line",
+        f"{worst.error:+.3%} at the worst: {at}",
+        abs(worst.error) <= TOLERANCE,
+    )
+
+
+def of(points: Sequence[Point], *where: Any) -> list[Point]:
+    """Those of one line, transport and way of changing."""
+    return [each for each in points if (each.line_bps, each.transport, each.changes) == where]
+
+
+def bars() -> Iterator[Bar]:
+    points = [point for line_bps in LINES_BPS for transport in TRANSPORTS for point in measure(line_bps, transport)]
+    for line_bps in LINES_BPS:
+        for transport in TRANSPORTS:
+            for changes in CHANGES:
+                yield bar_of(of(points, line_bps, transport, changes))
+    table, figure = free_place(TABLE, is_table_of(COLUMNS)), runs.figure_place(FIGURE, NAME)
+    save(points, table)
+    draw_figure(points, figure)
+    yield Bar("table and figure", "recorded", f"{table}, {figure}", ok=True)
+
+
+COLUMNS = (*(field.name for field in fields(Point)), "error")
+
+
+def save(points: Sequence[Point], path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(point) | {"error": f"{point.error:.6f}"} for point in points)
+
+
+def draw_figure(points: Sequence[Point], path: Path) -> None:
+    """The error of each host by its rate."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    style: Any = plots.STYLE
+    colors = dict(zip(LINES_BPS, plots.FLOW_COLORS, strict=False))
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(10, 3.6), layout="constrained")
+        for axes, changes in zip(figure.subplots(1, len(CHANGES), sharey=True), CHANGES, strict=True):
+            axes.axhspan(-100 * TOLERANCE, 100 * TOLERANCE, color="0.93")
+            axes.axhline(0, color="0.6", linewidth=0.8)
+            for line_bps in LINES_BPS:
+                for transport, marker in zip(TRANSPORTS, ("o", "x"), strict=True):
+                    mine = of(points, line_bps, transport, changes)
+                    label = f"{quantity(line_bps, 'bps')}, {transport.upper()}"
+                    at = [each.commanded_bps for each in mine], [100 * each.error for each in mine]
+                    axes.plot(*at, marker, color=colors[line_bps], label=label, fillstyle="none", markersize=6)
+            axes.set_xscale("log")
+            log_ticks(axes, "x", family="bps")
+            axes.tick_params(axis="x", rotation=30)
+            axes.set_xlabel("Commanded" if changes == "once" else "Commanded (mean)")
+            axes.set_title(f"Rates set {changes}")
+        figure.axes[0].set_ylabel("Measured, % off")
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), ncols=6, fontsize="small", loc="outside lower center")
+        plots.save(figure, path, mark=runs.mark_of(NAME))

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bars of incast: N senders answer one receiver at once, through one switch port.
+
+As in V. Vasudevan et al. (SIGCOMM 2009) and M. Alizadeh et al. (DCTCP, SIGCOMM 2010, section 4.2.1): 1 Gbit/s, a static buffer of
+100 kB a port, DCTCP's K of 20 frames, a round trip of 100 us. Each sender opens a connection and sends 64 KiB; the goodput is
+that of all of it, from the first start to the last byte. Seeds differ by a start jitter of 20 us.
+
+The arithmetic, in full frames, with B the buffer (66), P what a round trip holds without queueing (10.3), S the segments of
+a flow (46) and W = 10 Linux's initial window; what is outstanding and not in the pipe is queued:
+
+    CUBIC   slow start sends two frames for each that is acknowledged until the flow has no more, so it has at most
+            (S + W) / 2 outstanding; drops begin when N (S + W) / 2 - P > B
+    DCTCP   the first window knows of no mark, and the K frames that found room below K are acknowledged without one, a frame
+            more for each; drops begin when N W + K - P > B
+    later   a window has at least 2 segments: N flows that last queue 2 N - P frames where that is above K, and lose for ever
+            where it is above B (DCTCP's paper: 35 senders)
+
+A flow that loses a whole window waits for its retransmission timer: then all of it takes 200 ms more, whatever the line rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dc_gym.base.checks import Bar
+from dc_gym.ctrl import controllers
+from dc_gym.figures import plots
+from dc_gym.figures.axes import plain_ticks
+from dc_gym.records.results import Result
+from dc_gym.sweep import Cell, runs
+
+RATE_BPS, DELAY_NS = 10**9, 25_000
+FRAME_BYTES, ACK_BYTES, MSS_BYTES = 1514, 66, 1448
+SIZE_BYTES, BUFFER_BYTES, K_FRAMES = 64 << 10, 100_000, 20
+INITIAL_WINDOW, LEAST_WINDOW = 10, 2
+RTO_S = 0.2
+SENDERS = (2, 4, 8, 16, 32, 48, 64, 128, 256)
+SEEDS = (1, 2, 3)
+LASTING = (16, 24, 32, 48)  # senders without an end
+WARMUP_NS = 200_000_000  # of those
+FULL_BPS = RATE_BPS * MSS_BYTES / FRAME_BYTES
+NAME = "incast"
+FIGURE = Path("results") / "incast.png"
+
+SPEC = f"""
+spec_version = 1
+name = "incast"
+[topology]
+kind = "single"
+hosts = 3
+rate = "1Gbit/s"
+delay = "25us"
+buffer = "100kB"
+host_buffer = "4MB"
+k_bytes = {K_FRAMES * FRAME_BYTES}
+[controller]
+name = "cubic"
+[workload]
+kind = "many_to_one"
+jitter = "20us"
+[time]
+duration = "20s"
+[monitor]
+interval = "100ms"
+[metrics]
+slowdown = "off"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A line of the figure."""
+
+    controller: str
+    rto_min: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.controller}, RTO >= {self.rto_min}"
+
+
+CASES = tuple(Case(controller, rto_min) for rto_min in ("200ms", "1ms") for controller in ("cubic", "dctcp"))
+CUBIC, DCTCP = CASES[:2]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One answer of all senders."""
+
+    goodput_bps: float
+    drops: int
+
+
+Rounds = Mapping[tuple[Case, int], Sequence[Round]]
+"""By case and senders: one a seed."""
+Lasting = Mapping[int, tuple[float, int]]
+"""By senders: mean queue of the receiver's port in frames, and its drops, after the warm-up."""
+
+
+def pipe_frames() -> float:
+    """What the path holds in a round trip without queueing: four delays, a frame and an ACK on two links."""
+    rtt_s = 4 * DELAY_NS * 1e-9 + 2 * (FRAME_BYTES + ACK_BYTES) * 8 / RATE_BPS
+    return rtt_s * RATE_BPS / (8 * FRAME_BYTES)
+
+
+def first_overflow(frames_a_sender: float, more_frames: float = 0) -> int:
+    """The fewest senders whose outstanding frames are more than pipe and buffer hold."""
+    room = BUFFER_BYTES // FRAME_BYTES + pipe_frames() - more_frames
+    return math.floor(room / frames_a_sender) + 1
+
+
+def onset(case: Case) -> int:
+    """The fewest senders of 64 KiB that lose a frame."""
+    if case.controller == "dctcp":
+        return first_overflow(INITIAL_WINDOW, K_FRAMES)
+    return first_overflow((math.ceil(SIZE_BYTES / MSS_BYTES) + INITIAL_WINDOW) / 2)
+
+
+def least_queue_frames(senders: int) -> float:
+    """What flows of the least window keep queued."""
+    return LEAST_WINDOW * senders - pipe_frames()
+
+
+def one_timeout_bps(senders: int) -> float:
+    """The goodput of a round that waits once for a timer of 200 ms and else keeps the line full."""
+    return senders * SIZE_BYTES * 8 / (RTO_S + senders * SIZE_BYTES * 8 / FULL_BPS)
+
+
+def bars() -> Iterable[Bar]:
+    with runs.scratch("incast") as folder:
+        rounds, lasting = _measure(folder)
+    for case in CASES:
+        yield Bar(case.name, "recorded", _words(rounds, case), ok=True)
+    yield from _onset_bars(rounds)
+    yield from _collapse_bars(rounds)
+    yield from _lasting_bars(lasting)
+    figure = runs.figure_place(FIGURE, NAME)
+    draw(rounds, figure)
+    yield Bar("figure", "drawn", str(figure), ok=True)
+
+
+def _measure(folder: Path) -> tuple[Rounds, Lasting]:
+    spec = runs.write_spec(folder, "incast", SPEC)
+    wanted = [(case, senders) for case in CASES for senders in SENDERS]
+    wanted += [(case, senders) for case in (CUBIC, DCTCP) for senders in (onset(case) - 1, onset(case)) if senders not in SENDERS]
+    cells = {(*each, seed): _cell(folder, spec, *each, seed) for each in wanted for seed in SEEDS}
+    lasting = {senders: _lasting_cell(folder, spec, senders) for senders in LASTING}
+    results = runs.run_all([*cells.values(), *lasting.values()])
+    rounds = {each: [_round(results[cells[*each, seed].name], each[1]) for seed in SEEDS] for each in wanted}
+    return rounds, {senders: _settled(results[cell.name], senders) for senders, cell in lasting.items()}
+
+
+def _cell(folder: Path, spec: Path, case: Case, senders: int, seed: int) -> Cell:
+    name = f"{case.controller}-{case.rto_min}-{senders}-s{seed}"
+    settings = [f"controller.name={case.controller}", f"controller.rto_min={case.rto_min}", f"topology.hosts={senders + 1}"]
+    return Cell(name, spec, folder / name, (*settings, f"workload.size={SIZE_BYTES >> 10}KiB", f"seed={seed}"))
+
+
+def _lasting_cell(folder: Path, spec: Path, senders: int) -> Cell:
+    settings = (f"topology.hosts={senders + 1}", "time.duration=400ms", "time.warmup=200ms", "monitor.interval=1ms")
+    return Cell(f"lasting-{senders}", spec, folder / f"lasting-{senders}", ("controller.name=dctcp", *settings))
+
+
+def _round(result: Result, senders: int) -> Round:
+    flows = result.records("flows")
+    taken_s = float(flows["end_ns"].max() - flows["start_ns"].min()) * 1e-9
+    whole = bool((flows["end_ns"] > 0).all())
+    return Round(senders * SIZE_BYTES * 8 / taken_s if whole else 0.0, result.summary["drops"])
+
+
+def _mean(rounds: Rounds, case: Case, senders: int) -> float:
+    return float(np.mean([each.goodput_bps for each in rounds[case, senders]]))
+
+
+def _words(rounds: Rounds, case: Case) -> str:
+    return "Mbit/s by senders: " + ", ".join(f"{n}: {_mean(rounds, case, n) / 1e6:.0f}" for n in SENDERS)
+
+
+def _onset_bars(rounds: Rounds) -> Iterator[Bar]:
+    for case in (CUBIC, DCTCP):
+        first = onset(case)
+        below, at = ([each.drops for each in rounds[case, n]] for n in (first - 1, first))
+        words = f"{first - 1} senders: {_joined(below)} frames dropped (by seed), {first} senders: {_joined(at)}"
+        yield Bar(f"{case.controller}: drops begin", f"at {first} senders", words, not any(below) and all(at))
+
+
+def _collapse_bars(rounds: Rounds) -> Iterator[Bar]:
+    """Of the line's payload rate: below a third is a collapse."""
+    low = [each.goodput_bps / FULL_BPS for n in SENDERS if n >= 16 for each in rounds[CUBIC, n]]
+    yield Bar("cubic: collapse from 16 senders on", "< 1/3 of the line", f"at most {max(low):.1%}", max(low) < 1 / 3)
+    once = [(n, _mean(rounds, CUBIC, n), one_timeout_bps(n)) for n in (16, 32)]
+    words = ", ".join(f"{n}: {measured / 1e6:.1f} of {bound / 1e6:.1f} Mbit/s" for n, measured, bound in once)
+    near = all(0.85 * bound <= measured <= 1.01 * bound for _, measured, bound in once)
+    yield Bar("cubic: 16 and 32 senders wait for one timer", "-15 % .. +1 %", words, near)
+    held = [each.goodput_bps / FULL_BPS for n in (8, 16) for each in rounds[DCTCP, n]]
+    yield Bar("dctcp: ECN ends it at 8 and 16 senders", ">= 80 %", f"at least {min(held):.1%}", min(held) >= 0.8)
+    past = [each.goodput_bps / FULL_BPS for n in SENDERS if least_queue_frames(n) > _buffer() for each in rounds[DCTCP, n]]
+    asked = f"< 1/3 from {first_overflow(LEAST_WINDOW)} senders on"
+    yield Bar("dctcp: collapse where 2 segments each are too many", asked, f"at most {max(past):.1%}", max(past) < 1 / 3)
+    for case in CASES[2:]:
+        quick = [each.goodput_bps / FULL_BPS for n in SENDERS for each in rounds[case, n]]
+        yield Bar(f"{case.name}: no collapse at all", ">= 1/3", f"at least {min(quick):.1%}", min(quick) >= 1 / 3)
+
+
+def _lasting_bars(lasting: Lasting) -> Iterator[Bar]:
+    """Flows without an end: DCTCP at its least window."""
+    for senders, (queue, drops) in lasting.items():
+        expected = least_queue_frames(senders)
+        name, measured = f"dctcp: {senders} lasting senders", f"{queue:.1f} frames queued, {drops} dropped"
+        if expected <= _buffer():
+            yield Bar(name, f"2 N - P = {expected:.1f} +- 1 frames, no drops", measured, abs(queue - expected) <= 1 and not drops)
+        else:
+            yield Bar(name, f"2 N - P = {expected:.1f} > {_buffer()}: a full buffer, drops", measured, queue > 64 and drops > 0)
+
+
+def _settled(result: Result, senders: int) -> tuple[float, int]:
+    records = result.records("queues")
+    row = result.names.port.index(f"s1-eth{senders + 1}")
+    mine = records[(records["port"] == row) & (records["t_ns"] >= WARMUP_NS)]
+    return float(mine["backlog_bytes"].mean()) / FRAME_BYTES, int(mine["drops"][-1]) - int(mine["drops"][0])
+
+
+def _buffer() -> int:
+    return BUFFER_BYTES // FRAME_BYTES
+
+
+def _joined(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def draw(rounds: Rounds, path: Path) -> None:
+    """Goodput by senders: mean of the seeds, with the least and the largest."""
+    with plots.style():
+        figure = plots.new_figure(7.2, 4.2)
+        axes = figure.subplots()
+        for case in CASES:
+            values = np.array([[each.goodput_bps / 1e6 for each in rounds[case, n]] for n in SENDERS])
+            mean = values.mean(axis=1)
+            spread = np.abs(np.array([values.min(axis=1), values.max(axis=1)]) - mean)
+            shown = controllers.find(case.controller)
+            assert shown is not None
+            line = "-" if case.rto_min == CUBIC.rto_min else "--"
+            label = f"{shown.label}, RTO at least {case.rto_min.replace('ms', ' ms')}"
+            axes.errorbar(SENDERS, mean, spread, color=shown.color, marker=shown.marker, linestyle=line, capsize=2, label=label)
+        marks = {f"CUBIC drops: {onset(CUBIC)}": onset(CUBIC), f"DCTCP drops: {onset(DCTCP)}": onset(DCTCP)}
+        marks |= {f"2 segments each: {first_overflow(LEAST_WINDOW)}": first_overflow(LEAST_WINDOW)}
+        for words, senders in marks.items():
+            axes.axvline(senders, color=plots.FAINT, linestyle=":", linewidth=1)
+            axes.text(senders * 1.03, 330, words, rotation=90, va="center", fontsize=7.5, color=plots.FAINT)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(SENDERS, [str(n) for n in SENDERS])
+        axes.set_ylim(0, 1000)
+        axes.set_xlabel("Senders of 64 KiB")
+        plain_ticks(axes, "y")
+        axes.set_ylabel("Goodput (Mbit/s)")
+        axes.set_title(f"Incast: 1 Gbit/s, 100 kB of buffer, K = {K_FRAMES} frames", loc="left")
+        words = f"bars: least and largest of {len(SEEDS)} seeds; dotted: where the arithmetic says"
+        figure.supxlabel(words, x=0.012, ha="left", fontsize=7.5, color=plots.FAINT)
+        figure.legend(loc="outside upper center", ncols=2)
+        plots.save(figure, path, mark=runs.mark_of(NAME))

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cases of `dcgym bench links`: networks, what their ports are, and schedules of frames; seeded by their names."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from dc_gym.benchmarks.checks.links_guest import NETS
+from dc_gym.benchmarks.checks.oracle import Frame, Port, PortRun, arrivals, run_port
+
+RATES = (10**7, 10**8, 10**9, 10**10, 25 * 10**9, 40 * 10**9, 10**11)
+DELAYS_NS = (100, 1_000, 10_000, 10**6, 50 * 10**6)
+SIZES = {"60": (60,), "590": (590,), "1514": (1514,), "mixed": tuple(range(60, 1515))}
+PATTERNS = ("spaced", "burst", "overflow", "marks")
+HOPS = (1, 2, 4)
+FULL_FRAME = 1514
+AMPLE_BYTES = 1 << 26
+SAMPLES = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """Frames are (sender, Frame), in order of time."""
+
+    name: str
+    net: str
+    ports: tuple[Port, ...]
+    frames: tuple[tuple[int, Frame], ...]
+    stop_ns: int | None = None
+    """Count what is where at this moment, in the middle of it all, and again when all is over."""
+    cut: bool = False
+    """With stop_ns: the receiver's device goes down at that moment."""
+    samples: int = SAMPLES
+
+    @cached_property
+    def runs(self) -> list[PortRun]:
+        """The oracle's word on each port."""
+        senders = NETS[self.net].senders
+        frames = [[frame for sender, frame in self.frames if sender == index] for index in range(senders)]
+        runs = [run_port(port, mine) for port, mine in zip(self.ports, frames, strict=False)]
+        arrived = arrivals(runs)
+        for port in self.ports[senders:]:
+            runs.append(run_port(port, arrived))
+            arrived = arrivals(runs[-1:])
+        return runs
+
+    @property
+    def end_ns(self) -> int:
+        last = max(each.arrive_ns for run in self.runs for each in run.passages)
+        return max(last, self.frames[-1][1].t_ns) + 1_000
+
+    @cached_property
+    def sample_times(self) -> list[int]:
+        """Some at random, some exactly when frames leave or arrive."""
+        chance = random.Random(self.name)
+        events = [t for run in self.runs for each in run.passages if not each.dropped for t in (each.frame.t_ns, each.depart_ns)]
+        horizon = max(events) + 1
+        half = self.samples // 2
+        times = [chance.randrange(horizon) for _ in range(self.samples - half)] + [chance.choice(events) for _ in range(half)]
+        return sorted([*times, self.end_ns]) if self.stop_ns is None else []
+
+    def job(self) -> dict[str, Any]:
+        rows = [
+            (frame.t_ns, 0, f"{frame.t_ns},{sender},{frame.length},{int(frame.ect)},{frame.seq}") for sender, frame in self.frames
+        ]
+        rows += [(t_ns, 1, f"{t_ns},0,0,0,0") for t_ns in self.sample_times]
+        if self.stop_ns is not None:
+            rows = [row for row in rows if row[0] <= self.stop_ns] + [(self.stop_ns, 1, f"{self.stop_ns},0,0,0,0")]
+        schedule = "".join(f"{text}\n" for _, _, text in sorted(rows, key=lambda row: row[:2]))
+        job: dict[str, Any] = {"net": self.net, "ports": [asdict(port) for port in self.ports], "schedule": schedule}
+        if self.stop_ns is not None:
+            job |= {"drain_ns": self.end_ns, "cut": self.cut}
+        return job
+
+
+def grid(
+    rates: Iterable[int] = RATES,
+    delays: Iterable[int] = DELAYS_NS,
+    sizes: Iterable[str] = tuple(SIZES),
+    patterns: Iterable[str] = PATTERNS,
+    hops: Iterable[int] = HOPS,
+) -> Iterator[Case]:
+    for hop in hops:
+        for rate in rates:
+            for delay in delays:
+                for size in sizes:
+                    for pattern in patterns:
+                        yield grid_case(rate, delay, size, pattern, hop)
+
+
+def grid_case(rate: int, delay: int, size: str, pattern: str, hops: int) -> Case:
+    name = f"{hops} hops, {rate / 1e6:g} Mbit/s, {delay} ns, {size} B, {pattern}"
+    chance = random.Random(name)
+    lengths = SIZES[size]
+    limit = max(FULL_FRAME, 6 * max(lengths)) if pattern in ("overflow", "marks") else AMPLE_BYTES
+    mark = limit // 2 if pattern == "marks" else None
+    frames = _frames(pattern, chance, lengths, limit, rate, hops)
+    return Case(name, f"chain{hops}", _ports(rate, delay, limit, mark, hops), tuple((0, frame) for frame in frames))
+
+
+def _ports(rate: int, delay: int, limit: int, mark: int | None, hops: int) -> tuple[Port, ...]:
+    """One hop: the host's queue. Two: a switch's, behind a link twice as fast. Four: then an equal and a slower one."""
+    if hops == 1:
+        return (Port(rate, delay, limit, mark),)
+    rates = {2: (rate,), 4: (rate, rate, rate // 2)}[hops]
+    return (Port(2 * rate, delay, AMPLE_BYTES), *(Port(each, delay, limit, mark, forwards=True) for each in rates))
+
+
+def _frames(pattern: str, chance: random.Random, lengths: Sequence[int], limit: int, rate: int, hops: int) -> list[Frame]:
+    def ect() -> bool:
+        return pattern == "marks" and chance.random() < 0.75
+
+    if pattern == "burst":
+        return [Frame(0, chance.choice(lengths), ect(), seq) for seq in range(40)]
+    frames: list[Frame] = []
+    t_ns = 0
+    if pattern == "spaced":
+        for seq in range(20):
+            frames.append(Frame(t_ns, chance.choice(lengths), ect(), seq))
+            t_ns += 3 * _serialization_ns(FULL_FRAME, rate) + chance.randrange(100)
+        return frames
+    mean = sum(lengths) // len(lengths)
+    largest = (2 if hops == 1 else 4) * limit // mean
+    for _ in range(4):
+        burst = chance.randint(1, largest)
+        frames += [Frame(t_ns, chance.choice(lengths), ect(), len(frames) + n) for n in range(burst)]
+        t_ns += chance.randrange(1 + 2 * burst * _serialization_ns(mean, rate) // 2)
+    return frames
+
+
+def _serialization_ns(length: int, rate: int) -> int:
+    return length * 8 * 10**9 // rate
+
+
+def incast() -> Iterator[Case]:
+    """Four senders into one port. All times are multiples of 8 ns plus the sender's number: no two frames arrive at once."""
+    for rate, sizes in ((10**9, (60, 590, 1514)), (10**10, (60, 590, 1510)), (10**11, (100, 600, 1500))):
+        for delay in (1_000, 10**6):
+            for pattern in ("overflow", "marks"):
+                yield _incast_case(rate, delay, sizes, pattern)
+
+
+def _incast_case(rate: int, delay: int, sizes: Sequence[int], pattern: str) -> Case:
+    name = f"incast of 4, {rate / 1e6:g} Mbit/s, {delay} ns, {pattern}"
+    chance = random.Random(name)
+    limit = 20_000
+    rows: list[tuple[int, int, int, bool]] = []
+    for sender in range(4):
+        t_ns = 0
+        for _ in range(30):
+            rows.append((8 * (t_ns // 8) + sender, sender, chance.choice(sizes), pattern == "marks" and chance.random() < 0.75))
+            t_ns += chance.randrange(1 + 3 * _serialization_ns(750, rate))
+    frames = tuple((sender, Frame(t, length, ect, seq)) for seq, (t, sender, length, ect) in enumerate(sorted(rows)))
+    host = Port(rate, delay, AMPLE_BYTES)
+    mark = limit // 3 if pattern == "marks" else None
+    return Case(name, "incast4", (host, host, host, host, Port(rate, delay, limit, mark, forwards=True)), frames)
+
+
+def drift() -> Iterator[Case]:
+    """10,000 frames of 60 bytes back to back, at rates where one takes a fraction of a ns, or not even a whole number of ps."""
+    for rate in (10**11, 40 * 10**9, 7 * 10**9, 30 * 10**6):
+        frames = tuple((0, Frame(0, 60, False, seq)) for seq in range(10_000))
+        yield Case(f"10,000 frames, {rate / 1e6:g} Mbit/s", "chain1", (Port(rate, 100, AMPLE_BYTES),), frames)
+
+
+def conservation() -> Iterator[Case]:
+    """Counted in the middle, with frames queued, dropped and under way, and at the end; and with a receiver that goes down."""
+    for hops in HOPS:
+        for rate in (10**7, 10**8, 10**9):
+            for pattern in ("overflow", "marks"):
+                case = grid_case(rate, 10**6, "mixed", pattern, hops)
+                stop_ns = case.runs[-1].passages[len(case.runs[-1].passages) // 2].frame.t_ns
+                sent = tuple((sender, frame) for sender, frame in case.frames if frame.t_ns <= stop_ns)
+                yield Case(f"counted midway: {case.name}", case.net, case.ports, sent, stop_ns=stop_ns)
+    frames = tuple((0, Frame(0, length, False, seq)) for seq, length in enumerate((60, 590, 1514) * 5))
+    yield Case("the receiver goes down", "cut1", (Port(10**9, 10**6, AMPLE_BYTES),), frames, stop_ns=500_000, cut=True)
+
+
+FLOW_RATE = 10**7
+FLOW_NS = 25 * 10**9
+FLOW_SAMPLE_NS = 10**6
+SWITCH_LIMIT = 300_000
+
+
+@dataclass(frozen=True)
+class FlowCase:
+    name: str
+    net: str
+    ports: tuple[Port, ...]
+
+    def job(self) -> dict[str, Any]:
+        schedule = "".join(f"{t_ns},0,0,0,0\n" for t_ns in range(FLOW_SAMPLE_NS, FLOW_NS, FLOW_SAMPLE_NS))
+        return Case(self.name, self.net, self.ports, ((0, Frame(0, 60, False, 0)),), samples=0).job() | {
+            "schedule": schedule,
+            "tcp": "cubic",
+        }
+
+
+SWITCH_FLOW = FlowCase("CUBIC into a switch", "chain2", (Port(10**9, 10_000, AMPLE_BYTES), Port(FLOW_RATE, 10_000, SWITCH_LIMIT)))
+HOST_FLOW = FlowCase("CUBIC out of a host", "chain1", (Port(FLOW_RATE, 10_000, SWITCH_LIMIT),))

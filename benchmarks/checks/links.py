@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench links`: links, queues and marks of the lab against the FIFO oracle, packet by packet.
+
+The oracle says from a case alone when each frame leaves and arrives, which are dropped and marked, and how
+much waits at any time; a lab is then asked the same. Times may differ by 2 ns, everything else not at all.
+One lab serves all cases (links_guest.py).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base.checks import Bar
+from dc_gym.base.errors import LabError
+from dc_gym.base.files import scratch
+from dc_gym.base.package import PROGRAMS
+from dc_gym.benchmarks.checks.link_cases import (
+    FLOW_NS,
+    FULL_FRAME,
+    HOPS,
+    HOST_FLOW,
+    RATES,
+    SWITCH_FLOW,
+    SWITCH_LIMIT,
+    Case,
+    conservation,
+    drift,
+    grid,
+    incast,
+)
+from dc_gym.benchmarks.checks.links_guest import NETS, Counters
+from dc_gym.kernel import build
+from dc_gym.kernel.lab import Lab, LabConfig
+
+TOLERANCE_NS = 2
+CE, ECT0 = 3, 2
+
+
+@dataclass
+class Verdict:
+    """What was compared in one case, and the first thing that was not as it should be."""
+
+    frames: int = 0
+    drops: int = 0
+    marks: int = 0
+    samples: int = 0
+    worst_ns: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def expect(self, what: str, asked: object, measured: object) -> None:
+        if asked != measured:
+            self.faults.append(f"{what}: asked {asked}, measured {measured}")
+
+    def expect_time(self, what: str, asked_ns: int, measured_ns: int) -> None:
+        self.worst_ns = max(self.worst_ns, abs(measured_ns - asked_ns))
+        if abs(measured_ns - asked_ns) > TOLERANCE_NS:
+            self.faults.append(f"{what}: asked {asked_ns} ns, measured {measured_ns} ns")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """linkprobe's words, parsed."""
+
+    departures: dict[int, int]
+    arrivals: dict[int, tuple[int, int, int]]
+    """By seq: time, ECN bits, length."""
+    backlogs: list[tuple[int, ...]]
+    """Time, then bytes of each port."""
+
+
+def parse(text: str) -> Answer:
+    answer = Answer({}, {}, [])
+    for line in text.splitlines():
+        kind, *rest = line.split(",")
+        values = [int(word) for word in rest]
+        if kind == "d":
+            answer.departures[values[0]] = values[1]
+        elif kind == "a":
+            answer.arrivals[values[0]] = (values[1], values[2], values[3])
+        elif kind == "b":
+            answer.backlogs.append(tuple(values))
+    return answer
+
+
+def compare(case: Case, reply: dict[str, Any]) -> Verdict:
+    """The lab's answer to a case against the oracle's."""
+    verdict = Verdict(
+        frames=len(case.frames), drops=sum(run.drops for run in case.runs), marks=sum(run.marks for run in case.runs)
+    )
+    counters = [Counters(**each) for each in reply["counters"]]
+    if case.stop_ns is not None:
+        _check_counts(case, counters, verdict, case.stop_ns)
+        _check_drained(case, [Counters(**each) for each in reply["drained"]], verdict)
+        return verdict
+    answer = parse(reply["probe"])
+    _check_departures(case, answer, verdict)
+    _check_arrivals(case, answer, verdict)
+    verdict.samples = len(answer.backlogs) * len(case.ports)
+    asked = [(t_ns, *(run.backlog(t_ns) for run in case.runs)) for t_ns in case.sample_times]
+    for mine, theirs in zip(asked, answer.backlogs, strict=True):
+        verdict.expect("time and backlogs", mine, theirs)
+    _check_counts(case, counters, verdict, case.end_ns)
+    for port, (run, now) in enumerate(zip(case.runs, counters, strict=True)):
+        verdict.expect(f"port {port}, drops", run.drops, now.drops)
+        verdict.expect(f"port {port}, marks", run.marks, now.marks)
+    return verdict
+
+
+def _check_departures(case: Case, answer: Answer, verdict: Verdict) -> None:
+    passed = {p.frame.seq: p for run in case.runs[: NETS[case.net].senders] for p in run.passages if not p.dropped}
+    verdict.expect("frames that left the senders", sorted(passed), sorted(answer.departures))
+    for seq in passed.keys() & answer.departures.keys():
+        verdict.expect_time(f"departure of frame {seq}", passed[seq].depart_ns, answer.departures[seq])
+
+
+def _check_arrivals(case: Case, answer: Answer, verdict: Verdict) -> None:
+    passed = {p.frame.seq: p for p in case.runs[-1].passages if not p.dropped}
+    marked = {p.frame.seq for run in case.runs for p in run.passages if p.marked}
+    verdict.expect("frames that arrived", sorted(passed), sorted(answer.arrivals))
+    for seq in passed.keys() & answer.arrivals.keys():
+        frame, (t_ns, ecn, length) = passed[seq].frame, answer.arrivals[seq]
+        verdict.expect_time(f"arrival of frame {seq}", passed[seq].arrive_ns, t_ns)
+        verdict.expect(f"ECN of frame {seq}", CE if seq in marked else ECT0 if frame.ect else 0, ecn)
+        verdict.expect(f"length of frame {seq}", frame.length, length)
+
+
+def _check_counts(case: Case, counters: Sequence[Counters], verdict: Verdict, now_ns: int) -> None:
+    """What came to a port was sent, dropped or waits; what was sent arrived, was lost or is under way."""
+    senders = NETS[case.net].senders
+    for index, (run, now) in enumerate(zip(case.runs, counters, strict=True)):
+        came = [each for each in run.passages if each.frame.t_ns <= now_ns]
+        dropped = [each.frame.length for each in came if each.dropped]
+        if index < senders:
+            offered = (len(came), sum(each.frame.length for each in came))
+        else:
+            before = counters[:senders] if index == senders else counters[index - 1 : index]
+            offered = (sum(each.rx_packets for each in before), sum(each.rx_bytes for each in before))
+        where = f"port {index}"
+        verdict.expect(
+            f"{where}, frames offered = sent + dropped + queued", offered[0], now.tx_packets + now.drops + now.backlog_packets
+        )
+        verdict.expect(f"{where}, bytes offered", offered[1], now.tx_bytes + sum(dropped) + now.backlog_bytes)
+        verdict.expect(f"{where}, frames dropped", len(dropped), now.drops)
+        arrived = now.rx_packets + now.lost_packets + now.flight_packets
+        verdict.expect(f"{where}, frames sent = arrived + lost + under way", now.tx_packets, arrived)
+        verdict.expect(f"{where}, bytes sent", now.tx_bytes, now.rx_bytes + now.lost_bytes + now.flight_bytes)
+        verdict.expect(f"{where}, drops elsewhere", 0, now.other_drops)
+
+
+def _check_drained(case: Case, counters: Sequence[Counters], verdict: Verdict) -> None:
+    assert case.stop_ns is not None
+    _check_counts(case, counters, verdict, case.end_ns)
+    for index, now in enumerate(counters):
+        verdict.expect(f"port {index}, left over", (0, 0), (now.backlog_packets, now.flight_packets))
+    last = counters[-1]
+    under_way = [p.frame.length for p in case.runs[-1].passages if p.depart_ns <= case.stop_ns < p.arrive_ns]
+    lost = (len(under_way), sum(under_way)) if case.cut else (0, 0)
+    verdict.expect("frames and bytes lost", lost, (last.lost_packets, last.lost_bytes))
+
+
+def switch_bar(reply: dict[str, Any]) -> Bar:
+    """A switch knows no socket: nothing but its limit bounds what a lone flow queues there."""
+    longest = max(backlogs[2] for backlogs in parse(reply["probe"]).backlogs)
+    drops = reply["counters"][1]["drops"]
+    asked = f"{SWITCH_LIMIT - FULL_FRAME + 1} .. {SWITCH_LIMIT} bytes: the buffer, or less than a frame below"
+    ok = SWITCH_LIMIT - FULL_FRAME < longest <= SWITCH_LIMIT and drops > 0
+    return Bar("one CUBIC flow: longest queue in a switch", asked, f"{longest} bytes, {drops} drops", ok)
+
+
+def host_bar(reply: dict[str, Any]) -> Bar:
+    """A host knows its sockets: TSQ. A flow sends on while what its frames are charged with (their truesize) is at most
+    max(2 frames, pacing rate / 2^10), so that much and one frame may wait. The first half, where the pacing rate still
+    comes from the handshake's round trip, is left out."""
+    tcp, queue = reply["tcp"], reply["counters"][0]
+    if not queue["backlog_packets"]:
+        return Bar("one CUBIC flow: longest queue in its host", "a queue", "none at the end", False)
+    truesize = tcp["charged_bytes"] // queue["backlog_packets"]
+    limit = min(max(2 * truesize, tcp["pacing_rate"] >> 10), tcp["limit_output_bytes"])
+    bound = (limit // truesize + 1) * FULL_FRAME
+    longest = max(backlog for t_ns, backlog in parse(reply["probe"]).backlogs if t_ns >= FLOW_NS // 2)
+    asked = f"at most {bound} bytes: TSQ's {limit} bytes are {limit // truesize} frames of truesize {truesize}, and one"
+    measured = f"{longest} bytes, {queue['drops']} drops"
+    return Bar("one CUBIC flow: longest queue in its host", asked, measured, 0 < longest <= bound and queue["drops"] == 0)
+
+
+def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The lab's answers to all jobs."""
+    with scratch(Path(tempfile.gettempdir()), "dcgym-links-") as folder:
+        (folder / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
+        log: list[str] = []
+        config = LabConfig(
+            kernel=kernel,
+            programs=PROGRAMS,
+            run_dir=folder,
+            argv=[sys.executable, "-m", "dc_gym.benchmarks.checks.links_guest", str(folder)],
+            env={
+                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+                "PYTHONPATH": str(PROGRAMS.parents[1]),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "HOME": "/run",
+            },
+            kernel_args=("ipv6.disable=1",),  # no frame but ours
+        )
+        with Lab(config, on_log=log.append) as lab:
+            status = lab.wait().status
+        if status != 0:
+            raise LabError("\n  lab: ".join([f"the links bench ended with status {status} in the lab", *log[-20:]]))
+        return [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
+
+
+def groups() -> dict[str, list[Case]]:
+    """All cases by the bar that they stand for."""
+    found = {}
+    for hops in HOPS:
+        for rate in RATES:
+            name = f"{hops} hop{'s' if hops > 1 else ''}, {_rate(rate)}"
+            found[name] = list(grid(rates=(rate,), hops=(hops,)))
+    return found | {
+        "incast of 4 senders, 1 to 100 Gbit/s": list(incast()),
+        "trains of 10,000 frames, 4 rates": list(drift()),
+        "bytes sent = received + dropped + queued + lost": list(conservation()),
+    }
+
+
+def _rate(rate: int) -> str:
+    return f"{rate // 10**9} Gbit/s" if rate >= 10**9 else f"{rate // 10**6} Mbit/s"
+
+
+def case_bar(name: str, cases: Sequence[Case], replies: Iterable[dict[str, Any]]) -> Bar:
+    verdicts = [compare(case, reply) for case, reply in zip(cases, replies, strict=True)]
+    bad = [(case, verdict) for case, verdict in zip(cases, verdicts, strict=True) if verdict.faults]
+    frames, drops, marks, samples = (sum(getattr(v, each) for v in verdicts) for each in ("frames", "drops", "marks", "samples"))
+    asked = (
+        f"{len(cases)} cases, {frames} frames: times within {TOLERANCE_NS} ns; {drops} drops, {marks} marks, {samples} backlogs"
+    )
+    measured = f"times within {max(verdict.worst_ns for verdict in verdicts)} ns; all equal"
+    if bad:
+        case, verdict = bad[0]
+        measured = f"{len(bad)} cases differ; the first: {case.name}: {verdict.faults[0]}"
+    return Bar(name, asked, measured, not bad)
+
+
+def bars(kernel: Path | None = None) -> list[Bar]:
+    """One lab, all cases; `kernel` as built or from the cache unless named."""
+    cases = groups()
+    jobs = [case.job() for group in cases.values() for case in group]
+    replies = iter(play(kernel or build.ensure().path, [*jobs, SWITCH_FLOW.job(), HOST_FLOW.job()]))
+    found = [case_bar(name, group, [next(replies) for _ in group]) for name, group in cases.items()]
+    return [*found, switch_bar(next(replies)), host_bar(next(replies))]

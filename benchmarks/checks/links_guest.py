@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `dcgym bench links` runs inside a lab: `python -m dc_gym.benchmarks.checks.links_guest FOLDER`.
+
+Reads FOLDER/jobs.jsonl, one job a line, and answers in FOLDER/answers.jsonl, one answer a line. Networks are made
+when a job first names one; a job gives its ports' rates, delays and queues, which are set over netlink each time.
+
+    {"net": NAME, "ports": [{rate_bps, delay_ns, limit_bytes, mark_bytes}, ...], "schedule": rows of linkprobe}
+        -> {"probe": linkprobe's answer, "counters": [...]}, and with
+           "drain_ns": N   -> also "drained": the counters N later; the first ones are then of a network under way
+           "cut": true     -> before that the receiver's device goes down, for good
+           "tcp": {...}    -> one CUBIC flow sends meanwhile; adds "tcp", what the socket says of itself at the end
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base.package import PROGRAMS
+from dc_gym.topologies import cables, tc
+from dc_gym.topologies.graph import NETNS_FOLDER, Marking, Queue
+from dc_gym.topologies.rtnl import (
+    IFADDRMSG,
+    IFINFOMSG,
+    NDMSG,
+    NLM_F_CREATE,
+    NLM_F_EXCL,
+    RTM_GETQDISC,
+    RTM_NEWADDR,
+    RTM_NEWLINK,
+    RTM_NEWNEIGH,
+    TCMSG,
+    NetlinkSocket,
+    Request,
+    add_namespaces,
+    attr_text,
+    attr_u32,
+    attribute,
+    attributes,
+    entered,
+    nested,
+)
+
+PROBE = PROGRAMS / "linkprobe"
+RTM_DELQDISC = 37
+AF_BRIDGE = 7
+NUD_NOARP, NUD_PERMANENT, NTF_MASTER = 0x40, 0x80, 4
+NDA_DST, NDA_LLADDR = 1, 2
+IFA_ADDRESS, IFA_LOCAL = 1, 2
+IFLA_MASTER = 10
+TCA_STATS_APP = 4
+RED_XSTATS = struct.Struct("=4I")  # early, pdrop, other, marked
+SO_MEMINFO, SK_MEMINFO_WMEM_ALLOC = 55, 2
+TCPI_PACING_RATE = 104  # offset in struct tcp_info
+RECEIVER = 100
+TCP_PORT = 7001
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """Senders at one end, a receiver at the other, bridges between; `ports` in the order in which frames cross them."""
+
+    senders: int
+    bridges: int
+
+    @property
+    def ports(self) -> int:
+        return self.senders + self.bridges
+
+
+NETS = {"chain1": Net(1, 0), "chain2": Net(1, 1), "chain4": Net(1, 3), "incast4": Net(4, 1), "cut1": Net(1, 0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """One port and the cable behind it, at one moment."""
+
+    tx_packets: int
+    tx_bytes: int
+    flight_packets: int
+    flight_bytes: int
+    lost_packets: int
+    lost_bytes: int
+    rx_packets: int
+    """Of the other end, as rx_bytes."""
+    rx_bytes: int
+    other_drops: int
+    """Drops that the devices of both ends count, apart from lost_packets."""
+    backlog_packets: int
+    backlog_bytes: int
+    drops: int
+    marks: int
+
+    def since(self, before: Counters) -> Counters:
+        """Totals less those of `before`; what is queued or under way stays as it is."""
+        totals = ("tx_packets", "tx_bytes", "lost_packets", "lost_bytes", "rx_packets", "rx_bytes", "other_drops")
+        return Counters(**{**asdict(self), **{each: getattr(self, each) - getattr(before, each) for each in totals}})
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A device in a namespace."""
+
+    node: str
+    ifname: str
+    ifindex: int
+
+
+class Network:
+    """A Net, built."""
+
+    def __init__(self, name: str, net: Net) -> None:
+        self.name, self.net = name, net
+        self._senders = [f"{name}-h{index}" for index in range(net.senders)]
+        self._bridges = [f"{name}-s{index}" for index in range(net.bridges)]
+        self._receiver = f"{name}-rx"
+        nodes = [*self._senders, *self._bridges, self._receiver]
+        add_namespaces([_path(node) for node in nodes])
+        self._sockets = {node: NetlinkSocket(_path(node)) for node in nodes}
+        self.wires = [self._wire(*pair, index) for index, pair in enumerate(self._pairs())]
+        self._join_bridges()
+        self._address_hosts()
+        self._probe = self._start_probe()
+        self._queued: set[int] = set()  # ports with a queue of ours
+
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        first = self._bridges[0] if self._bridges else self._receiver
+        yield from ((sender, first) for sender in self._senders)
+        yield from zip(self._bridges, [*self._bridges[1:], self._receiver], strict=False)
+
+    def _wire(self, left: str, right: str, index: int) -> tuple[End, End]:
+        names = (f"p{index}", f"q{index}")
+        fds = [os.open(_path(node), os.O_RDONLY | os.O_CLOEXEC) for node in (left, right)]
+        halves = [cables.End(ifname, _mac(node, ifname), fd) for node, ifname, fd in zip((left, right), names, fds, strict=True)]
+        with NetlinkSocket() as sock:
+            sock.batch([cables.create(halves[0], halves[1], 10**10, 0)])
+        for fd in fds:
+            os.close(fd)
+        wire = (self._find(left, names[0]), self._find(right, names[1]))
+        for end in wire:
+            self._sockets[end.node].batch([cables.set_up(end.ifindex, end.ifname)])
+        return wire
+
+    def _find(self, node: str, ifname: str) -> End:
+        return End(node, ifname, cables.devices(self._sockets[node])[ifname].ifindex)
+
+    def _join_bridges(self) -> None:
+        for node in self._bridges:
+            info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "bridge"))
+            body = IFINFOMSG.pack(0, 0, 0, cables.IFF_UP, cables.IFF_UP) + attr_text(cables.IFLA_IFNAME, "br0") + info
+            sock = self._sockets[node]
+            sock.batch([Request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"{node}: add bridge")])
+            with entered(_path(node)):
+                bridge = socket.if_nametoindex("br0")
+            slaves = [end for wire in self.wires for end in wire if end.node == node]
+            sock.batch([_enslave(end, bridge) for end in slaves])
+            out = next(wire[0] for wire in self.wires if wire[0].node == node)
+            sock.batch([_forward(out, _mac(self._receiver, self.wires[-1][1].ifname))])
+
+    def _address_hosts(self) -> None:
+        receiver = self.wires[-1][1]
+        for number, (sender, _) in enumerate(self.wires[: self.net.senders], 1):
+            self._sockets[sender.node].batch([_address(sender, number), _neighbour(sender, RECEIVER, receiver)])
+            self._sockets[receiver.node].batch([_neighbour(receiver, number, sender)])
+        self._sockets[receiver.node].batch([_address(receiver, RECEIVER)])
+
+    def _start_probe(self) -> subprocess.Popen[str]:
+        senders = ",".join(_path(node) for node in self._senders)
+        ports = ",".join(f"{_path(port.node)}:{port.ifname}" for port, _ in self.wires)
+        argv = [str(PROBE), _ip(RECEIVER), _path(self._receiver), senders, ports]
+        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def configure(self, ports: list[dict[str, Any]]) -> None:
+        """Sets rate, delay and a new queue for each port."""
+        for index, ((end, _), port) in enumerate(zip(self.wires, ports, strict=True)):
+            requests = [_delete_queue(end)] if index in self._queued else []
+            requests.append(tc.set_queue(end.ifindex, _queue(port), end.ifname))
+            requests.append(cables.change(end.ifindex, end.ifname, port["rate_bps"], port["delay_ns"]))
+            self._sockets[end.node].batch(requests)
+            self._queued.add(index)
+
+    def play(self, schedule: str) -> str:
+        """One schedule of linkprobe, and its answer."""
+        assert self._probe.stdin is not None and self._probe.stdout is not None
+        self._probe.stdin.write(schedule + "run\n")
+        self._probe.stdin.flush()
+        lines: list[str] = []
+        for line in self._probe.stdout:
+            if line == "end\n":
+                return "".join(lines)
+            lines.append(line)
+        raise RuntimeError(f"linkprobe ended with status {self._probe.wait()}")
+
+    def counters(self) -> list[Counters]:
+        """Of all ports; RuntimeError if anything moved while they were read."""
+        first, second = self.read(), self.read()
+        if first != second:
+            raise RuntimeError(f"{self.name}: the counters moved while they were read: {first} {second}")
+        return first
+
+    def read(self) -> list[Counters]:
+        """Counters of all ports since they were made; those of queues since they were set."""
+        devices = {node: cables.devices(sock) for node, sock in self._sockets.items()}
+        queues = {node: _queues(sock) for node, sock in self._sockets.items()}
+        return [_counters(devices, queues, *wire) for wire in self.wires]
+
+    def cut(self) -> None:
+        """Sets the receiver's device down."""
+        end = self.wires[-1][1]
+        body = IFINFOMSG.pack(0, 0, end.ifindex, 0, cables.IFF_UP)
+        self._sockets[end.node].batch([Request(RTM_NEWLINK, 0, body, f"{end.ifname}: set down")])
+
+    @contextmanager
+    def lone_flow(self, congestion_control: str) -> Iterator[socket.socket]:
+        """A TCP flow without end from the first sender, meanwhile."""
+        with ExitStack() as stack:
+            with entered(_path(self._receiver)):
+                listener = stack.enter_context(socket.create_server((_ip(RECEIVER), TCP_PORT)))
+            with entered(_path(self._senders[0])):
+                sender = stack.enter_context(socket.socket())
+            sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
+            threading.Thread(target=_sink, args=(listener,), daemon=True).start()
+            threading.Thread(target=_source, args=(sender,), daemon=True).start()
+            yield sender
+            sender.shutdown(socket.SHUT_RDWR)
+
+
+def _sink(listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        while connection.recv(1 << 20):
+            pass
+
+
+def _source(sender: socket.socket) -> None:
+    sender.connect((_ip(RECEIVER), TCP_PORT))
+    data = bytes(1 << 16)
+    try:
+        while True:
+            sender.sendall(data)
+    except OSError:
+        pass  # shut down: the measurement is over
+
+
+def _path(node: str) -> str:
+    return f"{NETNS_FOLDER}/{node}"
+
+
+def _ip(number: int) -> str:
+    return f"10.0.0.{number}"
+
+
+def _mac(node: str, ifname: str) -> str:
+    return "02:" + ":".join(f"{byte:02x}" for byte in _five_bytes(f"{node}/{ifname}"))
+
+
+def _five_bytes(text: str) -> bytes:
+    value = 0
+    for byte in text.encode():
+        value = (value * 257 + byte) % (1 << 40)
+    return value.to_bytes(5, "big")
+
+
+def _enslave(end: End, bridge: int) -> Request:
+    body = IFINFOMSG.pack(0, 0, end.ifindex, 0, 0) + attr_u32(IFLA_MASTER, bridge)
+    return Request(RTM_NEWLINK, 0, body, f"{end.ifname}: join the bridge")
+
+
+def _forward(end: End, mac: str) -> Request:
+    """The bridge knows without learning where the receiver is: else it would flood."""
+    body = NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER, 0)
+    body += attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
+    return Request(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
+
+
+def _address(end: End, number: int) -> Request:
+    value = socket.inet_aton(_ip(number))
+    body = IFADDRMSG.pack(socket.AF_INET, 24, 0, 0, end.ifindex) + attribute(IFA_LOCAL, value) + attribute(IFA_ADDRESS, value)
+    return Request(RTM_NEWADDR, NLM_F_CREATE, body, f"{end.ifname}: add address {_ip(number)}")
+
+
+def _neighbour(end: End, number: int, other: End) -> Request:
+    mac = bytes.fromhex(_mac(other.node, other.ifname).replace(":", ""))
+    body = NDMSG.pack(socket.AF_INET, end.ifindex, NUD_PERMANENT, 0, 0)
+    body += attribute(NDA_DST, socket.inet_aton(_ip(number))) + attribute(NDA_LLADDR, mac)
+    return Request(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: add neighbour {_ip(number)}")
+
+
+def _delete_queue(end: End) -> Request:
+    body = TCMSG.pack(0, end.ifindex, tc.HANDLE, tc.TC_H_ROOT, 0)
+    return Request(RTM_DELQDISC, 0, body, f"{end.ifname}: delete the queue")
+
+
+def _queue(port: dict[str, Any]) -> Queue:
+    mark_bytes = port["mark_bytes"]
+    if mark_bytes is None:
+        return Queue(limit_bytes=port["limit_bytes"])
+    return Queue(limit_bytes=port["limit_bytes"], kind="red", marking=Marking(kind="step", k_bytes=mark_bytes))
+
+
+def _queues(sock: NetlinkSocket) -> dict[int, tuple[int, int, int, int]]:
+    """By ifindex of the root qdisc: backlog in packets and bytes, drops, marks."""
+    found = {}
+    for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
+        _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
+        stats = attributes(attributes(payload[TCMSG.size :]).get(tc.TCA_STATS2, b""))
+        if parent == tc.TC_H_ROOT and tc.TCA_STATS_QUEUE in stats:
+            qlen, backlog, drops, _requeues, _overlimits = tc.STATS_QUEUE.unpack_from(stats[tc.TCA_STATS_QUEUE])
+            marks = RED_XSTATS.unpack_from(stats[TCA_STATS_APP])[3] if TCA_STATS_APP in stats else 0
+            found[ifindex] = (qlen, backlog, drops, marks)
+    return found
+
+
+def _counters(
+    devices: dict[str, dict[str, cables.Device]], queues: dict[str, dict[int, tuple[int, int, int, int]]], end: End, other: End
+) -> Counters:
+    near, far = devices[end.node][end.ifname], devices[other.node][other.ifname]
+    qlen, backlog, drops, marks = queues[end.node].get(end.ifindex, (0, 0, 0, 0))
+    return Counters(
+        tx_packets=near.tx_packets,
+        tx_bytes=near.tx_bytes,
+        flight_packets=near.flight_packets,
+        flight_bytes=near.flight_bytes,
+        lost_packets=near.lost_packets,
+        lost_bytes=near.lost_bytes,
+        rx_packets=far.rx_packets,
+        rx_bytes=far.rx_bytes,
+        other_drops=near.tx_dropped + near.rx_dropped - near.lost_packets + far.rx_dropped + far.tx_dropped - far.lost_packets,
+        backlog_packets=qlen,
+        backlog_bytes=backlog,
+        drops=drops,
+        marks=marks,
+    )
+
+
+def _tcp_state(sock: socket.socket) -> dict[str, int]:
+    """What TCP's limit on its share of the host's queue is made of (tcp_small_queue_check)."""
+    meminfo = struct.unpack("=9I", sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 36))
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return {
+        "charged_bytes": meminfo[SK_MEMINFO_WMEM_ALLOC],
+        "pacing_rate": int.from_bytes(info[TCPI_PACING_RATE : TCPI_PACING_RATE + 8], "little"),
+        "limit_output_bytes": int(Path("/proc/sys/net/ipv4/tcp_limit_output_bytes").read_text()),
+    }
+
+
+def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
+    network.configure(job["ports"])
+    before = network.counters()
+    answer: dict[str, Any] = {}
+    with ExitStack() as stack:
+        flow = stack.enter_context(network.lone_flow(job["tcp"])) if "tcp" in job else None
+        answer["probe"] = network.play(job["schedule"])
+        if flow is not None:
+            answer["tcp"] = _tcp_state(flow)
+            answer["counters"] = [asdict(now) for now in network.read()]
+            return answer
+    answer["counters"] = [asdict(now.since(then)) for now, then in zip(network.counters(), before, strict=True)]
+    if "drain_ns" in job:
+        if job.get("cut"):
+            network.cut()
+        network.play(f"{job['drain_ns']},0,0,0,0\n")
+        answer["drained"] = [asdict(now.since(then)) for now, then in zip(network.counters(), before, strict=True)]
+    return answer
+
+
+def main(folder: Path) -> None:
+    networks: dict[str, Network] = {}
+    with (folder / "jobs.jsonl").open() as jobs, (folder / "answers.jsonl").open("w") as answers:
+        for line in jobs:
+            job = json.loads(line)
+            name = job["net"]
+            if name not in networks:
+                networks[name] = Network(name, NETS[name])
+            answers.write(json.dumps(_run(networks[name], job)) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym nic check`: can a NIC run this algorithm? It is compiled, tried under sanitizers, verified, and run in a kernel."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dc_gym.base.checks import Bar, all_good, show
+from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.base.files import scratch
+from dc_gym.ctrl.nic import algorithms, build, golden, kernels
+from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
+from dc_gym.ctrl.nic.golden import REFERENCES, Decided
+from dc_gym.methods.rlcc import cells
+from dc_gym.nets import policy_file
+from dc_gym.nets.policy_file import PolicyFile
+
+BUDGET = 1_000_000
+"""Instructions that a kernel's verifier goes through before it gives up."""
+
+
+def main(args: argparse.Namespace) -> int:
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        folder.chmod(0o755)
+        header = Path(args.name) if args.name.endswith(".h") else algorithms.header_of(args.name)
+        algorithm = build.compile_header(header, folder)
+        setting = algorithms.settle(algorithm, args.preset, {}, algorithms.SCALED_FOR_BPS)
+        if args.policy and not algorithm.table:
+            raise UsageError(f"--policy {args.policy}: {algorithm.name} reads no policy; leave it out")
+        policy = policy_file.path_of(args.policy) if args.policy else None
+        shown = show(f"nic check {algorithm.name}", Check(algorithm, setting, folder, policy).bars(args.here, args.no_kernel))
+    return 0 if all_good(shown) else 1
+
+
+class Check:
+    """One algorithm, compiled in a folder."""
+
+    def __init__(self, algorithm: Algorithm, setting: Setting, folder: Path, policy: Path | None = None) -> None:
+        self._algorithm, self._setting, self._folder = algorithm, setting, folder
+        self._table = golden.table_of(algorithm, folder, policy)
+        self._policy = policy_file.load(algorithm.name, policy) if algorithm.table else None
+        self._traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
+        self._made: dict[str, Sequence[Decided]] = {}
+
+    def bars(self, here: bool = False, no_kernel: bool = False) -> Iterator[Bar]:
+        """What is asked of it, from the cheapest on."""
+        yield self._size()
+        yield self._sanitized()
+        if self._algorithm.name in REFERENCES:
+            yield self._held()
+        if self._policy and self._made:
+            yield self._held_to_policy(self._policy)
+        if not no_kernel:
+            yield from self._in_kernel(kernels.here if here else kernels.lab)
+
+    def _size(self) -> Bar:
+        count = 4 * self._algorithm.state_words
+        found = f"{count} bytes; events {', '.join(self._algorithm.events)}; {len(self._algorithm.parameters)} parameters"
+        note = "" if self._algorithm.fits else "; does not fit a ConnectX"
+        return Bar("context of a flow", "160 bytes, 48 on a ConnectX", found + note, count <= 160)
+
+    def _sanitized(self) -> Bar:
+        """All traces in userspace; ASan and UBSan end a run at the first thing that C leaves open."""
+        argv = self._argv(build.compile_runner(self._algorithm.header, self._folder, sanitized=True))
+        asked, name = "no complaint of ASan or UBSan", "golden traces"
+        try:
+            self._made = {kind: golden.decisions(argv, steps) for kind, steps in self._traces.items()}
+        except TestbedError as error:
+            return Bar(name, asked, str(error), False)
+        rates = [row.rate for rows in self._made.values() for row in rows]
+        return Bar(name, asked, f"{len(rates):,} decisions: rates {min(rates)}..{max(rates)} / 2^20 of the line", True)
+
+    def _held(self) -> Bar:
+        """Ours have a float reference."""
+        name, values = self._algorithm.name, self._setting.values
+        found = {
+            kind: golden.held(name, steps, self._made[kind], values) for kind, steps in self._traces.items() if kind in self._made
+        }
+        broken = [f"{kind}: {each.broken}" for kind, each in found.items() if each.broken]
+        measured = f"rates {max((each.rate for each in found.values()), default=0.0):.1f} / 2^20"
+        asked = f"rates within {golden.BOUNDS[name].rate:g} / 2^20"
+        return Bar("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
+
+    def _held_to_policy(self, policy: PolicyFile) -> Bar:
+        """RL-CC's: each action against the policy's in floats, for what it saw."""
+        found = [cells.distance(policy, self._traces[kind], made) for kind, made in self._made.items()]
+        bound, most = cells.BOUNDS[policy.kind], max(each[1] for each in found)
+        words = f"{sum(each[0] for each in found):,} decisions: {most:.5f}"
+        return Bar("policy in floats", f"actions within {bound}", words, most < bound)
+
+    def _in_kernel(self, kernel: kernels.Kernel) -> Iterator[Bar]:
+        """Verified as part of the NIC, counted alone, and run."""
+        test = build.compile_test_object(self._algorithm.header, kernels.test_object(self._algorithm))
+        alone = kernels.arguments(test, self._setting.values)
+        asked = f"verifier: below {BUDGET:,}"
+        try:
+            whole, parts = kernels.load(kernel, [(str(self._algorithm.object),), alone])
+        except TestbedError as error:
+            yield Bar("loaded", asked, str(error), False)
+            return
+        most = max(whole, key=lambda each: each.verified)
+        size = f"{sum(each.instructions for each in whole):,} instructions; verifier {most.verified:,} in {most.name}"
+        yield Bar("the NIC with it", asked, size, most.verified < BUDGET)
+        sizes = {each.name: each for each in parts}
+        count = sizes["nic_test"].instructions - sizes["nic_null"].instructions
+        yield Bar("a decision", "counted", f"{count} instructions; verifier {sizes['nic_test'].verified:,}", True)
+        if self._made:
+            yield self._equal(kernel, test)
+
+    def _equal(self, kernel: kernels.Kernel, test: Path) -> Bar:
+        """Bit for bit what userspace decided."""
+        words = kernels.arguments(test, self._setting.values, self._table)
+        answers = kernel([kernels.Command(words, golden.text(steps)) for steps in self._traces.values()])
+        wrong = []
+        for (kind, steps), answer in zip(self._traces.items(), answers, strict=True):
+            rows = [golden.parsed(line) for line in answer.lines()]
+            places = [n for n, pair in enumerate(zip(rows, self._made[kind], strict=True)) if pair[0] != pair[1]]
+            wrong += [f"{kind}, {steps[n][0]}: {rows[n]}, userspace {self._made[kind][n]}" for n in places[:1]]
+        good = f"equal: {sum(map(len, self._traces.values())):,} decisions"
+        return Bar("BPF against userspace", "equal", wrong[0] if wrong else good, not wrong)
+
+    def _argv(self, runner: Path) -> list[str]:
+        return golden.runner_argv(replace(self._algorithm, runner=runner), self._setting.values, self._table)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench nic-golden`: what the NIC's algorithms decide, against float references and from kernel to kernel.
+
+Each preset of each algorithm decides on four golden traces (ctrl/nic/golden.py): in userspace, within a stated distance of its
+float reference; in a lab's BPF and, where there is BPF and root, in this machine's, bit for bit as in userspace.
+DCQCN's alpha is held to its recursion in 10 bits, event by event. RL-CC's algorithms, whose actions are their next
+inputs, are held to their policies in floats decision by decision, for what they saw; and they go through Table VI.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.base.checks import Bar
+from dc_gym.base.files import scratch
+from dc_gym.ctrl.nic import algorithms, golden, kernels
+from dc_gym.ctrl.nic.algorithms import Algorithm
+from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, Decided, Step
+from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
+from dc_gym.methods.rlcc import cells
+from dc_gym.nets import policy_file
+
+ALPHA_WORD = 2
+"""Of DCQCN's state."""
+TABLE_SIX = "Table VI"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One trace for one preset."""
+
+    algorithm: Algorithm
+    preset: str
+    values: Mapping[str, int]
+    kind: str
+    steps: Sequence[Step]
+    made: Sequence[Decided]
+    """In userspace."""
+    table: Path | None = None
+    """Of its policy."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.algorithm.name}{self.preset and ' ' + self.preset}, {self.kind}"
+
+
+def bars(seeds: int = 3) -> Iterable[Bar]:
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        folder.chmod(0o755)
+        loaded = [algorithms.load(name, folder) for name in algorithms.names()]
+        known = [each for each in loaded if each.name in REFERENCES or each.table]
+        cases = [case for each in known for case in of(each, seeds, folder)]
+        for each in known:
+            mine = [case for case in cases if case.algorithm == each]
+            yield from policy_bars(mine) if each.table else [_references(mine)]
+        yield _alphas([case for case in cases if case.algorithm.name == "dcqcn"])
+        yield _kernel("a lab's BPF", kernels.lab, cases)
+        why = kernels.why_not_here()
+        yield (
+            Bar("this machine's BPF", "equal", why, False, skipped=True)
+            if why
+            else _kernel("this machine's BPF", kernels.here, cases)
+        )
+
+
+def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[Case]:
+    """All presets of an algorithm on all kinds of traces; with a policy on the lives of Table VI, too."""
+    table = golden.table_of(algorithm, folder)
+    for preset in [each.name for each in algorithm.presets] or [""]:
+        values = golden.values_of(algorithm, preset)
+        traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
+        if table:
+            traces[TABLE_SIX] = cells.lives(policy_file.load(algorithm.name))
+        for kind, steps in traces.items():
+            made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
+            yield Case(algorithm, preset, values, kind, steps, made, table)
+
+
+def _references(cases: Sequence[Case]) -> Bar:
+    """The largest distances of one algorithm, and the first decision that is out of bounds."""
+    found = [golden.held(case.algorithm.name, case.steps, case.made, case.values) for case in cases]
+    broken = [f"{case.name}: {each.broken}" for case, each in zip(cases, found, strict=True) if each.broken]
+    name = cases[0].algorithm.name
+    bound = golden.BOUNDS[name]
+    relative = f" or {bound.relative:.1%}, windows {bound.relative:.1%} and a byte" if bound.relative else ""
+    asked = f"rates within {bound.rate:g} / 2^20 of the line{relative}"
+    rate, window = max(each.rate for each in found), max(each.window for each in found)
+    measured = f"{sum(each.decisions for each in found):,} decisions: rates {rate:.1f} / 2^20, windows {window:.3%}"
+    return Bar(f"{name} against float", asked, broken[0] if broken else measured, not broken)
+
+
+def policy_bars(cases: Sequence[Case]) -> Iterator[Bar]:
+    """A policy's actions, each for what it saw, and RL-CC's Table VI."""
+    name = cases[0].algorithm.name
+    file = policy_file.load(name)
+    bound = cells.BOUNDS[file.kind]
+    found = [cells.distance(file, case.steps, case.made) for case in cases]
+    count, most = sum(each[0] for each in found), max(each[1] for each in found)
+    yield Bar(f"{name} against float", f"actions within {bound}", f"{count:,} decisions: {most:.5f}", most < bound)
+    (lives,) = (case for case in cases if case.kind == TABLE_SIX)
+    rows = cells.lived(file, lives.made)
+    off = max(abs(cell.integer - cell.exact) for cell in rows)
+    paper = " ".join(f"{cell.integer - cell.paper:+.3f}" for cell in rows)
+    asked, measured = f"actions within {cells.TABLE_BOUND}", f"{off:.5f}; off the paper's nine by {paper}"
+    yield Bar(f"{name}, Table VI against float", asked, measured, off < cells.TABLE_BOUND)
+
+
+def _alphas(cases: Sequence[Case]) -> Bar:
+    """Alpha after each event."""
+    wrong = [line for case in cases for line in wrong_alphas(case)]
+    events = sum(len(case.steps) for case in cases)
+    return Bar("dcqcn's alpha against 10 bits", "equal", wrong[0] if wrong else f"equal at {events:,} events", not wrong)
+
+
+def wrong_alphas(case: Case) -> Iterator[str]:
+    reference = Dcqcn(case.values)
+    for number, ((event, flow), made) in enumerate(zip(case.steps, case.made, strict=True), 1):
+        if event.flags & NEW_FLOW:
+            reference = Dcqcn(case.values)
+        reference.on_event(event, flow)
+        if made.state[ALPHA_WORD] != reference.alpha:
+            yield f"{case.name}, line {number}: alpha {made.state[ALPHA_WORD]}, not {reference.alpha}"
+
+
+def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[Case]) -> Bar:
+    """All traces once more through BPF_PROG_TEST_RUN."""
+    wrong = list(differing(kernel, cases))
+    decisions = sum(len(case.made) for case in cases)
+    return Bar(f"{name} against userspace", "equal", wrong[0] if wrong else f"equal: {decisions:,} decisions", not wrong)
+
+
+def differing(kernel: kernels.Kernel, cases: Sequence[Case]) -> Iterator[str]:
+    """Where a kernel decides otherwise."""
+    objects = [kernels.test_object(case.algorithm) for case in cases]
+    commands = [
+        kernels.Command(kernels.arguments(path, case.values, case.table), golden.text(case.steps))
+        for path, case in zip(objects, cases, strict=True)
+    ]
+    for case, answer in zip(cases, kernel(commands), strict=True):
+        got = [golden.parsed(line) for line in answer.lines()]
+        for number, (theirs, ours) in enumerate(zip(got, case.made, strict=True), 1):
+            if theirs != ours:
+                yield f"{case.name}, line {number}: {theirs}, userspace {ours}"
+                break

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bars of the NICs' closed loops: DCQCN's state machine and shares, Swift's target, RL-CC's round trips.
+
+Everything runs on one bottleneck (bottleneck.py), with eight senders.
+- DCQCN: its paper's parameters, scaled to the line (ctrl/nic/algorithms.py).
+  Every event of one flow is told to the algorithm in userspace once more, which has to decide the same; that is what golden
+  traces hold against a float reference.
+- Swift: the delay of its probes against the target that its windows ask for.
+- RL-CC: the mean over time of the bottleneck's round trip, for a mean over probes would count short round trips more often.
+  It swings where flows are few, as the same policy does in a fluid with the lag of a round trip; the mean is what eq. 2 says,
+  with the offset at which the network rests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.checks import Bar
+from dc_gym.ctrl.nic import algorithms, golden
+from dc_gym.ctrl.nic.reference import Event, Flow
+from dc_gym.grounds import nics
+from dc_gym.grounds.plan import Experiment
+from dc_gym.methods.rlcc import bottleneck
+from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, Case
+from dc_gym.nets import fluid, policy_file
+from dc_gym.records.digest import NIC_EVENTS
+from dc_gym.records.results import Result
+from dc_gym.spec import load
+from dc_gym.sweep import Cell, runs
+
+LEAST_GOODPUT, FAIR, TARGET, INFLATION = 0.9, 0.1, 0.1, 0.05
+FLOWS = {"dcqcn": (2, 8), "swift": (2, 8), "rlcc-mlp": (8, 64, 512), "rlcc-tree": (8, 64, 512)}
+RLCC_SETTLED_MS, RLCC_MEASURED_MS = {8: 300, 64: 1500, 512: 2500}, dict.fromkeys((8, 64, 512), 200)
+SETTLED_MS = {"dcqcn": {2: 400, 8: 400}, "swift": {2: 100, 8: 100}, "rlcc-mlp": RLCC_SETTLED_MS, "rlcc-tree": RLCC_SETTLED_MS}
+"""Stated convergence times: what comes before is not measured."""
+MEASURED_MS = {
+    "dcqcn": {2: 1000, 8: 3000},
+    "swift": {2: 100, 8: 100},
+    "rlcc-mlp": RLCC_MEASURED_MS,
+    "rlcc-tree": RLCC_MEASURED_MS,
+}
+"""Eight flows of DCQCN are marked together, and a rate that chance has moved takes 0.13 s to come half of its way back: in
+windows of 1 s the largest distance to a share is 4 to 11 %, in 3 s it is 5 to 6 % (docs/nic.md).
+"""
+LAGGING = 40
+"""Parts of a base round trip in which the fluid with its lag is followed."""
+
+
+def bars() -> Iterable[Bar]:
+    with runs.scratch("nic-loop") as folder:
+        cells = {(name, count): _cell(folder, name, count) for name, counts in FLOWS.items() for count in counts}
+        found = runs.run_all(list(cells.values()))
+        for (name, count), cell in cells.items():
+            yield from BARS[name](name, count, cell, found[cell.name])
+
+
+def _cell(folder: Path, name: str, flows: int) -> Cell:
+    marks = name == "dcqcn"
+    trace = "all" if marks and flows == FLOWS[name][0] else "changes"
+    case = Case(name, flows, SETTLED_MS[name][flows], MEASURED_MS[name][flows], trace=trace, marks=marks)
+    return case.cell(folder, f"{name}-{flows}")
+
+
+# --- DCQCN
+
+
+def _dcqcn_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[Bar]:
+    yield _shares(f"{name}, {count} flows, after {SETTLED_MS[name][count]} ms", result)
+    if count == FLOWS[name][0]:
+        yield _replayed(cell, result)
+
+
+def _shares(name: str, result: Result) -> Bar:
+    rates = np.array(result.summary["flow_goodput_bps"])
+    goodput, off = rates.sum() / LINE_BPS / PAYLOAD_SHARE, np.abs(rates / rates.mean() - 1).max()
+    asked = f"goodput > {LEAST_GOODPUT} of what frames leave room for, each within {FAIR:.0%} of its share"
+    words = f"{goodput:.3f} ({rates.sum() / 1e9:.3f} Gbit/s), shares within {off:.1%}, {result.summary['drops']} dropped"
+    return Bar(name, asked, words, bool(goodput > LEAST_GOODPUT and off <= FAIR))
+
+
+def _replayed(cell: Cell, result: Result) -> Bar:
+    """All events of flow 0, told to the algorithm in userspace."""
+    spec = load(cell.spec, cell.settings)
+    algorithm = algorithms.load("dcqcn", cell.out)
+    setting = algorithms.settle(algorithm, "", {}, LINE_BPS)
+    rows = result.records("decisions")
+    rows = rows[rows["flow"] == 0]
+    experiment = Experiment.of(spec)
+    base_ns = nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, spec)[0]
+    flow = Flow(base_ns, LINE_BPS // 10**6, FRAME_BYTES, len(experiment.schedule.flows[0].ports))
+    t0 = int(result.manifest["t0_ns"])
+    steps = [(_event(row, t0), flow) for row in rows]
+    made = golden.decisions(golden.runner_argv(algorithm, setting.values), steps)
+    rates = np.array([LINE_BPS * each.rate // nics.LINE_RATE for each in made])
+    differing = int((rates != rows["rate_bps"].astype(np.int64)).sum())
+    cuts, raises = int((rates < rows["rate_before_bps"]).sum()), int((rates > rows["rate_before_bps"]).sum())
+    words = f"{len(steps):,} events, {cuts} cuts, {raises} raises: {differing} decisions differ (preset {setting.preset})"
+    return Bar(
+        "dcqcn in the NIC decides as its state machine",
+        "equal, event by event",
+        words,
+        differing == 0 and cuts > 2 and raises > 10,
+    )
+
+
+def _event(row: np.void, t0_ns: int) -> Event:
+    """As the NIC told it: alone, and of a full packet."""
+    kind, now = int(row["event"]), (t0_ns + int(row["t_ns"])) % 2**32
+    packets = int(NIC_EVENTS[kind] == "tx")
+    return Event(kind, int(row["flags"]), now, now, 1, packets * FRAME_BYTES, packets, 0, 0, 0)
+
+
+# --- Swift and RL-CC: round trips
+
+
+def _rtts(result: Result, from_ms: int) -> npt.NDArray[np.void]:
+    """The probes that came back in the window."""
+    rows = result.records("decisions")
+    late = rows["t_ns"] >= from_ms * 10**6
+    found: npt.NDArray[np.void] = rows[late & (rows["event"] == NIC_EVENTS.index("rtt"))]
+    return found
+
+
+def swift_target_ns(cwnd: npt.NDArray[np.float64], base_ns: int, hops: int, values: dict[str, int]) -> npt.NDArray[np.float64]:
+    """Of ctrl/nic/algorithms/swift.h, in floats."""
+    low, high = (2**10 / np.sqrt(values[name]) for name in ("fs_max", "fs_min"))
+    added = values["fs_range"] * np.clip((1 / np.sqrt(cwnd) - low) / (high - low), 0, 1)
+    target: npt.NDArray[np.float64] = (values["base_target"] + hops * values["hop"] + added) * base_ns / values["reference_rtt"]
+    return target
+
+
+def _swift_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[Bar]:
+    rows, base_ns = _rtts(result, SETTLED_MS[name][count]), bottleneck.base_ns(cell)
+    values = dict(algorithms.settle(algorithms.load(name, cell.out), "", {}, LINE_BPS).values)
+    cwnd = np.maximum(rows["window_bytes"] / FRAME_BYTES, 1e-3)
+    target = float(swift_target_ns(cwnd, base_ns, 2, values).mean())
+    measured = float(rows["rtt_ns"].mean())
+    words = (
+        f"{measured / 1e3:.1f} us ({measured / target - 1:+.1%}) over {len(rows):,} probes, windows of {cwnd.mean():.1f} packets"
+    )
+    asked = f"{target / 1e3:.1f} us +- {TARGET:.0%}"
+    yield Bar(f"{name}, {count} flows: delay", asked, words, abs(measured / target - 1) <= TARGET)
+    yield _shares(f"{name}, {count} flows, after {SETTLED_MS[name][count]} ms", result)
+
+
+def _rlcc_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[Bar]:
+    file, used = policy_file.load(name), float(result.summary["utilization"])
+    measured = bottleneck.inflation(cell, result)
+    if name == "rlcc-mlp":
+        rest = fluid.rest(file.policy, file.scaling)
+        asked, what = float(file.scaling.inflation(count, rest)), f"eq. 2, offset {rest:.3f}"
+    else:
+        asked, what = fluid.settle(file.policy, fluid.Bottleneck(count), file.scaling).inflation, "at rest in a fluid"
+    lagging = fluid.settle(file.policy, fluid.Bottleneck(count, LAGGING), file.scaling)
+    words = f"{measured:.3f} ({measured / asked - 1:+.1%}); a fluid with a lag: {lagging.inflation:.3f}, link {lagging.rates:.3f}"
+    good = abs(measured / asked - 1) <= INFLATION
+    yield Bar(f"{name}, {count} flows: RTT inflation", f"{asked:.3f} ({what}) +- {INFLATION:.0%}", words, good)
+    drops, goodput = int(result.summary["drops"]), float(result.summary["goodput_bps"]) / LINE_BPS
+    words = f"{used:.3f} of the link, goodput {goodput:.3f}, Jain {result.summary['jain']:.3f}, {drops} dropped after"
+    words += f" {SETTLED_MS[name][count]} ms"
+    yield Bar(f"{name}, {count} flows: link", f"> {LEAST_GOODPUT}, none dropped", words, used > LEAST_GOODPUT and not drops)
+
+
+BARS = {"dcqcn": _dcqcn_bars, "swift": _swift_bars, "rlcc-mlp": _rlcc_bars, "rlcc-tree": _rlcc_bars}

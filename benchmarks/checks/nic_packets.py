@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a data packet costs in the lab, with all that it causes (ACKs, CNPs, decisions, their trace): a NIC's against DCTCP's.
+
+Both send long flows into one port of the same switch, for a shorter and for a longer time. The shorter run is the beginning of
+the longer one, packet for packet, so what lies between them is the cost of the packets between, without set-up and start.
+Runs of both take turns, and of each the fastest counts: a machine that is busy makes all of them slower. CPU time is that of the
+whole `dcgym run`, and has the result's tables in it; wall time is that of the traffic alone. Both have to be good: on a machine
+that is busy with other things the wall alone says little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dc_gym.base.checks import Bar
+from dc_gym.benchmarks.perf import scale
+from dc_gym.records.results import Result
+from dc_gym.sweep import runs
+
+NIC, TCP = "dcqcn", "dctcp"
+MOST = 2.0
+REPEATS = 3
+LENGTHS_MS: Mapping[int, tuple[int, int]] = {2: (100, 250), 512: (300, 450)}
+"""By the number of flows: until they have settled, and until there are packets enough."""
+SENDERS = 4
+SPEC = """
+spec_version = 1
+name = "nic-cost"
+topology = { preset = "dctcp-10g", buffer = "16MB" }
+controller.name = "dctcp"
+workload.kind = "many_to_one"
+monitor.interval = "10ms"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """By a run, until its end."""
+
+    packets: int
+    """That the senders' ports sent: data, and data sent again."""
+    wall_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PacketCost:
+    packets: int
+    wall_us: float
+    cpu_us: float
+
+
+def bars() -> Iterator[Bar]:
+    with runs.scratch("nic-cost") as folder:
+        spec = runs.write_spec(folder, "nic-cost", SPEC)
+        for flows, lengths_ms in LENGTHS_MS.items():
+            spent = measured(folder, spec, flows, lengths_ms, REPEATS)
+            yield bar(flows, cost(*spent[NIC]), cost(*spent[TCP]))
+
+
+def measured(
+    folder: Path, spec: Path, flows: int, lengths_ms: Sequence[int], repeats: int
+) -> dict[str, tuple[list[Spent], list[Spent]]]:
+    """By controller: its shorter runs, and its longer ones."""
+    found: dict[str, tuple[list[Spent], list[Spent]]] = {name: ([], []) for name in (NIC, TCP)}
+    for repeat in range(repeats):
+        for which, length_ms in enumerate(lengths_ms):
+            for name, its in found.items():
+                settings = (f"controller.name={name}", f"workload.flows={flows}", f"time.duration={length_ms}ms")
+                result, spent = scale.run(spec, folder / f"{name}-{flows}-{length_ms}-{repeat}", settings)
+                its[which].append(Spent(sent_packets(result), result.manifest["wall_s"]["traffic"], spent.cpu_s))
+    return found
+
+
+def sent_packets(result: Result) -> int:
+    """By all senders' ports, until the last sweep."""
+    queues = result.records("queues")
+    last = queues[queues["t_ns"] == queues["t_ns"].max()]
+    senders = {f"h{number + 1}-eth0" for number in range(SENDERS)}
+    ours = [name in senders for name in result.names.port]
+    return int(np.asarray(last["tx_packets"], np.int64)[ours].sum())
+
+
+def cost(short: Sequence[Spent], long: Sequence[Spent]) -> PacketCost:
+    packets = long[0].packets - short[0].packets
+    wall_s = min(each.wall_s for each in long) - min(each.wall_s for each in short)
+    cpu_s = min(each.cpu_s for each in long) - min(each.cpu_s for each in short)
+    return PacketCost(packets, wall_s / packets * 1e6, cpu_s / packets * 1e6)
+
+
+def bar(flows: int, nic: PacketCost, tcp: PacketCost) -> Bar:
+    wall, cpu = nic.wall_us / tcp.wall_us, nic.cpu_us / tcp.cpu_us
+    words = f"wall {wall:.2f}x: {nic.wall_us:.1f} us against {tcp.wall_us:.1f}"
+    words += f"; CPU {cpu:.2f}x: {nic.cpu_us:.1f} us against {tcp.cpu_us:.1f}"
+    name = f"a data packet in the lab, {flows} flows"
+    return Bar(name, f"<= {MOST:g}x DCTCP's", f"{words}; {nic.packets:,} and {tcp.packets:,} packets", max(wall, cpu) <= MOST)

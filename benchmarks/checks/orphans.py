@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench orphans`: kill -9 of the driver, a lab, a Ray worker or the raylet, of an environment and of a training that step:
+five seconds later nothing of what died is left, no process, folder or shared memory.
+
+Who loses a lab or a worker may go on with another; then the driver is killed, too, and nothing at all may be left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from dc_gym.base.checks import Bar
+from dc_gym.base.errors import TestbedError
+from dc_gym.benchmarks.checks.clean import Process, alive, descendants
+from dc_gym.sweep import runs
+
+DEADLINE_S = 5.0
+START_S = 600.0
+PATIENCE_S = 30.0
+"""For what a case that has failed leaves to clean up itself."""
+UNDER_WAY_S = 1.0
+"""From the victim's appearance to its death."""
+SHARED_MEMORY = Path("/dev/shm")
+SCRATCH = "dcgym-*"
+SPEC = """
+spec_version = 1
+name = "orphans"
+topology.preset = "dumbbell-10m"
+controller.name = "cubic"
+workload = { kind = "pairs", jitter = "10ms" }
+time = { duration = "1s" }
+"""
+STEPPER = """
+import sys
+from dc_gym.envs.env import DataCenterEnv
+env = DataCenterEnv(sys.argv[1], folder=sys.argv[2])
+while True:
+    env.reset()
+    over = False
+    while not over:
+        over = any(env.step(env.action_space.sample())[2:4])
+"""
+
+Pick = Callable[[Sequence[Process]], Process | None]
+"""The victim among the driver and all below it, the driver first; None: it is not there yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kill."""
+
+    name: str
+    argv: Callable[[Path, Path], list[str]]
+    """Of the driver, by its spec file and the folder for its files."""
+    pick: Pick
+    takes_all: bool
+    """With the victim everything ends."""
+    needs_ray: bool = False
+
+
+def an_environment(spec: Path, folder: Path) -> list[str]:
+    return [sys.executable, "-c", STEPPER, str(spec), str(folder)]
+
+
+def a_training(spec: Path, folder: Path) -> list[str]:
+    where = ["--out", str(folder / "training"), "--quiet"]
+    return [
+        sys.executable,
+        "-m",
+        "dc_gym.cli.main",
+        "train",
+        str(spec),
+        "--runners",
+        "1",
+        "--labs",
+        "2",
+        "--steps",
+        "10000000",
+        *where,
+    ]
+
+
+def the_driver(family: Sequence[Process]) -> Process | None:
+    """Once it has a lab."""
+    return family[0] if a_lab(family) else None
+
+
+def a_lab(family: Sequence[Process]) -> Process | None:
+    """Its kernel's first process: the others are the ones below it, and share its command line."""
+    labs = [process for process in family if "lab_channel=" in command_line(process)]
+    return next((lab for lab in labs if not any(lab in descendants(other[0])[1:] for other in labs)), None)
+
+
+def a_worker(family: Sequence[Process]) -> Process | None:
+    """A process of Ray's that has labs."""
+    workers = [process for process in family if command_line(process).startswith("ray::")]
+    return next((worker for worker in workers if a_lab(descendants(worker[0]))), None)
+
+
+def the_raylet(family: Sequence[Process]) -> Process | None:
+    raylets = [process for process in family if command_line(process).split(" ")[0].endswith("/raylet")]
+    return raylets[0] if raylets and a_worker(family) else None
+
+
+CASES = (
+    Case("an environment: the driver", an_environment, the_driver, True),
+    Case("an environment: its lab", an_environment, a_lab, True),
+    Case("a training: the driver", a_training, the_driver, True, needs_ray=True),
+    Case("a training: a lab", a_training, a_lab, False, needs_ray=True),
+    Case("a training: a Ray worker", a_training, a_worker, False, needs_ray=True),
+    Case("a training: the raylet", a_training, the_raylet, True, needs_ray=True),
+)
+
+
+def bars(cases: Sequence[Case] = CASES) -> Iterator[Bar]:
+    with runs.scratch("orphans") as folder:
+        spec = runs.write_spec(folder, "orphans", SPEC)
+        for number, case in enumerate(cases):
+            asked = f"nothing left after {DEADLINE_S:g} s"
+            if case.needs_ray and (find_spec("ray") is None or find_spec("torch") is None):
+                words = "RLlib is not installed: pip install 'dc-gym[rl]'"
+                yield Bar(f"kill -9, {case.name}", asked, words, ok=True, skipped=True)
+                continue
+            own = folder.absolute() / str(number)
+            own.mkdir()
+            said, left = play(case, spec.absolute(), own)
+            yield Bar(f"kill -9, {case.name}", asked, "; ".join(left) or said, not left)
+
+
+def play(case: Case, spec: Path, folder: Path) -> tuple[str, list[str]]:
+    """What happened, and what was left."""
+    log = folder / "log"
+    with log.open("w") as output:
+        driver = subprocess.Popen(case.argv(spec, folder), stdout=output, stderr=output, start_new_session=True)
+    try:
+        victim = wait_for(driver, case.pick, log)
+        time.sleep(UNDER_WAY_S)
+        said, left = kill(driver, victim, doomed(driver, victim, case.takes_all), folder if case.takes_all else None)
+        if not case.takes_all:
+            again, more = kill(driver, None, descendants(driver.pid), folder)
+            said, left = f"{said}; with the driver: {again}", left + more
+        return said, left
+    finally:
+        give_up(driver)
+
+
+def give_up(driver: subprocess.Popen[bytes]) -> None:
+    """The driver first: among those below it are its janitors, which have the folders of all others to remove."""
+    family = descendants(driver.pid)
+    driver.kill()
+    driver.wait()
+    deadline = time.monotonic() + PATIENCE_S
+    while (rest := [process for process in family if alive(process)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for process in rest:
+        with suppress(ProcessLookupError):
+            os.kill(process[0], signal.SIGKILL)
+
+
+def wait_for(driver: subprocess.Popen[bytes], pick: Pick, log: Path) -> Process:
+    """Until the victim is there."""
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and driver.poll() is None:
+        if victim := pick(descendants(driver.pid)):
+            return victim
+        time.sleep(0.1)
+    raise TestbedError("\n  ".join(["what was to be killed never began; its last words:", *log.read_text().splitlines()[-8:]]))
+
+
+def doomed(driver: subprocess.Popen[bytes], victim: Process, takes_all: bool) -> list[Process]:
+    return descendants(driver.pid if takes_all else victim[0])
+
+
+def kill(
+    driver: subprocess.Popen[bytes], victim: Process | None, family: list[Process], folder: Path | None
+) -> tuple[str, list[str]]:
+    """Kills the victim (None: the driver), and waits for the family to go with all that is its own, and what is in `folder`.
+
+    What those have open who live on, such as the folder of their Ray, is not the family's own.
+    """
+    others = [process for process in descendants(driver.pid) if process not in family]
+    own = {path for process in family for path in belongings(process)}
+    own -= {path for process in others for path in belongings(process)}
+    begun = time.monotonic()
+    with suppress(ProcessLookupError):
+        os.kill(victim[0] if victim else driver.pid, signal.SIGKILL)
+    while True:
+        driver.poll()
+        left = [f"process {process[0]} ({command_line(process)[:60]})" for process in family if alive(process)]
+        left += sorted(str(path) for path in {*own, *(scratch_folders(folder) if folder else ())} if path.exists())
+        passed_s = time.monotonic() - begun
+        if not left:
+            return f"{len(family)} processes gone after {passed_s:.1f} s", []
+        if passed_s > DEADLINE_S:
+            return "", left
+        time.sleep(0.05)
+
+
+def scratch_folders(folder: Path) -> Iterator[Path]:
+    """Ours below a folder, some of which may go at this moment: os.walk() does not mind."""
+    for parent, names, _ in os.walk(folder):
+        yield from (Path(parent) / name for name in names if Path(name).match(SCRATCH))
+
+
+def belongings(process: Process) -> Iterator[Path]:
+    """Shared memory that a process has open or mapped, and our scratch folders that it has files of, where they have a name."""
+    for path in open_files(process[0]):
+        if path.is_relative_to(SHARED_MEMORY):
+            yield path
+        temporary = Path(tempfile.gettempdir())
+        if path.is_relative_to(temporary):
+            top = temporary / path.relative_to(temporary).parts[0]
+            if top.match(SCRATCH):
+                yield top
+
+
+def open_files(pid: int) -> Iterator[Path]:
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            words = line.split(maxsplit=5)
+            if len(words) == 6 and words[5].startswith("/") and not words[5].endswith(" (deleted)"):
+                yield Path(words[5])
+    with suppress(OSError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                target = str(link.readlink())
+                if target.startswith("/") and not target.endswith(" (deleted)"):
+                    yield Path(target)
+
+
+def command_line(process: Process) -> str:
+    try:
+        return Path(f"/proc/{process[0]}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench rate-changes`: a tbf whose rate is set anew all the time, as a central agent does, with and without the
+lab's flag (kernel/patches/0006), on a cable that is offered more than that.
+
+A change with the flag must leave the bucket as a bucket by definition has it: tokens grow at the rate of the moment up
+to the depth, a frame leaves when the transmitter is free and its bytes are there. Stock tbf is measured beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tempfile
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dc_gym.base.checks import Bar
+from dc_gym.base.errors import LabError
+from dc_gym.base.files import scratch
+from dc_gym.base.package import PROGRAMS
+from dc_gym.base.units import FRAME_BYTES, format_rate
+from dc_gym.kernel import build
+from dc_gym.kernel.lab import Lab, LabConfig
+
+MS = 10**6
+FRAME_BITS = 8 * FRAME_BYTES
+TOLERANCE = 1e-4
+"""Of the bytes sent so far: tbf counts a frame's time in whole ns, and one of 1514 bytes at 1 Gbit/s takes 12,112."""
+FLOOR_BPS = 10_000
+RAISE_NS = 100 * MS
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    line_bps: int
+    keep: bool
+    """With the lab's flag."""
+    end_ns: int
+    changes: tuple[tuple[int, int, int], ...]
+    """(when, rate, peak rate or 0), the first at 0."""
+    sends: tuple[tuple[int, int], ...]
+    """(when, frames)."""
+    burst_bytes: int = FRAME_BYTES
+    peak_burst_bytes: int = FRAME_BYTES
+
+
+class Bucket:
+    """Full at 0; `rates` are (since when, bit/s)."""
+
+    def __init__(self, depth_bytes: int, rates: Sequence[tuple[int, int]]) -> None:
+        self._depth, self._rates = 8 * depth_bytes, [rate_bps for _, rate_bps in rates]
+        self._ends = [*(since_ns for since_ns, _ in rates[1:]), float("inf")]
+        self._bits, self._at = float(self._depth), 0.0
+
+    def ready(self, t_ns: float) -> float:
+        """When there are tokens for a frame, not before `t_ns`. What was earned until then is the bucket's."""
+        self._earn(t_ns)
+        while self._bits < FRAME_BITS - 1e-6:
+            rate_bps, until_ns = self._stretch()
+            self._earn(min(self._at + (FRAME_BITS - self._bits) * 1e9 / rate_bps, until_ns))
+        return self._at
+
+    def spend(self, t_ns: float) -> None:
+        self._earn(t_ns)
+        self._bits -= FRAME_BITS
+
+    def _earn(self, t_ns: float) -> None:
+        while self._at < t_ns:
+            rate_bps, until_ns = self._stretch()
+            then = min(until_ns, t_ns)
+            self._bits = min(self._depth, self._bits + rate_bps * (then - self._at) / 1e9)
+            self._at = then
+
+    def _stretch(self) -> tuple[int, float]:
+        """The rate now, and when the next one comes."""
+        now = bisect_right(self._ends, self._at)
+        return self._rates[now], self._ends[now]
+
+
+def departures(case: Case) -> list[float]:
+    """By definition: when each frame of a case leaves, until its end."""
+    buckets = [Bucket(case.burst_bytes, [(t_ns, rate) for t_ns, rate, _ in case.changes])]
+    if case.changes[0][2]:
+        buckets.append(Bucket(case.peak_burst_bytes, [(t_ns, peak) for t_ns, _, peak in case.changes]))
+    found, free_ns = [], 0.0
+    for came_ns in (t_ns for t_ns, frames in case.sends for _ in range(frames)):
+        leaves_ns = max(came_ns, free_ns)
+        for bucket in buckets:
+            leaves_ns = bucket.ready(leaves_ns)
+        for bucket in buckets:
+            bucket.spend(leaves_ns)
+        free_ns = leaves_ns + FRAME_BITS * 1e9 / case.line_bps
+        if free_ns > case.end_ns:  # it has not arrived
+            break
+        found.append(leaves_ns)
+    return found
+
+
+def mean_bps(left: Sequence[float]) -> float:
+    """Of what left after the first frame, which a full bucket lets through."""
+    return (len(left) - 1) * FRAME_BITS * 1e9 / (left[-1] - left[0])
+
+
+def alternating(line_bps: int, low_bps: int, interval_ns: int, keep: bool) -> Case:
+    """A rate and twice that in turn."""
+    count = _end_ns(line_bps) // interval_ns
+    changes = tuple((k * interval_ns, low_bps << k % 2, 0) for k in range(count))
+    name = f"{format_rate(line_bps)}: {format_rate(low_bps)} or twice that, each {interval_ns // MS} ms"
+    return _saturated(name, line_bps, keep, changes)
+
+
+def drawn(line_bps: int, keep: bool = True) -> Case:
+    """A random agent: each millisecond any rate from a thousandth of the line's on."""
+    draw = random.Random(line_bps)
+    changes = tuple((t_ns, int(line_bps * draw.uniform(0.001, 1)) // 8 * 8, 0) for t_ns in range(0, _end_ns(line_bps), MS))
+    return _saturated(f"{format_rate(line_bps)}: a random rate each 1 ms", line_bps, keep, changes)
+
+
+def peaked(line_bps: int) -> Case:
+    """A deep bucket with a peak rate, both changed: the peak's bucket rules until the deep one is empty."""
+    changes = tuple(
+        (t_ns, line_bps // 10 << k % 2, line_bps // 5 * 2 << k % 2) for k, t_ns in enumerate(range(0, _end_ns(line_bps), MS))
+    )
+    return _saturated(f"{format_rate(line_bps)}: another rate and peak rate each 1 ms", line_bps, True, changes, 60_000)
+
+
+def raised(line_bps: int, keep: bool) -> Case:
+    """A host at its floor with three frames, and then the line rate."""
+    changes = ((0, FLOOR_BPS, 0), (RAISE_NS, line_bps, 0))
+    return Case(f"raised from {format_rate(FLOOR_BPS)}", line_bps, keep, 3000 * MS, changes, ((0, 3),))
+
+
+def _saturated(
+    name: str, line_bps: int, keep: bool, changes: tuple[tuple[int, int, int], ...], burst_bytes: int = FRAME_BYTES
+) -> Case:
+    """Offered the line rate, and 20 frames to begin with. Each frame that comes makes the kernel look at the bucket."""
+    batch = max(1, line_bps // 10**8)
+    gap_ns = batch * FRAME_BITS * 10**9 // line_bps
+    end_ns = _end_ns(line_bps)
+    sends = ((0, 20), *((t_ns, batch) for t_ns in range(gap_ns, end_ns, gap_ns)))
+    return Case(name, line_bps, keep, end_ns, changes, sends, burst_bytes)
+
+
+def _end_ns(line_bps: int) -> int:
+    return 1000 * MS if line_bps < 10**9 else 200 * MS
+
+
+def play(kernel: Path, cases: Sequence[Case]) -> list[list[int]]:
+    """When each frame left in the lab, ns after the first one."""
+    with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
+        (folder / "jobs.json").write_text(json.dumps([asdict(case) for case in cases]))
+        log: list[str] = []
+        config = LabConfig(
+            kernel=kernel,
+            programs=PROGRAMS,
+            run_dir=folder,
+            argv=[sys.executable, "-m", "dc_gym.benchmarks.checks.rate_changes_guest", str(folder)],
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(PROGRAMS.parents[1]), "HOME": "/run"},
+            kernel_args=("ipv6.disable=1",),  # no frame but ours
+        )
+        with Lab(config, on_log=log.append) as lab:
+            status = lab.wait().status
+        if status != 0:
+            raise LabError("\n  lab: ".join([f"the rate-changes bench ended with status {status} in the lab", *log[-20:]]))
+        answers: list[list[int]] = json.loads((folder / "answers.json").read_text())
+        return answers
+
+
+def worst_share(case: Case, left: Sequence[float]) -> float:
+    """How far from its due time a frame left at the worst: the bytes that its buckets earn meanwhile, of all sent before."""
+    due = departures(case)
+    count = min(len(due), len(left))
+    if abs(len(due) - len(left)) > 1:  # the last one may fall to either side of the end
+        return float("inf")
+    errors = [np.abs(curve(case, column, left[:count]) - curve(case, column, due[:count])) for column in (1, 2)]
+    return float(np.max(np.maximum(*errors)[1:] / (FRAME_BITS * np.arange(1, count))))
+
+
+def curve(case: Case, column: int, at_ns: Sequence[float]) -> NDArray[np.float64]:
+    """Bits earned since 0 at the rates (column 1) or peak rates (2) of a case."""
+    times = np.array([*(change[0] for change in case.changes), 2 * case.end_ns])
+    rates = np.array([change[column] for change in case.changes])
+    bits = np.concatenate([[0.0], np.cumsum(rates * np.diff(times) / 1e9)])
+    return np.asarray(np.interp(at_ns, times, bits))
+
+
+def rate_bar(case: Case, left: Sequence[float]) -> Bar:
+    due = departures(case)
+    asked_bps, got_bps = mean_bps(due), mean_bps(left)
+    got = f"{got_bps / 1e6:.3f} Mbit/s ({got_bps / asked_bps - 1:+.2%})"
+    if not case.keep:
+        return Bar(f"stock: {case.name}", f"(shown beside {asked_bps / 1e6:.3f} Mbit/s)", got, True)
+    worst = worst_share(case, left)
+    asked = f"{asked_bps / 1e6:.3f} Mbit/s within 1 %, {len(due)} frames within {TOLERANCE:.2%} of the bytes"
+    good = abs(got_bps / asked_bps - 1) <= 0.01 and worst <= TOLERANCE
+    return Bar(f"with the flag: {case.name}", asked, f"{got}, {worst:.4%}", good)
+
+
+def raise_bar(case: Case, left: Sequence[float]) -> Bar:
+    """The first frame leaves on a full bucket; the next waits for tokens."""
+    due_ms, got_ms = ((times[1] - RAISE_NS) / 1e6 for times in (departures(case), left))
+    name = f"{'with the flag' if case.keep else 'stock'}: {case.name}: the next frame"
+    if not case.keep:
+        return Bar(name, f"(shown beside {due_ms:.3f} ms)", f"{got_ms:.3f} ms", True)
+    return Bar(name, f"{due_ms:.3f} ms after the raise", f"{got_ms:.3f} ms", worst_share(case, left) <= TOLERANCE)
+
+
+def bars(kernel: Path | None = None) -> list[Bar]:
+    """One lab, all cases."""
+    lines, keeps = (10**7, 10**9), (True, False)
+    pairs = ((10**7, 4 * 10**6), (10**9, 4 * 10**8), (10**9, 4 * 10**6))
+    rates = [alternating(*pair, interval, keep) for pair in pairs for interval in (MS, 10 * MS) for keep in keeps]
+    rates += [drawn(line, keep) for line in lines for keep in keeps] + [peaked(10**7)]
+    raises = [raised(10**7, keep) for keep in keeps]
+    answers = iter(play(kernel or build.ensure().path, [*rates, *raises]))
+    return [*(rate_bar(case, next(answers)) for case in rates), *(raise_bar(case, next(answers)) for case in raises)]

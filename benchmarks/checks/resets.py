@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench resets`: is an episode after resets that of a fresh lab, and if not, how far is it?
+
+In one lab there are an episode that runs to its end, one that is cut off after a third, and one without a step; then the episode
+that is compared, with actions of its seed, with the same in a lab that was booted for it: every counter of every port, every
+flow's progress and every rate, step by step. Cases: all that could keep something of what was before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base.checks import Bar
+from dc_gym.envs.action import Action
+from dc_gym.envs.frame import PLACES, Frame
+from dc_gym.envs.session import Session
+from dc_gym.spec import Spec, vary
+from dc_gym.sweep import runs
+
+COMPARED, BEFORE = 3, ((1, 1.0), (2, 1 / 3), (9, 0.0))
+"""Seeds; of the episodes before also the share of their steps that they run."""
+COUNTERS = ("tx_bytes", "tx_packets", "drops", "marks", "requeues")
+"""Columns that count from the boot of a lab on: an episode's are what they grew by."""
+LIMITED = 30
+"""Of 50 steps the first so many have random rates, and the rest none but the line: queues build up."""
+PAIRS = {"kind": "pairs", "jitter": "10ms"}
+RED = {"marking": "red-instant", "kmin": "20kB", "kmax": "100kB", "pmax": "10%"}
+
+
+def case(preset: str, controller: str, duration: str, workload: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a spec; `more` has other sections, or more of the topology."""
+    topology = {"preset": preset, **more.pop("topology", {})}
+    sections = {"topology": topology, "controller": {"name": controller}, "workload": dict(workload)}
+    return {**sections, "time": {"duration": duration}, **more}
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "TCP on full queues": case("dumbbell-10m", "cubic", "1s", PAIRS),
+    "UDP": case("dumbbell-10m", "cubic", "300ms", PAIRS | {"transport": "udp", "rate": "10Mbit/s"}),
+    "BBR": case("dumbbell-10m", "bbr", "1s", PAIRS),
+    "RED with an average": case("dumbbell-10m", "cubic", "2s", PAIRS, topology={"marking": "iroko-thesis"}),
+    "RED without": case("dumbbell-10m", "dctcp", "300ms", PAIRS, topology=RED),
+    "loss and jitter": case("dumbbell-10m", "cubic", "300ms", PAIRS, topology={"loss": "1%", "jitter": "1ms"}),
+    "reordering": case("dumbbell-10m", "cubic", "300ms", PAIRS, topology={"reorder": "2%", "reorder_delay": "1ms"}),
+    "stock tbf": case("dumbbell-10m", "cubic", "300ms", PAIRS, agent={"tbf": "stock"}),
+    "decisions that take time": case("dumbbell-10m", "cubic", "300ms", PAIRS, agent={"latency": "2500us"}),
+    "control packets, some lost": case(
+        "dumbbell-10m",
+        "cubic",
+        "300ms",
+        PAIRS,
+        agent={"control": "network", "control_delay": "300us", "control_loss": "5%"},
+    ),
+    "control packets later than the next decisions": case(
+        "dumbbell-10m",
+        "cubic",
+        "320ms",  # it ends on random rates
+        PAIRS | {"transport": "udp", "rate": "10Mbit/s"},
+        agent={"control": "network", "control_delay": "20ms"},
+    ),
+    "incast, and TIME_WAIT": case(
+        "dctcp-10g",
+        "dctcp",
+        "20ms",
+        {"kind": "incast", "senders": 4, "size": "100kB", "interval": "1ms"},
+        agent={"interval": "100us"},
+    ),
+    "short flows": case("dumbbell-1g", "dctcp", "100ms", {"kind": "poisson", "load": 0.8, "size": "20kB"}),
+    "fat-tree": case("fattree-k4", "cubic", "100ms", {"kind": "hotspot", "jitter": "10ms"}, topology={"rate": "100Mbit/s"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Of two trajectories."""
+
+    step: int
+    """The first one at which they are not equal."""
+    backlog_bytes: int
+    """The largest difference of a queue at a step."""
+    payload: float
+    """Difference of what was delivered in all, over what was in the first."""
+
+    def words(self) -> str:
+        return f"differs from step {self.step}: queues by up to {self.backlog_bytes} B, payload by {self.payload:.2%}"
+
+
+def difference(one: Sequence[Frame], other: Sequence[Frame]) -> Difference | None:
+    """None: all that was measured is equal."""
+    pairs = list(zip(one, other, strict=True))
+    first = next((a.step for a, b in pairs if not _equal(a, b, one[0], other[0])), None)
+    if first is None:
+        return None
+    backlog = PLACES["backlog_bytes"]
+    apart = max(int(np.abs(a.cells[:, backlog].astype(np.int64) - b.cells[:, backlog].astype(np.int64)).max()) for a, b in pairs)
+    delivered = [float(frames[-1].flows["received_bytes"].sum()) for frames in (one, other)]
+    return Difference(first, apart, abs(delivered[1] - delivered[0]) / max(delivered[0], 1))
+
+
+def _equal(a: Frame, b: Frame, first_a: Frame, first_b: Frame) -> bool:
+    if a.flows.tobytes() != b.flows.tobytes() or a.enforced_bps.tobytes() != b.enforced_bps.tobytes():
+        return False
+    return bool(np.array_equal(_since(a, first_a), _since(b, first_b)))
+
+
+def _since(frame: Frame, first: Frame) -> Any:
+    """The cells with counters from the episode's first frame on."""
+    cells = frame.cells.copy()
+    columns = [PLACES[name] for name in COUNTERS]
+    cells[:, columns] -= first.cells[:, columns]
+    return cells
+
+
+@dataclass(slots=True)
+class Lab:
+    """A session, and what its boots and resets took."""
+
+    session: Session
+    action: Action
+    boot_s: float = 0.0
+    reset_s: float = 0.0
+
+    @classmethod
+    def of(cls, spec: Spec, folder: Path) -> Lab:
+        session = Session(spec, folder)
+        return cls(session, Action(session.scene, "linear"))
+
+    def episode(self, seed: int, share: float = 1.0, *, fresh: bool = False) -> list[Frame]:
+        """The frames of the first steps of an episode with actions of its seed."""
+        session, rng, boots = self.session, np.random.default_rng(seed), self.session.boots
+        begun = time.monotonic()
+        frames = [session.begin(seed, fresh=fresh)]
+        took_s = time.monotonic() - begun
+        if session.boots > boots:
+            self.boot_s = took_s
+        else:
+            self.reset_s = took_s
+        for step in range(round(session.steps * share)):
+            drawn = rng.uniform(-1, 1, len(session.scene.hosts))
+            action = drawn if step % 50 < LIMITED else np.ones_like(drawn)
+            frames.append(session.step(self.action.to_rates(action)))
+        return frames
+
+
+def compare(keys: Mapping[str, Any], folder: Path) -> tuple[Difference | None, Lab, int]:
+    """An episode after others and in a lab of its own: what differs, the lab, and how many steps were compared."""
+    spec = vary({"name": "resets", **keys}, folder, "case", [], {}, "case")
+    lab = Lab.of(spec, folder)
+    with lab.session:
+        for seed, share in BEFORE:
+            lab.episode(seed, share)
+        after = lab.episode(COMPARED)
+        return difference(lab.episode(COMPARED, fresh=True), after), lab, len(after) - 1
+
+
+def bars() -> Iterable[Bar]:
+    with runs.scratch("resets") as folder:
+        for name, keys in CASES.items():
+            yield from _bar(name, keys, folder)
+
+
+def _bar(name: str, keys: Mapping[str, Any], folder: Path) -> Iterator[Bar]:
+    found, lab, steps = compare(keys, folder)
+    measured = "equal" if found is None else found.words()
+    cost = f"a reset {lab.reset_s * 1e3:.0f} ms, a boot {lab.boot_s * 1e3:.0f} ms"
+    yield Bar(f"{name}, {steps} steps", "equal to a fresh lab's", f"{measured} ({cost})", found is None)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the figures of Iroko's thesis (F. Ruffy Varga, UBC 2019, chapter 5) have in common: networks, quantities, notes.
+
+Networks are those of its Table 1. It gives no delay of links, and of a step only that it lasts "100 us to several ms": 5 ms at
+10 Mbit/s and 1 ms elsewhere are ours, as is the jitter of the flows' starts, without which all seeds would be one. Its runs are
+one long episode; here a training has short ones, and all that is compared are runs of the policies as they are in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dc_gym.base.progress import Progress
+from dc_gym.base.readable import quantity
+from dc_gym.reproduce import campaign, drawing
+from dc_gym.reproduce.claims import Claim, judge
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.setup import Length, Setup
+
+THESIS = "iroko-thesis"
+REWARD = Column("reward", "reward (eq. 4.3)", digits=3)
+GOODPUT = Column("goodput_bps", "goodput (Mbit/s)", 1e-6)
+SWITCH = Column("switch_queue_bytes", "longest switch queue (kB)", 1e-3)
+HOST = Column("host_queue_bytes", "longest host queue (kB)", 1e-3)
+RTT = Column("rtt_s", "RTT, last tenth (ms)", 1e3)
+DELAY = Column("queueing_delay_s", "queueing delay, end to end (ms)", 1e3)
+LOST = Column("lost_goodput_bps", "lost (Mbit/s)", 1e-6, 3)
+DROPS = Column("drops", "drops")
+JAIN = Column("jain", "Jain's index")
+PANELS = (REWARD, GOODPUT, SWITCH, HOST)
+COLUMNS = (REWARD, GOODPUT, SWITCH, HOST, RTT, DELAY, LOST, DROPS, JAIN)
+RTT_PANEL = Column("rtt_s", "RTT (ms)", 1e3)
+
+UNEQUAL = 0.8
+"""Times the oracle's Jain index: of two flows, one has a quarter of the line."""
+
+DCTCP = "dctcp-red"
+"""What the thesis calls DCTCP."""
+
+
+def pairs(preset: str, interval: str) -> dict[str, Any]:
+    """Two pairs of hosts, endless TCP, over a dumbbell of Table 1."""
+    return {
+        "name": f"iroko {preset}",
+        "topology": {"preset": preset},
+        "controller": {"name": "cubic"},
+        "agent": {"interval": interval, "hosts": "all", "action": "linear", "reward": "thesis"},
+        "workload": {"kind": "pairs", "jitter": "10ms"},
+        "time": {"duration": "10s"},
+    }
+
+
+DUMBBELL_10M = Setup(
+    "dumbbell-10m",
+    pairs("dumbbell-10m", "5ms"),
+    default=Length(seeds=3, steps=100_000, episode="5s", duration="30s", warmup="5s"),
+    full=Length(seeds=3, steps=1_000_000, episode="20s", duration="100s", warmup="10s", preset=THESIS),
+    paper_steps=1_000_000,
+)
+DUMBBELL_1G = Setup(
+    "dumbbell-1g",
+    pairs("dumbbell-1g", "1ms"),
+    default=Length(seeds=3, steps=50_000, episode="500ms", duration="12s", warmup="2s"),
+    full=Length(seeds=1, steps=1_000_000, episode="4s", duration="10s", warmup="1s", preset=THESIS),
+    paper_steps=1_000_000,
+)
+UDP_10M = {"workload.transport": "udp", "workload.rate": "10Mbit/s"}
+DUMBBELL_UDP = Setup(
+    "dumbbell-10m-udp",
+    pairs("dumbbell-10m", "5ms"),
+    default=replace(DUMBBELL_10M.default, agent=UDP_10M),
+    full=replace(DUMBBELL_10M.full, agent=UDP_10M),
+    baselines=("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random", "no-control"),
+    paper_steps=1_000_000,
+)
+FATTREE: Mapping[str, Any] = {
+    "name": "iroko fattree-k4",
+    "topology": {"preset": "fattree-k4"},
+    "controller": {"name": "cubic"},
+    "agent": {"interval": "1ms", "hosts": "all", "action": "linear", "reward": "thesis"},
+    "workload": {"kind": "hotspot", "jitter": "10ms"},
+    "time": {"duration": "2s"},
+}
+SLOWER = {"topology.rate": "100Mbit/s", "topology.buffer": "400kB"}
+"""Of the default length: a tenth of rate and buffer, so that a queue drains in the same time, at a tenth of the cost."""
+FATTREE_DEFAULT = Length(seeds=3, steps=40_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
+FATTREE_FULL = Length(
+    seeds=1, steps=5_000_000, episode="2s", duration="5s", warmup="1s", preset=THESIS, batches={"PPO": 4000, "APPO": 4000}
+)
+FATTREE_UDP = Setup(
+    "fattree-udp",
+    FATTREE,
+    default=replace(FATTREE_DEFAULT, agent={"workload.transport": "udp", "workload.rate": "100Mbit/s"}),
+    full=replace(FATTREE_FULL, agent={"workload.transport": "udp", "workload.rate": "1Gbit/s"}),
+    baselines=("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random", "no-control"),
+    paper_steps=5_000_000,
+)
+FATTREE_TCP = Setup("fattree-tcp", FATTREE, default=FATTREE_DEFAULT, full=FATTREE_FULL, paper_steps=5_000_000)
+
+
+def run(
+    setup: Setup,
+    order: Order,
+    progress: Progress,
+    title: str,
+    claims: Sequence[Claim],
+    panels: Sequence[Column] = PANELS,
+    notes: Sequence[str] = (),
+) -> Findings:
+    """A figure of one setup."""
+    made = campaign.campaign(setup, order)
+    evidence = made.run(progress)
+    return findings(made, evidence, title, claims, panels, notes)
+
+
+def findings(
+    made: campaign.Campaign,
+    evidence: Evidence,
+    title: str,
+    claims: Sequence[Claim],
+    panels: Sequence[Column],
+    notes: Sequence[str] = (),
+) -> Findings:
+    """With the curves of `panels`."""
+    contenders = list(evidence.contenders.values())
+    return Findings(
+        title=title,
+        facts=campaign.facts(made),
+        contenders=contenders,
+        columns=[each for each in COLUMNS if any(one.numbers.get(each.name) for one in contenders)],
+        verdicts=[judge(claim, evidence) for claim in claims],
+        figure=drawing.figure(evidence, panels, title),
+        notes=[*hidden_queues(evidence), *unequal_shares(evidence), *notes],
+    )
+
+
+def hidden_queues(evidence: Evidence) -> list[str]:
+    """Who keeps its queue in the hosts, where the thesis did not look."""
+    said = []
+    for each in evidence.contenders.values():
+        switch, host = each.estimate(SWITCH.name), each.estimate(HOST.name)
+        if switch and host and host.mean > max(switch.mean, 10 * 1514):
+            where = f"{quantity(host.mean, 'bytes')} in hosts, {quantity(switch.mean, 'bytes')} in switches"
+            said.append(f"{_named(each)} keeps its queue in the hosts: {where} (the longest at each moment, on average).")
+    return said
+
+
+def unequal_shares(evidence: Evidence) -> list[str]:
+    """Whom the reward pays although one of several flows starves: it counts what is commanded on average."""
+    said, fair = [], evidence.contenders.get("fair-share")
+    best = fair.estimate(JAIN.name) if fair else None
+    for each in evidence.contenders.values():
+        shares = each.numbers.get(JAIN.name, {})
+        if best and shares and min(shares.values()) < UNEQUAL * best.mean:
+            listed = ", ".join(f"{share:.2f}" for _, share in sorted(shares.items()))
+            said.append(f"{_named(each)} shares unequally: Jain's index {listed} by seed (the oracle: {best.mean:.2f}).")
+    return said
+
+
+def _named(each: Contender) -> str:
+    """At the beginning of a sentence."""
+    return each.label[0].upper() + each.label[1:]

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A figure that Iroko's thesis does not have: the fat-tree of figure 5.5 with TCP under the agent, too."""
+
+from __future__ import annotations
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.iroko import common
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.order import Order
+
+TITLE = "Fat-tree, hotspot, TCP: reward, goodput and queues (not in the thesis)"
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    return common.run(common.FATTREE_TCP, order, progress, TITLE, (), (*common.PANELS, common.RTT_PANEL))

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 5.3 of Iroko's thesis: the mean RTT over the last tenth of the runs of figure 5.2."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.iroko import common
+from dc_gym.benchmarks.papers.iroko.common import DCTCP, DELAY, GOODPUT, HOST, RTT, SWITCH
+from dc_gym.reproduce import campaign, drawing
+from dc_gym.reproduce.claims import Claim, above, below
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.order import Order
+
+TITLE = "Dumbbell at 10 Mbit/s, TCP: RTT over the last tenth"
+SOURCE = "thesis, section 5, figure 5.3"
+CLAIMS = (
+    Claim("The RTT of DDPG is below DCTCP's", SOURCE, (below("DDPG", DCTCP, RTT),)),
+    Claim("The RTT of APPO is below DCTCP's", SOURCE, (below("APPO", DCTCP, RTT),)),
+    Claim("TCP NV does badly", SOURCE, (above("nv", DCTCP, RTT),)),
+    Claim("The RTT of PPO is below DCTCP's", "ours: the synchronous form of APPO", (below("PPO", DCTCP, RTT),)),
+)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    """The runs are those of figure 5.2."""
+    made = campaign.campaign(common.DUMBBELL_10M, order)
+    evidence = made.run(progress)
+    found = common.findings(made, evidence, TITLE, CLAIMS, common.PANELS)
+    return replace(found, columns=(RTT, DELAY, SWITCH, HOST, GOODPUT), figure=drawing.dots(evidence, RTT, TITLE))

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 5.5 of Iroko's thesis: a fat-tree of 16 hosts, the hotspot pattern, UDP senders under the agent.
+
+How TCPs appear in a figure of UDP the thesis does not say: here they carry the same pairs over TCP.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.iroko import common
+from dc_gym.benchmarks.papers.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH
+from dc_gym.reproduce.claims import Claim, above, below, learned
+from dc_gym.reproduce.findings import Findings, Floats
+from dc_gym.reproduce.order import Order
+
+TITLE = "Fat-tree, hotspot, UDP under the agent: reward, goodput and queues"
+SOURCE = "thesis, section 5, figure 5.5"
+
+
+def _still_rising(steps: Floats, rewards: Floats) -> bool:
+    last, before = steps > 0.8 * steps[-1], (steps > 0.4 * steps[-1]) & (steps <= 0.8 * steps[-1])
+    return bool(np.mean(rewards[last]) > np.mean(rewards[before]) + np.std(rewards[before]) / np.sqrt(max(1, before.sum())))
+
+
+CLAIMS = (
+    Claim("APPO beats TCP NV and DCTCP in throughput", SOURCE, (above("APPO", "nv", GOODPUT), above("APPO", DCTCP, GOODPUT))),
+    Claim("APPO does so with small queues", SOURCE, (below("APPO", "cubic", SWITCH, 0.1),)),
+    Claim(
+        "APPO had not converged when the run ended",
+        SOURCE,
+        (learned("APPO", "reward of the last fifth of the training above that of the two before it", REWARD, _still_rising),),
+    ),
+)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    note = "TCPs carry the same pairs over TCP; the agents' senders are UDP at line rate, so that the agent is the only control."
+    return common.run(common.FATTREE_UDP, order, progress, TITLE, CLAIMS, notes=(note,))

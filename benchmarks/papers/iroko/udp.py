@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iroko's thesis, section 5: figure 5.2 with UDP under the agent, of which the thesis has a claim and no figure."""
+
+from __future__ import annotations
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.iroko import common
+from dc_gym.benchmarks.papers.iroko.common import DCTCP, REWARD, SWITCH
+from dc_gym.reproduce.claims import Claim, above, below
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.order import Order
+
+TITLE = "Dumbbell at 10 Mbit/s, UDP under the agent: reward, goodput and queues"
+SOURCE = "thesis, section 5: UDP on the dumbbell, equal or better for learning agents"
+CLAIMS = tuple(
+    Claim(
+        f"With UDP {name} does at least as well against DCTCP", SOURCE, (above(name, DCTCP, REWARD), below(name, DCTCP, SWITCH))
+    )
+    for name in ("PPO", "APPO", "DDPG")
+)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    note = "TCPs carry the same pairs over TCP. Lost is UDP payload that was sent and did not arrive, host drops included."
+    return common.run(common.DUMBBELL_UDP, order, progress, TITLE, CLAIMS, notes=(note,))

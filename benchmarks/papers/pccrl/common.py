@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What PCC-RL's tables have in common (Tessler et al. 2021, section 5): who competes, in whose place.
+
+Its version at hand has no appendices: hosts, link rate, round trip and durations are not given. 100 Gbit/s, 5 MB of buffer (its
+figure 1) and one switch with links of 1.45 us are ours. DCQCN stands in for DC2QCN, its unpublished successor, with its own
+paper's parameters. HPCC needs INT, which switches here do not write: its rows have the paper's numbers alone. PCC-RL's own
+network is not published: the tree that ships for RL-CC stands in for it (another reward: beta 1.5, target 0.064). Beside it
+tables have what the paper states, its network trained here for its reward; claims are not about that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dc_gym.benchmarks.papers.rlcc import common as rlcc
+from dc_gym.reproduce.findings import Contender, Findings
+
+WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift"}
+AS_STATED = "PCC-RL 2021"
+IN_TABLES = WHO | {AS_STATED: "rlcc-lstm"}
+VALUES: Mapping[str, Mapping[str, str]] = {AS_STATED: {"nic.policy": "pccrl-lstm"}}
+"""Further keys of a contestant's runs."""
+HPCC = "HPCC"
+COLORS = {"PCC-RL": "#332288", "DC2QCN": "#CC6677", "Swift": "#999933", AS_STATED: "#44AA99", HPCC: "#888888"}
+STAND_INS = {
+    "PCC-RL": "RL-CC's tree stands in for it",
+    "DC2QCN": "DCQCN stands in for it",
+    AS_STATED: "its network and its reward, trained here",
+    HPCC: "not run: no INT yet",
+}
+QUANTITIES = (rlcc.UTILIZATION, rlcc.FAIRNESS, rlcc.QUEUE, rlcc.DROP_RATE)
+"""SU, FR, QL and DR of the paper."""
+SCALES = (1e-2, 1e-2, 1e-6, 1e9)
+"""Its units: %, %, us, Gbit/s."""
+NOTES = (
+    "DCQCN stands in for DC2QCN, which is not published, and RL-CC's tree for PCC-RL's network. Their differences "
+    "to the paper's are differences of algorithms, too.",
+    "HPCC's rows stay empty: it reads INT, which the switches here do not write yet.",
+    f"{AS_STATED} rests at inflation = 0.8 sqrt(N) by the reward that the paper states: a longer queue than its tables have.",
+)
+
+
+def printed(values: Sequence[float]) -> dict[str, float]:
+    """A cell of a table in SI units, by quantity."""
+    return {column.name: value * unit for column, value, unit in zip(QUANTITIES, values, SCALES, strict=False)}
+
+
+def label(who: str) -> str:
+    return f"{who} ({STAND_INS[who]})" if who in STAND_INS else who
+
+
+def completed(found: Findings, absent: Mapping[str, Mapping[str, float]]) -> Findings:
+    """With rows of what did not run, by name: what the paper has. And with its own notes, and who stands in for whom."""
+    named = [replace(each, label=_labelled(each.name)) for each in found.contenders]
+    empty = [Contender(name, f"{name} ({STAND_INS[HPCC]})", COLORS[HPCC], {}, paper=paper) for name, paper in absent.items()]
+    return replace(found, contenders=[*named, *empty], notes=NOTES)
+
+
+def _labelled(name: str) -> str:
+    who, _, rest = name.partition(", ")
+    return f"{label(who)}, {rest}"

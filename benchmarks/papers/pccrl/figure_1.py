@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 1 of PCC-RL: a long flow, and one or seven short ones that join it: its bandwidth, the buffer, and how it comes back.
+
+The paper draws curves and gives no numbers. That 2 and 8 flows are one long one and the rest short, and that these have 5 MB
+each, is ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dc_gym.base.progress import Progress
+from dc_gym.base.stats import band
+from dc_gym.benchmarks.papers.pccrl import common as pccrl
+from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, WHO
+from dc_gym.benchmarks.papers.rlcc import common as rlcc
+from dc_gym.benchmarks.papers.rlcc.cluster import LONG_SHARE, RECOVERY, SLOWDOWN, UNFINISHED, long_short
+from dc_gym.benchmarks.papers.rlcc.common import name
+from dc_gym.figures import plots
+from dc_gym.metrics import Window, series
+from dc_gym.records.results import Result
+from dc_gym.reproduce.claims import Claim, below, less_than, more_than
+from dc_gym.reproduce.findings import Column, Evidence, Findings, Track
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length, Network
+from dc_gym.spec import from_dict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLE = "A long flow that short ones join: bandwidth, buffer, recovery"
+SOURCE = "PCC-RL, figure 1 (text only)"
+FLOWS = (2, 8)
+NETWORK = Network("nine", "one switch, 8 senders, 1 receiver", {**rlcc.SINGLE, "hosts": 9}, 8)
+BEGIN_NS, SHORT_SIZE, BINS = 5 * MS, "5MB", 150
+LENGTH = Length(20 * MS, 2 * MS)
+BUFFER_BYTES = 5_000_000
+BEFORE = Column("before", "long flow before (of the line)", digits=3)
+BUFFER = Column("buffer", "longest queue (% of 5 MB)", 100, 3)
+DROPPED = Column("drops", "frames dropped")
+BANDWIDTH = Column("bandwidth", "long flow (of the line)")
+COLUMNS = (BEFORE, LONG_SHARE, RECOVERY, BUFFER, SLOWDOWN, UNFINISHED, DROPPED)
+PANELS = (BANDWIDTH, BUFFER)
+FULL_BANDWIDTH, NONE = 0.9, 0.5
+
+
+ROWS = [
+    rlcc.Row(
+        name(who, flows),
+        controller,
+        NETWORK,
+        {
+            **{"kind": "long_short", "long": 1, "short": flows - 1, "size": SHORT_SIZE},
+            **{"short_start": BEGIN_NS, "jitter": JITTER_NS},
+        },
+        length=LENGTH,
+        full=Length(500 * MS, 2 * MS),
+        color=COLORS[who],
+    )
+    for who, controller in WHO.items()
+    for flows in FLOWS
+]
+CLAIMS = tuple(
+    claim
+    for flows in FLOWS
+    for claim in (
+        Claim(
+            f"Nobody drops, {flows} flows",
+            SOURCE,
+            tuple(less_than(name(who, flows), DROPPED, NONE) for who in WHO),
+        ),
+        Claim(
+            f"PCC-RL's long flow has all of the line before the others come, {flows} flows (ours: {FULL_BANDWIDTH:.0%})",
+            SOURCE,
+            (more_than(name("PCC-RL", flows), BEFORE, FULL_BANDWIDTH),),
+        ),
+        Claim(
+            f"PCC-RL's long flow recovers before Swift's and DC2QCN's, {flows} flows",
+            SOURCE,
+            tuple(below(name("PCC-RL", flows), name(who, flows), RECOVERY) for who in ("Swift", "DC2QCN")),
+        ),
+    )
+)
+
+
+def more(result: Result) -> dict[str, float]:
+    """At 100 Gbit/s."""
+    drawn = track(result)
+    before = (drawn.x > LENGTH.warmup_ns / MS) & (drawn.x < BEGIN_NS / MS)
+    queues = result.records("queues")
+    return long_short(result) | {
+        BEFORE.name: float(drawn.values[BANDWIDTH.name][before].mean()) if before.any() else float("nan"),
+        BUFFER.name: float(queues["backlog_bytes"].max()) / BUFFER_BYTES,
+        DROPPED.name: float(queues["drops"][-len(result.ports) :].sum()),
+    }
+
+
+def track(result: Result) -> Track:
+    """By time in ms, at 100 Gbit/s."""
+    spec = from_dict(result.manifest["spec"], result.path)
+    scale, duration_ns = spec.topology.scale or 1, spec.time.duration_ns
+    drawn = series(result.tables, duration_ns, Window(0, duration_ns), BINS)
+    long = result.records("flows")["size_bytes"] == 0
+    queues, ports = result.records("queues"), len(result.ports)
+    longest = queues["backlog_bytes"].reshape(-1, ports).max(axis=1) / BUFFER_BYTES
+    at_s = queues["t_ns"].reshape(-1, ports)[:, 0] / 1e9
+    bandwidth = np.nansum(drawn.goodput_bps[long[: len(drawn.goodput_bps)]], axis=0) * scale / LINE_BPS
+    values = {BANDWIDTH.name: bandwidth, BUFFER.name: np.interp(drawn.t_s, at_s, longest)}
+    return Track(drawn.t_s * 1e3 / scale, values)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    evidence = rlcc.run("figure-1", ROWS, order, progress, more, track)
+    absent = {name(HPCC, flows): dict[str, float]() for flows in FLOWS}
+    return pccrl.completed(rlcc.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence)), absent)
+
+
+def _figure(evidence: Evidence) -> Figure:
+    """As in the paper: above 2 flows, below 8; bandwidth on the left, the buffer on the right."""
+    with plots.style():
+        canvas = plots.new_figure(9.6, 5.4)
+        axes = canvas.subplots(len(FLOWS), len(PANELS), sharex=True)
+        for row, flows in zip(axes, FLOWS, strict=True):
+            for ax, panel in zip(row, PANELS, strict=True):
+                _draw(ax, evidence, flows, panel)
+                ax.set_title(f"{flows} flows: {panel.title}", loc="left")
+        for ax in axes[-1]:
+            ax.set_xlabel("Time (ms, at 100 Gbit/s)")
+        canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
+        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    return canvas
+
+
+def _draw(ax: Axes, evidence: Evidence, flows: int, panel: Column) -> None:
+    for who in WHO:
+        tracks = list(evidence.contenders[name(who, flows)].over_time.values())
+        mean, half = band(np.stack([each.values[panel.name] for each in tracks]) * panel.factor)
+        ax.plot(tracks[0].x, mean, color=COLORS[who], label=pccrl.label(who))
+        ax.fill_between(tracks[0].x, np.maximum(mean - half, 0), mean + half, color=COLORS[who], alpha=0.18, linewidth=0)
+    ax.set_ylim(bottom=0)

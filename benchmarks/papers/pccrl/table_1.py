@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table 1 of PCC-RL: many-to-one with 128 to 8192 flows; switch utilization, fairness, queue latency, drop rate.
+
+How many hosts send is not given: 8 here. The default runs 128 and 1024 flows, --full all four.
+"""
+
+from __future__ import annotations
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.pccrl import common as pccrl
+from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, IN_TABLES, QUANTITIES, VALUES, printed
+from dc_gym.benchmarks.papers.rlcc import common as rlcc
+from dc_gym.benchmarks.papers.rlcc.common import name
+from dc_gym.reproduce import series
+from dc_gym.reproduce.claims import Claim, above, below, less_than
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.scaled import MS, Length, Network
+from dc_gym.reproduce.series import Series
+
+TITLE = "Many-to-one by number of flows: utilization, fairness, queue and drops"
+SOURCE = "PCC-RL, Table 1"
+NETWORK = Network("eight", "one switch, 8 senders, 1 receiver", {**rlcc.SINGLE, "hosts": 9}, 8)
+FLOWS = (128, 1024, 4096, 8192)
+DEFAULT = (128, 1024)
+LENGTHS = {128: Length(40 * MS, 25 * MS), 1024: Length(60 * MS, 40 * MS)}
+FULL = Length(1_000 * MS, 500 * MS)
+PAPER = {
+    "PCC-RL": ((92, 95, 8, 0), (90, 70, 15, 0), (91, 44, 26, 0), (92, 29, 42, 0)),
+    "DC2QCN": ((96, 84, 8, 0), (88, 82, 17, 0), (85, 67, 110, 0.2), (100, 72, 157, 1.3)),
+    "Swift": ((98, 99, 40, 0), (91, 98, 66, 0), (90, 56, 120, 0.1), (92, 50, 123, 0.2)),
+    HPCC: ((83, 96, 5, 0), (59, 48, 27, 0), (73, 13, 79, 0.2), (86, 8, 125, 0.9)),
+}
+"""SU %, FR %, QL us, DR Gbit/s."""
+NONE = 1e-3
+
+
+ROWS = [
+    rlcc.many_to_one(
+        name(who, flows),
+        controller,
+        NETWORK,
+        flows,
+        length=LENGTHS.get(flows, LENGTHS[1024]),
+        full=FULL,
+        paper=printed(paper),
+        values=VALUES.get(who, {}),
+        color=COLORS[who],
+    )
+    for who, controller in IN_TABLES.items()
+    for flows, paper in zip(FLOWS, PAPER.get(who, PAPER["PCC-RL"]), strict=True)
+]
+CLAIMS = (
+    *(
+        Claim(f"With {flows} flows PCC-RL drops nothing", SOURCE, (less_than(name("PCC-RL", flows), rlcc.DROP_RATE, NONE),))
+        for flows in FLOWS
+    ),
+    *(
+        Claim(
+            f"With {flows} flows the rivals drop",
+            SOURCE,
+            tuple(above(name(who, flows), name("PCC-RL", flows), rlcc.DROP_RATE) for who in ("DC2QCN", "Swift")),
+        )
+        for flows in FLOWS[2:]
+    ),
+    *(
+        Claim(
+            f"With {flows} flows PCC-RL's queue is shorter than Swift's",
+            SOURCE,
+            (below(name("PCC-RL", flows), name("Swift", flows), rlcc.QUEUE),),
+        )
+        for flows in FLOWS
+    ),
+    Claim(
+        "PCC-RL's fairness falls with the number of flows",
+        SOURCE,
+        (below(name("PCC-RL", FLOWS[1]), name("PCC-RL", FLOWS[0]), rlcc.FAIRNESS),),
+    ),
+)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    names = {name(who, flows) for who in IN_TABLES for flows in DEFAULT}
+    rows = [row for row in ROWS if order.full or row.name in names]
+    evidence = rlcc.run("table-1", rows, order, progress)
+    lines = [Series(pccrl.label(who), COLORS[who], {flows: name(who, flows) for flows in FLOWS}) for who in IN_TABLES]
+    figure = series.figure(evidence, lines, QUANTITIES, "flows", TITLE)
+    absent = {name(HPCC, flows): printed(paper) for flows, paper in zip(FLOWS, PAPER[HPCC], strict=True)}
+    return pccrl.completed(rlcc.findings(TITLE, rows, order, evidence, QUANTITIES, CLAIMS, figure), absent)

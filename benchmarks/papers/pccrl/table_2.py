@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table 2 of PCC-RL: all-to-all, N hosts with 2N flows each; utilization, fairness and queue.
+
+Flow i of a host goes to host i mod N through switch i mod N: each destination behind a switch of its own, whose port to it is the
+bottleneck. One switch with N ports has the same ones. Flows that a host would send to itself are left out: 2 (N - 1) a host. What
+is measured is the mean over these ports.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.pccrl import common as pccrl
+from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, IN_TABLES, VALUES, WHO, printed
+from dc_gym.benchmarks.papers.rlcc import common as rlcc
+from dc_gym.records.results import Result
+from dc_gym.reproduce import series
+from dc_gym.reproduce.claims import Claim, above, below, less_than
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.scaled import JITTER_NS, MS, Length, Network
+from dc_gym.reproduce.series import Series
+
+TITLE = "All-to-all by number of hosts: utilization, fairness and queue"
+SOURCE = "PCC-RL, Table 2"
+HOSTS = (4, 8)
+LENGTH, FULL = Length(30 * MS, 15 * MS), Length(1_000 * MS, 500 * MS)
+PAPER = {
+    "PCC-RL": ((94, 77, 6), (94, 97, 8)),
+    "DC2QCN": ((90, 91, 5), (91, 89, 6)),
+    "Swift": ((76, 100, 11), (76, 98, 13)),
+    HPCC: ((71, 18, 3), (69, 60, 3)),
+}
+"""SU %, FR %, QL us; nobody drops."""
+COLUMNS = (rlcc.UTILIZATION, rlcc.FAIRNESS, rlcc.QUEUE, rlcc.DROP_RATE)
+NONE = 1e-3
+
+
+def name(who: str, hosts: int) -> str:
+    return f"{who}, {hosts} hosts"
+
+
+ROWS = [
+    rlcc.Row(
+        name(who, hosts),
+        controller,
+        Network(f"{hosts} hosts", f"one switch, {hosts} hosts", {**rlcc.SINGLE, "hosts": hosts}, hosts - 1),
+        {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
+        length=LENGTH,
+        full=FULL,
+        paper=printed(paper),
+        values=VALUES.get(who, {}),
+        color=COLORS[who],
+        lines=0,
+    )
+    for who, controller in IN_TABLES.items()
+    for hosts, paper in zip(HOSTS, PAPER.get(who, PAPER["PCC-RL"]), strict=True)
+]
+CLAIMS = (
+    *(
+        Claim(
+            f"{pccrl.label(who)} drops nothing",
+            SOURCE,
+            tuple(less_than(name(who, hosts), rlcc.DROP_RATE, NONE) for hosts in HOSTS),
+        )
+        for who in WHO
+    ),
+    Claim(
+        "PCC-RL uses the switch better than Swift",
+        SOURCE,
+        tuple(above(name("PCC-RL", hosts), name("Swift", hosts), rlcc.UTILIZATION) for hosts in HOSTS),
+    ),
+    Claim(
+        "PCC-RL's queue is shorter than Swift's",
+        SOURCE,
+        tuple(below(name("PCC-RL", hosts), name("Swift", hosts), rlcc.QUEUE) for hosts in HOSTS),
+    ),
+    Claim(
+        "DC2QCN's queue is no longer than PCC-RL's",
+        SOURCE,
+        tuple(below(name("DC2QCN", hosts), name("PCC-RL", hosts), rlcc.QUEUE) for hosts in HOSTS),
+    ),
+)
+
+
+def ports_to_hosts(result: Result) -> dict[str, float]:
+    """Means over the switches' ports."""
+    table = result.derived("port_metrics")
+    assert table is not None
+    scale = int(result.manifest["spec"]["topology"].get("scale") or 1)
+    at_switch = np.array(table["side"].to_pylist()) == "switch"
+    return {
+        rlcc.UTILIZATION.name: float(table["utilization"].to_numpy()[at_switch].mean()),
+        rlcc.QUEUE.name: float(table["mean_delay_s"].to_numpy()[at_switch].mean()) / scale,
+    }
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    evidence = rlcc.run("table-2", ROWS, order, progress, ports_to_hosts)
+    lines = [Series(pccrl.label(who), COLORS[who], {hosts: name(who, hosts) for hosts in HOSTS}) for who in IN_TABLES]
+    figure = series.figure(evidence, lines, COLUMNS[:3], "hosts", TITLE, base=None)
+    absent = {name(HPCC, hosts): printed(paper) for hosts, paper in zip(HOSTS, PAPER[HPCC], strict=True)}
+    return pccrl.completed(rlcc.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, figure), absent)

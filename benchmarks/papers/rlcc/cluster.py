@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RL-CC's cluster (section VI): who competes there, and the runs that its figures 6, 7 and 10 share with Table IV.
+
+The default runs a quarter of the fabric, oversubscribed alike, and those of the paper's cases that it can afford; --full has all
+of them on 64 hosts. What the paper does not say, and is ours: which host sends to which (many-to-one: all to the last one;
+all-to-all: each to as many others, drawn by seed), how its flows came up (here all within ten base round trips), the sizes
+and the number of long flows of long-short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.rlcc import common
+from dc_gym.benchmarks.papers.rlcc.common import Row
+from dc_gym.benchmarks.studies.compare.measured import recovery_s
+from dc_gym.grounds import nics
+from dc_gym.grounds.plan import Experiment
+from dc_gym.records.results import Result
+from dc_gym.reproduce.findings import Column, Evidence
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length
+from dc_gym.reproduce.series import Series
+from dc_gym.spec import from_dict
+
+WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
+RIVALS = ("DCQCN", "Swift")
+GENTLE, FIRST_RATE = "RL-CC from 1/256", nics.LINE_RATE >> 8
+"""RL-CC, but flows begin at that rate, as NVIDIA's runtime has it (docs/rlcc-policy.md). At which the paper's do is not given."""
+ALL = WHO | {GENTLE: WHO["RL-CC"]}
+COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288", GENTLE: "#88CCEE"}
+MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT = "many-to-one", "all-to-all", "long-short"
+"""The names of the runs."""
+FLOWS = (32, 128, 2048, 4096)
+A_HOST = (1, 8, 16, 32)
+"""Table IV's 64, 512, 1024 and 2048 flows on 64 hosts."""
+SHORT = (50, 100)
+COUNTS = {MANY_TO_ONE: FLOWS, ALL_TO_ALL: A_HOST, LONG_SHORT: SHORT}
+DEFAULT = {MANY_TO_ONE: (32, 128), ALL_TO_ALL: (1, 8), LONG_SHORT: (50, 100)}
+"""What the default runs."""
+LENGTHS = {MANY_TO_ONE: Length(40 * MS, 25 * MS), ALL_TO_ALL: Length(24 * MS, 14 * MS), LONG_SHORT: Length(40 * MS, 5 * MS)}
+FULL_LONG_SHORT = Length(30_000 * MS, 1_000 * MS)
+LONG, SHORT_SIZE = 2, "500kB"
+
+DROPS = {
+    "DCQCN": {MANY_TO_ONE: (0, 886.4, 28.5, 25.7), ALL_TO_ALL: (225.1, 50.71, 48.1, 26.7), LONG_SHORT: (0, 57.9)},
+    "Swift": {MANY_TO_ONE: (0, 0, 10.1, 9.1), ALL_TO_ALL: (0, 0, 0.8, 6.5), LONG_SHORT: (0, 0)},
+    "RL-CC": {MANY_TO_ONE: (0, 0, 0.8, 2.8), ALL_TO_ALL: (0, 0, 0.2, 1.2), LONG_SHORT: (0, 0)},
+}
+"""The paper's Table IV: packets lost a flow over the test."""
+
+LONG_SHARE = Column("long_goodput", "long flows' goodput (of the line)", digits=3)
+SLOWDOWN = Column("slowdown", "short flows: completion over base RTT", digits=3)
+UNFINISHED = Column("unfinished", "short flows unfinished", digits=3)
+RECOVERY = Column("recovery_s", "long flows' recovery (us)", 1e6, 3)
+
+
+def name(who: str, scenario: str, count: int) -> str:
+    words = {MANY_TO_ONE: "{} flows", ALL_TO_ALL: "{} a host", LONG_SHORT: "{} short flows"}
+    return f"{who}, {scenario}, {words[scenario].format(count)}"
+
+
+def _rows(scenario: str, counts: Sequence[int]) -> list[Row]:
+    return [_row(who, scenario, count, place) for who in ALL for place, count in enumerate(counts)]
+
+
+def _row(who: str, scenario: str, count: int, place: int) -> Row:
+    shared: dict[str, Any] = {
+        "length": LENGTHS[scenario],
+        "paper": {common.DROPS.name: DROPS[who][scenario][place]} if who in DROPS else {},
+        "values": {"nic.parameters": {"rate_initial": FIRST_RATE}} if who == GENTLE else {},
+        "color": COLORS[who],
+    }
+    title = name(who, scenario, count)
+    if scenario == LONG_SHORT:
+        workload = {"kind": "long_short", "long": LONG, "short": count, "size": SHORT_SIZE, "jitter": JITTER_NS}
+        return Row(title, ALL[who], common.SEVEN, workload, full=FULL_LONG_SHORT, **shared)
+    network = common.SMALL_FABRIC if count in DEFAULT[scenario] else common.FABRIC
+    shared["full_network"] = common.FABRIC
+    if scenario == ALL_TO_ALL:
+        workload = {"kind": "random", "flows": count, "jitter": JITTER_NS}
+        return Row(title, ALL[who], network, workload, lines=0, **shared)
+    workload = {"kind": "many_to_one", "flows": count, "jitter": JITTER_NS}
+    return Row(title, ALL[who], network, workload, **shared)
+
+
+ROWS = {scenario: _rows(scenario, counts) for scenario, counts in COUNTS.items()}
+
+
+def chosen(scenario: str, order: Order, whose: Iterable[str] = ALL) -> list[Row]:
+    """All of the paper's cases, or those of the default."""
+    counts = (COUNTS if order.full else DEFAULT)[scenario]
+    names = {name(who, scenario, count) for who in whose for count in counts}
+    return [row for row in ROWS[scenario] if row.name in names]
+
+
+def run(scenario: str, order: Order, progress: Progress, whose: Iterable[str] = ALL) -> Evidence:
+    """Runs that several figures share."""
+    more = long_short if scenario == LONG_SHORT else lambda result: dict[str, float]()
+    return common.run(scenario, chosen(scenario, order, whose), order, progress, more)
+
+
+def series(scenario: str) -> list[Series]:
+    """A line a rival, over the number of flows."""
+    return [Series(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}) for who in ALL]
+
+
+def long_short(result: Result) -> dict[str, float]:
+    """Of long and short flows, at 100 Gbit/s. A short flow that has not ended counts with the time that it has had."""
+    made = Experiment.of(from_dict(result.manifest["spec"], result.path))
+    flows, scale = result.records("flows"), made.spec.topology.scale or 1
+    short = (flows["size_bytes"] > 0) & (flows["start_ns"] >= 0)
+    base_ns = nics.base_rtts_ns(made.schedule, made.graph, made.router, made.spec)[0]
+    ended = flows["end_ns"] >= 0
+    took_ns = (flows["end_ns"] * ended + made.spec.time.duration_ns * ~ended - flows["start_ns"])[short]
+    table = result.derived("flow_metrics")
+    assert table is not None
+    long_bps = float(table["goodput_bps"].to_numpy()[: len(flows)][flows["size_bytes"] == 0].sum())
+    recovered = recovery_s(result)
+    return {
+        LONG_SHARE.name: long_bps * scale / LINE_BPS,
+        SLOWDOWN.name: float(took_ns.mean()) / base_ns if len(took_ns) else float("nan"),
+        UNFINISHED.name: float((~ended[short]).sum()),
+        RECOVERY.name: float("nan") if recovered is None else recovered / scale,
+    }

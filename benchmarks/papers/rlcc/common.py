@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the figures of RL-CC (Fuhrer et al. 2023) and PCC-RL (Tessler et al. 2021) have in common: networks, runs, quantities.
+
+A module of a figure has rows and claims, and draws; all else is here:
+
+    TITLE = "..."
+    ROWS = [
+        rlcc.many_to_one(f"tree, {flows} flows", "rlcc-tree", rlcc.SEVEN, flows, paper={"goodput": 0.86}) for flows in (16, 64)
+    ]
+    CLAIMS = (Claim("...", SOURCE, (above("tree, 64 flows", "MLP, 64 flows", rlcc.GOODPUT, 2),), why="..."),)
+
+    def run(order, progress):
+        evidence = rlcc.run("table-2", ROWS, order, progress)
+        figure = series.figure(...)
+        return rlcc.findings(TITLE, ROWS, order, evidence, (rlcc.GOODPUT, rlcc.DROPS), CLAIMS, figure)
+
+and a line in dc_gym/reproduce/registry.py. A row is one controller on one network with one traffic, named by what claims call it;
+it runs once a seed, and all rows have the same traffic for a seed. Runs lie in DIR/NAME/runs (modules may share a NAME and its
+runs; --full and --ground host have their own). What `paper` says of a quantity stands beside ours. `more(result)` measures what
+is not among `numbers`, `track(result)` over time. Times and rates of a row are at 100 Gbit/s; quantities are scaled back to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dc_gym import spec as specs
+from dc_gym.base.files import words
+from dc_gym.base.progress import Progress
+from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
+from dc_gym.ctrl import controllers
+from dc_gym.grounds import nics
+from dc_gym.grounds.plan import Experiment
+from dc_gym.records.results import Result, number
+from dc_gym.reproduce import runs, scaled
+from dc_gym.reproduce.claims import Claim, judge
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, Track, fewer
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, LINKS, MS, Length, Network
+from dc_gym.spec import Spec, from_dict
+from dc_gym.sweep.grid import Point
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SEEDS = 5
+WARMUP_PART = 4
+"""Of a duration that the command gives: what comes before the metrics' window."""
+
+GOODPUT = Column("goodput", "goodput (of the line)", digits=3)
+LATENCY = Column("latency_s", "latency (us)", 1e6)
+INFLATION = Column("inflation", "RTT inflation")
+DROPS = Column("drops_per_flow", "drops a flow", digits=3)
+LATE_DROPS = Column("late_drops_per_flow", "drops a flow after bring-up", digits=3)
+DROPPED = Column("dropped", "frames dropped (%)", 100, 3)
+RESENT = Column("resent", "frames sent again (%)", 100, 3)
+UTILIZATION = Column("utilization", "utilization (%)", 100, 3)
+FAIRNESS = Column("fairness", "slowest over fastest flow (%)", 100, 3)
+QUEUE = Column("queue_s", "queue (us)", 1e6, 3)
+DROP_RATE = Column("drop_bps", "dropped (Gbit/s)", 1e-9, 2)
+JAIN = Column("jain", "Jain's index", digits=3)
+PROBES = Column("probes", "probes (% of bytes)", 100, 2)
+
+SINGLE: Mapping[str, Any] = {**LINKS, "kind": "single", "delay": "1450ns"}
+"""Table III's latencies over eq. 2's inflations give 6.0, 6.1 and 6.2 us of base round trip: four links of 1.45 us and a frame at
+each of two make 6.05."""
+FOUR = Network("four", "one switch, 4 senders, 1 receiver", {**SINGLE, "hosts": 5}, 4)
+"""RL-CC's simulations, section IV."""
+SEVEN = Network("seven", "one switch, 7 hosts", {**SINGLE, "hosts": 7}, 6)
+"""Its Table II and its long-short runs."""
+FABRIC = Network("rlcc64", "RL-CC's fabric: 64 hosts, 4 ToRs, 2 spines", {"preset": "rlcc64"}, 63)
+SMALL_FABRIC = Network(
+    "rlcc16",
+    "a quarter of RL-CC's fabric: 16 hosts, 4 ToRs, 2 spines, 2:1 as there",
+    {"preset": "rlcc64", "hosts_per_leaf": 4, "uplinks": 1},
+    15,
+)
+
+DCQCN: Mapping[str, Any] = {"nic.preset": "paper", "topology.marking": "secn2"}
+"""RL-CC's is what its NICs come with; but by the firmware's parameters flows that flood a port need 7.5 ms at 100 Gbit/s to
+settle (docs/reproduce-rl-cc.md), longer than runs here are. How its switches mark is not given: 400 to 1600 kB, 20 %, as HPCC's
+authors had it.
+"""
+SETTINGS: Mapping[str, Mapping[str, Any]] = {"dcqcn": DCQCN}
+"""Keys that go with a controller."""
+DEFAULT = Length(30 * MS, 20 * MS)
+CLUSTER = Length(60_000 * MS, 1_000 * MS)
+"""Of section VI. What it leaves out at the beginning is ours."""
+SIMULATION = Length(1_000 * MS, 500 * MS)
+"""Of section IV: one second, of which the second half counts."""
+
+CONTINUOUS = "continuous RDMA WRITEs of 64 kB; starts are spread by seed"
+TRAFFIC: Mapping[str, str] = {
+    "long_short": "long flows without an end, WRITEs of 64 kB; short ones of one WRITE each",
+    "alltoall": "MPI_Alltoall by Open MPI's schedules, one WRITE a block",
+}
+"""By a workload's kind, in words."""
+
+Measure = Callable[[Result], dict[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One controller on one network with one traffic."""
+
+    name: str
+    controller: str
+    network: Network
+    workload: Mapping[str, Any]
+    """Keys of [workload]."""
+    length: Length = DEFAULT
+    full: Length = CLUSTER
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys of the spec, dotted."""
+    paper: Mapping[str, float] = field(default_factory=dict)
+    """By quantity, in its unit of SI."""
+    color: str = ""
+    """Empty: the controller's."""
+    lines: int = 1
+    """Of receivers: goodput is over so many line rates. 0: every host receives."""
+    full_network: Network | None = None
+    """None: it is the same."""
+
+
+def name(who: str, flows: int) -> str:
+    """Of a row: who, with how many flows."""
+    return f"{who}, {flows} flows"
+
+
+def many_to_one(name: str, controller: str, network: Network, flows: int, **more: Any) -> Row:
+    """Continuous WRITEs of 64 kB, `flows` of them, spread over all senders."""
+    workload = {"kind": "many_to_one", "flows": flows, "senders": min(flows, network.senders), "jitter": JITTER_NS}
+    return Row(name, controller, network, workload, **more)
+
+
+def at_share(flows: int, **parameters: int) -> dict[str, Any]:
+    """Keys with which RL-CC's flows begin at their share of the line: for what is measured at rest, where bringing up a flood of
+    many flows from line rate would take most of a run. Of further parameters, too."""
+    return {"nic.parameters": {"rate_initial": max(nics.LEAST_RATE, nics.LINE_RATE // flows), **parameters}}
+
+
+def spec(row: Row, order: Order, seed: int) -> Spec:
+    """Of one run; what the command says has the last word."""
+    length, scale = _length(row, order), _scale(order)
+    values = {
+        **scaled.keys(_network(row, order), row.workload, length, scale),
+        "controller.name": row.controller,
+        "nic.trace": "off",
+        "metrics.slowdown": "off",
+        **scaled.scaled(SETTINGS.get(row.controller, {}), scale),
+        **scaled.scaled(row.values, scale),
+        "ground": order.ground,
+        "seed": seed,
+    }
+    keys = specs.not_given(values, order.overrides)
+    return specs.vary({"name": row.name}, Path.cwd(), "reproduce", order.overrides, keys, "reproduce")
+
+
+def _network(row: Row, order: Order) -> Network:
+    return row.full_network if order.full and row.full_network else row.network
+
+
+def _scale(order: Order) -> int:
+    return 1 if order.full else scaled.SCALE
+
+
+def _length(row: Row, order: Order) -> Length:
+    """At 100 Gbit/s; a duration that the command gives is as it is run."""
+    if not order.duration:
+        return row.full if order.full else row.length
+    duration_ns = parse_time_ns(order.duration, "--duration") // _scale(order)
+    return Length(duration_ns, duration_ns // WARMUP_PART)
+
+
+def folder(name: str, order: Order) -> Path:
+    """Of a figure's runs: those of other lengths and of another ground do not mix with them."""
+    return order.out / (name + ("-full" if order.full else "") + ("-host" if order.ground == "host" else ""))
+
+
+def run(
+    name: str,
+    rows: Sequence[Row],
+    order: Order,
+    progress: Progress,
+    more: Measure = lambda result: {},
+    track: Callable[[Result], Track] | None = None,
+) -> Evidence:
+    """All rows that are not there yet; then what they show."""
+    if len({row.name for row in rows}) < len(rows):
+        raise ValueError(f"{name}: two rows have one name")
+    place = folder(name, order)
+    with words("make", place):
+        place.mkdir(parents=True, exist_ok=True)
+    seeds = range(1, (order.seeds or SEEDS) + 1)
+    points = {
+        (row.name, seed): Point(f"{_slug(row.name)}-s{seed}", {"row": row.name, "seed": seed}, spec(row, order, seed))
+        for row in rows
+        for seed in seeds
+    }
+    found = runs.run_all(name, ("row", "seed"), list(points.values()), place, order, progress)
+    progress.phase("measuring")
+    made = {row.name: _contender(row, {seed: found[points[row.name, seed].name] for seed in seeds}, more, track) for row in rows}
+    return Evidence(made, shortfall=shortfall(rows, order))
+
+
+def shortfall(rows: Sequence[Row], order: Order) -> Shortfall:
+    """Says what the command made shorter than the rows' own length."""
+    own = {row.name: row.full if order.full else row.length for row in rows}
+    shorter = [row for row in rows if _length(row, order).duration_ns < own[row.name].duration_ns]
+    runs = ""
+    if shorter:
+        row = shorter[0]
+        asked, usual = (format_time(each.duration_ns) for each in (_length(row, order), own[row.name]))
+        runs = f"runs of {asked} at 100 Gbit/s instead of {usual}"
+    return Shortfall(runs=runs, seeds=fewer("seed", order.seeds or SEEDS, SEEDS))
+
+
+def _slug(name: str) -> str:
+    return "-".join("".join(letter if letter.isalnum() or letter == "." else " " for letter in name).split())
+
+
+def _contender(row: Row, results: Mapping[int, Result], more: Measure, track: Callable[[Result], Track] | None) -> Contender:
+    by_seed = {seed: numbers(result, row.lines) | more(result) for seed, result in results.items()}
+    names = list(dict.fromkeys(name for each in by_seed.values() for name in each))
+    known = controllers.find(row.controller)
+    return Contender(
+        row.name,
+        row.name,
+        row.color or (known.color if known else "#555555"),
+        {name: {seed: each[name] for seed, each in by_seed.items() if np.isfinite(each.get(name, np.nan))} for name in names},
+        over_time={seed: track(result) for seed, result in results.items()} if track else {},
+        paper=row.paper,
+    )
+
+
+def numbers(result: Result, lines: int = 1) -> dict[str, float]:
+    """Of one run, in the window of its metrics, by quantity; as it would be at 100 Gbit/s."""
+    made = Experiment.of(from_dict(result.manifest["spec"], result.path))
+    summary, scale = result.summary, made.spec.topology.scale or 1
+    flows, window_s = int(summary["flows"]), (made.spec.time.duration_ns - made.spec.time.warmup_ns) / 1e9
+    last = result.records("queues")[-len(result.ports) :]
+    return {
+        GOODPUT.name: float(summary["goodput_bps"]) * scale / LINE_BPS / (lines or len(made.graph.hosts)),
+        DROPS.name: float(last["drops"].sum()) / flows,
+        LATE_DROPS.name: float(summary["drops"]) / flows,
+        DROPPED.name: number(summary["drop_ratio"]),
+        RESENT.name: number(summary["nic_resent_share"]),
+        UTILIZATION.name: number(summary["utilization"]),
+        FAIRNESS.name: _fairness(result),
+        QUEUE.name: number(summary["queueing_delay_s"]) / scale,
+        DROP_RATE.name: float(summary["drops"]) * FRAME_BYTES * 8 / window_s * scale,
+        JAIN.name: number(summary["jain"]),
+        PROBES.name: number(summary["nic_probe_share"]),
+    } | _round_trips(result, made, scale)
+
+
+def _round_trips(result: Result, made: Experiment, scale: int) -> dict[str, float]:
+    """Means over flows of the time means of their round trips: what they wait at each port, there and back, over the idle path.
+
+    A mean over probes would count short round trips more often than long ones.
+    """
+    ports = result.derived("port_metrics")
+    assert ports is not None
+    waits = dict(zip(ports["port"].to_pylist(), ports["mean_delay_s"].to_numpy(), strict=True))
+    flows = made.schedule.flows
+    base_s = np.array(nics.base_rtts_ns(made.schedule, made.graph, made.router, made.spec)) / 1e9
+    waited = [sum(waits[port] for port in (*flow.ports, *nics.way_back(flow, made.graph, made.router))) for flow in flows]
+    rtt_s = base_s + np.array(waited)
+    return {LATENCY.name: float(rtt_s.mean()) / scale, INFLATION.name: float((rtt_s / base_s).mean())}
+
+
+def _fairness(result: Result) -> float:
+    table = result.derived("flow_metrics")
+    assert table is not None
+    rates = table["goodput_bps"].to_numpy()
+    return float(rates.min() / rates.max()) if len(rates) and rates.max() > 0 else float("nan")
+
+
+def findings(
+    title: str,
+    rows: Sequence[Row],
+    order: Order,
+    evidence: Evidence,
+    columns: Sequence[Column],
+    claims: Sequence[Claim],
+    figure: Figure,
+    notes: Sequence[str] = (),
+) -> Findings:
+    contenders = list(evidence.contenders.values())
+    return Findings(title, facts(rows, order), contenders, columns, [judge(each, evidence) for each in claims], figure, notes)
+
+
+def facts(rows: Sequence[Row], order: Order) -> list[tuple[str, str]]:
+    """How it was run, in words."""
+    networks = dict.fromkeys(
+        f"{each.title}, 100 Gbit/s, {each.topology.get('delay', '1250ns')} a link"
+        for each in (_network(row, order) for row in rows)
+    )
+    lengths = dict.fromkeys(
+        f"{format_time(each.duration_ns)}, from {format_time(each.warmup_ns)} on"
+        for each in (_length(row, order) for row in rows)
+    )
+    scale = _scale(order)
+    slowed = f"slowed down by {scale}: BDP, buffers and thresholds keep their packets, all numbers here are scaled back"
+    return [
+        ("Network", "; ".join(networks) + ", 5 MB a port"),
+        ("Scale", slowed if scale > 1 else "none: as in the paper"),
+        ("Traffic", "; ".join(dict.fromkeys(TRAFFIC.get(row.workload["kind"], CONTINUOUS) for row in rows))),
+        ("Measured", f"{order.seeds or SEEDS} seeds; {'; '.join(lengths)}; the same traffic for all"),
+        ("Ground", f"{order.ground}, {'real' if order.ground == 'host' else 'virtual'} time"),
+        *shortfall(rows, order).facts(),
+    ]

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 6 of RL-CC: many-to-one on its cluster, goodput and latency. The paper draws bars and gives no numbers."""
+
+from __future__ import annotations
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.rlcc import cluster as cluster
+from dc_gym.benchmarks.papers.rlcc import common
+from dc_gym.benchmarks.papers.rlcc.cluster import FLOWS, MANY_TO_ONE, name
+from dc_gym.reproduce import series
+from dc_gym.reproduce.claims import Claim, above, below
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.order import Order
+
+TITLE = "Many-to-one on the cluster: goodput and latency"
+SOURCE = "RL-CC, section VI, figure 6 (text only)"
+NEAR, FAR = 0.95, 0.5
+"""Ours: of a goodput, of a latency."""
+ROWS = cluster.ROWS[MANY_TO_ONE]
+COLUMNS = (common.GOODPUT, common.LATENCY, common.INFLATION, common.JAIN, common.DROPS, common.LATE_DROPS, common.RESENT)
+
+
+def _who(who: str, flows: int) -> str:
+    return name(who, MANY_TO_ONE, flows)
+
+
+CLAIMS = tuple(
+    claim
+    for flows in FLOWS
+    for claim in (
+        Claim(
+            f"With {flows} flows DCQCN has more goodput than RL-CC, which comes near it (ours: {NEAR:.0%} of it)",
+            SOURCE,
+            (
+                above(_who("DCQCN", flows), _who("RL-CC", flows), common.GOODPUT),
+                above(_who("RL-CC", flows), _who("DCQCN", flows), common.GOODPUT, NEAR),
+            ),
+        ),
+        Claim(
+            f"With {flows} flows RL-CC's latency is far below DCQCN's (ours: {FAR:.0%} of it)",
+            SOURCE,
+            (below(_who("RL-CC", flows), _who("DCQCN", flows), common.LATENCY, FAR),),
+        ),
+    )
+)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    evidence = cluster.run(MANY_TO_ONE, order, progress)
+    lines = cluster.series(MANY_TO_ONE)
+    figure = series.figure(evidence, lines, (common.GOODPUT, common.LATENCY, common.LATE_DROPS), "flows", TITLE)
+    return common.findings(TITLE, cluster.chosen(MANY_TO_ONE, order), order, evidence, COLUMNS, CLAIMS, figure)

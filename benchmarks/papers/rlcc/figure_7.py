@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 7 of RL-CC: all-to-all on its cluster, goodput and latency. The paper draws bars and gives no numbers."""
+
+from __future__ import annotations
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.rlcc import cluster as cluster
+from dc_gym.benchmarks.papers.rlcc import common
+from dc_gym.benchmarks.papers.rlcc.cluster import A_HOST, ALL_TO_ALL, name
+from dc_gym.reproduce import series
+from dc_gym.reproduce.claims import Claim, above, below
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.order import Order
+
+TITLE = "All-to-all on the cluster: goodput and latency"
+SOURCE = "RL-CC, section VI, figure 7 (text only)"
+ROWS = cluster.ROWS[ALL_TO_ALL]
+COLUMNS = (common.GOODPUT, common.LATENCY, common.INFLATION, common.JAIN, common.DROPS, common.LATE_DROPS, common.RESENT)
+
+
+def _who(who: str, flows: int) -> str:
+    return name(who, ALL_TO_ALL, flows)
+
+
+CLAIMS = tuple(
+    Claim(
+        f"With {flows} flow{'s' * (flows > 1)} a host RL-CC has more goodput and less latency than DCQCN",
+        SOURCE,
+        (
+            above(_who("RL-CC", flows), _who("DCQCN", flows), common.GOODPUT),
+            below(_who("RL-CC", flows), _who("DCQCN", flows), common.LATENCY),
+        ),
+    )
+    for flows in A_HOST
+)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    evidence = cluster.run(ALL_TO_ALL, order, progress)
+    lines = cluster.series(ALL_TO_ALL)
+    figure = series.figure(evidence, lines, (common.GOODPUT, common.LATENCY, common.LATE_DROPS), "flows a host", TITLE)
+    return common.findings(TITLE, cluster.chosen(ALL_TO_ALL, order), order, evidence, COLUMNS, CLAIMS, figure)

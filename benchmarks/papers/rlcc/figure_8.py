@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 8 of RL-CC: losses and goodput over time, all-to-all, 8192 flows on its cluster, a sample a second.
+
+Here 480 flows on a quarter of it, two from each host to each other, and milliseconds; --full has 8064 on 64 hosts. The paper
+draws a colour for each host; all hosts together are drawn here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dc_gym.base.progress import Progress
+from dc_gym.base.stats import band
+from dc_gym.base.units import FRAME_BYTES
+from dc_gym.benchmarks.papers.rlcc import common
+from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, WHO
+from dc_gym.figures import plots
+from dc_gym.figures.axes import log_ticks
+from dc_gym.records.results import Result
+from dc_gym.reproduce.claims import Claim, less_than, more_than
+from dc_gym.reproduce.findings import Column, Evidence, Findings, Track
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLE = "All-to-all with many flows: what is lost, and what arrives, over time"
+SOURCE = "RL-CC, section VI, figure 8"
+BINS = 40
+LENGTH = Length(24 * MS, 12 * MS)
+"""Bring-up is what comes before the second half."""
+LOST = Column("lost", "dropped (lines of a host)")
+ARRIVED = Column("arrived", "goodput (of all hosts' lines)")
+PANELS = (LOST, ARRIVED)
+NONE, LEAST_LOST = 1e-9, 1e-3
+ROWS = [
+    common.Row(
+        who,
+        controller,
+        common.SMALL_FABRIC,
+        {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS},
+        length=LENGTH,
+        color=COLORS[who],
+        lines=0,
+        full_network=common.FABRIC,
+    )
+    for who, controller in WHO.items()
+]
+COLUMNS = (common.GOODPUT, common.LATENCY, common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT)
+CLAIMS = (
+    *(
+        Claim(f"{who} loses packets only while flows come up", SOURCE, (less_than(who, common.LATE_DROPS, NONE),))
+        for who in ("RL-CC", "Swift")
+    ),
+    Claim("DCQCN loses packets all the time", SOURCE, (more_than("DCQCN", common.LATE_DROPS, 0),)),
+)
+
+
+def track(result: Result) -> Track:
+    """At 100 Gbit/s, by time in ms."""
+    drawn = plots.load_series(result, BINS)
+    scale = int(result.manifest["spec"]["topology"].get("scale") or 1)
+    width_s = 2 * drawn.t_s[0]
+    queues, ports = result.records("queues"), len(result.ports)
+    drops = queues["drops"].reshape(-1, ports).sum(axis=1).astype(np.float64)
+    at_s = queues["t_ns"].reshape(-1, ports)[:, 0] / 1e9
+    edges = np.interp(np.arange(len(drawn.t_s) + 1) * width_s, at_s, drops)
+    lost_bps = np.diff(edges) * FRAME_BYTES * 8 / width_s * scale
+    hosts = sum(port["side"] == "host" for port in result.ports)
+    arrived = drawn.total_bps * scale / LINE_BPS / hosts
+    return Track(drawn.t_s * 1e3 / scale, {LOST.name: lost_bps / LINE_BPS, ARRIVED.name: arrived})
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    evidence = common.run("losses-over-time", ROWS, order, progress, track=track)
+    return common.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence))
+
+
+def _figure(evidence: Evidence) -> Figure:
+    with plots.style():
+        canvas = plots.new_figure(7.4, 5.0)
+        axes = canvas.subplots(len(PANELS), 1, sharex=True)
+        for ax, panel in zip(axes, PANELS, strict=True):
+            _draw(ax, evidence, panel)
+        axes[0].set_yscale("symlog", linthresh=LEAST_LOST)
+        axes[0].set_ylim(0, max(axes[0].get_ylim()[1], 2 * LEAST_LOST))
+        log_ticks(axes[0], "y", LEAST_LOST)
+        axes[-1].set_xlabel("Time (ms, at 100 Gbit/s)")
+        canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
+        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    return canvas
+
+
+def _draw(ax: Axes, evidence: Evidence, panel: Column) -> None:
+    for each in evidence.contenders.values():
+        tracks = list(each.over_time.values())
+        mean, half = band(np.stack([one.values[panel.name] for one in tracks]))
+        ax.plot(tracks[0].x, mean, color=each.color, label=each.label)
+        ax.fill_between(tracks[0].x, np.maximum(mean - half, 0), mean + half, color=each.color, alpha=0.18, linewidth=0)
+    ax.set_ylim(bottom=0)
+    ax.set_title(panel.title, loc="left")

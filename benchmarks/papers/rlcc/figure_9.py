@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 9 of RL-CC: the latency of MPI_Alltoall by message size (OSU benchmark, one process a node), over the best of that size.
+
+Open MPI polls, which virtual time does not allow: here its schedules are traffic of their own (traffic/collectives.py), over
+queue pairs that last. As in the OSU benchmark sizes double, a first iteration of each warms up and does not count, and the
+latency is the mean over processes of the time until each has sent and received everything. Which MPI the paper used is not given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dc_gym.base.progress import Progress
+from dc_gym.base.stats import estimate
+from dc_gym.base.units import format_size
+from dc_gym.benchmarks.papers.rlcc import common
+from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, RIVALS, WHO
+from dc_gym.figures import plots
+from dc_gym.records.results import Result
+from dc_gym.reproduce.claims import Claim, below
+from dc_gym.reproduce.findings import Column, Evidence, Findings
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.scaled import MS, Length
+from dc_gym.traffic.collectives import sizes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "MPI_Alltoall by size of message: latency over the best"
+SOURCE = "RL-CC, section VI, figure 9 (text only)"
+LEAST, MOST, ROUNDS = 32, 1 << 20, 2
+SIZES = sizes(LEAST, MOST)
+LATENCIES = {size: Column(f"alltoall_{size}_s", f"{format_size(size)} (us)", 1e6, 5) for size in SIZES}
+COLUMNS = (*LATENCIES.values(), common.DROPS)
+ROWS = [
+    common.Row(
+        who,
+        controller,
+        common.SMALL_FABRIC,
+        {"kind": "alltoall", "size": f"{LEAST}B", "largest": f"{MOST}B", "rounds": ROUNDS},
+        length=Length(150 * MS, 1 * MS),
+        full=Length(2_000 * MS, 1 * MS),
+        values={"nic.queue_pairs": "hosts"},
+        color=COLORS[who],
+        lines=0,
+        full_network=common.FABRIC,
+    )
+    for who, controller in WHO.items()
+]
+CLAIMS = (
+    *(
+        Claim(
+            f"RL-CC has the lowest latency at {format_size(size)}",
+            SOURCE,
+            tuple(below("RL-CC", each, LATENCIES[size]) for each in RIVALS),
+        )
+        for size in SIZES[1:]
+    ),
+    Claim("RL-CC does not have it at 32 B: it cuts its rate needlessly", SOURCE, (below("DCQCN", "RL-CC", LATENCIES[LEAST]),)),
+)
+
+
+def latencies(result: Result) -> dict[str, float]:
+    """By size, at 100 Gbit/s; sizes whose iterations have not ended are left out."""
+    spec, flows = result.manifest["spec"], result.records("flows")
+    scale, rounds = int(spec["topology"].get("scale") or 1), int(spec["workload"].get("rounds") or 1)
+    found = {}
+    for number, column in enumerate(LATENCIES.values()):
+        first = number * rounds
+        counted = [_iteration_s(flows[flows["rep"] == rep]) for rep in range(first + min(1, rounds - 1), first + rounds)]
+        found[column.name] = float(np.mean(counted)) / scale
+    return found
+
+
+def _iteration_s(flows: np.ndarray) -> float:
+    """The mean over processes; NaN where it did not end."""
+    if not len(flows) or (flows["end_ns"] < 0).any():
+        return float("nan")
+    began_ns = int(flows["start_ns"].min())
+    ends = [int(flows["end_ns"][(flows["src"] == host) | (flows["dst"] == host)].max()) for host in np.unique(flows["src"])]
+    return (float(np.mean(ends)) - began_ns) / 1e9
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    evidence = common.run("alltoall", ROWS, order, progress, latencies)
+    return common.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence))
+
+
+def _figure(evidence: Evidence) -> Figure:
+    """Bars as in the paper: each latency over the best of its size."""
+    with plots.style():
+        canvas = plots.new_figure(9.6, 3.8)
+        ax = canvas.subplots()
+        width = 0.8 / len(WHO)
+        best = _best(evidence)
+        for place, who in enumerate(WHO):
+            each = evidence.contenders[who]
+            found = [
+                estimate([value / best[size] for value in each.numbers.get(column.name, {}).values()])
+                for size, column in LATENCIES.items()
+            ]
+            heights = [one.mean if one else np.nan for one in found]
+            halves = [(one.half or 0.0) if one else 0.0 for one in found]
+            at = np.arange(len(SIZES)) + (place - (len(WHO) - 1) / 2) * width
+            ax.bar(at, heights, width, yerr=halves, color=each.color, label=who, error_kw={"elinewidth": 0.8})
+        ax.set_xticks(range(len(SIZES)), [format_size(size) for size in SIZES], rotation=45)
+        ax.set_ylabel("Latency over the best")
+        ax.set_xlabel("Size of message")
+        ax.axhline(1, color=plots.INK, linewidth=0.6)
+        canvas.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
+        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    return canvas
+
+
+def _best(evidence: Evidence) -> dict[int, float]:
+    """By size, the least mean."""
+    means = {size: [each.estimate(column.name) for each in evidence.contenders.values()] for size, column in LATENCIES.items()}
+    return {size: min((one.mean for one in known if one), default=np.nan) for size, known in means.items()}

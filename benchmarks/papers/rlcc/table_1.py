@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table I of RL-CC: what a decision of each form of the policy costs.
+
+The paper's times are a ConnectX-6Dx's; ours are of the same integer code in BPF, by the JIT of this machine's kernel (as root;
+else in userspace, and the page says so). Only their ratios can be compared. A FLOP is counted as the paper seems to count it: one
+for each weight, so that a network of 4-12-12-1 has 204. Repetitions stand for seeds: nothing is random but the machine's other
+load.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dc_gym.base.files import scratch
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.rlcc import common
+from dc_gym.benchmarks.perf import nic_cost
+from dc_gym.benchmarks.perf.nic_cost import Cost
+from dc_gym.ctrl import controllers
+from dc_gym.ctrl.nic import algorithms, kernels
+from dc_gym.figures import plots
+from dc_gym.nets import policy_file
+from dc_gym.nets.trees import Trees
+from dc_gym.reproduce.claims import Claim, below, judge, less_than
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, fewer
+from dc_gym.reproduce.order import Order
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "What a decision costs"
+SOURCE = "RL-CC, Table I"
+FLOPS = Column("flops", "FLOPs")
+COMPARISONS = Column("comparisons", "comparisons")
+OPERATIONS = Column("operations", "operations in all")
+INSTRUCTIONS = Column("instructions", "BPF instructions")
+STATE = Column("state_bytes", "state a flow (B)")
+TABLE = Column("table_bytes", "policy (B)")
+TIME = Column("decision_s", "a decision (us)", 1e6, 3)
+COLUMNS = (FLOPS, COMPARISONS, OPERATIONS, INSTRUCTIONS, STATE, TABLE, TIME)
+PAPER: Mapping[str, Mapping[str, float]] = {
+    "rlcc-lstm": {FLOPS.name: 2600, TIME.name: 450e-6},
+    "rlcc-mlp": {FLOPS.name: 200, TIME.name: 17e-6},
+    "rlcc-tree": {TIME.name: 0.9e-6},
+}
+LABELS = {"rlcc-lstm": "LSTM", "rlcc-mlp": "MLP", "rlcc-tree": "trees"}
+MOST_OPERATIONS = 150
+"""RL-CC, section V: of ten trees of depth 4."""
+DECISION = "rtt"
+
+
+def forms() -> list[str]:
+    """Algorithms that there are."""
+    return [name for name in PAPER if name in algorithms.names()]
+
+
+CLAIMS = (
+    Claim("Trees cost less than the MLP", SOURCE + ": 17 / 0.9 = 19 times", (below("trees", "MLP", TIME),)),
+    Claim(
+        "By an order of magnitude",
+        SOURCE + ": 17 / 0.9 = 19 times",
+        (below("trees", "MLP", TIME, 0.1),),
+        why="a server's processor multiplies integers about as fast as it compares them, so 204 products cost it little more than"
+        " 80 comparisons and the observation, which is in both; a NIC's cores and memory are smaller",
+    ),
+    *(
+        [Claim("The MLP costs less than the LSTM", SOURCE + ": 450 / 17 = 26 times", (below("MLP", "LSTM", TIME),))]
+        if "rlcc-lstm" in algorithms.names()
+        else []
+    ),
+    Claim(
+        f"Trees decide by at most {MOST_OPERATIONS} operations",
+        "RL-CC, section V (at most ten trees of depth 4)",
+        (less_than("trees", OPERATIONS, MOST_OPERATIONS + 1),),
+    ),
+    Claim(
+        "A decision takes less than 2 us",
+        "RL-CC, section V: DCQCN and Swift need less, too; here on a server's processor",
+        (less_than("trees", TIME, 2e-6),),
+    ),
+)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    """Each repetition measures all forms, one after the other."""
+    progress.phase("measuring")
+    why = kernels.why_not_here()
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        found = [list(nic_cost.measured(folder, not why, forms())) for _ in range(order.seeds or common.SEEDS)]
+    contenders = [_contender(name, [costs[row] for costs in found]) for row, name in enumerate(forms())]
+    short = Shortfall(seeds=fewer("repetition", order.seeds or common.SEEDS, common.SEEDS))
+    evidence = Evidence({each.name: each for each in contenders}, shortfall=short)
+    verdicts = [judge(each, evidence) for each in CLAIMS]
+    how = found[0][0].how
+    facts = [
+        ("Measured", f"{order.seeds or common.SEEDS} repetitions of {nic_cost.REPEAT:,} calls, {how}; events of a golden trace"),
+        ("Policies", ", ".join(f"{name}: {policy_file.shipped(name).name}" for name in forms())),
+    ]
+    notes = [] if not why else [f"Not in this machine's kernel: {why}."]
+    return Findings(TITLE, facts, contenders, COLUMNS, verdicts, _figure(evidence), notes)
+
+
+def _contender(name: str, costs: list[Cost]) -> Contender:
+    file, known = policy_file.load(name), controllers.find(name)
+    policy = file.policy
+    if isinstance(policy, Trees):
+        flops, comparisons, additions = 0, int(policy.inputs.size), len(policy.inputs)
+        size = policy.packed_bytes()
+    else:
+        flops = sum(int(weights.size) for weights in policy.weights)
+        comparisons, additions, size = 0, 0, 4 * len(file.table())
+    fixed = {
+        FLOPS.name: flops,
+        COMPARISONS.name: comparisons,
+        OPERATIONS.name: flops + comparisons + additions,
+        INSTRUCTIONS.name: costs[0].instructions,
+        STATE.name: 4 * costs[0].algorithm.state_words,
+        TABLE.name: size,
+    }
+    times = {row: cost.times_ns.get(DECISION, cost.worst_ns) / 1e9 for row, cost in enumerate(costs, 1)}
+    numbers = {quantity: {1: float(value)} for quantity, value in fixed.items()}
+    color = known.color if known else "#555555"
+    return Contender(LABELS[name], LABELS[name], color, numbers | {TIME.name: times}, paper=PAPER[name])
+
+
+def _figure(evidence: Evidence) -> Figure:
+    """Each form's cost over the trees', in the paper and here."""
+    with plots.style({"axes.grid.axis": "x"}):
+        canvas = plots.new_figure(7.0, 2.6)
+        ax = canvas.subplots()
+        trees = evidence.contenders["trees"]
+        for row, each in enumerate(evidence.contenders.values()):
+            ours, base = each.estimate(TIME.name), trees.estimate(TIME.name)
+            assert ours is not None and base is not None
+            ax.barh(row - 0.18, ours.mean / base.mean, 0.34, color=each.color, label="here" if row == 0 else None)
+            printed = each.paper[TIME.name] / trees.paper[TIME.name]
+            ax.barh(row + 0.18, printed, 0.34, color="none", edgecolor=each.color, label="the paper" if row == 0 else None)
+            for offset, value in ((-0.18, ours.mean / base.mean), (0.18, printed)):
+                ax.annotate(f"{value:.3g}", (value, row + offset), (4, -3), textcoords="offset points", fontsize=8)
+        ax.set_xscale("log")
+        ax.set_yticks(range(len(evidence.contenders)), list(evidence.contenders))
+        ax.invert_yaxis()
+        ax.set_xlabel("Time of a decision over the trees'")
+        ax.set_title(TITLE, loc="left")
+        ax.legend()
+    return canvas

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table II of RL-CC: how long a decision takes, and what that does to many flows into one port.
+
+In the paper an LSTM (450 us), an MLP (17 us) and trees (0.9 us) decide on a ConnectX-6Dx. Here those times are injected between a
+round trip's measurement and the rate that follows from it (`nic.latency`). The LSTM's place is taken by the MLP with the LSTM's
+time, so that nothing but the time differs. How long the paper's runs are is not given.
+
+Each flow here has its decisions made as if it had a processor of its own. What a processor that all flows of a NIC share would do
+is in the rows "in turn" (`nic.decisions`), whose flows begin at their share: brought up from line rate, 64 flows would take 23
+cuts of up to 5 ms each. They are as long as LIVES decisions of a flow.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.rlcc import common
+from dc_gym.benchmarks.papers.rlcc.common import Row, name
+from dc_gym.reproduce import series
+from dc_gym.reproduce.claims import Claim, above, below, less_than
+from dc_gym.reproduce.findings import Evidence, Findings
+from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.scaled import MS, US, Length
+from dc_gym.reproduce.series import Series
+
+TITLE = "Many-to-one over one switch by how long a decision takes: goodput and drops"
+SOURCE = "RL-CC, Table II"
+LENGTH = Length(40 * MS, 25 * MS)
+FLOWS = (16, 64, 128)
+WHO = {"LSTM": ("rlcc-mlp", 450_000, "#D55E00"), "MLP": ("rlcc-mlp", 17_000, "#117733"), "tree": ("rlcc-tree", 900, "#332288")}
+"""Controller, ns for a decision, colour."""
+NETS = ("LSTM", "MLP")
+PAPER = {
+    "LSTM": ((0.91, 0), (0.33, 60e3), (0.40, 16e3)),
+    "MLP": ((0.91, 0), (0.31, 60e3), (0.39, 16e3)),
+    "tree": ((0.86, 0), (0.86, 1.59), (0.85, 6.96)),
+}
+"""Goodput and drops a flow, by number of flows."""
+SLOWER, FEWER = 2, 0.01
+"""Goodput of the tree over the networks', and their drops: by so much at least."""
+MANY, BETWEEN_US = 64, (50, 150)
+"""The crossover is looked for with so many flows, also with these times of a decision."""
+LIVES, SHORTEST_NS = 24, 10 * MS
+LOSING = 0.1
+"""Drops a flow of a run that is taken for one that loses."""
+
+
+def in_turn(who: str) -> str:
+    return f"{who} in turn"
+
+
+def _row(who: str, flows: int, paper: tuple[float, float]) -> Row:
+    controller, latency_ns, color = WHO[who]
+    return common.many_to_one(
+        name(who, flows),
+        controller,
+        common.SEVEN,
+        flows,
+        length=LENGTH,
+        values={"nic.latency": latency_ns},
+        paper=dict(zip((common.GOODPUT.name, common.DROPS.name), paper, strict=True)),
+        color=color,
+    )
+
+
+def _shared(title: str, latency_ns: int, flows: int, color: str) -> Row:
+    """One processor a NIC."""
+    decision_ns = latency_ns * math.ceil(flows / common.SEVEN.senders)
+    length_ns = max(SHORTEST_NS, math.ceil(LIVES * decision_ns / MS) * MS)
+    values = {"nic.latency": latency_ns, "nic.decisions": "in-turn", **common.at_share(flows)}
+    length = Length(length_ns, length_ns // 2)
+    return common.many_to_one(title, "rlcc-mlp", common.SEVEN, flows, length=length, values=values, color=color)
+
+
+ROWS = [
+    *(_row(who, flows, paper) for who in WHO for flows, paper in zip(FLOWS, PAPER[who], strict=True)),
+    *(_shared(name(in_turn(who), flows), WHO[who][1], flows, WHO[who][2]) for who in NETS for flows in FLOWS),
+    *(_shared(name(in_turn(f"{each} us"), MANY), each * US, MANY, "#888888") for each in BETWEEN_US),
+]
+COLUMNS = (common.GOODPUT, common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT, common.LATENCY, common.JAIN)
+CALM = (
+    "with a processor for each flow a decision is as late as it is taken seldom, and flows that decide at different times even"
+    " out: in the fluid model, too, 64 flows lose nothing up to 5 ms, and 0.35 % of the line at 15 ms. Where a NIC's flows share"
+    " the processor, 11 of them make 5 ms of 450 us (rows in turn)"
+)
+
+
+def _slower(net: str, flows: int, why: str = "") -> tuple[Claim, Claim]:
+    tree, other = name("tree", flows), name(net, flows)
+    return (
+        Claim(
+            f"With {flows} flows the tree has at least twice the goodput of the {net}",
+            SOURCE,
+            (above(tree, other, common.GOODPUT, SLOWER),),
+            why,
+        ),
+        Claim(
+            f"With {flows} flows the tree drops at least 100 times fewer packets a flow than the {net}",
+            SOURCE + "; after bring-up",
+            (below(tree, other, common.LATE_DROPS, FEWER),),
+            why,
+        ),
+    )
+
+
+CLAIMS = (
+    Claim(
+        "With 16 flows nobody drops",
+        SOURCE + "; after bring-up",
+        tuple(less_than(name(who, 16), common.LATE_DROPS, LOSING) for who in (*WHO, *map(in_turn, NETS))),
+    ),
+    Claim(
+        "With 16 flows the slow networks have no less goodput than the tree",
+        SOURCE,
+        tuple(above(name(who, 16), name("tree", 16), common.GOODPUT, 0.999) for who in NETS),
+    ),
+    *(claim for flows in FLOWS[1:] for net in NETS for claim in _slower(net, flows, CALM)),
+    *(claim for flows in FLOWS[1:] for net in map(in_turn, NETS) for claim in _slower(net, flows)),
+)
+
+
+def crossover(evidence: Evidence) -> str:
+    """Between which times of a decision, in turn, many flows begin to lose, and fall below half of the tree's goodput."""
+    times = {us * US: name(in_turn(f"{us} us"), MANY) for us in BETWEEN_US}
+    times |= {WHO[net][1]: name(in_turn(net), MANY) for net in NETS}
+    tree = evidence.contenders[name("tree", MANY)].estimate(common.GOODPUT.name)
+    found = {time_ns: evidence.contenders[times[time_ns]] for time_ns in sorted(times)}
+    slow = {time_ns: each.estimate(common.GOODPUT.name) for time_ns, each in found.items()}
+    lossy = {time_ns: each.estimate(common.LATE_DROPS.name) for time_ns, each in found.items()}
+    drops = _first([time_ns for time_ns, each in lossy.items() if each and each.mean > LOSING], list(found))
+    half = _first([time_ns for time_ns, each in slow.items() if each and tree and each.mean * SLOWER < tree.mean], list(found))
+    each_waits = math.ceil(MANY / common.SEVEN.senders)
+    return (
+        f"Crossover with {MANY} flows, {each_waits} a NIC whose decisions are made in turn: drops begin {drops},"
+        f" less than half of the tree's goodput {half} (times of one decision; a flow waits {each_waits} of them)."
+    )
+
+
+def _first(reached: list[int], tried: list[int]) -> str:
+    if not reached:
+        return f"beyond {tried[-1] / US:g} us"
+    place = tried.index(min(reached))
+    return (
+        f"at {tried[place] / US:g} us or below"
+        if place == 0
+        else f"between {tried[place - 1] / US:g} and {tried[place] / US:g} us"
+    )
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    evidence = common.run("table-2", ROWS, order, progress)
+    lines = [Series(who, color, {flows: name(who, flows) for flows in FLOWS}) for who, (_, _, color) in WHO.items()]
+    for who in NETS:
+        lines.append(Series(in_turn(who), WHO[who][2], {flows: name(in_turn(who), flows) for flows in FLOWS}, "s", "--"))
+    figure = series.figure(evidence, lines, (common.GOODPUT, common.DROPS, common.LATE_DROPS), "flows", TITLE)
+    return common.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, figure, [crossover(evidence)])

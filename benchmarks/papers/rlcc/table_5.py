@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table V of RL-CC: which controller masters which task. The paper does not say by what; here one criterion holds for all.
+
+A task is mastered if in none of its cases a controller has less than BANDWIDTH of the best one's bandwidth, or takes more than
+TIME times the best one's. Bandwidth and time are a task's own: goodput and latency in the network; the long flows' goodput and
+the short ones' slowdown; of MPI_Alltoall the latency alone, in which both are. The runs are those of figures 6, 7, 9 and 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dc_gym.base.progress import Progress
+from dc_gym.benchmarks.papers.rlcc import cluster as cluster
+from dc_gym.benchmarks.papers.rlcc import common, figure_9
+from dc_gym.benchmarks.papers.rlcc.cluster import ALL_TO_ALL, COLORS, LONG_SHARE, LONG_SHORT, MANY_TO_ONE, SLOWDOWN, WHO
+from dc_gym.figures import plots
+from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
+from dc_gym.reproduce.order import Order
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Tasks mastered or not"
+SOURCE = "RL-CC, Table V"
+BANDWIDTH, TIME = 0.9, 2.0
+MASTERED = Column("mastered", "mastered (1: yes)", digits=3)
+SHARE = Column("share", "least bandwidth over the best's", digits=3)
+LONGEST = Column("longest", "most time over the best's", digits=3)
+COLUMNS = (MASTERED, SHARE, LONGEST)
+OSU = "OSU"
+PAPER: Mapping[str, Mapping[str, bool]] = {
+    "DCQCN": {MANY_TO_ONE: True, ALL_TO_ALL: False, OSU: True, LONG_SHORT: False},
+    "Swift": {MANY_TO_ONE: False, ALL_TO_ALL: True, OSU: False, LONG_SHORT: True},
+    "RL-CC": {MANY_TO_ONE: True, ALL_TO_ALL: True, OSU: True, LONG_SHORT: True},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One comparison within a task."""
+
+    names: Mapping[str, str]
+    """Of the contestants, by controller."""
+    bandwidth: Column | None
+    time: Column
+
+
+def name(who: str, task: str) -> str:
+    return f"{who}, {task}"
+
+
+def cases(task: str) -> list[Case]:
+    """Those that the default runs; of MPI_Alltoall one a size."""
+    if task == OSU:
+        return [Case({who: who for who in WHO}, None, column) for column in figure_9.LATENCIES.values()]
+    columns = (LONG_SHARE, SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
+    return [Case({who: cluster.name(who, task, count) for who in WHO}, *columns) for count in cluster.DEFAULT[task]]
+
+
+def ratios(evidence: Evidence, task: str, who: str, seed: int) -> dict[str, float]:
+    """Least bandwidth and most time over the best one's, whoever it is, and whether that is mastery; nothing if not all ran."""
+    shares, times = [1.0], [1.0]
+    for case in cases(task):
+        if case.bandwidth:
+            own, all_of_them = _values(evidence, case, case.bandwidth, seed, who)
+            if own is None:
+                return {}
+            shares.append(own / max(all_of_them))
+        own, all_of_them = _values(evidence, case, case.time, seed, who)
+        if own is None:
+            return {}
+        times.append(own / min(all_of_them))
+    good = min(shares) >= BANDWIDTH and max(times) <= TIME
+    return {SHARE.name: min(shares), LONGEST.name: max(times), MASTERED.name: float(good)}
+
+
+def _values(evidence: Evidence, case: Case, column: Column, seed: int, who: str) -> tuple[float | None, list[float]]:
+    found = {each: evidence.values(title, column.name).get(seed) for each, title in case.names.items()}
+    return found[who], [value for value in found.values() if value is not None]
+
+
+def _as_printed(who: str, task: str) -> Criterion:
+    title, printed = name(who, task), PAPER[who][task]
+
+    def judge(evidence: Evidence) -> Outcome:
+        found = list(evidence.values(title, MASTERED.name).values())
+        share, time = (evidence.contenders[title].estimate(each.name) for each in (SHARE, LONGEST))
+        if not found or not share or not time:
+            return Outcome(None, f"{title}: something has not ended")
+        said = f"{title}: {sum(found):g} of {len(found)} seeds; bandwidth {share.mean:.2f}, time {time.mean:.2f} of the best's"
+        return Outcome(all(bool(each) == printed for each in found), said)
+
+    return Criterion(f"{title}: {'mastered' if printed else 'not mastered'} with every seed", (title,), judge)
+
+
+CLAIMS = tuple(
+    Claim(f"{who}: {task} is {'' if PAPER[who][task] else 'not '}mastered", SOURCE, (_as_printed(who, task),))
+    for who in PAPER
+    for task in PAPER[who]
+)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    evidence = {task: cluster.run(task, order, progress, WHO) for task in (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)}
+    evidence[OSU] = common.run("alltoall", figure_9.ROWS, order, progress, figure_9.latencies)
+    contenders = [_contender(evidence[task], who, task, order.seeds or common.SEEDS) for who in PAPER for task in PAPER[who]]
+    found = Evidence({each.name: each for each in contenders}, shortfall=Evidence.shortfall_of(evidence.values()))
+    facts = [
+        ("Criterion", f"in every case at least {BANDWIDTH:.0%} of the best one's bandwidth, at most {TIME:g} times its time"),
+        ("Runs", f"those of figures 6, 7, 9 and 10, {order.seeds or common.SEEDS} seeds"),
+    ]
+    return Findings(TITLE, facts, contenders, COLUMNS, [judge(each, found) for each in CLAIMS], _figure(found))
+
+
+def _contender(evidence: Evidence, who: str, task: str, seeds: int) -> Contender:
+    by_seed = {seed: ratios(evidence, task, who, seed) for seed in range(1, seeds + 1)}
+    numbers = {
+        column.name: {seed: each[column.name] for seed, each in by_seed.items() if column.name in each} for column in COLUMNS
+    }
+    paper = {MASTERED.name: float(PAPER[who][task])}
+    return Contender(name(who, task), name(who, task), COLORS[who], numbers, paper=paper)
+
+
+def _figure(found: Evidence) -> Figure:
+    """Where each task lies; the corner at the upper left is mastery."""
+    with plots.style({"axes.grid.axis": "both"}):
+        canvas = plots.new_figure(9.6, 3.6)
+        tasks = list(next(iter(PAPER.values())))
+        for ax, task in zip(canvas.subplots(1, len(tasks), sharex=True, sharey=True), tasks, strict=True):
+            for who in PAPER:
+                each = found.contenders[name(who, task)]
+                share, time = each.estimate(SHARE.name), each.estimate(LONGEST.name)
+                if share and time:
+                    fill = each.color if PAPER[who][task] else "none"
+                    ax.plot(time.mean, share.mean, "o", color=each.color, markerfacecolor=fill, markersize=8)
+            ax.axhline(BANDWIDTH, color=plots.INK, linewidth=0.7, linestyle=":")
+            ax.axvline(TIME, color=plots.INK, linewidth=0.7, linestyle=":")
+            ax.set_ylim(0, 1.08)
+            ax.set_title(task, loc="left")
+            ax.set_xlabel("Most time / best")
+        canvas.axes[0].set_ylabel("Least bandwidth / best")
+        canvas.legend(
+            [canvas.axes[0].plot([], [], "o", color=COLORS[who], markersize=8)[0] for who in PAPER],
+            list(PAPER),
+            loc="outside lower center",
+            ncols=len(PAPER),
+        )
+        canvas.suptitle(f"{TITLE} (filled: mastered in the paper)", x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    return canvas

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table VI of RL-CC: what the policy does in nine situations, by the previous state and the current one.
+
+Those are the policies that ship, in the integers that a NIC computes (dc_gym/methods/rlcc/cells.py; `dcgym rlcc show` for any other).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dc_gym.base.progress import Progress
+from dc_gym.ctrl import controllers
+from dc_gym.ctrl.nic import algorithms
+from dc_gym.figures import plots
+from dc_gym.methods.rlcc import cells
+from dc_gym.methods.rlcc.cells import STATES
+from dc_gym.nets import policy_file
+from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
+from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
+from dc_gym.reproduce.order import Order
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Actions by the previous and the current state"
+SOURCE = "RL-CC, Table VI and section VI"
+ARTIFACT = Column("artifact", "the artifact's network", digits=4)
+UNDER, TARGET, CONGESTED = STATES
+
+
+def policies() -> list[str]:
+    """Algorithms with a policy of one step: of the LSTM's, what comes before two steps counts, too."""
+    return [name for name in ("rlcc-mlp", "rlcc-tree") if name in algorithms.names()]
+
+
+def name(before: str, now: str) -> str:
+    return f"{before}, then {now}"
+
+
+NAMES = tuple(name(before, now) for before in STATES for now in STATES)
+
+
+def columns() -> list[Column]:
+    return [*(Column(each, each, digits=4) for each in policies()), ARTIFACT]
+
+
+def action(evidence: Evidence, policy: str, before: str, now: str) -> float:
+    return evidence.values(name(before, now), policy)[1]
+
+
+def _falls(policy: str) -> Criterion:
+    def judge(evidence: Evidence) -> Outcome:
+        rows = {before: [action(evidence, policy, before, now) for now in STATES] for before in STATES}
+        said = "; ".join(f"{before}: {', '.join(f'{each:.3f}' for each in row)}" for before, row in rows.items())
+        return Outcome(all(row[0] > row[1] > row[2] for row in rows.values()), f"{policy}: {said}")
+
+    return Criterion(f"{policy}: raise > keep > cut in all three rows", NAMES, judge)
+
+
+def _more(policy: str, first: tuple[str, str], than: tuple[str, str]) -> Criterion:
+    def judge(evidence: Evidence) -> Outcome:
+        a, b = action(evidence, policy, *first), action(evidence, policy, *than)
+        return Outcome(a > b, f"{policy}: {a:.3f} and {b:.3f}")
+
+    return Criterion(f"{policy}: {name(*first)} above {name(*than)}", (name(*first), name(*than)), judge)
+
+
+def _beyond(policy: str, before: str, sign: int) -> Criterion:
+    def judge(evidence: Evidence) -> Outcome:
+        value = action(evidence, policy, before, TARGET)
+        return Outcome(sign * (value - 1) > 0, f"{policy}: {value:.3f}")
+
+    return Criterion(f"{policy}: {name(before, TARGET)} {'above' if sign > 0 else 'below'} 1", (name(before, TARGET),), judge)
+
+
+CLAIMS = (
+    Claim("Raise, keep, cut by the current state", SOURCE, tuple(map(_falls, policies()))),
+    Claim(
+        "The first cut is stronger than a repeated one",
+        SOURCE + ": 0.89 and 0.94",
+        tuple(_more(each, (CONGESTED, CONGESTED), (UNDER, CONGESTED)) for each in policies()),
+    ),
+    Claim(
+        "The first raise is stronger than a repeated one",
+        SOURCE + ": 1.15 and 1.05",
+        tuple(_more(each, (CONGESTED, UNDER), (UNDER, UNDER)) for each in policies()),
+    ),
+    Claim("From under-utilized to target it cuts", SOURCE + ": 0.92", tuple(_beyond(each, UNDER, -1) for each in policies())),
+    Claim("From congested to target it raises", SOURCE + ": 1.07", tuple(_beyond(each, CONGESTED, 1) for each in policies())),
+)
+
+
+def run(order: Order, progress: Progress) -> Findings:
+    """Nothing in it is random."""
+    progress.phase("measuring")
+    found = {each: cells.table(policy_file.load(each)) for each in policies()}
+    first, contenders = policies()[0], []
+    for row, cell in enumerate(found[first]):
+        values = {each: {1: table[row].integer} for each, table in found.items()} | {ARTIFACT.name: {1: cell.artifact}}
+        label = name(cell.before, cell.now)
+        contenders.append(Contender(label, label, "#555555", values, paper={first: cell.paper}))
+    evidence = Evidence({each.name: each for each in contenders})
+    facts = [(each, str(policy_file.load(each).origin.get("what", policy_file.shipped(each).name))) for each in policies()]
+    verdicts = [judge(each, evidence) for each in CLAIMS]
+    worst = {each: max(abs(cell.integer - cell.paper) for cell in table) for each, table in found.items()}
+    notes = ["Largest distance to the paper: " + ", ".join(f"{each} {most:.3f}" for each, most in worst.items()) + "."]
+    return Findings(TITLE, facts, contenders, columns(), verdicts, _figure(evidence), notes)
+
+
+def _figure(evidence: Evidence) -> Figure:
+    with plots.style({"axes.grid.axis": "y"}):
+        canvas = plots.new_figure(9.6, 3.8)
+        axes = canvas.subplots(1, len(STATES), sharey=True)
+        for ax, before in zip(axes, STATES, strict=True):
+            printed = [evidence.contenders[name(before, now)].paper[policies()[0]] for now in STATES]
+            ax.plot(range(3), printed, "D:", color=plots.INK, markerfacecolor="none", markersize=8, label="the paper")
+            artifact = [action(evidence, ARTIFACT.name, before, now) for now in STATES]
+            ax.plot(range(3), artifact, "x", color="#888888", label=ARTIFACT.title)
+            for each in policies():
+                known = controllers.find(each)
+                assert known is not None
+                values = [action(evidence, each, before, now) for now in STATES]
+                ax.plot(range(3), values, color=known.color, marker=known.marker, markersize=5, label=each)
+            ax.axhline(1, color="#999999", linewidth=0.8)
+            ax.set_xticks(range(3), [f"{now}\nnow" for now in STATES], fontsize=8)
+            ax.set_title(f"{before} before", loc="left")
+        axes[0].set_ylabel("Action: factor of the rate")
+        canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    return canvas

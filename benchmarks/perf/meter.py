@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a command costs: wall time, and CPU time of all processes that it leaves or kills.
+
+A lab's processes outlive their parents by moments, and their times would be lost with them. So the command runs below a small
+process that adopts orphans (PR_SET_CHILD_SUBREAPER) and waits for every one of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+ORPHANS_S = 10  # by then a lab is gone
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    wall_s: float
+    cpu_s: float
+    """User and system time of the whole tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metered:
+    status: int
+    stdout: str
+    stderr: str
+    cost: Cost
+
+
+def run(argv: Sequence[str]) -> Metered:
+    """Runs `argv` to its end; its exit status is the caller's to judge."""
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as report:
+        words = [sys.executable, "-m", "dc_gym.benchmarks.perf.meter", report.name, *argv]
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+        text = report.read()
+    cost = Cost(**json.loads(text)) if text else Cost(0.0, 0.0)
+    return Metered(done.returncode, done.stdout, done.stderr, cost)
+
+
+def main(argv: Sequence[str] = sys.argv) -> int:
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    started = time.perf_counter()
+    child = subprocess.Popen(argv[2:])
+    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child has it too, and decides
+    status = child.wait()
+    wall_s = time.perf_counter() - started
+    _reap_orphans()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    Path(argv[1]).write_text(json.dumps({"wall_s": wall_s, "cpu_s": used.ru_utime + used.ru_stime}))
+    return status if status >= 0 else 128 - status
+
+
+def _reap_orphans() -> None:
+    deadline = time.monotonic() + ORPHANS_S
+    with suppress(ChildProcessError):
+        while time.monotonic() < deadline:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.005)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench nic-cost`: what a decision costs, for each algorithm of the NIC; and a data packet in the lab (nic_packets.py).
+
+Native where this machine lets us: BPF_PROG_TEST_RUN with many repetitions in its own kernel, whose JIT makes machine code of it;
+the time of the same program without the decision is taken off. Else the runner's time in userspace, and the bar says so. Each
+event of a golden trace is timed alone, in the state in which the flow then is, and the mean is over the events of a type.
+Repetitions find the clock where it was, so a silence that is caught up counts once.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.base.checks import Bar
+from dc_gym.base.files import scratch
+from dc_gym.benchmarks.checks import nic_packets
+from dc_gym.ctrl.nic import algorithms, golden, kernels
+from dc_gym.ctrl.nic.algorithms import Algorithm
+from dc_gym.ctrl.nic.golden import TYPES, Step
+from dc_gym.ctrl.nic.kernels import Program
+
+TREE, TREE_NS = "rlcc-tree", 500
+REPEAT, EVENTS = 20_000, 60
+NATIVE, USERSPACE = "this kernel's JIT", "userspace, not BPF"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One algorithm's."""
+
+    algorithm: Algorithm
+    instructions: int
+    """Of a decision, in BPF."""
+    verified: int
+    times_ns: Mapping[str, float]
+    """By type of event: the mean."""
+    how: str
+
+    @property
+    def worst_ns(self) -> float:
+        return max(self.times_ns.values(), default=0.0)
+
+
+def bars() -> Iterable[Bar]:
+    why = kernels.why_not_here()
+    if why:
+        yield Bar("native time", "in this machine's kernel", why, False, skipped=True)
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        for cost in measured(folder, native=not why):
+            yield _bar(cost)
+    yield from nic_packets.bars()
+
+
+def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> Iterator[Cost]:
+    """Algorithms, one after the other (None: all); instructions are those of a kernel, this machine's or a lab's."""
+    known = [algorithms.load(name, folder) for name in names or algorithms.names()]
+    calls = [kernels.arguments(kernels.test_object(each), golden.values_of(each, "")) for each in known]
+    loaded = kernels.load(kernels.here if native else kernels.lab, calls)
+    for algorithm, programs in zip(known, loaded, strict=True):
+        table = golden.table_of(algorithm, folder)
+        steps = golden.trace("fabric", algorithm, 1, lives=1, steps=EVENTS)
+        times = _native(algorithm, steps, table) if native else _userspace(algorithm, steps, table)
+        test, null = _both(programs)
+        yield Cost(algorithm, test.instructions - null.instructions, test.verified, times, NATIVE if native else USERSPACE)
+
+
+def _both(programs: Sequence[Program]) -> tuple[Program, Program]:
+    named = {each.name: each for each in programs}
+    return named["nic_test"], named["nic_null"]
+
+
+def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
+    words = kernels.arguments(kernels.test_object(algorithm), golden.values_of(algorithm, ""), table, REPEAT)
+    (answer,) = kernels.here([kernels.Command(words, golden.text(steps))])
+    times = list(map(float, answer.lines()))
+    names = {number: name for name, number in TYPES.items()}
+    by_type: dict[str, list[float]] = {}
+    for (event, _), took_ns in zip(steps, times, strict=True):
+        by_type.setdefault(names[event.type], []).append(took_ns)
+    return {name: sum(found) / len(found) for name, found in by_type.items()}
+
+
+def _userspace(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
+    """Over all events: the runner's clock is too coarse for one."""
+    argv = [*golden.runner_argv(algorithm, golden.values_of(algorithm, ""), table), "--repeat", str(REPEAT)]
+    done = subprocess.run(argv, input=golden.text(steps), capture_output=True, text=True, check=True, timeout=300)
+    return {"all": float(done.stdout)}
+
+
+def _bar(cost: Cost) -> Bar:
+    times = ", ".join(f"{name} {took_ns:.0f}" for name, took_ns in cost.times_ns.items())
+    size = f"{cost.instructions} instructions, {4 * cost.algorithm.state_words} bytes a flow, verifier {cost.verified:,}"
+    bounded = cost.algorithm.name == TREE
+    asked = f"< {TREE_NS} ns" if bounded else "reported"
+    good = cost.worst_ns < TREE_NS or not bounded
+    return Bar(cost.algorithm.name, asked, f"{times} ns ({cost.how}); {size}", good)

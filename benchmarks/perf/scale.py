@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bars of scale: figure 5.1 of F. Ruffy Varga's thesis, hosts against throughput, wall time and memory; and a large start.
+
+A dumbbell whose middle link has 10 Mbit/s; every host of the left sends UDP to its partner on the right at a constant rate, from
+4 hosts on, doubling. Two variants, as in the thesis:
+
+    limited      every interface has 10 Mbit/s, senders offer 10 Mbit/s of payload: the interface decides
+    unlimited    every interface has 10 Gbit/s, senders offer 10 Mbit/s of frames: the sender decides
+
+The thesis does not say where it measures. Its throughput grows with the hosts though they share one link, so it is what hosts
+send; what arrives is printed beside it. Rates are frame bits (Ethernet header and payload, no FCS, preamble or gap) that left a
+port's queue in the window; `received` is payload. Wall time and CPU time (user and system, with all children) are those of whole
+`dcgym run` processes; memory is the lab's: the largest resident set of its kernel, which maps all that the lab has touched.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dc_gym.base.checks import Bar
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.readable import quantity
+from dc_gym.base.units import format_rate
+from dc_gym.benchmarks.perf import meter
+from dc_gym.records.results import Result, load_result
+from dc_gym.sweep import runs
+
+HOSTS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+TRIED = 2048  # where the thesis' smaller machine died
+RATE_BPS = 10**7
+FRAME_BYTES, PAYLOAD_BYTES = 1514, 1472
+VARIANTS = {
+    "limited": ("topology.rate=10Mbit/s", "workload.rate=10Mbit/s"),
+    "unlimited": ("topology.rate=10Gbit/s", f"workload.rate={format_rate(RATE_BPS * PAYLOAD_BYTES // FRAME_BYTES)}"),
+}
+EGRESS_TOLERANCE = 0.001
+SLOPE = 1.15
+MEMORY_BYTES = 8 << 30
+START_S = 60
+WARMUP_NS = 100_000_000  # as in the spec below
+
+# The window holds 1651 frames a sender, so that one frame more or less at its edges is 0.06 %.
+SPEC = """
+spec_version = 1
+name = "scale"
+controller.name = "cubic"
+[topology]
+kind = "dumbbell"
+pairs = 2
+bottleneck_rate = "10Mbit/s"
+delay = "10us"
+buffer = "400kB"
+[workload]
+kind = "pairs"
+transport = "udp"
+[time]
+duration = "2100ms"
+warmup = "100ms"
+[monitor]
+interval = "100ms"
+"""
+
+START_SPEC = """
+spec_version = 1
+name = "acc288"
+topology.preset = "acc288"
+controller.name = "dctcp"
+workload = { kind = "pairs", size = "64kB" }
+time = { duration = "5ms" }
+monitor.interval = "1ms"
+metrics.slowdown = "off"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a whole process took."""
+
+    wall_s: float
+    cpu_s: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run: rates in frame bits a second, of every sender, of the middle link, and of all that hosts received."""
+
+    hosts: int
+    sent_bps: tuple[float, ...]
+    middle_bps: float
+    received_bps: float
+    start_s: float
+    cost: Cost
+
+    @property
+    def worst(self) -> float:
+        """The largest deviation of a sender from the rate."""
+        return max(abs(rate / RATE_BPS - 1) for rate in self.sent_bps)
+
+    def words(self) -> str:
+        return (
+            f"sent {quantity(sum(self.sent_bps), 'bps', 5)}, worst sender {self.worst:.3%} off;"
+            f" middle {quantity(self.middle_bps, 'bps', 5)}, received {quantity(self.received_bps, 'bps', 5)};"
+            f" {self.cost.wall_s:.1f} s wall, {self.cost.cpu_s:.1f} s CPU,"
+            f" {self.cost.memory_bytes >> 20} MiB, start {self.start_s:.1f} s"
+        )
+
+
+def bars() -> Iterable[Bar]:
+    with runs.scratch("scale") as folder:
+        spec = runs.write_spec(folder, "scale", SPEC)
+        for variant in VARIANTS:
+            yield from _variant_bars(folder, spec, variant)
+        yield from _start_bars(folder)
+
+
+def _variant_bars(folder: Path, spec: Path, variant: str) -> Iterator[Bar]:
+    points = []
+    for hosts in HOSTS:
+        point = measure(folder, spec, variant, hosts)
+        points.append(point)
+        yield _point_bar(variant, point)
+    yield _slope_bar(variant, "wall time", [point.cost.wall_s for point in points])
+    yield _slope_bar(variant, "CPU time", [point.cost.cpu_s for point in points])
+    yield _slope_bar(variant, "memory", [point.cost.memory_bytes for point in points])
+    yield _tried_bar(folder, spec, variant)
+
+
+def _point_bar(variant: str, point: Point) -> Bar:
+    fair = point.worst <= EGRESS_TOLERANCE
+    full = abs(point.middle_bps / RATE_BPS - 1) <= EGRESS_TOLERANCE
+    small = point.cost.memory_bytes <= MEMORY_BYTES
+    asked = "senders and middle at 10 Mbit/s +- 0.1 %, <= 8 GiB"
+    return Bar(f"{variant}: {point.hosts} hosts", asked, point.words(), fair and full and small)
+
+
+def _slope_bar(variant: str, name: str, values: Sequence[float]) -> Bar:
+    """Over all hosts, and over the upper ones alone, where what a run costs in any case hides nothing."""
+    whole, upper = slope(HOSTS, values), slope(HOSTS[-4:], values[-4:])
+    words = f"{whole:.2f} (from {HOSTS[-4]} hosts on {upper:.2f})"
+    return Bar(f"{variant}: log-log slope of {name}", f"<= {SLOPE}", words, max(whole, upper) <= SLOPE)
+
+
+def _tried_bar(folder: Path, spec: Path, variant: str) -> Bar:
+    try:
+        words = measure(folder, spec, variant, TRIED).words()
+    except TestbedError as error:
+        words = str(error)
+    return Bar(f"{variant}: {TRIED} hosts", "tried and reported", words, ok=True)
+
+
+def _start_bars(folder: Path) -> Iterator[Bar]:
+    spec = runs.write_spec(folder, "acc288", START_SPEC)
+    result, cost = run(spec, folder / "acc288-run", ())
+    start = _start_s(result)
+    phases = ", ".join(f"{name} {result.manifest['wall_s'][name]:.2f}" for name in runs.START_PHASES)
+    words = f"{start:.1f} s ({phases}); the whole run {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU"
+    yield Bar("acc288: start", f"<= {START_S} s", words, start <= START_S)
+
+
+def measure(folder: Path, spec: Path, variant: str, hosts: int) -> Point:
+    """One run of a variant."""
+    settings = (*VARIANTS[variant], f"topology.pairs={hosts // 2}")
+    result, cost = run(spec, folder / f"{variant}-{hosts}", settings)
+    rates = egress_bps(result)
+    senders = tuple(rates[f"h{number}-eth0"] for number in range(1, hosts // 2 + 1))
+    return Point(hosts, senders, rates[f"s1-eth{hosts // 2 + 1}"], result.summary["goodput_bps"], _start_s(result), cost)
+
+
+def egress_bps(result: Result) -> dict[str, float]:
+    """By port: frame bits that left its queue a second, from the first to the last sweep after the warm-up."""
+    records = result.records("queues")
+    settled = records[records["t_ns"] >= WARMUP_NS]
+    times, ports = np.unique(settled["t_ns"]), result.names.port
+    sent = settled["tx_bytes"].reshape(len(times), len(ports)).astype(np.float64)
+    rates = (sent[-1] - sent[0]) * 8 / ((times[-1] - times[0]) * 1e-9)
+    return dict(zip(ports, rates.tolist(), strict=True))
+
+
+def run(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, Cost]:
+    """A whole `dcgym run` and what it took; TestbedError when it fails or is unfit."""
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
+    for setting in settings:
+        argv += ["--set", setting]
+    done = meter.run(argv)
+    if done.status:
+        raise TestbedError(f"{out.name}: exit {done.status}: {done.stderr.strip()}")
+    result = load_result(out)
+    return result, Cost(done.cost.wall_s, done.cost.cpu_s, result.manifest["lab_peak_bytes"])
+
+
+def slope(hosts: Sequence[int], values: Sequence[float]) -> float:
+    """Least squares on logarithms: 1 is linear."""
+    return float(np.polyfit(np.log(hosts), np.log(values), 1)[0])
+
+
+def _start_s(result: Result) -> float:
+    return float(sum(result.manifest["wall_s"][name] for name in runs.START_PHASES))

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bars of speed, of whole `dcgym run` processes, with queues sampled every 10 ms.
+
+Wall time is this machine's, so each bar is a ratio to the virtual time of the same run.
+A packet-hop is a frame sent over a cable.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dc_gym.base.checks import Bar
+from dc_gym.base.errors import TestbedError
+from dc_gym.records.results import Result, load_result
+from dc_gym.sweep import runs
+
+REPEATS = 3
+SPEC = """
+spec_version = 1
+name = "speed"
+topology.preset = "dumbbell-10m"
+controller.name = "cubic"
+workload = { kind = "pairs" }
+time = { duration = "60s" }
+monitor.interval = "10ms"
+"""
+ONE_GIGABIT = ("topology.preset=dumbbell-1g", "time.duration=5s")
+FAT_TREE = ("topology.preset=fattree-k4", "topology.rate=100Mbit/s", "workload.kind=hotspot", "time.duration=1s")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One run: its result, and what the whole process took."""
+
+    result: Result
+    wall_s: float
+
+    def phase_s(self, *names: str) -> float:
+        return float(sum(self.result.manifest["wall_s"].get(name, 0.0) for name in names))
+
+    @property
+    def virtual_s(self) -> float:
+        return float(self.result.manifest["virtual_s"])
+
+    @property
+    def packet_hops(self) -> int:
+        """Frames that left the ports' queues during the traffic."""
+        queues = self.result.records("queues")
+        last = queues[queues["t_ns"] == queues["t_ns"].max()]
+        return int(np.asarray(last["tx_packets"], np.int64).sum())
+
+
+def bars() -> Iterable[Bar]:
+    with runs.scratch("speed") as folder:
+        spec = runs.write_spec(folder, "speed", SPEC)
+        slow = _median(folder, spec, "dumbbell-10m", ())
+        whole, traffic = slow.virtual_s / slow.wall_s, slow.virtual_s / slow.phase_s("traffic")
+        yield Bar("dumbbell-10m, 60 s: the whole run", ">= 10x real time", f"{whole:.1f}x ({_phases(slow)})", whole >= 10)
+        yield Bar("dumbbell-10m: traffic phase", ">= 50x", f"{traffic:.1f}x", traffic >= 50)
+        fast = _median(folder, spec, "dumbbell-1g", ONE_GIGABIT)
+        ratio = fast.virtual_s / fast.phase_s("traffic")
+        yield Bar("dumbbell-1g, 5 s: traffic phase", ">= 0.7x", f"{ratio:.2f}x ({_phases(fast)})", ratio >= 0.7)
+        tree = _median(folder, spec, "fattree-k4", FAT_TREE)
+        start = tree.phase_s(*runs.START_PHASES)
+        yield Bar("fattree-k4: start", "<= 8 s", f"{start:.2f} s ({_phases(tree)})", start <= 8)
+        yield from _costs(fast, _instructions(spec, folder / "counted", ONE_GIGABIT))
+
+
+def _costs(run: Timed, instructions: int | None) -> Iterator[Bar]:
+    """Bars of the cost of a packet-hop. `instructions`: of another run of the same spec."""
+    hops = run.packet_hops
+    wall = run.phase_s("traffic") / hops * 1e6
+    yield Bar("dumbbell-1g: wall time a packet-hop", "recorded", f"{wall:.3f} us, {hops} hops", ok=True)
+    counted = "perf cannot count here" if instructions is None else f"{instructions / hops:.0f} (whole process)"
+    yield Bar("dumbbell-1g: instructions a packet-hop", "recorded", counted, ok=True)
+
+
+def _median(folder: Path, spec: Path, name: str, settings: tuple[str, ...]) -> Timed:
+    """The run of median wall time."""
+    timed = [_time(spec, folder / f"{name}-{number}", settings) for number in range(REPEATS)]
+    return sorted(timed, key=lambda run: run.wall_s)[statistics.median_low(range(len(timed)))]
+
+
+def _time(spec: Path, out: Path, settings: tuple[str, ...]) -> Timed:
+    started = time.perf_counter()
+    _run(_argv(spec, out, settings))
+    wall_s = time.perf_counter() - started
+    return Timed(load_result(out), wall_s)
+
+
+def _instructions(spec: Path, out: Path, settings: tuple[str, ...]) -> int | None:
+    """Instructions of a run and all its children in user mode; None where they cannot be counted.
+
+    The run is one of its own: where perf can count, it slows a lab down several times.
+    """
+    if shutil.which("perf") is None:
+        return None
+    said = _run(["perf", "stat", "-x,", "-e", "instructions:u", "--", *_argv(spec, out, settings)])
+    found = re.search(r"^(\d+),[^,]*,instructions", said, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def _argv(spec: Path, out: Path, settings: tuple[str, ...]) -> list[str]:
+    overrides = [word for setting in settings for word in ("--set", setting)]
+    return [sys.executable, "-m", "dc_gym.cli.main", "run", str(spec), "--out", str(out), "--quiet", *overrides]
+
+
+def _run(argv: list[str]) -> str:
+    """Runs a command to its end: what it says on standard error. TestbedError when it fails."""
+    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise TestbedError(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr.strip()}")
+    return done.stderr
+
+
+def _phases(run: Timed) -> str:
+    parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in run.result.manifest["wall_s"].items())
+    return f"{run.wall_s:.2f} s: {parts}"

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench steps`: how many steps of 1 ms an agent makes in a second, beside what the lab and its channel alone would allow.
+
+Bare is a lab with the same network, no traffic and no agent: a C program dumps every qdisc, namespace by namespace, and asks the
+host for a step, which a loop in Python answers at once. Between that and `gymnasium.make` lie traffic,
+rates that are set and read back, and all of Python. Wall times are this machine's and this minute's, so what is compared runs in
+turns, and each bar is a ratio of medians. CPU time, which feels other load less, stands beside it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import dc_gym.envs  # noqa: F401 - the ids
+from dc_gym.base.checks import Bar
+from dc_gym.benchmarks.checks import clean
+from dc_gym.envs.env import DataCenterEnv, as_spec
+from dc_gym.envs.registration import SPECS
+from dc_gym.envs.session import Session
+from dc_gym.grounds.guest.episodes import GO_ON
+from dc_gym.kernel.lab import LabConfig
+
+ID = "dcgym/Dumbbell10m-v0"
+STEP = "agent.interval=1ms"
+ROUNDS, STEPS, WARM_UP = 11, 400, 50
+RLLIB_ENVS, RLLIB_ROUNDS, RLLIB_STEPS = 16, 3, 1600
+BARE_SHARE, PAIR_GAIN, RLLIB_SHARE = 0.7, 1.4, 0.6
+RLLIB = f"RLlib, {RLLIB_ENVS} labs in one vector / {RLLIB_ENVS} free single envs, which RLlib steps one by one"
+
+
+class BareSession(Session):
+    """The same network at rest; nothing is asked of it but steps."""
+
+    def __init__(self, *, plain: bool) -> None:
+        """`plain`: one dump a namespace; else all of them as agentd does it, by one system call."""
+        super().__init__(as_spec({**SPECS[ID], "workload": {"kind": "none"}}, [STEP]))
+        self._plain = plain
+
+    def lab_config(self, *args: Any) -> LabConfig:
+        config = super().lab_config(*args)
+        if not self._plain:
+            return config
+        return replace(config, argv=[sys.executable, "-m", "dc_gym.benchmarks.perf.steps_guest", *config.argv[3:]])
+
+
+@dataclass(frozen=True, slots=True)
+class Racer:
+    """Who makes steps: `start` before the clock runs, then `run` for so many."""
+
+    name: str
+    start: Callable[[], object]
+    run: Callable[[int], None]
+    sessions: Sequence[Session] = ()
+    """Its labs: a step of all of them is as many steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Of one racer: medians over the rounds, means for CPU time."""
+
+    steps_per_s: float
+    python_us: float
+    """CPU time of a step in this process, and in the lab's."""
+    lab_us: float
+
+    @property
+    def us(self) -> float:
+        return 1e6 / self.steps_per_s
+
+    @property
+    def cpu_us(self) -> float:
+        return self.python_us + self.lab_us
+
+
+def race(racers: Sequence[Racer], rounds: int = ROUNDS, steps: int = STEPS) -> dict[str, Pace]:
+    """By name; in each round all take turns."""
+    found: dict[str, list[tuple[float, float, float]]] = {racer.name: [] for racer in racers}
+    for _ in range(rounds):
+        for racer in racers:
+            racer.start()
+            racer.run(WARM_UP)
+            before = _times(racer)
+            racer.run(steps)
+            taken = [(now - then) / (steps * len(racer.sessions)) for now, then in zip(_times(racer), before, strict=True)]
+            found[racer.name].append((taken[0], taken[1], taken[2]))
+    return {name: _pace(taken) for name, taken in found.items()}
+
+
+def _pace(taken: Sequence[tuple[float, float, float]]) -> Pace:
+    wall_s, python_s, lab_s = zip(*taken, strict=True)
+    return Pace(1 / statistics.median(wall_s), 1e6 * statistics.mean(python_s), 1e6 * statistics.mean(lab_s))
+
+
+def _times(racer: Racer) -> tuple[float, float, float]:
+    """Seconds: on the wall, of this process, of its labs."""
+    pids = [pid for session in racer.sessions if session.pid for pid, _ in clean.descendants(session.pid)]
+    return time.perf_counter(), time.process_time(), sum(clean.cpu_s(pid) for pid in pids)
+
+
+def channel_racer(name: str, session: Session) -> Racer:
+    """Answers steps, and nothing else."""
+
+    def run(steps: int) -> None:
+        for _ in range(steps):
+            session.lab.answer(GO_ON)
+            session.lab.until_step()
+
+    return Racer(name, lambda: session.begin(1), run, (session,))
+
+
+def lab_racer(name: str, session: Session, rates_bps: Any) -> Racer:
+    """With traffic, and rates that change every step."""
+
+    def run(steps: int) -> None:
+        for step in range(steps):
+            session.post(rates_bps[step])
+            session.lab.until_step()
+
+    return Racer(name, lambda: session.begin(1), run, (session,))
+
+
+def env_racer(name: str, env: Any, actions: Any) -> Racer:
+    """An environment, or a vector of them, as anybody uses it."""
+
+    def run(steps: int) -> None:
+        for step in range(steps):
+            env.step(actions[step])
+
+    own = env.unwrapped
+    return Racer(name, lambda: env.reset(seed=1), run, own.sessions if hasattr(own, "sessions") else (own.session,))
+
+
+def drawn(space: Any, steps: int = STEPS + WARM_UP) -> Any:
+    """Random actions."""
+    low, high = space.low, space.high
+    return np.random.default_rng(1).uniform(low, high, (steps, *space.shape)).astype(np.float32)
+
+
+def bars() -> Iterator[Bar]:
+    yield from single_bars()
+    yield pair_bar()
+    yield from rllib_bars()
+
+
+def single_bars() -> Iterator[Bar]:
+    with ExitStack() as stack:
+        env: Any = gymnasium.make(ID, overrides=[STEP])
+        stack.callback(env.close)
+        plain = stack.enter_context(BareSession(plain=True))
+        swept = stack.enter_context(BareSession(plain=False))
+        own: DataCenterEnv = env.unwrapped
+        env.reset(seed=1)
+        actions = drawn(env.action_space)
+        rates_bps = [own.episode.action.to_rates(action) for action in actions]
+        found = race(
+            [
+                channel_racer("bare", plain),
+                channel_racer("sweep", swept),
+                lab_racer("lab", own.session, rates_bps),
+                env_racer("env", env, actions),
+            ]
+        )
+        costs = python_parts(env, actions)
+    yield from step_bars(found, costs)
+
+
+def step_bars(found: Mapping[str, Pace], costs: Mapping[str, float]) -> Iterator[Bar]:
+    """`found`: by racer; `costs`: us a step of Python's parts."""
+    bare, swept, lab, env = (found[name] for name in ("bare", "sweep", "lab", "env"))
+    share = env.steps_per_s / bare.steps_per_s
+    measured = f"{share:.2f} ({env.steps_per_s:.0f} of {bare.steps_per_s:.0f} steps/s)"
+    yield Bar("one lab, random actions / bare channel and a dump a step", f">= {BARE_SHARE}", measured, share >= BARE_SHARE)
+    words = f"{bare.cpu_us / env.cpu_us:.2f} ({bare.cpu_us:.0f} of {env.cpu_us:.0f} us a step)"
+    yield Bar("the same in CPU time", "recorded", words, ok=True)
+    words = f"{env.steps_per_s / swept.steps_per_s:.2f} ({swept.steps_per_s:.0f} steps/s)"
+    yield Bar("one lab / bare channel and agentd's sweep, all dumps by one call", "recorded", words, ok=True)
+    traffic = f"channel and sweep {swept.us:.0f} us, traffic and rates {lab.us - swept.us:.0f} us"
+    words = f"{lab.us:.0f} us ({lab.steps_per_s:.0f} steps/s): {traffic}; CPU {lab.lab_us:.0f} us"
+    yield Bar("a step of the lab", "recorded", words, ok=True)
+    each = ", ".join(f"{name} {cost:.1f}" for name, cost in costs.items())
+    words = (
+        f"{env.us - lab.us:.0f} us in turn with the lab, CPU {env.python_us:.0f} us; alone {sum(costs.values()):.0f} us: {each}"
+    )
+    yield Bar("a step of Python", "recorded", words, ok=True)
+
+
+def python_parts(env: Any, actions: Any) -> dict[str, float]:
+    """CPU us a step of each part, over frames that were measured before: without a lab that takes turns with it."""
+    own: DataCenterEnv = env.unwrapped
+    env.reset(seed=1)
+    episode, scene = own.episode, own.session.scene
+    frames = [own.session.step(episode.action.to_rates(action)) for action in actions]
+    fresh = [replace(frame) for frame in frames]  # has worked out nothing yet
+    shares = [scene.share(frame.wanted_bps) for frame in fresh]
+    parts: dict[str, Callable[[int], object]] = {
+        "actions": lambda step: episode.action.to_rates(actions[step]),
+        "observations": lambda step: episode.observer.observe(fresh[step]),
+        "rewards": lambda step: episode.mix(fresh[step], scene, shares[step]),
+        "metrics and totals": lambda step: episode.totals.add(fresh[step], 0.0),
+    }
+    costs = {}
+    for name, work in parts.items():
+        begun_s = time.process_time()
+        for step in range(len(fresh)):
+            work(step)
+        costs[name] = (time.process_time() - begun_s) / len(fresh) * 1e6
+    return costs
+
+
+def pair_bar() -> Bar:
+    """The pair boots first: each of its labs has a CPU to itself, if there are two."""
+    with ExitStack() as stack:
+        pair, one = (gymnasium.make_vec(ID, num_envs=labs, overrides=[STEP]) for labs in (2, 1))
+        for env in (pair, one):
+            stack.callback(env.close)
+            env.reset(seed=1)
+        found = race([env_racer(name, env, drawn(env.action_space)) for name, env in (("pair", pair), ("one", one))])
+    two, single = found["pair"].steps_per_s, found["one"].steps_per_s
+    return Bar(
+        "two labs in one vector env / one lab in one",
+        f">= {PAIR_GAIN}",
+        f"{two / single:.2f} ({two:.0f} of {single:.0f} steps/s)",
+        two / single >= PAIR_GAIN,
+    )
+
+
+def rllib_bars() -> Iterator[Bar]:
+    """The bar was set when RLlib made its vectors itself; beside it what it makes of a vector that is free as a whole."""
+    asked = f">= {RLLIB_SHARE}"
+    if find_spec("ray") is None or find_spec("torch") is None:
+        yield Bar(RLLIB, asked, "RLlib is not installed: pip install 'dc-gym[rl]'", ok=True, skipped=True)
+        return
+    from dc_gym.rl import environment, quiet, sampling
+    from dc_gym.rl.settings import Settings
+
+    quiet.require()
+    task = environment.register(as_spec(SPECS[ID], [STEP]), Settings())
+    free = sampling.like(task)
+    ways = {"labs": (task, True), "single": (free, False), "together": (free, True)}
+    rates: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(RLLIB_ROUNDS):
+        for name, (which, together) in ways.items():
+            rates[name].append(sampling.steps_per_s(which, RLLIB_ENVS, RLLIB_STEPS, together=together))
+    yield from sampling_bars({name: statistics.median(found) for name, found in rates.items()})
+
+
+def sampling_bars(found: Mapping[str, float]) -> Iterator[Bar]:
+    """`found`: steps per second of labs, of free envs that RLlib makes a vector of, and of a free vector."""
+    labs, single, together = (found[name] for name in ("labs", "single", "together"))
+    words = f"{labs / single:.2f} ({labs:.0f} of {single:.0f} steps/s; RLlib's own {1e6 / single:.0f} us a step)"
+    yield Bar(RLLIB, f">= {RLLIB_SHARE}", words, labs / single >= RLLIB_SHARE)
+    own_us, ours_us = 1e6 / together, 1e6 / labs - 1e6 / together
+    parts = f"RLlib's own {own_us:.0f} us a step, labs and all of ours {ours_us:.0f} us"
+    words = f"{labs / together:.2f} ({together:.0f} steps/s; {parts})"
+    yield Bar("the same labs / one vector of free envs by the entry point that labs use", "recorded", words, ok=True)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym bench compare`: who serves a datacenter best? RL-CC, DCTCP, TCP NV, DCQCN and others on the same traffic, in one page.
+
+    DIR/CASE/        a sweep: one result a controller and seed (docs/sweeps.md)
+    DIR/index.html   the page; DIR/table.csv all numbers of all seeds
+
+The same command goes on where it was stopped. It has no bar to meet: what it finds is what it is for.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from dc_gym import sweep
+from dc_gym.base.files import words
+from dc_gym.base.outputs import is_marked, is_table_of, require_place
+from dc_gym.base.progress import Progress, choose
+from dc_gym.benchmarks.studies.compare import page
+from dc_gym.benchmarks.studies.compare.measured import Compared, Entry, counted_flows, numbers
+from dc_gym.benchmarks.studies.compare.scenarios import Case, Order, cases, check, grid
+from dc_gym.ctrl import controllers
+from dc_gym.figures.plots import FLOW_COLORS
+from dc_gym.records import results
+from dc_gym.records.results import Result
+from dc_gym.sweep.grid import Grid
+from dc_gym.sweep.state import State, Status
+
+__all__ = ["main"]
+
+OUT = Path("results/compare")
+POLICY_MARKER = "*"
+
+
+def main(args: Namespace) -> int:
+    """0 when every run is there and fit, else 1; the page is written all the same."""
+    order = _order(args)
+    check(order)
+    wanted = [(case, grid(case, order, args.overrides)) for case in cases(order)]
+    out = args.out or OUT
+    require_place(out / page.PAGE, is_marked("dcgym bench compare"), force=args.force)
+    require_place(out / page.TABLE, is_table_of(page.COLUMNS), force=args.force)
+    with words("make", out):
+        out.mkdir(parents=True, exist_ok=True)
+    with choose(args.quiet) as progress:
+        compared = list(_run(wanted, order, args, out, progress))
+    made = page.write(out, compared, _facts(order))
+    for each in compared:
+        print(each.case.name)
+        for label, text in page.summary(each).items():
+            print(f"  {label:12}  {text}")
+        for line in each.unfit:
+            print(f"  {line}")
+    print(made)
+    return 1 if any(each.unfit for each in compared) else 0
+
+
+def _order(args: Namespace) -> Order:
+    plain = Order()
+    return Order(
+        controllers=tuple(args.controllers or plain.controllers),
+        networks=tuple(args.topologies or plain.networks),
+        traffic=tuple(args.workloads or plain.traffic),
+        seeds=args.seeds or plain.seeds,
+        scale=1 if args.full else plain.scale,
+        full=args.full,
+        ground=args.ground or plain.ground,
+    )
+
+
+def _run(wanted: Sequence[tuple[Case, Grid]], order: Order, args: Namespace, out: Path, progress: Progress) -> Iterator[Compared]:
+    """Everything that is not there yet, case by case."""
+    jobs = 1 if order.ground == "host" else args.jobs or sweep.cpus()
+    for number, (case, asked) in enumerate(wanted, 1):
+        progress.phase(f"{case.name} ({number} of {len(wanted)})")
+        folder = (out / (case.name + ("-full" if order.full else ""))).absolute()
+        statuses = sweep.run_grid(asked, folder, sweep.local(jobs), progress, retry=args.retry, force=args.force)
+        yield _compared(case, folder, statuses)
+
+
+def _compared(case: Case, folder: Path, statuses: Sequence[Status]) -> Compared:
+    found: dict[str, dict[int, Result]] = {}
+    unfit = []
+    for status in statuses:
+        name, seed = str(status.point.values["controller"]), int(status.point.values["seed"])
+        runs = found.setdefault(name, {})
+        if status.state is State.DONE:
+            runs[seed] = results.load_result(folder / status.point.name)
+        else:
+            why = (status.message.splitlines() or ["no word"])[0]
+            unfit.append(f"{status.point.name} {status.state}, not counted: {why}")
+    colors = _colors(list(found))
+    entries = [_entry(name, runs, colors[name], case) for name, runs in found.items()]
+    return Compared(case, entries, unfit, statuses[0].point.spec)
+
+
+def _entry(name: str, runs: Mapping[int, Result], color: str, case: Case) -> Entry:
+    known = controllers.find(name)
+    by_seed = {seed: numbers(result, case) for seed, result in runs.items()}
+    metrics = dict.fromkeys(metric for each in by_seed.values() for metric in each)
+    return Entry(
+        name=name,
+        label=known.label if known else Path(name).stem,
+        color=color,
+        marker=known.marker if known else POLICY_MARKER,
+        numbers={metric: {seed: each[metric] for seed, each in by_seed.items() if metric in each} for metric in metrics},
+        flows=min(map(counted_flows, runs.values()), default=0),
+    )
+
+
+def _colors(names: Sequence[str]) -> dict[str, str]:
+    """A controller has its own; policies take those that are free here."""
+    known = {name: each.color for name in names if (each := controllers.find(name))}
+    free = [color for color in FLOW_COLORS if color not in known.values()] or list(FLOW_COLORS)
+    others = [name for name in names if name not in known]
+    return known | {name: free[number % len(free)] for number, name in enumerate(others)}
+
+
+def _facts(order: Order) -> list[tuple[str, str]]:
+    return [
+        ("Seeds", f"1 to {order.seeds}; a seed has the same traffic for everybody, and differences are paired by seed"),
+        ("Ground", f"{order.ground}, {'real' if order.ground == 'host' else 'virtual'} time"),
+        ("Size", "the papers'" if order.full else f"networks slowed down by {order.scale}; how long a run is stands with each"),
+    ]

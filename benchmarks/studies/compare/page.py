@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the comparison: one HTML file that needs nothing else; and table.csv, every number of every seed in SI units."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dc_gym import __version__
+from dc_gym.base.files import put
+from dc_gym.base.units import format_time
+from dc_gym.benchmarks.studies.compare import drawing
+from dc_gym.benchmarks.studies.compare.measured import FEW_FLOWS, P99_OF_FLOWS, Compared, Entry
+from dc_gym.figures import plots
+from dc_gym.pages.report.numbers import Metric, plain, scale_of, with_interval
+from dc_gym.pages.report.svg import to_svg, variables
+from dc_gym.topologies.paths import base_rtt_ns
+from dc_gym.topologies.scale import not_scale_free
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PAGE, TABLE = "index.html", "table.csv"
+COLUMNS = ("network", "traffic", "controller", "seed", "metric", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    text: str
+    best: bool
+    few: bool
+    """A percentile of too few flows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One case as the template takes it."""
+
+    anchor: str
+    title: str
+    facts: Sequence[tuple[str, str]]
+    labels: Sequence[str]
+    rows: Sequence[tuple[str, str, Sequence[Cell]]]
+    """Label, unit, a cell a controller."""
+    figure: Markup
+    notes: Sequence[str]
+
+
+def write(folder: Path, compared: Sequence[Compared], facts: Sequence[tuple[str, str]]) -> Path:
+    """index.html and table.csv; the page's path."""
+    put(folder / TABLE, _csv(compared).encode())
+    loader = PackageLoader("dc_gym.benchmarks.studies.compare")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    text = environment.get_template("page.html.j2").render(
+        version=__version__,
+        facts=facts,
+        overview=_svg("overview", drawing.overview(compared), "Goodput and queueing delay of everybody in every case"),
+        sections=[_section(each) for each in compared],
+        scaling=_scaling(compared),
+        few=FEW_FLOWS,
+        colors=[(name, light) for light, (name, _) in variables().items() if not name.startswith("fig-")],
+    )
+    return put(folder / PAGE, text.encode())
+
+
+def _section(each: Compared) -> Section:
+    case = each.case
+    spec = case.traffic.workload
+    facts = [
+        ("Network", f"{case.network.title}, 1/{case.scale} of its speed" if case.scale > 1 else case.network.title),
+        ("Traffic", ", ".join(f"{key} {value}" for key, value in spec.items())),
+        ("Run", f"{format_time(case.duration_ns)}, the first {format_time(case.length.warmup_ns * case.scale)} not counted"),
+    ]
+    return Section(
+        anchor=case.name,
+        title=f"{case.network.title}: {case.traffic.title.lower()}",
+        facts=facts,
+        labels=[f"{entry.label} (n\u00a0=\u00a0{_seeds(entry)})" for entry in each.entries],
+        rows=[_row(each, metric) for metric in each.metrics],
+        figure=_svg(case.name, drawing.case(each), f"{case.network.title}, {case.traffic.title}"),
+        notes=each.unfit,
+    )
+
+
+def _seeds(entry: Entry) -> int:
+    return max((len(values) for values in entry.numbers.values()), default=0)
+
+
+def _row(each: Compared, metric: Metric) -> tuple[str, str, Sequence[Cell]]:
+    estimates = [entry.estimate(metric.name) for entry in each.entries]
+    factor, unit = scale_of(metric.unit, [found.mean for found in estimates if found])
+    best, cells = each.best(metric), []
+    for entry, found in zip(each.entries, estimates, strict=True):
+        text = "\u2013" if found is None else with_interval(found, factor)
+        few = metric.name in P99_OF_FLOWS and found is not None and entry.flows < FEW_FLOWS
+        cells.append(Cell(text, entry.name in best, few))
+    return metric.label, unit, cells
+
+
+def _svg(name: str, figure: Figure, words: str) -> Markup:
+    with plots.style():
+        return Markup(to_svg(figure, name, words))
+
+
+def _scaling(compared: Sequence[Compared]) -> Sequence[tuple[str, Sequence[str]]]:
+    """By network: what does not follow its scale."""
+    found: dict[str, Sequence[str]] = {}
+    for each in compared:
+        case = each.case
+        if case.scale > 1 and case.network.title not in found:
+            rto_min_ns = each.spec.controller.rto_min_ns
+            found[case.network.title] = not_scale_free(case.scale, base_rtt_ns(each.spec.graph()), rto_min_ns)
+    return list(found.items())
+
+
+def _csv(compared: Sequence[Compared]) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for each in compared:
+        for entry in each.entries:
+            for metric, values in entry.numbers.items():
+                for seed, value in values.items():
+                    writer.writerow([each.case.network.name, each.case.traffic.name, entry.name, seed, metric, repr(value)])
+    return stream.getvalue()
+
+
+def summary(each: Compared) -> Mapping[str, str]:
+    """One line a controller, for the terminal."""
+    shown = {}
+    for entry in each.entries:
+        words = []
+        for metric in each.metrics:
+            found = entry.estimate(metric.name)
+            if found is not None:
+                factor, unit = scale_of(metric.unit, [found.mean])
+                words.append(f"{metric.label.lower()} {plain(found.mean / factor, 3)} {unit}".rstrip())
+        shown[entry.label] = ", ".join(words)
+    return shown

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is compared on what: networks, traffic, and the specs of all their runs.
+
+The networks are those of 100 Gbit/s on which RL-CC is reported (section VI), slowed down (dc_gym/reproduce/scaled.py). Times here
+are before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym import spec as specs
+from dc_gym.base.errors import UsageError
+from dc_gym.base.spelling import unknown
+from dc_gym.ctrl import controllers
+from dc_gym.reproduce import scaled
+from dc_gym.reproduce.scaled import JITTER_NS, LINKS, MS, SCALE, Length, Network
+from dc_gym.spec import Spec
+from dc_gym.sweep.grid import Grid, Point
+
+K_FRAMES = 60
+"""Of the step that marks for DCTCP and DCQCN, frames: about 3/4 of the base BDP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    name: str
+    title: str
+    workload: Mapping[str, Any]
+    sized: bool = False
+    """Its flows end: what counts is how long they take."""
+
+
+NETWORKS = {
+    "dumbbell": Network("dumbbell", "Dumbbell, 8 + 8 hosts", {"kind": "dumbbell", "pairs": 8, **LINKS}, 8),
+    "fattree-k4": Network("fattree-k4", "Fat-tree k = 4, 16 hosts", {"preset": "fattree-k4", **LINKS}, 15),
+    "rlcc64": Network("rlcc64", "RL-CC's fabric, 64 hosts", {"preset": "rlcc64"}, 63),
+}
+
+
+def _many_to_one(flows: int) -> Traffic:
+    return Traffic(f"many-to-one-{flows}", f"Many-to-one, {flows} flows", {"kind": "many_to_one", "flows": flows})
+
+
+TRAFFIC = {
+    each.name: each
+    for each in (
+        *(_many_to_one(2**power) for power in range(1, 10)),
+        Traffic("all-to-all", "All-to-all", {"kind": "all_to_all"}),
+        Traffic(
+            "long-short",
+            "Long and short flows",
+            {"kind": "long_short", "long": 2, "short": 16, "size": "1MB"},
+        ),
+        *(
+            Traffic(
+                f"websearch-{load}",
+                f"WebSearch, {load} % load",
+                {"kind": "poisson", "distribution": "websearch", "load": load / 100, "load_of": "bisection"},
+                sized=True,
+            )
+            for load in (20, 40, 60, 80)
+        ),
+    )
+}
+LENGTHS = {
+    "many-to-one": Length(35 * MS, 20 * MS),
+    "all-to-all": Length(12 * MS, 9 * MS),
+    "long-short": Length(20 * MS, 0),
+    "websearch": Length(6 * MS, 0),
+}
+"""Of the default runs. RL-CC begins at line rate and cuts by at most 1.2 a round trip, each of which takes 40 of the base's while
+its own first burst fills the buffer: 64 flows need 15 ms to get to their shares, hence the warm-ups.
+A dumbbell carries fewer flows of WebSearch, so its runs are DUMBBELL_LONGER times as long.
+"""
+DUMBBELL_LONGER = 3
+FULL = {
+    "many-to-one": Length(60_000 * MS, 1_000 * MS),
+    "all-to-all": Length(60_000 * MS, 1_000 * MS),
+    "long-short": Length(30_000 * MS, 0),
+    "websearch": Length(1_000 * MS, 0),
+}
+"""As long as in RL-CC, section VI; WebSearch is ours."""
+SHORT_START_NS = 5 * MS
+
+CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn")
+DEFAULT_NETWORKS = ("dumbbell", "fattree-k4")
+DEFAULT_TRAFFIC = ("many-to-one-8", "many-to-one-64", "all-to-all", "long-short", "websearch-60")
+SEEDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for."""
+
+    controllers: tuple[str, ...] = CONTROLLERS
+    """Names, or policies over a TCP (`policy.npz`)."""
+    networks: tuple[str, ...] = DEFAULT_NETWORKS
+    traffic: tuple[str, ...] = DEFAULT_TRAFFIC
+    seeds: int = SEEDS
+    scale: int = SCALE
+    full: bool = False
+    ground: str = "lab"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One network with one traffic."""
+
+    network: Network
+    traffic: Traffic
+    length: Length
+    scale: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.network.name}-{self.traffic.name}"
+
+    @property
+    def duration_ns(self) -> int:
+        """Of a run, as it is run."""
+        return self.length.duration_ns * self.scale
+
+
+def check(order: Order) -> None:
+    """UsageError for names that are not known."""
+    for asked, known, what in (
+        (order.networks, NETWORKS, "topology"),
+        (order.traffic, TRAFFIC, "workload"),
+        ([name for name in order.controllers if not _is_policy(name)], controllers.names(), "controller"),
+    ):
+        for name in asked:
+            if name not in known:
+                raise UsageError("compare: " + unknown(what, name, known))
+
+
+def cases(order: Order) -> Iterator[Case]:
+    for network in order.networks:
+        for name in order.traffic:
+            traffic = TRAFFIC[name]
+            yield Case(NETWORKS[network], traffic, _length(network, traffic, order.full), order.scale)
+
+
+def _length(network: str, traffic: Traffic, full: bool) -> Length:
+    kind = next(kind for kind in LENGTHS if traffic.name.startswith(kind))
+    if full:
+        return FULL[kind]
+    length = LENGTHS[kind]
+    if network == "dumbbell" and kind == "websearch":
+        return Length(length.duration_ns * DUMBBELL_LONGER, length.warmup_ns * DUMBBELL_LONGER)
+    return length
+
+
+def grid(case: Case, order: Order, overrides: Sequence[str]) -> Grid:
+    """A run a controller and seed."""
+    points = [
+        Point(f"{_short(name)}-s{seed}", {"controller": name, "seed": seed}, _spec(case, order, name, seed, overrides))
+        for name in order.controllers
+        for seed in range(1, order.seeds + 1)
+    ]
+    return Grid(case.name, ("controller", "seed"), tuple(points))
+
+
+def _spec(case: Case, order: Order, controller: str, seed: int, overrides: Sequence[str]) -> Spec:
+    workload = dict(case.traffic.workload)
+    if not case.traffic.sized:
+        workload["jitter"] = JITTER_NS
+    if workload["kind"] == "many_to_one":
+        workload["senders"] = min(workload["flows"], case.network.senders)
+    if workload["kind"] == "long_short":
+        workload["short_start"] = SHORT_START_NS
+    values = {
+        **scaled.keys(case.network, workload, case.length, case.scale),
+        "topology.k_bytes": f"{K_FRAMES}p",
+        **({"controller.policy": controller} if _is_policy(controller) else {"controller.name": controller}),
+        "metrics.slowdown": "closed-form",  # the same for all, and exact for a NIC's flows
+        "ground": order.ground,
+        "seed": seed,
+    }
+    keys = specs.not_given(values, overrides)
+    return specs.vary({"name": case.name}, Path.cwd(), "bench compare", overrides, keys, "bench compare")
+
+
+def _is_policy(name: str) -> bool:
+    return name.endswith(".npz") or ":" in name
+
+
+def _short(name: str) -> str:
+    return Path(name).stem if _is_policy(name) else name

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An amount of queue as a spec may give it: bytes ("400kB"), full frames ("100p") or bandwidth-delay products ("2bdp").
+
+A frame is 1514 bytes. A BDP is the port's rate times the base round trip of the network (topologies/paths.py).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dc_gym.base import units
+from dc_gym.base.errors import SpecError, TopologyError
+from dc_gym.base.units import FRAME_BYTES
+
+NS = 10**9
+_WORD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(p|bdp)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """So many full frames, or so many bandwidth-delay products."""
+
+    number: Fraction
+    unit: str  # 'p' or 'bdp'
+
+    def __str__(self) -> str:
+        return f"{units.format_fraction(self.number)}{self.unit}"
+
+    def bytes_at(self, rate_bps: int, rtt_ns: int) -> int:
+        """In bytes, rounded down, for a port of that rate in a network of that base round trip; at least a frame."""
+        whole = FRAME_BYTES if self.unit == "p" else Fraction(rate_bps * rtt_ns, 8 * NS)
+        return max(FRAME_BYTES, int(self.number * whole))
+
+
+Size = int | Amount
+"""Bytes, or what will be bytes once rate and round trip are known."""
+
+
+def parse(value: int | str, field: str = "size") -> Size:
+    """A number of bytes, '400kB', '100p' or '2bdp'."""
+    if isinstance(value, int):
+        return value
+    found = _WORD.fullmatch(value)
+    if found is None:
+        try:
+            return units.parse_size_bytes(value, field)
+        except (units.Misspelt, units.TooFine):
+            raise
+        except SpecError:
+            raise SpecError(f"{field}: value {value!r} is no amount; write it like '400kB', '100p' or '2bdp'") from None
+    number = Fraction(found[1])
+    if not number:
+        raise SpecError(f"{field}: value {value!r} is nothing; give more than 0")
+    return Amount(number, found[2].lower())
+
+
+def write(value: Size) -> str:
+    """The text that parses back to the same."""
+    return units.format_size(value) if isinstance(value, int) else str(value)
+
+
+def write_plain(value: Size) -> int | str:
+    """The same, but bytes as a number."""
+    return value if isinstance(value, int) else str(value)
+
+
+def in_bytes(value: Size, rate_bps: int, rtt_ns: int | None) -> int:
+    """Bytes at a port; `rtt_ns` may be None as long as nothing is given in BDPs."""
+    if isinstance(value, int):
+        return value
+    if value.unit == "bdp" and rtt_ns is None:
+        raise TopologyError(f"amount {value}: the round trip is not known; give bytes or frames")
+    return value.bytes_at(rate_bps, rtt_ns or 0)

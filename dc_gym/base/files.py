@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files and folders that go with the process that made them: scratch folders, single files written whole or not at all.
+
+Only ours is ever removed: what has our lock (claim.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from dc_gym.base import folder_lock, janitor
+from dc_gym.base.errors import MachineError
+from dc_gym.base.folder_lock import LOCK
+
+__all__ = ["PARTIAL", "SCRATCH", "discard", "put", "remove", "scratch", "words"]
+
+PARTIAL = ".partial"
+"""What the name of a file or folder ends in while it is written."""
+SCRATCH = tuple(
+    f"dcgym-{what}-"
+    for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray", "env", "nic")
+)
+"""How the names of scratch folders begin."""
+SCRATCH_REMEDY = "another folder to work in, by TMPDIR or by going there"
+"""Many a command needs a scratch folder and has no --out."""
+
+
+@contextlib.contextmanager
+def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
+    """A folder in `parent`, gone afterwards, also after a kill -9; readable for the unprivileged user that a lab of root's is."""
+    assert prefix in SCRATCH, "`dcgym clean` finds them by name"
+    path = parent.resolve() / f"{prefix}{name}{secrets.token_hex(4)}"
+    with janitor.watching(path) as watch:
+        with words("make", path, SCRATCH_REMEDY):
+            path.mkdir(parents=True)
+            path.chmod(0o755)
+            held = folder_lock.take(path)
+        assert held is not None, "nobody else knows its name"
+        try:
+            yield path
+        finally:
+            try:
+                discard(path)
+                watch.done = not path.exists()
+            finally:
+                os.close(held)  # the janitor, which is waited for, removes what is left
+
+
+def put(path: Path, content: bytes) -> Path:
+    """A single file that a user asked for, whole or not at all; its folder is made if need be."""
+    work = path.with_name(path.name + PARTIAL)
+    with words("write", path, "another path"):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            work.write_bytes(content)
+            work.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                work.unlink()
+            raise
+    return path
+
+
+def discard(path: Path) -> None:
+    """Removes as much as it can of a folder that this process holds; the lock last, which tells that the rest is ours."""
+    try:
+        for each in path.iterdir():
+            if each.name != LOCK:
+                remove(each)
+    except (OSError, MachineError):
+        return
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def words(doing: str, path: Path, other: str = "another --out") -> Iterator[None]:
+    """An OSError inside becomes one line that names what was tried."""
+    try:
+        yield
+    except OSError as error:
+        remedy = f"free some room, or give {other}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"give {other}"
+        raise MachineError(f"cannot {doing} {path}: {error.strerror or error}; {remedy}") from None
+
+
+def remove(path: Path) -> None:
+    """Removes a file, a link, or a folder with all that it holds."""
+    with words("remove", path):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

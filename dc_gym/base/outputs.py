@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a command may write a file for its user: nothing that is there is lost unasked.
+
+A file says itself what it is, by a mark in its bytes that names the command and what the file was made of, or by its content. The
+same command renews what it made of the same things; anything else stays, unless the user gives --force.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import mmap
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from dc_gym.base.errors import UsageError
+
+__all__ = ["Mine", "free_place", "is_json_of", "is_marked", "is_table_of", "mark_of", "require_place"]
+
+Mine = Callable[[Path], bool]
+"""Whether a file that is there is the command's own, of the same things."""
+REMEDY = "replace it with --force, or give another --out"
+DIGITS = 16
+
+
+def mark_of(command: str, sources: Iterable[Path | str], place: Path) -> str:
+    """What a file at `place` says of itself: the command, and a hash over what it was made of.
+
+    A source is a path, taken as it leads there from `place`, or a name.
+    """
+    start = os.path.realpath(place.absolute().parent)
+    paths = sorted(
+        {source if isinstance(source, str) else os.path.relpath(os.path.realpath(source), start) for source in sources}
+    )
+    return f"dcgym {command} {hashlib.sha256(json.dumps(paths).encode()).hexdigest()[:DIGITS]}"
+
+
+def is_marked(mark: str) -> Mine:
+    """Knows a file by its mark."""
+
+    def mine(path: Path) -> bool:
+        if not path.is_file() or not path.stat().st_size:
+            return False
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(mark.encode()) >= 0
+
+    return mine
+
+
+def is_json_of(**told: object) -> Mine:
+    """Knows a JSON object by some of its values."""
+
+    def mine(path: Path) -> bool:
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return isinstance(found, dict) and all(name in found and found[name] == value for name, value in told.items())
+
+    return mine
+
+
+def is_table_of(columns: Sequence[str]) -> Mine:
+    """Knows a table of comma-separated values by its first line."""
+
+    def mine(path: Path) -> bool:
+        try:
+            with path.open(encoding="utf-8") as file:
+                return file.readline().rstrip("\n") == ",".join(columns)
+        except (OSError, UnicodeDecodeError):
+            return False
+
+    return mine
+
+
+def free_place(path: Path, mine: Mine) -> Path:
+    """`path`, or with somebody else's file there NAME-2, NAME-3, ...: for files that the user has not named."""
+    numbers = itertools.count(2)
+    place = path
+    while os.path.lexists(place) and not mine(place):
+        place = path.with_name(f"{path.stem}-{next(numbers)}{path.suffix}")
+    return place
+
+
+def require_place(path: Path, mine: Mine, *, force: bool = False, remedy: str = REMEDY) -> None:
+    """UsageError if something is at `path` that would be lost: not the command's own, and --force was not given."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; give the name of a file")
+    if not force and os.path.lexists(path) and not mine(path):
+        raise UsageError(f"{path} exists, and this command did not make it of the same things; {remedy}")

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run tells its user while it is under way: the phase, and how far virtual time is, how fast, and how long it will take.
+
+On a terminal a bar that is redrawn; elsewhere a line for each phase and each tenth of the run; with --quiet nothing but that
+something takes minutes which the user did not ask for, such as the build of the lab kernel.
+All of it goes to standard error: standard output is for results.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from dc_gym.base.readable import fixed, number, scale_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+
+__all__ = ["Bar", "Lines", "Pace", "Progress", "Quiet", "VirtualOnly", "choose", "short_time"]
+
+DONE = "done"
+LINE_EVERY_S = 10.0
+
+
+class Progress(Protocol):
+    """The seam: the runner calls it, from one thread; entering and leaving it are the caller's."""
+
+    def phase(self, name: str) -> None:
+        """A new phase begins, such as "boot"; "done" ends a run, and another may follow."""
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        """Virtual time of traffic is at now_ns of total_ns; below 0 it has not begun."""
+
+    def advance(self, done: int, total: int, state: str = "") -> None:
+        """How far a phase without virtual time is, such as a build or a sweep; `state` says it in words.
+
+        Without words `total` is taken for an estimate.
+        """
+
+    def note(self, line: str) -> None:
+        """One line that the user should see now."""
+
+    def announce(self, line: str) -> None:
+        """One line that even a user who wants quiet should see: why nothing happens for minutes."""
+
+    def __enter__(self) -> Progress: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+class Pace:
+    """Virtual time against wall time, from the first report that traffic runs."""
+
+    def __init__(self, wall_s: Callable[[], float] = time.monotonic) -> None:
+        self._wall_s = wall_s
+        self._start: tuple[float, int] | None = None
+        self._total_ns = 0
+        self.factor: float | None = None
+        """Virtual seconds a wall second; None: not known yet."""
+        self.eta_s: float | None = None
+        """Wall seconds to go."""
+
+    def restart(self) -> None:
+        """Forget what was measured."""
+        self._start = self.factor = self.eta_s = None
+
+    def report(self, now_ns: int, total_ns: int) -> None:
+        """Virtual time is at now_ns; another total, or a step back, is another run."""
+        if self._start is None or now_ns < self._start[1] or total_ns != self._total_ns:
+            self.restart()
+            self._start, self._total_ns = (self._wall_s(), max(0, now_ns)), total_ns
+        passed_s = self._wall_s() - self._start[0]
+        moved_s = (now_ns - self._start[1]) / 1e9
+        if passed_s > 0 and moved_s > 0:
+            self.factor = moved_s / passed_s
+            self.eta_s = max(0.0, (total_ns - now_ns) / 1e9 / self.factor)
+
+    def __str__(self) -> str:
+        if self.factor is None or self.eta_s is None:
+            return ""
+        return f"{number(self.factor, 3)}x real time, {short_time(self.eta_s)} to go"
+
+
+class Quiet:
+    """Says nothing, or next to it."""
+
+    def phase(self, name: str) -> None:
+        pass
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        pass
+
+    def advance(self, done: int, total: int, state: str = "") -> None:
+        pass
+
+    def note(self, line: str) -> None:
+        pass
+
+    def announce(self, line: str) -> None:
+        print(f"dcgym: {line}", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Quiet:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        pass
+
+
+class VirtualOnly(Quiet):
+    """Passes on how far virtual time is; for a run within a phase of another."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        self._shown.virtual(now_ns, total_ns)
+
+    def announce(self, line: str) -> None:
+        self._shown.announce(line)
+
+
+class Lines(Quiet):
+    """Plain lines, for logs and pipes."""
+
+    def __init__(self, stream: TextIO, wall_s: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._pace = Pace(wall_s)
+        self._wall_s = wall_s
+        self._said_s = wall_s()
+        self._tenths = 0
+
+    def phase(self, name: str) -> None:
+        self._pace.restart()
+        self._tenths = 0
+        if name != DONE:
+            self.note(name)
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        if now_ns <= 0 or total_ns <= 0:
+            return
+        self._pace.report(now_ns, total_ns)
+        tenths = min(10, 10 * now_ns // total_ns)
+        if tenths < self._tenths:  # another run in the same phase
+            self._tenths = 0
+        if tenths > self._tenths:
+            self._tenths = tenths
+            pace = f" ({self._pace})" if str(self._pace) else ""
+            self.note(f"{_so_far(now_ns, total_ns)}{pace}")
+
+    def advance(self, done: int, total: int, state: str = "") -> None:
+        if self._wall_s() - self._said_s >= LINE_EVERY_S:
+            self.note(state or f"{done} of about {total}")
+
+    def note(self, line: str) -> None:
+        self._said_s = self._wall_s()
+        print(f"dcgym: {line}", file=self._stream, flush=True)
+
+    def announce(self, line: str) -> None:
+        self.note(line)
+
+    def __enter__(self) -> Lines:
+        return self
+
+
+class Bar(Quiet):
+    """One line that is redrawn, on a terminal."""
+
+    def __init__(self, console: Console, wall_s: Callable[[], float] = time.monotonic) -> None:
+        self._pace = Pace(wall_s)
+        from rich.progress import BarColumn, TextColumn  # rich takes time to import, and help needs none of it
+        from rich.progress import Progress as RichBar
+
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=32), TextColumn("{task.fields[state]}"))
+        self._bar = RichBar(*columns, console=console, transient=True, redirect_stdout=False)
+        self._task: TaskID = self._bar.add_task("", total=None, state="")
+
+    def phase(self, name: str) -> None:
+        self._pace.restart()
+        if name == DONE:
+            self._bar.stop()
+            return
+        self._bar.update(self._task, description=name, total=None, completed=0, state="")
+        self._bar.start()
+
+    def virtual(self, now_ns: int, total_ns: int) -> None:
+        if now_ns <= 0 or total_ns <= 0:
+            return
+        self._pace.report(now_ns, total_ns)
+        state = f"{_so_far(now_ns, total_ns)}  {self._pace}"
+        self._bar.update(self._task, total=total_ns, completed=min(now_ns, total_ns), state=state)
+
+    def advance(self, done: int, total: int, state: str = "") -> None:
+        self._bar.update(self._task, total=total, completed=min(done, total), state=state or f"{done} of about {total}")
+
+    def note(self, line: str) -> None:
+        self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)  # a command in it can be copied
+
+    def announce(self, line: str) -> None:
+        self.note(line)
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+
+def choose(quiet: bool, stream: TextIO | None = None) -> Progress:
+    """Nothing, a bar, or lines: as asked for, and as the stream (standard error) allows."""
+    stream = sys.stderr if stream is None else stream
+    if quiet:
+        return Quiet()
+    from rich.console import Console
+
+    console = Console(file=stream)
+    return Bar(console) if console.is_terminal and not console.is_dumb_terminal else Lines(stream)
+
+
+def _so_far(now_ns: int, total_ns: int) -> str:
+    """359 of 3,000 s: both in the unit that suits the whole, to a thousandth of it."""
+    scale = scale_of("ns", [total_ns])
+    places = max(0, 2 - math.floor(math.log10(scale.of(total_ns))))
+    return f"{fixed(scale.of(now_ns), places, strip=True)} of {scale.text(total_ns)}"
+
+
+def short_time(seconds: float) -> str:
+    """3.2 s, 4 min 10 s, 2 h 5 min."""
+    if seconds < 60:
+        return f"{number(seconds, 2)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Ray cluster that somebody has started: the one way in, for sweeps and trainings.
+
+Import this module before anything of Ray's: it sets what Ray reads when it is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base.errors import MachineError, UsageError
+
+__all__ = ["hushed", "join", "own_sigterm"]
+
+KNOCK_S = 5.0
+AUTH_MODE = "RAY_AUTH_MODE"
+TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+TOKEN_FILE = ".ray/auth_token"
+GET_TOKEN = f"copy ~/{TOKEN_FILE} from the machine of `ray start --head`"
+
+
+def _show_token() -> None:
+    """Where its user has a token, `ray start` asks for it; who joins by address shows it only if told to. A cluster without one
+    takes no offence."""
+    if "ray" not in sys.modules and _has_token():
+        os.environ.setdefault(AUTH_MODE, "token")
+
+
+def _has_token() -> bool:
+    try:
+        return any(os.environ.get(name) for name in TOKENS) or (Path.home() / TOKEN_FILE).is_file()
+    except (OSError, RuntimeError):  # no home, or one of somebody else's
+        return False
+
+
+_show_token()
+
+
+def join(address: str, extra: str, start: str = "ray start --head", **options: Any) -> Any:
+    """Ray, as a driver on the cluster at `address`, with more options of ray.init(). `extra`: of dc-gym, which installs Ray;
+    `start`: what starts a cluster that will do."""
+    try:
+        ray: Any = importlib.import_module("ray")
+    except ImportError:
+        raise UsageError(f"--address: Ray is not installed; pip install 'dc-gym[{extra}]', or leave --address out") from None
+    try:
+        _knock(address)
+    except OSError as error:
+        raise MachineError(f"--address {address}: {_nobody(str(error), start)}") from None
+    try:
+        with hushed(), own_sigterm():
+            ray.init(address=address, logging_level="ERROR", log_to_driver=False, **options)
+    except Exception as error:  # Ray has no class for it
+        raise MachineError(f"--address {address}: {_why(error, start)}") from None
+    return ray
+
+
+def _why(error: Exception, start: str) -> str:
+    """What the refusal of whoever listens there means, and what to do."""
+    words = " ".join(str(error).split())
+    if "Version mismatch" in words:  # whose Ray and Python are which
+        return f"{words}; all machines need the same Ray and the same Python"
+    if type(error).__name__ == "AuthenticationError":
+        return f"{AUTH_MODE} asks for a token and this user has none; {GET_TOKEN}, or unset {AUTH_MODE}"
+    if isinstance(error, ConnectionError):
+        return f"it lets nobody in ({words}): it wants another token than this user's, or is no Ray cluster; {GET_TOKEN}"
+    return _nobody((str(error).splitlines() or [type(error).__name__])[0], start)
+
+
+def _nobody(words: str, start: str) -> str:
+    return f"no Ray cluster answers ({words}); start one with `{start}` and give its address, or leave --address out"
+
+
+def _knock(address: str) -> None:
+    """OSError where nobody listens; Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), KNOCK_S).close()
+
+
+@contextlib.contextmanager
+def own_sigterm() -> Iterator[None]:
+    """What SIGTERM does stays: Ray's way is to abort in C++, with a stack trace and before anything is tidied up."""
+    own = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, own)
+
+
+@contextlib.contextmanager
+def hushed() -> Iterator[None]:
+    """Without standard error, also that of code which is not Python's: Ray tells of its log level, of tokens, of each attempt."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process of a run of a sweep: `dcgym`, tied to the process that started it (sweep/pool.py).
+
+python -m dc_gym.cli.cell PID WORD ...
+"""
+
+from __future__ import annotations
+
+import sys
+
+from dc_gym.cli.main import main
+from dc_gym.sweep.pool import tie_to_parent
+
+if __name__ == "__main__":
+    tie_to_parent()
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym clean`: what was left by commands that were killed together with their janitors, in the folders that are named and in
+the one for temporary files, and with --cache what was downloaded and built.
+
+Nothing that a living process holds is touched. A cleaner is a function in CLEANERS that removes what is nobody's and yields a
+line for each thing; what else may be left behind gets one of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from dc_gym.base import folder_lock
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import PARTIAL, SCRATCH, discard
+from dc_gym.grounds.host import state
+from dc_gym.kernel import cache
+from dc_gym.records.folder import ASIDE, is_result, is_unfinished, recover, settle
+
+DEPTH = 2
+
+
+def main(args: Namespace) -> int:
+    """`args.folders`: where to look for unfinished results; `args.cache`: remove kernels and Open vSwitch too."""
+    for cleaner in CLEANERS:
+        for line in cleaner(args):
+            print(line)
+    return 0
+
+
+def _folders(args: Namespace) -> Iterator[str]:
+    """Unfinished results, replaced ones, and scratch folders of verify, doctor and benches."""
+    for folder in args.folders:
+        if not folder.is_dir():
+            raise UsageError(f"{folder}: no such folder; give one that holds results")
+        for path in _search(folder, DEPTH):
+            if (path.name.startswith(SCRATCH) or path.name.endswith(PARTIAL)) and is_unfinished(path):
+                yield from _remove(path)
+            elif path.name.endswith(ASIDE):
+                yield from _put_back(path)
+
+
+def _temporary(_args: Namespace) -> Iterator[str]:
+    """The user's own scratch folders among everybody's temporary files."""
+    for path in sorted(Path(tempfile.gettempdir()).iterdir()):
+        if path.name.startswith(SCRATCH) and path.lstat().st_uid == os.geteuid() and is_unfinished(path):
+            yield from _remove(path)
+
+
+def _cache(args: Namespace) -> Iterator[str]:
+    """Kernels, Open vSwitch and package lists; the cache folder itself may be the user's own (DCGYM_CACHE)."""
+    if args.cache:
+        for path in cache.clear():
+            yield f"removed {path}"
+
+
+def _search(folder: Path, depth: int) -> Iterator[Path]:
+    """Folders below, whatever is in the way of a name; results, symbolic links, scratch and hidden folders are not entered."""
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or not path.is_dir():
+            continue
+        yield path
+        entered = (
+            not path.name.startswith((".", *SCRATCH))
+            and not path.name.endswith((PARTIAL, ASIDE))
+            and os.access(path, os.R_OK | os.X_OK)
+        )
+        if depth and entered and path.exists() and not (path / "manifest.json").exists():
+            yield from _search(path, depth - 1)
+
+
+def _remove(path: Path) -> Iterator[str]:
+    held = folder_lock.take(path)
+    if held is None:
+        yield f"left    {path}: in use"
+        return
+    try:
+        if path.name.endswith(PARTIAL):
+            settle(path.with_suffix(""))  # an older result that stepped aside gets its name back first
+        discard(path)
+    finally:
+        os.close(held)
+    yield f"left    {path}: cannot be removed" if path.exists() else f"removed {path}"
+
+
+def _put_back(aside: Path) -> Iterator[str]:
+    """An older result beside which no run is under way any more."""
+    out = aside.with_suffix("")
+    newer = os.path.lexists(out)
+    if not is_result(aside) or (newer and not is_result(out)) or out.with_name(out.name + PARTIAL).exists():
+        return  # nothing of ours, or a run's, with which it is put right
+    recover(out)
+    yield f"removed {aside}" if newer else f"renamed {aside} to {out.name}"
+
+
+def _host(_args: Namespace) -> Iterator[str]:
+    """What the host ground owns below /run/dcgym, and its module."""
+    yield from state.clean()
+
+
+CLEANERS: tuple[Callable[[Namespace], Iterator[str]], ...] = (_host, _folders, _temporary, _cache)

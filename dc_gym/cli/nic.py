@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym nic list` and `dcgym nic show`: the algorithms of the NIC and their parameters. check.py, policy_cli.py: the rest."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from dc_gym.methods.rlcc import policy_cli
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
+    listing = commands.add_parser("list", help="the algorithms, their events and what they keep of a flow")
+    listing.add_argument("--json", action="store_true", help="print one JSON list")
+    show = commands.add_parser("show", help="an algorithm's parameters and presets")
+    show.add_argument("name", metavar="NAME|FILE", help="an algorithm of `dcgym nic list`, or a header of your own (*.h)")
+    show.add_argument("--preset", default="", metavar="NAME", help="with the values of this preset (default: the first)")
+    show.add_argument("--line", metavar="RATE", help="as they are on a line of this rate, such as 1Gbit/s")
+    show.add_argument("--json", action="store_true", help="print one JSON object")
+    check = commands.add_parser("check", help="compile an algorithm, try it on golden traces, load and run it in a kernel")
+    check.add_argument("name", metavar="NAME|FILE", help="an algorithm of `dcgym nic list`, or a header of your own (*.h)")
+    check.add_argument("--preset", default="", metavar="NAME", help="with this preset (default: the first)")
+    check.add_argument(
+        "--policy", metavar="POLICY", help="with this one, where it reads one: a file, or a name (default: its own)"
+    )
+    check.add_argument("--here", action="store_true", help="in this machine's kernel, as root, instead of a lab")
+    check.add_argument("--no-kernel", action="store_true", help="in userspace alone")
+    policy_cli.add_commands(commands)
+
+
+def main(args: argparse.Namespace) -> int:
+    return {"list": _list, "show": _show, "check": _check, **policy_cli.ACTIONS}[args.action](args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from dc_gym.base.files import scratch
+    from dc_gym.base.readable import columns
+    from dc_gym.ctrl.nic import algorithms
+
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        rows = [algorithms.load(name, folder) for name in algorithms.names()]
+    if args.json:
+        keys = ("name", "help", "events", "state_words", "fits", "table")
+        print(json.dumps([{key: asdict(each)[key] for key in keys} for each in rows], indent=1))
+        return 0
+    table = [("algorithm", "ConnectX", "state", "events", "what it does")]
+    for each in rows:
+        fits = "fits" if each.fits else "does not fit"
+        table.append((each.name, fits, f"{4 * each.state_words} B", " ".join(each.events), each.help))
+    print(columns(table))
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from dc_gym.base.files import scratch
+    from dc_gym.base.readable import columns
+    from dc_gym.base.units import parse_rate_bps
+    from dc_gym.ctrl.nic import algorithms, build
+
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        if args.name.endswith(".h"):
+            header = Path(args.name)
+            runner = build.compile_runner(header, folder)
+            shown = algorithms.describe(header, runner, folder / "none")
+        else:
+            shown = algorithms.load(args.name, folder)
+    line_bps = parse_rate_bps(args.line, "--line") if args.line else algorithms.SCALED_FOR_BPS
+    setting = algorithms.settle(shown, args.preset, {}, line_bps)
+    if args.json:
+        facts = {**asdict(shown), "header": str(shown.header), "setting": setting.to_dict()}
+        print(json.dumps({key: facts[key] for key in facts if key not in ("runner", "object")}, indent=1))
+        return 0
+    print(f"{shown.name}: {shown.help}")
+    print(f"events {', '.join(shown.events)}; {4 * shown.state_words} bytes a flow", end="")
+    print("" if shown.fits else ", more than a ConnectX has", end="\n\n")
+    head = ("parameter", "value", "default", "range", "unit", "source", "what it is")
+    table = [head]
+    for each in shown.parameters:
+        span = f"{each.least}..{each.greatest}"
+        row = (str(setting.values[each.name]), str(each.default), span, each.unit, each.source, each.help)
+        table.append((each.name, *row))
+    print(columns(table))
+    print(f"\nvalues: preset {setting.preset or '-'}, on a line of {args.line or '100Gbit/s'}")
+    for name in setting.capped:
+        print(f"{name}: more than the NIC's clock can tell; held at {setting.values[name]}")
+    for name, time_ns in setting.nic.items():
+        print(f'it asks for nic.{name} = "{time_ns}ns"')
+    print("\npresets:" if shown.presets else "\nno presets")
+    print(columns([(preset.name, preset.help) for preset in shown.presets], indent="  "))
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from dc_gym.benchmarks.checks import nic_check
+
+    return nic_check.main(args)

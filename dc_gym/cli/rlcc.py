@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym rlcc`: RL-CC's pipeline. Each command is a module here with `main(args)`, imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+POLICY = "rlcc-tree, rlcc-mlp, rlcc-mlp8, rlcc-lstm, pccrl-lstm, record-tree, record-mlp, or a policy file (*.npz)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
+    for add in (_add_train, _add_distil, _add_deploy, _add_explain, _add_show):
+        add(commands)
+
+
+def main(args: argparse.Namespace) -> int:
+    code: int = import_module(f"dc_gym.methods.rlcc.{args.action}").main(args)
+    return code
+
+
+def _add(commands: Any, name: str, summary: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
+    """What a command has made of the same thing it renews without being told."""
+    parser.add_argument("--force", action="store_true", help=f"replace {what}")
+
+
+def _add_train(commands: Any) -> None:
+    summary = "a network from random weights by RL-CC's policy gradient, on labs or on the fluid model"
+    example = "dcgym rlcc train --out results/trained\n  dcgym rlcc train --on fluid --out results/fluid   # in seconds"
+    parser = _add(commands, "train", summary, example)
+    add = parser.add_argument
+    add("--out", type=Path, required=True, metavar="DIR", help="its folder: policy.npz, manifest.json, and more of labs")
+    add(
+        "--on",
+        choices=("lab", "fluid"),
+        default="lab",
+        help="NICs in labs, or a fluid model (default: %(default)s)",
+    )
+    add(
+        "--net",
+        choices=("mlp", "lstm"),
+        default="mlp",
+        help="RL-CC's network or PCC-RL's with an LSTM (default: %(default)s)",
+    )
+    add("--preset", default="rl-cc", metavar="NAME", help="reward and traffic: rl-cc or pcc-rl (default: %(default)s)")
+    add("--seed", type=int, default=1, metavar="N", help="of weights and flows (default: %(default)s)")
+    add("--updates", type=int, metavar="N", help="of the weights (default: 1600 on labs; on fluid 1200, lstm 300)")
+    add("--episode", type=int, metavar="N", help="updates from one new lab, and checkpoint, to the next (default: 100)")
+    add("--labs", type=int, metavar="N", help="side by side (default: 2); another number is another training")
+    add("--randomise", action="store_true", help="each lab's episodes have their own line, round trip, buffer, numbers of flows")
+    add("--curriculum", action="store_true", help="two flows first, then four, then all")
+    free = "no lab waits for another or for the learner; not the same policy twice, and says so"
+    add("--free-running", action="store_true", help=free)
+    add("--resume", action="store_true", help="go on from the checkpoint in DIR")
+    add("--noise", type=float, metavar="X", help="of fluid: up to so much inflation more, at random (default: 0)")
+    add("--quiet", action="store_true", help="no progress on standard error")
+
+
+def _add_distil(commands: Any) -> None:
+    summary = "a network as a few small trees that a NIC can run, and how far they are from it"
+    example = "dcgym rlcc distil net.npz --trees 10 --out tree.npz"
+    example += "\n  dcgym rlcc distil net.npz --from results/run --from model --by catboost --out tree.npz"
+    parser = _add(commands, "distil", summary, example)
+    parser.add_argument("net", metavar="NET", help="rlcc-mlp, or a policy file of a network (*.npz)")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
+    _add_force(parser, "a file that was not made of the same network")
+    parser.add_argument("--trees", type=int, default=20, metavar="N", help="so many (default: %(default)s; RL-CC: at most 10)")
+    maker = "our own fit, or CatBoost with the artifact's parameters, extra `distil` (default: %(default)s)"
+    parser.add_argument("--by", choices=("own", "catboost"), default="own", help=maker)
+    source = "rows to fit: model, flood and lasting (the default), grid, or the result of a run with RL-CC; may be repeated"
+    parser.add_argument("--from", dest="sources", action="append", metavar="SOURCE", help=source)
+    count = "drawn of model (default: 40000) or grid (1000000), or at most of a run (all)"
+    parser.add_argument("--rows", type=int, metavar="N", help=count)
+    band = "rows within a target of the target count so many times (default: 30 in model, 1 elsewhere)"
+    parser.add_argument("--band", type=float, metavar="X", help=band)
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: %(default)s)")
+
+
+def _add_deploy(commands: Any) -> None:
+    summary = "a policy made ready for the NIC: does it fit, what it costs, a spec that runs it, and a first run"
+    parser = _add(commands, "deploy", summary, "dcgym rlcc deploy tree.npz --out results/mine")
+    parser.add_argument("policy", metavar="POLICY", help=POLICY)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for policy, spec and run (default: results/deploy-NAME)")
+    parser.add_argument("--flows", type=int, default=8, metavar="N", help="of that run (default: %(default)s)")
+    latency = "of its decisions in that run, such as 9us: RL-CC's 0.9 us for trees, on a tenth of its line (default: 0)"
+    parser.add_argument("--latency", default="0ns", metavar="TIME", help=latency)
+    parser.add_argument("--no-run", action="store_true", help="make ready, and run nothing")
+    _add_force(parser, "what DIR has of another policy")
+
+
+def _add_explain(commands: Any) -> None:
+    summary = "what a policy does: where it is from, Table VI of RL-CC and its two orders, what flows settle at"
+    parser = _add(commands, "explain", summary, "dcgym rlcc explain rlcc-tree")
+    parser.add_argument("policy", metavar="POLICY", help=POLICY)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_show(commands: Any) -> None:
+    summary = "a policy in pictures: its action over its inputs, its answers to steps, RL-CC's figure 11 as a trace"
+    parser = _add(commands, "show", summary, "dcgym rlcc show rlcc-tree --lab --out results/show")
+    parser.add_argument("policy", metavar="POLICY", help=POLICY)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the pictures, which are PNG")
+    _add_force(parser, "pictures of another policy")
+    parser.add_argument(
+        "--lab", action="store_true", help="trace the scenario on the lab's data path, too, not in the model alone"
+    )

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym topology`: what a spec's network is, in words, and drawn: links, queues, marks, round trips, bottlenecks, scale."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+
+from dc_gym import spec as specs
+from dc_gym.base.errors import UsageError
+from dc_gym.base.outputs import is_marked, mark_of, require_place
+from dc_gym.base.readable import quantity
+from dc_gym.base.spelling import hint
+from dc_gym.base.units import FRAME_BYTES, PPB, PPM, format_rate, format_share, format_size
+from dc_gym.spec import Spec
+from dc_gym.topologies import presets
+from dc_gym.topologies.ecmp import path, route
+from dc_gym.topologies.graph import NO_IMPAIRMENT, Graph, Impairment, Marking, Port
+from dc_gym.topologies.paths import base_rtt_ns, bottleneck, one_way_ns, round_trip_ns
+from dc_gym.topologies.scale import not_scale_free
+
+MOST_PAIRS = 5000
+A_PORT = 5001
+BIT_NS = 8 * 10**9
+TIME_DIGITS = 7
+"""These times are exact."""
+PAIR_HEADER = ("pairs", "such as", "links", "one way", "RTT", "bottleneck")
+
+
+def main(args: Namespace) -> int:
+    if args.png is not None:
+        _check_name(args.png)
+        mark = mark_of("topology", [args.spec if args.spec.is_file() else str(args.spec)], args.png)
+        require_place(args.png, is_marked(mark), force=args.force, remedy="replace it with --force, or give another --png")
+    spec = _spec(str(args.spec), args.overrides)
+    graph = spec.graph()
+    print("\n".join(describe(spec, graph)))
+    if args.png is not None:
+        print(f"\ndrawn      {_draw(graph, _title(spec, graph), args.png, mark)}")
+    return 0
+
+
+def describe(spec: Spec, graph: Graph) -> list[str]:
+    """What there is to say of a network, line by line."""
+    params = presets.resolve(spec.topology.params(spec.controller.ecn))
+    rtt_ns, scale = base_rtt_ns(graph), params.scale or 1
+    named = f"{spec.topology.preset}, a {params.kind}" if spec.topology.preset else params.kind
+    lines = [f"topology   {named}", f"nodes      {_nodes(graph)}", f"base RTT   {_time(rtt_ns)}: a full frame there, an ACK back"]
+    if scale > 1:
+        lines.append(f"scale      {scale}: rates / {scale}, delays x {scale}, queues as they were; what follows is what runs")
+    lines += ["", *_table(("links", "between", "rate", "delay", "impaired"), _link_rows(graph))]
+    lines += ["", *_table(("ports", "of", "rate", "buffer", "frames", "BDPs", "marking"), _port_rows(graph, rtt_ns))]
+    lines += ["", *_table((*_plane_cell(graph, "plane"), *PAIR_HEADER), _pair_rows(graph, spec.seed))]
+    if scale > 1:
+        fixed = not_scale_free(scale, rtt_ns, spec.controller.rto_min_ns)
+        lines += ["", "not scale-free:", *(f"  {line}" for line in fixed)]
+    return lines
+
+
+def _spec(name: str, overrides: Sequence[str]) -> Spec:
+    if name in presets.PRESETS and not Path(name).is_file():
+        return specs.of_preset(name, overrides)
+    if not Path(name).is_file() and not Path(name).suffix:
+        raise UsageError(f"{name!r} is neither a file nor a preset; {hint(name, presets.PRESETS)}")
+    return specs.load(name, overrides)
+
+
+def _nodes(graph: Graph) -> str:
+    layers = [str(switch.layer) for switch in graph.switches]
+    switches = ", ".join(f"{layers.count(layer)} {layer}" for layer in dict.fromkeys(layers))
+    planes = _planes(graph)
+    return f"{len(graph.hosts)} hosts; switches: {switches}" + (f"; {planes} planes" if planes > 1 else "")
+
+
+def _planes(graph: Graph) -> int:
+    return max(len(host.nics) for host in graph.hosts)
+
+
+def _plane_cell(graph: Graph, text: str) -> tuple[str, ...]:
+    """A first cell that says which plane, where there are several."""
+    return (text,) if _planes(graph) > 1 else ()
+
+
+def _layer(graph: Graph, node: str, names: dict[str, str]) -> str:
+    return names.get(node, "host")
+
+
+def _link_rows(graph: Graph) -> Iterator[tuple[str, ...]]:
+    """Links that are alike, in the order of the first."""
+    layers = {switch.name: str(switch.layer) for switch in graph.switches}
+    groups: dict[tuple[str, ...], int] = {}
+    for cable in graph.cables:
+        ends = "-".join(_layer(graph, port.node, layers) for port in (cable.a, cable.b))
+        key: tuple[str, ...] = (ends, format_rate(cable.rate_bps), _time(cable.delay_ns), _impaired(cable.impairment))
+        groups[key] = groups.get(key, 0) + 1
+    for key, count in groups.items():
+        yield str(count), *key
+
+
+def _port_rows(graph: Graph, rtt_ns: int) -> Iterator[tuple[str, ...]]:
+    """Queues that are alike."""
+    layers = {switch.name: str(switch.layer) for switch in graph.switches}
+    groups: dict[tuple[str, ...], int] = {}
+    for port in graph.ports():
+        bdp = graph.cable_of(port).rate_bps * rtt_ns / BIT_NS
+        limit = port.queue.limit_bytes
+        sizes = format_size(limit), f"{limit / FRAME_BYTES:.4g}", f"{limit / bdp:.3g}"
+        own = (_layer(graph, port.node, layers), format_rate(graph.cable_of(port).rate_bps), *sizes, _marking(port, bdp))
+        groups[own] = groups.get(own, 0) + 1
+    for key, count in groups.items():
+        yield str(count), *key
+
+
+def _marking(port: Port, bdp: float) -> str:
+    """In bytes, frames and BDPs."""
+    marking: Marking = port.queue.marking
+    if marking.kind == "none":
+        return "none" if port.queue.kind == "bfifo" else f"none ({port.queue.kind})"
+
+    def words(size: int) -> str:
+        return f"{size} B = {size / FRAME_BYTES:.3g} frames = {size / bdp:.3g} BDP"
+
+    if marking.kind == "step":
+        return f"step at K = {words(marking.k_bytes)}"
+    ends = f"{words(marking.min_bytes)} .. {words(marking.max_bytes)}"
+    return f"{marking.kind}: 0 .. {format_share(marking.probability_ppm, PPM)} at {ends}"
+
+
+def _impaired(impairment: Impairment) -> str:
+    if impairment == NO_IMPAIRMENT:
+        return "-"
+    words = [f"loss {format_share(impairment.loss_ppb, PPB)}"] if impairment.loss_ppb else []
+    words += [f"jitter {_time(impairment.jitter_ns)}"] if impairment.jitter_ns else []
+    if impairment.reorder_ppb:
+        words.append(f"reorder {format_share(impairment.reorder_ppb, PPB)} by {_time(impairment.reorder_delay_ns)}")
+    return ", ".join(words)
+
+
+def _pair_rows(graph: Graph, seed: int) -> Iterator[tuple[str, ...]]:
+    """Pairs whose paths are alike, plane by plane; of many hosts, those of two at each switch."""
+    router = route(graph, seed)
+    groups: dict[tuple[int, int, int, int, int], list[str]] = {}
+    for plane in range(_planes(graph)):
+        for a, b in combinations(_some_hosts(graph, plane), 2):
+            crossed = path(graph, router, a, b, A_PORT, A_PORT, plane=plane)
+            slowest = graph.cable_of(bottleneck(graph, crossed)).rate_bps
+            key = plane, len(crossed), one_way_ns(graph, crossed), round_trip_ns(graph, crossed), slowest
+            groups.setdefault(key, []).append(f"{a}-{b}")
+    for (plane, links, one_way, there_and_back, slowest), pairs in sorted(groups.items()):
+        cells = str(len(pairs)), pairs[0], str(links), _time(one_way), _time(there_and_back), format_rate(slowest)
+        yield *_plane_cell(graph, str(plane)), *cells
+
+
+def _some_hosts(graph: Graph, plane: int) -> list[str]:
+    names = [host.name for host in graph.hosts if plane < len(host.nics)]
+    if len(names) * (len(names) - 1) // 2 <= MOST_PAIRS:
+        return names
+    at: dict[str, list[str]] = {}
+    for name in names:
+        at.setdefault(graph.neighbours(name)[plane], []).append(name)
+    return [name for below in at.values() for name in below[:2]]
+
+
+def _time(time_ns: int) -> str:
+    return quantity(time_ns, "ns", TIME_DIGITS)
+
+
+def _table(header: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> list[str]:
+    """Columns below each other."""
+    table = [header, *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def _check_name(out: Path) -> None:
+    from dc_gym.figures.plots import check_name  # with pyarrow, which takes longer than all else here
+
+    check_name(out)
+
+
+def _title(spec: Spec, graph: Graph) -> str:
+    scale = spec.topology.scale or 1
+    slower = f", slowed down by {scale}" if scale > 1 else ""
+    return f"{spec.topology.preset or spec.topology.kind}: {_nodes(graph)}{slower}"
+
+
+def _draw(graph: Graph, title: str, out: Path, mark: str) -> Path:
+    from matplotlib.lines import Line2D
+
+    from dc_gym.figures import plots
+    from dc_gym.figures.drawing import PLAIN, draw_topology, line_width
+
+    with plots.style():
+        figure = plots.new_figure(10, 5)
+        axes = figure.add_subplot()
+        draw_topology(graph, axes)
+        handles, labels = axes.get_legend_handles_labels()
+        for rate_bps in sorted({cable.rate_bps for cable in graph.cables}, reverse=True):
+            handles.append(Line2D([], [], color=PLAIN, linewidth=line_width(graph, rate_bps)))
+            labels.append(quantity(rate_bps, "bps"))
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), markerscale=0.6)
+        figure.suptitle(title, x=0.012, ha="left", fontsize=11, fontweight="bold")
+        return plots.save(figure, out, mark=mark)
+
+
+__all__ = ["describe", "main"]

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a network can live: what the runner asks of a ground, and which ones there are.
+
+`dc_gym.grounds.guest.main` is what runs inside of each; the two differ in how it gets there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dc_gym.base.errors import MachineError
+from dc_gym.base.package import PROGRAMS
+from dc_gym.base.progress import Progress, Quiet
+from dc_gym.kernel import openvswitch
+from dc_gym.kernel.lab import check_place
+from dc_gym.kernel.openvswitch import OpenVSwitch
+from dc_gym.monitors.state_matrix import Buffer
+from dc_gym.records import fingerprint
+
+if TYPE_CHECKING:
+    from dc_gym.spec import Spec
+
+NEEDED = ("lab-init", "lab-launch", "qmon", "agentd", "hostd", "tgen")
+
+
+class Driver(Protocol):
+    """Answers the steps of a run whose plan has an agent."""
+
+    def step(self, region: Buffer, step: int) -> int:
+        """Answers a step of the network with this state matrix: what follows it (guest/episodes.py)."""
+
+
+class Ground(Protocol):
+    """One ground for one run."""
+
+    def prepare(self, progress: Progress) -> None:
+        """Gets what is needed, or TestbedError; the machine is not changed yet."""
+
+    def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress, driver: Driver | None = None) -> int:
+        """Runs the plan in `partial`/.lab to its end: its exit status. `on_line` gets each line that it prints.
+
+        `driver`: the policy that answers the steps of a plan with an agent.
+        """
+
+    def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
+        """By name: identities of all that results may depend on besides the spec."""
+
+    def facts(self) -> dict[str, Any]:
+        """What else the manifest should say of this run."""
+
+
+def ground_of(spec: Spec) -> Ground:
+    """The ground that the spec asks for."""
+    if spec.ground == "host":
+        from dc_gym.grounds.host.ground import HostGround
+
+        return HostGround(spec)
+    from dc_gym.grounds.lab import LabGround
+
+    return LabGround(spec)
+
+
+def inside(tmp: str) -> dict[str, str]:
+    """The environment of Python inside of a ground, whatever the user's is; `tmp`: its folder for temporary files.
+
+    What it imports are this package and the Mininet that comes with Open vSwitch.
+    """
+    return {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "PYTHONPATH": f"{openvswitch.ensure(Quiet()).python}:{PROGRAMS.parent.parent}",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LC_ALL": "C.UTF-8",
+        "HOME": "/run",
+        "TMPDIR": tmp,
+    }
+
+
+def check_programs() -> None:
+    """MachineError unless the C programs are built; UsageError where a lab could not run them from."""
+    missing = [name for name in NEEDED if not (PROGRAMS / name).is_file()]
+    if missing:
+        raise MachineError(f"{PROGRAMS}: {', '.join(missing)} not built; run `make programs`")
+    if source := fingerprint.stale():
+        raise MachineError(f"{PROGRAMS}: built from another {source} than is here now; run `make programs`")
+    check_place(PROGRAMS.parent.parent, "the checkout", "move it, and run `make setup` there again")

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inside a ground: the episodes of a run with a central agent. The network stays; traffic starts anew with each.
+
+`agentd` (ctrl/) sweeps, hands over and enforces; this module starts the traffic of an episode, waits for its end, and brings the
+network back to rest: traffic is aborted, every token bucket has line rate, and the site lets time pass. In a lab that is QUIET_NS
+of virtual time, which cost no wall time: in them TIME_WAIT ends (60 s), queues drain, buckets fill, RED's average decays. In real
+time hosts keep no TIME_WAIT, and the wait is as long as queues and sockets take. What must be gone then is checked.
+The switches' flows stay: they are rules of the network, and those of new connections are added before traffic starts.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from re import search
+from typing import TYPE_CHECKING, Any
+
+from dc_gym.base.errors import FabricError
+from dc_gym.topologies import tc
+from dc_gym.topologies.control_network import NETNS as CONTROL_NETNS
+from dc_gym.topologies.control_network import ControlNetwork
+
+if TYPE_CHECKING:
+    from dc_gym.grounds.guest.main import Plan, Program, Site
+    from dc_gym.topologies.fabric import Fabric
+    from dc_gym.topologies.ovs import OpenVSwitch
+
+AGENTD_PRIORITY = 5  # in a lab, below tgen's: at one instant, flows are looked at before queues are. In real time as qmon's
+HOSTD_PRIORITY = 6  # a host obeys before it is looked at
+S = 10**9
+NEVER_MS = str(2**31 - 1)
+"""24 days: half of it is the period of the kernel's work on neighbours."""
+GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
+"""What the agent's side answers to a step."""
+TGEN_ABORTED = 143
+HOSTD_SOCKETS = "UDP sockets inuse"
+"""What hostd's sockets count among, by the names of `in_use`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlan:
+    """The network of an agent's control packets."""
+
+    delay_ns: int
+    loss_ppb: int
+    timeout_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlan:
+    """What a ground must know of an agent."""
+
+    step_ns: int
+    latency_ns: int
+    publish_ns: int
+    flow_rows: int
+    stock_tbf: bool
+    keeps: bool
+    """It is a run: sweeps, samples and flows are kept, and traffic comes to its own end. Else episodes of an environment."""
+
+    control: ControlPlan | None
+    """None: rates are set directly."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> AgentPlan:
+        control = plain["control"]
+        return cls(**plain | {"control": None if control is None else ControlPlan(**control)})
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One episode, as the agent's side writes it to episode-N.json before it answers the last step of the one before."""
+
+    seed: int
+    steps: int
+    flows: str
+    """The file with its flows."""
+
+    def write(self, folder: Path, number: int) -> None:
+        (folder / f"episode-{number}.json").write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def remove(cls, folder: Path, number: int) -> None:
+        """One that is over, with its flows; nothing if there was none."""
+        if number >= 0:
+            (folder / cls.read(folder, number).flows).unlink()
+            (folder / f"episode-{number}.json").unlink()
+
+    @classmethod
+    def read(cls, folder: Path, number: int) -> Episode:
+        return cls(**json.loads((folder / f"episode-{number}.json").read_text()))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the episodes of a run share: the network, and the programs that stay."""
+
+    plan: Plan
+    agent: AgentPlan
+    folder: Path
+    site: Site
+    fabric: Fabric
+    ovs: OpenVSwitch
+    control: ControlNetwork | None
+    agentd: Program
+
+
+def run(
+    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int
+) -> tuple[dict[str, dict[str, int]], str]:
+    """Episodes until the agent's side ends the run: the counters before the first, and agentd's last word."""
+    from dc_gym.grounds.guest.main import QMON_PRIORITY, Program, count, phase
+
+    assert plan.agent is not None
+    agent = AgentPlan.from_json(plan.agent)
+    with ExitStack() as stack:
+        control = _control(plan, agent, folder, stack)
+        priority = AGENTD_PRIORITY if site.virtual else QMON_PRIORITY
+        agentd = stack.enter_context(Program(_agentd(plan, agent, folder, site), priority))
+        agentd.expect_ready()
+        stage = Stage(plan, agent, folder, site, fabric, ovs, control, agentd)
+        if site.virtual:
+            _draw_first(fabric)
+        before = count(fabric)
+        number = 0
+        while _one(stage, t0_ns, number):
+            phase("reset")
+            _rest(stage)
+            t0_ns = site.next_t0()
+            number += 1
+        agentd.hang_up()
+        return before, agentd.expect_end()
+
+
+def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> ControlNetwork | None:
+    """The network of control packets and the hosts' agents in it, if they are not set directly."""
+    from dc_gym.grounds.guest.main import Program
+
+    if agent.control is None:
+        return None
+    hosts = [host.name for host in plan.graph.hosts]
+    control = stack.enter_context(ControlNetwork(hosts, agent.control.delay_ns, agent.control.loss_ppb))
+    control.write(folder / "control.csv", [(port.ifname, port.node) for port in plan.graph.ports() if port.node in set(hosts)])
+    hostd = stack.enter_context(Program(_hostd(plan, agent, folder), HOSTD_PRIORITY))
+    hostd.expect_ready()
+    return control
+
+
+def _draw_first(fabric: Fabric) -> None:
+    """What the kernel draws for itself must not come from the stream of an episode's seed, or all that is drawn after it (RED's
+    marks) would be another than in a fresh lab: secrets of sequence numbers and hash tables, drawn at the first connection, and
+    every 300 s for how long neighbours count as reachable, which means nothing where all of them are permanent.
+    """
+    from dc_gym.topologies.fabric import netns_path, write_sysctls
+    from dc_gym.topologies.rtnl import entered
+
+    write_sysctls({f"net/{family}/neigh/default/base_reachable_time_ms": NEVER_MS for family in ("ipv4", "ipv6")})
+    with entered(netns_path(fabric.graph.hosts[0].name)), socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
+        for end in (client, accepted):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # no TIME_WAIT
+            end.close()
+
+
+def _one(stage: Stage, t0_ns: int, number: int) -> bool:
+    """One episode; whether there is another."""
+    from dc_gym.grounds.guest.main import TGEN_PRIORITY, Program, phase
+
+    episode = Episode.read(stage.folder, number)
+    stage.ovs.thaw()
+    if stage.control is not None:
+        stage.control.impair(episode.seed, t0_ns)
+    with ExitStack() as stack:
+        tgen = stack.enter_context(Program(_tgen(stage, t0_ns, episode), TGEN_PRIORITY))
+        tgen.expect_ready()
+        if not stage.plan.execs:
+            stage.ovs.freeze()
+        stage.fabric.impair(episode.seed, t0_ns)
+        stage.agentd.tell(f"episode {t0_ns} {episode.steps}\n")
+        stage.site.arm(t0_ns, episode.seed)
+        phase("traffic")
+        tgen.tell("go\n")
+        code = stage.site.verdict(_code(stage.agentd.hear()), stage.agent.keeps)
+        if code == END_OF_RUN:
+            tgen.tell("end\n")
+            tgen.expect_end()
+        else:
+            tgen.stop(TGEN_ABORTED)
+    return code == NEXT_EPISODE
+
+
+def _code(line: str) -> int:
+    found = search(r"^over [0-9]+ ([0-9]+)$", line)
+    if found is None:
+        raise FabricError(f"agentd said {line!r} where 'over STEP CODE' was expected")
+    return int(found[1])
+
+
+def _rest(stage: Stage) -> None:
+    """Brings the network back to rest: nothing is queued, and no host has a socket but those of its own agent.
+
+    Rest is defined and not counted before the first episode: what set-up has started may or may not be up by then.
+
+    agentd has set every rate to the line before it said that the episode is over, and sends nothing after that.
+    """
+    fabric, of_agents = stage.fabric, 0
+    if stage.agent.control is not None:
+        _outlast(stage.agent.control, fabric)
+        of_agents = sum(len(fabric.graph.ports_of(host.name)) for host in fabric.graph.hosts)  # hostd: one an egress
+
+    def left() -> dict[str, int]:
+        found = in_use(fabric)
+        found[HOSTD_SOCKETS] -= of_agents
+        return {name: number for name, number in found.items() if number}
+
+    if remaining := stage.site.rest(fabric, left):
+        what = ", ".join(f"{name}: {count}" for name, count in remaining.items())
+        raise FabricError(f"reset: {stage.site.quiet_ns // S} s after the traffic was stopped there are still {what}")
+
+
+def _outlast(control: ControlPlan, fabric: Fabric) -> None:
+    """Commands that are still under way will be obeyed, which agentd cannot know: lets them all arrive, and undoes them.
+
+    One that came later would leave a host at its floor, where a full queue takes longer than QUIET_NS to drain.
+    """
+    time.sleep((control.delay_ns + S) / S)
+    for host in fabric.graph.hosts:
+        sock = fabric.socket_of(host.name)
+        devices = fabric.devices_in(sock)
+        queues = {devices[port.ifname].ifindex: (port.ifname, port.queue) for port in fabric.graph.ports_of(host.name)}
+        sock.batch([tc.set_queue(ifindex, queue, name) for ifindex, (name, queue) in queues.items()])
+        tc.check_queues(sock, queues)
+
+
+def in_use(fabric: Fabric) -> dict[str, int]:
+    """Of all hosts and switches together: bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
+    from dc_gym.topologies.fabric import netns_path
+    from dc_gym.topologies.rtnl import entered
+
+    found: dict[str, int] = {}
+    for node in ("", *(host.name for host in fabric.graph.hosts)):
+        backlog = sum(queue.backlog_bytes for queue in tc.queue_counters(fabric.socket_of(node)).values())
+        found["queued bytes"] = found.get("queued bytes", 0) + backlog
+    for host in fabric.graph.hosts:
+        with entered(netns_path(host.name)):
+            text = Path("/proc/thread-self/net/sockstat").read_text()
+        for kind, name in (("TCP", "inuse"), ("TCP", "orphan"), ("TCP", "tw"), ("UDP", "inuse")):
+            match = search(rf"{kind}:.*?\b{name} ([0-9]+)", text)
+            key = f"{kind} sockets {name}"
+            found[key] = found.get(key, 0) + (int(match[1]) if match else 0)
+    return found
+
+
+def _agentd(plan: Plan, agent: AgentPlan, folder: Path, site: Site) -> list[str]:
+    argv = [
+        f"{plan.programs}/agentd", "--ports", str(folder / "ports.csv"), "--hosts", str(folder / "hosts.csv"),
+        "--interval", str(plan.interval_ns), "--step", str(agent.step_ns), "--latency", str(agent.latency_ns),
+        "--matrix", site.matrix, "--flow-rows", str(agent.flow_rows),
+        *(("--channel", site.matrix) if site.virtual else ("--check-late",)),
+    ]  # fmt: skip
+    if agent.control is not None:
+        argv += ["--control", str(folder / "control.csv"), "--control-netns", CONTROL_NETNS]
+        argv += ["--timeout", str(agent.control.timeout_ns)]
+    if agent.stock_tbf:
+        argv.append("--stock-tbf")
+    return [*argv, "--trace", str(folder / "queues.trace")] if agent.keeps else argv
+
+
+def _hostd(plan: Plan, agent: AgentPlan, folder: Path) -> list[str]:
+    argv = [f"{plan.programs}/hostd", *(f"--{name}={folder / name}.csv" for name in ("ports", "hosts", "control"))]
+    return [*argv, "--stock-tbf"] if agent.stock_tbf else argv
+
+
+def _tgen(stage: Stage, t0_ns: int, episode: Episode) -> list[str]:
+    from dc_gym.grounds.guest.main import Traffic, tgen_argv
+
+    plan, agent = stage.plan, stage.agent
+    sample_ns = plan.tcp_interval_ns if agent.keeps else 0
+    traffic = Traffic(episode.flows, episode.seed, episode.steps * agent.step_ns, sample_ns, agent.publish_ns)
+    # agentd comes after it at the last instant, too, and must find its sockets as they were.
+    return [*tgen_argv(plan, stage.folder, stage.site.matrix, t0_ns, traffic), "--stay"]

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs inside a ground: builds the network of a plan, runs the traffic and the monitor, and counts what was lost.
+
+    python -m dc_gym.grounds.guest.main RUN_FOLDER
+
+The plan is RUN_FOLDER/.lab/plan.json, written by the runner on the host; tgen's flows and qmon's ports lie beside it. The ground
+leaves flows.bin, samples.bin, queues.trace and ground.json there. A line '::phase NAME' on standard output marks each phase.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dc_gym.base.errors import FabricError, LabError, TestbedError
+from dc_gym.topologies import etc, tc
+from dc_gym.topologies.ecmp import PORT_MASK
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.ovs import OpenVSwitch, Programs
+from dc_gym.traffic import execs
+from dc_gym.traffic.execs import Execs
+
+if TYPE_CHECKING:  # it brings Mininet, which a runner on the host never needs and takes long to import
+    from dc_gym.topologies.fabric import Fabric
+
+PLAN_VERSION = 1
+S = 10**9
+QUIET_NS = 70 * S
+"""Of virtual time, between two episodes in a lab."""
+FLOWS = "flows.csv"
+"""The flows of a run, and of the first episode."""
+NICS, NIC_FLOWS, NIC_CAPPED, NIC_SETTINGS, NIC_TABLE = "nics.csv", "nic_flows.csv", "nic_capped.csv", "nic_settings", "nic_table"
+"""What the NICs' loader reads."""
+DECISIONS = "decisions.bin"
+"""What it writes."""
+LAB_DEVICE = "/dev/lab"
+LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64) of kernel/drivers/lab.h
+LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, where it is not the lab's own
+NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY = 5, 10, 20  # SCHED_FIFO: what measures goes first, and nothing else delays either
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a ground needs to know of a run. Times are ns of CLOCK_MONOTONIC, or durations."""
+
+    graph: Graph
+    rules: dict[str, list[str]]
+    peers: dict[str, list[str]]
+    ecn: bool
+    sysctls: dict[str, str]
+    seed: int
+    t0_ns: int
+    duration_ns: int
+    interval_ns: int
+    tcp_interval_ns: int
+    programs: str
+    openvswitch: str
+    """The folder of Open vSwitch's programs."""
+    disturb: str
+    """A command run during set-up; a test of what set-up leaks into results. Empty: none."""
+    execs: list[dict[str, Any]]
+    """Programs to run in hosts (traffic/execs.py)."""
+    agent: dict[str, Any] | None = None
+    """A central agent's settings (episodes.AgentPlan); None: there is none."""
+    nic: dict[str, Any] | None = None
+    """What the hosts' NICs are told (nics.NicPlan); None: they are told nothing."""
+    flow_rows: int = 0
+    """Flows in the state matrix, for who watches; under an agent it says how many."""
+
+    def write(self, path: Path) -> None:
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
+        path.write_text(json.dumps({"plan_version": PLAN_VERSION, "graph": self.graph.to_json(), **plain}))
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        plain: dict[str, Any] = json.loads(path.read_text())
+        if plain.pop("plan_version") != PLAN_VERSION:
+            raise LabError(f"{path}: not a plan of version {PLAN_VERSION}")
+        return cls(graph=Graph.from_json(plain.pop("graph")), **plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What tgen is to run."""
+
+    flows: str
+    """The file with the flows, in the plan's folder."""
+    seed: int
+    duration_ns: int
+    sample_ns: int
+    """Between samples that are kept; 0: none."""
+    publish_ns: int = 0
+    """Between looks at the flows for the state matrix; 0: at their starts and ends alone."""
+    nic: str = ""
+    """Ids of the tables that the NICs share, as their loader prints them; empty: there are none."""
+    keep_pairs: bool = False
+    """Of the NICs' queue pairs."""
+
+
+class Site(Protocol):
+    """What a ground brings of its own; all else here is the same in each."""
+
+    matrix: str
+    """The file or device that holds the state matrix."""
+
+    virtual: bool
+    """Its clock is: an agent is waited for."""
+
+    quiet_ns: int
+    """How long a network is given to come to rest after an episode."""
+
+    qmon_options: tuple[str, ...]
+
+    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+        """The network, not yet entered."""
+
+    def name_hosts(self, graph: Graph, folder: Path) -> None:
+        """Programs find the hosts by name. `folder`: the run's, which belongs to who may write there."""
+
+    def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
+        """When traffic starts; the network stands, and programs are told next."""
+
+    def arm(self, t0_ns: int, seed: int | None = None) -> None:
+        """The last call before traffic; an error if t0 is past. `seed`: of randomness from then on; None: the run's."""
+
+    def verdict(self, code: int, keeps: bool) -> int:
+        """What follows an episode that ended with this code of agentd's; `keeps`: it is a run."""
+
+    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+        """An episode's traffic was aborted: lets at most quiet_ns pass. What is left of it then."""
+
+    def next_t0(self) -> int:
+        """When the next episode's traffic starts; on a real clock after the agent has asked for it."""
+
+    def settle(self, fabric: Fabric, late_sweeps: int) -> None:
+        """The traffic is over. Returns when the counters of all ports stand still, or will not."""
+
+    def findings(self) -> dict[str, Any]:
+        """What else the run should know: `calibration` and `fidelity` for the manifest, `unfit` with reasons."""
+
+
+class LabSite:
+    """A lab kernel: t0 is fixed, and time stands still while programs start."""
+
+    matrix = LAB_DEVICE
+    virtual = True
+    quiet_ns = QUIET_NS
+    qmon_options: tuple[str, ...] = ()
+
+    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+        from dc_gym.topologies.fabric import Fabric
+
+        return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
+
+    def name_hosts(self, graph: Graph, folder: Path) -> None:
+        owner = folder.stat()
+        etc.write(etc.names(graph) | etc.accounts(owner.st_uid, owner.st_gid))
+
+    def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
+        return plan.t0_ns
+
+    def arm(self, t0_ns: int, seed: int | None = None) -> None:
+        """At t0 the driver makes the kernel's randomness a function of the seed alone."""
+        with Path(LAB_DEVICE).open("wb", buffering=0) as device:
+            if seed is not None:
+                fcntl.ioctl(device, LAB_IOC_SEED, struct.pack("<Q", seed))
+            try:
+                fcntl.ioctl(device, LAB_IOC_AT_T0, struct.pack("<Q", t0_ns))
+            except OSError as error:
+                raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({error.strerror}); raise lab.t0") from error
+
+    def verdict(self, code: int, keeps: bool) -> int:
+        """The agent's own answer."""
+        return code
+
+    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+        time.sleep(self.quiet_ns / S)
+        return left()
+
+    def next_t0(self) -> int:
+        """A whole second."""
+        return (time.monotonic_ns() // S + 2) * S
+
+    def settle(self, fabric: Fabric, late_sweeps: int) -> None:
+        """Nothing moves: computing takes no time."""
+
+    def findings(self) -> dict[str, Any]:
+        return {}
+
+
+def main(argv: Sequence[str] = sys.argv, site: Site | None = None) -> int:
+    try:
+        run(Path(argv[1]) / ".lab", site or LabSite())
+    except TestbedError as error:
+        print(f"ground: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0
+
+
+def run(folder: Path, site: Site) -> None:
+    plan = Plan.read(folder / "plan.json")
+    programs = Programs(Path(plan.openvswitch))
+    os.environ.update(programs.environment())
+    with ExitStack() as stack:
+        phase("switches")
+        ovs = stack.enter_context(OpenVSwitch(programs))
+        phase("fabric")
+        fabric = stack.enter_context(site.fabric(plan, ovs))
+        site.name_hosts(plan.graph, folder.parent)
+        phase("programs")
+        t0_ns = site.agree_t0(plan, fabric)
+        programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
+        if plan.disturb:
+            subprocess.run(plan.disturb, shell=True, check=True)
+        if plan.agent is None:
+            before, late_sweeps = _undirected(plan, folder, site, fabric, ovs, t0_ns)
+        else:
+            from dc_gym.grounds.guest import episodes
+
+            before, late_sweeps = episodes.run(plan, folder, site, fabric, ovs, t0_ns)
+        ends = programs_in_hosts.finish()
+        site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
+        after = count(fabric)
+        phase("counting")
+        ovs.thaw()
+        counts = {"t0_ns": t0_ns, "read_back": fabric.read_back(), "before": before, "after": after}
+        counts |= {"losses": fabric.losses(), "exec": ends, **site.findings()}
+        (folder / "ground.json").write_text(json.dumps(counts))
+
+
+def _undirected(
+    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int
+) -> tuple[dict[str, dict[str, int]], str]:
+    """The traffic of a run without an agent: the counters before it, and qmon's last word."""
+    with ExitStack() as stack:
+        qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
+        qmon.expect_ready()  # tgen looks into its matrix
+        nicd = None if plan.nic is None else stack.enter_context(_nics(plan, folder, fabric, site, t0_ns))
+        ids = "" if nicd is None else nicd.hear().removeprefix("ready ").replace(" ", ",")
+        keep = plan.nic is not None and plan.nic["keep_pairs"]
+        traffic = Traffic(FLOWS, plan.seed, plan.duration_ns, plan.tcp_interval_ns, plan.tcp_interval_ns, ids, keep)
+        tgen = stack.enter_context(Program(tgen_argv(plan, folder, site.matrix, t0_ns, traffic), TGEN_PRIORITY))
+        tgen.expect_ready()
+        before = count(fabric)
+        if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
+            ovs.freeze()
+        fabric.impair(plan.seed, t0_ns)
+        site.arm(t0_ns)
+        phase("traffic")
+        tgen.tell("go\n")
+        tgen.expect_end()
+        if nicd is not None:
+            nicd.hang_up()
+            nicd.expect_end()
+        return before, qmon.expect_end()
+
+
+def count(fabric: Fabric) -> dict[str, dict[str, int]]:
+    """Every counter of every port at one instant of virtual time, by port name: the cable's and its queue's."""
+    queues = {}
+    for node in ("", *(host.name for host in fabric.graph.hosts)):
+        queues[node] = tc.queue_counters(fabric.socket_of(node))
+    hosts = {host.name for host in fabric.graph.hosts}
+    ports = {}
+    devices = fabric.devices()
+    for port in fabric.graph.ports():
+        device = devices[port.ifname]
+        queue = queues[port.node if port.node in hosts else ""][device.ifindex]
+        ports[port.ifname] = {
+            **{name: getattr(device, name) for name in device.__slots__ if isinstance(getattr(device, name), int)},
+            **{f"queue_{name}": value for name, value in asdict(queue).items()},
+        }
+    return ports
+
+
+class Program:
+    """tgen or qmon: started, watched for its words, and never left behind."""
+
+    def __init__(self, argv: Sequence[str], priority: int) -> None:
+        self._name = Path(argv[0]).name
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(priority))
+        except PermissionError as error:
+            self.__exit__()
+            raise FabricError(f"{self._name}: make it a real-time process: {error.strerror}; give CAP_SYS_NICE") from error
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    def expect_ready(self) -> None:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if line != b"ready\n":
+            self.expect_end()
+            raise FabricError(f"{self._name} said {line!r} where 'ready' was expected")
+
+    def hear(self) -> str:
+        """The next line of its standard output, without the end; FabricError when it has ended."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self.expect_end()
+            raise FabricError(f"{self._name} ended too early")
+        return line.decode().strip()
+
+    def stop(self, status: int) -> None:
+        """Tells it to end by SIGTERM; `status`: what it then answers."""
+        self._process.terminate()
+        if (ended := self._process.wait()) != status:
+            raise FabricError(f"{self._name} ended with status {ended} when it was stopped")
+
+    def tell(self, text: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(text.encode())
+        self._process.stdin.flush()
+
+    def hang_up(self) -> None:
+        """The end of its standard input."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def expect_end(self) -> str:
+        """Waits for the end: its last words. Its own line on standard error says why a status is not 0."""
+        assert self._process.stdout is not None
+        said = self._process.stdout.read().decode().strip()
+        status = self._process.wait()
+        if status:
+            raise FabricError(f"{self._name} ended with status {status}")
+        return said
+
+
+def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffic) -> list[str]:
+    """The command that runs `traffic` from t0 on."""
+    return [
+        f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder),
+        "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
+        "--publish", str(traffic.publish_ns), "--seed", str(traffic.seed), "--matrix", matrix,
+        "--warm", "--warm-mask", str(PORT_MASK), *(("--nic", traffic.nic) if traffic.nic else ()),
+        *(("--keep-pairs",) if traffic.keep_pairs else ()),
+    ]  # fmt: skip
+
+
+def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
+    sweeps = plan.duration_ns // plan.interval_ns + 1
+    return [
+        f"{plan.programs}/qmon", "--ports", str(folder / "ports.csv"), "--interval", str(plan.interval_ns),
+        "--t0", str(t0_ns), "--count", str(sweeps), "--matrix", matrix, "--flow-rows", str(plan.flow_rows),
+        "--trace", str(folder / "queues.trace"),
+    ]  # fmt: skip
+
+
+def _nics(plan: Plan, folder: Path, fabric: Fabric, site: Site, t0_ns: int) -> Program:
+    """Every host's NIC, and their loader."""
+    from dc_gym.topologies import nics  # Mininet comes with it
+
+    assert plan.nic is not None
+    nics.write(folder / NICS, nics.make(fabric, [host.name for host in plan.graph.hosts], plan.nic["caps"]))
+    argv = [
+        f"{plan.programs}/nicd", "--object", plan.nic["object"], "--nics", str(folder / NICS),
+        "--flows", str(folder / NIC_FLOWS), "--settings", str(folder / NIC_SETTINGS),
+    ]  # fmt: skip
+    argv += ["--capped", str(folder / NIC_CAPPED)] if plan.nic["caps"] else []
+    argv += ["--table", str(folder / NIC_TABLE)] if plan.nic["table"] else []
+    if step_ns := plan.nic["step_ns"]:
+        argv += ["--channel", site.matrix, "--t0", str(t0_ns), "--step", str(step_ns)]
+    elif plan.nic["trace"]:
+        argv += ["--trace", str(folder / DECISIONS), "--t0", str(t0_ns)]
+    return Program(argv, NICD_PRIORITY)
+
+
+def phase(name: str) -> None:
+    print(f"::phase {name}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

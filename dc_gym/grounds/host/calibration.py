@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Link calibration: each direction of each link is measured on the idle network, before the traffic.
+
+A lone full frame gives the delay: from send() to the kernel's own time stamp at the other end, less its serialization. A train
+of full frames gives the rate, by its median gap, and how far the gaps are from the line's: the pacing error. Frames have an
+EtherType that nobody listens to (IEEE 802's local experimental one), and each goes over one link only. Each has a number of its
+own, so that one that comes too late for its try is not taken for one of the next.
+"""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import struct
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, islice, pairwise
+from typing import Any
+
+from dc_gym.base.readable import quantity
+from dc_gym.base.units import FRAME_BYTES
+from dc_gym.topologies.fabric import Fabric, netns_path
+from dc_gym.topologies.graph import Cable, Port
+from dc_gym.topologies.rtnl import entered
+
+ETHERTYPE = 0x88B5
+HEAD = struct.Struct(">HI")  # the EtherType and the number of a frame
+HEAD_AT = 12
+ALL_PROTOCOLS = 3
+SO_TIMESTAMPNS = 35
+TIMESPEC = struct.Struct("=qq")
+LONE_FRAMES, TRAIN_FRAMES = 5, 24
+LEFT_OUT = 4  # of a train's first frames: a token bucket sends them as a burst
+RATE_TOLERANCE = 0.02
+DELAY_TOLERANCE = 0.1
+"""Of the delay with its serialization; the time of one full frame is tolerated, too: no queue is known better than that."""
+WAIT_S = 1.0
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One direction of a link, named by the port that sends."""
+
+    port: str
+    asked_rate_bps: int
+    asked_delay_ns: int
+    rate_bps: int
+    delay_ns: int
+    pacing_error_ns: int
+    """90th percentile of how far a gap in a train is from the serialization time."""
+
+    @property
+    def frame_ns(self) -> int:
+        return FRAME_BYTES * 8 * 10**9 // self.asked_rate_bps
+
+    def row(self) -> dict[str, Any]:
+        """For the manifest's `calibration`: each quantity as [asked, found]."""
+        return {
+            "port": self.port,
+            "how": "measured",
+            "rate_bps": [self.asked_rate_bps, self.rate_bps],
+            "delay_ns": [self.asked_delay_ns, self.delay_ns],
+            "pacing_error_ns": [0, self.pacing_error_ns],
+        }
+
+    def faults(self) -> list[str]:
+        """In words: what is farther from what was asked than the tolerances allow."""
+        found = []
+        if abs(self.rate_bps - self.asked_rate_bps) > RATE_TOLERANCE * self.asked_rate_bps:
+            found.append(
+                f"{self.port}: rate {quantity(self.rate_bps, 'bps')} measured, {quantity(self.asked_rate_bps, 'bps')} asked"
+            )
+        allowed = max(self.frame_ns, DELAY_TOLERANCE * (self.frame_ns + self.asked_delay_ns))
+        if abs(self.delay_ns - self.asked_delay_ns) > allowed:
+            found.append(
+                f"{self.port}: delay {quantity(self.delay_ns, 'ns')} measured, {quantity(self.asked_delay_ns, 'ns')} asked"
+            )
+        if self.pacing_error_ns > self.frame_ns:
+            found.append(
+                f"{self.port}: gaps between frames are {quantity(self.pacing_error_ns, 'ns')} off, more than a frame's time"
+            )
+        return found
+
+
+def measure(fabric: Fabric) -> list[Measured]:
+    """Every direction of every link, one after the other."""
+    found, numbers = [], count()
+    for cable in fabric.graph.cables:
+        for sender, receiver in ((cable.a, cable.b), (cable.b, cable.a)):
+            with _tap(fabric, sender) as source, _tap(fabric, receiver) as sink:
+                found.append(_tried(cable, sender, source, sink, numbers))
+    return found
+
+
+def _tried(cable: Cable, sender: Port, source: socket.socket, sink: socket.socket, numbers: Iterator[int]) -> Measured:
+    """Again if need be: one stall of the machine is not the link's fault."""
+    for _ in range(TRIES - 1):
+        measured = _measure(cable, sender, source, sink, numbers)
+        if not measured.faults():
+            return measured
+    return _measure(cable, sender, source, sink, numbers)
+
+
+def _measure(cable: Cable, sender: Port, source: socket.socket, sink: socket.socket, numbers: Iterator[int]) -> Measured:
+    frame_ns = FRAME_BYTES * 8 * 10**9 // cable.rate_bps
+    lone = [_one_way_ns(source, sink, number) - frame_ns for number in islice(numbers, LONE_FRAMES)]
+    train = list(islice(numbers, max(LEFT_OUT + 4, min(TRAIN_FRAMES, sender.queue.limit_bytes // FRAME_BYTES))))
+    for number in train:
+        source.send(_frame(number))
+    times = _arrivals(sink, train)[LEFT_OUT:]
+    gaps = [later - sooner for sooner, later in pairwise(times)]
+    gap_ns = statistics.median(gaps) if gaps else 0
+    return Measured(
+        port=sender.ifname,
+        asked_rate_bps=cable.rate_bps,
+        asked_delay_ns=cable.delay_ns,
+        rate_bps=int(FRAME_BYTES * 8 * 10**9 / gap_ns) if gap_ns > 0 else 0,
+        delay_ns=int(statistics.median(lone)),
+        pacing_error_ns=percentile_90([abs(gap - frame_ns) for gap in gaps]),
+    )
+
+
+def percentile_90(values: Sequence[int]) -> int:
+    return sorted(values)[len(values) * 9 // 10] if values else 0
+
+
+def _tap(fabric: Fabric, port: Port) -> socket.socket:
+    """A packet socket at a port; it sees frames before a switch takes them."""
+    hosts = {host.name for host in fabric.graph.hosts}
+    with entered(netns_path(port.node) if port.node in hosts else None):
+        tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    tap.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    tap.bind((port.ifname, ALL_PROTOCOLS))
+    return tap
+
+
+def _frame(number: int) -> bytes:
+    head = bytes.fromhex("02ffffffffff02fffffffffe") + HEAD.pack(ETHERTYPE, number)
+    return head.ljust(FRAME_BYTES, b"\0")
+
+
+def _one_way_ns(source: socket.socket, sink: socket.socket, number: int) -> int:
+    sent = time.time_ns()
+    source.send(_frame(number))
+    arrived = _arrivals(sink, [number])
+    return arrived[0] - sent if arrived else int(WAIT_S * 1e9)
+
+
+def _arrivals(sink: socket.socket, numbers: Collection[int]) -> list[int]:
+    """The kernel's times of the frames of these numbers, or of as many as come."""
+    wanted = {HEAD.pack(ETHERTYPE, number) for number in numbers}
+    times: list[int] = []
+    deadline = time.monotonic() + WAIT_S
+    while len(times) < len(wanted) and (left := deadline - time.monotonic()) > 0:
+        sink.settimeout(left)
+        try:
+            data, ancillary, _flags, address = sink.recvmsg(64, 128)
+        except TimeoutError:
+            break
+        ours = data[HEAD_AT : HEAD_AT + HEAD.size] in wanted and address[2] != socket.PACKET_OUTGOING
+        for level, kind, stamp in ancillary if ours else ():
+            if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
+                seconds, nanoseconds = TIMESPEC.unpack(stamp)
+                times.append(seconds * 10**9 + nanoseconds)
+    return times

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fidelity check: whether this machine kept up with the traffic in real time. What it did not makes the run unfit.
+
+After Mininet-HiFi (Handigol et al., CoNEXT 2012): do not trust the plot, check invariants in every run. Looked at, over the time
+of the traffic and no other: how busy CPUs were, and how much of that was softirqs, where packets are forwarded; whether softirqs
+ran out of their budget (/proc/net/softnet_stat); how late timers were, at this process and at the monitor.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dc_gym.base.errors import FabricError
+from dc_gym.grounds.host.calibration import percentile_90
+
+PERIOD_NS = 10_000_000
+TIMER_PRIORITY = 15  # SCHED_FIFO: above tgen, which it judges
+BUSIEST = 0.95
+SOFTIRQ = 0.8
+STOLEN = 0.02
+LATE_NS = 2_000_000
+SQUEEZES_A_SECOND = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """What was found. Shares are of the traffic's time, on the CPU where they were largest."""
+
+    busiest_cpu: float
+    softirq: float
+    stolen: float
+    """By other VMs of the machine that this is one of."""
+    squeezes_per_s: float
+    timer_late_ns_p90: int
+    timer_late_ns_worst: int
+    late_sweeps: int
+    """Of the monitor, that began after the next was due."""
+
+    def faults(self) -> list[str]:
+        """Why the run is unfit, in words."""
+        late_ms = self.timer_late_ns_p90 / 1e6
+        checks = (
+            (self.busiest_cpu > BUSIEST, f"a CPU was {self.busiest_cpu:.0%} busy (limit {BUSIEST:.0%}): take lower rates"),
+            (self.softirq > SOFTIRQ, f"a CPU spent {self.softirq:.0%} in softirqs (limit {SOFTIRQ:.0%}): take lower rates"),
+            (
+                self.stolen > STOLEN,
+                f"the hypervisor took {self.stolen:.1%} of a CPU (limit {STOLEN:.0%}): take a quieter machine",
+            ),
+            (
+                self.squeezes_per_s > SQUEEZES_A_SECOND,
+                f"softirqs ran out of budget {self.squeezes_per_s:.0f} times a second (limit {SQUEEZES_A_SECOND})",
+            ),
+            (
+                self.timer_late_ns_p90 > LATE_NS,
+                f"one timer in ten was {late_ms:.1f} ms late or more (limit {LATE_NS / 1e6:.0f} ms): the machine is too busy",
+            ),
+            (
+                self.late_sweeps > 0,
+                f"{self.late_sweeps} sweeps of the queues began after the next was due: raise monitor.interval",
+            ),
+        )
+        return [words for bad, words in checks if bad]
+
+    def to_dict(self) -> dict[str, float | int]:
+        return {name: round(value, 4) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The kernel's counters at one time."""
+
+    at_ns: int
+    cpus: dict[str, list[int]]
+    squeezes: int
+
+    @classmethod
+    def now(cls) -> Counts:
+        return cls(time.monotonic_ns(), cpu_ticks(), _squeezes())
+
+
+class Watch:
+    """Looks on from one time to another, ns of CLOCK_MONOTONIC.
+
+    It counts first one period early: reading takes a while, and nothing may delay the first flows. A tick is as long.
+    """
+
+    def __init__(self, from_ns: int, to_ns: int) -> None:
+        self._from_ns, self._to_ns = from_ns, to_ns
+        self._lateness: list[int] = []
+        self._counts: list[Counts] = []
+        self._thread = threading.Thread(target=self._look_on, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def result(self, late_sweeps: int) -> Fidelity:
+        """Waits for the end of the time."""
+        self._thread.join()
+        if len(self._counts) != 2:
+            raise FabricError("the fidelity check could not be a real-time process: give CAP_SYS_NICE")
+        before, after = self._counts
+        shares = [share(before.cpus[name], ticks) for name, ticks in after.cpus.items() if name in before.cpus]
+        return Fidelity(
+            busiest_cpu=max(busy for busy, _, _ in shares),
+            softirq=max(softirq for _, softirq, _ in shares),
+            stolen=max(stolen for _, _, stolen in shares),
+            squeezes_per_s=(after.squeezes - before.squeezes) * 1e9 / max(after.at_ns - before.at_ns, 1),
+            timer_late_ns_p90=percentile_90(self._lateness),
+            timer_late_ns_worst=max(self._lateness, default=0),
+            late_sweeps=late_sweeps,
+        )
+
+    def _look_on(self) -> None:
+        """A timer every PERIOD_NS, at the priority of programs that measure."""
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(TIMER_PRIORITY))
+        except PermissionError:
+            return
+        _sleep_until(self._from_ns - PERIOD_NS)
+        self._counts.append(Counts.now())
+        due = self._from_ns
+        while due < self._to_ns:
+            now = _sleep_until(due)
+            self._lateness.append(now - due)
+            due = max(due + PERIOD_NS, now)
+        _sleep_until(self._to_ns)
+        self._counts.append(Counts.now())
+
+
+def _sleep_until(due_ns: int) -> int:
+    """The time afterwards."""
+    time.sleep(max(0, due_ns - time.monotonic_ns()) / 1e9)
+    return time.monotonic_ns()
+
+
+def cpu_ticks(text: str | None = None) -> dict[str, list[int]]:
+    """By CPU: ticks in user, nice, system, idle, iowait, irq, softirq, steal (proc(5), /proc/stat)."""
+    lines = (Path("/proc/stat").read_text() if text is None else text).splitlines()
+    rows = [line.split() for line in lines if line.startswith("cpu") and not line.startswith("cpu ")]
+    return {row[0]: [int(ticks) for ticks in row[1:9]] for row in rows}
+
+
+def share(before: list[int], after: list[int]) -> tuple[float, float, float]:
+    """Busy, in softirqs, stolen: of the ticks between the two."""
+    passed = [late - early for early, late in zip(before, after, strict=True)]
+    total = max(sum(passed), 1)
+    return 1 - (passed[3] + passed[4]) / total, passed[6] / total, passed[7] / total
+
+
+def _squeezes() -> int:
+    """How often softirqs of any CPU stopped with packets left, since boot."""
+    return sum(int(line.split()[2], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())

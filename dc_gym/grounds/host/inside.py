@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first process of a host ground: process 1 of its PID namespace, in a network and a mount namespace of its own.
+
+    unshare --net --mount --pid --fork --kill-child --mount-proc -- python -m dc_gym.grounds.host.inside RUN_FOLDER FD LINKS LEAD_NS
+
+FD is the memory of the state matrix. Standard input is a pipe from the runner: each line asks for another episode, and its end
+is the end of everything here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base.errors import FabricError
+from dc_gym.grounds.guest.episodes import END_OF_RUN, NEXT_EPISODE
+from dc_gym.grounds.guest.main import Plan, S, count
+from dc_gym.grounds.guest.main import main as run_plan
+from dc_gym.grounds.host import calibration, fidelity, one_cpu
+from dc_gym.topologies import etc
+from dc_gym.topologies.fabric import GROUND_SYSCTLS, Fabric
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.ovs import OpenVSwitch
+from dc_gym.topologies.qdisc_fabric import QdiscFabric
+
+OWN_SYSCTLS: Mapping[str, str] = {
+    name: value
+    for name, value in GROUND_SYSCTLS.items()
+    if name.startswith(("net/ipv6/", "net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem"))
+}
+"""Of the ground's, those that a network namespace has for itself; what is the machine's is left alone."""
+SETTLE_LIMIT_S, SETTLE_STEP_S = 20.0, 0.1
+MOST_FAULTS = 5
+REST_STEP_S = 0.02
+NO_TIME_WAIT = {"net/ipv4/tcp_max_tw_buckets": "0"}
+"""Of hosts between whose episodes nobody waits a minute: a connection that has closed is forgotten at once."""
+SHARED_COUNTS = ("TCP sockets orphan",)
+"""Of sockstat: the kernel counts them of the whole machine. A host's own are among its sockets in use."""
+LEAST_LEAD_NS, LEAD_FACTOR = S // 2, 4
+NO_CHANGE = ("queue_backlog_packets", "flight_packets")
+MS_NOSUID, MS_NODEV = 2, 4
+OWN_ETC = Path("/run/etc")
+
+
+class HostFabric(Fabric):
+    """Cables in this machine's kernel."""
+
+    SYSCTLS = OWN_SYSCTLS
+
+
+class HostQdiscFabric(QdiscFabric):
+    SYSCTLS = OWN_SYSCTLS
+
+
+class HostSite:
+    """A `guest.main.Site`."""
+
+    virtual = False
+    quiet_ns = 60 * S
+    qmon_options: tuple[str, ...] = ("--check-late",)
+
+    def __init__(self, matrix: str, links: str, lead_ns: int, orders: threading.Semaphore, cpu: int | None) -> None:
+        """`orders`: an episode that was asked for is one more. `cpu`: the one for hosts' NICs; None: they have none."""
+        self.matrix = matrix
+        self._links = links
+        self._lead_ns = self._next_lead_ns = lead_ns
+        self._orders = orders
+        self._cpu = cpu
+        self._judged = True
+        self._links_found: list[calibration.Measured] = []
+        self._duration_ns = 0
+        self._watch: fidelity.Watch | None = None
+        self._fidelity: fidelity.Fidelity | None = None
+
+    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+        self._duration_ns = plan.duration_ns
+        self._judged = plan.agent is None or bool(plan.agent["keeps"])
+        sysctls = plan.sysctls if self._judged else {**plan.sysctls, **NO_TIME_WAIT}
+        if self._links == "cable":
+            return HostFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, sysctls)
+        return HostQdiscFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, sysctls, self._links)
+
+    def name_hosts(self, graph: Graph, folder: Path) -> None:
+        """In this mount namespace alone."""
+        etc.cover(etc.names(graph), OWN_ETC)
+
+    def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
+        """After the links are calibrated."""
+        print("::phase calibration", flush=True)
+        self._links_found = calibration.measure(fabric)
+        print("::phase programs", flush=True)
+        if self._cpu is not None:
+            one_cpu.steer(fabric, self._cpu)
+        return time.monotonic_ns() + self._lead_ns
+
+    def arm(self, t0_ns: int, seed: int | None = None) -> None:
+        if (left_ns := t0_ns - time.monotonic_ns()) <= 0:
+            raise FabricError(f"set-up was late: programs were not ready within {self._next_lead_ns / S:g} s; raise host.lead")
+        taken_ns = self._next_lead_ns - left_ns
+        self._next_lead_ns = min(self._lead_ns, max(LEAST_LEAD_NS, LEAD_FACTOR * taken_ns))
+        print(f"::t0 {t0_ns}", flush=True)
+        if not self._judged:
+            return
+        self._watch = fidelity.Watch(t0_ns, t0_ns + self._duration_ns)
+        self._watch.start()
+
+    def verdict(self, code: int, keeps: bool) -> int:
+        """An episode ends by the clock, whatever the agent is doing. A run has one; an environment's network waits for more."""
+        return END_OF_RUN if keeps else NEXT_EPISODE
+
+    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+        """Until nothing is left and nothing is on its way."""
+        deadline_ns = time.monotonic_ns() + self.quiet_ns
+        while True:
+            found = {name: count for name, count in left().items() if name not in SHARED_COUNTS}
+            if flight := sum(device.flight_packets for device in fabric.devices().values()):
+                found["packets on links"] = flight
+            if not found or time.monotonic_ns() > deadline_ns:
+                return found
+            time.sleep(REST_STEP_S)
+
+    def next_t0(self) -> int:
+        """Soon: programs need a fraction of what the first ones were given."""
+        self._orders.acquire()
+        return time.monotonic_ns() + self._next_lead_ns
+
+    def settle(self, fabric: Fabric, late_sweeps: int) -> None:
+        """Real packets drain in real time; those of closed connections are few."""
+        assert self._watch is not None
+        self._fidelity = self._watch.result(late_sweeps)
+        deadline = time.monotonic() + SETTLE_LIMIT_S
+        last: Any = None
+        while time.monotonic() < deadline:
+            now = count(fabric)
+            if now == last and not any(port[name] for port in now.values() for name in NO_CHANGE):
+                return
+            last = now
+            time.sleep(SETTLE_STEP_S)
+
+    def findings(self) -> dict[str, Any]:
+        assert self._fidelity is not None
+        links = [fault for measured in self._links_found for fault in measured.faults()]
+        if len(links) > MOST_FAULTS:
+            links[MOST_FAULTS:] = [
+                f"and {len(links) - MOST_FAULTS} more ports are not what was asked for (manifest: calibration)"
+            ]
+        return {
+            "calibration": [measured.row() for measured in self._links_found],
+            "fidelity": self._fidelity.to_dict(),
+            "unfit": links + self._fidelity.faults(),
+        }
+
+
+def main(argv: Sequence[str] = sys.argv) -> int:
+    folder, matrix, links, lead_ns = argv[1:5]
+    orders = threading.Semaphore(0)
+    _die_with_the_runner(orders)
+    _own_run_folder()
+    cpu = one_cpu.pin() if Plan.read(Path(folder) / ".lab" / "plan.json").nic is not None else None
+    site = HostSite(f"/proc/{os.getpid()}/fd/{matrix}", links, int(lead_ns), orders, cpu)
+    return run_plan(["ground", folder], site)
+
+
+def _die_with_the_runner(orders: threading.Semaphore) -> None:
+    """Process 1 ends, and with it everything in its namespaces, when the runner's end of the pipe is closed."""
+
+    def wait() -> None:
+        while data := os.read(0, 64):
+            for _ in range(data.count(b"\n")):
+                orders.release()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _own_run_folder() -> None:
+    """/run is this ground's: its namespaces' names, and the sockets of its Open vSwitch."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"dcgym", b"/run", b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=755"):
+        raise FabricError(f"mount a tmpfs at /run: {os.strerror(ctypes.get_errno())}")
+    Path("/run/netns").mkdir()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

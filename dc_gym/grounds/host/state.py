@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the host ground owns on this machine outside its namespaces, and how it is removed: all of it is named below /run/dcgym.
+
+    /run/dcgym/PID.run    a run: who runs it, and the process whose namespaces hold its network
+    /run/dcgym/cable      the build of the module cable that we load: a loaded module of another build is not ours
+
+A run is on record before it touches the module: no `dcgym clean` takes that away in between. Files appear whole, by a rename.
+A run removes its own; `dcgym clean` removes what dead ones left. A process is known by its number and its start, so a number
+that was given to another is never mistaken.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from dc_gym.base.errors import KernelError, TestbedError, UsageError
+from dc_gym.kernel import cable_module
+
+STATE = Path("/run/dcgym")
+MARK = "cable"
+START_FIELD = 22  # of /proc/PID/stat: when the process started, in clock ticks since boot
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    start: int
+    """Clock ticks since boot; 0: it was gone already."""
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return cls(pid, 0)
+        return cls(pid, int(fields[START_FIELD - 3]))
+
+    def alive(self) -> bool:
+        return self.start != 0 and Process.of(self.pid) == self
+
+
+NOBODY = Process(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run on the host ground."""
+
+    runner: Process
+    ground: Process
+    out: str
+
+    def write(self, folder: Path) -> Path:
+        path = folder / f"{self.runner.pid}.run"
+        _put(path, json.dumps(asdict(self)) + "\n")
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> Run:
+        plain = json.loads(path.read_text())
+        return cls(Process(**plain["runner"]), Process(**plain["ground"]), str(plain["out"]))
+
+
+@contextmanager
+def registered(out: Path, folder: Path = STATE) -> Iterator[Callable[[int], None]]:
+    """While the context is open, the run of this process is on record; the ground's number is told later: it has none yet.
+
+    UsageError for a second one: networks in real time would take each other's CPU. One that nobody closes goes off the record
+    when the process ends, unless it is killed.
+    """
+    folder.mkdir(mode=0o755, exist_ok=True)
+    run = Run(Process.of(os.getpid()), NOBODY, str(out))
+    path = folder / f"{os.getpid()}.run"
+    if path.exists() and (other := _read(path)) is not None and other.runner == run.runner:
+        raise UsageError(f'ground "host": this process has a network there ({other.out}); close that first, real time has one')
+    run.write(folder)
+    atexit.register(path.unlink, missing_ok=True)
+
+    def in_ground(pid: int) -> None:
+        replace(run, ground=Process.of(pid)).write(folder)
+
+    try:
+        yield in_ground
+    finally:
+        path.unlink(missing_ok=True)
+        atexit.unregister(path.unlink)
+
+
+def use_cable(module: Path, folder: Path = STATE) -> None:
+    """The module is loaded afterwards, this build of it; KernelError when it cannot be."""
+    wanted, loaded = cable_module.build_id(module), cable_module.LOADED.is_dir()
+    if loaded and cable_module.loaded_build_id() == wanted:
+        return
+    if loaded and not _is_ours(folder / MARK):
+        raise KernelError("a module 'cable' that is not ours is loaded: unload it (rmmod cable), or set host.links=netem")
+    if loaded and not cable_module.unload():
+        raise KernelError("another build of the module cable is in use by another run: wait for it, or set host.links=netem")
+    folder.mkdir(mode=0o755, exist_ok=True)
+    _put(folder / MARK, wanted + "\n")
+    cable_module.load(module)
+
+
+def clean(folder: Path = STATE) -> list[str]:
+    """Removes what dead runs left, and the module; a line for each thing. What a live run owns stays."""
+    if folder.is_dir() and not os.access(folder, os.W_OK):
+        return [f"left    {folder}: it is root's: sudo dcgym clean"]
+    said, living = [], 0
+    for path in sorted(folder.glob("*.run")):
+        run = _read(path)
+        if run is not None and run.runner.alive():
+            living += 1
+            said.append(f"left    {path}: process {run.runner.pid} is running {run.out}")
+            continue
+        if run is not None:
+            said += _end(run.ground)
+        path.unlink()
+        said.append(f"removed {path}")
+    for path in folder.glob("*.new"):
+        if not Path("/proc", path.stem).exists():
+            path.unlink()
+    if (folder / MARK).exists() and not living:
+        said += _unload(folder / MARK)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+    return said
+
+
+def _put(path: Path, text: str) -> None:
+    """The file as a whole, or as it was."""
+    new = path.with_name(f"{os.getpid()}.new")
+    try:
+        new.write_text(text)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _is_ours(mark: Path) -> bool:
+    """The loaded module is the build that we marked."""
+    return mark.exists() and mark.read_text().strip() == cable_module.loaded_build_id()
+
+
+def _read(path: Path) -> Run | None:
+    """None for what is no record."""
+    try:
+        return Run.read(path)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _end(ground: Process) -> list[str]:
+    """Kills a ground that has survived its run; the kernel takes its namespaces away, and all that is in them."""
+    if not ground.alive():
+        return []
+    os.kill(ground.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while ground.alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return [f"killed process {ground.pid}, which held the network of a dead run"]
+
+
+def _unload(mark: Path) -> list[str]:
+    """The mark goes; the module too, if it is ours: a load that was marked may have failed, or was never begun."""
+    ours = cable_module.LOADED.is_dir() and _is_ours(mark)
+    if ours:
+        for _ in range(100):  # namespaces are taken apart some time after their last process
+            if cable_module.unload():
+                break
+            time.sleep(0.1)
+        else:
+            raise TestbedError("the module cable is still in use: by a network that is not ours?")
+    mark.unlink()
+    return ["unloaded the module cable"] if ours else []

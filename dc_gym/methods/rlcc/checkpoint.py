@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training at rest: the weights, Adam's moments, the curve so far, and what all of it depends on. One file, whole or none.
+
+A checkpoint lies between two episodes. The next episode's labs, flows and first decisions follow from the settings and its
+number: a training that goes on from here ends with the same bytes as one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base.errors import AgentError, UsageError
+from dc_gym.base.files import words
+from dc_gym.base.npz import load_arrays
+from dc_gym.nets.adam import Adam
+from dc_gym.nets.decision import Floats
+
+NAME = "checkpoint.npz"
+FORMAT, VERSION = "dcgym-rlcc-checkpoint", 1
+GUIDE = "--resume needs a folder that `dcgym rlcc train --on lab` wrote"
+CURVE = np.dtype([("decisions", "<u4"), ("error", "<f8")])
+"""Of an update: how many decisions had consequences, and the mean size of their errors, in targets, as far as they count."""
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    weights: tuple[Floats, ...]
+    adam: Adam
+    curve: Any
+    """One row of CURVE an update."""
+
+    def write(self, folder: Path, depends_on: Manifest) -> None:
+        head = {"format": FORMAT, "version": VERSION, "left": self.adam.left, "depends_on": depends_on}
+        arrays: dict[str, Any] = {"head": np.array(json.dumps(head, sort_keys=True)), "curve": self.curve}
+        for name, held in (("weight", self.weights), ("mean", self.adam.mean), ("square", self.adam.square)):
+            arrays |= {f"{name}{number}": array for number, array in enumerate(held)}
+        path = folder / NAME
+        partial = path.with_name(f"{NAME}.partial")
+        with words("write", path):
+            with partial.open("wb") as file:
+                np.savez(file, **arrays)
+            partial.replace(path)
+
+    @staticmethod
+    def updates(folder: Path) -> int:
+        """How many were made until then."""
+        return len(load_arrays(folder / NAME, GUIDE)["curve"])
+
+    @classmethod
+    def read(cls, folder: Path, depends_on: Manifest) -> Checkpoint:
+        """UsageError where there is none, or one of a training that depends on something else."""
+        path = folder / NAME
+        try:
+            arrays = load_arrays(path, GUIDE)
+            head = json.loads(str(arrays.pop("head")[()]))
+            if (head["format"], head["version"]) != (FORMAT, VERSION):
+                raise UsageError(f"{path}: format {head['format']!r}, version {head['version']!r}; {GUIDE}")
+            _same(path, head["depends_on"], json.loads(json.dumps(depends_on)))
+            held = {name: _numbered(arrays, name) for name in ("weight", "mean", "square")}
+            adam = Adam(held["weight"])
+            adam.mean, adam.square, adam.left = list(held["mean"]), list(held["square"]), list(head["left"])
+            return cls(held["weight"], adam, arrays["curve"])
+        except (AgentError, KeyError, ValueError, TypeError) as error:
+            raise UsageError(f"{path}: no checkpoint to go on from ({error}); {GUIDE}") from None
+
+
+def _numbered(arrays: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    return tuple(arrays[each] for each in sorted(arrays) if each.removeprefix(name).isdigit())
+
+
+def _same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any], section: str = "") -> None:
+    for name in sorted({*before, *now}):
+        was, found = before.get(name), now.get(name)
+        if isinstance(was, dict) and isinstance(found, dict):
+            _same(path, was, found, f"{section}{name}.")
+        elif was != found:
+            raise UsageError(
+                f"{path}: {section}{name} was {json.dumps(was)} and is {json.dumps(found)} now; a training goes on"
+                " as it began: give the same options and programs, or begin another"
+            )

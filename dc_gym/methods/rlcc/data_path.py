@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab's NICs under a policy that is changed from outside: stepped from barrier to barrier of virtual time.
+
+    with DataPath(spec, folder, step_ns=1_000_000) as path:
+        path.begin(seed=1, table=policy.table())
+        rows = path.advance()             # all decisions of the first millisecond (STEP_DTYPE), the lab stands still
+        path.table(better.table())        # what the NICs decide by from here on
+        rows = path.advance()
+
+`post` and `collect` are the halves of `advance`: whoever has many labs posts to all first, so that they run at the same time.
+
+One seed and the same tables at the same barriers give the same decisions, bit for bit. So a lab that dies is begun anew and given
+the same tables again, and who collects does not notice; one that dies at the same place twice is an error.
+"""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import AgentError, LabError, ProtocolError, UsageError
+from dc_gym.base.files import scratch
+from dc_gym.base.progress import Quiet
+from dc_gym.ctrl.nic import algorithms
+from dc_gym.grounds.ground import check_programs
+from dc_gym.grounds.guest.main import NIC_TABLE
+from dc_gym.grounds.lab import GRACE_NS, lab_config
+from dc_gym.grounds.nics import STEP_DTYPE, base_rtts_ns
+from dc_gym.grounds.plan import Experiment, write_plan
+from dc_gym.kernel import build, cache, openvswitch
+from dc_gym.kernel.lab import Lab
+from dc_gym.nets import policy_file
+from dc_gym.nets.policy_file import TABLE_WORDS, Words
+from dc_gym.spec import Spec
+
+Rows = npt.NDArray[np.void]
+GO_ON, NEW_TABLE = 0, 1
+"""enum nic_barrier of ctrl/nic/shim.h."""
+EXCHANGE_BYTES = 2 << 20
+EXCHANGE = np.dtype([("count", "<u8"), ("lost", "<u8"), ("table", "<u4", (TABLE_WORDS,))])
+"""struct nic_exchange, before its steps."""
+
+
+class DataPath:
+    """One lab at a time. `begin` comes first, and may come again: another episode, in a lab of its own."""
+
+    def __init__(self, spec: Spec, folder: Path, step_ns: int) -> None:
+        """`folder`: where the lab's own folder is made. `spec`: of an algorithm that reads a table, in a lab."""
+        check_programs()
+        if spec.ground != "lab":
+            raise UsageError(f"ground = {spec.ground!r}: no clock but a lab's waits at a barrier; leave the key out")
+        if not spec.controller.nic or not algorithms.load(spec.controller.name, folder).table:
+            raise AgentError(f"controller.name = {spec.controller.name!r}: reads no policy; give one such as rlcc-mlp")
+        self.spec, self.step_ns = spec, step_ns
+        self.steps = (spec.time.duration_ns - 1) // step_ns
+        """Barriers of an episode."""
+        if not self.steps:
+            raise UsageError(f"time.duration: {spec.time.duration_ns} ns have no barrier after {step_ns} ns; run longer")
+        self.boots = self.replays = 0
+        """Labs started so far; those of them because one had died."""
+        self.experiment: Experiment
+        """Of the episode that runs."""
+        self._parent = folder
+        self._stack = ExitStack()
+        self._lab: Lab | None = None
+        self._step = 0
+        self._pending: Words | None = None
+        self._tables: dict[int, Words] = {}
+        self._sums: list[int] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the lab; None: there is none."""
+        return None if self._lab is None else self._lab.pid
+
+    def fileno(self) -> int:
+        """Readable when `collect` need not wait: for select()."""
+        assert self._lab is not None, "post comes first"
+        return self._lab.fileno()
+
+    @property
+    def step(self) -> int:
+        """Barriers of this episode so far."""
+        return self._step
+
+    @property
+    def base_rtts_ns(self) -> list[int]:
+        """Of each flow's probes."""
+        ran = self.experiment
+        return base_rtts_ns(ran.schedule, ran.graph, ran.router, ran.spec)
+
+    def begin(self, seed: int, table: Words) -> None:
+        """Another episode: a lab with that seed's traffic, and this policy from the start."""
+        self.close()
+        self.experiment = Experiment.of(replace(self.spec, seed=seed))
+        self._tables, self._sums, self._pending = {0: table.copy()}, [], None
+        self._step = 0
+        self._boot()
+
+    def table(self, words: Words) -> None:
+        """The policy from the barrier on at which the lab stands, or from the start."""
+        policy = np.zeros(TABLE_WORDS, "<u4")
+        policy[: len(words)] = words
+        self._pending = policy
+
+    def advance(self) -> Rows:
+        """On to the next barrier: all decisions since the one before, in the order of their times."""
+        self.post()
+        return self.collect()
+
+    def post(self) -> None:
+        """Lets the lab go on; `collect` waits for its next barrier."""
+        if self._lab is None:
+            raise AgentError("advance: there is no episode under way; begin first")
+        if self._step == self.steps:
+            raise AgentError(f"advance: the episode has {self.steps} barriers, and they are over; begin another")
+        if self._step:
+            if self._pending is not None:
+                self._tables[self._step] = self._pending
+            self._answer(self._lab)
+        elif self._pending is not None:
+            raise AgentError("table: the lab runs already towards its first barrier; give begin the table")
+        self._step += 1
+        self._pending = None
+
+    def collect(self) -> Rows:
+        """What `post` has brought about; LabError when the lab died twice, and then it is gone."""
+        assert self._lab is not None, "post comes first"
+        try:
+            rows = self._read(self._lab, self._step)
+        except LabError:
+            rows = self._replay()
+        except BaseException:
+            self.close()
+            raise
+        self._sums.append(_sum(rows))
+        return rows
+
+    def close(self) -> None:
+        """Ends the lab and removes its folder; may be called twice."""
+        self._lab = None
+        self._stack.close()
+
+    def _replay(self) -> Rows:
+        """The episode up to here once more, in a new lab."""
+        goal = self._step
+        try:
+            self._stack.close()
+            self._boot()
+            self.replays += 1
+            for self._step in range(goal):
+                assert self._lab is not None
+                if self._step:
+                    self._answer(self._lab)
+                rows = self._read(self._lab, self._step + 1)
+                if self._step < len(self._sums) and _sum(rows) != self._sums[self._step]:
+                    raise ProtocolError(f"a lab that was begun anew decided otherwise at barrier {self._step + 1}; this is a bug")
+        except BaseException:
+            self.close()
+            raise
+        self._step = goal
+        return rows
+
+    def _boot(self) -> None:
+        self._stack = ExitStack()
+        try:
+            self._stack.enter_context(cache.in_use())
+            ovs = openvswitch.ensure(Quiet())
+            folder = self._stack.enter_context(scratch(self._parent, "dcgym-env-"))
+            private = folder / ".lab"
+            private.mkdir()
+            write_plan(self.experiment, ovs, private, nic_step_ns=self.step_ns)
+            policy_file.write_table(self._tables[0], private / NIC_TABLE)
+            spec = self.experiment.spec
+            limit_ns = spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS
+            self._lab = self._stack.enter_context(Lab(lab_config(spec, build.ensure(Quiet()), folder, limit_ns)))
+            self.boots += 1
+        except BaseException:
+            self.close()
+            raise
+
+    def _answer(self, lab: Lab) -> None:
+        """Lets the lab go on from the barrier at which it stands, with the table that was given there."""
+        words = self._tables.get(self._step)
+        if words is not None:
+            head, _ = _exchange(lab)
+            head["table"] = words
+        lab.answer(GO_ON if words is None else NEW_TABLE)
+
+    def _read(self, lab: Lab, expected: int) -> Rows:
+        step, virtual_ns = lab.until_step()
+        t0_ns = self.experiment.spec.lab.t0_ns
+        if step != expected or virtual_ns < t0_ns + step * self.step_ns:
+            raise ProtocolError(f"the lab stands at barrier {step}, {virtual_ns - t0_ns} ns; barrier {expected} was expected")
+        head, steps = _exchange(lab)
+        if head["lost"]:
+            raise UsageError(
+                f"{int(head['count']) + int(head['lost'])} decisions between two barriers, and there is room for {head['count']};"
+                f" give a shorter step than {self.step_ns} ns"
+            )
+        rows: Rows = steps[: int(head["count"])].copy()
+        rows["t_ns"] -= np.uint64(t0_ns)
+        return rows
+
+
+def _exchange(lab: Lab) -> tuple[Any, Rows]:
+    """struct nic_exchange in a lab's memory: its head, and its steps."""
+    offset = len(lab.region) - EXCHANGE_BYTES
+    room = (EXCHANGE_BYTES - EXCHANGE.itemsize) // STEP_DTYPE.itemsize
+    head = np.frombuffer(lab.region, EXCHANGE, 1, offset)[0]
+    return head, np.frombuffer(lab.region, STEP_DTYPE, room, offset + EXCHANGE.itemsize)
+
+
+def _sum(rows: Rows) -> int:
+    return zlib.crc32(rows.tobytes())

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym rlcc deploy`: a policy made ready for the NIC: does it fit, what does it cost, a spec that runs it, and a first run.
+
+What fits is measured by what RL-CC says of its NIC, a ConnectX-6Dx: at most 150 operations a decision (sec. V), a decision within
+2 us, and 48 bytes a flow, as the DOCA interface has it. Decision times are those of the paper's Table I.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import PARTIAL, scratch, words
+from dc_gym.base.readable import columns, quantity
+from dc_gym.base.units import parse_time_ns
+from dc_gym.ctrl.nic import algorithms
+from dc_gym.ctrl.nic.algorithms import Algorithm
+from dc_gym.methods.rlcc import bottleneck, recorded
+from dc_gym.methods.rlcc.bottleneck import Case
+from dc_gym.methods.rlcc.policy_cli import describe
+from dc_gym.nets import policy_file
+from dc_gym.nets.policy_file import HEAD_WORDS, TABLE_WORDS, PolicyFile
+from dc_gym.nets.trees import DEPTH, Trees
+from dc_gym.records.results import Result
+from dc_gym.sweep import Cell, runs
+
+POLICY, SPEC = "policy.npz", "experiment"
+SETTLED_MS, MEASURED_MS = 300, 100
+MOST_FLOWS = 512
+MOST_OPERATIONS, MOST_STATE_BYTES, MOST_DECISION_US = 150, 48, 2.0
+DECISION_US = {"tree": 0.9, "mlp": 17.0, "lstm": 450.0}
+"""RL-CC's Table I."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a policy needs of a NIC, and what there is."""
+
+    what: str
+    needs: str
+    has: str
+    fits: bool
+
+
+def demands(file: PolicyFile, algorithm: Algorithm) -> list[Demand]:
+    """Of RL-CC's NIC, and of the one here."""
+    state, count, table = 4 * algorithm.state_words, operations(file), len(file.table())
+    found = [
+        Demand("bytes of a flow's context", str(state), f"{MOST_STATE_BYTES} on a ConnectX", state <= MOST_STATE_BYTES),
+        Demand("operations a decision", f"{count:,}", f"{MOST_OPERATIONS} in RL-CC", count <= MOST_OPERATIONS),
+        Demand("words of a table", f"{table:,}", f"{TABLE_WORDS:,} in the NIC here", table <= TABLE_WORDS),
+    ]
+    if file.kind in DECISION_US:
+        time_us = DECISION_US[file.kind]
+        needs = f"{time_us:g} us on a ConnectX-6Dx"
+        found.append(Demand("time of a decision", needs, f"{MOST_DECISION_US:g} us in RL-CC", time_us <= MOST_DECISION_US))
+    return found
+
+
+def operations(file: PolicyFile) -> int:
+    """Compares and additions of trees; of a network a multiplication and an addition for each weight."""
+    if isinstance(file.policy, Trees):
+        return len(file.policy.inputs) * (DEPTH + 1)
+    return 2 * sum(weight.size for weight in file.policy.weights)
+
+
+def main(args: argparse.Namespace) -> int:
+    path = policy_file.path_of(args.policy)
+    file, latency_ns = PolicyFile.read(path), parse_time_ns(args.latency, "--latency")
+    if not 0 < args.flows <= MOST_FLOWS:
+        raise UsageError(f"--flows {args.flows}: give 1 to {MOST_FLOWS}")
+    out = args.out or Path("results") / f"deploy-{path.stem}"
+    if not args.force:
+        _require_mine(out, path)
+    cell = prepare(path, f"rlcc-{file.kind}", args.flows, latency_ns, out)
+    tell(path, file, out, cell)
+    return 0 if args.no_run else _tried(file, args.flows, cell)
+
+
+def _require_mine(out: Path, policy: Path) -> None:
+    """UsageError unless the folder is new, or is of this policy."""
+    kept = out / POLICY
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    if not kept.is_file() or kept.read_bytes() != policy.read_bytes():
+        raise UsageError(f"{out} exists, and is not of this policy; replace it with --force, or give another --out")
+
+
+def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path) -> Cell:
+    """The folder: the policy, and an experiment that runs it."""
+    case = Case(algorithm, flows, SETTLED_MS, MEASURED_MS, Path(POLICY), latency_ns=latency_ns)
+    with words("write", out):
+        out.mkdir(parents=True, exist_ok=True)
+        if not (out / POLICY).exists() or not (out / POLICY).samefile(policy):
+            partial = out / (POLICY + PARTIAL)
+            shutil.copyfile(policy, partial)
+            partial.replace(out / POLICY)
+        cell = case.cell(out, SPEC)
+    return replace(cell, out=out / "run", options=("--force",))
+
+
+def tell(path: Path, file: PolicyFile, out: Path, cell: Cell) -> None:
+    """What it is, whether it fits, how to run it."""
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        algorithm = algorithms.load(f"rlcc-{file.kind}", folder)
+    print(f"{path.name}: {describe(file)}\nsha256 {file.sha256()}\n")
+    body = 4 * (len(file.table()) - HEAD_WORDS)
+    print(f"{algorithm.name} runs it; tables of {body} bytes, {file.policy.packed_bytes()} packed")
+    rows = [("a decision and its flow", "needs", "there are", "")]
+    rows += [(each.what, each.needs, each.has, "fits" if each.fits else "DOES NOT FIT") for each in demands(file, algorithm)]
+    print(columns(rows))
+    print(f'\nin any spec:\n  controller.name = "{algorithm.name}"\n  nic.policy = "{out / POLICY}"')
+    print(f"ready to run:\n  dcgym run {cell.spec} --out results/{path.stem}")
+
+
+def _tried(file: PolicyFile, flows: int, cell: Cell) -> int:
+    """A short run in a lab, and what it says; 1 if the NIC decided otherwise than the table."""
+    print(f"\n{flows} flows on a link of 10 Gbit/s, from {SETTLED_MS} ms on for {MEASURED_MS} ms of virtual time:", flush=True)
+    result = runs.run_all([cell])[cell.name]
+    for line in outcome(file, flows, cell, result):
+        print(line)
+    print(f"decisions: {len(recorded.decisions(result.path).rates):,}, each as the table says in Python\n{result.path}")
+    return 0
+
+
+def outcome(file: PolicyFile, flows: int, cell: Cell, result: Result) -> list[str]:
+    """Of a run on the bottleneck."""
+    found, law = bottleneck.inflation(cell, result), float(file.scaling.inflation(flows))
+    goodput = float(result.summary["goodput_bps"])
+    share = goodput / bottleneck.LINE_BPS / bottleneck.PAYLOAD_SHARE
+    return [
+        f"RTT inflation: {found:.3f}; eq. 2: {law:.3f} ({found / law - 1:+.1%})",
+        f"goodput: {quantity(goodput, 'bps')}, {share:.3f} of what frames leave room for; Jain {result.summary['jain']:.4f}",
+        f"dropped: {result.summary['drops']}",
+    ]

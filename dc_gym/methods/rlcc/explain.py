@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym rlcc explain`: what a policy does, in the nine situations of RL-CC's Table VI, and where flows settle with it.
+
+The paper reads two orders out of its table. First: a policy raises, keeps or cuts as the current state is under-utilized, on
+target or congested. Second, its real finding: the first decision after a change is stronger than one that is repeated, and on the
+way to the target it takes back what it did. Both are checked here, for any policy; a miss is a finding, not an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from dc_gym.base.readable import columns
+from dc_gym.methods.rlcc import cells
+from dc_gym.methods.rlcc.policy_cli import describe
+from dc_gym.nets import fluid, policy_file
+from dc_gym.nets.decision import Floats
+from dc_gym.nets.policy_file import Deployed, PolicyFile
+
+FLOWS = (2, 8, 64, 512, 2048)
+KEEPS = 0.02
+"""A factor so close to 1 keeps the rate."""
+LASTING, REPEATED = (4, 400), 20
+"""Quarters of a target; decisions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A statement on Table VI, and whether it holds."""
+
+    order: str
+    """"first", "second" or, where the paper says nothing of it, "none"."""
+    says: str
+    found: str
+    holds: bool
+
+
+def orders(file: PolicyFile) -> list[Order]:
+    """Both of them, for the integer table, and what Table VI does not look at: congestion of any size that stays."""
+    nine = np.reshape([cell.integer for cell in cells.table(file)], (3, 3))
+    return [*checked(nine), _lasting(file)]
+
+
+def _lasting(file: PolicyFile) -> Order:
+    """Asked again and again, each time with the action that it gave."""
+    deployed, targets = Deployed(file.table()), np.arange(LASTING[0], LASTING[1] + 1) / 4.0
+    acted: Floats = np.ones_like(targets)
+    errors = targets * file.scaling.unit
+    for _ in range(REPEATED):
+        inputs = np.stack([acted, errors, acted, errors], axis=1)
+        acted, _ = fluid.ask(deployed, inputs, fluid.used_to(deployed, inputs))
+    worst = int(acted.argmax())
+    found = f"at most {acted[worst]:.3f}, at {targets[worst]:g}"
+    return Order("none", "1 to 100 targets too much, and for long: it cuts", found, bool(acted[worst] < 1))
+
+
+def checked(nine: Floats) -> list[Order]:
+    """Of the nine actions, [previous, current]."""
+    (u_u, u_t, u_c), (t_u, t_t, t_c), (c_u, c_t, c_c) = nine.tolist()
+    falling = [bool(row[0] > row[1] > row[2]) for row in nine]
+    missing = ", ".join(state for state, holds in zip(cells.STATES, falling, strict=True) if not holds)
+    sides = u_u > 1 > c_c and t_u > 1 > t_c and c_u > 1 > u_c
+    return [
+        Order("first", "raise > keep > cut in every row", f"not after {missing}" if missing else "in all three", all(falling)),
+        Order("first", "under-utilized raises, congested cuts", f"{_span(nine[:, 0])}, {_span(nine[:, 2])}", sides),
+        Order("first", "on target twice keeps", f"{t_t:.3f}", abs(t_t - 1) < KEEPS),
+        Order("second", "a first cut is stronger than a repeated one", f"{u_c:.3f}, {t_c:.3f}; {c_c:.3f}", max(u_c, t_c) < c_c),
+        Order("second", "a first raise is stronger than a repeated one", f"{c_u:.3f}, {t_u:.3f}; {u_u:.3f}", min(c_u, t_u) > u_u),
+        Order("second", "from under-utilized to target it cuts", f"{u_t:.3f}", u_t < 1),
+        Order("second", "from congested to target it raises", f"{c_t:.3f}", c_t > 1),
+    ]
+
+
+def _span(column: Floats) -> str:
+    return f"{column.min():.3f} to {column.max():.3f}"
+
+
+def main(args: argparse.Namespace) -> int:
+    path = policy_file.path_of(args.policy)
+    found = PolicyFile.read(path)
+    if args.json:
+        print(json.dumps(_facts(found), indent=1))
+        return 0
+    print(f"{path.name}: {describe(found)}")
+    for name, value in found.origin.items():
+        print(f"  {name}: {_told(value)}")
+    print(f"  sha256: {found.sha256()}\n")
+    _print_cells(found)
+    _print_orders(found)
+    _print_loop(found)
+    return 0
+
+
+def _told(value: object) -> str:
+    """What a file says of its origin, in words."""
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{name} ({_told(each)})" if isinstance(each, Mapping) else f"{name} {_told(each)}" for name, each in value.items()
+        )
+    return ", ".join(map(_told, value)) if isinstance(value, list) else str(value)
+
+
+def _facts(file: PolicyFile) -> dict[str, object]:
+    loop = [asdict(each) for each in _loop(file)]
+    stated = {"kind": file.kind, "scaling": asdict(file.scaling), "origin": dict(file.origin), "sha256": file.sha256()}
+    found = {"table_vi": [asdict(cell) for cell in cells.table(file)], "orders": [asdict(each) for each in orders(file)]}
+    return stated | found | {"rests_at": fluid.rest(file.policy, file.scaling), "fluid": loop}
+
+
+def _print_cells(file: PolicyFile) -> None:
+    rows = cells.table(file)
+    table = [("previous", "current", "paper", "artifact", "floats", "integers", "off the paper")]
+    for cell in rows:
+        numbers = (f"{cell.paper:.2f}", f"{cell.artifact:.3f}", f"{cell.exact:.4f}", f"{cell.integer:.4f}")
+        table.append((cell.before, cell.now, *numbers, f"{cell.integer - cell.paper:+.4f}"))
+    print("Table VI: the factor of the rate")
+    print(columns(table))
+    print(f"largest distance to the paper {max(abs(cell.integer - cell.paper) for cell in rows):.4f}", end=", ")
+    print(f"of integers to floats {max(abs(cell.integer - cell.exact) for cell in rows):.5f}\n")
+
+
+def _print_orders(file: PolicyFile) -> None:
+    table = [("order", "RL-CC's table says", "here", "")]
+    table += [(each.order, each.says, each.found, "holds" if each.holds else "MISSES") for each in orders(file)]
+    print(columns(table), end="\n\n")
+
+
+def _loop(file: PolicyFile) -> list[fluid.Outcome]:
+    """What flows settle at. A network that remembers takes long to evaluate, and not long to settle."""
+    deployed = Deployed(file.table())
+    flows, round_trips = (FLOWS[:-1], 500) if fluid.kept_by(deployed) else (FLOWS, 2000)
+    return fluid.outcomes(deployed, flows, file.scaling, round_trips)
+
+
+def _print_loop(file: PolicyFile) -> None:
+    scaling, rests = file.scaling, fluid.rest(file.policy, file.scaling)
+    print(f"closed loop on a fluid queue; a steady error of {rests:+.3f} targets keeps the rate")
+    table = [("flows", "inflation", "eq. 2", "eq. 2 at its rest", "sum of rates", "slowest/fastest")]
+    for found in _loop(file):
+        law, shifted = (f"{float(scaling.inflation(found.flows, offset)):.3f}" for offset in (0.0, rests))
+        table.append((str(found.flows), f"{found.inflation:.3f}", law, shifted, f"{found.rates:.4f}", f"{found.least:.3f}"))
+    print(columns(table))

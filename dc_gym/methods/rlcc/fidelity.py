@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far trees are from the network that they were distilled from: row by row, and in the closed loop of the fluid model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dc_gym.base.readable import columns
+from dc_gym.methods.rlcc import distil
+from dc_gym.nets import distil as recipe
+from dc_gym.nets import fluid
+from dc_gym.nets.decision import Floats
+from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.trees import DEPTH, Trees
+
+FLOWS = (2, 8, 64, 512, 2048)
+FLOOD, MOST_ROUND_TRIPS = 64, 10_000
+"""Flows that begin together at line rate; and how long they are watched."""
+PARTS, ROUND_TRIPS = 8, 600
+"""Of the model with the lag of a round trip."""
+TEST_ROWS, TEST_SEED = 200_000, 1_000_003
+"""Drawn apart from all that trees were fitted to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Actions of the table against those of the network, in floats."""
+
+    where: str
+    rows: int
+    rms: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The same flows under both, in the model without and with the lag of a round trip."""
+
+    flows: int
+    law: float
+    """eq. 2"""
+    plain: tuple[fluid.Outcome, fluid.Outcome]
+    """Of the network and of the trees."""
+    lagging: tuple[fluid.Outcome, fluid.Outcome]
+
+    @property
+    def inflation(self) -> float:
+        """Of trees over the network's, less 1, with the lag."""
+        return self.lagging[1].inflation / self.lagging[0].inflation - 1.0
+
+
+def apart(net: PolicyFile, made: PolicyFile) -> list[Apart]:
+    """In the operating band, outside, and where the network goes in the closed loop."""
+    drawn = distil.grid(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
+    inside = distil.in_band(drawn, net.scaling.unit)
+    looped = recipe.watched(Deployed(net.table()), net.scaling, TEST_SEED)
+    lasting = distil.lasting(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
+    parts = {"in the band, drawn": drawn[inside], "out of it, drawn": drawn[~inside]}
+    parts |= {"an error that stays, drawn": lasting, "in the closed loop": looped}
+    return [_apart(where, inputs, net, made) for where, inputs in parts.items()]
+
+
+def _apart(where: str, inputs: Floats, net: PolicyFile, made: PolicyFile) -> Apart:
+    miss = Deployed(made.table())(inputs) - net.policy(inputs)
+    return Apart(where, len(inputs), float(np.sqrt((miss * miss).mean())), float(np.abs(miss).max()))
+
+
+def loops(net: PolicyFile, made: PolicyFile, flows: Sequence[int] = FLOWS) -> list[Loop]:
+    """Integer tables of both."""
+    both, scaling, found = [Deployed(each.table()) for each in (net, made)], net.scaling, []
+    for count in flows:
+        plain = [fluid.settle(policy, fluid.Bottleneck(count), scaling) for policy in both]
+        lagging = [fluid.settle(policy, fluid.Bottleneck(count, PARTS), scaling, ROUND_TRIPS) for policy in both]
+        pairs = (plain[0], plain[1]), (lagging[0], lagging[1])
+        found.append(Loop(count, float(scaling.inflation(count)), *pairs))
+    return found
+
+
+def flood(file: PolicyFile, flows: int = FLOOD) -> float:
+    """Base round trips until flows that begin at line rate have left the buffer that they filled, but for a queue that is a
+    quarter longer than what they settle at; inf: never."""
+    settled = 1.25 * (float(file.scaling.inflation(flows)) - 1.0)
+    model, policy = fluid.Fluid(fluid.Bottleneck(flows, PARTS, recipe.BUFFER, start=1.0), file.scaling), Deployed(file.table())
+    for step in range(PARTS * MOST_ROUND_TRIPS):
+        model.step(policy)
+        if step > PARTS * recipe.BUFFER and model.queue < settled:
+            return step / PARTS
+    return float("inf")
+
+
+def tell(net: PolicyFile, made: PolicyFile) -> None:
+    """Print the report."""
+    assert isinstance(made.policy, Trees)
+    count, size = len(made.policy.inputs), made.policy.packed_bytes()
+    print(f"a decision: {count * DEPTH} comparisons, {count} additions of a leaf")
+    print(f"tables: {size} bytes packed, {4 * len(made.table())} as they are kept here\n")
+    rows: list[tuple[str, ...]] = [("actions off the network's", "rows", "rms", "most")]
+    rows += [(each.where, f"{each.rows:,}", f"{each.rms:.4f}", f"{each.most:.4f}") for each in apart(net, made)]
+    print(columns(rows))
+    print("\nclosed loop in the fluid model: network, trees; then with the lag of a round trip (standard deviation)")
+    table: list[tuple[str, ...]] = [
+        ("flows", "eq. 2", "network", "trees", "network, lag", "trees, lag", "off", "sum of rates", "slowest/fastest")
+    ]
+    for loop in loops(net, made):
+        (net_plain, plain), (net_lag, lag) = loop.plain, loop.lagging
+        numbers = [f"{loop.law:.3f}", f"{net_plain.inflation:.3f}", f"{plain.inflation:.3f}"]
+        numbers += [f"{each.inflation:.3f} ({each.spread:.3f})" for each in (net_lag, lag)]
+        table.append((str(loop.flows), *numbers, f"{loop.inflation:+.1%}", f"{lag.rates:.4f}", f"{lag.least:.3f}"))
+    print(columns(table))
+    first, second = flood(net), flood(made)
+    print(f"\na flood of {FLOOD} new flows is over after {first:,.0f} base round trips, with trees after {second:,.0f}")

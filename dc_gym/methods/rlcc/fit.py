@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""record-mlp and record-tree, a 4-12-12-1 network fitted to RL-CC's response as far as it is on record, with its trees; and
+rlcc-mlp8, the trained network in 8 bits.
+
+One seed gives the same bytes on every machine: draws are uniform, sums are made in a fixed order, and nothing that training feeds
+back goes through exp or tanh as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from dc_gym.methods.rlcc import importing
+from dc_gym.nets import distil, mlp, policy_file, response
+from dc_gym.nets.adam import Adam
+from dc_gym.nets.decision import Floats, Scaling
+from dc_gym.nets.mlp import Mlp
+from dc_gym.nets.policy_file import PolicyFile
+
+FLAT = 3.5
+"""Sums beyond it are all the same: the action is within 0.1 % of its end."""
+
+SOURCE = "the response of RL-CC's public artifact as it is on record: Table VI's nine cells and seven steady errors (response.py)"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How the network of the record is made."""
+
+    seed: int = 1
+    steps: int = 4000
+    rows: int = 512
+    """Situations a step."""
+    rate: float = 0.01
+    """Of learning, at first; it falls to 0 on a straight line."""
+    record_weight: float = 4.0
+    """Of a record, in situations."""
+
+
+def policies(recipe: Recipe | None = None) -> dict[str, PolicyFile]:
+    """By the names that they ship under."""
+    recipe, scaling = recipe or Recipe(), Scaling()
+    origin = {"made": "fitted, not trained", "from": SOURCE, "by": "dcgym nic fit", "recipe": asdict(recipe)}
+    net = PolicyFile(network(recipe, scaling), scaling, origin)
+    made = {"record-mlp": net, "record-tree": distil.tree_file(net)}
+    return made | {"rlcc-mlp8": importing.in_8_bits(policy_file.load("rlcc-mlp"))}
+
+
+def network(recipe: Recipe, scaling: Scaling) -> Mlp:
+    """The network, fitted to the smooth response and to the records themselves."""
+    random = np.random.default_rng(recipe.seed)
+    curve, unit = response.fitted(), scaling.unit
+    points = response.records()
+    exact, sums = recorded(unit), np.array([point.sum for point in points])
+    exact_weight = np.array([point.weight for point in points]) * recipe.record_weight
+    weights = mlp.start(random).weights
+    adam = Adam(weights)
+    for step in range(recipe.steps):
+        drawn = distil.situations(random, recipe.rows, unit)
+        inputs = np.concatenate([drawn, exact], axis=1)
+        goal = np.concatenate([curve.sums(drawn[1] / unit, drawn[3] / unit), sums])
+        weight = np.concatenate([np.ones(recipe.rows), exact_weight]) / (1.0 + goal * goal) ** 2
+        given = mlp.layers(weights, inputs)
+        miss = np.clip(given[2][0], -FLAT, FLAT) - np.clip(goal, -FLAT, FLAT)
+        pull = np.where((np.abs(given[2][0]) < FLAT) | (miss * given[2][0] > 0), weight * miss, 0.0) / recipe.rows
+        slopes = mlp.gradient(weights, inputs, given, pull)
+        weights = adam.step(weights, slopes, recipe.rate * (1.0 - step / recipe.steps))
+    return Mlp(weights)
+
+
+def recorded(unit: float) -> Floats:
+    """The situations on record as inputs [4, records]: the nine cells as observation.cells, steady ones with actions of 1."""
+    points = response.records()
+    acted = [[1.1 if abs(e) == 1 and number < 9 else 1.0 for e in (p.before, p.now)] for number, p in enumerate(points)]
+    return np.array([[a[0], p.before * unit, a[1], p.now * unit] for a, p in zip(acted, points, strict=True)]).T

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RL-CC's decision problem (docs/rlcc-policy.md) with each flow an agent that gets its actions from outside: on the fluid model.
+
+A flow decides when its probe comes back, so agents do not act together: a turn is an instant at which one of them or more decide,
+and the time to the next turn is not always the same. PettingZoo's form is flows_parallel.py, RLlib's dc_gym/rl/flows.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from dc_gym.base.errors import AgentError
+from dc_gym.base.spelling import unknown
+from dc_gym.methods.rlcc.gradient import Bottlenecks, Training
+from dc_gym.nets.decision import MOST, Floats, Scaling
+
+GROUNDS = ("fluid",)
+"""The NIC of a lab runs a table and throws no dice, so algorithms that explore have no data path to do it on."""
+Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An episode's flows, which share one bottleneck."""
+
+    ground: str = "fluid"
+    flows: tuple[int, ...] = (2, 4, 8)
+    """So many: one of these numbers, drawn for each episode."""
+    spare: int = 8
+    """Agents for flows that begin when others end."""
+    round_trips: int = 200
+    """Of an episode, in base RTTs."""
+    most_error: float = 10.0
+    """Deltas count up to so many targets in the reward: a full queue is hundreds of them."""
+    model: Training = field(default_factory=Training)
+    """Its parts, buffer, noise and renewal."""
+    scaling: Scaling = field(default_factory=Scaling)
+
+    def __post_init__(self) -> None:
+        if self.ground not in GROUNDS:
+            raise AgentError(unknown("ground", self.ground, GROUNDS))
+        if not self.flows or min(*self.flows, self.round_trips) < 1 or self.spare < 0 or not self.most_error > 0:
+            what = f"{self.flows} flows, {self.spare} spare, {self.round_trips} round trips, most_error {self.most_error:g}"
+            raise AgentError(f"{what}: give numbers of flows and round trips from 1, spare from 0, most_error above 0")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all agents that an episode may have."""
+        return tuple(f"flow{number}" for number in range(1, max(self.flows) + self.spare + 1))
+
+    def observation_space(self) -> spaces.Box:
+        """The four inputs of a policy, as the NIC scales them."""
+        ends = ((1.0 / MOST, MOST), (-self.scaling.unit, self.scaling.limit)) * 2
+        low, high = (np.array([each[end] for each in ends], np.float32) for end in (0, 1))
+        return spaces.Box(low, high, dtype=np.float32)
+
+    def action_space(self) -> spaces.Box:
+        """What the rate is multiplied with."""
+        return spaces.Box(1.0 / MOST, MOST, (1,), np.float32)
+
+    def rewards(self, errors: Floats) -> Floats:
+        """-(delta / target)^2 (RL-CC eq. 1, in targets) for errors as a policy sees them, which count up to most_error."""
+        return np.asarray(-(np.minimum(np.abs(errors / self.scaling.unit), self.most_error) ** 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is seen at an instant."""
+
+    decides: tuple[str, ...]
+    """Who acts next: their probes are back."""
+    observations: dict[str, Vector]
+    """Of those who decide, and of those who end."""
+    rewards: dict[str, float]
+    """Of the same, for what they did last."""
+    ended: tuple[str, ...]
+    """Whose flows end, as all do when the episode is over."""
+    over: bool = False
+    totals: Mapping[str, float] = field(default_factory=dict)
+    """Of the episode when it is over."""
+
+
+class Flows:
+    """One bottleneck, episode after episode."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        space = case.observation_space()
+        self._bounds = space.low, space.high
+        self.live: list[str] = []
+        """The agent of each flow."""
+        self._spare: list[str] = []
+        self._acted: set[str] = set()
+        self._looked = np.zeros(0, np.intp)
+        """Flows whose probes are back."""
+        self._model: Bottlenecks | None = None
+        self._totals: Totals
+
+    def begin(self, seed: int) -> Turn:
+        """The first turn of an episode; its rewards are 0. One seed and the same actions give the same bits."""
+        case = self.case
+        count = case.flows[int(np.random.default_rng(seed).random() * len(case.flows))]
+        self._model = Bottlenecks(replace(case.model, seed=seed, later=1, bottlenecks=((count, 1),)), case.scaling)
+        self.live, self._spare = list(case.names[:count]), list(case.names[count:])
+        self._acted, self._totals = set(), Totals(count)
+        return self._look(self._model)
+
+    def step(self, actions: Mapping[str, npt.ArrayLike]) -> Turn:
+        """Acts for those who decide, and goes on to the next turn."""
+        model = self._model
+        if model is None:
+            raise AgentError("step: there is no episode under way; reset first")
+        decide = [self.live[flow] for flow in self._looked if not model.ends[flow]]
+        if odd := set(actions) ^ set(decide):
+            raise AgentError(f"step: {min(odd)} {'has no action' if min(odd) in decide else 'does not decide now'}")
+        self._acted.update(decide)
+        self._go_on(model, {name: _factor(name, action) for name, action in actions.items()})
+        return self._look(model)
+
+    def observation(self, name: str) -> Vector:
+        """What an agent sees at its decision, or saw at its last one; before the first: on target, rate kept."""
+        assert self._model is not None
+        low, high = self._bounds
+        seen: Vector = np.clip(self._model.inputs[self.live.index(name)].astype(np.float32), low, high)
+        return seen
+
+    def _look(self, model: Bottlenecks) -> Turn:
+        """The turn, once time has gone on to where somebody decides, or the episode is over."""
+        seen: dict[str, Vector] = {}
+        rewards: dict[str, float] = {}
+        ended: list[str] = []
+        while True:
+            self._looked, _ = model.look()
+            for flow in self._looked:
+                name = self.live[flow]
+                seen[name] = self.observation(name)
+                rewards[name] = self._reward(model, flow) if name in self._acted else 0.0
+            leave = self._looked[model.ends[self._looked]]
+            model.ends[leave[len(self._spare) :]] = False  # no agent is left for a flow in its place
+            ended += [self.live[flow] for flow in leave[: len(self._spare)]]
+            decide = tuple(self.live[flow] for flow in self._looked if not model.ends[flow])
+            if self._totals.steps >= self.case.round_trips * self.case.model.parts:
+                return self._over(seen, rewards, ended)
+            if decide:
+                return Turn(decide, seen, rewards, tuple(ended))
+            self._go_on(model, {})
+
+    def _go_on(self, model: Bottlenecks, factors: Mapping[str, float]) -> None:
+        """A step of the model. Where a flow has ended another begins, with an agent of its own."""
+        model.act(self._looked, np.array([factors.get(self.live[flow], 1.0) for flow in self._looked]))
+        for flow in self._looked[model.ends[self._looked]]:
+            self.live[flow] = self._spare.pop(0)
+        self._totals.add(float(model.queue[0]), model.rate)
+
+    def _reward(self, model: Bottlenecks, flow: np.intp) -> float:
+        return float(self.case.rewards(model.inputs[flow, 3]))
+
+    def _over(self, seen: dict[str, Vector], rewards: dict[str, float], ended: list[str]) -> Turn:
+        """All end, whether it is their turn or not."""
+        rest = [name for name in self.live if name not in ended]
+        for name in rest:
+            seen.setdefault(name, self.observation(name))
+            rewards.setdefault(name, 0.0)
+        self._model = None
+        return Turn((), seen, rewards, (*ended, *rest), True, self._totals.to_dict(self.case.scaling))
+
+
+@dataclass(slots=True)
+class Totals:
+    """Of an episode."""
+
+    flows: int
+    steps: int = 0
+    queue: float = 0.0
+    """Sum over steps."""
+    rates: Floats = field(default_factory=lambda: np.zeros(0))
+    """The same of each flow."""
+
+    def add(self, queue: float, rates: Floats) -> None:
+        self.steps += 1
+        self.queue += queue
+        self.rates = rates + (self.rates if len(self.rates) else 0.0)
+
+    def to_dict(self, scaling: Scaling) -> dict[str, float]:
+        """Means over the episode."""
+        inflation = 1.0 + self.queue / self.steps
+        jain = float(self.rates.sum() ** 2 / (len(self.rates) * (self.rates * self.rates).sum()))
+        over = inflation / float(scaling.inflation(self.flows))
+        return {
+            "flows": float(self.flows),
+            "inflation": inflation,
+            "inflation_over_eq_2": over,
+            "sum_of_rates": float(self.rates.sum()) / self.steps,
+            "jain": jain,
+        }
+
+
+def _factor(name: str, action: npt.ArrayLike) -> float:
+    """An agent's action, within its bounds."""
+    value = np.asarray(action, np.float64).reshape(-1)
+    if value.shape != (1,) or not np.isfinite(value[0]):
+        raise AgentError(f"step: the action of {name} is {action!r}; give one number, {1 / MOST:.3f} to {MOST}")
+    return float(np.clip(value[0], 1.0 / MOST, MOST))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym nic import` and `fit`: policies of RL-CC's algorithms; brought along, and made again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dc_gym.nets.policy_file import PolicyFile
+
+
+def add_commands(commands: Any) -> None:
+    brought = commands.add_parser("import", help="a network of your own as a policy; `dcgym rlcc distil` makes trees of it")
+    weights = "W0, W1, W2 of a 4-12-12-1 network, [outputs, inputs] each, or W0, b0 to W3, b3 of one with an LSTM"
+    brought.add_argument("file", type=Path, metavar="FILE.npz", help=weights)
+    brought.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
+    for name, text in (("target", "of (inflation - beta) sqrt(rate)"), ("beta", "inflation that is free")):
+        brought.add_argument(f"--{name}", type=float, metavar="X", help=f"that it was trained for: {text} (default: RL-CC's)")
+    brought.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
+    brought.add_argument("--int8", action="store_true", help="with weights of 8 bits, a policy of rlcc-mlp8, instead")
+    brought.add_argument("--force", action="store_true", help="replace a file that was not made of the same network")
+    fitted = commands.add_parser("fit", help="make record-mlp, record-tree and rlcc-mlp8 again, and compare with those that ship")
+    fitted.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
+    fitted.add_argument("--force", action="store_true", help="replace files that this command did not make")
+
+
+def describe(file: PolicyFile) -> str:
+    """A policy's form, in a line."""
+    from dc_gym.nets.trees import DEPTH, Trees
+
+    scaled = file.scaling
+    seen = f"target {scaled.target:g}, beta {scaled.beta:g}, gain {scaled.gain:g}"
+    if isinstance(file.policy, Trees):
+        count = len(file.policy.inputs)
+        size = f"{count * DEPTH} compares a decision, {file.policy.packed_bytes()} bytes packed"
+        return f"{count} trees of depth {DEPTH}, {size}; {seen}"
+    shape = {"lstm": "2-32-16-LSTM16-1", "mlp8": "4-12-12-1 in 8 bits"}.get(file.kind, "4-12-12-1")
+    many = sum(weight.size for weight in file.policy.weights if weight.ndim == 2)
+    return f"a network of {shape}, {many} multiplications a decision, {file.policy.packed_bytes()} bytes packed; {seen}"
+
+
+def brought(args: argparse.Namespace) -> int:
+    """Import a network."""
+    from dc_gym.base.outputs import require_place
+    from dc_gym.methods.rlcc import importing
+    from dc_gym.nets import policy_file
+    from dc_gym.nets.decision import Scaling
+
+    given = {name: getattr(args, name) for name in ("target", "beta", "gain") if getattr(args, name) is not None}
+    made = importing.network(args.file, Scaling(**given))
+    if args.int8:
+        made = importing.in_8_bits(made)
+    require_place(args.out, policy_file.is_like(made), force=args.force)
+    made.write(args.out)
+    print(f"{args.out}: {describe(made)}")
+    return 0
+
+
+def fit(args: argparse.Namespace) -> int:
+    """Make some of what ships again."""
+    from dc_gym.base.files import words
+    from dc_gym.base.outputs import require_place
+    from dc_gym.methods.rlcc import fit as fitting
+    from dc_gym.nets import policy_file
+
+    if args.out:
+        with words("make", args.out):
+            args.out.mkdir(parents=True, exist_ok=True)
+    same = True
+    for name, made in fitting.policies().items():
+        ships = policy_file.PolicyFile.read(policy_file.shipped(name)).sha256() == made.sha256()
+        same &= ships
+        print(f"{name}: sha256 {made.sha256()}, {'the one that ships' if ships else 'another than ships'}")
+        if args.out:
+            place = args.out / f"{name}.npz"
+            require_place(place, policy_file.is_like(made), force=args.force)
+            made.write(place)
+    return 0 if same else 1
+
+
+ACTIONS = {"import": brought, "fit": fit}

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What RL-CC's flows saw and did in a run: the decisions of a result, replayed in the NIC's own integers (ctrl/nic/rlcc.h).
+
+A result says of each decision the round trip and the rates before and after. Inputs and actions follow from these and from the
+run's policy, bit by bit; a replay that comes to other rates than the result is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import AgentError
+from dc_gym.grounds import nics
+from dc_gym.grounds.plan import Experiment
+from dc_gym.nets import policy_file
+from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.policy_file import Deployed, PolicyFile, Words
+from dc_gym.records.digest import NIC_EVENTS
+from dc_gym.records.results import Result, load_result
+from dc_gym.spec import NIC_POLICY_COPY, load
+
+Integers = npt.NDArray[np.int64]
+FINE = 11
+"""RLCC_FINE of rlcc.h."""
+MOST_EXCESS, MOST_MEASURED = 1 << 40, 1 << 32
+OWN = 2**32 - 1
+"""RLCC_OWN: a parameter that is the policy's."""
+TARGET, BETA, GAIN, LIMIT = 5, 6, 7, 8
+"""Words of a table's head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Answers to probes as NICs had them, and those that were overdue and had a flow cut, in the order of their times; one row
+    each.
+    """
+
+    t_ns: Integers
+    flow: Integers
+    rtt_ns: Integers
+    """Of what was overdue: until then."""
+    before: Integers
+    """The rate in force, Q20."""
+    base_ns: Integers
+    """Of each flow, by its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What a policy made of them."""
+
+    inputs_q16: Integers
+    """[rows, 4]"""
+    actions_q16: Integers
+    rates: Integers
+    """Afterwards, Q20."""
+
+    @property
+    def inputs(self) -> Floats:
+        return np.asarray(self.inputs_q16 / Q16)
+
+
+def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Decisions:
+    """The decisions of a table; `target` and `beta` are the parameters of a run (Q16)."""
+    head = [int(word) for word in table[: policy_file.HEAD_WORDS].view(np.int32)]
+    head[TARGET], head[BETA] = (head[TARGET] if target == OWN else target), (head[BETA] if beta == OWN else beta)
+    policy, rows = Deployed(table), len(told.flow)
+    made = Decisions(np.zeros((rows, 4), np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
+    state = np.zeros((int(told.flow.max(initial=-1)) + 1, 6), np.int64)  # rlcc_word, as far as it matters
+    memory = np.zeros((len(state), policy.memory), np.int64)
+    for now in turns(told.flow):
+        who = told.flow[now]
+        rate = state[who, 5]
+        given = np.clip(told.before[now], nics.LEAST_RATE, nics.LINE_RATE) << FINE
+        rate = np.where(rate >> FINE == told.before[now], rate, given)
+        old = state[who]
+        error = _errors(told.rtt_ns[now], told.base_ns[who], rate, head)
+        inputs = np.stack([old[:, 2], old[:, 3], old[:, 4], error], axis=1) + np.array([Q16, 0, Q16, 0])
+        action, memory[who] = policy.integers(inputs, memory[who])
+        rate = np.clip((rate * action + Q16 // 2) >> 16, nics.LEAST_RATE << FINE, nics.LINE_RATE << FINE)
+        state[who] = np.stack([old[:, 2], old[:, 3], old[:, 4], error, action - Q16, rate], axis=1)
+        made.inputs_q16[now], made.actions_q16[now], made.rates[now] = inputs, action, rate >> FINE
+    return made
+
+
+def turns(flow: Integers) -> list[Integers]:
+    """Numbers of rows of which no two are of one flow: first all flows' first rows, then their second ones, and so on."""
+    order = np.argsort(flow, kind="stable")
+    first = np.searchsorted(flow[order], flow[order], side="left")
+    turn = np.arange(len(flow)) - first
+    by_turn = order[np.argsort(turn, kind="stable")]
+    return np.split(by_turn, np.cumsum(np.bincount(turn))[:-1]) if len(flow) else []
+
+
+def _errors(rtt_ns: Integers, base_ns: Integers, rate_q31: Integers, head: list[int]) -> Integers:
+    """rlcc_error of rlcc.h."""
+    inflation = (rtt_ns << 16) // np.maximum(base_ns, 1)
+    excess = np.clip(inflation - head[BETA], 0, MOST_EXCESS)
+    root = np.floor(np.sqrt((rate_q31 << 1).astype(np.float64))).astype(np.int64)
+    measured = np.minimum(excess * root >> 16, MOST_MEASURED)
+    return np.asarray(np.clip((measured - head[TARGET]) * head[GAIN] >> 16, -head[LIMIT], head[LIMIT]))
+
+
+def policy_of(result: Result) -> PolicyFile:
+    """The policy that a run had."""
+    name, stated = str(result.manifest["spec"]["controller"]["name"]), (result.manifest.get("nic") or {}).get("policy")
+    if not stated:
+        raise AgentError(f"{result.path}: {name} runs no policy; give a result of rlcc-mlp or rlcc-tree")
+    copy = result.path / NIC_POLICY_COPY
+    found = policy_file.load(name, copy if copy.is_file() else None)
+    if found.sha256() != stated["sha256"]:
+        raise AgentError(f"{result.path}: ran another policy ({stated['sha256'][:12]}) than the {name} of today; run it again")
+    return found
+
+
+def told(result: Result) -> tuple[Told, Integers]:
+    """The round trips of a result, and the rates that were decided (Q20)."""
+    experiment = Experiment.of(load(result.path / "manifest.json"))
+    rows = result.records("decisions")
+    rows = rows[(rows["event"] == NIC_EVENTS.index("rtt")) | _overdue(rows)]
+    if not len(rows):
+        raise AgentError(f'{result.path}: holds no decisions; run it with nic.trace = "changes"')
+    lines = nics.lines_bps(experiment.schedule, experiment.graph)
+    line = np.array([lines[flow] for flow in range(len(lines))], np.int64)[rows["flow"]]
+    base = np.array(nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, experiment.spec), np.int64)
+    before, after = (_part(rows[name].astype(np.int64), line) for name in ("rate_before_bps", "rate_bps"))
+    times = rows["t_ns"].astype(np.int64)
+    return Told(times, rows["flow"].astype(np.int64), rows["rtt_ns"].astype(np.int64), before, base), after
+
+
+def _overdue(rows: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+    """A packet left, its flow's probe was overdue, and the rate was cut (rlcc_overdue of rlcc.h)."""
+    found: npt.NDArray[np.bool_] = (rows["event"] == NIC_EVENTS.index("tx")) & (rows["rate_bps"] < rows["rate_before_bps"])
+    return found
+
+
+def _part(rate_bps: Integers, line_bps: Integers) -> Integers:
+    """Q20 of the line: of the whole numbers of bits a second, which were rounded down."""
+    return np.asarray(-(-(rate_bps << 20) // line_bps))
+
+
+def decisions(path: Path) -> Decisions:
+    """Of a result folder; AgentError if the run's policy, told the same, decides something else."""
+    result = load_result(path)
+    file = policy_of(result)
+    values = result.manifest["nic"]["algorithm"]["values"]
+    given, after = told(result)
+    made = replay(given, file.table(), int(values["target"]), int(values["beta"]))
+    if wrong := int((made.rates != after).sum()):
+        raise AgentError(f"{path}: {wrong} of {len(after)} decisions are not those of its policy; run it again")
+    return made

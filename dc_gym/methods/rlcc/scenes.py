@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab runs in an episode of a training: one switch, a case's hosts beside the next one's, flows that come and go.
+
+Times are in base round trips of the network: a scene at 10 Gbit/s is one at 100 Gbit/s, scaled (docs/nic-algorithms.md).
+A flow lives for an exponential time and starts at line rate, as all flows of a NIC do; after a pause another takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base.units import FRAME_BYTES
+from dc_gym.methods.rlcc.presets import Case
+from dc_gym.spec import Spec
+from dc_gym.spec.load import from_dict
+from dc_gym.traffic.draws import Stream
+from dc_gym.traffic.matrix import COLUMNS
+
+MATRIX = "scene.csv"
+FIRST_PORT = 5001
+LINKS = 4
+"""That a round trip over one switch crosses."""
+LEAST_NS = 1000
+"""The shortest time on or off."""
+RATES_BPS = (2 * 10**9, 40 * 10**9)
+BASE_PACKETS = (40, 160)
+BUFFERS = (8, 32)
+"""Ranges of the randomisation: the line, packets that it sends in a base round trip, a port's queue in base round trips."""
+HALVINGS = 10
+SELDOM_NS = 10_000_000
+"""Between looks at queues and flows, which only who watches reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A network, and how long flows stay."""
+
+    rate_bps: int = 10**10
+    delay_ns: int = 12_000
+    """Of a link."""
+    buffer_bytes: int = 800_000
+    """Of a port of the switch."""
+    life: int = 800
+    """Of a flow, on average, in base round trips."""
+    pause: int = 20
+    """Between two flows, on average."""
+
+    @property
+    def base_rtt_ns(self) -> int:
+        """About that of a probe: cables, and a full frame on both links of the way there."""
+        return LINKS * self.delay_ns + 2 * FRAME_BYTES * 8 * 10**9 // self.rate_bps
+
+    def spec(self, algorithm: str, cases: Sequence[Case], trips: int, seed: int, folder: Path) -> Spec:
+        """An episode of so many base round trips under an algorithm that reads a table; its flows go to a file in `folder`."""
+        duration_ns = trips * self.base_rtt_ns
+        lines = [",".join(COLUMNS), *self._flows(cases, duration_ns, seed)]
+        (folder / MATRIX).write_text("\n".join(lines) + "\n")
+        seldom = f"{min(SELDOM_NS, duration_ns)}ns"
+        network = {
+            "kind": "single",
+            "hosts": sum(case.hosts * case.copies for case in cases),
+            "rate": f"{self.rate_bps}bit/s",
+            "delay": f"{self.delay_ns}ns",
+            "buffer": f"{self.buffer_bytes}B",
+            "host_buffer": "400kB",
+        }
+        data: dict[str, Any] = {
+            "spec_version": 1,
+            "name": "rlcc-training",
+            "seed": seed,
+            "controller": {"name": algorithm},
+            "nic": {"message": "72kB"},
+            "workload": {"kind": "matrix", "file": MATRIX},
+            "time": {"duration": f"{duration_ns}ns"},
+            "monitor": {"interval": seldom, "tcp_interval": seldom},
+            "topology": network,
+        }
+        return from_dict(data, folder)
+
+    def _flows(self, cases: Sequence[Case], duration_ns: int, seed: int) -> Iterator[str]:
+        """Rows of the matrix."""
+        first = slot = 0
+        for case in (each for each in cases for _ in range(each.copies)):
+            for sender, receiver in case.pairs():
+                ends = f"h{first + sender + 1},h{first + receiver + 1},{FIRST_PORT + slot}"
+                for start, stop in self._lives(duration_ns, seed, slot):
+                    yield f"{ends},{_seconds(start)},{_seconds(stop)},inf"
+                slot += 1
+            first += case.hosts
+
+    def _lives(self, duration_ns: int, seed: int, slot: int) -> Iterator[tuple[int, int]]:
+        """Flows of one place, one after the other."""
+        stream = Stream(seed, "rlcc scene", slot)
+        now = stream.below(self.pause * self.base_rtt_ns + 1)
+        while now < duration_ns:
+            stop = now + max(LEAST_NS, stream.around(self.life * self.base_rtt_ns, "exponential"))
+            yield now, stop
+            now = stop + max(LEAST_NS, stream.around(self.pause * self.base_rtt_ns, "exponential"))
+
+
+def randomised(scene: Scene, seed: int) -> Scene:
+    """Another line, base round trip and buffer, each drawn evenly by its logarithm."""
+    stream = Stream(seed, "rlcc domain")
+    rate_bps, packets, buffers = (_between(stream, *span) for span in (RATES_BPS, BASE_PACKETS, BUFFERS))
+    base_ns = packets * FRAME_BYTES * 8 * 10**9 // rate_bps
+    delay_ns = max(0, base_ns - 2 * FRAME_BYTES * 8 * 10**9 // rate_bps) // LINKS
+    return replace(scene, rate_bps=rate_bps, delay_ns=delay_ns, buffer_bytes=buffers * packets * FRAME_BYTES)
+
+
+def varied(cases: Sequence[Case], seed: int) -> tuple[Case, ...]:
+    """The same number of cases, each with as many flows as its largest, or fewer."""
+    stream = Stream(seed, "rlcc flows")
+    return tuple(replace(case, flows=2 + stream.below(case.flows - 1)) for case in cases)
+
+
+def _between(stream: Stream, low: int, high: int) -> int:
+    """Halves the span of the logarithms ten times: in whole numbers, so that no machine's logarithm matters."""
+    for _ in range(HALVINGS):
+        middle = isqrt(low * high)
+        low, high = (middle, high) if stream.below(2) else (low, middle)
+    return low
+
+
+def _seconds(time_ns: int) -> str:
+    return f"{time_ns // 10**9}.{time_ns % 10**9:09d}"

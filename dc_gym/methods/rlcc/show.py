@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym rlcc show`: a policy in pictures."""
+
+from __future__ import annotations
+
+import argparse
+
+from dc_gym.base.files import words
+from dc_gym.base.outputs import is_marked, mark_of, require_place
+from dc_gym.figures import plots
+from dc_gym.methods.rlcc import scenario
+from dc_gym.methods.rlcc.pictures import policies, scenarios
+from dc_gym.nets import policy_file
+from dc_gym.sweep import runs
+
+
+def main(args: argparse.Namespace) -> int:
+    path = policy_file.path_of(args.policy)
+    file, out = policy_file.PolicyFile.read(path), args.out
+    with words("make", out):
+        out.mkdir(parents=True, exist_ok=True)
+    drawn = {"policy": policies.draw, "surfaces": policies.draw_surfaces, "steps": scenarios.draw_steps}
+    places = {name: out / f"{name}.png" for name in (*drawn, "scenario")}
+    marks = {name: mark_of("rlcc show", [path], place) for name, place in places.items()}
+    for name, place in places.items():
+        require_place(place, is_marked(marks[name]), force=args.force)
+    for name, draw in drawn.items():
+        print(plots.save(draw(file, path.stem), places[name], mark=marks[name]))
+    traces = [scenario.in_fluid(file)]
+    if args.lab:
+        with runs.scratch("rlcc-show") as folder:
+            traces.append(scenario.in_lab(path, file, folder))
+    print(plots.save(scenarios.draw(traces, file, path.stem), places["scenario"], mark=marks["scenario"]))
+    return 0

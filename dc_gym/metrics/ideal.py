@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ideal completion time of a flow: alone on the idle network, measured per size, path class and controller.
+
+A path class is what a path is made of, both ways: rate, delay and queue of each hop. Lone flows are sent one after the other over
+one path of each class, in a run of their own with the same kernel and network; what they took is kept in the cache, keyed by all
+that it depends on. Few different sizes are measured each. For many, a grid: both sides of every packet boundary up to
+BOUNDARIES packets, then sizes that double, halved wherever a straight line misses the middle by more than HALVE; in between,
+straight lines. What that is off by is measured too, at sizes that really occur (`Ideal.error`).
+
+The closed form beside it is what no transport can beat: a handshake, propagation, and the frames' serialization hop by hop. It
+knows no slow start, so the measured time is longer where the bandwidth-delay product exceeds the initial window.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import TestbedError
+from dc_gym.kernel.cache import cache_dir, locked_if_ours
+from dc_gym.records.digest import Records
+from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
+from dc_gym.topologies.graph import Graph
+from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.schedule import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, Flow, Schedule
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Measure = Callable[[Schedule, int], Records]
+"""Runs the flows of a schedule, for so many ns, on the ground and network of the run; answers the table of flows."""
+
+FORMAT = 2
+NOT_IDEAL = ("a", "b", "rate_bps", "delay_ns", "impairment")
+PART = "ideal"  # of the cache
+SYN_BYTES, LEAST_BYTES = 74, 60
+EXACT = 48  # different sizes of a class that are measured each; more are interpolated
+BOUNDARIES = 64
+HALVE = 0.004
+ROUNDS = 8
+PROBES = 24
+PROBE_BYTES = 64 * 10**6
+MOST_FLOWS = 1500  # lone flows in a run
+GAP_NS = 5_000_000
+PATIENCE = (4, 40, 400)  # closed forms and gaps that a lone flow may take before the next one starts: in the end 2 s and more
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How payload becomes frames."""
+
+    payload_bytes: int
+    """Of a full one."""
+    header_bytes: int
+    handshake: bool
+
+
+TCP = Framing(payload_bytes=1448, header_bytes=66, handshake=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PathClass:
+    """What a path is made of: each hop as (rate in bit/s, delay in ns, what else the graph says of cable and queue)."""
+
+    forward: tuple[tuple[int, int, str], ...]
+    backward: tuple[tuple[int, int, str], ...]
+    framing: Framing = field(default=TCP, repr=False)
+
+    def closed_form_ns(self, size_bytes: npt.ArrayLike) -> Floats:
+        """The time that no transport can beat, for flows of those sizes."""
+        size = np.asarray(size_bytes, np.float64)
+        rates = np.array([hop[0] for hop in self.forward], np.float64) / 8e9  # bytes a ns
+        payload, header = self.framing.payload_bytes, self.framing.header_bytes
+        packets = np.ceil(size / payload)
+        full = float(payload + header)
+        last = np.maximum(size - (packets - 1) * payload + header, LEAST_BYTES)
+        best = np.zeros(size.shape)
+        for m in range(len(rates)):  # the last packet may be the shorter one: it catches up from hop m on
+            head = full * (1 / rates[: m + 1]).sum() + (packets - 2) * full / rates[: m + 1].min()
+            best = np.maximum(best, head + last * (1 / rates[m:]).sum())
+        body = np.where(packets > 1, best, last * (1 / rates).sum())
+        first = self.handshake_ns + header / rates[0] if self.framing.handshake else 0.0  # its ACK leaves before the data
+        total: Floats = first + sum(hop[1] for hop in self.forward) + body
+        return total
+
+    @property
+    def handshake_ns(self) -> float:
+        """SYN there, SYN-ACK back."""
+        return sum(delay + SYN_BYTES * 8e9 / rate for rate, delay, _ in (*self.forward, *self.backward))
+
+
+@dataclass(frozen=True, slots=True)
+class Ideal:
+    """For each flow of a run; NaN (class -1) for one without a size, with a rate of its own, or of UDP."""
+
+    path_class: npt.NDArray[np.int32]
+    fct_ns: Floats
+    closed_form_ns: Floats
+    error: float | None
+    """Largest relative error of interpolation found at sizes that occur; 0: nothing is interpolated; None: not measured."""
+    facts: dict[str, Any]
+    """For the manifest."""
+
+
+@dataclass(slots=True)
+class Curve:
+    """Measured FCT by size, of one path class and controller."""
+
+    path_class: PathClass
+    model: Flow
+    """A flow of the run that takes such a path."""
+    file: Path
+    wanted: Ints
+    """Sizes that occur, ascending."""
+    known: dict[int, int] = field(default_factory=dict)
+    """What the cache has, and what was measured now."""
+    points: dict[int, int] = field(default_factory=dict)
+    """Those of them that this run asks for: what others have asked for changes nothing in what lies between."""
+    probed_to_bytes: int | None = None
+    """The largest size at which the error was measured; what is larger has none."""
+    error: float = 0.0
+
+    def at(self, sizes: npt.ArrayLike) -> Floats:
+        """Straight lines between the points."""
+        known = np.array(sorted(self.points), np.float64)
+        times = np.array([self.points[int(size)] for size in known], np.float64)
+        return np.interp(np.asarray(sizes, np.float64), known, times)
+
+    def missing(self, sizes: Iterable[int]) -> list[int]:
+        return sorted({size for size in sizes if size not in self.points})
+
+
+def of(
+    schedule: Schedule,
+    graph: Graph,
+    router: Router,
+    depends_on: Mapping[str, Any],
+    measure: Measure | None,
+    seed: int,
+    framing: Framing = TCP,
+) -> Ideal:
+    """The ideal of every flow. `depends_on`: what else an FCT follows from; `measure`: None for the closed form alone."""
+    classes, of_flow = classify(schedule, graph, router, framing)
+    sizes = np.array([flow.request.size_bytes for flow in schedule.flows], np.int64)
+    closed, fct = (np.full(len(sizes), np.nan) for _ in range(2))
+    for number, each in enumerate(classes):
+        closed[of_flow == number] = each.closed_form_ns(sizes[of_flow == number])
+    if measure is None or not len(classes):
+        return Ideal(of_flow, closed, closed, None, {"method": "closed-form", "classes": len(classes)})
+    groups = _groups(schedule, of_flow)
+    curves = {}
+    for (number, controller), rows in groups.items():
+        key = _key(classes[number], controller, depends_on)
+        wanted = np.unique(sizes[rows])
+        model = schedule.flows[int(rows[0])]
+        curves[number, controller] = Curve(classes[number], model, cache_dir() / PART / f"{key}.json", wanted)
+    measured = complete(list(curves.values()), measure, seed)
+    for group, rows in groups.items():
+        fct[rows] = curves[group].at(sizes[rows])
+    return Ideal(of_flow, fct, closed, max(curve.error for curve in curves.values()), _facts(curves, groups, measured))
+
+
+def unknown(schedule: Schedule, why: str) -> Ideal:
+    """Where the measurement failed: a run is worth more than its slowdown, and the manifest says why it has none."""
+    nothing = np.full(len(schedule.flows), np.nan)
+    return Ideal(np.full(len(nothing), -1, np.int32), nothing, nothing, None, {"method": "failed", "why": why})
+
+
+def classify(
+    schedule: Schedule, graph: Graph, router: Router, framing: Framing = TCP
+) -> tuple[list[PathClass], npt.NDArray[np.int32]]:
+    """The different path classes of the flows that have an ideal, and the class of each flow (-1: none)."""
+    hops = {port.ifname: _hop(graph, port.ifname) for port in graph.ports()}
+    numbers: dict[PathClass, int] = {}
+    by_ends: dict[tuple[object, ...], int] = {}
+    planes = {nic.address: plane for host in graph.hosts for plane, nic in enumerate(host.nics)}
+    found = np.full(len(schedule.flows), -1, np.int32)
+    for row, flow in enumerate(schedule.flows):
+        if not has_ideal(flow):
+            continue
+        plane = planes[flow.src_addr]
+        ends = flow.src, flow.dst, plane, flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK  # all that routing reads
+        if ends not in by_ends:
+            back = path(graph, router, flow.dst, flow.src, *flow.answer_ports, plane=plane)
+            there, and_back = (tuple(hops[port] for port in way) for way in (flow.ports, back))
+            each = PathClass(there, and_back, framing)
+            by_ends[ends] = numbers.setdefault(each, len(numbers))
+        found[row] = by_ends[ends]
+    return list(numbers), found
+
+
+def has_ideal(flow: Flow) -> bool:
+    """A flow over TCP or RDMA with a size that sends as fast as it can."""
+    asked = flow.request
+    return asked.transport != "udp" and asked.size_bytes > 0 and not asked.rate_bps
+
+
+def complete(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
+    """Fill all curves, from the cache as far as it goes; answers how many lone flows were sent."""
+    names = "".join(sorted(curve.file.name for curve in curves))
+    sent = 0
+    with locked_if_ours(cache_dir() / PART / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.lock"):
+        for curve in curves:
+            curve.known = _read(curve.file)
+        few = [curve for curve in curves if len(curve.wanted) <= EXACT]
+        many = [curve for curve in curves if len(curve.wanted) > EXACT]
+        wanted = {id(curve): curve.missing(curve.wanted.tolist()) for curve in few}
+        wanted |= {id(curve): curve.missing(_first_grid(curve.wanted, curve.path_class.framing.payload_bytes)) for curve in many}
+        sent += _fill(curves, wanted, measure)
+        for _ in range(ROUNDS):
+            wanted = {id(curve): _middles(curve) for curve in many}
+            if not any(wanted.values()):
+                break
+            sent += _fill(many, wanted, measure)
+        sent += _check(many, measure, seed)
+        for curve in curves:
+            _write(curve)
+    return sent
+
+
+def _check(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
+    """Measure the error of interpolation at sizes that occur. The probes are points from then on."""
+    probes = {id(curve): _probes(curve, draw(seed, "ideal probes")) for curve in curves}
+    before = {id(curve): curve.at(probes[id(curve)]) for curve in curves}
+    sent = _fill(curves, probes, measure)
+    for curve in curves:
+        truth = np.array([curve.points[size] for size in probes[id(curve)]], np.float64)
+        curve.probed_to_bytes = max(probes[id(curve)], default=None)
+        curve.error = float(np.max(np.abs(before[id(curve)] / truth - 1), initial=0.0))
+    return sent
+
+
+def _probes(curve: Curve, seed: int) -> list[int]:
+    """Sizes that occur and are not points yet, ascending: the largest that PROBE_BYTES allow, where intervals are the widest, and
+    others by lot, as far as the bytes go."""
+    free = [size for size in curve.missing(curve.wanted.tolist()) if size <= PROBE_BYTES]
+    chosen, left = free[-1:], PROBE_BYTES - sum(free[-1:])
+    for place in np.random.default_rng(seed).permutation(len(free[:-1])).tolist():
+        if len(chosen) < PROBES and free[place] <= left:
+            chosen.append(free[place])
+            left -= free[place]
+    return sorted(chosen)
+
+
+def _first_grid(wanted: Ints, payload: int) -> list[int]:
+    """From the smallest to the largest size that occurs."""
+    low, high = int(wanted[0]), int(wanted[-1])
+    steps = [size for n in range(1, BOUNDARIES + 1) for size in (n * payload, n * payload + 1)]
+    while steps[-1] < high:
+        steps.append(steps[-1] * 2)
+    return [low, *(size for size in steps if low < size < high), high]
+
+
+def _middles(curve: Curve) -> list[int]:
+    """Middles of the intervals that a straight line may not do for.
+
+    An interval is trusted once its own middle has been tried: a point that lies on the line between its neighbours vouches for
+    both sides. What is shorter than a packet is left as it is.
+    """
+    sizes = sorted(curve.points)
+    inside = [size for size in sizes if curve.wanted[0] <= size <= curve.wanted[-1]]
+    trusted = set()
+    for left, middle, right in zip(inside, inside[1:], inside[2:], strict=False):
+        share = (middle - left) / (right - left)
+        line = curve.points[left] * (1 - share) + curve.points[right] * share
+        if abs(line / curve.points[middle] - 1) <= HALVE:
+            trusted |= {(left, middle), (middle, right)}
+    return [(a + b) // 2 for a, b in pairwise(inside) if b - a > curve.path_class.framing.payload_bytes and (a, b) not in trusted]
+
+
+def _fill(curves: Sequence[Curve], wanted: Mapping[int, Sequence[int]], measure: Measure) -> int:
+    """Measure the sizes that each curve wants (by its id) and the cache has not; answers how many flows were sent."""
+    todo = [(curve, size) for curve in curves for size in wanted[id(curve)] if size not in curve.known]
+    for begin in range(0, len(todo), MOST_FLOWS):
+        part = todo[begin : begin + MOST_FLOWS]
+        for factor in PATIENCE:
+            part = _send(part, measure, factor)
+            if not part:
+                break
+        else:
+            curve, size = part[0]
+            raise TestbedError(
+                f"ideal FCT: a lone flow of {size} bytes from {curve.model.src} to {curve.model.dst} did not end"
+                f" in {PATIENCE[-1]} times its closed form and {PATIENCE[-1] * GAP_NS / 1e9:g} s;"
+                " set metrics.slowdown to closed-form"
+            )
+    for curve in curves:
+        curve.points |= {size: curve.known[size] for size in wanted[id(curve)]}
+    return len(todo)
+
+
+def _send(todo: Sequence[tuple[Curve, int]], measure: Measure, factor: int) -> list[tuple[Curve, int]]:
+    """Send lone flows, each with `factor` times its closed form; answers those that were not alone, or not done."""
+    flows, at = [], 0
+    for number, (curve, size) in enumerate(todo):
+        flows.append(_lone(curve.model, number, size, at))
+        at += factor * (int(float(curve.path_class.closed_form_ns(size))) + GAP_NS)
+    table = measure(Schedule(tuple(flows)), at)
+    alone = _were_alone(table, at)
+    for row in np.flatnonzero(alone).tolist():
+        curve, size = todo[row]
+        curve.known[size] = int(table["fct_ns"][row])
+    return [each for each, was_alone in zip(todo, alone.tolist(), strict=True) if not was_alone]
+
+
+def _were_alone(table: Records, stop_ns: int) -> npt.NDArray[np.bool_]:
+    """Which flows ended, each before the next one started and after all before it had ended."""
+    starts, done = table["start_ns"], table["fct_ns"] >= 0
+    ends = np.where(done, table["end_ns"], np.iinfo(np.int64).max)
+    before = np.concatenate(([0], np.maximum.accumulate(ends)[:-1]))
+    alone: npt.NDArray[np.bool_] = done & (ends <= np.append(starts[1:], stop_ns)) & (before <= starts)
+    return alone
+
+
+def _lone(model: Flow, number: int, size: int, start_ns: int) -> Flow:
+    """A flow on the path of the model: routing reads the low bits of the ports, and those stay."""
+    step = PORT_MASK + 1
+    first = FIRST_SOURCE_PORT - FIRST_SOURCE_PORT % step + step + (model.src_port & PORT_MASK)
+    src_port = first + number % ((LAST_SOURCE_PORT - first) // step) * step
+    request = FlowRequest(
+        model.src, model.dst, model.dst_port, start_ns=start_ns, size_bytes=size, transport=model.request.transport
+    )
+    return replace(model, flow=number, request=request, src_port=src_port)
+
+
+def _groups(schedule: Schedule, of_flow: npt.NDArray[np.int32]) -> dict[tuple[int, str], Ints]:
+    """Rows of the flows of each class and controller."""
+    controllers = np.array([flow.cc for flow in schedule.flows], object)
+    groups = {}
+    for number in np.unique(of_flow[of_flow >= 0]).tolist():
+        mine = np.flatnonzero(of_flow == number)
+        for controller in dict.fromkeys(controllers[mine]):
+            groups[number, str(controller)] = mine[controllers[mine] == controller]
+    return groups
+
+
+def _hop(graph: Graph, ifname: str) -> tuple[int, int, str]:
+    """Everything that the graph says of a port's queue and cable, but for names."""
+    cable, port = graph.cable_of(ifname), graph.port(ifname)
+    rest = {name: value for name, value in _rest_of(cable).items()} | {"queue": repr(port.queue)}
+    return cable.rate_bps, cable.delay_ns, json.dumps(rest, sort_keys=True)
+
+
+def _rest_of(cable: Any) -> dict[str, str]:
+    """The fields of a cable that are not its ends, rate or delay; what impairs it is not part of an idle network."""
+    return {name: repr(getattr(cable, name)) for name in cable.__slots__ if name not in NOT_IDEAL}
+
+
+def _key(path_class: PathClass, controller: str, depends_on: Mapping[str, Any]) -> str:
+    text = json.dumps(
+        {"format": FORMAT, "class": repr(path_class), "controller": controller, **depends_on}, sort_keys=True, default=str
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _read(file: Path) -> dict[int, int]:
+    """The points of a curve; none if the file is not there or not whole."""
+    try:
+        plain = json.loads(file.read_text())
+        return dict(zip(map(int, plain["size_bytes"]), map(int, plain["fct_ns"]), strict=True))
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _write(curve: Curve) -> None:
+    """Whole or not at all; the caller holds the lock. Without room for it, it is measured again the next time."""
+    sizes = sorted(curve.known)
+    text = json.dumps({"size_bytes": sizes, "fct_ns": [curve.known[size] for size in sizes]})
+    partial = curve.file.with_suffix(".partial")
+    try:
+        partial.write_text(text)
+        partial.replace(curve.file)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def _facts(curves: Mapping[tuple[int, str], Curve], groups: Mapping[tuple[int, str], Ints], sent: int) -> dict[str, Any]:
+    """For the manifest: how the ideal was found."""
+    rows = [
+        {
+            "class": number,
+            "controller": controller,
+            "from": curve.model.src,
+            "to": curve.model.dst,
+            "hops": [{"rate_bps": rate, "delay_ns": delay} for rate, delay, _ in curve.path_class.forward],
+            "flows": len(groups[number, controller]),
+            "points": len(curve.points),
+            "interpolated": len(curve.wanted) > EXACT,
+            "error": curve.error,
+            "probed_to_bytes": curve.probed_to_bytes,
+            "cache_key": curve.file.stem,
+        }
+        for (number, controller), curve in curves.items()
+    ]
+    return {"method": "measured", "lone_flows_sent": sent, "classes": rows}

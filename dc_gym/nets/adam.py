@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adam (Kingma and Ba 2015) on a few numpy arrays. Only + - * / and roots: the same bits on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dc_gym.nets.decision import Floats
+
+DECAYS = (0.9, 0.999)
+EPSILON = 1e-8
+
+
+class Adam:
+    """The moments of a network's gradient."""
+
+    def __init__(self, weights: Sequence[Floats]) -> None:
+        self.mean = [np.zeros_like(weight) for weight in weights]
+        self.square = [np.zeros_like(weight) for weight in weights]
+        self.left = [1.0, 1.0]  # of the first zeros in both moments
+
+    def step(self, weights: Sequence[Floats], slopes: Sequence[Floats], rate: float) -> tuple[Floats, ...]:
+        """The weights, moved against the slopes."""
+        self.left = [left * decay for left, decay in zip(self.left, DECAYS, strict=True)]
+        moved = []
+        for i, (weight, slope) in enumerate(zip(weights, slopes, strict=True)):
+            self.mean[i] = DECAYS[0] * self.mean[i] + (1.0 - DECAYS[0]) * slope
+            self.square[i] = DECAYS[1] * self.square[i] + (1.0 - DECAYS[1]) * slope * slope
+            size = np.sqrt(self.square[i] / (1.0 - self.left[1])) + EPSILON
+            moved.append(weight - rate * self.mean[i] / (1.0 - self.left[0]) / size)
+        return tuple(moved)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees that answer as a network does (RL-CC sec. V), fitted to where the network is used.
+
+Rows are of three kinds: situations of all sizes, situations close to rest (they set what flows settle at), and those that the
+network itself brings about in the closed loop (they set how flows get there).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from dc_gym.base.errors import AgentError
+from dc_gym.nets import response, trees
+from dc_gym.nets.decision import Floats, Scaling
+from dc_gym.nets.fluid import Bottleneck, Fluid, Policy
+from dc_gym.nets.mlp import Mlp
+from dc_gym.nets.policy_file import Deployed, PolicyFile
+
+LOOPS = tuple((flows, noise) for flows in (2, 6, 16, 48, 128, 400) for noise in (0.0, 0.3))
+"""The bottlenecks that the network is watched on."""
+ENDS, BEYOND = 0.8345, 0.825
+"""Actions below the one, at their end within 0.15 %, are aimed at the other: what trees say beyond the end is cut off, what they
+say short of it makes a flood last longer."""
+ASIDE = 0.003
+PARTS, ROUND_TRIPS, WATCHED = 4, 120, 6
+"""Of each; and how many flows of those that decide together are kept."""
+
+
+FLOODS, BUFFER, FLOOD_ROUND_TRIPS = (4, 16, 64, 256), 40.0, 1500
+"""Flows that begin together at line rate, until the buffer that they fill (in what the line sends in a round trip) is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How trees are distilled."""
+
+    seed: int = 1
+    trees: int = 20
+    rows: int = 40_000
+    """Of the first two kinds, as many of each."""
+    close_weight: float = 30.0
+    """Of a row close to rest."""
+    loop_weight: float = 1.0
+    """Of all rows of the closed loop, in all others."""
+
+
+def situations(random: np.random.Generator, count: int, unit: float) -> Floats:
+    """Inputs [4, count] that a flow may meet: mostly within a few targets, where both errors are near one another."""
+    kind, spread, at = random.random(count), random.random((2, count)), random.random((2, count))
+    old = np.where(kind < 0.5, 3.0 * spread[0] - 1.0, np.where(kind < 0.7, 2.0 * spread[0] - 1.0, 9.0 * spread[0] - 1.0))
+    new = np.where(kind < 0.5, old + 3.0 * spread[1] - 1.5, np.where(kind < 0.7, 2.0 * spread[1] - 1.0, 9.0 * spread[1] - 1.0))
+    far = kind > 0.9
+    old = np.where(far, 101.0 * spread[0] * spread[0] * spread[0] - 1.0, old)
+    new = np.where(far, 101.0 * spread[1] * spread[1] * spread[1] - 1.0, new)
+    near = random.random((2, count)) < 0.5
+    actions = 1.0 + np.where(near, 0.04, 0.4) * (at - 0.5)
+    return np.stack([actions[0], np.maximum(old, -1.0) * unit, actions[1], np.maximum(new, -1.0) * unit])
+
+
+def close(random: np.random.Generator, count: int, unit: float) -> Floats:
+    """Inputs [4, count] within 0.6 targets of where flows rest, that change little."""
+    spread, actions = random.random((2, count)), 1.0 + 0.04 * (random.random((2, count)) - 0.5)
+    rest = response.OFFSET + 1.2 * (spread[0] - 0.5)
+    return np.stack([actions[0], rest * unit, actions[1], (rest + 0.3 * (spread[1] - 0.5)) * unit])
+
+
+def watched(policy: Policy, scaling: Scaling, seed: int) -> Floats:
+    """Inputs [rows, 4] that a policy brings about."""
+    seen = []
+    for flows, noise in LOOPS:
+        model = Fluid(Bottleneck(flows, parts=PARTS, noise=noise, seed=seed), scaling)
+        for step in range(PARTS * ROUND_TRIPS):
+            who = model.step(policy)
+            if len(who) and step >= 2 * PARTS:
+                seen.append(model.inputs[who[:WATCHED]])
+    return np.concatenate(seen)
+
+
+def flooded(policy: Policy, scaling: Scaling) -> Floats:
+    """Inputs [rows, 4] that a policy brings about on its way out of floods: large errors that stay, which are rare elsewhere."""
+    seen = []
+    for flows in FLOODS:
+        model = Fluid(Bottleneck(flows, parts=PARTS, buffer=BUFFER, start=1.0), scaling)
+        for step in range(PARTS * FLOOD_ROUND_TRIPS):
+            who = model.step(policy)
+            if len(who):
+                seen.append(model.inputs[who[:WATCHED]])
+            if step > PARTS * BUFFER and model.queue < 1.0:
+                break
+    return np.concatenate(seen)
+
+
+def borders(unit: float) -> tuple[Floats, ...]:
+    """Where trees may cut each input: finer, the closer to rest. Never at a round value, which inputs may have: then the last bit
+    would tell on which side they fall."""
+    near = np.arange(-24, 37) / 40.0 + response.OFFSET
+    wide = np.concatenate([np.arange(-9, 21) / 10.0, np.arange(5, 21) / 2.0, [15.0]]) + ASIDE
+    errors = np.unique(np.concatenate([near, wide])) * unit
+    acted = np.array([0.91, 0.96, 1.04, 1.09])
+    return acted, errors, acted, errors
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What trees are fitted to."""
+
+    inputs: Floats
+    """[rows, 4]"""
+    weights: Floats
+
+
+def rows(net: PolicyFile, recipe: Recipe) -> Rows:
+    """Of all three kinds. The network is watched in integers: no machine's tanh matters."""
+    random, half, scaling = np.random.default_rng(recipe.seed), recipe.rows // 2, net.scaling
+    drawn = [situations(random, half, scaling.unit).T, close(random, half, scaling.unit).T]
+    inputs = np.concatenate([*drawn, watched(Deployed(net.table()), scaling, recipe.seed)])
+    weights = np.concatenate([np.ones(half), np.full(half, recipe.close_weight)])
+    looped = len(inputs) - len(weights)
+    weights = np.concatenate([weights, np.full(looped, recipe.loop_weight * float(weights.sum()) / looped)])
+    return Rows(inputs, weights)
+
+
+def aims(net: Mlp, inputs: Floats) -> Floats:
+    """The actions that trees are fitted to: rounded, and at their lower end beyond it."""
+    actions = np.round(net(inputs) * 2.0**30) / 2.0**30
+    return np.where(actions < ENDS, BEYOND, actions)
+
+
+def network_of(net: PolicyFile, count: int) -> Mlp:
+    """What is distilled; AgentError if it is none, or not to so many trees."""
+    if not isinstance(net.policy, Mlp):
+        raise AgentError(
+            f"a policy of the kind {net.kind!r} is not distilled to trees; give a network without a memory: rlcc-mlp"
+        )
+    if not 0 < count <= trees.MOST_TREES:
+        raise AgentError(f"{count} trees: give 1 to {trees.MOST_TREES}")
+    return net.policy
+
+
+def tree_file(net: PolicyFile, recipe: Recipe | None = None, given: Rows | None = None) -> PolicyFile:
+    """A network's policy as trees, fitted to `given` or else to `rows`."""
+    recipe = recipe or Recipe()
+    network, found = network_of(net, recipe.trees), given or rows(net, recipe)
+    made = trees.Fit(recipe.trees)(found.inputs, aims(network, found.inputs), found.weights, borders(net.scaling.unit))
+    origin = {"made": "distilled", "from sha256": net.sha256(), "recipe": asdict(recipe), "network": dict(net.origin)}
+    return PolicyFile(made, net.scaling, origin)

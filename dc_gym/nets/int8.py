@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks with weights of 8 bits, as int8.h runs them: rows of a table, look-up tables, and RL-CC's 4-12-12-1 network so.
+
+Each row of weights has a scale of its own, whole 2^-20; inputs and activations stay Q16, for an error in 8 bits would have steps
+of most of a target. Inputs are handed over with something added, so that they have no sign; a row's start takes it off again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import AgentError
+from dc_gym.nets.decision import MOST, Q16, Floats, action
+from dc_gym.nets.mlp import SHAPES, Mlp
+
+Integers = npt.NDArray[np.int64]
+MOST_LEVEL, SCALE_BITS, ROW_HEAD = 127, 20, 3
+ADDED = 1 << 23
+"""To a network's inputs (POLICY_INT8_INPUT): 128, so errors are cut off below it."""
+MOST_INPUT = 128.0
+ACTIONS = np.array([1, 0, 1, 0]) * Q16
+"""What a context keeps of inputs is less by this."""
+MOST_ACTIVATION = 65536.0
+"""What a word holds of Q16."""
+REACH, POINTS, STEP_BITS = 1 << 18, 256, 11
+
+
+class Mlp8(Mlp):
+    """RL-CC's network, of whose weights the NIC gets 8 bits."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_reach([(weight, np.zeros(1)) for weight in self.weights[:2]], (MOST, MOST_INPUT) * 2)
+
+    def packed_bytes(self) -> int:
+        """What it needs on a NIC: a byte a weight, four for each row's scale, two for each point of the actions."""
+        return sum(weight.size for weight in self.weights) + 4 * sum(len(weight) for weight in self.weights) + 2 * (POINTS + 1)
+
+    def words(self) -> list[int]:
+        """The body of its table."""
+        first, second, third = ((weight, np.zeros(len(weight))) for weight in self.weights)
+        rows = [*row_words(*first, ADDED - ACTIONS), *row_words(*second), *row_words(*third)]
+        return [*rows, *look_words(action_table)]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A layer, from a table."""
+
+    start: Integers
+    scale: Integers
+    weights: Floats
+    """[outputs, inputs], whole numbers."""
+
+    def sums(self, inputs: Integers) -> Integers:
+        """Q16, for inputs [rows, ...] Q16 with what was added to them."""
+        total = self.start + (inputs.astype(np.float64) @ self.weights.T).astype(np.int64)  # below 2^53: exact, and fast
+        return np.asarray((total * self.scale + (1 << SCALE_BITS - 1)) >> SCALE_BITS)
+
+
+class Body:
+    """A table's words behind its head, taken from the front."""
+
+    def __init__(self, words: Integers) -> None:
+        self._left = words
+
+    def rows(self, outputs: int, inputs: int) -> Rows:
+        rows = self._take(outputs * (ROW_HEAD + -(-inputs // 4))).reshape(outputs, -1)
+        bytes_of = (rows[:, ROW_HEAD:, None] >> np.array([0, 8, 16, 24])).reshape(outputs, -1)[:, :inputs] & 255
+        start = (rows[:, 0] & 0xFFFFFFFF) | rows[:, 1] << 32
+        return Rows(start, rows[:, 2], (bytes_of - 256 * (bytes_of > MOST_LEVEL)).astype(np.float64))
+
+    def look(self) -> Integers:
+        return self._take(POINTS)
+
+    def _take(self, count: int) -> Integers:
+        taken, self._left = self._left[:count], self._left[count:]
+        return taken
+
+
+def row_words(weight: Floats, bias: Floats, added: npt.ArrayLike = 0) -> list[int]:
+    """Rows of a table; `added` (Q16): to each input."""
+    words: list[int] = []
+    steps = 2.0**SCALE_BITS
+    for row, first in zip(weight, bias, strict=True):
+        scale = max(1, int(np.ceil(np.abs(row).max() / MOST_LEVEL * steps)))
+        levels = np.rint(row * steps / scale).astype(np.int64)
+        start = round(float(first) * Q16 * steps / scale) - int((levels * np.asarray(added, np.int64)).sum())
+        padded = np.pad(levels, (0, -len(levels) % 4)).reshape(-1, 4) & 255
+        words += [start & 0xFFFFFFFF, start >> 32, scale, *(int(four) for four in padded @ (1 << np.array([0, 8, 16, 24])))]
+    return words
+
+
+def look_words(function: Callable[[Floats], Floats]) -> list[int]:
+    """A function over -4..4: its values, and the ways to the next."""
+    values = np.rint(function(np.linspace(-4.0, 4.0, POINTS + 1))).astype(np.int64)
+    return [int(word) for word in np.diff(values) * 65536 + (values[:-1] & 0xFFFF)]
+
+
+def look(at: Integers, words: Integers) -> Integers:
+    """The function's value at a sum Q16, straight lines between its points."""
+    place = np.clip(at + REACH, 0, 2 * REACH - 1)
+    word = words[place >> STEP_BITS]
+    value = ((word & 0xFFFF) ^ 0x8000) - 0x8000
+    return np.asarray(value + ((word >> 16) * (place & (1 << STEP_BITS) - 1) >> STEP_BITS))
+
+
+def relu(sums: Integers) -> Integers:
+    return np.maximum(sums, 0)
+
+
+def action_table(sums: Floats) -> Floats:
+    """What a network's last sum does to the rate: the action less 1, Q16."""
+    return np.asarray((action(np.tanh(sums)) - 1.0) * Q16)
+
+
+def check_reach(layers: Sequence[Sequence[Floats]], inputs: Sequence[float]) -> None:
+    """No activation of these layers may be more than a word holds, for inputs within these bounds."""
+    most = np.asarray(inputs)
+    for weight, bias in layers:
+        most = np.abs(weight) @ most + np.abs(bias)
+        if most.max() >= MOST_ACTIVATION:
+            raise AgentError(f"a layer can reach {most.max():.3g}, a NIC's words {MOST_ACTIVATION:g}; train with smaller weights")
+
+
+def integer_actions(body: Integers, inputs_q16: Integers) -> Integers:
+    """Actions Q16 from the body of an Mlp8's table for inputs [rows, 4] in Q16, bit for bit what rlcc-mlp8.h does."""
+    table, x = Body(body), inputs_q16 + (ADDED - ACTIONS)
+    for outputs, inputs in SHAPES[:-1]:
+        x = relu(table.rows(outputs, inputs).sums(x))
+    return Q16 + look(table.rows(*SHAPES[-1]).sums(x)[:, 0], table.look())

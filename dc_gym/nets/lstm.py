@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PCC-RL's network (Tessler et al. 2021): 2 -> 32 -> 16 -> LSTM of 16 -> 1, ReLU before the LSTM, tanh at its end.
+
+It sees the error and the action before it, and keeps 32 numbers of each flow. 2753 weights, biases among them, with one bias
+vector of the LSTM. Gates are in torch's order: input, forget, cell, output.
+
+Nothing here depends on the order of a sum: `product` rounds its factors so that every sum is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import AgentError
+from dc_gym.nets import int8
+from dc_gym.nets.decision import MOST, Q16, Floats, action, action_slope
+from dc_gym.nets.fluid import Remembering, older_seen
+from dc_gym.nets.int8 import ADDED, Body, Integers, Rows, action_table, look, look_words, relu, row_words
+
+CELLS = 16
+SHAPES = ((32, 2), (32,), (16, 32), (16,), (64, 32), (64,), (1, 16), (1,))
+"""Weights [outputs, inputs] and biases of each layer; the LSTM's inputs are the layer's before it, then its own last output."""
+MEMORY = 2 * CELLS
+"""Numbers kept of a flow: outputs, then cells."""
+MOST_WEIGHT = 16.0
+Q15 = 1 << 15
+SEEN = [3, 2]
+"""Which of observation.INPUTS it sees: e_new, a_new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What the layers gave over decisions [time, ..., flows]: for the gradient."""
+
+    inputs: Floats
+    first: Floats
+    joined: Floats
+    """[time, 32, flows]: the LSTM's inputs."""
+    gates: Floats
+    """[time, 4, 16, flows], squashed."""
+    before: Floats
+    """Cells before each decision."""
+    bent: Floats
+    """tanh of the cells after it."""
+    output: Floats
+    """[time, flows], after tanh."""
+    memory: Floats
+    """After the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lstm:
+    """Weights and biases, layer by layer as SHAPES has them."""
+
+    weights: tuple[Floats, ...]
+
+    def __post_init__(self) -> None:
+        found = tuple(weight.shape for weight in self.weights)
+        if found != SHAPES:
+            raise AgentError(f"weights of the shapes {found}; a network of 2-32-16-LSTM16-1 has {SHAPES}, outputs first")
+        if not all(np.isfinite(weight).all() and np.abs(weight).max() < MOST_WEIGHT for weight in self.weights):
+            raise AgentError(f"a weight is not finite, or not within {MOST_WEIGHT:g}; train with smaller ones")
+        int8.check_reach((self.weights[:2], self.weights[2:4]), (int8.MOST_INPUT, MOST))
+
+    @property
+    def memory(self) -> int:
+        """Numbers that it keeps of a flow."""
+        return MEMORY
+
+    def packed_bytes(self) -> int:
+        """What they need on a NIC: a byte a weight, four for each bias and each row's scale, two for each point of two tables."""
+        outputs = sum(shape[0] for shape in SHAPES[0::2])
+        return sum(weight.size for weight in self.weights[0::2]) + 8 * outputs + 2 * 2 * (int8.POINTS + 1)
+
+    def __call__(self, inputs: npt.ArrayLike) -> Floats:
+        """The action for each row [..., 4] of a flow that was on target for long: it sees the older pair, then this one."""
+        return second_action(self, np.asarray(inputs, np.float64))
+
+    def words(self) -> list[int]:
+        """The body of its table, with weights of 8 bits."""
+        w0, b0, w1, b1, w2, b2, w3, b3 = self.weights
+        held = np.repeat([0, Q16], CELLS)  # added to the LSTM's own outputs
+        rows = [*row_words(w0, b0, ADDED - Q16 * np.array([0, 1])), *row_words(w1, b1)]
+        rows += [*row_words(w2, b2, held), *row_words(w3, b3, Q16)]
+        return [*rows, *look_words(lambda x: np.tanh(x) * Q15), *look_words(action_table)]
+
+    def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """Actions for [flows, 4], and the memory [flows, 32] after them."""
+        given = self.steps(np.asarray(inputs, np.float64)[None], memory)
+        return action(given.output[0]), given.memory
+
+    def steps(self, inputs: Floats, memory: Floats) -> Steps:
+        """Decisions [time, flows, 4], one after the other, from this memory on."""
+        w0, b0, w1, b1, w2, b2, w3, b3 = self.weights
+        time, flows = inputs.shape[:2]
+        columns = np.ascontiguousarray(inputs[:, :, SEEN].reshape(-1, 2).T)
+        first = np.maximum(product(w0, columns) + b0[:, None], 0.0)
+        second = np.maximum(product(w1, first) + b1[:, None], 0.0).reshape(CELLS, time, flows)
+        output: Floats = memory[:, :CELLS].T
+        cells: Floats = memory[:, CELLS:].T
+        joined, gates = np.empty((time, MEMORY, flows)), np.empty((time, 4, CELLS, flows))
+        before, bent, outputs = (np.empty((time, CELLS, flows)) for _ in range(3))
+        for now in range(time):
+            joined[now, :CELLS], joined[now, CELLS:], before[now] = second[:, now], output, cells
+            gates[now] = squashed((product(w2, joined[now]) + b2[:, None]).reshape(4, CELLS, flows))
+            taken, kept, fresh, shown = gates[now]
+            cells = kept * cells + taken * fresh
+            bent[now] = rounded_tanh(cells)
+            output = outputs[now] = shown * bent[now]
+        last = product(w3, outputs.transpose(1, 0, 2).reshape(CELLS, -1)) + b3
+        squeezed = rounded_tanh(last).reshape(time, flows)
+        return Steps(columns, first, joined, gates, before, bent, squeezed, np.concatenate([output, cells]).T)
+
+    def ascent(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
+        """The gradient, by the weights, of the mean of factors * actions over decisions [time, flows], back to the first."""
+        w1, w2, w3 = self.weights[2], self.weights[4], self.weights[6]
+        given = self.steps(inputs, memory)
+        time, flows = factors.shape
+        pull = factors * action_slope(given.output) / factors.size
+        back = np.empty((time, 4, CELLS, flows))
+        entered = np.empty((time, CELLS, flows))
+        from_output: Floats = np.zeros((CELLS, flows))
+        from_cells: Floats = np.zeros((CELLS, flows))
+        for now in reversed(range(time)):
+            taken, kept, fresh, shown = given.gates[now]
+            reached = w3[0][:, None] * pull[now] + from_output
+            cells = reached * shown * (1.0 - given.bent[now] ** 2) + from_cells
+            back[now, 0] = cells * fresh * taken * (1.0 - taken)
+            back[now, 1] = cells * given.before[now] * kept * (1.0 - kept)
+            back[now, 2] = cells * taken * (1.0 - fresh * fresh)
+            back[now, 3] = reached * given.bent[now] * shown * (1.0 - shown)
+            both = product(w2.T, back[now].reshape(4 * CELLS, flows))
+            entered[now], from_output, from_cells = both[:CELLS], both[CELLS:], cells * kept
+        outputs = given.gates[:, 3] * given.bent
+        joined, gates = _rows(given.joined), _rows(back.reshape(time, 4 * CELLS, flows))
+        second = np.where(joined[:CELLS] > 0, _rows(entered), 0.0)
+        first = np.where(given.first > 0, product(w1.T, second), 0.0)
+        last = pull.reshape(1, -1)
+        pairs = ((first, given.inputs), (second, given.first), (gates, joined), (last, _rows(outputs)))
+        return [each for left, right in pairs for each in (product(left, right.T), left.sum(axis=1))]
+
+
+def second_action(policy: Remembering, inputs: Floats) -> Floats:
+    """Of flows that were on target for long, and see a_old and e_old first, then a_new and e_new."""
+    rows = inputs.reshape(-1, 4)
+    return policy.step(rows, older_seen(policy, rows))[0].reshape(inputs.shape[:-1])
+
+
+def start(random: np.random.Generator) -> Lstm:
+    """Random weights, uniform; cells remember at first."""
+    drawn = []
+    for shape in SHAPES:
+        most = np.sqrt(3.0 / shape[1]) if len(shape) == 2 else 0.0
+        drawn.append((2.0 * random.random(shape) - 1.0) * most)
+    drawn[5][CELLS : 2 * CELLS] = 1.0
+    return Lstm(tuple(drawn))
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """left @ right, of factors in whole numbers so small that no sum rounds: whoever adds, in whatever order, it is the same."""
+    bits = (53 - int(left.shape[1]).bit_length()) // 2
+    (a, a_scale), (b, b_scale) = _whole(left, bits), _whole(right, bits)
+    return np.asarray(np.ldexp(a @ b, a_scale + b_scale))
+
+
+def _whole(factor: Floats, bits: int) -> tuple[Floats, int]:
+    """Whole numbers of so many bits, and the power of two that they are times."""
+    scale = int(np.frexp(np.abs(factor).max(initial=0.0))[1]) - bits
+    return np.rint(np.ldexp(factor, -scale)), scale
+
+
+def _rows(steps: Floats) -> Floats:
+    """[time, features, flows] as [features, time * flows]."""
+    return np.ascontiguousarray(steps.transpose(1, 0, 2).reshape(steps.shape[1], -1))
+
+
+def squashed(sums: Floats) -> Floats:
+    """Gates [4, ...]: sigmoid, the third tanh."""
+    half = rounded_tanh(sums * np.array([0.5, 0.5, 1.0, 0.5])[:, None, None])
+    return np.stack([half[2] if gate == 2 else 0.5 + 0.5 * half[gate] for gate in range(4)])
+
+
+def rounded_tanh(sums: npt.ArrayLike) -> Floats:
+    """No machine's last digit."""
+    return np.asarray(np.round(np.tanh(sums) * 2.0**30) / 2.0**30)
+
+
+def integer_step(body: Integers, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
+    """Actions Q16 from the body of a table, and the memory after them, bit for bit what rlcc-lstm.h does."""
+    rows, bend, actions = _table(body.tobytes())
+    first = relu(rows[0].sums(inputs_q16[:, SEEN] + (ADDED - Q16 * np.array([0, 1]))))
+    output, cells = memory_q16[:, :CELLS], memory_q16[:, CELLS:]
+    joined = np.concatenate([relu(rows[1].sums(first)), output + Q16], axis=1)
+    taken, kept, fresh, shown = np.split(rows[2].sums(joined), 4, axis=1)
+    taken, kept, shown = ((Q15 + look(gate >> 1, bend)) >> 1 for gate in (taken, kept, shown))
+    cells = (kept * cells + 2 * taken * look(fresh, bend) + (1 << 14)) >> 15
+    output = (shown * look(cells, bend) + (1 << 13)) >> 14
+    acted = Q16 + look(rows[3].sums(output + Q16)[:, 0], actions)
+    return acted, np.concatenate([output, cells], axis=1)
+
+
+@lru_cache(maxsize=8)
+def _table(body: bytes) -> tuple[list[Rows], Integers, Integers]:
+    """The layers of a table, and what its look-up tables have for tanh and actions."""
+    left = Body(np.frombuffer(body, np.int64))
+    rows = [left.rows(*shape) for shape in SHAPES[0::2]]
+    return rows, left.look(), left.look()

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A NIC's policy as an .npz file: the numbers it was made of, the table of integers that the NIC reads, and a manifest.
+
+The format is docs/rlcc-policy.md, the table's policy.h. `PolicyFile(...).write(path)` makes one, and `read` holds all of it
+against its checksum and the table against the numbers, so that what runs is what the file says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import AgentError
+from dc_gym.base.npz import load_arrays
+from dc_gym.base.outputs import Mine
+from dc_gym.nets import int8, lstm, mlp, trees
+from dc_gym.nets.decision import Q16, Floats, Scaling
+from dc_gym.nets.int8 import Mlp8
+from dc_gym.nets.lstm import Lstm
+from dc_gym.nets.mlp import Mlp
+from dc_gym.nets.trees import Trees
+
+FORMAT, VERSION = "dcgym-nic-policy", 1
+MAGIC, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 16, 4, 8192
+KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4}
+"""POLICY_TREE and so on."""
+NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
+ARRAYS = {"mlp": ("W0", "W1", "W2"), "mlp8": ("W0", "W1", "W2"), "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3")}
+"""A network's weights and biases, in their order."""
+SHIPPED = Path(__file__).resolve().parent / "policies"
+GUIDE = "docs/rlcc-policy.md says what a policy is"
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint32]
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFile:
+    """What the file holds."""
+
+    policy: Mlp | Lstm | Trees
+    scaling: Scaling = field(default_factory=Scaling)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """How it was made: for people, and to make it again."""
+
+    def __post_init__(self) -> None:
+        numbers = asdict(self.scaling)
+        wrong = [name for name, value in numbers.items() if not (np.isfinite(value) and 0 <= value < 256)]
+        if wrong or not self.scaling.unit > 0 or self.scaling.limit >= 2**14:
+            raise AgentError(f"its scaling {numbers} is out of range; target, gain and reach are above 0, all below 256")
+        if self.kind in ("mlp8", "lstm") and self.scaling.limit >= int8.MOST_INPUT:
+            raise AgentError(f"its scaling {numbers} lets errors grow to {int8.MOST_INPUT:g} and beyond; lower its reach")
+
+    @property
+    def kind(self) -> str:
+        return next((kind for kind, network in NETWORKS.items() if type(self.policy) is network), "tree")
+
+    def table(self) -> Words:
+        """The words that the NIC reads."""
+        scaled = self.scaling
+        head = [0] * HEAD_WORDS
+        head[:4] = [MAGIC, VERSION, KINDS[self.kind], 0]
+        head[5:9] = [round(value * Q16) for value in (scaled.target, scaled.beta, scaled.gain, scaled.limit)]
+        if isinstance(self.policy, Trees):
+            head[9:11] = [len(self.policy.inputs), round(self.policy.bias * Q16)]
+        else:
+            head[9] = sum(weight.size for weight in self.policy.weights)
+        words = [*head, *self.policy.words()]
+        words[3] = len(words)
+        table = np.array([word & 0xFFFFFFFF for word in words], np.uint32)
+        table[CRC_WORD] = checksum(table)
+        return table
+
+    def sha256(self) -> str:
+        """Of everything in the file."""
+        return _digest(self._manifest(), self._arrays())
+
+    def write(self, path: Path) -> None:
+        """The file; equal policies give equal bytes."""
+        manifest = self._manifest() | {"sha256": self.sha256()}
+        partial = path.with_name(path.name + ".partial")
+        try:
+            with partial.open("wb") as file:
+                np.savez(file, manifest=np.array(json.dumps(manifest, sort_keys=True)), **self._arrays())
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise AgentError(
+                f"{path}: cannot write the policy: {error.strerror}; give a file in a folder that is there"
+            ) from None
+
+    def _manifest(self) -> dict[str, Any]:
+        plain = {"format": FORMAT, "version": VERSION, "kind": self.kind}
+        return plain | {"scaling": asdict(self.scaling), "origin": dict(self.origin)}
+
+    def _arrays(self) -> dict[str, Any]:
+        made = self.policy
+        if isinstance(made, Trees):
+            trees_of = {"inputs": made.inputs, "borders": made.borders, "leaves": made.leaves, "bias": np.float64(made.bias)}
+            return trees_of | {"table": self.table()}
+        numbers = dict(zip(ARRAYS[self.kind], made.weights, strict=True))
+        return numbers | {"table": self.table()}
+
+    @classmethod
+    def read(cls, path: Path) -> PolicyFile:
+        """The policy in a file; AgentError in one line if it is none, or not what it was."""
+        arrays = load_arrays(path, GUIDE)
+        try:
+            return cls._of(arrays)
+        except AgentError as error:
+            raise AgentError(f"{path}: {error}") from None
+
+    @classmethod
+    def _of(cls, arrays: dict[str, npt.NDArray[Any]]) -> PolicyFile:
+        manifest = _parse_manifest(arrays)
+        said = manifest.pop("sha256", None)
+        rest = {name: array for name, array in arrays.items() if name != "manifest"}
+        if said != _digest(manifest, rest):
+            raise AgentError("its checksum is not that of what it holds: it is damaged, or was changed by hand; make it again")
+        try:
+            policy = _policy(manifest["kind"], rest)
+            found = cls(policy, Scaling(**manifest["scaling"]), manifest["origin"])
+        except (KeyError, TypeError) as error:
+            raise AgentError(f"something is missing or of the wrong type ({error}); {GUIDE}") from None
+        if not np.array_equal(rest["table"], found.table()):
+            raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
+        return found
+
+
+def _parse_manifest(arrays: Arrays) -> dict[str, Any]:
+    try:
+        manifest = json.loads(str(arrays["manifest"][()]))
+        kind, version = manifest["format"], manifest["version"]
+    except (KeyError, ValueError, TypeError, IndexError):
+        raise AgentError(f"it has no manifest; {GUIDE}") from None
+    if kind != FORMAT or version != VERSION:
+        raise AgentError(f"format {kind!r}, version {version!r}; this version of dc-gym reads {FORMAT!r}, version {VERSION}")
+    return dict(manifest)
+
+
+def _policy(kind: Any, arrays: Arrays) -> Mlp | Lstm | Trees:
+    if kind in NETWORKS:
+        return NETWORKS[kind](tuple(np.asarray(arrays[name], np.float64) for name in ARRAYS[kind]))
+    if kind == "tree":
+        inputs = np.asarray(arrays["inputs"], np.int64)
+        return Trees(inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()]))
+    raise AgentError(f"kind {kind!r}; this version of dc-gym knows {', '.join(KINDS)}")
+
+
+def _digest(manifest: Mapping[str, Any], arrays: Arrays) -> str:
+    """SHA-256 over the manifest without it, and all arrays, little-endian and by name."""
+    total = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        total.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        total.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+    return total.hexdigest()
+
+
+def checksum(table: Words) -> int:
+    """CRC-32 of a table's words but its own, as policy.h counts it."""
+    return zlib.crc32(np.delete(table, CRC_WORD).astype("<u4").tobytes())
+
+
+def shipped(name: str) -> Path:
+    """A policy that comes with dc-gym: by an algorithm's name the one that it runs unless it is told of another."""
+    path = SHIPPED / f"{name}.npz"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.npz")))
+        raise AgentError(f"{name}: no policy of that name comes with dc-gym ({known} do); give a policy file (*.npz)")
+    return path
+
+
+def path_of(text: str) -> Path:
+    """Of a policy as users give it: one that comes with dc-gym, by its name, or a file."""
+    return shipped(text) if "." not in text and "/" not in text else Path(text)
+
+
+def is_like(made: PolicyFile) -> Mine:
+    """Knows a file of a policy that was made of the same thing in the same way."""
+
+    def mine(path: Path) -> bool:
+        try:
+            found = PolicyFile.read(path)
+        except AgentError:
+            return False
+        return all(found.origin.get(key) == made.origin.get(key) for key in ("made", "by", "from", "from sha256"))
+
+    return mine
+
+
+def load(algorithm: str, path: Path | None = None) -> PolicyFile:
+    """The policy for a run of an algorithm, held against what the algorithm reads."""
+    found = PolicyFile.read(path or shipped(algorithm))
+    if algorithm.startswith("rlcc-") and algorithm != f"rlcc-{found.kind}":
+        raise AgentError(
+            f"{path}: is a policy of the kind {found.kind!r}, which rlcc-{found.kind} runs; {algorithm} was asked for"
+        )
+    return found
+
+
+def write_table(table: Words, path: Path) -> None:
+    """The words alone, with zeros up to the NIC's room, as its loader takes them."""
+    path.write_bytes(np.pad(table, (0, TABLE_WORDS - len(table))).astype("<u4").tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A table as a policy: bit for bit the NIC's actions, for inputs in floats that are rounded to its Q16."""
+
+    words: Words
+
+    def __call__(self, inputs: npt.ArrayLike) -> Floats:
+        """The action for each row [..., 4]; of a policy that remembers, as lstm.second_action."""
+        x = np.asarray(inputs, np.float64)
+        if self.memory:
+            return lstm.second_action(self, x)
+        rows = x.reshape(-1, 4)
+        return self.step(rows, np.zeros((len(rows), 0)))[0].reshape(x.shape[:-1])
+
+    @property
+    def memory(self) -> int:
+        """Numbers that it keeps of a flow."""
+        return lstm.MEMORY if self.words[2] == KINDS["lstm"] else 0
+
+    def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """Actions for [flows, 4], and the memory [flows, memory] after them."""
+        acted, kept = self.integers(*(np.rint(each * Q16).astype(np.int64) for each in (inputs, memory)))
+        return acted / Q16, kept / Q16
+
+    def integers(self, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
+        """The same in Q16."""
+        signed = self.words.view(np.int32).astype(np.int64)
+        kind, body = int(signed[2]), signed[HEAD_WORDS:]
+        if kind == KINDS["lstm"]:
+            return lstm.integer_step(body, inputs_q16, memory_q16)
+        if kind == KINDS["tree"]:
+            return trees.integer_actions(body, int(signed[10]), inputs_q16), memory_q16
+        evaluate = mlp.integer_actions if kind == KINDS["mlp"] else int8.integer_actions
+        return evaluate(body, inputs_q16), memory_q16

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Oblivious trees of depth 4, RL-CC's form of a policy on a NIC (sec. V): evaluated, turned into integers, and fitted.
+
+All nodes of a level compare the same input with the same border, so a tree is four compares, a number of four bits, and a leaf.
+A fit takes the best border of the next level greedily, as boosting does, and then goes over the leaves of all trees again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import AgentError
+from dc_gym.nets.decision import MOST, Q16, Floats
+
+Integers = npt.NDArray[np.int64]
+DEPTH, LEAVES, MOST_TREES = 4, 16, 64
+TREE_WORDS = 1 + DEPTH + LEAVES
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """A sum of trees, cut to the range of actions. Inputs are [..., 4] in the order of observation.INPUTS."""
+
+    inputs: Integers
+    """[trees, 4]: which input each level compares."""
+    borders: Floats
+    """[trees, 4]: input > border sets the level's bit."""
+    leaves: Floats
+    """[trees, 16]: what the tree adds."""
+    bias: float
+    """The action before any tree has spoken."""
+
+    def __post_init__(self) -> None:
+        count = len(self.inputs)
+        shapes = (self.inputs.shape, self.borders.shape, self.leaves.shape)
+        if shapes != ((count, DEPTH), (count, DEPTH), (count, LEAVES)) or not 0 < count <= MOST_TREES:
+            raise AgentError(f"trees of the shapes {shapes}; 1 to {MOST_TREES} have (n, 4), (n, 4) and (n, 16)")
+        if ((self.inputs < 0) | (self.inputs > 3)).any():
+            raise AgentError("a tree compares an input that is none of 0 to 3")
+        for name, values, most in (("border", self.borders, 2.0**14), ("leaf", self.leaves, 16.0), ("bias", self.bias, 16.0)):
+            if not (np.isfinite(values).all() and (np.abs(values) < most).all()):
+                raise AgentError(f"a {name} is not finite, or not within {most:g}")
+
+    def __call__(self, inputs: npt.ArrayLike) -> Floats:
+        """The action for each row."""
+        x = np.asarray(inputs, np.float64)
+        total = np.full(x.shape[:-1], self.bias)
+        for which, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
+            total += leaves[leaf_of(x, which, borders)]
+        return np.asarray(np.clip(total, 1.0 / MOST, MOST))
+
+    def packed_bytes(self) -> int:
+        """What they need on a NIC: a byte for the inputs of a tree, two for each border and leaf."""
+        return len(self.inputs) * (1 + 2 * (DEPTH + LEAVES))
+
+    def words(self) -> list[int]:
+        """The body of its table; borders and leaves Q16, of actions less 1 (as the context keeps them)."""
+        words: list[int] = []
+        for which, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
+            words.append(sum(int(one) << (8 * level) for level, one in enumerate(which)))
+            shifted = borders - np.where(which % 2 == 0, 1.0, 0.0)
+            words += [int(value) for value in np.floor(shifted * Q16)]  # down: x > border and x_q16 > floor are the same then
+            words += [int(value) for value in np.rint(leaves * Q16)]
+        return words
+
+
+def leaf_of(inputs: npt.NDArray[Any], which: Integers, borders: npt.NDArray[Any]) -> Integers:
+    """The leaf's number in a tree, for inputs [..., 4]."""
+    leaf = np.zeros(inputs.shape[:-1], np.int64)
+    for level in range(DEPTH):
+        leaf |= (inputs[..., which[level]] > borders[level]).astype(np.int64) << level
+    return leaf
+
+
+def integer_actions(body: npt.ArrayLike, bias: int, inputs_q16: npt.ArrayLike) -> Integers:
+    """Actions Q16 from a table's body for inputs [rows, 4] in Q16, bit for bit what rlcc-tree.h does."""
+    x = np.asarray(inputs_q16, np.int64) - np.array([Q16, 0, Q16, 0])
+    total = np.full(x.shape[:-1], bias, np.int64)
+    for tree in np.asarray(body, np.int64).reshape(-1, TREE_WORDS):
+        which = (tree[0] >> (8 * np.arange(DEPTH))) & 3
+        total = total + tree[1 + DEPTH :][leaf_of(x, which, tree[1 : 1 + DEPTH])]
+    return np.asarray(np.clip(total, 54613, 78643))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How trees are fitted."""
+
+    trees: int = 10
+    rounds: int = 20
+    """Times that all leaves are gone over again after the last tree."""
+    ridge: float = 1.0
+    """Added to the weight of a leaf's rows, in mean weights of a row: leaves that few rows reach stay small."""
+
+    def __call__(self, inputs: Floats, actions: Floats, weights: Floats, grids: tuple[Floats, ...]) -> Trees:
+        """Trees for rows [rows, 4] with their actions and weights; borders come from the grids, one of each input."""
+        bins = np.stack([np.searchsorted(grid, inputs[:, i], side="left") for i, grid in enumerate(grids)])
+        bias = float((weights * actions).sum() / weights.sum())
+        rest, ridge = actions - bias, self.ridge * float(weights.mean())
+        splits: list[list[tuple[int, int]]] = []
+        leaves: list[Floats] = []
+        places: list[Integers] = []
+        for _ in range(self.trees):
+            split, place = _grow(bins, rest, weights, grids, ridge)
+            leaf = _leaves(place, rest, weights, ridge)
+            rest = rest - leaf[place]
+            splits.append(split)
+            leaves.append(leaf)
+            places.append(place)
+            self._again(leaves, places, rest, weights, ridge, 2)
+        self._again(leaves, places, rest, weights, ridge, self.rounds)
+        chosen = np.array(splits)
+        borders = np.array([[grids[i][at] for i, at in split] for split in splits])
+        return Trees(chosen[..., 0], borders, np.round(np.array(leaves) * 2.0**24) / 2.0**24, round(bias * 2.0**24) / 2.0**24)
+
+    def _again(
+        self, leaves: list[Floats], places: list[Integers], rest: Floats, weights: Floats, ridge: float, rounds: int
+    ) -> None:
+        """Each tree's leaves for what the others leave over, in turn; `rest` is kept up to date."""
+        for _ in range(rounds):
+            for number, place in enumerate(places):
+                rest += leaves[number][place]
+                leaves[number] = _leaves(place, rest, weights, ridge)
+                rest -= leaves[number][place]
+
+
+def _grow(
+    bins: Integers, rest: Floats, weights: Floats, grids: tuple[Floats, ...], ridge: float
+) -> tuple[list[tuple[int, int]], Integers]:
+    """A tree's (input, number of the border in its grid) by level, and the leaf of each row."""
+    place = np.zeros(len(rest), np.int64)
+    split: list[tuple[int, int]] = []
+    for level in range(DEPTH):
+        which, at = _best(bins, place, 1 << level, rest, weights, grids, ridge)
+        place |= (bins[which] > at).astype(np.int64) << level
+        split.append((which, at))
+    return split, place
+
+
+def _best(
+    bins: Integers, place: Integers, parts: int, rest: Floats, weights: Floats, grids: tuple[Floats, ...], ridge: float
+) -> tuple[int, int]:
+    """The input and border that explain most, if all parts so far are cut by it. The first of equals."""
+    best, found = -1.0, (0, 0)
+    for which, grid in enumerate(grids):
+        width = len(grid) + 1
+        index = place * width + bins[which]
+        weight = np.bincount(index, weights, parts * width).reshape(parts, width).cumsum(axis=1)
+        moment = np.bincount(index, weights * rest, parts * width).reshape(parts, width).cumsum(axis=1)
+        below, above = weight[:, :-1], weight[:, -1:] - weight[:, :-1]
+        low, high = moment[:, :-1], moment[:, -1:] - moment[:, :-1]
+        gain = (low * low / (below + ridge) + high * high / (above + ridge)).sum(axis=0)
+        at = int(gain.argmax())
+        if gain[at] > best:
+            best, found = float(gain[at]), (which, at)
+    return found
+
+
+def _leaves(place: Integers, rest: Floats, weights: Floats, ridge: float) -> Floats:
+    weight = np.bincount(place, weights, LEAVES)
+    return np.asarray(np.bincount(place, weights * rest, LEAVES) / (weight + ridge))

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a report, drawn from what was measured: queues over time and as distributions, rates, slowdown by size, links.
+
+Lines are means over seeds, bands their 95 % intervals. Text sizes are for a column of that width on a screen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base import readable
+from dc_gym.base.readable import Scale
+from dc_gym.base.stats import band
+from dc_gym.figures import plots
+from dc_gym.figures.axes import WIDE, log_ticks, plain_ticks
+from dc_gym.figures.drawing import draw_topology
+from dc_gym.figures.plots import FAINT, FRAME_KB, INK, MARK
+from dc_gym.metrics import MOST_LINES, Series
+from dc_gym.pages.report.measured import QUANTILES, Measured
+from dc_gym.pages.report.runs import Group, Scenario
+from dc_gym.pages.report.svg import SHADE
+from dc_gym.pages.report.tables import together
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = npt.NDArray[np.float64]
+WIDTH, WIDE_WIDTH = 5.4, 10.4
+LEGEND_LETTERS = 62  # that a row of a legend has room for
+STYLE = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9.5, "ytick.labelsize": 9.5}
+MANY = 8  # more flows than that are drawn thin, with their mean
+MOST_SIZES = 10  # that a row of ticks has room for
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One figure and what to say of it."""
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], Figure]
+    wide: bool = False
+    """It takes the whole width of the page."""
+
+
+def all_figures(scenario: Scenario, measured: Mapping[str, Measured]) -> list[Figures]:
+    """Those for which the scenario has data."""
+    groups = [group for group in scenario.groups if group.runs]
+    if not groups:
+        return []
+    slowdown = _slowdown(groups, measured)
+    sampled = any(measured[run.number].series.queue_port for group in groups for run in group.runs)
+    queues = [_queue_over_time(groups, measured), _queue_distribution(groups, measured)] if sampled else []
+    carried = any(measured[run.number].series.flows for group in groups for run in group.runs)
+    rates = [_rates(groups, measured)] if carried else []
+    return [_topology(groups, measured), *queues, *([slowdown] if slowdown else []), *rates]
+
+
+def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+    """The network with the utilization of each link, of the first controller's first run."""
+
+    group, run = groups[0], measured[groups[0].runs[0].number]
+    utilization = {port: share for port, share in run.utilization.items() if math.isfinite(share)}
+
+    def draw() -> Figure:
+        graph = run.spec.graph()
+        figure = plots.new_figure(WIDE_WIDTH, 5.2 if len(graph.switches) > 2 else 3.6)
+        ax = figure.subplots()
+        colors = draw_topology(graph, ax, utilization)
+        assert colors is not None, "there is a utilization"
+        bar = figure.colorbar(colors, ax=ax, fraction=0.025, pad=0.01, format=lambda share, _: f"{share:.0%}")
+        bar.set_label("Utilization")
+        bar.outline.set_visible(False)
+        if bar.solids is not None:
+            bar.solids.set(rasterized=False, edgecolor="face")  # no picture within the drawing
+        return figure
+
+    caption = (
+        f"The network, and how busy its links were after the warm-up: {group.label}, seed {group.runs[0].seed}."
+        " Each half of a link is the direction that leaves the node beside it."
+    )
+    return Figures("topology", "Topology and link utilization", caption, draw, wide=True)
+
+
+def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+    ports = dict.fromkeys(measured[run.number].series.queue_port or "?" for group in groups for run in group.runs)
+    thresholds = {measured[run.number].series.k_bytes for group in groups for run in group.runs} - {None}
+
+    def draw() -> Figure:
+        figure = _figure(0.56)
+        ax = figure.subplots()
+        time = _time_scale(groups, measured)
+        _bands(ax, groups, measured, time)
+        _time_axis(ax, measured[groups[0].runs[0].number], time)
+        every = [measured[run.number].queue_bytes / 1e3 for group in groups for run in group.runs]
+        k_kb = [k_bytes / 1e3 * 1.05 for k_bytes in thresholds if k_bytes is not None]
+        ax.set_ylabel("Queue (kB)")
+        _kilobytes(ax, "y", [_mean(each) for each in every], max(*k_kb, *(_peak(each) for each in every), 0.0))
+        if len(thresholds) == 1:
+            k_bytes = thresholds.copy().pop()
+            ax.axhline((k_bytes or 0) / 1e3, color=MARK, linestyle=(0, (5, 3)), linewidth=1, zorder=1.5)
+            ax.annotate(
+                "K",
+                (1, (k_bytes or 0) / 1e3),
+                xycoords=("axes fraction", "data"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                color=MARK,
+                va="center",
+                fontweight="bold",
+            )
+        _legend(figure, groups)
+        return figure
+
+    where = f"port {', '.join(ports)}" if len(ports) <= 3 else "the switch port with the longest mean queue in each run"
+    mark = "; K is where marking begins" if len(thresholds) == 1 else ""
+    return Figures(
+        "queue",
+        "Queue over time",
+        f"Backlog of {where}, means over short intervals{_over_seeds(groups)}{mark}.{_grey(measured[groups[0].runs[0].number])}",
+        draw,
+    )
+
+
+def _queue_distribution(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+    def draw() -> Figure:
+        figure = _figure(0.56)
+        left, right = figure.subplots(1, 2, sharey=True)
+        limits: dict[Axes, list[float]] = {left: [], right: []}
+        for ax, name, title in (
+            (left, "switch_quantiles", "Longest switch queue"),
+            (right, "host_quantiles", "Longest host queue"),
+        ):
+            for group in groups:
+                values = np.array([getattr(measured[run.number], name) for run in group.runs])
+                mean, _ = band(values)
+                if np.isfinite(mean).any():
+                    ax.step(mean / 1e3, QUANTILES, where="pre", color=group.color)
+                    limits[ax] += [float(mean.mean()) / 1e3, float(mean.max()) / 1e3]
+            ax.set_title(title, loc="left")
+            ax.set_xlabel("Backlog (kB)")
+            _kilobytes(ax, "x", limits[ax][::2], max(limits[ax], default=0))
+        left.set_ylabel("Share of the time")
+        left.set_ylim(0, 1.02)
+        _legend(figure, groups)
+        return figure
+
+    means = _over_seeds(groups, "quantiles are means")
+    caption = f"Backlog after the warm-up, at the switch port and at the host port with the longest mean queue{means}."
+    return Figures("queue-cdf", "Distribution of queues", caption, draw)
+
+
+def _rates(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+    shown = [(group, measured[group.runs[0].number]) for group in groups]
+
+    def draw() -> Figure:
+        columns = min(4, len(shown)) if len(shown) != 6 else 3
+        rows = math.ceil(len(shown) / columns)
+        figure = plots.new_figure(WIDE_WIDTH, 0.3 + 2.5 * rows)
+        axes = np.array(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)).reshape(-1)
+        peak = max(_peak(_lines(run.series)) for _, run in shown)
+        scale, time = readable.axis_scale("bps", peak), _time_scale(groups, measured)
+        for ax, (group, run) in zip(axes, shown, strict=False):
+            _rate_lines(ax, run.series, scale.factor, group.color, time)
+            ax.set_title(group.label, loc="left", color=group.color)
+            _warm_up(ax, run, time)
+            ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
+        for ax in axes[len(shown) :]:
+            ax.set_axis_off()
+        for ax in axes[max(0, len(shown) - columns) : len(shown)]:
+            ax.set_xlabel(f"Time ({readable.typeset(time.unit)})")
+            ax.tick_params(labelbottom=True)
+        for ax in axes[::columns]:
+            ax.set_ylabel(f"Goodput ({scale.unit})")
+        axes[0].set_ylim(0, scale.of(peak) * 1.1 if peak > 0 else 1)
+        plain_ticks(axes[0], "y")
+        return figure
+
+    flows = shown[0][1].series.flows
+    several = "Thin: each flow; thick: the mean of those under way" if flows <= MOST_LINES else f"All {flows:,} flows together"
+    what = "One line a flow" if flows <= MANY else several
+    caption = (
+        f"{what}; seed {groups[0].runs[0].seed} of each controller. Payload, as links can have carried it: what an application"
+        f" reads at once, when a lost packet is replaced, had come before.{_grey(shown[0][1])}"
+    )
+    return Figures("rates", "Goodput over time", caption, draw, wide=True)
+
+
+def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures | None:
+    sized = {group.label: together(group, measured) for group in groups}
+    shown = [group for group in groups if np.isfinite(sized[group.label].slowdown).any()]
+    if not shown:
+        return None
+    unfinished = sum(int((~each.finished).sum()) for each in sized.values())
+
+    def draw() -> Figure:
+        figure = plots.new_figure(WIDE_WIDTH, 4.2)
+        ax = figure.subplots()
+        for group in shown:
+            bins = sized[group.label].bins("hpcc")
+            places = range(len(bins))
+            for name, dashes, width in (("p50", (0, (2, 2)), 1.3), ("p99", "solid", 1.8)):
+                values = [np.nan if each[f"slowdown_{name}"] is None else each[f"slowdown_{name}"] for each in bins]
+                ax.plot(places, values, color=group.color, linestyle=dashes, linewidth=width, marker="o", markersize=3)
+        ax.axhline(1, color=FAINT, linewidth=0.8, zorder=1)
+        ax.set_yscale("log")
+        _size_axis(ax, [each["to_bytes"] for each in sized[shown[0].label].bins("hpcc")])
+        log_ticks(ax, "y")
+        ax.set_xlabel("Flow size: the largest of each bin, bins of equally many flows")
+        ax.set_ylabel("FCT slowdown")
+        _legend(figure, shown, (("p99", "solid"), ("median", (0, (2, 2)))))
+        return figure
+
+    caption = (
+        "Completion time over that of the same flow alone on the idle network, by size: 20 bins of equally many flows (HPCC)"
+    )
+    caption += ", all seeds together." if any(len(group.runs) > 1 for group in groups) else "."
+    caption += (
+        f" {unfinished:,} {'flows' if unfinished > 1 else 'flow'} had not finished: not in the lines, but in the table below."
+        if unfinished
+        else " Every counted flow finished."
+    )
+    return Figures("slowdown", "FCT slowdown by flow size", caption, draw, wide=True)
+
+
+def _figure(ratio: float) -> Figure:
+    return plots.new_figure(WIDTH, WIDTH * ratio)
+
+
+def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured], time: Scale) -> None:
+    """The queue of each controller: mean over its runs, and the interval of that where there are two runs or more."""
+    for group in groups:
+        runs = [measured[run.number] for run in group.runs]
+        mean, half = band(np.array([run.queue_bytes / 1e3 for run in runs]))
+        at = runs[0].queue_s / time.factor
+        ax.fill_between(at, np.maximum(mean - half, 0), mean + half, color=group.color, alpha=0.18, linewidth=0)
+        ax.plot(at, mean, color=group.color, linewidth=1.4)
+
+
+def _time_scale(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Scale:
+    return readable.axis_scale("s", measured[groups[0].runs[0].number].spec.time.duration_ns / 1e9)
+
+
+def _time_axis(ax: Axes, run: Measured, time: Scale) -> None:
+    _warm_up(ax, run, time)
+    ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
+    ax.set_xlabel(f"Time ({readable.typeset(time.unit)})")
+
+
+def _grey(run: Measured) -> str:
+    """What the shade means, if there is one."""
+    return " Grey: warm-up." if run.spec.time.warmup_ns else ""
+
+
+def _warm_up(ax: Axes, run: Measured, time: Scale) -> None:
+    if run.spec.time.warmup_ns:
+        ax.axvspan(0, time.of(run.spec.time.warmup_ns / 1e9), color=SHADE, zorder=0, linewidth=0)
+
+
+def _kilobytes(ax: Axes, axis: Literal["x", "y"], means: Sequence[float], top: float) -> None:
+    """From 0; logarithmic from a frame on where the means lie far apart."""
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    positive = [mean for mean in means if mean > 0]
+    limit = ax.set_xlim if axis == "x" else ax.set_ylim
+    if not positive or max(positive) / min(positive) <= WIDE:
+        limit(0, top * 1.08 if top > 0 else 1)
+        return
+    (ax.set_xscale if axis == "x" else ax.set_yscale)("symlog", linthresh=FRAME_KB, linscale=0.4)
+    limit(0, top * 1.5)
+    which = ax.xaxis if axis == "x" else ax.yaxis
+    which.set_ticks([0, *(10.0**power for power in range(1, math.ceil(math.log10(top * 1.5))))])
+    which.set_minor_locator(NullLocator())
+    which.set_major_formatter(FuncFormatter(lambda value, _: readable.number(value)))
+
+
+def _lines(run: Series) -> Floats:
+    return run.goodput_bps if len(run.goodput_bps) else run.total_bps[None, :]
+
+
+def _rate_lines(ax: Axes, run: Series, factor: float, color: str, time: Scale) -> None:
+    lines, at = _lines(run) / factor, run.t_s / time.factor
+    many = len(lines) > MANY
+    for line in lines:
+        ax.plot(at, line, color=color, linewidth=0.6 if many else 1.1, alpha=0.45 if many else 0.75)
+    if many:
+        ax.plot(at, band(np.where(lines > 0, lines, np.nan))[0], color=INK, linewidth=1.6)
+
+
+def _size_axis(ax: Axes, sizes: Sequence[int]) -> None:
+    """The sizes of so many bins that their names do not touch."""
+    step = max(1, math.ceil(len(sizes) / MOST_SIZES))
+    ticks = range(len(sizes))[step - 1 :: step]
+    ax.set_xticks(ticks, [readable.quantity(sizes[tick], "bytes", 3) for tick in ticks])
+
+
+def _legend(figure: Figure, groups: Sequence[Group], styles: Sequence[tuple[str, object]] = ()) -> None:
+    from matplotlib.lines import Line2D
+
+    lines = [Line2D([], [], color=group.color, linewidth=2.4) for group in groups]
+    lines += [Line2D([], [], color=INK, linewidth=1.5, linestyle=dashes) for _, dashes in styles]  # type: ignore[arg-type]
+    names = [group.label for group in groups] + [name for name, _ in styles]
+    columns = max(1, min(4, len(lines), LEGEND_LETTERS // max(map(len, names))))
+    figure.legend(lines, names, loc="outside upper left", ncols=columns, handlelength=1.6)
+
+
+def _over_seeds(groups: Sequence[Group], what: str = "lines are means") -> str:
+    most = max(len(group.runs) for group in groups)
+    bands = ", bands their 95 % intervals" if what.startswith("lines") else ""
+    return f"; {what} over up to {most} seeds{bands}" if most > 1 else ""
+
+
+def _mean(values: Floats) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else 0.0
+
+
+def _peak(values: Floats) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) if finite.size else 0.0

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What figures need of a run, taken from its tables once: afterwards the tables, which may be large, can go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym import spec as specs
+from dc_gym.metrics import Series, Sized, Window, series
+from dc_gym.metrics.fct import counted
+from dc_gym.metrics.series import queue_means
+from dc_gym.pages.report.runs import Run
+from dc_gym.records.results import Result
+from dc_gym.spec import Spec
+
+Floats = npt.NDArray[np.float64]
+INTERVALS = 150
+QUANTILES = np.concatenate((np.linspace(0, 0.98, 99), 1 - np.geomspace(0.02, 0.001, 20)))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run as figures show it."""
+
+    series: Series
+    queue_s: Floats
+    """Middles of the intervals of queue_bytes, which may be finer than those of the series."""
+    queue_bytes: Floats
+    """Mean backlog of the switch port with the largest one, in each interval."""
+    switch_quantiles: Floats
+    """Backlog of that port in bytes at QUANTILES."""
+    host_quantiles: Floats
+    """Of the host port with the largest mean backlog."""
+    sized: Sized
+    utilization: dict[str, float]
+    """By port."""
+    labels: tuple[str, ...]
+    """Of the flows that the series has lines for."""
+    spec: Spec
+
+
+def measure(run: Run) -> Measured:
+    """Reads the tables of a result and lets them go."""
+    result = Result(run.result.path, run.result.manifest, run.result.summary, run.result.ports)
+    spec = specs.from_dict(run.spec, result.path, str(result.path / "manifest.json"))
+    window, tables = Window.of(spec), result.tables
+    sampled_ns = max(spec.monitor.interval_ns, spec.monitor.tcp_interval_ns)
+    intervals, finer = (_intervals(spec, each) for each in (sampled_ns, spec.monitor.interval_ns))
+    edges = np.linspace(0, spec.time.duration_ns, finer + 1)
+    rows = {side: _row(result, f"{side}_port") for side in ("switch", "host")}
+    drawn = series(tables, spec.time.duration_ns, window, intervals, rows["switch"], as_arrived=True)
+    return Measured(
+        series=drawn,
+        queue_s=(edges[:-1] + edges[1:]) / 2e9,
+        queue_bytes=queue_means(tables, rows["switch"], edges),
+        switch_quantiles=_quantiles(tables.queues, rows["switch"], window),
+        host_quantiles=_quantiles(tables.queues, rows["host"], window),
+        sized=_sized(result, spec),
+        utilization=_utilization(result),
+        labels=_labels(result, len(drawn.goodput_bps)),
+        spec=spec,
+    )
+
+
+def _intervals(spec: Spec, sampled_ns: int) -> int:
+    """So many that none is without a sample."""
+    return min(INTERVALS, max(1, spec.time.duration_ns // sampled_ns))
+
+
+def _row(result: Result, name: str) -> int | None:
+    """The row of a port that summary.json names."""
+    port = result.summary.get(name)
+    return result.names.port.index(port) if port in result.names.port else None
+
+
+def _quantiles(queues: npt.NDArray[np.void], row: int | None, window: Window) -> Floats:
+    mine = queues["backlog_bytes"][(queues["port"] == row) & window.holds(queues["t_ns"])] if row is not None else np.empty(0)
+    found: Floats = np.quantile(mine.astype(np.float64), QUANTILES) if len(mine) else np.full(len(QUANTILES), np.nan)
+    return found
+
+
+def _sized(result: Result, spec: Spec) -> Sized:
+    """The flows that count; their slowdown as the run found it."""
+    flows, table = result.records("flows"), result.derived("flow_metrics")
+    stop_ns = spec.metrics.cutoff_ns or spec.time.duration_ns
+    starts = Window(spec.time.warmup_ns, stop_ns)
+    plain = Sized.of(flows, starts)
+    if table is None or "slowdown" not in table.column_names:
+        return plain
+    slowdown = np.asarray(table.column("slowdown"), np.float64)[counted(flows, starts)]
+    return replace(plain, slowdown=slowdown)
+
+
+def _utilization(result: Result) -> dict[str, float]:
+    table = result.derived("port_metrics")
+    if table is None:
+        return {}
+    columns: dict[str, list[Any]] = table.select(["port", "utilization"]).to_pydict()
+    return dict(zip(columns["port"], columns["utilization"], strict=True))
+
+
+def _labels(result: Result, lines: int) -> tuple[str, ...]:
+    node = result.names.node
+    return tuple(f"{node[flow['src']]} to {node[flow['dst']]}" for flow in result.records("flows")[:lines])

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page: one HTML file that needs nothing else, made from a template; everything that comes from a spec is escaped by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dc_gym import __version__
+from dc_gym.ctrl import controllers
+from dc_gym.figures import plots
+from dc_gym.pages.report import figures, tables
+from dc_gym.pages.report.figures import Figures
+from dc_gym.pages.report.measured import Measured
+from dc_gym.pages.report.runs import Group, Run, Scenario
+from dc_gym.pages.report.svg import to_svg, variables
+from dc_gym.pages.report.tables import Cell, Table
+from dc_gym.spec import from_dict
+
+BINS = ("pias", "hpcc", "homa")
+HEADS = ("preset", "kind", "duration", "interval")
+PLAIN_SPEC = from_dict(
+    {
+        "topology": {"preset": "dumbbell-10m"},
+        "controller": {"name": "dctcp"},
+        "workload": {"kind": "pairs"},
+        "time": {"duration": "1s"},
+    },
+    Path(),
+)
+"""A spec that gives nothing that has a default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A scenario as the template takes it."""
+
+    anchor: str
+    scenario: Scenario
+    facts: Sequence[tuple[str, str]]
+    figures: Sequence[tuple[Figures, Markup]]
+    metrics: Table
+    differences: Table | None
+    baseline: str
+    groups: Table | None
+    slowdown: Sequence[tuple[str, Table]]
+    ports: Sequence[tuple[str, Table]]
+    runs: Sequence[tuple[Run, str]]
+
+
+def render(
+    scenarios: Sequence[Scenario],
+    notes: Sequence[str],
+    measured: Mapping[str, Measured],
+    baseline: str | None = None,
+    mark: str = "",
+) -> str:
+    """The page as text; `baseline`: the controller that others are set against, the first unless named; `mark`: whose it is."""
+    environment = Environment(
+        loader=PackageLoader("dc_gym.pages.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    sections = [_section(f"scenario-{row}", each, measured, baseline) for row, each in enumerate(scenarios, 1)]
+    runs = [run for each in scenarios for run in each.all_runs]
+    return environment.get_template("page.html.j2").render(
+        title=_title(scenarios),
+        version=__version__,
+        mark=mark,
+        sections=sections,
+        notes=notes,
+        runs=len(runs),
+        fit=sum(run.result.fit for run in runs),
+        certificates=[tables.certificate(run) for run in runs],
+        colors=[(name, light, dark) for light, (name, dark) in variables().items()],
+        cell=_cell,
+    )
+
+
+def draw_all(each: Scenario, measured: Mapping[str, Measured]) -> list[tuple[Figures, Any]]:
+    """Every figure of a scenario, drawn in our style."""
+    drawn = []
+    for figure in figures.all_figures(each, measured):
+        with plots.style(figures.STYLE):
+            drawn.append((figure, figure.draw()))
+    return drawn
+
+
+def baseline_of(each: Scenario, name: str | None) -> Group | None:
+    """The group that others are compared with."""
+    return next((group for group in each.groups if group.name == name), each.groups[0] if each.groups else None)
+
+
+def _section(anchor: str, each: Scenario, measured: Mapping[str, Measured], name: str | None) -> Section:
+    baseline = baseline_of(each, name)
+    drawn = []
+    for figure, canvas in draw_all(each, measured):
+        with plots.style(figures.STYLE):
+            drawn.append((figure, Markup(to_svg(canvas, f"{anchor}-{figure.name}", f"{figure.title}. {figure.caption}"))))
+    slowdown = [(tables.BIN_TITLES[bins], tables.slowdown_table(each, measured, bins)) for bins in BINS]
+    ports = [(f"{group.label}, seed {group.runs[0].seed}", tables.ports_table(group.runs[0])) for group in each.groups]
+    return Section(
+        anchor=anchor,
+        scenario=each,
+        facts=_facts(each),
+        figures=drawn,
+        metrics=tables.metrics_table(each),
+        differences=tables.differences_table(each, baseline) if baseline else None,
+        baseline=baseline.label if baseline else "",
+        groups=tables.groups_table(each, measured),
+        slowdown=[(title, table) for title, table in slowdown if table is not None],
+        ports=[(title, table) for title, table in ports if table.rows],
+        runs=[(run, group.label) for group in each.groups for run in group.runs]
+        + [(run, controllers.label_of(run.result.controller)) for run in each.unfit],
+    )
+
+
+def _facts(each: Scenario) -> list[tuple[str, str]]:
+    """What was run, from the spec, in words; what is as it always is goes without saying."""
+    spec, usual = each.spec, PLAIN_SPEC.to_dict()
+
+    def words(section: str) -> str:
+        given = spec.get(section, {})
+        values = {key: value for key, value in given.items() if key in HEADS or usual[section].get(key) != value}
+        head = [str(values.pop(name)) for name in ("preset", "kind") if name in values]
+        return ", ".join(head + [f"{name} {_plain(value)}" for name, value in values.items()])
+
+    shown = [
+        ("Network", words("topology")),
+        ("Workload", words("workload")),
+        ("Time", words("time")),
+        ("Sampling", words("monitor")),
+    ]
+    shown.append(("Ground", f"{spec.get('ground', 'lab')}, {spec.get('clock', 'virtual')} time"))
+    return [(name, text) for name, text in shown if text]
+
+
+def _plain(value: Any) -> str:
+    """A value of a spec in words: tables such as [[workload.exec]] one after the other."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ("; " if any(isinstance(each, Mapping) for each in value) else ", ").join(map(_plain, value))
+    return str(value)
+
+
+def _title(scenarios: Sequence[Scenario]) -> str:
+    names = list(dict.fromkeys(str(each.spec.get("name", "experiment")) for each in scenarios))
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more" if names else "Nothing"
+
+
+def _cell(cell: Cell) -> Markup:
+    """A cell's inside: its text, what it means to those who see no colour, and its note."""
+    marks = {"better": "\u25b2", "worse": "\u25bc", "same": "\u2248", "equal": "="}
+    words = {"better": "better", "worse": "worse", "same": "no difference shown", "equal": "equal in every pair"}
+    text = Markup("{}").format(cell.text)
+    if cell.kind in marks:
+        text += Markup(' <span class="mark" title="{0}" aria-label="{0}">{1}</span>').format(words[cell.kind], marks[cell.kind])
+    return text + (Markup(" <small>{}</small>").format(cell.note) if cell.note else Markup(""))

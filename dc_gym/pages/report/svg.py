@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A figure as SVG inside an HTML page: text stays text, and colours that we know become CSS variables, so that one drawing serves
+light and dark. Names inside are unique to the figure, for all figures share the page's."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+
+from dc_gym.ctrl import controllers
+from dc_gym.figures.plots import FAINT, FLOW_COLORS, INK, MARK
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GRID, SHADE, PAPER = "#E6E6E6", "#F4F4F4", "#FFFFFF"
+SURFACES = {INK: "ink", FAINT: "faint", GRID: "grid", SHADE: "shade", MARK: "mark", PAPER: "paper"}
+DARK = {INK: "#E6E8EA", FAINT: "#8E959C", GRID: "#30363C", SHADE: "#22272C", MARK: "#FF8A80", PAPER: "#1B1F23"}
+LIGHTEN = 0.35  # a series' colour in the dark: so much nearer to white
+
+
+def to_svg(figure: Figure, name: str, alt: str) -> str:
+    """An <svg> element without size: it is as wide as its box."""
+    settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": name}
+    stream = io.StringIO()
+    with matplotlib.rc_context(settings):
+        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r' xmlns(?::xlink)?="[^"]*"', "", text)  # HTML knows both; and a page that names no address is easy to check
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+    text = text.replace("xlink:href=", "href=")
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    text = re.sub("|".join(variables()), lambda found: f"var(--{variables()[found[0].lower()][0]})", text, flags=re.IGNORECASE)
+    return text.replace("<svg", f'<svg role="img" aria-label="{_attribute(alt)}"', 1)
+
+
+def variables() -> dict[str, tuple[str, str]]:
+    """By colour in the figures: the name of its CSS variable, and what it is in the dark."""
+    found = {color.lower(): (f"fig-{name}", DARK[color]) for color, name in SURFACES.items()}
+    for color in _series_colors():
+        found.setdefault(color.lower(), (f"c-{color.lstrip('#').lower()}", _lighter(color)))
+    return found
+
+
+def _series_colors() -> Iterable[str]:
+    known = [controllers.find(name) for name in controllers.names()]
+    return dict.fromkeys((*(each.color for each in known if each), *FLOW_COLORS))
+
+
+def _lighter(color: str) -> str:
+    parts = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (255 - part) * LIGHTEN):02x}" for part in parts)
+
+
+def _attribute(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

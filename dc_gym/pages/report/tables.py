@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a report as plain data: metrics with intervals, paired differences, slowdown by size, certificates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base.stats import Estimate, estimate, paired
+from dc_gym.metrics import Sized
+from dc_gym.pages.report.measured import Measured
+from dc_gym.pages.report.numbers import METRICS, NOTHING, Metric, amount, plain, quantity, scale_of, size, with_interval
+from dc_gym.pages.report.runs import Group, Run, Scenario
+from dc_gym.run import calibration
+
+BIN_TITLES = {
+    "pias": "fixed sizes (PIAS)",
+    "hpcc": "20 bins of equally many flows (HPCC)",
+    "homa": "10 bins of equally many flows (Homa)",
+}
+PERCENTILES = ("p50", "p95", "p99", "p999")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a cell says; `kind` is its CSS class."""
+
+    text: str
+    kind: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows in sections; the first column of a row is its head."""
+
+    columns: tuple[str, ...]
+    sections: tuple[tuple[str, tuple[tuple[str, tuple[Cell, ...]], ...]], ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(len(rows) for _, rows in self.sections)
+
+
+def metrics_table(scenario: Scenario) -> Table:
+    """Mean and 95 % interval over seeds, a column a controller; a metric that no run has is left out."""
+    columns = tuple(f"{group.label} (n\u00a0=\u00a0{len(group.runs)})" for group in scenario.groups)
+    sections = [
+        (title, tuple(filter(None, (_metric_row(metric, scenario.groups) for metric in rows))))
+        for title, rows in _sections(scenario)
+    ]
+    return Table(("Metric", "Unit", *columns), tuple((title, rows) for title, rows in sections if rows))
+
+
+def differences_table(scenario: Scenario, baseline: Group) -> Table | None:
+    """Each controller minus the baseline, paired by seed; None if nothing can be paired."""
+    others = [group for group in scenario.groups if group is not baseline]
+    pairs = {group.label: len(set(group.seeds) & set(baseline.seeds)) for group in others}
+    if not any(pairs.values()):
+        return None
+    columns = tuple(f"{label} \u2212 {baseline.label} ({count} pairs)" for label, count in pairs.items())
+    sections = [
+        (title, tuple(filter(None, (_difference_row(metric, baseline, others) for metric in rows))))
+        for title, rows in _sections(scenario)
+    ]
+    return Table(("Metric", "Unit", *columns), tuple((title, rows) for title, rows in sections if rows))
+
+
+def slowdown_table(scenario: Scenario, measured: Mapping[str, Measured], bins: str) -> Table | None:
+    """Percentiles of slowdown by size, the runs of a controller taken together; None without flows that have one."""
+    sections = []
+    for group in scenario.groups:
+        sized = together(group, measured)
+        if np.isfinite(sized.slowdown).any():
+            sections.append((group.label, tuple(_bin_row(each) for each in sized.bins(bins))))
+    if not sections:
+        return None
+    return Table(("Flow size", "Flows", "Unfinished", "p50", "p95", "p99", "p99.9"), tuple(sections))
+
+
+def groups_table(scenario: Scenario, measured: Mapping[str, Measured]) -> Table | None:
+    """Completion times by what flows are for, the runs of a controller taken together; None where all are for the same."""
+    found = [(group.label, together(group, measured).groups()) for group in scenario.groups]
+    if len({row["group"] for _, rows in found for row in rows}) < 2:
+        return None
+    columns = ("Flows for", "Flows", "Unfinished", "FCT p50", "FCT p99", "Slowdown p50", "p95", "p99")
+    return Table(columns, tuple((label, tuple(map(_group_row, rows))) for label, rows in found if rows))
+
+
+def together(group: Group, measured: Mapping[str, Measured]) -> Sized:
+    """The counted flows of all runs of a controller."""
+    parts = [measured[run.number].sized for run in group.runs]
+    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("group", "size_bytes", "fct_s", "slowdown"))
+    return Sized(*columns)
+
+
+def ports_table(run: Run, most: int = 12) -> Table:
+    """The ports of a run with the longest queues."""
+    table = run.result.derived("port_metrics")
+    if table is None:
+        return Table((), ())
+    columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    known = [row for row, mean in enumerate(columns["mean_queue_bytes"]) if mean == mean]
+    order = sorted(known, key=lambda row: (-columns["mean_queue_bytes"][row], row))[:most]
+    rows = tuple((columns["port"][row], tuple(map(Cell, _port_cells(columns, row)))) for row in order)
+    lost = ("Lost on its link",) if any(columns.get("lost", ())) else ()
+    head = ("Port", "Side", "Utilization", "Mean queue", "p99", "Max", "p99 delay", "Drops", "Marks", *lost)
+    return Table(head, (("", rows),) if rows else ())
+
+
+def certificate(run: Run) -> dict[str, Any]:
+    """What a run was: enough to repeat it, and to judge whether it may be believed."""
+    manifest = run.result.manifest
+    environment = dict(manifest.get("environment", {}))
+    ideal = manifest.get("ideal") or {}
+    return {
+        "number": run.number,
+        "path": str(run.result.path),
+        "fit": run.result.fit,
+        "reasons": list(manifest.get("unfit_reasons", ())),
+        "facts": [
+            ("Seed", run.seed),
+            ("Ground, clock", f"{manifest.get('ground', '?')}, {manifest.get('clock', '?')} time"),
+            ("Digest", run.result.digest),
+            ("Fingerprint", manifest.get("fingerprint", "?")),
+            *((name.capitalize(), value) for name, value in environment.items()),
+            ("dcgym", manifest.get("dcgym", "?")),
+            ("Made", manifest.get("created", "?")),
+            ("Time", _times(manifest)),
+            *([("Ideal completion times", _ideal_words(ideal))] if ideal else []),
+        ],
+        "spec": json.dumps(run.spec, indent=1, ensure_ascii=False),
+        "conservation": _conservation(manifest.get("conservation") or {}),
+        "calibration": _calibration(manifest.get("calibration") or []),
+    }
+
+
+def _sections(scenario: Scenario) -> list[tuple[str, tuple[Metric, ...]]]:
+    """Sections of metrics that mean something here: no completion times without sizes, no loss where none was asked."""
+
+    def occurs(name: str) -> bool:
+        return any(value for group in scenario.groups for value in group.values(name).values())
+
+    sections = {title: rows for title, rows in METRICS.items() if rows[0].name != "fct_flows" or occurs("fct_flows")}
+    return [(title, tuple(row for row in rows if not row.seldom or occurs(row.name))) for title, rows in sections.items()]
+
+
+def _metric_row(metric: Metric, groups: Sequence[Group]) -> tuple[str, tuple[Cell, ...]] | None:
+    estimates = [estimate(list(group.values(metric.name).values())) for group in groups]
+    if not any(estimates):
+        return None
+    factor, unit = scale_of(metric.unit, [each.mean for each in estimates if each])
+    cells = [_estimate_cell(each, factor, len(group.runs)) for each, group in zip(estimates, groups, strict=True)]
+    return metric.label, (Cell(unit, "unit"), *cells)
+
+
+def _estimate_cell(each: Estimate | None, factor: float, runs: int) -> Cell:
+    if each is None:
+        return Cell(NOTHING)
+    return Cell(with_interval(each, factor), note="" if each.n == runs else f"n\u00a0=\u00a0{each.n}")
+
+
+def _difference_row(metric: Metric, baseline: Group, others: Sequence[Group]) -> tuple[str, tuple[Cell, ...]] | None:
+    base = baseline.values(metric.name)
+    found = [paired(base, group.values(metric.name)) for group in others]
+    if not any(found):
+        return None
+    factor, unit = scale_of(metric.unit, [each.mean for each in found if each])
+    pairs = [len(set(baseline.seeds) & set(group.seeds)) for group in others]
+    cells = [_difference_cell(each, metric, factor, count) for each, count in zip(found, pairs, strict=True)]
+    return metric.label, (Cell(unit, "unit"), *cells)
+
+
+def _difference_cell(each: Estimate | None, metric: Metric, factor: float, pairs: int) -> Cell:
+    """Marked as better or worse only where the interval leaves 0 out."""
+    if each is None:
+        return Cell(NOTHING)
+    if each.mean == 0 and each.half == 0:
+        return Cell("0", "equal")
+    text, note = with_interval(each, factor, signed=True), "" if each.n == pairs else f"n\u00a0=\u00a0{each.n}"
+    if not each.differs_from_0:
+        return Cell(text, "same" if each.half is not None else "", note)
+    if not metric.better:
+        return Cell(text, "other", note)
+    return Cell(text, "better" if (each.mean > 0) == (metric.better > 0) else "worse", note)
+
+
+def _bin_row(each: Mapping[str, Any]) -> tuple[str, tuple[Cell, ...]]:
+    low, high = size(each["from_bytes"]), size(each["to_bytes"])
+    numbers = [each[f"slowdown_{name}"] for name in PERCENTILES]
+    shown = [Cell(NOTHING if number is None else plain(number, 3)) for number in numbers]
+    return low if low == high else f"{low} \u2013 {high}", (Cell(f"{each['flows']:,}"), _unfinished(each["unfinished"]), *shown)
+
+
+def _group_row(each: Mapping[str, Any]) -> tuple[str, tuple[Cell, ...]]:
+    slowdowns = [each[f"slowdown_{name}"] for name in ("p50", "p95", "p99")]
+    shown = [Cell(NOTHING if number is None else plain(number, 3)) for number in slowdowns]
+    times = [Cell(_time(each[f"fct_{name}_s"])) for name in ("p50", "p99")]
+    return each["group"], (Cell(f"{each['flows']:,}"), _unfinished(each["unfinished"]), *times, *shown)
+
+
+def _unfinished(count: int) -> Cell:
+    return Cell(f"{count:,}", "worse" if count else "")
+
+
+def _time(seconds: float | None) -> str:
+    return amount(seconds, "s")
+
+
+def _port_cells(columns: Mapping[str, Sequence[Any]], row: int) -> list[str]:
+    utilization = columns["utilization"][row]
+    return [
+        columns["side"][row],
+        amount(utilization, "share"),
+        *(size(columns[f"{name}_queue_bytes"][row]) for name in ("mean", "p99", "max")),
+        _time(columns["p99_delay_s"][row]),
+        f"{columns['drops'][row]:,}",
+        f"{columns['marks'][row]:,}",
+        *([f"{columns['lost'][row]:,}"] if any(columns.get("lost", ())) else []),
+    ]
+
+
+def _times(manifest: Mapping[str, Any]) -> str:
+    wall = manifest.get("wall_s", {})
+    total = sum(wall.values())
+    virtual, traffic = float(manifest.get("virtual_s", 0)), wall.get("traffic", 0.0)
+    return f"{amount(virtual, 's', 4)} of traffic; wall time {amount(total, 's')} in all, {amount(traffic, 's')} for the traffic"
+
+
+def _ideal_words(ideal: Mapping[str, Any]) -> str:
+    if ideal.get("method") != "measured":
+        return f"not known: {ideal['why']}" if "why" in ideal else "closed form"
+    rows = ideal.get("classes", [])
+    error = max((row.get("error", 0.0) for row in rows), default=0.0)
+    points = sum(row["points"] for row in rows)
+    words = f"measured on the idle network: {points} sizes in {len(rows)} path class{'' if len(rows) == 1 else 'es'}"
+    return words + (f", interpolated with an error of at most {plain(error * 100, 2)} %" if error else ", each size itself")
+
+
+def _conservation(kept: Mapping[str, int]) -> list[tuple[str, str]]:
+    words = {
+        "sent_by_hosts": "Sent by hosts",
+        "received_by_hosts": "Received by hosts",
+        "dropped_by_switches": "Dropped by switches' queues",
+        "under_way": "Under way at the end",
+        "lost_on_links": "Lost on links, as asked",
+        "lost_elsewhere": "Lost elsewhere",
+        "dropped_by_hosts": "Dropped by hosts' own queues, before",
+        "cables_checked": "Cables checked",
+        "switches_checked": "Switches checked",
+    }
+    return [(text, f"{kept[name]:,}") for name, text in words.items() if name in kept]
+
+
+def _calibration(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str, str]]:
+    """A row for each quantity and value asked for: how many ports, what was found, the largest error, how it was looked at."""
+    found: dict[tuple[str, str, str], list[Any]] = {}
+    for row in rows:
+        for name in calibration.QUANTITIES:
+            if name in row:
+                found.setdefault((name, json.dumps(row[name][0]), str(row.get("how", ""))), []).append(row[name][1])
+    shown = []
+    for (name, asked, how), read in found.items():
+        wanted = json.loads(asked)
+        pairs = [{name: [wanted, value]} for value in read]
+        error = calibration.worst(pairs, name)
+        same = "0" if all(value == wanted for value in read) else NOTHING if error is None else f"{plain(error * 100, 3)} %"
+        shown.append((name, quantity(name, wanted), _range(name, read), f"{same}, {how}", f"{len(read)}"))
+    return shown
+
+
+def _range(name: str, values: Sequence[Any]) -> str:
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if len(numbers) == len(values) and numbers and min(numbers) != max(numbers):
+        return f"{quantity(name, min(numbers))} \u2026 {quantity(name, max(numbers))}"
+    return ", ".join(dict.fromkeys(quantity(name, value) for value in values))

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The environment fingerprint: what a digest may depend on besides the spec. Equal fingerprint and equal spec, equal digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+
+from dc_gym.base.package import PACKAGE
+from dc_gym.kernel.build import KernelBuild
+from dc_gym.kernel.openvswitch import OpenVSwitch
+
+STAMP = "sources.sha256"
+# What runs in the lab, and what decides its input. Results, plots and the command line are not among it.
+GUEST = (
+    *("kernel/*.c", "kernel/drivers/*.h", "traffic/*.c", "traffic/*.h", "traffic/*.py", "traffic/matrices/*.csv"),
+    *(
+        "traffic/matrices/*/*.csv",
+        "traffic/flow_sizes/*.txt",
+        "spec/*.py",
+        "base/amount.py",
+        "base/key.py",
+        "base/units.py",
+        "base/usercode.py",
+    ),
+    *(
+        "monitors/*.c",
+        "monitors/*.h",
+        "ctrl/*.c",
+        "ctrl/*.h",
+        "ctrl/controllers.py",
+        "ctrl/nic/*.[ch]",
+        "ctrl/nic/algorithms/*.h",
+        "ctrl/nic/algorithms.py",
+        "nets/policies/*.npz",
+        "topologies/*.py",
+        "kernel/lab.py",
+        "kernel/openvswitch.py",
+    ),
+    *("grounds/*.py", "grounds/guest/*.py", "grounds/host/*.py", "run/runner.py"),
+)
+
+
+def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
+    """By name: identities of all that runs in the lab."""
+    return {
+        "kernel": kernel.fingerprint,
+        "openvswitch": ovs.fingerprint,
+        "libc": " ".join(platform.libc_ver()),
+        "python": platform.python_version(),
+        "programs": programs(),
+    }
+
+
+def programs() -> str:
+    """SHA-256 over the sources of what runs in the lab, by path."""
+    digest = hashlib.sha256()
+    for pattern in GUEST:
+        for path in sorted(PACKAGE.glob(pattern)):
+            digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def stale() -> str | None:
+    """A source that has changed since the C programs were built of it (`make programs` leaves the list); None: none has."""
+    stamp = PACKAGE / "bin" / STAMP
+    if not stamp.is_file():
+        return STAMP
+    for line in stamp.read_text().splitlines():
+        digest, _, name = line.partition("  ")
+        path = PACKAGE / name
+        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            return name
+    return None
+
+
+def fingerprint(parts: Mapping[str, str]) -> str:
+    """Sixteen hexadecimal digits over the environment."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

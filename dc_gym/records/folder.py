@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a result's folder: DIR.partial while it is written, synced, then renamed to DIR.
+
+    with writing(out, force) as partial:   # nobody else's; gone unless it is finished, however this process ends
+        ...
+        finish(partial)                    # now it is called DIR
+
+With force an older result is called DIR.replaced until the new one is there; if that fails it gets its name back.
+Every step is such that a kill between any two of them leaves what the janitor, the next run or `dcgym clean` can put right.
+Only ours is ever removed: a result is what has all of FILES, unfinished is what has our lock (claim.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from dc_gym.base import folder_lock, janitor
+from dc_gym.base.errors import MachineError, ResultError, UsageError
+from dc_gym.base.files import PARTIAL, discard, remove, words
+from dc_gym.base.folder_lock import LOCK
+from dc_gym.records.digest import REQUIRED
+from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
+
+__all__ = [
+    "ASIDE",
+    "COPIES",
+    "FILES",
+    "finish",
+    "is_result",
+    "is_unfinished",
+    "recover",
+    "writing",
+]
+
+ASIDE = ".replaced"
+COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY, NIC_POLICY_COPY)
+"""Files that a spec reads, kept with the result."""
+FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in REQUIRED))
+"""What a whole result has at the least."""
+PATIENCE_S = 10.0
+
+
+@contextlib.contextmanager
+def writing(out: Path, force: bool) -> Iterator[Path]:
+    """DIR.partial, empty and this process' alone. UsageError if DIR is taken, or another run is at it."""
+    partial, aside = partial_of(out), out.with_name(out.name + ASIDE)
+    _require_free(out, force)
+    with words("make", partial):
+        out.parent.mkdir(parents=True, exist_ok=True)
+    with janitor.watching(partial, out, aside) as watch:
+        try:
+            held = _claim(partial)
+        except UsageError:
+            watch.done = True  # what is there is somebody else's
+            raise
+        try:
+            settle(out)
+            _require_free(out, force)
+            if os.path.lexists(out):
+                with words("rename", out):
+                    out.rename(aside)
+            yield partial
+        finally:
+            _give_up(partial, out, aside, held)
+            watch.done = not os.path.lexists(partial)
+
+
+def finish(partial: Path) -> Path:
+    """Sync everything in DIR.partial to disk and rename it to DIR, which must not exist; an older result goes for good."""
+    if partial.suffix != PARTIAL:
+        raise ValueError(f"{partial} does not end in {PARTIAL}")
+    out = partial.with_suffix("")
+    _require_free(out, force=False)
+    for name in FILES:
+        if not (partial / name).is_file():
+            raise ResultError(f"{partial}: {name} is missing; the run did not get as far as its results")
+    with words("finish", out):
+        for folder, _, files in os.walk(partial, topdown=False):
+            for name in files:
+                _sync(Path(folder, name))
+            _sync(Path(folder))
+        partial.rename(out)
+        _sync(out.parent)
+    with words("remove", out.with_name(out.name + ASIDE)):
+        remove(out.with_name(out.name + ASIDE))
+        (out / LOCK).unlink(missing_ok=True)
+    return out
+
+
+def settle(out: Path) -> None:
+    """Puts right what a killed run left of a replacement: the older result goes if the new one is there, else it comes back.
+
+    The caller holds DIR.partial. What is not a result stays where it is.
+    """
+    aside = out.with_name(out.name + ASIDE)
+    if is_result(out) and folder_lock.is_ours(out):  # finished, and its writer was killed, or is just about to end
+        held = _patiently(out)
+        if _may_go(aside):
+            remove(aside)
+        folder_lock.release(out, held)
+    elif is_result(out) and _may_go(aside):
+        remove(aside)
+    elif not os.path.lexists(out) and _may_go(aside):
+        with words("rename", aside):
+            aside.rename(out)
+
+
+def recover(out: Path) -> None:
+    """`settle` where no run is under way; UsageError if one is."""
+    partial = partial_of(out)
+    held = _claim(partial)
+    try:
+        settle(out)
+    finally:
+        discard(partial)
+        os.close(held)
+
+
+def is_result(path: Path) -> bool:
+    """A whole result, by what lies in it."""
+    return _is_folder(path) and all((path / name).is_file() for name in FILES)
+
+
+def is_unfinished(path: Path) -> bool:
+    """A folder of which a run of ours had the lock, or was about to take it."""
+    if not _is_folder(path):
+        return False
+    made = [each for each in path.iterdir() if each.name != LOCK or not each.is_file() or each.stat().st_size]
+    return not made or folder_lock.is_ours(path)
+
+
+def partial_of(out: Path) -> Path:
+    if not out.name or out.name == "..":
+        raise UsageError(f"--out {str(out)!r} is not the name of a folder to be made; give one such as results/first")
+    return out.with_name(out.name + PARTIAL)
+
+
+def _claim(partial: Path) -> int:
+    """Makes the folder, or takes over what a killed run left of it."""
+    while True:
+        with words("make", partial), contextlib.suppress(FileExistsError):
+            partial.mkdir()
+        if not is_unfinished(partial):
+            raise UsageError(f"{partial} exists and no run made it; give another --out")
+        try:
+            with words("lock", partial):
+                held = folder_lock.take(partial)
+        except MachineError:
+            if partial.exists():
+                with contextlib.suppress(OSError):
+                    partial.rmdir()  # no room even for its lock
+                raise
+            continue  # its owner removed it just now
+        if held is None:
+            raise UsageError(f"{partial}: a run is under way here; wait for its end, or give another --out")
+        with words("empty", partial):
+            for each in partial.iterdir():
+                if each.name != LOCK:
+                    remove(each)
+        return held
+
+
+def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
+    """After a run: the older result back if there is no new one, then away with what is unfinished."""
+    try:
+        if os.path.lexists(aside) and not os.path.lexists(out):
+            with words("rename", aside):
+                aside.rename(out)
+        discard(partial)
+    finally:
+        os.close(held)
+
+
+def _patiently(out: Path) -> int:
+    """Holds a result that somebody may be finishing."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (held := folder_lock.take(out)) is None:
+        if time.monotonic() > deadline:
+            raise UsageError(f"{out}: another run is finishing it; try again when it has ended, or give another --out")
+        time.sleep(0.05)
+    return held
+
+
+def _require_free(out: Path, force: bool) -> None:
+    """Anything but a result is never touched."""
+    aside = out.with_name(out.name + ASIDE)
+    if os.path.lexists(aside) and not _may_go(aside):
+        raise UsageError(f"{aside} is in the way and not a result; move it, or give another --out")
+    if not os.path.lexists(out):
+        return
+    if not force:
+        raise UsageError(f"{out} exists; replace it with --force, or give another --out")
+    if not _may_go(out):
+        raise UsageError(f"{out} is not a result; --force replaces results only, give another --out")
+
+
+def _may_go(path: Path) -> bool:
+    """A result or an empty folder: what --force may replace."""
+    return is_result(path) or (_is_folder(path) and not any(path.iterdir()))
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _sync(path: Path) -> None:
+    """Data and names of a file or folder are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

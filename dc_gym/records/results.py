@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that a run leaves behind (docs/results.md): written under DIR.partial, synced, renamed to DIR; read back, checked.
+
+    with writing(out, force) as partial:                  # folder.py
+        write_result(partial, tables, manifest, summary)  # the manifest goes last
+        finish(partial)                                   # now it is called DIR
+
+Parquet files have the documented columns and types (`schema`); strings are dictionaries. Nothing here knows how a run is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dc_gym.base.errors import ResultError, UsageError
+from dc_gym.base.files import PARTIAL, words
+from dc_gym.base.spelling import unknown
+from dc_gym.base.units import PPB, PPM
+from dc_gym.ctrl.controllers import policy_name
+from dc_gym.records.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
+from dc_gym.records.folder import COPIES, FILES, finish, is_result, writing
+from dc_gym.spec import NIC_POLICY_COPY, POLICY_COPY
+from dc_gym.topologies.graph import Graph
+
+__all__ = [
+    "FILES",
+    "PARTIAL",
+    "RESULT_VERSION",
+    "Result",
+    "copy_inputs",
+    "finish",
+    "holds_results",
+    "is_result",
+    "load_result",
+    "port_rows",
+    "queue_records",
+    "result_folders",
+    "schema",
+    "write_derived",
+    "write_result",
+    "writing",
+]
+
+RESULT_VERSION = 1
+UNFIT = "unfit: "
+"""How a line begins that says why a result is unfit; whoever started the run tells such an end from a failure by it."""
+DERIVED = ("port_metrics", "flow_metrics", "agent")
+"""Tables that a result of today has beside those; one of an older version has not."""
+ROW_GROUP = 1 << 18
+DEPTH = 3
+"""Levels of folders that are searched for results."""
+PORT_KEYS = (
+    *("name", "owner", "side", "rate_bps", "delay_ns", "buffer_bytes", "qdisc", "marking", "k_bytes"),
+    *("kmin_bytes", "kmax_bytes", "pmax", "loss", "jitter_ns", "reorder", "reorder_delay_ns", "peer"),
+)
+_ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.uint32(), "<u8": pa.uint64()}
+
+
+class Result:
+    """A whole result: its manifest, summary and ports at once, its tables when they are asked for."""
+
+    def __init__(
+        self, path: Path, manifest: Mapping[str, Any], summary: Mapping[str, Any], ports: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.summary = summary
+        self.ports = tuple(ports)
+        self.names = Names.of(ports)
+        self._records: dict[str, Records] = {}
+
+    @property
+    def digest(self) -> str:
+        """The digest that the manifest states."""
+        return str(self.manifest["digest"])
+
+    @property
+    def fit(self) -> bool:
+        """Nothing happened that the numbers do not show (docs/results.md, "Fit or unfit")."""
+        return bool(self.manifest.get("fit", True))
+
+    @property
+    def faults(self) -> list[str]:
+        """What went wrong in it, causes first: programs that failed, then why it is unfit."""
+        ends = [end for end in self.manifest.get("exec", ()) if end.get("exit") and not end.get("stopped")]
+        programs = [f"{end['command'][0]} in {end['host']} failed: {_last_words(end)}" for end in ends]
+        return programs + [f"{UNFIT}{reason}" for reason in self.manifest.get("unfit_reasons", ())]
+
+    @property
+    def controller(self) -> dict[str, Any]:
+        """The section of its spec, with a policy by its own name and not by that of the copy."""
+        section: dict[str, Any] = dict(self.manifest.get("spec", {}).get("controller", {}))
+        policy = section.get("policy")
+        if policy == POLICY_COPY:
+            section["policy"] = self.policies.get(POLICY_COPY, policy)
+        elif policy is not None:
+            section["policy"] = policy_name(policy)
+        return section
+
+    @property
+    def policies(self) -> dict[str, str]:
+        """What the policies that it keeps copies of are called, by the names of the copies."""
+        stated = self.manifest.get("policies")
+        return dict(stated) if isinstance(stated, Mapping) else {}
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """SHA-256 of the files that the spec read, by the names of their copies: the spec says no more than those names."""
+        stated, code = self.manifest.get("inputs"), self.manifest.get("code")
+        found = stated if isinstance(stated, Mapping) else _sha256(self.path, COPIES)
+        rows = [row for row in code if isinstance(row, Mapping)] if isinstance(code, list) else []
+        return {**found, **{str(row.get("file")): str(row.get("sha256")) for row in rows}}
+
+    @property
+    def tables(self) -> Tables:
+        """All tables as canonical records."""
+        return Tables(ports=self.ports, **{name: self.records(name) for name in TABLES})
+
+    def arrow(self, name: str) -> pa.Table:
+        """A table as pyarrow reads it."""
+        path = self.path / f"{name}.parquet"
+        if TABLES[name].optional and not path.is_file():
+            return schema(TABLES[name]).empty_table()
+        try:
+            with path.open("rb") as file:
+                return pq.read_table(file, columns=[column for column, _ in TABLES[name].columns])
+        except (OSError, pa.ArrowException) as error:
+            raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
+
+    def records(self, name: str) -> Records:
+        """A table as canonical records; a string column holds row numbers of `names`."""
+        if name not in self._records:
+            self._records[name] = _from_arrow(self.path, TABLES[name], self.arrow(name), self.names)
+        return self._records[name]
+
+    def derived(self, name: str) -> pa.Table | None:
+        """A table of DERIVED as pyarrow reads it; None: the result is of a version that had none."""
+        path = self.path / f"{name}.parquet"
+        if name not in DERIVED:
+            raise UsageError(unknown("derived table", name, DERIVED))
+        if not path.is_file():
+            return None
+        try:
+            with path.open("rb") as file:
+                return pq.read_table(file)
+        except (OSError, pa.ArrowException) as error:
+            raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
+
+    def column(self, name: str, column: str) -> npt.NDArray[Any]:
+        """One column: integers, or the strings themselves."""
+        values = self.records(name)[column]
+        kind = TABLES[name].strings.get(column)
+        return values if kind is None else np.array(self.names.of_kind(kind), dtype=object)[values]
+
+    def to_pandas(self, name: str) -> Any:
+        """A table as a pandas DataFrame; pandas is not among our dependencies."""
+        try:
+            importlib.import_module("pandas")
+        except ImportError:
+            raise UsageError("pandas is not installed; use Result.records(name), or: pip install pandas") from None
+        table = self.derived(name) if name in DERIVED else self.arrow(name)
+        if table is None:
+            raise UsageError(f"{self.path} has no {name}.parquet: it was made by an older version; run it again")
+        return table.to_pandas()
+
+    def check_digest(self) -> None:
+        """Compute the digest from the tables and compare it with the manifest's."""
+        found = digest_of(self.tables)
+        if found != self.digest:
+            raise ResultError(f"{self.path}: the tables have digest {found}, the manifest says {self.digest}: they were changed")
+
+
+def write_result(
+    partial: Path,
+    tables: Tables,
+    manifest: Mapping[str, Any],
+    summary: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Write everything but inputs, plot and log; answers the manifest with versions and digest filled in."""
+    full = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION, **manifest, "digest": digest_of(tables)}
+    for name in [name for name, table in TABLES.items() if len(tables.table(name)) or not table.optional]:
+        _write_table(partial / f"{name}.parquet", TABLES[name], tables.table(name), tables.names)
+    _write_json(partial / "ports.json", list(tables.ports))
+    _write_json(partial / "summary.json", summary)
+    _write_json(partial / "manifest.json", full)
+    return full
+
+
+def copy_inputs(partial: Path, copies: Mapping[str, Path]) -> dict[str, str]:
+    """Keep the files that a spec reads, by their names here (Spec.copies); before the run, for they may change during it.
+
+    Answers their SHA-256, for the manifest.
+    """
+    for name, source in copies.items():
+        with words("write", partial / name):
+            shutil.copyfile(source, partial / name)
+    return _sha256(partial, copies)
+
+
+def policies(copies: Mapping[str, Path]) -> dict[str, str]:
+    """For the manifest: what the policies among the files that a spec reads are called. One that is a result's copy, as where a
+    result is run again, is called what it was called there."""
+    found = {}
+    for name in [name for name in (POLICY_COPY, NIC_POLICY_COPY) if name in copies]:
+        path = copies[name]
+        found[name] = policy_name(path)
+        with suppress(OSError, ValueError, AttributeError):
+            stated = json.loads((path.parent / "manifest.json").read_text()).get("policies", {}) if path.name == name else {}
+            found[name] = str(stated.get(name, found[name]))
+    return found
+
+
+def _sha256(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Of those files that are there."""
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names if (folder / name).is_file()}
+
+
+def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write NAME.parquet: numbers that follow from the tables, one of DERIVED. Not part of the digest."""
+    table = pa.Table.from_arrays([to_arrow(values) for values in columns.values()], names=list(columns))
+    with words("write", partial / f"{name}.parquet"), (partial / f"{name}.parquet").open("wb") as file:
+        pq.write_table(table, file, compression="zstd")
+
+
+def number(value: object) -> float:
+    """Of a summary; NaN where it has none."""
+    return float(value) if isinstance(value, int | float) else float("nan")
+
+
+def load_result(path: str | Path, check_digest: bool = False) -> Result:
+    """The result in a folder; one line of ResultError if it is none, not whole, of a later version, or changed."""
+    path = Path(path)
+    if not path.is_dir():
+        raise ResultError(f"{path}: no such folder; give the folder of a result")
+    if path.name.endswith(PARTIAL):
+        raise ResultError(f"{path}: the run is under way or was interrupted; only a folder without {PARTIAL} is a result")
+    missing = [name for name in FILES if not (path / name).is_file()]
+    if missing:
+        raise ResultError(f"{path}: not a result: {', '.join(missing)} missing; give the folder that `dcgym run` wrote")
+    manifest = _read_json(path / "manifest.json", dict)
+    _check_version(path, manifest)
+    summary = _read_json(path / "summary.json", dict)
+    result = Result(path, manifest, summary, _read_ports(path / "ports.json"))
+    for table in TABLES.values():
+        if not table.optional or (path / f"{table.name}.parquet").is_file():
+            _check_schema(path / f"{table.name}.parquet", table)
+    if check_digest:
+        result.check_digest()
+    return result
+
+
+def holds_results(folder: Path) -> bool:
+    """It is no result, whole or damaged, but a folder with results, such as that of a sweep."""
+    return folder.is_dir() and not any((folder / name).is_file() for name in FILES) and any(_results_below(folder))
+
+
+def result_folders(folder: Path) -> list[Path]:
+    """Where whole results lie in a folder that may hold many, such as a sweep's, in the order of their paths."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder; give one that holds results, such as that of a sweep")
+    found = sorted(_results_below(folder))
+    if not found:
+        raise UsageError(f"{folder}: it holds no result; give the folder of a sweep, or one with several results")
+    return found
+
+
+def _results_below(folder: Path) -> Iterator[Path]:
+    """The folder itself, too."""
+    for depth in range(DEPTH):
+        yield from (path.parent for path in folder.glob("*/" * depth + "manifest.json") if not path.parent.name.endswith(PARTIAL))
+
+
+def schema(table: Table) -> pa.Schema:
+    """The columns of a table's Parquet file."""
+    text = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([pa.field(name, _ARROW.get(kind, text), nullable=False) for name, kind in table.columns])
+
+
+def port_rows(graph: Graph) -> list[dict[str, Any]]:
+    """The rows of ports.json as they were asked for, in the order of the state matrix."""
+    rows, hosts = [], {host.name for host in graph.hosts}
+    for port in graph.ports():
+        cable, queue = graph.cable_of(port), port.queue
+        side = "host" if port.node in hosts else "switch"
+        marking, impairment = queue.marking, cable.impairment
+        values = (port.ifname, port.node, side, cable.rate_bps, cable.delay_ns, queue.limit_bytes, queue.kind, marking.kind)
+        thresholds = (marking.k_bytes or None, marking.min_bytes or None, marking.max_bytes or None)
+        pmax = marking.probability_ppm / PPM if marking.max_bytes else None
+        way = (impairment.loss_ppb / PPB, impairment.jitter_ns, impairment.reorder_ppb / PPB, impairment.reorder_delay_ns)
+        rows.append(dict(zip(PORT_KEYS, (*values, *thresholds, pmax, *way, graph.peer(port).ifname), strict=True)))
+    return rows
+
+
+def queue_records(t_ns: npt.NDArray[np.int64], columns: Mapping[str, npt.NDArray[np.uint64]]) -> Records:
+    """The queue trace from sweeps: times relative to t0 [sweeps] and state matrix columns by name [sweeps, ports].
+
+    Counters become those since the first sweep, which happens at t0; levels stay as they are.
+    """
+    sweeps, ports = next(iter(columns.values())).shape
+    records = np.zeros(sweeps * ports, TABLES["queues"].dtype)
+    records["t_ns"] = np.repeat(t_ns, ports)
+    records["port"] = np.tile(np.arange(ports, dtype="<u4"), sweeps)
+    levels = ("backlog_bytes", "backlog_packets", "active_flows")
+    for name, values in columns.items():
+        records[name] = (values if name in levels or not sweeps else values - values[0]).reshape(-1)
+    return records
+
+
+def _write_table(path: Path, table: Table, records: Records, names: Names) -> None:
+    """One Parquet file, in row groups so that memory stays flat."""
+    kind = schema(table)
+    with words("write", path), path.open("wb") as file, pq.ParquetWriter(file, kind, compression="zstd") as writer:
+        for begin in range(0, max(1, len(records)), ROW_GROUP):
+            part = records[begin : begin + ROW_GROUP]
+            writer.write_table(pa.Table.from_arrays([_to_arrow(table, part, field, names) for field in kind], schema=kind))
+
+
+def _to_arrow(table: Table, records: Records, field: pa.Field, names: Names) -> pa.Array:
+    column = np.ascontiguousarray(records[field.name])
+    kind = table.strings.get(field.name)
+    if kind is None:
+        return to_arrow(column)
+    texts = np.array(names.of_kind(kind), dtype=object)
+    return pa.DictionaryArray.from_arrays(to_arrow(column.astype(np.int32)), to_arrow(texts))
+
+
+def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
+    """Numbers, truth values and strings without pa.array(), which imports pandas where it is installed: half a second a run."""
+    if values.dtype.kind == "b":
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+    if values.dtype.kind in "iuf":
+        values = np.ascontiguousarray(values)
+        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
+    texts = values.tolist()
+    if not all(isinstance(text, str) for text in texts):
+        return pa.array(values)
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
+
+
+def _last_words(end: Mapping[str, Any]) -> str:
+    """What a failed program said last (traffic/execs.py), and how it ended."""
+    status = f"exit {end['exit']}" if end["exit"] > 0 else f"killed by signal {-end['exit']}"
+    return f"{end['said']} ({status})" if end.get("said") else status
+
+
+def _from_arrow(path: Path, table: Table, read: pa.Table, names: Names) -> Records:
+    records = np.empty(read.num_rows, table.dtype)
+    for name, _ in table.columns:
+        kind = table.strings.get(name)
+        column = read.column(name)
+        records[name] = column.to_numpy() if kind is None else _row_numbers(path, name, column, names.of_kind(kind))
+    return records
+
+
+def _row_numbers(path: Path, name: str, column: pa.ChunkedArray, known: tuple[str, ...]) -> npt.NDArray[Any]:
+    """Row numbers of a dictionary column; a chunk has a dictionary of its own."""
+    rows = {text: row for row, text in enumerate(known)}
+    parts = [np.empty(0, "<u4")]
+    for chunk in column.chunks:
+        texts = chunk.dictionary.to_pylist()
+        used = chunk.indices.to_numpy(zero_copy_only=False)
+        unknown = [texts[index] for index in np.unique(used) if texts[index] not in rows]
+        if unknown:
+            raise ResultError(f"{path}: column {name} has {unknown[0]!r}, which is not one of: {', '.join(known)}")
+        parts.append(np.array([rows.get(text, 0) for text in texts], "<u4")[used] if len(used) else parts[0])
+    return np.concatenate(parts)
+
+
+def _check_schema(path: Path, table: Table) -> None:
+    """The documented columns with their types; more columns are a later minor version's."""
+    try:
+        found = pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
+    for field in schema(table):
+        if field.name not in found.names:
+            raise ResultError(f"{path}: column {field.name} is missing; the file was not written by `dcgym run`")
+        if found.field(field.name).type != field.type:
+            raise ResultError(f"{path}: column {field.name} is {found.field(field.name).type}, not {field.type}")
+
+
+def _check_version(path: Path, manifest: Mapping[str, Any]) -> None:
+    version = manifest.get("result_version")
+    if type(version) is not int or version < 1:
+        raise ResultError(f"{path / 'manifest.json'}: result_version = {version!r} is no version; the file was changed")
+    if version > RESULT_VERSION:
+        raise ResultError(f"{path}: result_version {version} is later than {RESULT_VERSION}, the last known here; upgrade dc-gym")
+    if not isinstance(manifest.get("digest"), str):
+        raise ResultError(f"{path / 'manifest.json'}: digest is missing; the file was changed")
+
+
+def _read_ports(path: Path) -> list[dict[str, Any]]:
+    ports: list[dict[str, Any]] = _read_json(path, list)
+    for row, port in enumerate(ports):
+        missing = [key for key in ("name", "owner", "rate_bps") if not isinstance(port, dict) or key not in port]
+        if missing:
+            raise ResultError(f"{path}: port {row} has no {missing[0]}; the file was changed")
+    return ports
+
+
+def _read_json(path: Path, kind: type) -> Any:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ResultError(f"{path}: cannot read it: {error.strerror}") from None
+    except ValueError as error:
+        raise ResultError(f"{path}: not valid JSON: {_first_line(error)}") from None
+    if not isinstance(value, kind):
+        raise ResultError(f"{path}: not a JSON {'object' if kind is dict else 'list'}; the file was changed")
+    return value
+
+
+def _write_json(path: Path, value: Any) -> None:
+    text = json.dumps(value, indent=1, allow_nan=False) + "\n"
+    with words("write", path):
+        path.write_text(text, encoding="utf-8")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What benches share: experiments as TOML texts, run as cells in a scratch folder, read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from dc_gym import sweep
+from dc_gym.base import files
+from dc_gym.base.outputs import free_place, is_marked
+from dc_gym.base.progress import Progress, choose
+from dc_gym.records.results import Result, load_result
+
+START_PHASES = ("prepare", "boot", "switches", "fabric", "programs")
+"""Of a run, as its manifest calls them: what comes before the traffic."""
+
+
+@contextmanager
+def scratch(name: str) -> Iterator[Path]:
+    """A folder below results/, gone afterwards, whatever ends the bench."""
+    with files.scratch(Path("results"), "dcgym-bench-", name) as path:
+        yield path
+
+
+def mark_of(bench: str) -> str:
+    """The mark in a figure of a bench, by which the bench knows it again."""
+    return f"dcgym bench {bench}"
+
+
+def figure_place(path: Path, bench: str) -> Path:
+    """Where a bench keeps its figure: it renews its own, and leaves anybody else's."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return free_place(path, is_marked(mark_of(bench)))
+
+
+def write_spec(folder: Path, name: str, text: str) -> Path:
+    path = folder / f"{name}.toml"
+    path.write_text(text.lstrip())
+    return path
+
+
+def run_all(cells: Sequence[sweep.Cell], jobs: int | None = None, progress: Progress | None = None) -> dict[str, Result]:
+    """All cells' results by name; TestbedError where one failed or is unfit."""
+    if progress is not None:
+        sweep.require_all(sweep.run_cells(cells, jobs or sweep.cpus(), progress))
+    else:
+        with choose(quiet=False) as shown:
+            sweep.require_all(sweep.run_cells(cells, jobs or sweep.cpus(), shown))
+    return {cell.name: load_result(cell.out) for cell in cells}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym compare A B`: the metrics of two results side by side, and whether the two are the same run to the bit.
+
+Both must be of a version that `load_result` reads, and their digests of one version. Different experiments may be compared:
+that is what it is for; where they are the same experiment and differ all the same, the first differing record is named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from dc_gym.base import readable
+from dc_gym.base.errors import ResultError
+from dc_gym.ctrl import controllers
+from dc_gym.records.divergence import Difference, first_difference
+from dc_gym.records.results import Result, load_result
+
+__all__ = ["Comparison", "Row", "compare", "main"]
+
+DIGITS, DIGITS_OF_RATIO = 5, 4
+UNITS = {"_bps": "bit/s", "_bytes": "B", "_us": "us", "_s": "s"}
+Value = int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric in both results."""
+
+    name: str
+    unit: str
+    a: Value
+    b: Value
+    difference: float | None
+    """b - a; None: not both are numbers."""
+    ratio: float | None
+    """b / a; None: not both are numbers, or a is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What there is to say about two results."""
+
+    a: str
+    b: str
+    controllers: tuple[str, str]
+    """What acted in each, as figures call it: "fair-share over CUBIC"."""
+    rows: tuple[Row, ...]
+    same_spec: bool
+    same_inputs: bool
+    """The files that the specs read: flow matrix, sizes, Python files."""
+    same_fingerprint: bool
+    same_digest: bool
+    first_difference: Difference | None
+    """Looked for only between runs of the same spec and inputs with different digests."""
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self), indent=1, allow_nan=False)
+
+
+def compare(a: Result, b: Result) -> Comparison:
+    """The comparison of two results; ResultError if their digests are of different versions."""
+    versions = [result.manifest.get("digest_version", 1) for result in (a, b)]
+    if versions[0] != versions[1]:
+        raise ResultError(f"{a.path} has a digest of version {versions[0]}, {b.path} of {versions[1]}; run one of them again")
+    same_spec = a.manifest.get("spec") == b.manifest.get("spec")
+    same_inputs = a.inputs == b.inputs
+    same_digest = a.digest == b.digest
+    return Comparison(
+        a=str(a.path),
+        b=str(b.path),
+        controllers=(_controller(a), _controller(b)),
+        rows=_rows(a.summary, b.summary),
+        same_spec=same_spec,
+        same_inputs=same_inputs,
+        same_fingerprint=a.manifest.get("fingerprint") == b.manifest.get("fingerprint"),
+        same_digest=same_digest,
+        first_difference=first_difference(a.tables, b.tables) if same_spec and same_inputs and not same_digest else None,
+    )
+
+
+def _controller(result: Result) -> str:
+    return controllers.label_of(result.controller)
+
+
+def main(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
+    """Print the comparison to standard output; 0 whatever it says, for two results may differ."""
+    found = compare(load_result(folder_a), load_result(folder_b))
+    if as_json:
+        print(found.to_json())
+    else:
+        _show(found, Console())
+    return 0
+
+
+def _rows(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Row, ...]:
+    """Metrics of either result; lists, one value a flow, are left out."""
+    names = [name for name in dict.fromkeys((*a, *b)) if not isinstance(a.get(name, b.get(name)), list)]
+    return tuple(_row(name, a.get(name), b.get(name)) for name in names)
+
+
+def _row(name: str, a: Value, b: Value) -> Row:
+    if not isinstance(a, int | float) or not isinstance(b, int | float):
+        return Row(name, _unit(name), a, b, None, None)
+    return Row(name, _unit(name), a, b, b - a, b / a if a else None)
+
+
+def _unit(name: str) -> str:
+    return next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
+
+
+def _show(found: Comparison, console: Console) -> None:
+    """The table, and in words what is the same."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading, justify in (
+        ("metric", "left"),
+        ("A", "right"),
+        ("B", "right"),
+        ("B - A", "right"),
+        ("B / A", "right"),
+        ("", "left"),
+    ):
+        table.add_column(heading, justify="right" if justify == "right" else "left", no_wrap=True)
+    for row in found.rows:
+        if row.a is not None or row.b is not None:
+            table.add_row(*_cells(row))
+    for label, path, controller in zip("AB", (found.a, found.b), found.controllers, strict=True):
+        console.print(f"{label}  {path} ({controller})", markup=False, highlight=False, soft_wrap=True)
+    console.print(table)
+    for line in _verdict(found):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _verdict(found: Comparison) -> list[str]:
+    same = {True: "equal", False: "different"}
+    spec = same[found.same_spec] + ("" if found.same_inputs else ", files that it reads different")
+    lines = [f"spec {spec}, fingerprint {same[found.same_fingerprint]}, digest {same[found.same_digest]}"]
+    if found.first_difference is not None:
+        lines.append(f"first difference, A and B: {found.first_difference}")
+    return lines
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    """A row as people read it: both values and their difference in one unit, '-' where one has none."""
+    known = [value for value in (row.a, row.b) if isinstance(value, int | float)]
+    scale = readable.scale_of(readable.family_of(row.name), known)
+
+    def shown(value: Value, digits: int) -> str:
+        return (
+            value if isinstance(value, str) else readable.NOTHING if value is None else readable.number(scale.of(value), digits)
+        )
+
+    difference = "" if row.difference is None else shown(row.difference, DIGITS_OF_RATIO)
+    ratio = "" if row.ratio is None else readable.number(row.ratio, DIGITS_OF_RATIO)
+    return row.name, shown(row.a, DIGITS), shown(row.b, DIGITS), difference, ratio, scale.unit

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym verify`: whether two runs are the same, and if not, the first record in virtual time where they part.
+
+    dcgym verify DIR                  runs DIR's spec again and compares the two (so does --against DIR alone)
+    dcgym verify DIR --against OTHER  compares two results and runs nothing
+    dcgym verify SWEEP                runs every result below a folder again, a line each
+
+What differs between the experiments themselves (spec, its files, environment) is said first: that is where a difference
+comes from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base import usercode
+from dc_gym.base.errors import ResultError, TestbedError, UsageError
+from dc_gym.base.files import scratch
+from dc_gym.base.progress import Progress
+from dc_gym.records import results
+from dc_gym.records.digest import TABLES, Tables
+from dc_gym.records.divergence import Difference, Value, first_difference, history, values_of
+from dc_gym.records.results import Result
+from dc_gym.run import runner
+from dc_gym.spec import from_dict
+
+__all__ = ["Verdict", "compare", "experiment_differences", "main", "verify"]
+
+BEFORE = 10
+MISSING = "(not stated)"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What there is to say about two results."""
+
+    a: str
+    b: str
+    same: bool
+    digest_a: str
+    digest_b: str
+    experiments: tuple[str, ...]
+    """What differs in spec and environment, one line each; empty when a difference of the results is a surprise."""
+    difference: Difference | None
+    before: tuple[str, ...]
+    """The records before the difference and its own, side by side."""
+
+    def lines(self) -> Iterator[str]:
+        """In words."""
+        yield f"A  {self.a}"
+        yield f"B  {self.b}"
+        yield from (f"other {each}" for each in self.experiments)
+        if self.same:
+            yield f"equal, digest {self.digest_a}"
+            return
+        yield f"different, digests {self.digest_a} and {self.digest_b}"
+        if self.difference is None:
+            yield "  every record is the same; only the digests that the manifests state differ"
+            return
+        yield f"  first difference: {self.difference}"
+        if self.difference.also:
+            yield f"  at the same instant also: {_listed(self.difference.also)}"
+        yield from (f"  {line}" for line in self.before)
+
+    def line(self) -> str:
+        """In one line."""
+        if self.same:
+            return f"equal, digest {self.digest_a}"
+        why = "every record is the same" if self.difference is None else f"first difference: {self.difference}"
+        return "; ".join([f"different, digest {self.digest_b}", why, *(f"other {each}" for each in self.experiments)])
+
+
+def main(args: Namespace, progress: Progress) -> int:
+    """`args.dir`, `args.against`, `args.json`; 0 when all are the same, else 1, or 2 where one could not be compared."""
+    folders = [Path(each) for each in (args.dir, args.against) if each is not None]
+    if not folders:
+        raise UsageError("verify: give the folder of a result, or two: dcgym verify DIR --against OTHER")
+    if len(folders) == 1 and results.holds_results(folders[0]):
+        return _verify_all(folders[0], progress, args.json)
+    for each in folders:
+        _register(each)
+    if len(folders) == 1:
+        found = verify(folders[0], progress)
+    else:
+        one, other = (results.load_result(each, check_digest=True) for each in folders)
+        found = compare(one, other)
+    print(json.dumps(asdict(found), indent=1) if args.json else "\n".join(found.lines()))
+    return 0 if found.same else 1
+
+
+def _verify_all(folder: Path, progress: Progress, to_json: bool) -> int:
+    """Every result below a folder, such as a sweep's: a line each, as soon as it is known."""
+    places, verdicts, codes = results.result_folders(folder), [], []
+    for number, place in enumerate(places, 1):
+        progress.note(f"{number} of {len(places)}: {place}")
+        try:
+            _register(place)
+            found = verify(place, progress)
+        except TestbedError as error:
+            verdict, code = {"a": str(place), "error": str(error)}, error.exit_code
+            line = f"{place}: {str(error).removeprefix(f'{place}: ')}"
+        else:
+            verdict, code, line = asdict(found), 0 if found.same else 1, f"{place}: {found.line()}"
+        verdicts.append(verdict)
+        codes.append(code)
+        if not to_json:
+            print(line, flush=True)
+    if to_json:
+        print(json.dumps({"results": verdicts}, indent=1))
+    else:
+        print(f"{codes.count(0)} of {len(codes)} equal")
+    return max(codes)
+
+
+def verify(folder: Path, progress: Progress) -> Verdict:
+    """Run a result's spec again and compare."""
+    result = results.load_result(folder, check_digest=True)
+    written = _stated(result, "spec")
+    if written is None:
+        raise ResultError(f"{folder / 'manifest.json'}: spec is missing or no table, so it cannot be run again")
+    spec = from_dict(written, folder, f"{folder / 'manifest.json'}: spec")
+    if spec.clock == "real":
+        raise UsageError(f"{folder}: a run in real time never repeats to the bit; compare two with dcgym compare A B")
+    beside = folder.resolve().parent
+    parent = beside if os.access(beside, os.W_OK) else Path(tempfile.gettempdir())  # somebody else's result
+    with scratch(parent, "dcgym-verify-") as place:
+        again = runner.run(spec, place / "again", progress, plot=False)
+        return compare(result, again, (str(folder), f"{folder} run again"))
+
+
+def _register(folder: Path) -> None:
+    """What a result's plug-ins register its tables may name, and the digest counts. A broken manifest is told of later."""
+    try:
+        written = json.loads((folder / "manifest.json").read_text())["spec"].get("plugins", [])
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
+        return
+    for name in written:
+        if (folder / str(name)).is_file():
+            usercode.load(folder / str(name))
+
+
+def compare(a: Result, b: Result, labels: tuple[str, str] | None = None) -> Verdict:
+    """Two results, whatever they are of; ResultError if their digests are of different versions."""
+    versions = [result.manifest.get("digest_version", 1) for result in (a, b)]
+    if versions[0] != versions[1]:
+        raise ResultError(f"{a.path} has a digest of version {versions[0]}, {b.path} of {versions[1]}; run one of them again")
+    names = labels or (str(a.path), str(b.path))
+    differing = tuple(experiment_differences(a, b))
+    if a.digest == b.digest:
+        return Verdict(*names, True, a.digest, b.digest, differing, None, ())
+    tables = (a.tables, b.tables)
+    difference = first_difference(*tables)
+    before = () if difference is None else tuple(side_by_side(*tables, difference))
+    return Verdict(*names, False, a.digest, b.digest, differing, difference, before)
+
+
+def experiment_differences(a: Result, b: Result) -> Iterator[str]:
+    """Keys of the specs, files that they read and parts of the environments that differ, one line each."""
+    for section in ("spec", "inputs", "environment"):
+        stated = [result.inputs if section == "inputs" else _stated(result, section) or {} for result in (a, b)]
+        one, other = map(_flat, stated)
+        for key in sorted(one.keys() | other.keys()):
+            values = [json.dumps(each[key]) if key in each else MISSING for each in (one, other)]
+            if values[0] != values[1] and (section, key) != ("spec", "name"):
+                yield f"{section} {key}: {values[0]} and {values[1]}"
+    if "host" in (a.manifest.get("ground"), b.manifest.get("ground")):
+        yield "ground than a lab: in real time no two runs are equal"
+    prints = [str(result.manifest.get("fingerprint", MISSING)) for result in (a, b)]
+    if prints[0] != prints[1]:
+        yield f"fingerprint: {prints[0]} and {prints[1]}"
+
+
+def side_by_side(a: Tables, b: Tables, difference: Difference, count: int = BEFORE) -> Iterator[str]:
+    """The `count` records before the difference, and it, of A and of B: a line a record, '>' and '*' at what differs."""
+    if difference.table not in TABLES:
+        return
+    table = TABLES[difference.table]
+    rows = [*history(a, b, difference, count), difference.row]
+    sides = [
+        [values_of(tables, table.name, row) if row < len(tables.table(table.name)) else None for row in rows] for tables in (a, b)
+    ]
+    for side, lacks in zip(sides, ("b", "a"), strict=True):
+        side[-1] = None if difference.only == lacks else side[-1]
+    yield from _layout([name for name, _ in table.columns], table.order[:1], *sides)
+
+
+Row = Mapping[str, Value] | None
+
+
+def _layout(columns: Sequence[str], keys: Sequence[str], one: Sequence[Row], other: Sequence[Row]) -> Iterator[str]:
+    """Two blocks of the columns that change; the others are named below."""
+    stated = [row for row in (*one, *other) if row is not None]
+    shown = [name for name in columns if name not in keys and len({row[name] for row in stated}) > 1]
+    left = _block([*keys, *shown], one, other)
+    right = _block([*keys, *shown], other, one)
+    for number, (mine, theirs) in enumerate(zip(left, right, strict=True)):
+        yield f"{'  ' if number < len(left) - 1 else '> '}{mine} | {theirs}".rstrip()
+    same = [f"{name} {stated[0][name]}" for name in columns if name not in keys and name not in shown]
+    if same:
+        yield f"  the same in all of these: {', '.join(same)}"
+
+
+def _block(columns: Sequence[str], side: Sequence[Row], beside: Sequence[Row]) -> list[str]:
+    """Lines of one side, heading first; a value that is another on the other side has a star."""
+    lines = [[*(f"{name} " for name in columns)]]
+    for row, opposite in zip(side, beside, strict=True):
+        lines.append([_cell(row, opposite, name) for name in columns])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [" ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+
+
+def _cell(row: Row, opposite: Row, name: str) -> str:
+    if row is None:
+        return "- "
+    return f"{row[name]}{' ' if opposite is None or opposite[name] == row[name] else '*'}"
+
+
+def _stated(result: Result, key: str) -> Mapping[str, Any] | None:
+    value = result.manifest.get(key)
+    return value if isinstance(value, Mapping) else None
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables with dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _listed(words: Sequence[str], most: int = 8) -> str:
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
