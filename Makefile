@@ -52,6 +52,7 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-logo --no-cache
 	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
 
 format: $(VENV)/.installed

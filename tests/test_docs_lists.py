@@ -38,7 +38,7 @@ def tracked_folders(below: str = "") -> set[str]:
 
 def layout(text: str) -> dict[str, list[str]]:
     """Folders that the layout of design.md names: by the one at a line's begin, those that follow it."""
-    block = re.search(r"^## The cut\n```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    block = re.search(r"^## Layout\n```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert block is not None, f"{LAYOUT} has no layout"
     found: dict[str, list[str]] = {}
     base = ""
@@ -74,7 +74,7 @@ def test_the_layout_names_every_folder() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
-    [("rlcc/ ", "", "dc_gym/rlcc/ is not in it"), ("watch/\n", "watch/  watches/\n", "no folder watches")],
+    [("nets/ ", "", "dc_gym/nets/ is not in it"), ("watch/ ", "watch/  watches/ ", "no folder watches")],
 )
 def test_a_wrong_layout_is_noticed(old: str, new: str, fault: str) -> None:
     assert old in DOCS[LAYOUT]
