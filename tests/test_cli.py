@@ -23,7 +23,7 @@ from rich.console import Console
 from dc_gym import __version__
 from dc_gym.base import progress
 from dc_gym.base.errors import KernelError, LabError, UsageError
-from dc_gym.cli import main
+from dc_gym.cli import main, parser, run
 from dc_gym.records import results
 
 SPEC = """
@@ -208,7 +208,7 @@ def test_every_command_has_an_example_that_parses(command: str, capsys: pytest.C
     assert caught.value.code == 0
     text = capsys.readouterr().out
     example = text.split("example:\n  dcgym ")[1].splitlines()[0]
-    assert main._parser().parse_args(example.split()).command
+    assert parser.build().parse_args(example.split()).command
 
 
 def test_commands_are_all_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,20 +231,20 @@ def test_delegated_commands(folder: Path, module: Any) -> None:
 
         return main
 
-    for name in ("repeat.verify", "sweep", "bench", "doctor", "kernel.cli", "clean"):
+    for name in ("verify.verify", "sweep", "benchmarks.bench", "cli.doctor", "cli.kernel", "cli.clean"):
         module(f"dc_gym.{name}", main=body(name))
     sweep = ["sweep", "exp.toml", "--seeds", "2..4", "--controllers", "nv,bbr", "--jobs", "2"]
     for argv in (["verify", "r"], sweep, ["bench", "links"], ["doctor"], ["kernel", "info"], ["clean", "a", "b", "--cache"]):
         assert main.main(argv) == 1
-    assert seen["repeat.verify"][0].dir == Path("r") and isinstance(seen["repeat.verify"][1][0], progress.Lines)
+    assert seen["verify.verify"][0].dir == Path("r") and isinstance(seen["verify.verify"][1][0], progress.Lines)
     args = seen["sweep"][0]
     assert (args.seeds, args.controllers, args.jobs, args.overrides, args.force) == ([2, 3, 4], ["nv", "bbr"], 2, [], False)
-    assert (seen["bench"][0].name, seen["bench"][0].json) == ("links", None)
-    assert seen["kernel.cli"][0].action == "info" and seen["kernel.cli"][1] == ()
+    assert (seen["benchmarks.bench"][0].name, seen["benchmarks.bench"][0].json) == ("links", None)
+    assert seen["cli.kernel"][0].action == "info" and seen["cli.kernel"][1] == ()
     assert main.main(["kernel", "build", "--jobs", "2", "--source", "linux.tar.xz"]) == 1
-    args = seen["kernel.cli"][0]
+    args = seen["cli.kernel"][0]
     assert (args.action, args.jobs, args.source, args.version, args.force) == ("build", 2, Path("linux.tar.xz"), None, False)
-    assert (seen["clean"][0].folders, seen["clean"][0].cache, seen["clean"][1]) == ([Path("a"), Path("b")], True, ())
+    assert (seen["cli.clean"][0].folders, seen["cli.clean"][0].cache, seen["cli.clean"][1]) == ([Path("a"), Path("b")], True, ())
 
 
 def test_compare_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -289,12 +289,12 @@ def test_a_preset_is_listed_with_its_values(capsys: pytest.CaptureFixture[str]) 
 def test_help_is_quick() -> None:
     """Nothing heavy is imported before a command runs."""
     heavy = "{'numpy', 'pyarrow', 'matplotlib', 'rich', 'mininet', 'dc_gym.spec'}"
-    script = f"import sys; from dc_gym import cli; cli._parser(); print({heavy} & set(sys.modules))"
+    script = f"import sys; from dc_gym.cli import parser; parser.build(); print({heavy} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 def test_a_closed_pipe_is_silent() -> None:
-    script = "import sys; from dc_gym import cli; sys.exit(cli.main(['list']))"
+    script = "import sys; from dc_gym.cli import main; sys.exit(main.main(['list']))"
     read, write = os.pipe()
     os.close(read)
     ended = subprocess.run([sys.executable, "-c", script], stdout=write, stderr=subprocess.PIPE, text=True, check=False)
@@ -387,13 +387,13 @@ def test_how_programs_ended_is_told() -> None:
         {"host": "h1", "command": ["sh", "-c", "exit 3"], "exit": 3, "stopped": False},
         {"host": "h2", "command": ["sleep", "9"], "exit": -15, "stopped": True},
     ]
-    assert main._program_rows(ends) == [("program", "sh in h1: exit 3"), ("program", "sleep in h2: stopped")]
+    assert run._program_rows(ends) == [("program", "sh in h1: exit 3"), ("program", "sleep in h2: stopped")]
 
 
 def test_a_run_without_a_completion_time_that_counts_says_so() -> None:
-    ((name, text),) = main._completion_rows({"fct_flows": 0, "flows_done": 26})
+    ((name, text),) = run._completion_rows({"fct_flows": 0, "flows_done": 26})
     assert name == "completion" and text.startswith("- (26 flows done;")
-    assert main._completion_rows({"fct_flows": 0, "flows_done": 0}) == []
+    assert run._completion_rows({"fct_flows": 0, "flows_done": 0}) == []
 
 
 def test_a_library_that_a_package_lacks_is_named_in_one_line(monkeypatch, capsys):

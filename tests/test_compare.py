@@ -96,14 +96,14 @@ def test_versions_that_do_not_fit(a: Result) -> None:
     path = again(a, "b").path / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"digest_version": 1}))
     with pytest.raises(ResultError, match="digest of version 2"):
-        compare.main(a.path, path.parent)
+        compare.show(a.path, path.parent)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"result_version": 2}))
     with pytest.raises(ResultError, match="later than 1"):
-        compare.main(a.path, path.parent)
+        compare.show(a.path, path.parent)
 
 
 def test_json(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare.main(a.path, again(a, "b", change=1).path, as_json=True) == 0
+    assert compare.show(a.path, again(a, "b", change=1).path, as_json=True) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["same_digest"] is False and found["first_difference"]["columns"][0]["column"] == "srtt_us"
     assert {"name", "unit", "a", "b", "difference", "ratio"} == set(found["rows"][0])

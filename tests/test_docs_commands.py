@@ -28,7 +28,7 @@ import pytest
 from doc_pages import ROOT, Command, Item, Saved, Snippet
 
 from dc_gym.benchmarks.bench import BENCHES
-from dc_gym.cli import main
+from dc_gym.cli import main, parser
 
 TABLE = Path(__file__).with_name("docs_commands.toml")
 SHEET: dict[str, Any] = tomllib.loads(TABLE.read_text())
@@ -40,7 +40,7 @@ REQUIRED = "DCGYM_REQUIRE_RL"
 NEEDS_RL = pytest.mark.skipif(
     find_spec("ray") is None and not os.environ.get(REQUIRED), reason="needs the extra rl (make test-rl installs it)"
 )
-PARSER = main._parser()
+PARSER = parser.build()
 COMMAND_S = 1800.0
 """Wall time after which a command hangs."""
 

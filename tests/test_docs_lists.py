@@ -17,7 +17,7 @@ from doc_pages import ROOT
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
 from dc_gym.benchmarks.bench import BENCHES
-from dc_gym.cli import main
+from dc_gym.cli import parser
 from dc_gym.ctrl import controllers
 from dc_gym.reproduce import registry
 from dc_gym.topologies import presets
@@ -83,7 +83,7 @@ def test_a_wrong_layout_is_noticed(old: str, new: str, fault: str) -> None:
 
 def command_names() -> Iterator[str]:
     """`run`, `nic show` and all others."""
-    yield from _names(main._parser(), "")
+    yield from _names(parser.build(), "")
 
 
 def _names(parser: argparse.ArgumentParser, before: str) -> Iterator[str]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dc_gym.grounds import nics
 from dc_gym.base.package import PROGRAMS
+from dc_gym.grounds import nics
 from dc_gym.grounds.guest.episodes import AgentPlan, ControlPlan, Episode
 from dc_gym.grounds.guest.main import FLOWS, Plan
 from dc_gym.grounds.nics import NicPlan

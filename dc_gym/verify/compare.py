@@ -8,6 +8,7 @@ that is what it is for; where they are the same experiment and differ all the sa
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from dc_gym.ctrl import controllers
 from dc_gym.records.divergence import Difference, first_difference
 from dc_gym.records.results import Result, load_result
 
-__all__ = ["Comparison", "Row", "compare", "main"]
+__all__ = ["Comparison", "Row", "compare", "main", "show"]
 
 DIGITS, DIGITS_OF_RATIO = 5, 4
 UNITS = {"_bps": "bit/s", "_bytes": "B", "_us": "us", "_s": "s"}
@@ -90,8 +91,13 @@ def _controller(result: Result) -> str:
     return controllers.label_of(result.controller)
 
 
-def main(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
-    """Print the comparison to standard output; 0 whatever it says, for two results may differ."""
+def main(args: Namespace) -> int:
+    """`args.a`, `args.b`: result folders; `args.json`: whether to print one JSON object."""
+    return show(args.a, args.b, args.json)
+
+
+def show(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
+    """Prints the comparison to standard output; 0 whatever it says, for two results may differ."""
     found = compare(load_result(folder_a), load_result(folder_b))
     if as_json:
         print(found.to_json())

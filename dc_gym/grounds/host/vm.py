@@ -23,8 +23,8 @@ from pathlib import Path
 
 from dc_gym.base.errors import KernelError, TestbedError, UsageError
 from dc_gym.base.files import scratch
-from dc_gym.base.progress import Progress
 from dc_gym.base.package import PROGRAMS
+from dc_gym.base.progress import Progress
 from dc_gym.grounds.host import vm_kernel
 from dc_gym.grounds.host.cpio import archive
 from dc_gym.grounds.host.vm_kernel import VmKernel

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The types of the command line's arguments: from a text to a value, or ArgumentTypeError with what to write."""
+
+from __future__ import annotations
+
+import argparse
+
+from dc_gym.base import spelling
+from dc_gym.base.errors import TestbedError
+
+MOST_SEEDS = 10_000
+
+
+def seeds(text: str) -> list[int]:
+    """1..5 or 1,2,3: distinct, not negative."""
+    first, dots, last = text.partition("..")
+    if dots and first.isdecimal() and last.isdecimal() and int(last) - int(first) < MOST_SEEDS:
+        found = list(range(int(first), int(last) + 1))
+    else:
+        parts = [part.strip() for part in text.split(",")]
+        found = [int(part) for part in parts] if all(part.isdecimal() for part in parts) else []
+    if not found or len(set(found)) != len(found):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of different seeds; write it like 1..5 or 1,2,3")
+    return found
+
+
+def names(text: str) -> list[str]:
+    """a,b: each once."""
+    found = [part.strip() for part in text.split(",")]
+    if not all(found) or len(set(found)) != len(found):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names; write it like a,b")
+    return found
+
+
+def controllers(text: str) -> list[str]:
+    """dctcp,nv: registered names, each once."""
+    from dc_gym.ctrl import controllers as known
+
+    given = [part.strip() for part in text.split(",")]
+    for name in given:
+        if known.find(name) is None:
+            raise argparse.ArgumentTypeError(spelling.unknown("controller", name, known.names()))
+    if len(set(given)) != len(given):
+        raise argparse.ArgumentTypeError(f"{text!r} names one twice; leave one out")
+    return given
+
+
+def size(text: str) -> int:
+    from dc_gym.base.units import parse_size_bytes
+
+    try:
+        return parse_size_bytes(text)
+    except TestbedError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number; give 0 or more")
+    return int(text)
+
+
+def jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of labs; give 1 or more")
+    return int(text)
+
+
+def lab(text: str) -> str:
+    """A name, or a number."""
+    return str(jobs(text)) if not text or text.lstrip("-").isdecimal() else text
+
+
+def seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0.01 <= found <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds; give 0.01 to 3600")
+    return found

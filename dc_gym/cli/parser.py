@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All commands and their options; what a command does lies elsewhere, and is imported when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dc_gym import __version__
+from dc_gym.base import spelling
+from dc_gym.cli import arguments
+
+
+class Parser(ArgumentParser):
+    """A parser whose error about an unknown name says which may have been meant."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, spelling.unknown("value", str(value), map(str, action.choices)))
+
+
+def build() -> ArgumentParser:
+    """All commands; each has an example in its help."""
+    parser = Parser(
+        prog="dcgym",
+        description="A testbed for datacenter congestion control: real Linux TCP on virtual time, without root.",
+        epilog="Start with `dcgym doctor`, then `dcgym run SPEC`."
+        " Exit codes: 0 good, 1 failed, 2 usage, 130 interrupted, 143 terminated.",
+    )
+    parser.add_argument("--version", action="version", version=f"dcgym {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add in (
+        _add_demo,
+        _add_run,
+        _add_verify,
+        _add_conformance,
+        _add_golden,
+        _add_compare,
+        _add_sweep,
+        _add_watch,
+        _add_train,
+        _add_export,
+        _add_reproduce,
+        _add_plot,
+        _add_report,
+        _add_list,
+        _add_topology,
+        _add_nic,
+        _add_rlcc,
+        _add_bench,
+        _add_doctor,
+        _add_kernel,
+        _add_vm,
+        _add_clean,
+    ):
+        add(commands)
+    return parser
+
+
+def _add(commands: Any, name: str, summary: str, example: str, command: Callable[[Namespace], int]) -> ArgumentParser:
+    """A subcommand with its one-line summary and an example."""
+    parser: ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _add_spec(parser: ArgumentParser, what: str = "TOML file, or the manifest.json of a result") -> None:
+    """What commands that take a spec have in common."""
+    parser.add_argument("spec", type=Path, metavar="SPEC", help=what)
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="replace one key of the spec (may be repeated)",
+    )
+
+
+def _add_quiet(parser: ArgumentParser) -> None:
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+
+
+def _add_force(parser: ArgumentParser) -> None:
+    """Adds --force to a command that writes a file; one that it made of the same things it renews without it."""
+    parser.add_argument("--force", action="store_true", help="replace a file that this command did not make of the same things")
+
+
+def _add_demo(commands: Any) -> None:
+    summary = "run DCTCP, TCP NV, CUBIC and BBR on three networks and draw them side by side"
+    parser = _add(commands, "demo", summary, "dcgym demo --out results/demo", _delegate("dc_gym.benchmarks.studies.demo"))
+    parser.add_argument(
+        "--out", type=Path, default=Path("results/demo"), metavar="DIR", help="folder of the results (default: %(default)s)"
+    )
+    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    _add_quiet(parser)
+
+
+def _add_run(commands: Any) -> None:
+    example = "dcgym run examples/dumbbell.toml --set controller.name=nv --seed 2 --out results/nv-2"
+    parser = _add(
+        commands, "run", "run one experiment and write a result folder", example, _delegate("dc_gym.cli.run", progress=False)
+    )
+    _add_spec(parser)
+    parser.add_argument("--seed", type=int, metavar="N", help="short for --set seed=N")
+    parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=...")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the result folder (default: results/NAME-CONTROLLER-sSEED)")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace the result in DIR and all that lies with it, when the new one is whole",
+    )
+    parser.add_argument("--no-plot", action="store_true", help="do not draw plot.png")
+    _add_quiet(parser)
+
+
+def _add_verify(commands: Any) -> None:
+    summary = "run a result's spec again, or take another result, and name the first record that differs"
+    example = "dcgym verify results/nv-2\n  dcgym verify results/nv-2 --against results/nv-2-elsewhere"
+    parser = _add(commands, "verify", summary, example, _delegate("dc_gym.verify.verify"))
+    parser.add_argument(
+        "dir", nargs="?", type=Path, metavar="DIR", help="a result folder, or one that holds several, such as a sweep's"
+    )
+    against = "compare with this result instead of running anything; alone: run its spec again"
+    parser.add_argument("--against", type=Path, metavar="OTHER", help=against)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_quiet(parser)
+
+
+def _add_conformance(commands: Any) -> None:
+    summary = "run the kernel's own packetdrill scripts in a lab, or yours"
+    example = "dcgym conformance --only 'tcp_ecn_*' --ip ipv4\n  dcgym conformance my.pkt"
+    parser = _add(commands, "conformance", summary, example, _delegate("dc_gym.conformance"))
+    parser.add_argument("scripts", nargs="*", type=Path, metavar="SCRIPT", help="packetdrill scripts (default: the kernel's)")
+    parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="scripts with such a name (may be repeated)")
+    ip = "ipv4,ipv6,ipv4-mapped-ipv6"
+    parser.add_argument("--ip", default=ip, metavar="LIST", help="IP versions (default: %(default)s)")
+    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    parser.add_argument("--list", action="store_true", help="name the scripts and run none")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every verdict here, too")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="renew the table in this document (docs/conformance.md)")
+    parser.add_argument("--source", type=Path, metavar="PATH", help="take the scripts from this kernel tree, tarball or .deb")
+    parser.add_argument("--verbose", action="store_true", help="show what the commands of scripts said")
+    _add_quiet(parser)
+
+
+def _add_golden(commands: Any) -> None:
+    summary = "run short scenarios and compare their digests with those that are kept"
+    example = 'dcgym golden\n  dcgym golden --renew --because "tgen binds ports in another order"'
+    parser = _add(commands, "golden", summary, example, _delegate("dc_gym.verify.golden"))
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="scenarios with such a name (may be repeated)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the results here")
+    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--renew", action="store_true", help="keep the digests of today; needs --because")
+    which.add_argument("--add", type=Path, metavar="FILE", help="keep the digests that another machine recorded; needs --because")
+    parser.add_argument("--because", metavar="WHY", help="the reason, which is kept with the digests")
+    unknown = Path("results/golden-unknown.json")
+    recorded = "where an unknown environment's digests go (default: %(default)s)"
+    parser.add_argument("--record", type=Path, default=unknown, metavar="FILE", help=recorded)
+    parser.add_argument("--file", type=Path, metavar="FILE", help="another file of digests than dc_gym/verify/golden.json")
+    _add_quiet(parser)
+
+
+def _add_compare(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "compare",
+        "show the metrics of two results side by side",
+        "dcgym compare results/nv-2 results/dctcp-2",
+        _delegate("dc_gym.verify.compare", progress=False),
+    )
+    parser.add_argument("a", type=Path, metavar="A", help="a result folder")
+    parser.add_argument("b", type=Path, metavar="B", help="another")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+def _add_sweep(commands: Any) -> None:
+    example = "dcgym sweep examples/sweep.toml --jobs 2 --out results/sweep"
+    parser = _add(
+        commands,
+        "sweep",
+        "run a grid of specs, several labs at a time; again, it goes on where it stopped",
+        example,
+        _delegate("dc_gym.sweep"),
+    )
+    _add_spec(parser, "a grid file (docs/sweeps.md), or a spec as for run")
+    parser.add_argument("--seeds", type=arguments.seeds, metavar="LIST", help="such as 1..5 or 1,2,3 (default: the file's)")
+    parser.add_argument(
+        "--controllers", type=arguments.controllers, metavar="LIST", help="such as dctcp,nv (default: the file's)"
+    )
+    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (default: results/NAME-sweep)")
+    parser.add_argument("--retry", action="store_true", help="run again what failed or is unfit")
+    parser.add_argument("--force", action="store_true", help="replace results of another spec or another environment")
+    parser.add_argument(
+        "--address", metavar="ADDR", help="run on the Ray cluster that this machine is part of: auto, or HOST:PORT"
+    )
+    _add_quiet(parser)
+
+
+def _add_watch(commands: Any) -> None:
+    body = _delegate("dc_gym.watch", progress=False)
+    summary = "show queues, rates and flows of a run or a training that is under way"
+    parser = _add(commands, "watch", summary, "dcgym watch results/nv-2", body)
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the --out of that run; of a training or a sweep: its folder")
+    which = "one of several labs: of a training 2 or evaluation; of a sweep its number or name (default: the one that works)"
+    parser.add_argument("--lab", type=arguments.lab, metavar="NAME", help=which)
+    parser.add_argument(
+        "--interval", type=arguments.seconds, metavar="S", help="seconds between two looks (default: 0.5; no terminal: 5)"
+    )
+    parser.add_argument("--once", action="store_true", help="print one table and end")
+
+
+def _add_train(commands: Any) -> None:
+    summary = "train a policy in labs with RLlib (extra `rl`); again with --resume, it goes on where it stopped"
+    example = "dcgym train examples/dumbbell.toml --algo PPO --steps 200000 --out results/ppo"
+    parser = _add(commands, "train", summary, example, _delegate("dc_gym.rl.train"))
+    _add_spec(parser)
+    algo = "PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE, or your own as module:Class or file.py:Class"
+    parser.add_argument("--algo", default="PPO", metavar="NAME", help=f"{algo} (default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the training")
+    config = "TOML, or Python with configure(config): hyper-parameters and settings (docs/training.md)"
+    parser.add_argument("--config", type=Path, metavar="FILE", help=config)
+    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters by name: default, iroko-thesis")
+    for name, what in (
+        ("steps", "steps of the environment, over all labs (default: 100000)"),
+        ("labs", "labs of each runner, stepped at the same time"),
+        ("runners", "processes that sample; 0, the default: the training's own does"),
+        ("seed", "of the training; evaluations have others (default: 1)"),
+        ("levels", "discrete actions: so many allocations, the same for all hosts"),
+    ):
+        parser.add_argument(f"--{name}", type=arguments.count, metavar="N", help=what)
+    who = "one for the network, each host, or each flow, where SPEC is the word fluid (a model) or lab (default: central)"
+    parser.add_argument("--agents", choices=("central", "hosts", "flows"), help=who)
+    whose = "of hosts that act: one policy for all of them, or each its own (default: shared)"
+    parser.add_argument("--policies", choices=("shared", "own"), help=whose)
+    evaluate = "evaluate on these specs, too: the same network and agent, other traffic"
+    parser.add_argument("--evaluate", type=Path, nargs="+", default=[], metavar="SPEC", help=evaluate)
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in DIR")
+    parser.add_argument("--address", metavar="ADDR", help="run on a Ray cluster: auto, or HOST:PORT; needs --runners")
+    _add_quiet(parser)
+
+
+def _add_export(commands: Any) -> None:
+    summary = "write the policy of a training as a file that runs without RLlib: --set controller=policy.npz"
+    example = "dcgym export results/ppo --out ppo.npz\n  dcgym export results/ppo/checkpoints/iteration-000010"
+    parser = _add(commands, "export", summary, example, _delegate("dc_gym.rl.export", progress=False))
+    parser.add_argument("dir", type=Path, metavar="DIR", help="folder of a training, or one of its checkpoints")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the file (default: policy.npz in the training's folder)")
+    _add_force(parser)
+
+
+def _add_reproduce(commands: Any) -> None:
+    summary = "measure a paper's figures anew, and set them beside what it claims; again, it goes on where it stopped"
+    example = "dcgym reproduce --list\n  dcgym reproduce rl-cc table-2\n  dcgym reproduce iroko 5.2 5.3 --algorithms none"
+    parser = _add(commands, "reproduce", summary, example, _delegate("dc_gym.reproduce"))
+    parser.add_argument("paper", nargs="?", metavar="PAPER", help="such as rl-cc (default: all, which takes hours)")
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="such as table-2 (default: all of the paper's)")
+    parser.add_argument("--list", action="store_true", help="name papers and figures, run nothing")
+    parser.add_argument("--full", action="store_true", help="the paper's own steps and runs, which may take days")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of runs and pages (default: results/reproduce[/PAPER])")
+    parser.add_argument(
+        "--seeds", type=arguments.count, metavar="N", help="runs, and trainings, of each contestant (default: 5; iroko: 3)"
+    )
+    algorithms = "what is learned, such as PPO,APPO,DDPG,REINFORCE,SAC or module:Class; none: nothing (default: PPO,DDPG)"
+    parser.add_argument("--algorithms", metavar="LIST", help=algorithms)
+    parser.add_argument("--steps", type=arguments.count, metavar="N", help="of each training")
+    duration = "of each run that is measured; its first quarter is not counted"
+    parser.add_argument("--duration", metavar="TIME", help=duration)
+    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters: default, iroko-thesis")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="replace one key of every spec (may be repeated)",
+    )
+    ground = "where everybody runs what is measured; policies learn in labs (default: %(default)s)"
+    parser.add_argument("--ground", choices=("lab", "host"), default="lab", help=ground)
+    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help="labs, or trainings, at a time (default: one a CPU)")
+    parser.add_argument("--retry", action="store_true", help="run again what failed or is unfit")
+    parser.add_argument("--force", action="store_true", help="replace runs and trainings of another spec or another environment")
+    _add_quiet(parser)
+
+
+def _add_plot(commands: Any) -> None:
+    example = "dcgym plot results/nv-2\n  dcgym plot results/sweep --x topology.buffer --y mean_srtt_us --y utilization"
+    parser = _add(
+        commands,
+        "plot",
+        "draw a result's plot.png again, or what many results say of one key",
+        example,
+        _delegate("dc_gym.cli.plot", progress=False),
+    )
+    parser.add_argument("dir", type=Path, metavar="DIR", help="a result folder; with --x, one that holds many")
+    parser.add_argument("--x", metavar="KEY", help="a key of the spec, such as topology.buffer: one point a value")
+    parser.add_argument("--y", metavar="METRIC", action="append", help="a number of summary.json (may be repeated)")
+    parser.add_argument("--by", metavar="KEY", default="controller.name", help="one line a value of it (default: %(default)s)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="another file than DIR/plot.png or DIR/METRIC-by-KEY.png")
+    _add_force(parser)
+
+
+def _add_report(commands: Any) -> None:
+    summary = "make one HTML page of results: figures, metrics with intervals, paired differences, certificates"
+    parser = _add(commands, "report", summary, "dcgym report results/sweep", _delegate("dc_gym.pages.report"))
+    parser.add_argument(
+        "folders", nargs="+", type=Path, metavar="DIR", help="a result folder, or one that holds several, such as a sweep's"
+    )
+    place = "the page (default: DIR/report.html, for several report-A-B.html in the folder that holds them)"
+    parser.add_argument("--out", type=Path, metavar="FILE", help=place)
+    parser.add_argument("--figures", type=Path, metavar="DIR", help="write the figures there, too, as PNG and PDF")
+    parser.add_argument("--baseline", metavar="NAME", help="the controller that others are set against (default: the first)")
+    parser.add_argument("--count-unfit", action="store_true", help="count unfit runs in means and figures, too")
+    _add_force(parser)
+    _add_quiet(parser)
+
+
+def _add_list(commands: Any) -> None:
+    summary = "list what a spec can name; of one name what it is, and its keys with defaults"
+    example = "dcgym list controllers\n  dcgym list incast"
+    parser = _add(commands, "list", summary, example, _delegate("dc_gym.cli.list", progress=False))
+    what = "topologies, workloads or controllers (default: all); one of them; or a table of the spec, such as agent"
+    parser.add_argument("what", nargs="?", metavar="NAME", help=what)
+
+
+def _add_topology(commands: Any) -> None:
+    summary = "show a network: links, round trips, bottlenecks, queues and marks in bytes, frames and BDPs"
+    example = "dcgym topology acc24 --set topology.scale=10 --png acc24.png"
+    parser = _add(commands, "topology", summary, example, _delegate("dc_gym.cli.topology", progress=False))
+    _add_spec(parser, "TOML file, a result's manifest.json, or the name of a preset")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="draw it; the name may end in .png, .pdf or .svg")
+    _add_force(parser)
+
+
+def _add_nic(commands: Any) -> None:
+    from dc_gym.cli import nic as nic
+
+    body = _delegate("dc_gym.cli.nic", progress=False)
+    summary = "show the NIC's congestion control algorithms and their parameters"
+    nic.add_arguments(_add(commands, "nic", summary, "dcgym nic show dcqcn --line 1Gbit/s", body))
+
+
+def _add_rlcc(commands: Any) -> None:
+    from dc_gym.cli import rlcc as rlcc
+
+    body = _delegate("dc_gym.cli.rlcc", progress=False)
+    summary = "RL-CC's policies for the NIC: train, distil, deploy, explain, show"
+    rlcc.add_arguments(_add(commands, "rlcc", summary, "dcgym rlcc explain rlcc-tree", body))
+
+
+def _add_bench(commands: Any) -> None:
+    body = _delegate("dc_gym.benchmarks.bench", progress=False)
+    parser = _add(commands, "bench", "run a benchmark and check its bar", "dcgym bench links --json links.json", body)
+    parser.add_argument("name", metavar="NAME", help="which one; a wrong name lists them")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured here, too")
+    policy = "of rlcc-distil and rlcc-theory alone: a policy that comes with dc-gym, or a file (default: what was trained here)"
+    parser.add_argument("--policy", metavar="POLICY", help=policy)
+    _add_comparison(parser)
+
+
+def _add_comparison(parser: ArgumentParser) -> None:
+    """What one of the benches takes, which is a campaign."""
+    compare = parser.add_argument_group("of compare alone")
+    options: dict[str, str] = {}
+
+    def add(name: str, **how: Any) -> None:
+        options[compare.add_argument(name, **how).dest] = name
+
+    add("--controllers", type=arguments.names, metavar="LIST", help="such as dctcp,swift,policy.npz")
+    add("--topologies", type=arguments.names, metavar="LIST", help="dumbbell, fattree-k4 and rlcc64 are known")
+    add("--workloads", type=arguments.names, metavar="LIST", help="such as many-to-one-64,websearch-80")
+    add(
+        "--seeds",
+        type=arguments.count,
+        metavar="N",
+        help="runs of each controller in each case (default: 5); also of rlcc-train",
+    )
+    add("--full", action="store_true", help="networks at their speed, and runs as long as the papers'")
+    add("--out", type=Path, metavar="DIR", help="folder of results and page (default: results/compare)")
+    keys = "replace one key of every spec (may be repeated)"
+    add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=keys)
+    add("--ground", choices=("lab", "host"), help="where the networks live (default: lab)")
+    add("--jobs", type=arguments.jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    add("--retry", action="store_true", help="run again what failed or is unfit")
+    add("--force", action="store_true", help="replace results of another spec or another environment")
+    add("--quiet", action="store_true", help="no progress on standard error")
+    parser.set_defaults(of_compare=options)
+
+
+def _add_doctor(commands: Any) -> None:
+    summary = "check that this machine can run a lab, and say what to do if not"
+    _add(commands, "doctor", summary, "dcgym doctor", _delegate("dc_gym.cli.doctor", progress=False))
+
+
+def _add_kernel(commands: Any) -> None:
+    from dc_gym.cli import kernel as kernel
+
+    body = _delegate("dc_gym.cli.kernel", progress=False)
+    kernel.add_arguments(
+        _add(commands, "kernel", "build the lab kernel, or show the one in use", "dcgym kernel build --jobs 2", body)
+    )
+
+
+def _add_vm(commands: Any) -> None:
+    summary = "run a dcgym command as root in a VM with the distribution's kernel, for the host ground"
+    example = "dcgym vm -- run examples/dumbbell.toml --ground host --out results/host"
+    parser = _add(commands, "vm", summary, example, _delegate("dc_gym.grounds.host.vm"))
+    parser.add_argument(
+        "--memory", dest="memory_bytes", type=arguments.size, default=2 << 30, metavar="SIZE", help="of the VM (default: 2GiB)"
+    )
+    parser.add_argument("--cpus", type=arguments.jobs, default=2, metavar="N", help="of the VM (default: %(default)s)")
+    _add_quiet(parser)
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="after --: what would follow dcgym")
+
+
+def _add_clean(commands: Any) -> None:
+    summary = "remove what runs that were killed left, and with --cache what was downloaded and built"
+    parser = _add(commands, "clean", summary, "dcgym clean results", _delegate("dc_gym.cli.clean", progress=False))
+    parser.add_argument(
+        "folders", nargs="*", type=Path, default=[Path()], metavar="DIR", help="where to look, two levels down (default: here)"
+    )
+    parser.add_argument("--cache", action="store_true", help="remove the lab kernel and Open vSwitch, too")
+
+
+def _delegate(module: str, progress: bool = True) -> Callable[[Namespace], int]:
+    """A command that is `main(args, progress) -> int` of a module (`main(args)` without progress), imported when it is called."""
+
+    def command(args: Namespace) -> int:
+        body = importlib.import_module(module).main
+        if not progress:
+            return int(body(args))
+        from dc_gym.base.progress import choose
+
+        with choose(args.quiet) as shown:
+            return int(body(args, shown))
+
+    return command

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym plot`: a result's figure again, or what many results say of one key."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from dc_gym.base.errors import UsageError
+from dc_gym.figures import curves, plots
+from dc_gym.records.results import is_result, load_result
+
+
+def main(args: Namespace) -> int:
+    """One result, or with axes many; of many results without them it says what there is to choose from."""
+    if args.x is not None and args.y is not None:
+        return curves.main(args.dir, args.x, args.y, args.by, args.out, args.force)
+    if args.x is None and args.y is None and (is_result(args.dir) or not args.dir.is_dir()):
+        result = load_result(args.dir)
+        print(plots.plot_to(result, args.out, args.force) if args.out else plots.plot_result(result))
+        return 0
+    curves.check_axes(args.dir, args.x, args.y or ())
+    if not is_result(args.dir):
+        curves.tell_axes(args.dir)
+    raise UsageError(f"--x and --y belong together, a key of the spec and a metric: {curves.example_of(args.dir)}")

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym run`: one experiment, and its numbers in a few lines."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dc_gym.ctrl.controllers import policy_name
+
+if TYPE_CHECKING:
+    from dc_gym.records.results import Result
+    from dc_gym.spec import Spec
+
+
+def main(args: Namespace) -> int:
+    """Runs, tells, and says whether the result is fit."""
+    from dc_gym.base.progress import choose
+    from dc_gym.grounds.plan import DISTURB
+    from dc_gym.spec import load
+
+    overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
+    spec = load(args.spec, overrides, args.seed)
+    out = args.out or _default_out(spec)
+    runner, before = importlib.import_module("dc_gym.run.runner"), _drawn(out)
+    with choose(args.quiet) as progress:
+        result: Result = runner.run(
+            spec, out, progress, force=args.force, plot=not args.no_plot, disturb=os.environ.get(DISTURB, "")
+        )
+    _show_result(result)
+    if gone := sorted(before - _drawn(out)):
+        remedy = "`dcgym report` and `dcgym plot` make them of the new one"
+        print(f"dcgym: warning: {', '.join(gone)} went with the result that was replaced; {remedy}", file=sys.stderr)
+    for row in result.manifest.get("workload", {}).get("broken_rows", ()):
+        print(f"dcgym: warning: {row}", file=sys.stderr)
+    for fault in result.faults:
+        print(f"dcgym: {fault}", file=sys.stderr)
+    return 0 if result.fit else 1
+
+
+def _drawn(folder: Path) -> set[str]:
+    """Pages and figures that lie in a result's folder."""
+    return {path.name for path in folder.glob("*") if path.suffix in (".html", ".png", ".pdf", ".svg")}
+
+
+def _default_out(spec: Spec) -> Path:
+    """results/NAME-CONTROLLER-sSEED, or the policy in the controller's place, in letters that every file system takes."""
+    name = re.sub(r"[^a-z0-9.]+", "-", spec.name.lower()).strip("-.") or "run"
+    policy = spec.controller.policy
+    acting = spec.controller.name if policy is None else policy_name(policy)
+    acting = re.sub(r"[^a-z0-9.]+", "-", acting.lower())
+    return Path("results") / f"{name}-{acting}-s{spec.seed}"
+
+
+def _show_result(result: Result) -> None:
+    """A few numbers, the digest and the place; null is '-'."""
+    from dc_gym.base.readable import number
+
+    summary = result.summary
+    port = summary.get("bottleneck_port") or "-"
+    jain, drops, marks, lost = (number(summary.get(name)) for name in ("jain", "drops", "marks", "lost_on_links"))
+    rows = [
+        ("goodput", _metric(summary, "goodput_bps") if summary.get("flows") else "- (the workload has no flows)"),
+        ("utilization", _metric(summary, "utilization")),
+        ("mean queue", f"{_metric(summary, 'mean_queue_bytes')} at {port}"),
+        ("mean srtt", _metric(summary, "mean_srtt_us")),
+        ("fairness", f"{jain} (Jain)" if summary.get("jain") is not None else jain),
+        ("drops", f"{drops}, marks {marks}"),
+        *(
+            [("lost", f"{lost} on links ({_metric(summary, 'loss_ratio')} of what hosts sent)")]
+            if summary.get("lost_on_links")
+            else []
+        ),
+        *_completion_rows(summary),
+        *_program_rows(result.manifest.get("exec", ())),
+        *_agent_rows(result.manifest.get("agent")),
+        ("digest", result.digest),
+        ("result", str(result.path)),
+    ]
+    for name, text in rows:
+        print(f"{name:12} {text}")
+    if scale := result.manifest.get("scale"):
+        print(f"{'scale':12} {scale['factor']}; not scale-free:")
+        print("\n".join(f"{'':12} {line}" for line in scale["not_scale_free"]))
+
+
+def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:
+    """What an environment would say of a run with a policy."""
+    if not totals:
+        return []
+    from dc_gym.base.readable import number
+
+    delays = [_metric(totals, name) for name in ("queueing_delay_s", "switch_delay_s", "host_delay_s")]
+    where = f"{delays[0]} end to end; switches {delays[1]}, hosts {delays[2]}"
+    return [("agent", f"return {number(totals['return'], 6)} in {totals['steps']:,.0f} steps"), ("delay", where)]
+
+
+def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Completion times, where flows have a size."""
+    flows, unfinished = summary.get("fct_flows") or 0, summary.get("fct_unfinished") or 0
+    if not flows:
+        done = summary.get("flows_done") or 0
+        why = f"{done:,} flows done; TCP flows count that start between time.warmup and metrics.cutoff"
+        return [("completion", f"- ({why})")] if done else []
+    mean, slowdown, tail = (_metric(summary, name) for name in ("fct_mean_s", "slowdown_p50", "slowdown_p99"))
+    rows = [("completion", f"{mean} on average, {flows - unfinished:,} of {flows:,} flows finished")]
+    return rows + ([("slowdown", f"{slowdown} median, {tail} at p99")] if slowdown != "-" else [])
+
+
+def _program_rows(ends: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """How the programs of workload.exec ended."""
+    return [("program", f"{end['command'][0]} in {end['host']}: {_how_it_ended(end)}") for end in ends]
+
+
+def _how_it_ended(end: Mapping[str, Any]) -> str:
+    return "stopped" if end.get("stopped") else f"exit {end.get('exit')}"
+
+
+def _metric(values: Mapping[str, Any], name: str) -> str:
+    """A metric as people read it, in the unit that its name says."""
+    from dc_gym.base.readable import family_of, quantity
+
+    return quantity(values.get(name), family_of(name))
