@@ -18,7 +18,7 @@ CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*.h)))
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch qmon agentd hostd tgen linkprobe vm-init nicd cctest) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o cctest-$(name).bpf.o))
-C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/*.[ch] monitors/*.[ch] ctrl/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
+C_FILES := $(wildcard kernel/*.c kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*.h benchmarks/checks/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] benchmarks/peers/*.cc)
 
 .PHONY: setup demo test test-all test-rl lint format lock docs pictures programs kernel openvswitch wheel image clean
 
@@ -110,9 +110,10 @@ endef
 
 KERNEL := dc_gym/kernel
 MONITORS := dc_gym/monitors
-CONTROL := dc_gym/ctrl
+DAEMON := dc_gym/daemon
+CONTROL := dc_gym/ctrl/agent
 NIC := dc_gym/ctrl/nic
-TRAFFIC := dc_gym/traffic
+TGEN_FOLDER := dc_gym/traffic/tgen
 
 $(BIN)/lab-init: $(KERNEL)/init.c $(KERNEL)/drivers/lab.h | $(BIN)
 	$(call link,$<)
@@ -123,14 +124,15 @@ $(BIN)/lab-launch: $(KERNEL)/launch.c | $(BIN)
 $(BIN)/vm-init: dc_gym/grounds/host/vm_init.c | $(BIN)
 	$(call link,$<)
 
-MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h)
-SWEEPER := $(addprefix $(MONITORS)/,sweeper.c program.c fault.c csv.c ports_csv.c netns.c nl.c batch.c qdisc.c matrix.c)
+MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h $(DAEMON)/*.h)
+SHARED := $(addprefix $(DAEMON)/,program.c fault.c csv.c netns.c nl.c batch.c)
+SWEEPER := $(addprefix $(MONITORS)/,sweeper.c ports_csv.c qdisc.c matrix.c) $(SHARED)
 QMON := $(MONITORS)/qmon.c $(SWEEPER)
 $(BIN)/qmon: $(QMON) $(MONITOR_HEADERS) | $(BIN)
-	$(call link,-I$(MONITORS) $(QMON))
+	$(call link,-I$(DAEMON) -I$(MONITORS) $(QMON))
 
 CONTROL_HEADERS := $(wildcard $(CONTROL)/*.h) $(MONITOR_HEADERS) $(KERNEL)/drivers/lab.h
-CONTROL_FLAGS := -I$(MONITORS) -I$(CONTROL) -I$(KERNEL)/drivers
+CONTROL_FLAGS := -I$(DAEMON) -I$(MONITORS) -I$(CONTROL) -I$(KERNEL)/drivers
 CTRL := $(addprefix $(CONTROL)/,load.c hosts_csv.c rates.c control.c) $(SWEEPER)
 AGENTD := $(addprefix $(CONTROL)/,agentd.c episode.c commands.c) $(CTRL)
 $(BIN)/agentd: $(AGENTD) $(CONTROL_HEADERS) | $(BIN)
@@ -140,19 +142,19 @@ HOSTD := $(CONTROL)/hostd.c $(CTRL)
 $(BIN)/hostd: $(HOSTD) $(CONTROL_HEADERS) | $(BIN)
 	$(call link,$(CONTROL_FLAGS) $(HOSTD))
 
-TGEN := $(wildcard $(TRAFFIC)/*.c)
-$(BIN)/tgen: $(TGEN) $(wildcard $(TRAFFIC)/*.h $(NIC)/*.h) $(MONITORS)/state_matrix.h | $(BIN)
-	$(call link,-I$(MONITORS) -I$(TRAFFIC) -I$(NIC) $(TGEN))
+TGEN := $(wildcard $(TGEN_FOLDER)/*.c)
+$(BIN)/tgen: $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h $(NIC)/*.h) $(MONITORS)/state_matrix.h | $(BIN)
+	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(TGEN_FOLDER) -I$(NIC) $(TGEN))
 
-LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(addprefix $(MONITORS)/,netns.c nl.c batch.c qdisc.c)
+LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefix $(DAEMON)/,netns.c nl.c batch.c)
 $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)
-	$(call link,-I$(MONITORS) $(LINKPROBE))
+	$(call link,-I$(DAEMON) -I$(MONITORS) $(LINKPROBE))
 
 NIC_HEADERS := $(wildcard $(NIC)/*.h $(NIC)/algorithms/*.h)
 LIBBPF = $(or $(shell pkg-config --static --libs libbpf),$(error pkg-config finds no libbpf: install pkg-config and libbpf-dev))
-NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c hooks.c rows.c nic_csv.c libelf_gap.c) $(addprefix $(MONITORS)/,program.c fault.c csv.c)
+NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c hooks.c rows.c nic_csv.c libelf_gap.c) $(addprefix $(DAEMON)/,program.c fault.c csv.c)
 $(BIN)/nicd: $(NICD) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
-	$(call link,-I$(MONITORS) -I$(NIC) -I$(KERNEL)/drivers $(NICD) $(LIBBPF))
+	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(NIC) -I$(KERNEL)/drivers $(NICD) $(LIBBPF))
 
 CCTEST := $(addprefix $(NIC)/,cctest.c cctrace.c libelf_gap.c)
 $(BIN)/cctest: $(CCTEST) $(NIC_HEADERS) | $(BIN)
@@ -173,7 +175,7 @@ $(BIN)/nic-%.bpf.o: $(NIC)/shim.bpf.c $(NIC_HEADERS) | $(BIN)
 $(BIN)/cctest-%.bpf.o: $(NIC)/cctest.bpf.c $(NIC_HEADERS) | $(BIN)
 	$(call bpf)
 
-SOURCES := $(addprefix $(KERNEL)/,init.c launch.c drivers/lab.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TRAFFIC)/*.h) \
+SOURCES := $(addprefix $(KERNEL)/,init.c launch.c drivers/lab.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
 	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c dc_gym/grounds/host/vm_init.c
 $(BIN)/sources.sha256: $(PROGRAMS)
 	@cd dc_gym && sha256sum $(SOURCES:dc_gym/%=%) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256

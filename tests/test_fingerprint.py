@@ -31,7 +31,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "name",
     [
-        "traffic/tgen.c",
+        "traffic/tgen/tgen.c",
         "topologies/fabric.py",
         "grounds/guest/main.py",
         "run/runner.py",
@@ -81,9 +81,9 @@ def test_every_data_file_and_every_module_of_a_ground_is_in_the_fingerprint() ->
 def test_programs_that_are_older_than_their_sources_are_noticed(package: Path) -> None:
     assert fingerprint.stale() is None
     ground.check_programs()
-    with (package / "traffic" / "tgen.c").open("a") as file:
+    with (package / "traffic" / "tgen" / "tgen.c").open("a") as file:
         file.write("\n")
-    assert fingerprint.stale() == "traffic/tgen.c"
+    assert fingerprint.stale() == "traffic/tgen/tgen.c"
     with pytest.raises(MachineError, match=r"built from another traffic/tgen\.c than is here now; run `make programs`"):
         ground.check_programs()
     (package / "bin" / fingerprint.STAMP).unlink()

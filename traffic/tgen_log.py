@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what tgen leaves behind: ``flows.bin``, ``samples.bin`` and ``nics.bin`` (layouts: traffic/tgen_log.h).
+"""Reads what tgen leaves behind: ``flows.bin``, ``samples.bin`` and ``nics.bin`` (layouts: traffic/tgen/tgen_log.h).
 
 Records come back as numpy structured arrays whose fields are named as the columns of docs/results.md. Times are
 nanoseconds after t0. A file that is not exactly what tgen writes is refused.

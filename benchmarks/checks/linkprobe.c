@@ -27,7 +27,7 @@
  * a packet socket's send fails when the queue drops, which costs time; for departures and arrivals the
  * kernel's own timestamps are read after the run, so both sockets' buffers must hold them all.
  *
- * Built from this file, monitors/nl.c and monitors/qdisc.c.
+ * Built from this file, dc_gym/daemon/nl.c and monitors/qdisc.c.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -15,7 +15,7 @@ from dc_gym.kernel.openvswitch import OpenVSwitch
 STAMP = "sources.sha256"
 # What runs in the lab, and what decides its input. Results, plots and the command line are not among it.
 GUEST = (
-    *("kernel/*.c", "kernel/drivers/*.h", "traffic/*.c", "traffic/*.h", "traffic/*.py", "traffic/matrices/*.csv"),
+    *("kernel/*.c", "kernel/drivers/*.h", "daemon/*.[ch]", "traffic/tgen/*.[ch]", "traffic/*.py", "traffic/matrices/*.csv"),
     *(
         "traffic/matrices/*/*.csv",
         "traffic/flow_sizes/*.txt",
@@ -26,10 +26,8 @@ GUEST = (
         "base/usercode.py",
     ),
     *(
-        "monitors/*.c",
-        "monitors/*.h",
-        "ctrl/*.c",
-        "ctrl/*.h",
+        "monitors/*.[ch]",
+        "ctrl/agent/*.[ch]",
         "ctrl/controllers.py",
         "ctrl/nic/*.[ch]",
         "ctrl/nic/algorithms/*.h",
