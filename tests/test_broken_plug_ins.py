@@ -62,8 +62,8 @@ where.register("mine", Mine)
 }
 """Each has `where.register`, and calls act() when it is called."""
 ONLY_REGISTERED = {
-    "controller": "from dc_gym import controllers as where\n",
-    "NIC algorithm": "from dc_gym import controllers as where\n",
+    "controller": "from dc_gym.ctrl import controllers as where\n",
+    "NIC algorithm": "from dc_gym.ctrl import controllers as where\n",
 }
 AT_STEPS = ("observation", "reward", "action", "policy")
 """Kinds that are called while traffic runs."""

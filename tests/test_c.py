@@ -30,17 +30,18 @@ UNIT_TESTS = {
     "test_hosts_csv": ("ctrl/agent/hosts_csv.c", "dc_gym/daemon/csv.c", "dc_gym/daemon/fault.c"),
     "test_nic_rows": ("ctrl/nic/rows.c",),
     "test_commands": ("ctrl/agent/commands.c",),
-    "test_control": ("ctrl/agent/control.c", "dc_gym/daemon/batch.c", "dc_gym/daemon/netns.c", "dc_gym/daemon/csv.c", "dc_gym/daemon/fault.c"),
+    "test_control": (
+        "ctrl/agent/control.c", "dc_gym/daemon/batch.c", "dc_gym/daemon/netns.c", "dc_gym/daemon/csv.c", "dc_gym/daemon/fault.c",
+    ),
     "test_batch": ("dc_gym/daemon/batch.c",),
     "test_flow_csv": ("traffic/tgen/flow_csv.c",),
-    "test_tgen_parts": (
-        "traffic/tgen/flow_csv.c", "traffic/tgen/tgen_flow.c", "traffic/tgen/tgen_log.c", "traffic/tgen/tgen_timers.c", "traffic/tgen/tgen_warm.c",
-        "traffic/tgen/tgen_matrix.c", "traffic/tgen/tgen_net.c", "traffic/tgen/tgen_pace.c", "traffic/tgen/tgen_publish.c", "traffic/tgen/tgen_udp.c",
-        "traffic/tgen/tgen_rdma.c", "traffic/tgen/tgen_nic.c", "traffic/tgen/tgen_pairs.c",
-    ),
-    "test_tgen_rdma": (
-        "traffic/tgen/tgen_rdma.c", "traffic/tgen/tgen_pairs.c", "traffic/tgen/tgen_pace.c", "traffic/tgen/tgen_timers.c", "traffic/tgen/flow_csv.c",
-    ),
+    "test_tgen_parts": tuple(f"traffic/tgen/{name}.c" for name in (
+        "flow_csv", "tgen_flow", "tgen_log", "tgen_timers", "tgen_warm", "tgen_matrix", "tgen_net", "tgen_pace", "tgen_publish",
+        "tgen_udp", "tgen_rdma", "tgen_nic", "tgen_pairs",
+    )),
+    "test_tgen_rdma": tuple(f"traffic/tgen/{name}.c" for name in (
+        "tgen_rdma", "tgen_pairs", "tgen_pace", "tgen_timers", "flow_csv",
+    )),
 }  # fmt: skip
 FUZZERS = {
     "fuzz_nl": ("dc_gym/daemon/nl.c", "dc_gym/daemon/netns.c", "dc_gym/daemon/batch.c", "monitors/qdisc.c"),

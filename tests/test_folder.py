@@ -79,7 +79,7 @@ def command(process: Path) -> bytes:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from dc_gym import folder, results
+from dc_gym.records import folder, results
 sys.path.insert(0, {tests!r})
 import synthetic
 def stop():
@@ -264,7 +264,7 @@ def test_two_runs_on_one_folder_do_not_destroy_each_other(good: results.Result, 
 
 def test_what_a_killed_run_left_is_taken_over(good: results.Result, holder: Any) -> None:
     """Also when its janitor was killed with it."""
-    patch = "from dc_gym import janitor; janitor._SCRIPT = 'read -r word'"
+    patch = "from dc_gym.base import janitor; janitor._SCRIPT = 'read -r word'"
     holder(good.path, "wait", patch=patch).kill()
     assert names_in(good.path.parent) == ["run.partial", "run.replaced"]
     with folder.writing(good.path, force=True) as partial:
@@ -277,7 +277,7 @@ def test_what_a_killed_run_left_is_taken_over(good: results.Result, holder: Any)
 
 # Every step at which the writer can die: what is patched to stop there, and whether the new result counts already.
 STEPS = {
-    "made the folder": ("folder.claim.take = lambda path: stop()", False),
+    "made the folder": ("folder.folder_lock.take = lambda path: stop()", False),
     "moved the older one": ("results.write_result = lambda *rest: stop()", False),
     "before the rename": ("folder._sync = lambda path: path.suffix == '.partial' and stop()", False),
     "after the rename": ("folder.remove = lambda path: stop() if path.suffix == '.replaced' else remove(path)", True),
@@ -307,7 +307,7 @@ def test_an_older_result_that_waits_for_a_killed_janitor_comes_back(good: result
 
 
 def test_a_scratch_folder_is_gone_after_a_kill(tmp_path: Path) -> None:
-    program = "import sys, time; from pathlib import Path; from dc_gym import files\n"
+    program = "import sys, time; from pathlib import Path; from dc_gym.base import files\n"
     program += "with files.scratch(Path(sys.argv[1]), 'dcgym-verify-') as path:\n"
     program += " (path / 'file').touch(); print('there', flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as process:

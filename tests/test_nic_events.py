@@ -174,7 +174,7 @@ def test_a_marked_probe_is_answered_and_no_cnp_is_made_for_it(in_nics):
 
 
 SILENCE = """
-from dc_gym.ctrl.nic import policy_file
+from dc_gym.nets import policy_file
 
 policy_file.write_table(policy_file.load("rlcc-tree").table(), FOLDER / "table")
 fabric.impair(3, time.monotonic_ns())

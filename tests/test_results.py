@@ -206,7 +206,7 @@ def test_a_run_imports_neither_pandas_nor_mininet(tmp_path: Path) -> None:
     """Each takes as long as booting a lab. The runner's modules and the writing of a result do without, installed or not."""
     program = (
         "import sys, pathlib, synthetic\n"
-        "from dc_gym import results; from dc_gym.run import runner\n"
+        "from dc_gym.records import results; from dc_gym.run import runner\n"
         "synthetic.result(pathlib.Path(sys.argv[1]))\n"
         "print([name for name in ('pandas', 'mininet', 'matplotlib') if name in sys.modules])\n"
     )

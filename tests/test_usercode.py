@@ -42,7 +42,7 @@ def load(folder, code, text=SPEC, overrides=()):
 
 def test_every_registry_takes_a_plug_in(tmp_path):
     code = """
-from dc_gym import controllers
+from dc_gym.ctrl import controllers
 from dc_gym.ctrl.controllers import Controller
 from dc_gym.topologies import marking, presets, single
 from dc_gym.topologies.graph import Marking
@@ -124,6 +124,11 @@ kinds.register("one", pattern)
     text = SPEC.replace("single", "mine") if part == "build" else SPEC.replace("many_to_one", "one")
     with pytest.raises(SpecError, match=r"mine.py:6: TypeError" if part == "build" else r"mine.py:9: AttributeError"):
         load(tmp_path, code, text)
+
+
+def test_a_module_that_moved_is_named(tmp_path):
+    with pytest.raises(SpecError, match=r"mine\.py:1: .*'dc_gym\.controllers'; it is dc_gym\.ctrl\.controllers now"):
+        load(tmp_path, "import dc_gym.controllers\n")
 
 
 @pytest.mark.parametrize(
