@@ -194,7 +194,8 @@ def test_untested_versions_are_found_by_any_name(fake: Path) -> None:
         source.offered("newest", private)
 
 
-def test_sources_come_from_the_configured_mirror(fake: Path) -> None:
+def test_sources_come_from_the_configured_mirror(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(apt.ARCHIVE, raising=False)
     source.open_apt(fake.parent / "cache")
     lines = (fake.parent / "cache/apt/kernel/sources.list").read_text().splitlines()
     assert [line.split("] ")[1] for line in lines] == [
@@ -206,7 +207,8 @@ def test_sources_come_from_the_configured_mirror(fake: Path) -> None:
     assert 'DEP-11::DefaultEnabled "false"' in config
 
 
-def test_a_machine_without_lists_is_known_by_its_sources(fake: Path) -> None:
+def test_a_machine_without_lists_is_known_by_its_sources(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(apt.ARCHIVE, raising=False)
     (fake / "origins").write_text("")
     (fake / "uris").write_text(
         "'http://other.test/ubuntu/dists/noble/InRelease' x 0\n'http://other.test/debian/dists/bookworm/InRelease' x 0\n"

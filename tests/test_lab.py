@@ -64,8 +64,9 @@ for target in (5_000_000_001, 5_000_000_002, 5_123_456_789):
     libc.clock_nanosleep(1, 1, ctypes.byref(T(*divmod(target, 10**9))), None)
     print(time.monotonic_ns() - 25 - target)
 """
-    # The second is one nanosecond after the first, which the first's clock read has passed by 25.
-    assert in_lab(program).lines == ["0", "24", "0"]
+    first, second, third = map(int, in_lab(program).lines)
+    # The second is one nanosecond after the first: clock reads, of 25 ns each, have passed it. Python decides how many there are.
+    assert (first, second % 25, third) == (0, 24, 0) and second < 100
 
 
 def test_root_is_read_only_and_the_run_folder_is_not(in_lab, tmp_path):

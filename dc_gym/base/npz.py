@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of arrays that come from elsewhere: what policies, central ones and those of NICs, are read from."""
+"""Reads .npz files of arrays from elsewhere: the policies of central agents and of NICs."""
 
 from __future__ import annotations
 
+import io
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,3 +29,15 @@ def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
         raise AgentError(f"{path}: cannot read the policy: {error.strerror or error}") from None
     except DAMAGED:
         raise AgentError(f"{path}: is not an .npz file of plain arrays; {guide}") from None
+
+
+def write_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
+    """Writes an .npz that numpy.load reads. Equal arrays give equal bytes, whatever the versions of Python and numpy.
+
+    numpy.savez forces ZIP64, whose headers Python 3.12 writes with another version than 3.11.
+    """
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.asanyarray(array), version=(1, 0), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trained policy as an .npz file: a net of dense layers with its normalisation, evaluated with numpy alone.
 
-The format is docs/policy-file.md. Whatever trained it writes `PolicyFile(...).write(path)`; a run reads it back and holds its
-manifest against the network before it acts (policies.py).
+docs/policy-file.md defines the format. A trainer writes a policy with `PolicyFile(...).write(path)`. A run reads it back and
+checks its manifest against the network before it acts (file_policy.py).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.base.npz import load_arrays
+from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.base.spelling import unknown
 
 Floats = npt.NDArray[np.floating[Any]]
 FORMAT, VERSION = "dcgym-policy", 1
 EPSILON = 1e-8
-"""Added to obs_std, as RLlib's filter does."""
+"""Added to obs_std, as in RLlib's filter."""
 
 
 def _silu(x: Floats) -> Floats:
-    with np.errstate(over="ignore"):  # exp of a large -x is infinite, and x / infinity the 0 that it should be
+    with np.errstate(over="ignore"):  # exp(-x) may overflow to infinity; x / infinity is then 0, as it should be
         y: Floats = x / (1 + np.exp(-x))
     return y
 
@@ -39,52 +39,57 @@ ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
     "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
     "linear": lambda x: x,
 }
-"""Between layers."""
+"""Activation functions between layers."""
 ARGMAX = "argmax"
 
 
 def _level(x: Floats) -> Floats:
-    """The largest of n values is the choice among n levels, from -1 to 1."""
+    """Returns the level of the largest of n values: n levels, evenly spaced from -1 to 1."""
     return np.array([2 * int(x.argmax()) / (len(x) - 1) - 1], x.dtype)
 
 
 OUTPUTS: dict[str, Callable[[Floats], Floats]] = {"clip": lambda x: np.clip(x, -1, 1), "tanh": np.tanh, ARGMAX: _level}
-"""From the last layer into [-1, 1]: PPO's mean is clipped, SAC's and DDPG's go through tanh, DQN's values choose a level."""
+"""Mappings from the last layer to [-1, 1]. PPO's mean is clipped, the outputs of SAC and DDPG pass through tanh, and the largest
+of DQN's values chooses a level."""
 CENTRAL, HOSTS = "central", "hosts"
-"""Whom the policy is for: all hosts at once, or each of them, whichever they are."""
+"""Which agents the policy is for: one central agent for all hosts, or each host as an agent, whichever hosts there are."""
 GUIDE = "docs/policy-file.md says what a policy is"
 WANTED = {"activation": str, "output": str, "observation": list, "hosts": list, "agents": str, "settings": dict, "origin": dict}
-"""What the manifest must hold, and of which type."""
+"""The required entries of the manifest and their types."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyFile:
-    """What the file holds. Shapes and names are checked at construction."""
+    """The contents of a policy file. Shapes and names are checked at construction."""
 
     weights: tuple[Floats, ...]
-    """Of each layer [outputs, inputs], as torch has them."""
+    """One array for each layer, [outputs, inputs], as in torch."""
     biases: tuple[Floats, ...]
-    """Of each layer [outputs]; as many in the last as hosts act, of a policy for each host one, of argmax as many as levels."""
+    """One array for each layer, [outputs]. The last layer has one output for each host that acts, or one output if the policy is
+    for each host. With argmax it has one output for each level."""
     low: Floats
-    """[hosts], with `high`: the bounds of the action space that [-1, 1] stands for. [1] of a policy for each host."""
+    """[hosts]: `low` and `high` are the bounds of the action space onto which [-1, 1] is mapped. [1] if the policy is for each
+    host."""
     high: Floats
     observation: tuple[str, ...]
-    """Name of each element of the observation, such as s1-eth3/backlog (Observer.names), own/backlog of one for each host."""
+    """The name of each element of the observation, such as s1-eth3/backlog (Observer.names), or own/backlog if the policy is for
+    each host."""
     hosts: tuple[str, ...]
-    """Who the elements of the action are for, in order (Scene.hosts); of a policy for each host those of its training."""
+    """The hosts that the elements of the action are for, in order (Scene.hosts). If the policy is for each host: the hosts of its
+    training."""
     activation: str = "tanh"
     output: str = "clip"
     obs_mean: Floats | None = None
-    """[observation], with obs_std: a normalisation that was learned; None: the environment's alone."""
+    """[observation]: with obs_std, a learned normalisation; None: only the environment's normalisation is used."""
     obs_std: Floats | None = None
     obs_clip: float = 10.0
     """The normalised observation is clipped to -obs_clip..obs_clip."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of the environment that it was trained in: observe, history, action, ...; `action` is checked."""
+    """Settings of the training environment: observe, history, action, ... `action` is checked."""
     agents: str = CENTRAL
-    """`central` or `hosts`: what it sees and sets is of the network, or of one host."""
+    """`central`: the policy observes and sets the whole network. `hosts`: it observes and sets one host."""
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """For people: algorithm, steps, seed, version, date; nothing reads it."""
+    """Notes for readers: algorithm, steps, seed, version, date. No code reads them."""
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
@@ -97,7 +102,7 @@ class PolicyFile:
             raise AgentError(f"{why}; write the file as docs/policy-file.md says")
 
     def _fault(self) -> str:
-        """What is wrong with the shapes; empty: nothing."""
+        """Returns what is wrong with the shapes; empty if nothing is."""
         inputs, outputs = len(self.observation), self._actions
         if not self.weights or len(self.weights) != len(self.biases):
             return f"{len(self.weights)} weights and {len(self.biases)} biases are no layers"
@@ -129,11 +134,11 @@ class PolicyFile:
 
     @property
     def _actions(self) -> int:
-        """Numbers that it gives."""
+        """The number of values in an action."""
         return 1 if self.agents == HOSTS else len(self.hosts)
 
     def act(self, observation: npt.ArrayLike) -> Floats:
-        """The action for an observation, in low..high."""
+        """Returns the action for an observation, within low..high."""
         x: Floats = np.asarray(observation, self.weights[0].dtype).reshape(-1)
         if self.obs_mean is not None and self.obs_std is not None:
             x = np.clip((x - self.obs_mean) / (self.obs_std + EPSILON), -self.obs_clip, self.obs_clip)
@@ -144,7 +149,7 @@ class PolicyFile:
         return action
 
     def write(self, path: Path) -> None:
-        """The file; equal policies give equal bytes."""
+        """Writes the file. Equal policies give equal bytes."""
         arrays: dict[str, Any] = {"manifest": np.array(json.dumps(self._manifest(), sort_keys=True))}
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             arrays |= {f"W{number}": weight, f"b{number}": bias}
@@ -154,7 +159,7 @@ class PolicyFile:
         partial = path.with_name(path.name + ".partial")
         try:
             with partial.open("wb") as file:
-                np.savez(file, **arrays)
+                write_arrays(file, arrays)
             partial.replace(path)
         except OSError as error:
             partial.unlink(missing_ok=True)
@@ -168,7 +173,7 @@ class PolicyFile:
 
     @classmethod
     def read(cls, path: Path) -> PolicyFile:
-        """The policy in a file; AgentError in one line if it is none."""
+        """Reads the policy from a file; raises a one-line AgentError if the file is not a policy."""
         arrays = load_arrays(path, GUIDE)
         try:
             return cls._of(arrays)
@@ -195,7 +200,7 @@ class PolicyFile:
 
 
 def _parse_manifest(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """The manifest, with all that it must hold."""
+    """Returns the manifest after checking its required entries."""
     try:
         manifest = json.loads(str(arrays["manifest"][()]))
         kind, version = manifest["format"], manifest["version"]

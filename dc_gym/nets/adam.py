@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adam (Kingma and Ba 2015) on a few numpy arrays. Only + - * / and roots: the same bits on every machine."""
+"""Adam (Kingma and Ba 2015) on a few numpy arrays.
+
+It uses only + - * / and square roots, so every machine gives the same bits.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ EPSILON = 1e-8
 
 
 class Adam:
-    """The moments of a network's gradient."""
+    """Adam's moment estimates for a network's gradient."""
 
     def __init__(self, weights: Sequence[Floats]) -> None:
         self.mean = [np.zeros_like(weight) for weight in weights]
         self.square = [np.zeros_like(weight) for weight in weights]
-        self.left = [1.0, 1.0]  # of the first zeros in both moments
+        self.left = [1.0, 1.0]  # share of the initial zeros in each moment
 
     def step(self, weights: Sequence[Floats], slopes: Sequence[Floats], rate: float) -> tuple[Floats, ...]:
-        """The weights, moved against the slopes."""
+        """Returns the weights after one step against the slopes."""
         self.left = [left * decay for left, decay in zip(self.left, DECAYS, strict=True)]
         moved = []
         for i, (weight, slope) in enumerate(zip(weights, slopes, strict=True)):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's decision problem (Fuhrer et al. 2023): what a flow sees, what it may do, what it is rewarded for. In floats, on arrays.
+"""RL-CC's decision problem (Fuhrer et al. 2023) in floats, on arrays: a flow's observation, action and reward.
 
-rlcc.h is the same in integers. Inflation is RTT / base RTT, rates are fractions of the line's.
+rlcc.h has the same in integers. Inflation is RTT / base RTT. Rates are fractions of the line rate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.floating[Any]]
 INPUTS = ("a_old", "e_old", "a_new", "e_new")
-"""What a policy sees, oldest first: the last decision's action and error, then this one's. a_new is the latest action taken."""
+"""A policy's inputs, oldest first: the previous decision's action and error, then this one's. a_new is the latest action."""
 MOST = 1.2
 """Largest factor of a decision; the smallest is its inverse."""
 LEAST_RATE = 2.0**-14
@@ -23,16 +23,19 @@ Q16, Q10 = 1 << 16, 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """How what a flow measures becomes what its policy sees. The defaults are RL-CC's, and the published artifact's gain."""
+    """The scaling from a flow's measurements to its policy's inputs.
+
+    The defaults are RL-CC's, with the published artifact's gain.
+    """
 
     target: float = 0.064
-    """Of (inflation - beta) sqrt(rate)."""
+    """Target of (inflation - beta) sqrt(rate)."""
     beta: float = 1.5
-    """Inflation that is free."""
+    """Inflation up to this value does not count."""
     gain: float = 12.0
-    """Of the error: the artifact's network sees a target of 0.768 = 12 x 0.064."""
+    """Gain of the error. The artifact's network sees a target of 0.768 = 12 x 0.064."""
     reach: float = 100.0
-    """The error is cut off at plus and minus so many scaled targets; the artifact was distilled up to 100."""
+    """The error is clipped at plus and minus this many scaled targets. The artifact was distilled up to 100."""
 
     @property
     def unit(self) -> float:
@@ -41,45 +44,49 @@ class Scaling:
 
     @property
     def limit(self) -> float:
-        """Of the error."""
+        """The value at which the error is clipped."""
         return self.reach * self.unit
 
     def delta(self, inflation: npt.ArrayLike, rate: npt.ArrayLike) -> Floats:
-        """target - max(inflation - beta, 0) sqrt(rate), RL-CC's eq. 4; the reward is -delta^2 (eq. 1)."""
+        """Returns target - max(inflation - beta, 0) sqrt(rate), RL-CC's eq. 4. The reward is -delta^2 (eq. 1)."""
         excess = np.maximum(np.asarray(inflation, np.float64) - self.beta, 0.0)
         return np.asarray(self.target - excess * np.sqrt(np.asarray(rate, np.float64)))
 
     def error(self, inflation: npt.ArrayLike, rate: npt.ArrayLike) -> Floats:
-        """What the policy sees of it: below 0 the path is under-utilized."""
+        """Returns the error that the policy sees. Below 0 the path is under-utilized."""
         return np.asarray(np.clip(-self.gain * self.delta(inflation, rate), -self.limit, self.limit))
 
     def inflation(self, flows: npt.ArrayLike, offset: float = 0.0) -> Floats:
-        """What flows with equal shares settle at, eq. 2: target sqrt(N) + beta. `offset`: of the policy, see response.OFFSET."""
+        """Returns the inflation at which flows with equal shares settle, eq. 2: target sqrt(N) + beta.
+
+        `offset`: the policy's own, see response.OFFSET.
+        """
         return np.asarray(self.target * (1.0 + offset) * np.sqrt(np.asarray(flows, np.float64)) + self.beta)
 
 
 def action(output: npt.ArrayLike) -> Floats:
-    """The factor for a network's output in -1..1: 1 + 0.2 o, or 1 / (1 - 0.2 o) below 0."""
+    """Returns the factor for a network's output o in -1..1: 1 + 0.2 o, or 1 / (1 - 0.2 o) below 0."""
     o, span = np.asarray(output, np.float64), MOST - 1.0
     return np.asarray(np.where(o >= 0, 1.0 + span * o, 1.0 / (1.0 - span * np.minimum(o, 0.0))))
 
 
 def action_slope(output: Floats) -> Floats:
-    """Of the factor, by the sum whose tanh the output is."""
+    """Returns the factor's derivative with respect to the sum whose tanh is the output."""
     acted = action(output)
     return np.asarray((MOST - 1.0) * (1.0 - output * output) * np.where(output >= 0, 1.0, acted * acted))
 
 
 def output(factor: npt.ArrayLike) -> Floats:
-    """The other way round."""
+    """Returns the output for a factor; the inverse of `action`."""
     a, span = np.asarray(factor, np.float64), MOST - 1.0
     return np.asarray(np.where(a >= 1, (a - 1.0) / span, (1.0 - 1.0 / a) / span))
 
 
 def cells(unit: float) -> Floats:
-    """The nine situations of Table VI as inputs: [previous, current, 4], each under-utilized, on target, congested.
+    """Returns the nine situations of Table VI as inputs [previous, current, 4]; the states are under-utilized, on target,
+    congested.
 
-    As the artifact states them: the action beside an error of -T or T is 1.1 in both cases.
+    As in the artifact, the action beside an error of -T or T is 1.1 in both cases.
     """
     states = ((1.1, -unit), (1.0, 0.0), (1.1, unit))
     return np.array([[[*before, *now] for now in states] for before in states])

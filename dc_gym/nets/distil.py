@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees that answer as a network does (RL-CC sec. V), fitted to where the network is used.
+"""Trees that imitate a network (RL-CC sec. V), fitted to the inputs where the network is used.
 
-Rows are of three kinds: situations of all sizes, situations close to rest (they set what flows settle at), and those that the
-network itself brings about in the closed loop (they set how flows get there).
+There are three kinds of rows: situations of all sizes; situations close to rest, which decide where flows settle; and situations
+that the network itself produces in the closed loop, which decide how flows get there.
 """
 
 from __future__ import annotations
@@ -19,35 +19,36 @@ from dc_gym.nets.mlp import Mlp
 from dc_gym.nets.policy_file import Deployed, PolicyFile
 
 LOOPS = tuple((flows, noise) for flows in (2, 6, 16, 48, 128, 400) for noise in (0.0, 0.3))
-"""The bottlenecks that the network is watched on."""
+"""The bottlenecks, as (flows, noise), on which the network is watched."""
 ENDS, BEYOND = 0.8345, 0.825
-"""Actions below the one, at their end within 0.15 %, are aimed at the other: what trees say beyond the end is cut off, what they
-say short of it makes a flood last longer."""
+"""The network's actions below ENDS are within 0.15 % of their lowest value; trees are fitted to BEYOND there instead. What trees
+answer below the lowest action is clipped; an answer above it makes a flood last longer."""
 ASIDE = 0.003
 PARTS, ROUND_TRIPS, WATCHED = 4, 120, 6
-"""Of each; and how many flows of those that decide together are kept."""
+"""Parts and base round trips of each bottleneck, and how many of the flows that decide together are recorded."""
 
 
 FLOODS, BUFFER, FLOOD_ROUND_TRIPS = (4, 16, 64, 256), 40.0, 1500
-"""Flows that begin together at line rate, until the buffer that they fill (in what the line sends in a round trip) is empty."""
+"""The numbers of flows that begin together at line rate, and the buffer that they fill (in units of what the line sends in a base
+round trip). They are watched until the buffer is empty, at most for FLOOD_ROUND_TRIPS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How trees are distilled."""
+    """The settings of a distillation."""
 
     seed: int = 1
     trees: int = 20
     rows: int = 40_000
-    """Of the first two kinds, as many of each."""
+    """Number of rows of the first two kinds together; each kind has half."""
     close_weight: float = 30.0
-    """Of a row close to rest."""
+    """Weight of a row close to rest."""
     loop_weight: float = 1.0
-    """Of all rows of the closed loop, in all others."""
+    """Total weight of the closed loop's rows, relative to that of all other rows."""
 
 
 def situations(random: np.random.Generator, count: int, unit: float) -> Floats:
-    """Inputs [4, count] that a flow may meet: mostly within a few targets, where both errors are near one another."""
+    """Returns inputs [4, count] that a flow may meet. Most errors are within a few targets and near one another."""
     kind, spread, at = random.random(count), random.random((2, count)), random.random((2, count))
     old = np.where(kind < 0.5, 3.0 * spread[0] - 1.0, np.where(kind < 0.7, 2.0 * spread[0] - 1.0, 9.0 * spread[0] - 1.0))
     new = np.where(kind < 0.5, old + 3.0 * spread[1] - 1.5, np.where(kind < 0.7, 2.0 * spread[1] - 1.0, 9.0 * spread[1] - 1.0))
@@ -60,14 +61,14 @@ def situations(random: np.random.Generator, count: int, unit: float) -> Floats:
 
 
 def close(random: np.random.Generator, count: int, unit: float) -> Floats:
-    """Inputs [4, count] within 0.6 targets of where flows rest, that change little."""
+    """Returns inputs [4, count] within 0.6 targets of where flows rest, with small changes between the two errors."""
     spread, actions = random.random((2, count)), 1.0 + 0.04 * (random.random((2, count)) - 0.5)
     rest = response.OFFSET + 1.2 * (spread[0] - 0.5)
     return np.stack([actions[0], rest * unit, actions[1], (rest + 0.3 * (spread[1] - 0.5)) * unit])
 
 
 def watched(policy: Policy, scaling: Scaling, seed: int) -> Floats:
-    """Inputs [rows, 4] that a policy brings about."""
+    """Returns the inputs [rows, 4] that a policy produces in the closed loop."""
     seen = []
     for flows, noise in LOOPS:
         model = Fluid(Bottleneck(flows, parts=PARTS, noise=noise, seed=seed), scaling)
@@ -79,7 +80,8 @@ def watched(policy: Policy, scaling: Scaling, seed: int) -> Floats:
 
 
 def flooded(policy: Policy, scaling: Scaling) -> Floats:
-    """Inputs [rows, 4] that a policy brings about on its way out of floods: large errors that stay, which are rare elsewhere."""
+    """Returns the inputs [rows, 4] that a policy produces while a flood drains: large lasting errors, which are rare
+    elsewhere."""
     seen = []
     for flows in FLOODS:
         model = Fluid(Bottleneck(flows, parts=PARTS, buffer=BUFFER, start=1.0), scaling)
@@ -93,8 +95,10 @@ def flooded(policy: Policy, scaling: Scaling) -> Floats:
 
 
 def borders(unit: float) -> tuple[Floats, ...]:
-    """Where trees may cut each input: finer, the closer to rest. Never at a round value, which inputs may have: then the last bit
-    would tell on which side they fall."""
+    """Returns the borders at which trees may split each input; they are finer close to rest.
+
+    No border is a round value that inputs may have, because then the last bit would decide on which side an input falls.
+    """
     near = np.arange(-24, 37) / 40.0 + response.OFFSET
     wide = np.concatenate([np.arange(-9, 21) / 10.0, np.arange(5, 21) / 2.0, [15.0]]) + ASIDE
     errors = np.unique(np.concatenate([near, wide])) * unit
@@ -104,7 +108,7 @@ def borders(unit: float) -> tuple[Floats, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What trees are fitted to."""
+    """The inputs that trees are fitted to, with their weights."""
 
     inputs: Floats
     """[rows, 4]"""
@@ -112,7 +116,7 @@ class Rows:
 
 
 def rows(net: PolicyFile, recipe: Recipe) -> Rows:
-    """Of all three kinds. The network is watched in integers: no machine's tanh matters."""
+    """Returns rows of all three kinds. The network is watched in integers, since tanh differs between machines."""
     random, half, scaling = np.random.default_rng(recipe.seed), recipe.rows // 2, net.scaling
     drawn = [situations(random, half, scaling.unit).T, close(random, half, scaling.unit).T]
     inputs = np.concatenate([*drawn, watched(Deployed(net.table()), scaling, recipe.seed)])
@@ -123,13 +127,16 @@ def rows(net: PolicyFile, recipe: Recipe) -> Rows:
 
 
 def aims(net: Mlp, inputs: Floats) -> Floats:
-    """The actions that trees are fitted to: rounded, and at their lower end beyond it."""
+    """Returns the actions that trees are fitted to: the network's, rounded, with those near the lowest replaced by BEYOND."""
     actions = np.round(net(inputs) * 2.0**30) / 2.0**30
     return np.where(actions < ENDS, BEYOND, actions)
 
 
 def network_of(net: PolicyFile, count: int) -> Mlp:
-    """What is distilled; AgentError if it is none, or not to so many trees."""
+    """Returns the network to distil.
+
+    Raises AgentError if the policy is no network without memory, or if `count` is out of range.
+    """
     if not isinstance(net.policy, Mlp):
         raise AgentError(
             f"a policy of the kind {net.kind!r} is not distilled to trees; give a network without a memory: rlcc-mlp"
@@ -140,7 +147,7 @@ def network_of(net: PolicyFile, count: int) -> Mlp:
 
 
 def tree_file(net: PolicyFile, recipe: Recipe | None = None, given: Rows | None = None) -> PolicyFile:
-    """A network's policy as trees, fitted to `given` or else to `rows`."""
+    """Returns a network's policy as trees, fitted to `given` or, by default, to `rows`."""
     recipe = recipe or Recipe()
     network, found = network_of(net, recipe.trees), given or rows(net, recipe)
     made = trees.Fit(recipe.trees)(found.inputs, aims(network, found.inputs), found.weights, borders(net.scaling.unit))

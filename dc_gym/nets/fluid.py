@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy's closed loop, on a bottleneck as a fluid: flows share a link, and their sum less the link's rate fills its queue.
+"""A policy's closed loop on a fluid bottleneck: flows share a link, and the sum of their rates less the link's fills its queue.
 
-Times are in base RTTs, rates in fractions of the line. A flow's probe sees the queue as it is when it leaves, comes back a round
-trip later, and the decision that it brings is in force `latency` after that; then the next probe leaves. With `parts` 1 all flows
-decide together, once a base RTT, on the queue of that moment: the model in which RL-CC's eq. 2 is exact.
+Times are in base RTTs, rates in fractions of the line. A flow's probe sees the queue at the time it leaves. It comes back one
+round trip later. The decision that it triggers takes effect `latency` later; then the next probe leaves. With `parts` 1 all flows
+decide together, once per base RTT, on the queue of that moment. In that model RL-CC's eq. 2 is exact.
 """
 
 from __future__ import annotations
@@ -21,36 +21,39 @@ from dc_gym.nets.decision import LEAST_RATE, Floats, Scaling
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A policy that keeps something of each flow between its decisions."""
+    """A policy that stores something for each flow between its decisions."""
 
     @property
     def memory(self) -> int:
-        """Numbers a flow; zeros are a new flow's."""
+        """How many numbers the policy stores per flow; a new flow has zeros."""
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
-        """Actions for inputs [flows, 4], and the memory [flows, memory] after them."""
+        """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them."""
 
 
 Policy = Callable[[Floats], Floats] | Remembering
-"""Actions for inputs [flows, 4], in the order of observation.INPUTS."""
+"""A policy returns actions for inputs [flows, 4], in the order of decision.INPUTS."""
 SETTLED = 100
-"""Decisions on one error, after which a policy that remembers has made up its mind."""
+"""Number of decisions on one error after which the answer of a policy with memory no longer changes."""
 Flows = npt.NDArray[np.intp]
-"""Their numbers."""
+"""Numbers of flows."""
 
 
 def ask(policy: Policy, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
-    """Actions for inputs [flows, 4], and the memory [flows, ...] after them: the same, of a policy that keeps none."""
+    """Returns actions for inputs [flows, 4], and the memory [flows, ...] after them.
+
+    A policy without memory leaves it unchanged.
+    """
     return policy.step(inputs, memory) if isinstance(policy, Remembering) else (policy(inputs), memory)
 
 
 def kept_by(policy: Policy) -> int:
-    """Numbers of a flow's memory."""
+    """Returns how many numbers a policy stores per flow."""
     return policy.memory if isinstance(policy, Remembering) else 0
 
 
 def used_to(policy: Policy, inputs: Floats) -> Floats:
-    """The memory of flows that have seen these inputs [flows, 4] for long."""
+    """Returns the memory of flows that have seen these inputs [flows, 4] for long."""
     memory: Floats = np.zeros((len(inputs), kept_by(policy)))
     for _ in range(SETTLED if memory.size else 0):
         _, memory = ask(policy, inputs, memory)
@@ -58,27 +61,30 @@ def used_to(policy: Policy, inputs: Floats) -> Floats:
 
 
 def older_seen(policy: Policy, inputs: Floats) -> Floats:
-    """The memory of flows that were on target for long, kept their rate, and then saw the older pair of inputs [flows, 4]. A new
-    flow's, all zeros, is another to begin with: in training each begins at line rate, and cuts first."""
+    """Returns the memory of flows that were on target for long, kept their rate, and then saw the older pair of inputs [flows,
+    4].
+
+    The memory of a new flow, all zeros, would be a different start: in training each flow begins at line rate and cuts first.
+    """
     rested = np.repeat(used_to(policy, np.array([[1.0, 0.0, 1.0, 0.0]])), len(inputs), axis=0)
     return ask(policy, inputs[:, [0, 1, 0, 1]], rested)[1]
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What the flows share, and how they begin."""
+    """The bottleneck that the flows share, and how they begin."""
 
     flows: int = 8
     parts: int = 1
-    """Steps a base RTT."""
+    """Steps per base RTT."""
     buffer: float = float("inf")
-    """Of the queue, in what the line sends in a base RTT; beyond it is lost."""
+    """Size of the queue's buffer, in units of what the line sends in a base RTT. Anything beyond it is lost."""
     latency: float = 0.0
-    """Of a decision."""
+    """Time until a decision takes effect."""
     start: float = 0.0
-    """First rate of each flow; 0: from half to one and a half of its share."""
+    """First rate of each flow; 0 draws it from half to one and a half of the flow's share."""
     noise: float = 0.0
-    """Uniform, up to so much inflation more: of packets that happen to meet."""
+    """Upper end of the uniform noise added to each inflation; it stands for packets that happen to meet."""
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -97,7 +103,7 @@ class Bottleneck:
 
 @dataclass(slots=True)
 class Fluid:
-    """The state; `step` moves it on by one part of a base RTT."""
+    """The model's state; `step` advances it by one part of a base RTT."""
 
     bottleneck: Bottleneck
     scaling: Scaling = field(default_factory=Scaling)
@@ -105,10 +111,10 @@ class Fluid:
     lost: float = 0.0
     rate: Floats = field(init=False)
     inputs: Floats = field(init=False)
-    """[flows, 4] of the latest decisions."""
+    """Inputs [flows, 4] of the latest decisions."""
     actions: Floats = field(init=False)
     memory: Floats = field(init=False)
-    """[flows, ...]: what the policy keeps of them."""
+    """[flows, ...]: the policy's memory of each flow."""
     decided: int = 0
     _seen: Floats = field(init=False)
     _due: Floats = field(init=False)
@@ -127,7 +133,7 @@ class Fluid:
         self._due = self._random.random(shape.flows) * shape.parts if shape.parts > 1 else np.zeros(shape.flows)
 
     def step(self, policy: Policy) -> Flows:
-        """Decisions that are due, then the queue. Answers which flows decided, as numbers."""
+        """Makes the decisions that are due, then updates the queue. Returns the numbers of the flows that decided."""
         who = np.flatnonzero(self._due <= self._now)
         if len(who):
             self.decide(policy, who)
@@ -136,7 +142,7 @@ class Fluid:
         return who
 
     def decide(self, policy: Policy, who: Flows) -> None:
-        """One decision of these flows, and their next probes."""
+        """Makes one decision for each of these flows and sends their next probes."""
         if self.bottleneck.parts == 1:
             self._seen[who] = self._probe(len(who))
         old = self.inputs[who]
@@ -152,13 +158,16 @@ class Fluid:
             self._due[who] = self._now + self.bottleneck.parts * (self._seen[who] + self.bottleneck.latency)
 
     def begin(self, who: Flows) -> None:
-        """New flows in the place of these, as a NIC has them: at line rate, with a first probe at once. Only with parts."""
+        """Replaces these flows by new ones as a NIC starts them: at line rate, with a first probe at once.
+
+        It works only with parts.
+        """
         self.rate[who], self.actions[who], self.inputs[who], self.memory[who] = 1.0, 1.0, [1.0, 0.0, 1.0, 0.0], 0.0
         self._seen[who] = self._probe(len(who))
         self._due[who] = self._now + self.bottleneck.parts * (self._seen[who] + self.bottleneck.latency)
 
     def end(self, who: Flows) -> None:
-        """These flows send no more, until they begin again."""
+        """Stops these flows until they begin again."""
         self.rate[who], self._due[who] = 0.0, np.inf
 
     def _probe(self, count: int) -> Floats:
@@ -173,7 +182,7 @@ class Fluid:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What flows settle at: over the second half of a run."""
+    """What flows settle at, over the second half of a run."""
 
     flows: int
     inflation: float
@@ -183,14 +192,14 @@ class Outcome:
     rates: float
     """Sum of all rates."""
     least: float
-    """Slowest flow over the fastest, by their means."""
+    """Mean rate of the slowest flow over that of the fastest."""
     jain: float
     lost: float
-    """What overflowed, in what the line sends in a base RTT."""
+    """Volume that overflowed, in units of what the line sends in a base RTT."""
 
 
 def settle(policy: Policy, bottleneck: Bottleneck, scaling: Scaling | None = None, round_trips: int = 2000) -> Outcome:
-    """Run a policy for so many base RTTs."""
+    """Runs a policy for `round_trips` base RTTs."""
     fluid = Fluid(bottleneck, scaling or Scaling())
     steps = round_trips * bottleneck.parts
     queues, rates, lost = np.zeros(steps), np.zeros(bottleneck.flows), 0.0
@@ -210,12 +219,13 @@ def settle(policy: Policy, bottleneck: Bottleneck, scaling: Scaling | None = Non
 
 
 def outcomes(policy: Policy, flows: Iterable[int], scaling: Scaling | None = None, round_trips: int = 2000) -> list[Outcome]:
-    """The same for several numbers of flows, in the plain model."""
+    """Runs `settle` for several numbers of flows, with one part per base RTT."""
     return [settle(policy, Bottleneck(count), scaling, round_trips) for count in flows]
 
 
 def rest(policy: Policy, scaling: Scaling | None = None) -> float:
-    """The least error, in scaled targets, at which a policy that sees it again and again raises no more: eq. 2's offset."""
+    """Returns the smallest error, in scaled targets, at which a policy that sees it again and again does not raise: eq. 2's
+    offset."""
     unit = (scaling or Scaling()).unit
     errors = np.linspace(-1.0, 10.0, 1101 if kept_by(policy) else 11001)
     ones = np.ones_like(errors)
@@ -225,8 +235,10 @@ def rest(policy: Policy, scaling: Scaling | None = None) -> float:
 
 
 def offset(policy: Policy, scaling: Scaling | None = None, flows: int = 64) -> float:
-    """The same of the closed loop: what so many flows settle at, as eq. 2's offset. Trees are steps, and keep a rate in a band
-    of errors; flows come to rest inside, above its lower end."""
+    """Returns the closed loop's offset: where `flows` flows settle, expressed as eq. 2's offset.
+
+    Trees are step functions and keep a rate within a band of errors. Flows come to rest inside the band, above its lower end.
+    """
     scaling = scaling or Scaling()
     found = settle(policy, Bottleneck(flows), scaling)
     return (found.inflation - scaling.beta) / (float(scaling.inflation(flows)) - scaling.beta) - 1.0

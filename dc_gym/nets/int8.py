@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks with weights of 8 bits, as int8.h runs them: rows of a table, look-up tables, and RL-CC's 4-12-12-1 network so.
+"""Networks with 8-bit weights, as int8.h runs them: rows of a table, look-up tables, and RL-CC's 4-12-12-1 network.
 
-Each row of weights has a scale of its own, whole 2^-20; inputs and activations stay Q16, for an error in 8 bits would have steps
-of most of a target. Inputs are handed over with something added, so that they have no sign; a row's start takes it off again.
+Each row of weights has a scale of its own, an integer in units of 2^-20. Inputs and activations stay in Q16, because an error in
+8 bits would have steps of most of a target. A constant is added to the inputs so that they are never negative; the row's start
+value subtracts it again.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from dc_gym.nets.mlp import SHAPES, Mlp
 Integers = npt.NDArray[np.int64]
 MOST_LEVEL, SCALE_BITS, ROW_HEAD = 127, 20, 3
 ADDED = 1 << 23
-"""To a network's inputs (POLICY_INT8_INPUT): 128, so errors are cut off below it."""
+"""The constant added to a network's inputs (POLICY_INT8_INPUT): 128 in Q16. Errors are clipped below 128."""
 MOST_INPUT = 128.0
 ACTIONS = np.array([1, 0, 1, 0]) * Q16
-"""What a context keeps of inputs is less by this."""
+"""Offsets of the inputs: a context stores actions less 1."""
 MOST_ACTIVATION = 65536.0
-"""What a word holds of Q16."""
+"""The largest Q16 activation that a word can hold."""
 REACH, POINTS, STEP_BITS = 1 << 18, 256, 11
 
 
 class Mlp8(Mlp):
-    """RL-CC's network, of whose weights the NIC gets 8 bits."""
+    """RL-CC's network; the NIC gets its weights in 8 bits."""
 
     __slots__ = ()
 
@@ -39,11 +40,12 @@ class Mlp8(Mlp):
         check_reach([(weight, np.zeros(1)) for weight in self.weights[:2]], (MOST, MOST_INPUT) * 2)
 
     def packed_bytes(self) -> int:
-        """What it needs on a NIC: a byte a weight, four for each row's scale, two for each point of the actions."""
+        """Returns the bytes needed on a NIC: one per weight, four for each row's scale, two for each point of the action
+        table."""
         return sum(weight.size for weight in self.weights) + 4 * sum(len(weight) for weight in self.weights) + 2 * (POINTS + 1)
 
     def words(self) -> list[int]:
-        """The body of its table."""
+        """Returns the body of its table."""
         first, second, third = ((weight, np.zeros(len(weight))) for weight in self.weights)
         rows = [*row_words(*first, ADDED - ACTIONS), *row_words(*second), *row_words(*third)]
         return [*rows, *look_words(action_table)]
@@ -51,21 +53,21 @@ class Mlp8(Mlp):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A layer, from a table."""
+    """A layer as read from a table."""
 
     start: Integers
     scale: Integers
     weights: Floats
-    """[outputs, inputs], whole numbers."""
+    """[outputs, inputs], integers."""
 
     def sums(self, inputs: Integers) -> Integers:
-        """Q16, for inputs [rows, ...] Q16 with what was added to them."""
-        total = self.start + (inputs.astype(np.float64) @ self.weights.T).astype(np.int64)  # below 2^53: exact, and fast
+        """Returns sums in Q16, for inputs [rows, ...] in Q16 with their constant added."""
+        total = self.start + (inputs.astype(np.float64) @ self.weights.T).astype(np.int64)  # exact below 2^53, and fast
         return np.asarray((total * self.scale + (1 << SCALE_BITS - 1)) >> SCALE_BITS)
 
 
 class Body:
-    """A table's words behind its head, taken from the front."""
+    """Reads a table's words after its head, from the front."""
 
     def __init__(self, words: Integers) -> None:
         self._left = words
@@ -85,7 +87,7 @@ class Body:
 
 
 def row_words(weight: Floats, bias: Floats, added: npt.ArrayLike = 0) -> list[int]:
-    """Rows of a table; `added` (Q16): to each input."""
+    """Returns the rows of a table. `added` (Q16) is the constant added to each input."""
     words: list[int] = []
     steps = 2.0**SCALE_BITS
     for row, first in zip(weight, bias, strict=True):
@@ -98,13 +100,13 @@ def row_words(weight: Floats, bias: Floats, added: npt.ArrayLike = 0) -> list[in
 
 
 def look_words(function: Callable[[Floats], Floats]) -> list[int]:
-    """A function over -4..4: its values, and the ways to the next."""
+    """Tabulates a function over -4..4: its values, and the differences to the next value."""
     values = np.rint(function(np.linspace(-4.0, 4.0, POINTS + 1))).astype(np.int64)
     return [int(word) for word in np.diff(values) * 65536 + (values[:-1] & 0xFFFF)]
 
 
 def look(at: Integers, words: Integers) -> Integers:
-    """The function's value at a sum Q16, straight lines between its points."""
+    """Returns the function's value at a sum in Q16, with linear interpolation."""
     place = np.clip(at + REACH, 0, 2 * REACH - 1)
     word = words[place >> STEP_BITS]
     value = ((word & 0xFFFF) ^ 0x8000) - 0x8000
@@ -116,12 +118,12 @@ def relu(sums: Integers) -> Integers:
 
 
 def action_table(sums: Floats) -> Floats:
-    """What a network's last sum does to the rate: the action less 1, Q16."""
+    """Returns the action less 1 in Q16, for a network's last sum."""
     return np.asarray((action(np.tanh(sums)) - 1.0) * Q16)
 
 
 def check_reach(layers: Sequence[Sequence[Floats]], inputs: Sequence[float]) -> None:
-    """No activation of these layers may be more than a word holds, for inputs within these bounds."""
+    """Raises AgentError if an activation of these layers can exceed what a word holds, for inputs within these bounds."""
     most = np.asarray(inputs)
     for weight, bias in layers:
         most = np.abs(weight) @ most + np.abs(bias)
@@ -130,7 +132,8 @@ def check_reach(layers: Sequence[Sequence[Floats]], inputs: Sequence[float]) -> 
 
 
 def integer_actions(body: Integers, inputs_q16: Integers) -> Integers:
-    """Actions Q16 from the body of an Mlp8's table for inputs [rows, 4] in Q16, bit for bit what rlcc-mlp8.h does."""
+    """Returns actions Q16 from the body of an Mlp8's table for inputs [rows, 4] in Q16, bit for bit as rlcc-mlp8.h computes
+    them."""
     table, x = Body(body), inputs_q16 + (ADDED - ACTIONS)
     for outputs, inputs in SHAPES[:-1]:
         x = relu(table.rows(outputs, inputs).sums(x))

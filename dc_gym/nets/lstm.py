@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PCC-RL's network (Tessler et al. 2021): 2 -> 32 -> 16 -> LSTM of 16 -> 1, ReLU before the LSTM, tanh at its end.
+"""PCC-RL's network (Tessler et al. 2021): 2 -> 32 -> 16 -> LSTM of 16 -> 1, with ReLU before the LSTM and tanh at the end.
 
-It sees the error and the action before it, and keeps 32 numbers of each flow. 2753 weights, biases among them, with one bias
-vector of the LSTM. Gates are in torch's order: input, forget, cell, output.
+It sees the error and the action before it, and stores 32 numbers per flow. It has 2753 weights, including biases, with one bias
+vector for the LSTM. The gates are in torch's order: input, forget, cell, output.
 
 Nothing here depends on the order of a sum: `product` rounds its factors so that every sum is exact.
 """
@@ -23,38 +23,39 @@ from dc_gym.nets.int8 import ADDED, Body, Integers, Rows, action_table, look, lo
 
 CELLS = 16
 SHAPES = ((32, 2), (32,), (16, 32), (16,), (64, 32), (64,), (1, 16), (1,))
-"""Weights [outputs, inputs] and biases of each layer; the LSTM's inputs are the layer's before it, then its own last output."""
+"""Shapes of each layer's weights [outputs, inputs] and biases. The LSTM's inputs are the previous layer's outputs, then its own
+last outputs."""
 MEMORY = 2 * CELLS
-"""Numbers kept of a flow: outputs, then cells."""
+"""How many numbers are stored per flow: outputs, then cells."""
 MOST_WEIGHT = 16.0
 Q15 = 1 << 15
 SEEN = [3, 2]
-"""Which of observation.INPUTS it sees: e_new, a_new."""
+"""Indices of its inputs in decision.INPUTS: e_new, a_new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What the layers gave over decisions [time, ..., flows]: for the gradient."""
+    """The values of all layers over decisions [time, ..., flows], for the gradient."""
 
     inputs: Floats
     first: Floats
     joined: Floats
     """[time, 32, flows]: the LSTM's inputs."""
     gates: Floats
-    """[time, 4, 16, flows], squashed."""
+    """[time, 4, 16, flows]: the gates after sigmoid or tanh."""
     before: Floats
     """Cells before each decision."""
     bent: Floats
-    """tanh of the cells after it."""
+    """tanh of the cells after each decision."""
     output: Floats
-    """[time, flows], after tanh."""
+    """[time, flows]: the network's output after tanh."""
     memory: Floats
-    """After the last one."""
+    """The memory after the last decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lstm:
-    """Weights and biases, layer by layer as SHAPES has them."""
+    """Weights and biases, layer by layer as in SHAPES."""
 
     weights: tuple[Floats, ...]
 
@@ -68,33 +69,37 @@ class Lstm:
 
     @property
     def memory(self) -> int:
-        """Numbers that it keeps of a flow."""
+        """How many numbers the network stores per flow."""
         return MEMORY
 
     def packed_bytes(self) -> int:
-        """What they need on a NIC: a byte a weight, four for each bias and each row's scale, two for each point of two tables."""
+        """Returns the bytes needed on a NIC: one per weight, four for each bias and each row's scale, two for each point of two
+        tables."""
         outputs = sum(shape[0] for shape in SHAPES[0::2])
         return sum(weight.size for weight in self.weights[0::2]) + 8 * outputs + 2 * 2 * (int8.POINTS + 1)
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
-        """The action for each row [..., 4] of a flow that was on target for long: it sees the older pair, then this one."""
+        """Returns the action for each row [..., 4].
+
+        The flow was on target for long; it sees the older pair, then the newer one.
+        """
         return second_action(self, np.asarray(inputs, np.float64))
 
     def words(self) -> list[int]:
-        """The body of its table, with weights of 8 bits."""
+        """Returns the body of its table, with weights of 8 bits."""
         w0, b0, w1, b1, w2, b2, w3, b3 = self.weights
-        held = np.repeat([0, Q16], CELLS)  # added to the LSTM's own outputs
+        held = np.repeat([0, Q16], CELLS)  # what is added to the LSTM's own outputs
         rows = [*row_words(w0, b0, ADDED - Q16 * np.array([0, 1])), *row_words(w1, b1)]
         rows += [*row_words(w2, b2, held), *row_words(w3, b3, Q16)]
         return [*rows, *look_words(lambda x: np.tanh(x) * Q15), *look_words(action_table)]
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
-        """Actions for [flows, 4], and the memory [flows, 32] after them."""
+        """Returns actions for inputs [flows, 4], and the memory [flows, 32] after them."""
         given = self.steps(np.asarray(inputs, np.float64)[None], memory)
         return action(given.output[0]), given.memory
 
     def steps(self, inputs: Floats, memory: Floats) -> Steps:
-        """Decisions [time, flows, 4], one after the other, from this memory on."""
+        """Evaluates the decisions [time, flows, 4] one after the other, starting from this memory."""
         w0, b0, w1, b1, w2, b2, w3, b3 = self.weights
         time, flows = inputs.shape[:2]
         columns = np.ascontiguousarray(inputs[:, :, SEEN].reshape(-1, 2).T)
@@ -116,7 +121,8 @@ class Lstm:
         return Steps(columns, first, joined, gates, before, bent, squeezed, np.concatenate([output, cells]).T)
 
     def ascent(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
-        """The gradient, by the weights, of the mean of factors * actions over decisions [time, flows], back to the first."""
+        """Returns the gradient, by the weights, of the mean of factors * actions over decisions [time, flows], back to the first
+        one."""
         w1, w2, w3 = self.weights[2], self.weights[4], self.weights[6]
         given = self.steps(inputs, memory)
         time, flows = factors.shape
@@ -145,13 +151,13 @@ class Lstm:
 
 
 def second_action(policy: Remembering, inputs: Floats) -> Floats:
-    """Of flows that were on target for long, and see a_old and e_old first, then a_new and e_new."""
+    """Returns the actions of flows that were on target for long, and then see a_old and e_old first, a_new and e_new second."""
     rows = inputs.reshape(-1, 4)
     return policy.step(rows, older_seen(policy, rows))[0].reshape(inputs.shape[:-1])
 
 
 def start(random: np.random.Generator) -> Lstm:
-    """Random weights, uniform; cells remember at first."""
+    """Returns a network with uniform random weights. The forget gates have a bias of 1, so that cells remember at first."""
     drawn = []
     for shape in SHAPES:
         most = np.sqrt(3.0 / shape[1]) if len(shape) == 2 else 0.0
@@ -161,36 +167,39 @@ def start(random: np.random.Generator) -> Lstm:
 
 
 def product(left: Floats, right: Floats) -> Floats:
-    """left @ right, of factors in whole numbers so small that no sum rounds: whoever adds, in whatever order, it is the same."""
+    """Returns left @ right with the factors rounded to integers so small that no sum rounds.
+
+    The order of addition does not matter.
+    """
     bits = (53 - int(left.shape[1]).bit_length()) // 2
     (a, a_scale), (b, b_scale) = _whole(left, bits), _whole(right, bits)
     return np.asarray(np.ldexp(a @ b, a_scale + b_scale))
 
 
 def _whole(factor: Floats, bits: int) -> tuple[Floats, int]:
-    """Whole numbers of so many bits, and the power of two that they are times."""
+    """Returns the factor as integers of so many bits, and the exponent of the power of two to multiply them with."""
     scale = int(np.frexp(np.abs(factor).max(initial=0.0))[1]) - bits
     return np.rint(np.ldexp(factor, -scale)), scale
 
 
 def _rows(steps: Floats) -> Floats:
-    """[time, features, flows] as [features, time * flows]."""
+    """Reshapes [time, features, flows] to [features, time * flows]."""
     return np.ascontiguousarray(steps.transpose(1, 0, 2).reshape(steps.shape[1], -1))
 
 
 def squashed(sums: Floats) -> Floats:
-    """Gates [4, ...]: sigmoid, the third tanh."""
+    """Returns the gates [4, ...]: tanh for the third, sigmoid for the others."""
     half = rounded_tanh(sums * np.array([0.5, 0.5, 1.0, 0.5])[:, None, None])
     return np.stack([half[2] if gate == 2 else 0.5 + 0.5 * half[gate] for gate in range(4)])
 
 
 def rounded_tanh(sums: npt.ArrayLike) -> Floats:
-    """No machine's last digit."""
+    """Returns tanh, rounded because its last digits differ between machines."""
     return np.asarray(np.round(np.tanh(sums) * 2.0**30) / 2.0**30)
 
 
 def integer_step(body: Integers, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
-    """Actions Q16 from the body of a table, and the memory after them, bit for bit what rlcc-lstm.h does."""
+    """Returns actions Q16 from the body of a table, and the memory after them, bit for bit as rlcc-lstm.h computes them."""
     rows, bend, actions = _table(body.tobytes())
     first = relu(rows[0].sums(inputs_q16[:, SEEN] + (ADDED - Q16 * np.array([0, 1]))))
     output, cells = memory_q16[:, :CELLS], memory_q16[:, CELLS:]
@@ -205,7 +214,7 @@ def integer_step(body: Integers, inputs_q16: Integers, memory_q16: Integers) -> 
 
 @lru_cache(maxsize=8)
 def _table(body: bytes) -> tuple[list[Rows], Integers, Integers]:
-    """The layers of a table, and what its look-up tables have for tanh and actions."""
+    """Returns the layers of a table, and its look-up tables for tanh and for actions."""
     left = Body(np.frombuffer(body, np.int64))
     rows = [left.rows(*shape) for shape in SHAPES[0::2]]
     return rows, left.look(), left.look()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The net of RL-CC's artifact: 4-12-12-1, ReLU, ReLU, tanh, no biases. In floats, and in the integers of algorithms/rlcc-mlp.h.
+"""The network of RL-CC's artifact: 4-12-12-1, ReLU, ReLU, tanh, no biases. In floats, and in the integers of
+algorithms/rlcc-mlp.h.
 
-Sums are made term by term, without BLAS, so that training one gives the same bits on every machine.
+Sums are added term by term, without BLAS, so that training gives the same bits on every machine.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ Integers = npt.NDArray[np.int64]
 SHAPES = ((12, 4), (12, 12), (1, 12))
 """[outputs, inputs] of each layer."""
 MOST_WEIGHT = 64.0
-"""Beyond it the integers' sums were not safe."""
+"""Limit on weights. Beyond it the sums in integers would not be safe."""
 REACH, POINTS = 4.0, 257
-"""The table of actions: over sums of -4..4, beyond which tanh is 1 within 0.0007."""
+"""The table of actions covers sums of -4..4; beyond them tanh is 1 within 0.0007."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mlp:
-    """The three weight matrices. Inputs are [..., 4] in the order of observation.INPUTS."""
+    """The three weight matrices. Inputs are [..., 4] in the order of decision.INPUTS."""
 
     weights: tuple[Floats, ...]
 
@@ -38,57 +39,57 @@ class Mlp:
             raise AgentError(f"a weight is not finite, or not within {MOST_WEIGHT:g}; train with smaller ones")
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
-        """The action for each row."""
+        """Returns the action for each row."""
         return action(np.tanh(self.sums(inputs)))
 
     @property
     def memory(self) -> int:
-        """Numbers that it keeps of a flow."""
+        """How many numbers the network stores per flow: none."""
         return 0
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
-        """As networks that remember answer."""
+        """Returns the actions and the unchanged memory, in the form of networks with memory."""
         return self(inputs), memory
 
     def ascent(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
-        """The gradient, by the weights, of the mean of factors * actions over decisions [time, flows]."""
+        """Returns the gradient, by the weights, of the mean of factors * actions over decisions [time, flows]."""
         columns = np.ascontiguousarray(inputs.reshape(-1, 4).T)
         given = layers(self.weights, columns)
         slope = action_slope(np.round(np.tanh(given[2][0]) * 2.0**30) / 2.0**30)
         return gradient(self.weights, columns, given, factors.reshape(-1) * slope / factors.size)
 
     def sums(self, inputs: npt.ArrayLike) -> Floats:
-        """The last sum, before tanh."""
+        """Returns the last sum, before tanh."""
         x = np.asarray(inputs, np.float64)
         columns = [np.ascontiguousarray(x[..., i]).reshape(-1) for i in range(4)]
         return np.asarray(layers(self.weights, np.stack(columns))[-1][0].reshape(x.shape[:-1]))
 
     def packed_bytes(self) -> int:
-        """What it needs on a NIC: two for each weight and each point of the actions."""
+        """Returns the bytes needed on a NIC: two for each weight and for each point of the action table."""
         return 2 * (sum(weight.size for weight in self.weights) + POINTS)
 
     def words(self) -> list[int]:
-        """The body of its table: weights Q10, then actions Q16."""
+        """Returns the body of its table: weights Q10, then actions Q16."""
         weights = [int(value) for layer in self.weights for value in np.rint(layer.reshape(-1) * Q10)]
         points = action(np.tanh(np.linspace(-REACH, REACH, POINTS)))
         return [*weights, *(int(value) for value in np.rint(points * Q16))]
 
 
 def start(random: np.random.Generator) -> Mlp:
-    """Random weights, uniform within sqrt(3 / inputs)."""
+    """Returns a network with random weights, uniform within sqrt(3 / inputs)."""
     drawn = [(2.0 * random.random(shape) - 1.0) * np.sqrt(3.0 / shape[1]) for shape in SHAPES]
     return Mlp(tuple(drawn))
 
 
 def layers(weights: Sequence[Floats], inputs: Floats) -> tuple[Floats, Floats, Floats]:
-    """What both hidden layers and the last one give for inputs [4, rows]."""
+    """Returns the outputs of both hidden layers and the last sum, for inputs [4, rows]."""
     first = np.maximum(product(weights[0], inputs), 0.0)
     second = np.maximum(product(weights[1], first), 0.0)
     return first, second, product(weights[2], second)
 
 
 def product(weight: Floats, inputs: Floats) -> Floats:
-    """weight @ inputs, the terms added in order."""
+    """Returns weight @ inputs, with the terms added in order."""
     total = weight[:, 0, None] * inputs[0]
     for column in range(1, weight.shape[1]):
         total += weight[:, column, None] * inputs[column]
@@ -96,7 +97,10 @@ def product(weight: Floats, inputs: Floats) -> Floats:
 
 
 def gradient(weights: Sequence[Floats], inputs: Floats, given: tuple[Floats, Floats, Floats], pull: Floats) -> list[Floats]:
-    """Of sum(pull * last sum) over rows, by the weights; `given` is what `layers` answered, `pull` [rows]."""
+    """Returns the gradient of sum(pull * last sum) over rows, by the weights.
+
+    `given` is the result of `layers`; `pull` is [rows].
+    """
     first, second, _ = given
     back_second = np.where(second > 0, weights[2][0][:, None] * pull, 0.0)
     back_first = np.where(first > 0, product(np.ascontiguousarray(weights[1].T), back_second), 0.0)
@@ -104,12 +108,12 @@ def gradient(weights: Sequence[Floats], inputs: Floats, given: tuple[Floats, Flo
 
 
 def outer(left: Floats, right: Floats) -> Floats:
-    """left @ right.T over rows."""
+    """Returns left @ right.T, summed over rows."""
     return np.stack([(left * row).sum(axis=1) for row in right], axis=1)
 
 
 def integer_actions(body: npt.ArrayLike, inputs_q16: npt.ArrayLike) -> Integers:
-    """Actions Q16 from a table's body for inputs [rows, 4] in Q16, bit for bit what rlcc-mlp.h does."""
+    """Returns actions Q16 from a table's body for inputs [rows, 4] in Q16, bit for bit as rlcc-mlp.h computes them."""
     words, sizes = np.asarray(body, np.int64), [rows * columns for rows, columns in SHAPES]
     first, second, third, actions = np.split(words, np.cumsum(sizes))
     x = (np.asarray(inputs_q16, np.int64) + 32) >> 6
@@ -123,5 +127,5 @@ def integer_actions(body: npt.ArrayLike, inputs_q16: npt.ArrayLike) -> Integers:
 
 
 def _rounded(total: Integers) -> Integers:
-    """A sum of products of Q10 as Q10."""
+    """Rounds a sum of products of two Q10 numbers to Q10."""
     return np.asarray((total + 512) >> 10)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A NIC's policy as an .npz file: the numbers it was made of, the table of integers that the NIC reads, and a manifest.
+"""A NIC's policy as an .npz file: the numbers it was made from, the table of integers that the NIC reads, and a manifest.
 
-The format is docs/rlcc-policy.md, the table's policy.h. `PolicyFile(...).write(path)` makes one, and `read` holds all of it
-against its checksum and the table against the numbers, so that what runs is what the file says.
+docs/rlcc-policy.md describes the format, and policy.h the table. `PolicyFile(...).write(path)` writes a file. `read` checks the
+contents against the checksum and the table against the numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.base.npz import load_arrays
+from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.base.outputs import Mine
 from dc_gym.nets import int8, lstm, mlp, trees
 from dc_gym.nets.decision import Q16, Floats, Scaling
@@ -31,10 +31,10 @@ from dc_gym.nets.trees import Trees
 FORMAT, VERSION = "dcgym-nic-policy", 1
 MAGIC, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 16, 4, 8192
 KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4}
-"""POLICY_TREE and so on."""
+"""The numbers of POLICY_TREE and so on in policy.h."""
 NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
 ARRAYS = {"mlp": ("W0", "W1", "W2"), "mlp8": ("W0", "W1", "W2"), "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3")}
-"""A network's weights and biases, in their order."""
+"""The names of a network's weights and biases, in their order."""
 SHIPPED = Path(__file__).resolve().parent / "policies"
 GUIDE = "docs/rlcc-policy.md says what a policy is"
 Integers = npt.NDArray[np.int64]
@@ -44,12 +44,12 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class PolicyFile:
-    """What the file holds."""
+    """The contents of a policy file."""
 
     policy: Mlp | Lstm | Trees
     scaling: Scaling = field(default_factory=Scaling)
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """How it was made: for people, and to make it again."""
+    """How the policy was made: for people, and for making it again."""
 
     def __post_init__(self) -> None:
         numbers = asdict(self.scaling)
@@ -64,7 +64,7 @@ class PolicyFile:
         return next((kind for kind, network in NETWORKS.items() if type(self.policy) is network), "tree")
 
     def table(self) -> Words:
-        """The words that the NIC reads."""
+        """Returns the words that the NIC reads."""
         scaled = self.scaling
         head = [0] * HEAD_WORDS
         head[:4] = [MAGIC, VERSION, KINDS[self.kind], 0]
@@ -80,16 +80,16 @@ class PolicyFile:
         return table
 
     def sha256(self) -> str:
-        """Of everything in the file."""
+        """Returns the SHA-256 of everything in the file."""
         return _digest(self._manifest(), self._arrays())
 
     def write(self, path: Path) -> None:
-        """The file; equal policies give equal bytes."""
+        """Writes the file; equal policies give equal bytes."""
         manifest = self._manifest() | {"sha256": self.sha256()}
         partial = path.with_name(path.name + ".partial")
         try:
             with partial.open("wb") as file:
-                np.savez(file, manifest=np.array(json.dumps(manifest, sort_keys=True)), **self._arrays())
+                write_arrays(file, {"manifest": np.array(json.dumps(manifest, sort_keys=True)), **self._arrays()})
             partial.replace(path)
         except OSError as error:
             partial.unlink(missing_ok=True)
@@ -111,7 +111,7 @@ class PolicyFile:
 
     @classmethod
     def read(cls, path: Path) -> PolicyFile:
-        """The policy in a file; AgentError in one line if it is none, or not what it was."""
+        """Reads the policy in a file. Raises AgentError, in one line, if the file is no policy or was changed."""
         arrays = load_arrays(path, GUIDE)
         try:
             return cls._of(arrays)
@@ -156,7 +156,7 @@ def _policy(kind: Any, arrays: Arrays) -> Mlp | Lstm | Trees:
 
 
 def _digest(manifest: Mapping[str, Any], arrays: Arrays) -> str:
-    """SHA-256 over the manifest without it, and all arrays, little-endian and by name."""
+    """Returns the SHA-256 over the manifest (without the digest) and all arrays, little-endian and sorted by name."""
     total = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.asarray(arrays[name])
@@ -166,12 +166,12 @@ def _digest(manifest: Mapping[str, Any], arrays: Arrays) -> str:
 
 
 def checksum(table: Words) -> int:
-    """CRC-32 of a table's words but its own, as policy.h counts it."""
+    """Returns the CRC-32 of a table's words except the checksum word, as policy.h computes it."""
     return zlib.crc32(np.delete(table, CRC_WORD).astype("<u4").tobytes())
 
 
 def shipped(name: str) -> Path:
-    """A policy that comes with dc-gym: by an algorithm's name the one that it runs unless it is told of another."""
+    """Returns the path of a policy that comes with dc-gym. The one with an algorithm's name is that algorithm's default."""
     path = SHIPPED / f"{name}.npz"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.npz")))
@@ -180,12 +180,12 @@ def shipped(name: str) -> Path:
 
 
 def path_of(text: str) -> Path:
-    """Of a policy as users give it: one that comes with dc-gym, by its name, or a file."""
+    """Returns the path of a policy as users give it: the name of one that comes with dc-gym, or a file."""
     return shipped(text) if "." not in text and "/" not in text else Path(text)
 
 
 def is_like(made: PolicyFile) -> Mine:
-    """Knows a file of a policy that was made of the same thing in the same way."""
+    """Returns a predicate that recognizes a policy file made from the same source in the same way."""
 
     def mine(path: Path) -> bool:
         try:
@@ -198,7 +198,7 @@ def is_like(made: PolicyFile) -> Mine:
 
 
 def load(algorithm: str, path: Path | None = None) -> PolicyFile:
-    """The policy for a run of an algorithm, held against what the algorithm reads."""
+    """Returns the policy for a run of an algorithm. Raises AgentError if the algorithm runs another kind of policy."""
     found = PolicyFile.read(path or shipped(algorithm))
     if algorithm.startswith("rlcc-") and algorithm != f"rlcc-{found.kind}":
         raise AgentError(
@@ -208,18 +208,18 @@ def load(algorithm: str, path: Path | None = None) -> PolicyFile:
 
 
 def write_table(table: Words, path: Path) -> None:
-    """The words alone, with zeros up to the NIC's room, as its loader takes them."""
+    """Writes the words alone, padded with zeros to the NIC's table size, as its loader expects them."""
     path.write_bytes(np.pad(table, (0, TABLE_WORDS - len(table))).astype("<u4").tobytes())
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A table as a policy: bit for bit the NIC's actions, for inputs in floats that are rounded to its Q16."""
+    """A table as a policy: the NIC's actions, bit for bit. Float inputs are rounded to Q16."""
 
     words: Words
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
-        """The action for each row [..., 4]; of a policy that remembers, as lstm.second_action."""
+        """Returns the action for each row [..., 4]; for a policy with memory, as lstm.second_action does."""
         x = np.asarray(inputs, np.float64)
         if self.memory:
             return lstm.second_action(self, x)
@@ -228,16 +228,16 @@ class Deployed:
 
     @property
     def memory(self) -> int:
-        """Numbers that it keeps of a flow."""
+        """How many numbers the policy stores per flow."""
         return lstm.MEMORY if self.words[2] == KINDS["lstm"] else 0
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
-        """Actions for [flows, 4], and the memory [flows, memory] after them."""
+        """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them."""
         acted, kept = self.integers(*(np.rint(each * Q16).astype(np.int64) for each in (inputs, memory)))
         return acted / Q16, kept / Q16
 
     def integers(self, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
-        """The same in Q16."""
+        """Does what `step` does, in Q16."""
         signed = self.words.view(np.int32).astype(np.int64)
         kind, body = int(signed[2]), signed[HEAD_WORDS:]
         if kind == KINDS["lstm"]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Oblivious trees of depth 4, RL-CC's form of a policy on a NIC (sec. V): evaluated, turned into integers, and fitted.
+"""Oblivious trees of depth 4, RL-CC's form of a policy on a NIC (sec. V): their evaluation, conversion to integers, and fit.
 
-All nodes of a level compare the same input with the same border, so a tree is four compares, a number of four bits, and a leaf.
-A fit takes the best border of the next level greedily, as boosting does, and then goes over the leaves of all trees again.
+All nodes of a level compare the same input with the same border. So a tree is four compares, which give a four-bit leaf number.
+The fit chooses the best border of each next level greedily, as boosting does. Then it refits the leaves of all trees.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ TREE_WORDS = 1 + DEPTH + LEAVES
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """A sum of trees, cut to the range of actions. Inputs are [..., 4] in the order of observation.INPUTS."""
+    """A sum of trees, clipped to the range of actions. Inputs are [..., 4] in the order of decision.INPUTS."""
 
     inputs: Integers
     """[trees, 4]: which input each level compares."""
     borders: Floats
     """[trees, 4]: input > border sets the level's bit."""
     leaves: Floats
-    """[trees, 16]: what the tree adds."""
+    """[trees, 16]: the value that the tree adds."""
     bias: float
-    """The action before any tree has spoken."""
+    """The action before any tree is added."""
 
     def __post_init__(self) -> None:
         count = len(self.inputs)
@@ -46,7 +46,7 @@ class Trees:
                 raise AgentError(f"a {name} is not finite, or not within {most:g}")
 
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
-        """The action for each row."""
+        """Returns the action for each row."""
         x = np.asarray(inputs, np.float64)
         total = np.full(x.shape[:-1], self.bias)
         for which, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
@@ -54,22 +54,22 @@ class Trees:
         return np.asarray(np.clip(total, 1.0 / MOST, MOST))
 
     def packed_bytes(self) -> int:
-        """What they need on a NIC: a byte for the inputs of a tree, two for each border and leaf."""
+        """Returns the bytes needed on a NIC: one for the inputs of a tree, two for each border and leaf."""
         return len(self.inputs) * (1 + 2 * (DEPTH + LEAVES))
 
     def words(self) -> list[int]:
-        """The body of its table; borders and leaves Q16, of actions less 1 (as the context keeps them)."""
+        """Returns the body of its table; borders and leaves are in Q16, of actions less 1 (as the context stores them)."""
         words: list[int] = []
         for which, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
             words.append(sum(int(one) << (8 * level) for level, one in enumerate(which)))
             shifted = borders - np.where(which % 2 == 0, 1.0, 0.0)
-            words += [int(value) for value in np.floor(shifted * Q16)]  # down: x > border and x_q16 > floor are the same then
+            words += [int(value) for value in np.floor(shifted * Q16)]  # floor: x > border and x_q16 > floor are then equivalent
             words += [int(value) for value in np.rint(leaves * Q16)]
         return words
 
 
 def leaf_of(inputs: npt.NDArray[Any], which: Integers, borders: npt.NDArray[Any]) -> Integers:
-    """The leaf's number in a tree, for inputs [..., 4]."""
+    """Returns the leaf's number in a tree, for inputs [..., 4]."""
     leaf = np.zeros(inputs.shape[:-1], np.int64)
     for level in range(DEPTH):
         leaf |= (inputs[..., which[level]] > borders[level]).astype(np.int64) << level
@@ -77,7 +77,7 @@ def leaf_of(inputs: npt.NDArray[Any], which: Integers, borders: npt.NDArray[Any]
 
 
 def integer_actions(body: npt.ArrayLike, bias: int, inputs_q16: npt.ArrayLike) -> Integers:
-    """Actions Q16 from a table's body for inputs [rows, 4] in Q16, bit for bit what rlcc-tree.h does."""
+    """Returns actions Q16 from a table's body for inputs [rows, 4] in Q16, bit for bit as rlcc-tree.h computes them."""
     x = np.asarray(inputs_q16, np.int64) - np.array([Q16, 0, Q16, 0])
     total = np.full(x.shape[:-1], bias, np.int64)
     for tree in np.asarray(body, np.int64).reshape(-1, TREE_WORDS):
@@ -88,16 +88,16 @@ def integer_actions(body: npt.ArrayLike, bias: int, inputs_q16: npt.ArrayLike) -
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How trees are fitted."""
+    """Settings of the fit; calling it fits trees."""
 
     trees: int = 10
     rounds: int = 20
-    """Times that all leaves are gone over again after the last tree."""
+    """Number of passes over all leaves after the last tree."""
     ridge: float = 1.0
-    """Added to the weight of a leaf's rows, in mean weights of a row: leaves that few rows reach stay small."""
+    """Added to the weight of a leaf's rows, in units of the mean row weight. It keeps leaves small that few rows reach."""
 
     def __call__(self, inputs: Floats, actions: Floats, weights: Floats, grids: tuple[Floats, ...]) -> Trees:
-        """Trees for rows [rows, 4] with their actions and weights; borders come from the grids, one of each input."""
+        """Fits trees to rows [rows, 4] with their actions and weights. Borders come from the grids, one per input."""
         bins = np.stack([np.searchsorted(grid, inputs[:, i], side="left") for i, grid in enumerate(grids)])
         bias = float((weights * actions).sum() / weights.sum())
         rest, ridge = actions - bias, self.ridge * float(weights.mean())
@@ -120,7 +120,7 @@ class Fit:
     def _again(
         self, leaves: list[Floats], places: list[Integers], rest: Floats, weights: Floats, ridge: float, rounds: int
     ) -> None:
-        """Each tree's leaves for what the others leave over, in turn; `rest` is kept up to date."""
+        """Refits each tree's leaves in turn to the residual of the other trees; keeps `rest` up to date."""
         for _ in range(rounds):
             for number, place in enumerate(places):
                 rest += leaves[number][place]
@@ -131,7 +131,7 @@ class Fit:
 def _grow(
     bins: Integers, rest: Floats, weights: Floats, grids: tuple[Floats, ...], ridge: float
 ) -> tuple[list[tuple[int, int]], Integers]:
-    """A tree's (input, number of the border in its grid) by level, and the leaf of each row."""
+    """Grows a tree. Returns (input, index of the border in its grid) for each level, and the leaf of each row."""
     place = np.zeros(len(rest), np.int64)
     split: list[tuple[int, int]] = []
     for level in range(DEPTH):
@@ -144,7 +144,7 @@ def _grow(
 def _best(
     bins: Integers, place: Integers, parts: int, rest: Floats, weights: Floats, grids: tuple[Floats, ...], ridge: float
 ) -> tuple[int, int]:
-    """The input and border that explain most, if all parts so far are cut by it. The first of equals."""
+    """Returns the input and border that explain most when all current parts are split at it. On a tie the first wins."""
     best, found = -1.0, (0, 0)
     for which, grid in enumerate(grids):
         width = len(grid) + 1

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training at rest: the weights, Adam's moments, the curve so far, and what all of it depends on. One file, whole or none.
+"""A training's checkpoint: the weights, Adam's moments, the curve so far, and everything the result depends on.
 
-A checkpoint lies between two episodes. The next episode's labs, flows and first decisions follow from the settings and its
-number: a training that goes on from here ends with the same bytes as one that was never interrupted.
+It is one file, written completely or not at all. A checkpoint is taken between two episodes. The next episode's labs, flows and
+first decisions follow from the settings and the episode's number. So a resumed training ends with the same bytes as one that was
+never interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.base.files import words
-from dc_gym.base.npz import load_arrays
+from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.nets.adam import Adam
 from dc_gym.nets.decision import Floats
 
@@ -25,7 +26,7 @@ NAME = "checkpoint.npz"
 FORMAT, VERSION = "dcgym-rlcc-checkpoint", 1
 GUIDE = "--resume needs a folder that `dcgym rlcc train --on lab` wrote"
 CURVE = np.dtype([("decisions", "<u4"), ("error", "<f8")])
-"""Of an update: how many decisions had consequences, and the mean size of their errors, in targets, as far as they count."""
+"""A row per update: the number of decisions whose consequences count, and the mean size of their clipped errors in targets."""
 Manifest = Mapping[str, Any]
 
 
@@ -34,7 +35,7 @@ class Checkpoint:
     weights: tuple[Floats, ...]
     adam: Adam
     curve: Any
-    """One row of CURVE an update."""
+    """One row of CURVE per update."""
 
     def write(self, folder: Path, depends_on: Manifest) -> None:
         head = {"format": FORMAT, "version": VERSION, "left": self.adam.left, "depends_on": depends_on}
@@ -45,17 +46,20 @@ class Checkpoint:
         partial = path.with_name(f"{NAME}.partial")
         with words("write", path):
             with partial.open("wb") as file:
-                np.savez(file, **arrays)
+                write_arrays(file, arrays)
             partial.replace(path)
 
     @staticmethod
     def updates(folder: Path) -> int:
-        """How many were made until then."""
+        """Returns the number of updates before the checkpoint."""
         return len(load_arrays(folder / NAME, GUIDE)["curve"])
 
     @classmethod
     def read(cls, folder: Path, depends_on: Manifest) -> Checkpoint:
-        """UsageError where there is none, or one of a training that depends on something else."""
+        """Reads a checkpoint.
+
+        Raises UsageError if there is none, or if its training depends on other settings or programs.
+        """
         path = folder / NAME
         try:
             arrays = load_arrays(path, GUIDE)
