@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of the project: `dcgym bench NAME` measures one group and says asked, measured, good or short.
+"""`dcgym bench NAME`: measures one group of bars and reports for each what is asked, what was measured, and whether it is met.
 
-A bench is a module here with `bars() -> Iterable[Bar]`, and its name in BENCHES (with '-' for '_'). `compare` has no bars: it is
-a campaign with a page.
+A bench is a module here with `bars() -> Iterable[Bar]`, and its name in BENCHES (with '-' for '_'). `compare` has no bars: it
+runs a set of experiments and writes a page.
 """
 
 from __future__ import annotations
@@ -45,18 +45,21 @@ BENCHES = {
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
 PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost")
-"""Those whose modules lie in perf/; of all others in checks/."""
+"""Benches whose modules are in perf/; all others are in checks/."""
 SEEDED = ("rlcc-train",)
-"""Those that take `--seeds`, too."""
+"""Benches that also take `--seeds`."""
 OF_A_POLICY = ("rlcc-distil", "rlcc-theory")
-"""Those that take `--policy`: a policy's name, or its file."""
+"""Benches that take `--policy`: a policy's name or file."""
 
 
 def main(args: Namespace) -> int:
-    """`args.name`, `args.json`, and what is of `compare` alone (`args.of_compare`); 0 when every bar is met, else 1."""
+    """Runs the bench `args.name`. Returns 0 if every bar is met, else 1.
+
+    `args.of_compare`: the options that only `compare` takes.
+    """
     if args.name not in BENCHES:
         raise UsageError(unknown("bench", args.name, BENCHES))
-    if args.json and not args.json.absolute().parent.is_dir():  # said before minutes of measuring
+    if args.json and not args.json.absolute().parent.is_dir():  # fail before minutes of measuring
         raise UsageError(f"--json {args.json}: no such folder; make it, or give a file elsewhere")
     if args.json:
         require_place(args.json, is_json_of(bench=args.name), remedy="move it, or give another --json")

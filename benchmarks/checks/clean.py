@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bar of cleanliness: kill -9 of any process of a run, at any moment, leaves nothing."""
+"""The bar on cleanliness: kill -9 of any process of a run, at any moment, leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ time = { duration = "5s" }
 """
 
 Process = tuple[int, str]
-"""Process id and start time: together they name a process for good."""
+"""Process id and start time, which together identify a process uniquely."""
 
 
 def bars(kills: int = KILLS, seed: int = 1) -> Iterable[Bar]:
@@ -45,7 +45,7 @@ def bars(kills: int = KILLS, seed: int = 1) -> Iterable[Bar]:
 
 
 def length_of(spec: Path, out: Path) -> float:
-    """Wall seconds of an undisturbed run."""
+    """Returns the wall seconds of an undisturbed run."""
     begun = time.monotonic()
     if _start(spec, out).wait():
         raise TestbedError(f"{spec}: the run that was to be killed fails by itself; try it with `dcgym run`")
@@ -53,14 +53,17 @@ def length_of(spec: Path, out: Path) -> float:
 
 
 def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tuple[str, list[str]]:
-    """Starts a run, kills one of its processes at a random moment of its life; answers which, and what was left in the end."""
+    """Starts a run and kills one of its processes at a random moment of its life.
+
+    Returns which one, and what was left in the end.
+    """
     before = _surroundings()
     while True:
         run = _start(spec, out)
         time.sleep(draw.uniform(0, length_s))
         if family := descendants(run.pid):
             break
-        run.wait()  # it was quicker than its like: no kill, another draw
+        run.wait()  # the run ended sooner than expected: nothing was killed, so draw again
         shutil.rmtree(out, ignore_errors=True)
     victim = draw.choice(family)
     name = f"{_name(victim)} (one of {len(family)} processes)"
@@ -68,7 +71,7 @@ def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tu
         os.kill(victim[0], signal.SIGKILL)
     left = _wait_for_quiet(run, family, out)
     run.wait()
-    if out.exists():  # killed when the result had its name already: then it must be whole
+    if out.exists():  # killed after the result had its final name: then it must be complete
         load_result(out, check_digest=True)
     return name, left + [f"{what} appeared" for what in sorted(_surroundings() - before)]
 
@@ -79,7 +82,7 @@ def _start(spec: Path, out: Path) -> subprocess.Popen[bytes]:
 
 
 def descendants(pid: int) -> list[Process]:
-    """The process and everything below it, zombies left out."""
+    """Returns the process and all its descendants, except zombies."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (stat := _stat(int(entry.name))):
@@ -94,7 +97,7 @@ def descendants(pid: int) -> list[Process]:
 
 
 def _wait_for_quiet(run: subprocess.Popen[bytes], family: list[Process], out: Path) -> list[str]:
-    """Until the run has ended and nothing of it is left, or what is left at the deadline."""
+    """Waits until the run has ended and nothing of it is left. Returns what is left at the deadline."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
         left = [f"process {process[0]} ({_name(process)})" for process in family if alive(process)]
@@ -111,13 +114,13 @@ def alive(process: Process) -> bool:
 
 
 def cpu_s(pid: int) -> float:
-    """What a process has used so far; 0 when it has ended."""
+    """Returns the CPU time that a process has used so far, in seconds; 0 if it has ended."""
     stat = _stat(pid)
     return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK") if stat else 0.0
 
 
 def _mentioning(text: str) -> list[int]:
-    """Processes with `text` in their command line."""
+    """Returns the processes with `text` in their command line."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -130,13 +133,13 @@ def _mentioning(text: str) -> list[int]:
 
 
 def _surroundings() -> set[str]:
-    """Shared memory, named network namespaces and UML's own folders, as they are now."""
+    """Returns the shared memory, named network namespaces and UML's own folders that exist now."""
     folders = [Path("/dev/shm"), Path("/run/netns"), Path.home() / ".uml"]
     return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat after the name."""
+    """Returns the fields of /proc/PID/stat after the name."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

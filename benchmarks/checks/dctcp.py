@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of DCTCP and TCP NV.
+"""Bars on DCTCP and TCP NV.
 
-DCTCP against the closed form of M. Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.3, for N synchronized
-flows on one link of C packets/s, round trip RTT, threshold K packets:
+DCTCP is compared with the closed form of M. Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.3, for N
+synchronized flows on one link of C packets/s, round trip RTT, threshold K packets:
 
     W* = (C RTT + K) / N            window at which the queue reaches K
     alpha from alpha^2 (1 - alpha/4) = (2 W* + 1) / (W* + 1)^2      (equation 6)
@@ -10,9 +10,9 @@ flows on one link of C packets/s, round trip RTT, threshold K packets:
     A = N D                         amplitude of the queue          (equation 8)
     Q_max = K + N                   largest queue                   (equation 10)
 
-so the mean of the sawtooth is Q_max - A/2. The paper counts all packets of a window in flight or queued; RTT is the round trip
-without queueing. A lone flow whose own link is no faster than the receiver's queues in its host, where nothing marks; so with one
-flow the senders' links have four times the rate. With more, the preset is used as it is.
+So the mean of the sawtooth is Q_max - A/2. The paper counts all packets of a window in flight or queued; RTT is the round trip
+without queueing. A single flow whose own link is no faster than the receiver's link queues in its host, where nothing marks. So
+with one flow the senders' links have four times the rate. With more flows the preset is used as it is.
 
 TCP NV: F. Ruffy Varga's thesis says that it does badly at 10 Mbit/s and well at 1 Gbit/s (section 5).
 """
@@ -79,7 +79,7 @@ class Sawtooth:
 
 
 def closed_form(flows: int, capacity_pps: float, rtt_s: float, k_packets: float) -> Sawtooth:
-    """The sawtooth of `flows` DCTCP flows; alpha is the exact root of equation 6, by bisection."""
+    """Returns the sawtooth of `flows` DCTCP flows; alpha is the exact root of equation 6, by bisection."""
     window = (capacity_pps * rtt_s + k_packets) / flows
     target = (2 * window + 1) / (window + 1) ** 2
     low, high = 0.0, 1.0
@@ -91,7 +91,7 @@ def closed_form(flows: int, capacity_pps: float, rtt_s: float, k_packets: float)
 
 
 def round_trip_s(sender_rate_bps: int = RATE_BPS) -> float:
-    """Without queueing: four propagation delays, and a frame's and an ACK's serialization on both links."""
+    """Returns the round trip without queueing: four propagation delays, and a frame and an ACK serialized on both links."""
     return 4 * DELAY_NS * 1e-9 + (FRAME_BYTES + ACK_BYTES) * 8 * (1 / RATE_BPS + 1 / sender_rate_bps)
 
 
@@ -126,10 +126,10 @@ def _one_dctcp(flows: int, result: Result) -> Iterator[Bar]:
 
 
 def _amplitude_bar(name: str, flows: int, theory: Sawtooth, queue: float, window: float) -> Bar:
-    """Within 15 % of equation 8, or explained by what the fluid model leaves out, which is checked:
+    """Returns the bar on the amplitude: within 15 % of equation 8, or explained by what the fluid model leaves out.
 
-    a window is a whole number of packets, so its swing may be up to one off equation 7; and a delayed ACK releases two frames at
-    once, which adds up to one frame at either end of the queue's swing.
+    The explanation is checked: a window is a whole number of packets, so its swing may differ by up to one from equation 7. And a
+    delayed ACK releases two frames at once, which adds up to one frame at either end of the queue's swing.
     """
     off = queue / theory.amplitude - 1
     asked, words = f"{theory.amplitude:.2f} packets +- 15 %, or explained", f"{queue:.2f} ({off:+.1%})"
@@ -142,7 +142,7 @@ def _amplitude_bar(name: str, flows: int, theory: Sawtooth, queue: float, window
 
 
 def window_amplitude(result: Result) -> float:
-    """Mean swing of a flow's congestion window after the warm-up, in packets."""
+    """Returns the mean swing of a flow's congestion window after the warm-up, in packets."""
     samples = result.records("tcp")
     settled = samples[samples["t_ns"] >= WARMUP_NS]
     windows = [settled["cwnd_packets"][settled["flow"] == flow].astype(np.float64) for flow in np.unique(settled["flow"])]
@@ -150,7 +150,7 @@ def window_amplitude(result: Result) -> float:
 
 
 def queue_packets(result: Result) -> npt.NDArray[np.float64]:
-    """Full frames in the receiver's switch port, one value a sweep after the warm-up."""
+    """Returns the queue of the receiver's switch port in full frames, with one value per sample after the warm-up."""
     records = result.records("queues")
     row = result.names.port.index(result.summary["bottleneck_port"])
     mine = records[(records["port"] == row) & (records["t_ns"] >= WARMUP_NS)]
@@ -158,10 +158,10 @@ def queue_packets(result: Result) -> npt.NDArray[np.float64]:
 
 
 def measured_amplitude(queue: npt.NDArray[np.float64]) -> float:
-    """Mean height of the sawtooth: from each peak to the trough that follows it.
+    """Returns the mean height of the sawtooth, from each peak to the trough that follows it.
 
-    A cycle ends where the queue has fallen by more than half of its whole range (between the 1st and 99th percentile), which
-    tells teeth from the packets' own noise.
+    A cycle ends where the queue has fallen by more than half of its whole range (between the 1st and 99th percentile). This
+    separates teeth from the noise of single packets.
     """
     bottom, top = np.percentile(queue, [1, 99])
     high, low = bottom + 0.7 * (top - bottom), bottom + 0.3 * (top - bottom)
@@ -180,7 +180,7 @@ def measured_amplitude(queue: npt.NDArray[np.float64]) -> float:
 
 
 def _nv_bars(folder: Path) -> Iterator[Bar]:
-    """NV beside CUBIC, at both rates: numbers, and whether the thesis' claim holds."""
+    """Yields NV beside CUBIC at both rates: numbers, and whether the thesis' claim holds."""
     slow = runs.write_spec(folder, "nv", NV_SPEC)
     fast = ("topology.preset=dumbbell-1g", "time.duration=2s", "time.warmup=500ms")
     cells = [
@@ -210,7 +210,7 @@ def _words(name: str, result: Result) -> Bar:
 
 
 def _does_well(result: Result, dctcp: Result) -> bool:
-    """Near DCTCP in goodput (90 %) and a queueing delay below a tenth of what the buffer allows, as the thesis judges by eye."""
+    """Returns whether goodput is near DCTCP's (90 %) and the queue below a tenth of the buffer; the thesis judges by eye."""
     summary = result.summary
     port = next(port for port in result.ports if port["name"] == summary["bottleneck_port"])
     short = summary["mean_queue_bytes"] < 0.1 * port["buffer_bytes"]

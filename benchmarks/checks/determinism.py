@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bar of determinism: one digest for one spec, whatever goes on around the run; another seed, another digest."""
+"""The bar on determinism: one spec gives one digest, whatever else happens during the run; another seed gives another digest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dc_gym.records.divergence import first_difference
 from dc_gym.records.results import Result
 from dc_gym.sweep import runs
 
-# Random bytes, clock reads, processes and time before t0: nothing of it may reach the traffic.
+# Random bytes, clock reads, processes and time before t0. None of it may affect the traffic.
 DISTURBANCE = (
     "head -c 1000 /dev/urandom > /dev/null; for i in 1 2 3 4 5; do /bin/true; date > /dev/null; done;"
     " cat /proc/sys/kernel/random/uuid > /dev/null; sleep 0.0123"
@@ -54,11 +54,14 @@ workload = { kind = "pairs", jitter = "10ms" }
 time = { duration = "5s" }
 """,
 }
-"""Specs by name, run besides the demo's cases: NICs, whose loader works while traffic runs, and an agent."""
+"""Specs by name that run besides the demo's cases: NICs, whose loader works while traffic runs, and an agent."""
 
 
 def bars(shorten: dict[str, str] | None = None, controllers: tuple[str, ...] = demo.CONTROLLERS) -> Iterable[Bar]:
-    """One bar for each way to disturb a run, over the demo's cases and OTHERS. `shorten`: by case another time.duration."""
+    """Yields one bar for each way to disturb a run, over the demo's cases and OTHERS.
+
+    `shorten`: another time.duration, by case.
+    """
     with runs.scratch("determinism") as folder:
         cells = [*_base_cells(folder, shorten or {}, controllers), *_other_cells(folder)]
         base = runs.run_all(cells)
@@ -136,7 +139,7 @@ def _readable_by_all(path: Path) -> bool:
 
 @contextmanager
 def _load() -> Iterator[None]:
-    """Two busy processes a CPU."""
+    """Runs two busy processes per CPU."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * sweep.cpus())]
     try:
         yield

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym bench enforce`: what hosts send when an agent commands a rate, from a thousandth of their line to all of it.
 
-Hosts on one switch send as fast as they may, each to a host of its own: TCP, and UDP at line rate. The commands go the way of any
-agent's, through agentd; what is counted are the frames that arrived behind the host's cable, at the queue of the switch port that
-they leave by. Rates are set once, or drawn anew each step, when the mean over the steps counts. Time is virtual: the slowest host
-sends FRAMES frames, so that one more or less is half a per cent.
+Hosts on one switch send as fast as they may, each to its own receiver: TCP, and UDP at line rate. The commands take the usual
+path of an agent's, through agentd. The bench counts the frames that arrived over the host's cable, at the queue of the switch
+port by which they leave. Rates are set once, or drawn again at each step; then the mean over the steps counts. Time is virtual.
+The slowest host sends FRAMES frames, so one frame more or less is half a per cent.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ TRANSPORTS = ("tcp", "udp")
 FRAMES = 200
 STEPS = 500
 SETTLE_STEPS = 50
-"""Left out: TCP begins, and the bucket was full."""
+"""Number of first steps that do not count, since TCP starts and the bucket was full."""
 LOWEST_DRAW = 0.2
-"""Of a host's share, where its rate is drawn anew."""
+"""The lowest drawn rate, as a part of the host's own rate."""
 TOLERANCE = 0.01
 NAME = "enforce"
 FIGURE, TABLE = Path("results/enforce.png"), Path("results/enforce.csv")
 
 Draw = Callable[[Floats, int], Floats]
-"""The rates of a step, of the hosts' own and its number."""
+"""Returns the rates of a step from the hosts' own rates and the step's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ CHANGES: dict[str, Draw] = {"once": once, "each step": each_step}
 
 
 def spec_of(line_bps: int, transport: str, shares: Sequence[float] = SHARES, frames: int = FRAMES) -> dict[str, Any]:
-    """As many pairs of hosts as shares, for as long as the lowest takes for its frames."""
+    """Returns a spec with as many pairs of hosts as shares. It lasts as long as the slowest host needs for its frames."""
     duration_ns = frames * FRAME_BYTES * 8 * 10**9 / (min(shares) * line_bps)
     step_ns = round(duration_ns / STEPS)
     workload: dict[str, Any] = {"kind": "pairs", "transport": transport}
@@ -95,7 +95,7 @@ def spec_of(line_bps: int, transport: str, shares: Sequence[float] = SHARES, fra
 
 
 def measure(line_bps: int, transport: str, shares: Sequence[float] = SHARES, frames: int = FRAMES) -> Iterator[Point]:
-    """One lab, an episode for each way of changing."""
+    """Runs one lab, with an episode for each way of changing rates."""
     own_bps = np.array(shares) * line_bps
     with Session(as_spec(spec_of(line_bps, transport, shares, frames))) as session:
         for name, draw in CHANGES.items():
@@ -105,7 +105,7 @@ def measure(line_bps: int, transport: str, shares: Sequence[float] = SHARES, fra
 
 
 def episode(session: Session, own_bps: Floats, draw: Draw) -> tuple[Floats, Floats]:
-    """By host: means of what was commanded and of what arrived, over the steps that count."""
+    """Returns, by host, the mean commanded and the mean arriving rate over the steps that count."""
     session.begin(seed=1)
     commanded = np.zeros(len(own_bps))
     first: Frame | None = None
@@ -123,12 +123,12 @@ def episode(session: Session, own_bps: Floats, draw: Draw) -> tuple[Floats, Floa
 
 
 def behind(session: Session) -> list[int]:
-    """By host that acts: the row of the switch port through which its frames, and only they, leave."""
+    """Returns, for each acting host, the row of the switch port through which its frames alone leave."""
     return [int(flow.rows[-1]) for flow in session.experiment.schedule.flows]
 
 
 def bar_of(points: Sequence[Point]) -> Bar:
-    """Of one line, transport and way of changing."""
+    """Returns the bar on one line rate, transport and way of changing rates."""
     worst = max(points, key=lambda point: abs(point.error))
     first, low = points[0], min(point.commanded_bps for point in points)
     at = f"{quantity(worst.measured_bps, 'bps', 6)} where {quantity(worst.commanded_bps, 'bps', 6)} were commanded"
@@ -141,7 +141,7 @@ def bar_of(points: Sequence[Point]) -> Bar:
 
 
 def of(points: Sequence[Point], *where: Any) -> list[Point]:
-    """Those of one line, transport and way of changing."""
+    """Returns the points of one line rate, transport and way of changing rates."""
     return [each for each in points if (each.line_bps, each.transport, each.changes) == where]
 
 
@@ -169,7 +169,7 @@ def save(points: Sequence[Point], path: Path) -> None:
 
 
 def draw_figure(points: Sequence[Point], path: Path) -> None:
-    """The error of each host by its rate."""
+    """Draws the error of each host over its rate."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of flow completion times: WebSearch at 30, 50 and 80 % on a fat-tree and on ACC's testbed (seed 002, figure 9).
+"""Bars on flow completion times: WebSearch at 30, 50 and 80 % on a fat-tree and on ACC's testbed (figure 9).
 
-- The offered load, payload over the rate of the hosts' links, is what was asked for in the long run: over so many flows that
-  their mean size, of which a draw's standard deviation is 2.3 times as much, is known to 0.65 %. They are made and not run.
-  WebSearch is scaled to a tenth (mean 171 kB), so that a short run has many flows; ACC's 25 and 100 Gbit/s are scaled down
-  25 times, and delays up (docs/topologies.md).
-- Every flow of a run is accounted for by its status, the bytes of finished ones are all there, and frames are conserved.
-- A lone flow takes its measured ideal time: flows of WebSearch sizes, one after the other between random hosts, many more sizes
-  than are measured one by one, so that this tries paths, classes and interpolation.
+- The offered load (payload over the rate of the hosts' links) is what was asked for in the long run. The schedule has enough
+  flows that their mean size is known to 0.65 %; the standard deviation of one draw is 2.3 times the mean. These flows are
+  generated but not run. WebSearch is scaled to a tenth (mean 171 kB), so that a short run has many flows. ACC's 25 and 100 Gbit/s
+  are scaled down 25 times, and delays up (docs/topologies.md).
+- Every flow of a run is accounted for by its status, all bytes of finished flows arrived, and frames are conserved.
+- A lone flow takes its measured ideal time. Flows of WebSearch sizes run one after the other between random hosts. They have many
+  more sizes than are measured one by one, so this tests paths, classes and interpolation.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ workload = {{ kind = "matrix", file = "lone.csv" }}
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What a generator makes in the long run."""
+    """The load that a generator offers in the long run."""
 
     asked: float
     found: float
@@ -87,7 +87,7 @@ def bars() -> Iterable[Bar]:
 
 
 def long_run(path: Path, where: tuple[str, ...], share: float) -> Offered:
-    """The load of a schedule of LONG_RUN_FLOWS flows, which is made and not run."""
+    """Returns the load of a schedule of LONG_RUN_FLOWS flows, which is generated but not run."""
     short = _spec(path, (*where, f"workload.load={share}"))
     rate_bps = _host_rate_bps(short)
     mean_bytes = _mean_size_bytes(short)
@@ -109,12 +109,12 @@ def _spec(path: Path, settings: tuple[str, ...]) -> Spec:
 
 
 def _mean_size_bytes(spec: Spec) -> float:
-    """Of the sampler in use."""
+    """Returns the mean size of the sampler in use."""
     return float(spec.flows_with_notes(spec.graph())[1]["mean_size_bytes"])
 
 
 def _host_rate_bps(spec: Spec) -> int:
-    """Of a host's links together."""
+    """Returns the rate of a host's links together."""
     graph = spec.graph()
     return sum(graph.cable_of(port).rate_bps for port in graph.ports_of(graph.hosts[0].name))
 
@@ -126,7 +126,7 @@ def _offered_bar(network: str, found: Offered) -> Bar:
 
 
 def _flow_count(path: Path, settings: tuple[str, ...]) -> int:
-    """How many flows the workload asks for."""
+    """Returns how many flows the workload asks for."""
     spec = _spec(path, settings)
     return len(spec.flows(spec.graph()))
 
@@ -150,7 +150,7 @@ def _run_bars(name: str, result: Result, asked: int) -> Iterator[Bar]:
 
 
 def _lone(folder: Path, spec: Path, network: str, where: tuple[str, ...]) -> Result:
-    """Flows of sizes and hosts drawn for this, one at a time."""
+    """Runs flows with separately drawn sizes and hosts, one at a time."""
     drawn = _spec(spec, (*where, "seed=77"))
     sizes = [flow.size_bytes for flow in drawn.flows(drawn.graph())]
     hosts = [host.name for host in drawn.graph().hosts]

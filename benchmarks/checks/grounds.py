@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same specs on both grounds, and on the host with cables and with stock qdiscs: how far they are apart, told and drawn.
+"""Runs the same specs on both grounds, and on the host with cables and with stock qdiscs; reports and draws the differences.
 
 The first case is who owns a packet (docs/host.md): one CUBIC flow into a port of 10 Mbit/s with 300 kB of buffer. The second is
 DCTCP on the dumbbell. Rates are low, so that an emulated CPU keeps up in real time.
 
-The lab runs here. The host ground runs here if it can (root, and a kernel with its modules), else in one VM (`dcgym vm`). A host
-run that its own fidelity check calls unfit is tried once more; if that is unfit, too, it is shown, and its bars are skipped: it
-tells of the machine, not of links. A case without any fit host run has shown nothing: its bar is short.
+The lab runs here. The host ground runs here if possible (root, and a kernel with its modules), else in one VM (`dcgym vm`). A
+host run that its own fidelity check calls unfit is tried once more. If that run is unfit, too, it is shown and its bars are
+skipped, since it measures the machine and not the links. A case without any fit host run has shown nothing: its bar falls short.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def run_labs(folder: Path) -> None:
 
 
 def run_hosts(folder: Path) -> dict[str, str]:
-    """All host runs; those that failed, with what they said."""
+    """Runs all host runs. Returns the error messages of those that failed."""
     if os.geteuid() == 0 and not needs.missing(needs.MODULES):
         return run_here(folder)
     vm.check()
@@ -120,7 +120,7 @@ def run_hosts(folder: Path) -> dict[str, str]:
 
 
 def run_here(folder: Path) -> dict[str, str]:
-    """The host runs on this machine, one after the other."""
+    """Runs the host runs on this machine, one after the other."""
     failures = {}
     for case, links in ((case, links) for case, variants in VARIANTS.items() for links in variants):
         name = f"{case}-{links}"
@@ -136,7 +136,7 @@ def run_here(folder: Path) -> dict[str, str]:
 
 
 def run_fit(experiment: spec.Spec, out: Path) -> bool:
-    """Run it, and again if it is unfit; the second run stands."""
+    """Runs an experiment, and runs it again if it is unfit; the second run counts."""
     if runner.run(experiment, out, Quiet(), plot=False).fit:
         return True
     shutil.rmtree(out)
@@ -166,7 +166,7 @@ def owner_bars(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Bar]
 
 
 def fit_bar(case: str, seen: dict[str, Seen]) -> Bar:
-    """Not all host runs of a case are skipped."""
+    """Returns the bar that not all host runs of a case are skipped."""
     hosts = [one for variant, one in seen.items() if variant != "lab"]
     fit = sum(not one.unfit for one in hosts)
     return Bar(f"{case}: fit runs on the host", ">= 1", f"{fit} of {len(hosts)}", fit >= 1)
@@ -201,7 +201,7 @@ def _within(asked: float, share: float) -> Check:
 def _bar(
     name: str, asked: str, one: Seen | None, of: Callable[[Seen], float], unit: str, good: Check, failure: str | None
 ) -> Bar:
-    """A bar of a host run; skipped where the run is unfit."""
+    """Returns a bar on a host run; it is skipped if the run is unfit."""
     if one is None:
         return Bar(name, asked, f"failed: {failure}", ok=False)
     value = of(one)
@@ -217,7 +217,7 @@ def _look(number: int, variant: str, one: Seen) -> dict[str, Any]:
 
 
 def draw(seen: dict[str, dict[str, Seen]], path: Path) -> None:
-    """The port's queue, a panel a case, a line a variant: CUBIC's over time, DCTCP's as a distribution."""
+    """Draws the port's queue with one panel per case and one line per variant: CUBIC's over time, DCTCP's as a distribution."""
     path.parent.mkdir(parents=True, exist_ok=True)
     titles = {"owner": "CUBIC into 10 Mbit/s, 300 kB: who owns a packet", "dumbbell": "DCTCP on the 10 Mbit/s dumbbell"}
     with plots.style():

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of incast: N senders answer one receiver at once, through one switch port.
+"""Bars on incast: N senders answer one receiver at once, through one switch port.
 
-As in V. Vasudevan et al. (SIGCOMM 2009) and M. Alizadeh et al. (DCTCP, SIGCOMM 2010, section 4.2.1): 1 Gbit/s, a static buffer of
-100 kB a port, DCTCP's K of 20 frames, a round trip of 100 us. Each sender opens a connection and sends 64 KiB; the goodput is
-that of all of it, from the first start to the last byte. Seeds differ by a start jitter of 20 us.
+The setting follows V. Vasudevan et al. (SIGCOMM 2009) and M. Alizadeh et al. (DCTCP, SIGCOMM 2010, section 4.2.1): 1 Gbit/s, a
+static buffer of 100 kB per port, DCTCP's K of 20 frames, a round trip of 100 us. Each sender opens a connection and sends 64 KiB.
+The goodput is that of all senders together, from the first start to the last byte. Seeds differ by a start jitter of 20 us.
 
-The arithmetic, in full frames, with B the buffer (66), P what a round trip holds without queueing (10.3), S the segments of
-a flow (46) and W = 10 Linux's initial window; what is outstanding and not in the pipe is queued:
+The arithmetic is in full frames. B is the buffer (66), P what a round trip holds without queueing (10.3), S the segments of a
+flow (46), and W = 10 Linux's initial window. What is outstanding and not in the pipe is queued:
 
-    CUBIC   slow start sends two frames for each that is acknowledged until the flow has no more, so it has at most
+    CUBIC   slow start sends two frames for each acknowledged one until the flow has no more, so it has at most
             (S + W) / 2 outstanding; drops begin when N (S + W) / 2 - P > B
-    DCTCP   the first window knows of no mark, and the K frames that found room below K are acknowledged without one, a frame
+    DCTCP   the first window sees no mark, and the K frames that found room below K are acknowledged without one, one frame
             more for each; drops begin when N W + K - P > B
-    later   a window has at least 2 segments: N flows that last queue 2 N - P frames where that is above K, and lose for ever
+    later   a window has at least 2 segments: N lasting flows queue 2 N - P frames where that is above K, and keep losing
             where it is above B (DCTCP's paper: 35 senders)
 
-A flow that loses a whole window waits for its retransmission timer: then all of it takes 200 ms more, whatever the line rate.
+A flow that loses a whole window waits for its retransmission timer: the round then takes 200 ms more, whatever the line rate.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ INITIAL_WINDOW, LEAST_WINDOW = 10, 2
 RTO_S = 0.2
 SENDERS = (2, 4, 8, 16, 32, 48, 64, 128, 256)
 SEEDS = (1, 2, 3)
-LASTING = (16, 24, 32, 48)  # senders without an end
-WARMUP_NS = 200_000_000  # of those
+LASTING = (16, 24, 32, 48)  # numbers of senders without an end
+WARMUP_NS = 200_000_000  # warm-up of the runs with lasting senders
 FULL_BPS = RATE_BPS * MSS_BYTES / FRAME_BYTES
 NAME = "incast"
 FIGURE = Path("results") / "incast.png"
@@ -97,37 +97,37 @@ class Round:
 
 
 Rounds = Mapping[tuple[Case, int], Sequence[Round]]
-"""By case and senders: one a seed."""
+"""Rounds by case and number of senders, one per seed."""
 Lasting = Mapping[int, tuple[float, int]]
-"""By senders: mean queue of the receiver's port in frames, and its drops, after the warm-up."""
+"""By number of senders: mean queue of the receiver's port in frames, and its drops, both after the warm-up."""
 
 
 def pipe_frames() -> float:
-    """What the path holds in a round trip without queueing: four delays, a frame and an ACK on two links."""
+    """Returns what the path holds in a round trip without queueing: four delays, a frame and an ACK on two links."""
     rtt_s = 4 * DELAY_NS * 1e-9 + 2 * (FRAME_BYTES + ACK_BYTES) * 8 / RATE_BPS
     return rtt_s * RATE_BPS / (8 * FRAME_BYTES)
 
 
 def first_overflow(frames_a_sender: float, more_frames: float = 0) -> int:
-    """The fewest senders whose outstanding frames are more than pipe and buffer hold."""
+    """Returns the smallest number of senders whose outstanding frames exceed what pipe and buffer hold."""
     room = BUFFER_BYTES // FRAME_BYTES + pipe_frames() - more_frames
     return math.floor(room / frames_a_sender) + 1
 
 
 def onset(case: Case) -> int:
-    """The fewest senders of 64 KiB that lose a frame."""
+    """Returns the smallest number of senders of 64 KiB that lose a frame."""
     if case.controller == "dctcp":
         return first_overflow(INITIAL_WINDOW, K_FRAMES)
     return first_overflow((math.ceil(SIZE_BYTES / MSS_BYTES) + INITIAL_WINDOW) / 2)
 
 
 def least_queue_frames(senders: int) -> float:
-    """What flows of the least window keep queued."""
+    """Returns the frames that flows with the smallest window keep queued."""
     return LEAST_WINDOW * senders - pipe_frames()
 
 
 def one_timeout_bps(senders: int) -> float:
-    """The goodput of a round that waits once for a timer of 200 ms and else keeps the line full."""
+    """Returns the goodput of a round that waits once for a timer of 200 ms and otherwise fills the line."""
     return senders * SIZE_BYTES * 8 / (RTO_S + senders * SIZE_BYTES * 8 / FULL_BPS)
 
 
@@ -190,7 +190,7 @@ def _onset_bars(rounds: Rounds) -> Iterator[Bar]:
 
 
 def _collapse_bars(rounds: Rounds) -> Iterator[Bar]:
-    """Of the line's payload rate: below a third is a collapse."""
+    """Yields bars on shares of the line's payload rate; below a third is a collapse."""
     low = [each.goodput_bps / FULL_BPS for n in SENDERS if n >= 16 for each in rounds[CUBIC, n]]
     yield Bar("cubic: collapse from 16 senders on", "< 1/3 of the line", f"at most {max(low):.1%}", max(low) < 1 / 3)
     once = [(n, _mean(rounds, CUBIC, n), one_timeout_bps(n)) for n in (16, 32)]
@@ -208,7 +208,7 @@ def _collapse_bars(rounds: Rounds) -> Iterator[Bar]:
 
 
 def _lasting_bars(lasting: Lasting) -> Iterator[Bar]:
-    """Flows without an end: DCTCP at its least window."""
+    """Yields bars on flows without an end: DCTCP at its smallest window."""
     for senders, (queue, drops) in lasting.items():
         expected = least_queue_frames(senders)
         name, measured = f"dctcp: {senders} lasting senders", f"{queue:.1f} frames queued, {drops} dropped"
@@ -234,7 +234,7 @@ def _joined(numbers: Iterable[int]) -> str:
 
 
 def draw(rounds: Rounds, path: Path) -> None:
-    """Goodput by senders: mean of the seeds, with the least and the largest."""
+    """Draws goodput over the number of senders: mean of the seeds, with the smallest and the largest."""
     with plots.style():
         figure = plots.new_figure(7.2, 4.2)
         axes = figure.subplots()

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench learn`: PPO on dumbbell-10m, five trainings, against chance, its own beginning, TCP alone and an oracle.
+"""`dcgym bench learn`: five PPO trainings on dumbbell-10m, against a random policy, the untrained net, TCP alone and an oracle.
 
-Each training is a `dcgym train` of its own; what is compared is what it leaves, its policy file, in episodes with seeds that no
-training has. Delay is end to end, srtt - base RTT with the hosts' own queues in it, so a queue that only moved would show; that
-of switches alone stands beside it. A bench that was killed goes on; a training that has ended is run again only if it would be
-another one.
-The thesis' reward (equation 4.3) is trained in the same way and shown as found: it does not see the queues of hosts.
+Each training is a `dcgym train` of its own. The policy files that they leave are compared in episodes with seeds that no training
+had. The delay is end to end, srtt - base RTT, and includes the hosts' own queues. So a queue that only moved to the hosts would
+show; the delay in switches alone is reported beside it. A bench that was killed resumes. A training that has ended is run again
+only if its settings have changed.
+
+The thesis' reward (equation 4.3) is trained in the same way and reported without a bar: it does not see the queues of hosts.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "default": (),
     "thesis": ("agent.reward=thesis",),
 }
-"""What is trained, as keys that differ from the environment's. The first must learn; the others are recorded."""
+"""The trainings, as keys that differ from the environment's. The first must learn; the others are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,15 @@ class Trained:
 
     policy: Path
     untrained_return: float
-    """Of the net that it began with."""
+    """Return of the net that it began with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Episode totals (docs/environment.md), means over episodes."""
+    """Episode totals (docs/environment.md), as means over episodes."""
 
     learned: Sequence[Mapping[str, float]]
-    """One a training."""
+    """One per training."""
     untrained_returns: Sequence[float]
     chance: Sequence[Mapping[str, float]]
     tcp: Mapping[str, float]
@@ -72,21 +73,24 @@ def bars() -> Iterable[Bar]:
 
 
 def train_all(spec: Spec, folder: Path) -> list[Trained]:
-    """One training a seed, as many at a time as there are cores for; what another spec or lab left there is trained anew."""
+    """Runs one training per seed, half as many at a time as there are cores.
+
+    A folder's training by another spec or lab is replaced.
+    """
     asked = [training(folder, spec, "PPO", f"ppo-{seed}-{STEPS}", "default", seed, STEPS) for seed in SEEDS]
     run_all(asked, max(1, cpus() // 2), Quiet(), force=True)
     return [Trained(each.policy, untrained_return(each)) for each in asked]
 
 
 def untrained_return(trained: Training) -> float:
-    """Of the net that it began with."""
+    """Returns the return of the net that the training began with."""
     with (trained.out / "evaluation.csv").open() as file:
         first = [float(row["return"]) for row in csv.DictReader(file) if int(row["steps"]) == 0]
     return sum(first) / len(first)
 
 
 def measure(spec: Spec, trained: Sequence[Trained]) -> Found:
-    """What each policy comes to in episodes that no training had."""
+    """Measures each policy in episodes that no training had."""
     return Found(
         learned=[mean(evaluate(spec, each.policy, HELD_OUT)) for each in trained],
         untrained_returns=[each.untrained_return for each in trained],
@@ -97,7 +101,7 @@ def measure(spec: Spec, trained: Sequence[Trained]) -> Found:
 
 
 def verdicts(title: str, found: Found, must: bool) -> Iterable[Bar]:
-    """`must`: what falls short is short; else it is shown as found."""
+    """Yields the bars. `must`: whether a value that falls short fails its bar; otherwise it is only recorded."""
     returns, tcp, oracle = of(found.learned, "return"), found.tcp, found.oracle
     for what, values in (("random", [each["return"] for each in found.chance]), ("untrained", found.untrained_returns)):
         other = of_values(values)
@@ -134,7 +138,7 @@ def asked(bar: str, must: bool) -> str:
 
 
 def mean(episodes: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of the totals that all episodes have."""
+    """Returns the means of the totals that all episodes have."""
     names = set.intersection(*(set(each) for each in episodes))
     return {name: sum(each[name] for each in episodes) / len(episodes) for name in sorted(names)}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of `dcgym bench links`: networks, what their ports are, and schedules of frames; seeded by their names."""
+"""The cases of `dcgym bench links`: networks, their ports, and schedules of frames; seeded by their names."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ SAMPLES = 8
 
 @dataclass(frozen=True)
 class Case:
-    """Frames are (sender, Frame), in order of time."""
+    """One case. Its frames are (sender, Frame), in order of time."""
 
     name: str
     net: str
     ports: tuple[Port, ...]
     frames: tuple[tuple[int, Frame], ...]
     stop_ns: int | None = None
-    """Count what is where at this moment, in the middle of it all, and again when all is over."""
+    """Time of an additional count in the middle of the traffic; a second count follows when all is over."""
     cut: bool = False
-    """With stop_ns: the receiver's device goes down at that moment."""
+    """With stop_ns: whether the receiver's device goes down at that moment."""
     samples: int = SAMPLES
 
     @cached_property
     def runs(self) -> list[PortRun]:
-        """The oracle's word on each port."""
+        """The oracle's answer for each port."""
         senders = NETS[self.net].senders
         frames = [[frame for sender, frame in self.frames if sender == index] for index in range(senders)]
         runs = [run_port(port, mine) for port, mine in zip(self.ports, frames, strict=False)]
@@ -55,7 +55,7 @@ class Case:
 
     @cached_property
     def sample_times(self) -> list[int]:
-        """Some at random, some exactly when frames leave or arrive."""
+        """Times of samples: some are random, some are exactly when frames leave or arrive."""
         chance = random.Random(self.name)
         events = [t for run in self.runs for each in run.passages if not each.dropped for t in (each.frame.t_ns, each.depart_ns)]
         horizon = max(events) + 1
@@ -103,7 +103,10 @@ def grid_case(rate: int, delay: int, size: str, pattern: str, hops: int) -> Case
 
 
 def _ports(rate: int, delay: int, limit: int, mark: int | None, hops: int) -> tuple[Port, ...]:
-    """One hop: the host's queue. Two: a switch's, behind a link twice as fast. Four: then an equal and a slower one."""
+    """Returns the ports.
+
+    One hop: the host's queue. Two: a switch's, behind a link twice as fast. Four: then an equal and a slower one.
+    """
     if hops == 1:
         return (Port(rate, delay, limit, mark),)
     rates = {2: (rate,), 4: (rate, rate, rate // 2)}[hops]
@@ -137,7 +140,10 @@ def _serialization_ns(length: int, rate: int) -> int:
 
 
 def incast() -> Iterator[Case]:
-    """Four senders into one port. All times are multiples of 8 ns plus the sender's number: no two frames arrive at once."""
+    """Yields four senders into one port.
+
+    All times are multiples of 8 ns plus the sender's number: no two frames arrive at once.
+    """
     for rate, sizes in ((10**9, (60, 590, 1514)), (10**10, (60, 590, 1510)), (10**11, (100, 600, 1500))):
         for delay in (1_000, 10**6):
             for pattern in ("overflow", "marks"):
@@ -161,14 +167,18 @@ def _incast_case(rate: int, delay: int, sizes: Sequence[int], pattern: str) -> C
 
 
 def drift() -> Iterator[Case]:
-    """10,000 frames of 60 bytes back to back, at rates where one takes a fraction of a ns, or not even a whole number of ps."""
+    """Yields 10,000 frames of 60 bytes back to back, at rates where a frame's time is no whole number of ns, or not even of
+    ps."""
     for rate in (10**11, 40 * 10**9, 7 * 10**9, 30 * 10**6):
         frames = tuple((0, Frame(0, 60, False, seq)) for seq in range(10_000))
         yield Case(f"10,000 frames, {rate / 1e6:g} Mbit/s", "chain1", (Port(rate, 100, AMPLE_BYTES),), frames)
 
 
 def conservation() -> Iterator[Case]:
-    """Counted in the middle, with frames queued, dropped and under way, and at the end; and with a receiver that goes down."""
+    """Yields cases counted midway, with frames queued, dropped and under way, and at the end.
+
+    In the last one the receiver goes down.
+    """
     for hops in HOPS:
         for rate in (10**7, 10**8, 10**9):
             for pattern in ("overflow", "marks"):

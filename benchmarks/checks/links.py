@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench links`: links, queues and marks of the lab against the FIFO oracle, packet by packet.
+"""`dcgym bench links`: compares links, queues and marks of the lab with the FIFO oracle, packet by packet.
 
-The oracle says from a case alone when each frame leaves and arrives, which are dropped and marked, and how
-much waits at any time; a lab is then asked the same. Times may differ by 2 ns, everything else not at all.
-One lab serves all cases (links_guest.py).
+From a case alone the oracle computes when each frame leaves and arrives, which frames are dropped and marked, and how much waits
+at any time. A lab then runs the same case. Times may differ by 2 ns, everything else must be equal. One lab serves all cases
+(links_guest.py).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CE, ECT0 = 3, 2
 
 @dataclass
 class Verdict:
-    """What was compared in one case, and the first thing that was not as it should be."""
+    """What was compared in one case, and the differences that were found."""
 
     frames: int = 0
     drops: int = 0
@@ -65,11 +65,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Answer:
-    """linkprobe's words, parsed."""
+    """The parsed output of linkprobe."""
 
     departures: dict[int, int]
     arrivals: dict[int, tuple[int, int, int]]
-    """By seq: time, ECN bits, length."""
+    """By sequence number: time, ECN bits, length."""
     backlogs: list[tuple[int, ...]]
     """Time, then bytes of each port."""
 
@@ -89,7 +89,7 @@ def parse(text: str) -> Answer:
 
 
 def compare(case: Case, reply: dict[str, Any]) -> Verdict:
-    """The lab's answer to a case against the oracle's."""
+    """Compares the lab's answer to a case with the oracle's."""
     verdict = Verdict(
         frames=len(case.frames), drops=sum(run.drops for run in case.runs), marks=sum(run.marks for run in case.runs)
     )
@@ -131,7 +131,7 @@ def _check_arrivals(case: Case, answer: Answer, verdict: Verdict) -> None:
 
 
 def _check_counts(case: Case, counters: Sequence[Counters], verdict: Verdict, now_ns: int) -> None:
-    """What came to a port was sent, dropped or waits; what was sent arrived, was lost or is under way."""
+    """Checks the counters: offered frames were sent, dropped or wait; sent frames arrived, were lost or are under way."""
     senders = NETS[case.net].senders
     for index, (run, now) in enumerate(zip(case.runs, counters, strict=True)):
         came = [each for each in run.passages if each.frame.t_ns <= now_ns]
@@ -165,7 +165,7 @@ def _check_drained(case: Case, counters: Sequence[Counters], verdict: Verdict) -
 
 
 def switch_bar(reply: dict[str, Any]) -> Bar:
-    """A switch knows no socket: nothing but its limit bounds what a lone flow queues there."""
+    """Returns the bar on a switch's queue. A switch knows no sockets: only the buffer limits what a lone flow queues there."""
     longest = max(backlogs[2] for backlogs in parse(reply["probe"]).backlogs)
     drops = reply["counters"][1]["drops"]
     asked = f"{SWITCH_LIMIT - FULL_FRAME + 1} .. {SWITCH_LIMIT} bytes: the buffer, or less than a frame below"
@@ -174,9 +174,12 @@ def switch_bar(reply: dict[str, Any]) -> Bar:
 
 
 def host_bar(reply: dict[str, Any]) -> Bar:
-    """A host knows its sockets: TSQ. A flow sends on while what its frames are charged with (their truesize) is at most
-    max(2 frames, pacing rate / 2^10), so that much and one frame may wait. The first half, where the pacing rate still
-    comes from the handshake's round trip, is left out."""
+    """Returns the bar on a host's queue. A host knows its sockets and applies TCP small queues (TSQ).
+
+    A flow continues to send while the sum of its frames' truesize is at most max(2 frames, pacing rate / 2^10), so that much plus
+    one frame may wait. The first half of the run is left out, because the pacing rate still comes from the handshake's round
+    trip.
+    """
     tcp, queue = reply["tcp"], reply["counters"][0]
     if not queue["backlog_packets"]:
         return Bar("one CUBIC flow: longest queue in its host", "a queue", "none at the end", False)
@@ -190,7 +193,7 @@ def host_bar(reply: dict[str, Any]) -> Bar:
 
 
 def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The lab's answers to all jobs."""
+    """Returns the lab's answers to all jobs."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-links-") as folder:
         (folder / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
         log: list[str] = []
@@ -205,7 +208,7 @@ def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "HOME": "/run",
             },
-            kernel_args=("ipv6.disable=1",),  # no frame but ours
+            kernel_args=("ipv6.disable=1",),  # no frames but ours
         )
         with Lab(config, on_log=log.append) as lab:
             status = lab.wait().status
@@ -215,7 +218,7 @@ def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def groups() -> dict[str, list[Case]]:
-    """All cases by the bar that they stand for."""
+    """Returns all cases by the name of their bar."""
     found = {}
     for hops in HOPS:
         for rate in RATES:
@@ -247,7 +250,7 @@ def case_bar(name: str, cases: Sequence[Case], replies: Iterable[dict[str, Any]]
 
 
 def bars(kernel: Path | None = None) -> list[Bar]:
-    """One lab, all cases; `kernel` as built or from the cache unless named."""
+    """Runs all cases in one lab. `kernel`: None builds it or takes it from the cache."""
     cases = groups()
     jobs = [case.job() for group in cases.values() for case in group]
     replies = iter(play(kernel or build.ensure().path, [*jobs, SWITCH_FLOW.job(), HOST_FLOW.job()]))

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `dcgym bench links` runs inside a lab: `python -m dc_gym.benchmarks.checks.links_guest FOLDER`.
+"""The program that `dcgym bench links` runs inside a lab: `python -m dc_gym.benchmarks.checks.links_guest FOLDER`.
 
-Reads FOLDER/jobs.jsonl, one job a line, and answers in FOLDER/answers.jsonl, one answer a line. Networks are made
-when a job first names one; a job gives its ports' rates, delays and queues, which are set over netlink each time.
+It reads FOLDER/jobs.jsonl, one job per line, and writes FOLDER/answers.jsonl, one answer per line. A network is made when a job
+first names it. A job gives the rates, delays and queues of its ports, which are set over netlink each time.
 
     {"net": NAME, "ports": [{rate_bps, delay_ns, limit_bytes, mark_bytes}, ...], "schedule": rows of linkprobe}
-        -> {"probe": linkprobe's answer, "counters": [...]}, and with
-           "drain_ns": N   -> also "drained": the counters N later; the first ones are then of a network under way
-           "cut": true     -> before that the receiver's device goes down, for good
-           "tcp": {...}    -> one CUBIC flow sends meanwhile; adds "tcp", what the socket says of itself at the end
+      -> {"probe": linkprobe's answer, "counters": [...]}, and with
+      "drain_ns": N   -> also "drained": the counters N ns later; the first ones are then of a network with traffic
+      "cut": true     -> before that the receiver's device goes down, permanently
+      "tcp": NAME     -> one flow with that congestion control sends meanwhile; adds "tcp", the socket's state at the end
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ TCP_PORT = 7001
 
 @dataclass(frozen=True, slots=True)
 class Net:
-    """Senders at one end, a receiver at the other, bridges between; `ports` in the order in which frames cross them."""
+    """Senders at one end, a receiver at the other, bridges between them. Ports are in the order in which frames cross them."""
 
     senders: int
     bridges: int
@@ -83,7 +83,7 @@ NETS = {"chain1": Net(1, 0), "chain2": Net(1, 1), "chain4": Net(1, 3), "incast4"
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """One port and the cable behind it, at one moment."""
+    """The counters of one port and of the cable behind it, at one moment."""
 
     tx_packets: int
     tx_bytes: int
@@ -92,17 +92,17 @@ class Counters:
     lost_packets: int
     lost_bytes: int
     rx_packets: int
-    """Of the other end, as rx_bytes."""
+    """Counted at the other end, as is rx_bytes."""
     rx_bytes: int
     other_drops: int
-    """Drops that the devices of both ends count, apart from lost_packets."""
+    """Drops that the devices at both ends count, except lost_packets."""
     backlog_packets: int
     backlog_bytes: int
     drops: int
     marks: int
 
     def since(self, before: Counters) -> Counters:
-        """Totals less those of `before`; what is queued or under way stays as it is."""
+        """Subtracts `before` from the totals; what is queued or under way stays as it is."""
         totals = ("tx_packets", "tx_bytes", "lost_packets", "lost_bytes", "rx_packets", "rx_bytes", "other_drops")
         return Counters(**{**asdict(self), **{each: getattr(self, each) - getattr(before, each) for each in totals}})
 
@@ -117,7 +117,7 @@ class End:
 
 
 class Network:
-    """A Net, built."""
+    """A Net that has been built."""
 
     def __init__(self, name: str, net: Net) -> None:
         self.name, self.net = name, net
@@ -131,7 +131,7 @@ class Network:
         self._join_bridges()
         self._address_hosts()
         self._probe = self._start_probe()
-        self._queued: set[int] = set()  # ports with a queue of ours
+        self._queued: set[int] = set()  # ports with a queue that this program set
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
         first = self._bridges[0] if self._bridges else self._receiver
@@ -190,7 +190,7 @@ class Network:
             self._queued.add(index)
 
     def play(self, schedule: str) -> str:
-        """One schedule of linkprobe, and its answer."""
+        """Runs one schedule with linkprobe and returns its answer."""
         assert self._probe.stdin is not None and self._probe.stdout is not None
         self._probe.stdin.write(schedule + "run\n")
         self._probe.stdin.flush()
@@ -202,14 +202,14 @@ class Network:
         raise RuntimeError(f"linkprobe ended with status {self._probe.wait()}")
 
     def counters(self) -> list[Counters]:
-        """Of all ports; RuntimeError if anything moved while they were read."""
+        """Returns the counters of all ports. Raises RuntimeError if any of them changed while they were read."""
         first, second = self.read(), self.read()
         if first != second:
             raise RuntimeError(f"{self.name}: the counters moved while they were read: {first} {second}")
         return first
 
     def read(self) -> list[Counters]:
-        """Counters of all ports since they were made; those of queues since they were set."""
+        """Returns the counters of all ports since they were made; those of queues since they were set."""
         devices = {node: cables.devices(sock) for node, sock in self._sockets.items()}
         queues = {node: _queues(sock) for node, sock in self._sockets.items()}
         return [_counters(devices, queues, *wire) for wire in self.wires]
@@ -222,7 +222,7 @@ class Network:
 
     @contextmanager
     def lone_flow(self, congestion_control: str) -> Iterator[socket.socket]:
-        """A TCP flow without end from the first sender, meanwhile."""
+        """Runs a TCP flow without end from the first sender."""
         with ExitStack() as stack:
             with entered(_path(self._receiver)):
                 listener = stack.enter_context(socket.create_server((_ip(RECEIVER), TCP_PORT)))
@@ -277,7 +277,7 @@ def _enslave(end: End, bridge: int) -> Request:
 
 
 def _forward(end: End, mac: str) -> Request:
-    """The bridge knows without learning where the receiver is: else it would flood."""
+    """Tells the bridge where the receiver is, without learning; otherwise it would flood."""
     body = NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER, 0)
     body += attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
     return Request(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
@@ -309,7 +309,7 @@ def _queue(port: dict[str, Any]) -> Queue:
 
 
 def _queues(sock: NetlinkSocket) -> dict[int, tuple[int, int, int, int]]:
-    """By ifindex of the root qdisc: backlog in packets and bytes, drops, marks."""
+    """Returns, by ifindex of the root qdisc: backlog in packets and bytes, drops, marks."""
     found = {}
     for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
@@ -344,7 +344,7 @@ def _counters(
 
 
 def _tcp_state(sock: socket.socket) -> dict[str, int]:
-    """What TCP's limit on its share of the host's queue is made of (tcp_small_queue_check)."""
+    """Returns the values that make up TCP's limit on its share of the host's queue (tcp_small_queue_check)."""
     meminfo = struct.unpack("=9I", sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 36))
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     return {

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic check`: can a NIC run this algorithm? It is compiled, tried under sanitizers, verified, and run in a kernel."""
+"""`dcgym nic check`: can a NIC run this algorithm?
+
+Compiles it, runs it under sanitizers, verifies it, and runs it in a kernel.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from dc_gym.nets import policy_file
 from dc_gym.nets.policy_file import PolicyFile
 
 BUDGET = 1_000_000
-"""Instructions that a kernel's verifier goes through before it gives up."""
+"""Number of instructions that a kernel's verifier walks before it gives up."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -47,7 +50,7 @@ class Check:
         self._made: dict[str, Sequence[Decided]] = {}
 
     def bars(self, here: bool = False, no_kernel: bool = False) -> Iterator[Bar]:
-        """What is asked of it, from the cheapest on."""
+        """Yields all bars, the cheapest first."""
         yield self._size()
         yield self._sanitized()
         if self._algorithm.name in REFERENCES:
@@ -64,7 +67,7 @@ class Check:
         return Bar("context of a flow", "160 bytes, 48 on a ConnectX", found + note, count <= 160)
 
     def _sanitized(self) -> Bar:
-        """All traces in userspace; ASan and UBSan end a run at the first thing that C leaves open."""
+        """Runs all traces in userspace. ASan and UBSan end a run at the first undefined behaviour."""
         argv = self._argv(build.compile_runner(self._algorithm.header, self._folder, sanitized=True))
         asked, name = "no complaint of ASan or UBSan", "golden traces"
         try:
@@ -75,7 +78,7 @@ class Check:
         return Bar(name, asked, f"{len(rates):,} decisions: rates {min(rates)}..{max(rates)} / 2^20 of the line", True)
 
     def _held(self) -> Bar:
-        """Ours have a float reference."""
+        """Compares the decisions with the float reference, which dc-gym's own algorithms have."""
         name, values = self._algorithm.name, self._setting.values
         found = {
             kind: golden.held(name, steps, self._made[kind], values) for kind, steps in self._traces.items() if kind in self._made
@@ -86,14 +89,14 @@ class Check:
         return Bar("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
 
     def _held_to_policy(self, policy: PolicyFile) -> Bar:
-        """RL-CC's: each action against the policy's in floats, for what it saw."""
+        """Compares each action of an RL-CC algorithm with that of its policy in floats, for the same inputs."""
         found = [cells.distance(policy, self._traces[kind], made) for kind, made in self._made.items()]
         bound, most = cells.BOUNDS[policy.kind], max(each[1] for each in found)
         words = f"{sum(each[0] for each in found):,} decisions: {most:.5f}"
         return Bar("policy in floats", f"actions within {bound}", words, most < bound)
 
     def _in_kernel(self, kernel: kernels.Kernel) -> Iterator[Bar]:
-        """Verified as part of the NIC, counted alone, and run."""
+        """Verifies it as part of the NIC, counts its instructions alone, and runs it."""
         test = build.compile_test_object(self._algorithm.header, kernels.test_object(self._algorithm))
         alone = kernels.arguments(test, self._setting.values)
         asked = f"verifier: below {BUDGET:,}"
@@ -112,7 +115,7 @@ class Check:
             yield self._equal(kernel, test)
 
     def _equal(self, kernel: kernels.Kernel, test: Path) -> Bar:
-        """Bit for bit what userspace decided."""
+        """Checks that BPF decides the same as userspace, bit for bit."""
         words = kernels.arguments(test, self._setting.values, self._table)
         answers = kernel([kernels.Command(words, golden.text(steps)) for steps in self._traces.values()])
         wrong = []

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench nic-golden`: what the NIC's algorithms decide, against float references and from kernel to kernel.
+"""`dcgym bench nic-golden`: compares the NIC algorithms' decisions with float references, and between kernels.
 
-Each preset of each algorithm decides on four golden traces (ctrl/nic/golden.py): in userspace, within a stated distance of its
-float reference; in a lab's BPF and, where there is BPF and root, in this machine's, bit for bit as in userspace.
-DCQCN's alpha is held to its recursion in 10 bits, event by event. RL-CC's algorithms, whose actions are their next
-inputs, are held to their policies in floats decision by decision, for what they saw; and they go through Table VI.
+Each preset of each algorithm decides on four golden traces (ctrl/nic/golden.py). In userspace its decisions must be within a
+stated distance of its float reference. In a lab's BPF and, with BPF and root, in this machine's, they must equal those in
+userspace bit for bit. DCQCN's alpha is compared with its recursion in 10 bits, event by event. RL-CC's algorithms have their
+actions among their next inputs, so they are compared with their policies in floats decision by decision, for the same inputs.
+They also run through Table VI.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dc_gym.methods.rlcc import cells
 from dc_gym.nets import policy_file
 
 ALPHA_WORD = 2
-"""Of DCQCN's state."""
+"""Index of alpha in DCQCN's state."""
 TABLE_SIX = "Table VI"
 
 
@@ -38,9 +39,9 @@ class Case:
     kind: str
     steps: Sequence[Step]
     made: Sequence[Decided]
-    """In userspace."""
+    """The decisions in userspace."""
     table: Path | None = None
-    """Of its policy."""
+    """The table of its policy."""
 
     @property
     def name(self) -> str:
@@ -67,7 +68,7 @@ def bars(seeds: int = 3) -> Iterable[Bar]:
 
 
 def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[Case]:
-    """All presets of an algorithm on all kinds of traces; with a policy on the lives of Table VI, too."""
+    """Yields all presets of an algorithm on all kinds of traces; with a policy also on the lives of Table VI."""
     table = golden.table_of(algorithm, folder)
     for preset in [each.name for each in algorithm.presets] or [""]:
         values = golden.values_of(algorithm, preset)
@@ -80,7 +81,7 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[Case]:
 
 
 def _references(cases: Sequence[Case]) -> Bar:
-    """The largest distances of one algorithm, and the first decision that is out of bounds."""
+    """Returns the bar with one algorithm's largest distances, or the first decision that is out of bounds."""
     found = [golden.held(case.algorithm.name, case.steps, case.made, case.values) for case in cases]
     broken = [f"{case.name}: {each.broken}" for case, each in zip(cases, found, strict=True) if each.broken]
     name = cases[0].algorithm.name
@@ -93,7 +94,7 @@ def _references(cases: Sequence[Case]) -> Bar:
 
 
 def policy_bars(cases: Sequence[Case]) -> Iterator[Bar]:
-    """A policy's actions, each for what it saw, and RL-CC's Table VI."""
+    """Yields the bars on a policy's actions, each for its own inputs, and on RL-CC's Table VI."""
     name = cases[0].algorithm.name
     file = policy_file.load(name)
     bound = cells.BOUNDS[file.kind]
@@ -109,7 +110,7 @@ def policy_bars(cases: Sequence[Case]) -> Iterator[Bar]:
 
 
 def _alphas(cases: Sequence[Case]) -> Bar:
-    """Alpha after each event."""
+    """Returns the bar on alpha after each event."""
     wrong = [line for case in cases for line in wrong_alphas(case)]
     events = sum(len(case.steps) for case in cases)
     return Bar("dcqcn's alpha against 10 bits", "equal", wrong[0] if wrong else f"equal at {events:,} events", not wrong)
@@ -126,14 +127,14 @@ def wrong_alphas(case: Case) -> Iterator[str]:
 
 
 def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[Case]) -> Bar:
-    """All traces once more through BPF_PROG_TEST_RUN."""
+    """Returns the bar on all traces run through BPF_PROG_TEST_RUN."""
     wrong = list(differing(kernel, cases))
     decisions = sum(len(case.made) for case in cases)
     return Bar(f"{name} against userspace", "equal", wrong[0] if wrong else f"equal: {decisions:,} decisions", not wrong)
 
 
 def differing(kernel: kernels.Kernel, cases: Sequence[Case]) -> Iterator[str]:
-    """Where a kernel decides otherwise."""
+    """Yields the first difference of each case between a kernel's decisions and those in userspace."""
     objects = [kernels.test_object(case.algorithm) for case in cases]
     commands = [
         kernels.Command(kernels.arguments(path, case.values, case.table), golden.text(case.steps))

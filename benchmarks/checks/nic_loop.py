@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of the NICs' closed loops: DCQCN's state machine and shares, Swift's target, RL-CC's round trips.
+"""Bars on the NICs' closed loops: DCQCN's state machine and shares, Swift's target, RL-CC's round trips.
 
 Everything runs on one bottleneck (bottleneck.py), with eight senders.
-- DCQCN: its paper's parameters, scaled to the line (ctrl/nic/algorithms.py).
-  Every event of one flow is told to the algorithm in userspace once more, which has to decide the same; that is what golden
-  traces hold against a float reference.
-- Swift: the delay of its probes against the target that its windows ask for.
-- RL-CC: the mean over time of the bottleneck's round trip, for a mean over probes would count short round trips more often.
-  It swings where flows are few, as the same policy does in a fluid with the lag of a round trip; the mean is what eq. 2 says,
-  with the offset at which the network rests.
+
+- DCQCN has its paper's parameters, scaled to the line (ctrl/nic/algorithms.py). Every event of one flow is replayed with the
+  algorithm in userspace, which must decide the same; golden traces compare that with a float reference.
+- Swift: the delay of its probes is compared with the target that its windows ask for.
+- RL-CC: the round trip is the bottleneck's mean over time, since a mean over probes would count short round trips more often.
+  With few flows it oscillates, as the same policy does in a fluid model with a feedback delay of one round trip. The mean is that
+  of eq. 2 with the offset at which the network rests.
 """
 
 from __future__ import annotations
@@ -36,18 +36,17 @@ LEAST_GOODPUT, FAIR, TARGET, INFLATION = 0.9, 0.1, 0.1, 0.05
 FLOWS = {"dcqcn": (2, 8), "swift": (2, 8), "rlcc-mlp": (8, 64, 512), "rlcc-tree": (8, 64, 512)}
 RLCC_SETTLED_MS, RLCC_MEASURED_MS = {8: 300, 64: 1500, 512: 2500}, dict.fromkeys((8, 64, 512), 200)
 SETTLED_MS = {"dcqcn": {2: 400, 8: 400}, "swift": {2: 100, 8: 100}, "rlcc-mlp": RLCC_SETTLED_MS, "rlcc-tree": RLCC_SETTLED_MS}
-"""Stated convergence times: what comes before is not measured."""
+"""Convergence times; nothing before them is measured."""
 MEASURED_MS = {
     "dcqcn": {2: 1000, 8: 3000},
     "swift": {2: 100, 8: 100},
     "rlcc-mlp": RLCC_MEASURED_MS,
     "rlcc-tree": RLCC_MEASURED_MS,
 }
-"""Eight flows of DCQCN are marked together, and a rate that chance has moved takes 0.13 s to come half of its way back: in
-windows of 1 s the largest distance to a share is 4 to 11 %, in 3 s it is 5 to 6 % (docs/nic.md).
-"""
+"""Measured times. Eight flows of DCQCN are marked together, and a rate that chance has moved takes 0.13 s to come half of its way
+back. In windows of 1 s the largest distance to a share is 4 to 11 %, in 3 s it is 5 to 6 % (docs/nic.md)."""
 LAGGING = 40
-"""Parts of a base round trip in which the fluid with its lag is followed."""
+"""Parts per base round trip in the fluid model with a feedback delay."""
 
 
 def bars() -> Iterable[Bar]:
@@ -83,7 +82,7 @@ def _shares(name: str, result: Result) -> Bar:
 
 
 def _replayed(cell: Cell, result: Result) -> Bar:
-    """All events of flow 0, told to the algorithm in userspace."""
+    """Replays all events of flow 0 with the algorithm in userspace."""
     spec = load(cell.spec, cell.settings)
     algorithm = algorithms.load("dcqcn", cell.out)
     setting = algorithms.settle(algorithm, "", {}, LINE_BPS)
@@ -108,7 +107,7 @@ def _replayed(cell: Cell, result: Result) -> Bar:
 
 
 def _event(row: np.void, t0_ns: int) -> Event:
-    """As the NIC told it: alone, and of a full packet."""
+    """Returns the event as the NIC reported it: single, and of a full packet."""
     kind, now = int(row["event"]), (t0_ns + int(row["t_ns"])) % 2**32
     packets = int(NIC_EVENTS[kind] == "tx")
     return Event(kind, int(row["flags"]), now, now, 1, packets * FRAME_BYTES, packets, 0, 0, 0)
@@ -118,7 +117,7 @@ def _event(row: np.void, t0_ns: int) -> Event:
 
 
 def _rtts(result: Result, from_ms: int) -> npt.NDArray[np.void]:
-    """The probes that came back in the window."""
+    """Returns the probes that came back in the window."""
     rows = result.records("decisions")
     late = rows["t_ns"] >= from_ms * 10**6
     found: npt.NDArray[np.void] = rows[late & (rows["event"] == NIC_EVENTS.index("rtt"))]
@@ -126,7 +125,7 @@ def _rtts(result: Result, from_ms: int) -> npt.NDArray[np.void]:
 
 
 def swift_target_ns(cwnd: npt.NDArray[np.float64], base_ns: int, hops: int, values: dict[str, int]) -> npt.NDArray[np.float64]:
-    """Of ctrl/nic/algorithms/swift.h, in floats."""
+    """Computes the target of ctrl/nic/algorithms/swift.h in floats."""
     low, high = (2**10 / np.sqrt(values[name]) for name in ("fs_max", "fs_min"))
     added = values["fs_range"] * np.clip((1 / np.sqrt(cwnd) - low) / (high - low), 0, 1)
     target: npt.NDArray[np.float64] = (values["base_target"] + hops * values["hop"] + added) * base_ns / values["reference_rtt"]

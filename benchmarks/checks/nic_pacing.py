@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of a NIC's pacing: the rate of a lone flow, the gaps between its packets, and 512 flows that share a link.
+"""Bars on a NIC's pacing: the rate of a lone flow, the gaps between its packets, and 512 flows that share a link.
 
-When a packet leaves is what the NIC itself records of it (`nic.trace = "all"`): on a lone flow's idle cable it leaves at once.
-Rates are asked in 2^-20 of the line, as an algorithm asks; what is asked here is that rate, not the round number that it is near.
+The departure times are those that the NIC itself records (`nic.trace = "all"`); on a lone flow's idle cable a packet leaves at
+once. Rates are set in units of 2^-20 of the line, as an algorithm sets them. The bars ask for exactly that rate, not for the
+round number near it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dc_gym.sweep import Cell, runs
 LINE_BPS = 10**10
 FRAME_BITS = 1514 * 8
 LONE = {10**6: "3s", 10**7: "1s", 10**8: "300ms", 10**9: "50ms", LINE_BPS: "10ms"}
-"""Rates of lone flows, and how long each sends: at least some 250 packets."""
+"""Rates of lone flows, and how long each sends: at least about 250 packets."""
 FLOWS = 512
 SHARES = {"their shares": LINE_RATE // FLOWS, "64 times their shares": LINE_RATE // FLOWS * 64}
 RATE_TOLERANCE, LEAST_JAIN = 0.005, 0.99
@@ -56,17 +57,17 @@ def bars() -> Iterable[Bar]:
 
 
 def part_of(rate_bps: int) -> int:
-    """The rate as an algorithm says it."""
+    """Returns the rate in the unit of algorithms, 2^-20 of the line."""
     return min(LINE_RATE, round(rate_bps * LINE_RATE / LINE_BPS))
 
 
 def gap_ns(part: int) -> float:
-    """Between the starts of two full packets at that rate."""
+    """Returns the time between the starts of two full packets at that rate."""
     return FRAME_BITS * 1e9 / (LINE_BPS * part / LINE_RATE)
 
 
 def departures(result: Result, flow: int) -> Ints:
-    """When packets of the flow left."""
+    """Returns when packets of the flow left."""
     decided = result.records("decisions")
     sent = result.names.event.index("tx")
     times: Ints = decided["t_ns"][(decided["flow"] == flow) & (decided["event"] == sent)]
@@ -104,7 +105,7 @@ def _shared_bar(name: str, result: Result) -> Bar:
 
 
 def _distribution(result: Result) -> Bar:
-    """For the record: gaps of flows that share a transmitter, as parts of what was asked."""
+    """Reports the gaps of flows that share a transmitter, relative to those asked for."""
     gaps = np.concatenate([np.diff(departures(result, flow)[5:]) for flow in range(FLOWS)]) / gap_ns(SHARES["their shares"])
     low, middle, high = np.percentile(gaps, [1, 50, 99])
     words = f"p1 {low:.4f}, p50 {middle:.4f}, p99 {high:.4f}, largest {gaps.max():.4f} of {len(gaps):,}"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a data packet costs in the lab, with all that it causes (ACKs, CNPs, decisions, their trace): a NIC's against DCTCP's.
+"""Compares the cost of a data packet in the lab for a NIC with that for DCTCP, with all that a packet causes.
 
-Both send long flows into one port of the same switch, for a shorter and for a longer time. The shorter run is the beginning of
-the longer one, packet for packet, so what lies between them is the cost of the packets between, without set-up and start.
-Runs of both take turns, and of each the fastest counts: a machine that is busy makes all of them slower. CPU time is that of the
-whole `dcgym run`, and has the result's tables in it; wall time is that of the traffic alone. Both have to be good: on a machine
-that is busy with other things the wall alone says little.
+That includes ACKs, CNPs, decisions and their trace. Both send long flows into one port of the same switch, once for a shorter and
+once for a longer time. The shorter run is the beginning of the longer one, packet for packet. So their difference is the cost of
+the packets in between, without set-up and start.
+
+Runs of both take turns, and the fastest of each counts, since other load makes all of them slower. CPU time is that of the whole
+`dcgym run`, including the result's tables; wall time is that of the traffic alone. Both must meet the bar: on a busy machine the
+wall time alone says little.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ NIC, TCP = "dcqcn", "dctcp"
 MOST = 2.0
 REPEATS = 3
 LENGTHS_MS: Mapping[int, tuple[int, int]] = {2: (100, 250), 512: (300, 450)}
-"""By the number of flows: until they have settled, and until there are packets enough."""
+"""By the number of flows: a time when they have settled, and one when there are enough packets."""
 SENDERS = 4
 SPEC = """
 spec_version = 1
@@ -39,10 +41,10 @@ monitor.interval = "10ms"
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """By a run, until its end."""
+    """The cost of a run until its end."""
 
     packets: int
-    """That the senders' ports sent: data, and data sent again."""
+    """Packets that the senders' ports sent: data, and data sent again."""
     wall_s: float
     cpu_s: float
 
@@ -65,7 +67,7 @@ def bars() -> Iterator[Bar]:
 def measured(
     folder: Path, spec: Path, flows: int, lengths_ms: Sequence[int], repeats: int
 ) -> dict[str, tuple[list[Spent], list[Spent]]]:
-    """By controller: its shorter runs, and its longer ones."""
+    """Returns, by controller, its shorter and its longer runs."""
     found: dict[str, tuple[list[Spent], list[Spent]]] = {name: ([], []) for name in (NIC, TCP)}
     for repeat in range(repeats):
         for which, length_ms in enumerate(lengths_ms):
@@ -77,7 +79,7 @@ def measured(
 
 
 def sent_packets(result: Result) -> int:
-    """By all senders' ports, until the last sweep."""
+    """Returns the packets sent by all senders' ports until the last sample."""
     queues = result.records("queues")
     last = queues[queues["t_ns"] == queues["t_ns"].max()]
     senders = {f"h{number + 1}-eth0" for number in range(SENDERS)}

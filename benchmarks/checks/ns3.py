@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Four DCTCP senders x 100 MB at 10 Gbit/s through one switch, in the lab and in ns-3: the same experiment, and what it takes.
+"""Four DCTCP senders x 100 MB at 10 Gbit/s through one switch, in the lab and in ns-3: sameness, and cost.
 
-Before speed is compared, ns-3 must run what the lab runs. Its link and its step of marking are held to the FIFO oracle that
-`dcgym bench links` holds the lab to (bursts of datagrams: marks, drops, the instant of the last byte); then frames on the wire,
-goodput and finish times of the experiment itself are compared. docs/peers.md explains what differs in TCP.
+Before speeds are compared, ns-3 must run the same experiment as the lab. Its link and its marking step are compared with the FIFO
+oracle that `dcgym bench links` uses for the lab (bursts of datagrams: marks, drops, the instant of the last byte). Then frames on
+the wire, goodput and finish times of the experiment itself are compared. docs/peers.md explains what differs in TCP.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ FIGURES = Path("results")
 
 BURST_FRAMES, BURST_STOP_NS = 300, 10**9
 BURST_HOPS = 2
-"""The oracle's clock, as the lab's, rounds up to a nanosecond at each hop; ns-3's here counts picoseconds."""
+"""Tolerance in ns. The oracle's clock, like the lab's, rounds up to a nanosecond at each hop; ns-3's here counts picoseconds."""
 DATAGRAM_BYTES = FRAME_BYTES - 14 - 20 - 8
 BURSTS = {"no loss": 4_000_000, "overflow": 200 * FRAME_BYTES}
-"""By name: the buffer of the switch's port that two bursts of BURST_FRAMES meet in."""
+"""By name: the buffer of the switch port in which two bursts of BURST_FRAMES meet."""
 
 
 def bars() -> Iterable[Bar]:
@@ -64,7 +64,7 @@ def bars() -> Iterable[Bar]:
 
 
 def burst_bar(name: str, path: Path, folder: Path) -> Bar:
-    """Two hosts send BURST_FRAMES datagrams each to the last one: ns-3 against the oracle."""
+    """Compares ns-3 with the oracle: two hosts send BURST_FRAMES datagrams each to the last host."""
     settings = (f"topology.buffer={BURSTS[name]}B", f"topology.host_buffer={BURST_FRAMES * FRAME_BYTES}B")
     experiment = Experiment.of(spec.load(path, settings))
     receiver = experiment.graph.hosts[-1].name
@@ -88,7 +88,7 @@ def burst_bar(name: str, path: Path, folder: Path) -> Bar:
 
 
 def burst_oracle(graph: Graph, port: Port) -> oracle.PortRun:
-    """What the switch's port to the receiver does with both bursts."""
+    """Returns what the switch's port to the receiver does with both bursts."""
     frames = [oracle.Frame(0, FRAME_BYTES, True, number) for number in range(BURST_FRAMES)]
     senders = [oracle.run_port(_oracle_port(graph, graph.ports_of(host.name)[0]), frames) for host in graph.hosts[:2]]
     return oracle.run_port(_oracle_port(graph, port), oracle.arrivals(senders))
@@ -101,7 +101,7 @@ def _oracle_port(graph: Graph, port: Port) -> oracle.Port:
 
 
 def sameness_bars(pair: Pair) -> Iterator[Bar]:
-    """Frames, payload and times of one pair: two runs of one experiment."""
+    """Yields bars on frames, payload and times of one pair, to show that both ran the same experiment."""
     flows, peer_flows = pair.lab.result.records("flows"), pair.peer.flows
     received = {"lab": [int(each) for each in flows["received_bytes"]], "ns-3": [each.received_bytes for each in peer_flows]}
     whole = all(size == SIZE_BYTES for sizes in received.values() for size in sizes)
@@ -133,7 +133,7 @@ def _side_by_side(values: Mapping[str, object]) -> str:
 
 
 def _queue_bars(path: Path, folder: Path) -> Iterator[Bar]:
-    """The receiver's queue over time in both, every 10 us, in runs of their own; and the figure."""
+    """Yields the receiver's queue over time in both, every 10 us, from separate runs; and the figure."""
     lab = run_lab(path, folder / "trace", TRACE).result
     port = lab.summary["bottleneck_port"]
     write_peer_files(Experiment.of(spec.load(path, TRACE)), folder / "peer")
@@ -151,7 +151,7 @@ def _queue_bars(path: Path, folder: Path) -> Iterator[Bar]:
 
 
 def lab_queue(result: Result, port: str) -> plots.Trace:
-    """Times in ns, and the packets that waited in a port."""
+    """Returns times in ns, and the number of packets that waited in a port."""
     records = result.records("queues")
     mine = records[records["port"] == result.names.port.index(port)]
     return np.asarray(mine["t_ns"], np.int64), np.asarray(mine["backlog_packets"], np.int64)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One list of DCTCP flows on a leaf-spine, in the lab and in ns-3: slowdown by size side by side, and wall time.
 
-WebSearch sizes, Poisson arrivals, both ends drawn uniformly among hosts of different leaves; one path a host in both
-(topology.routing = "single"). Hosts are four times as fast as uplinks, so that every queue that builds is a switch's, which
-marks: what a host's own queue does (TSQ in Linux, nothing of the kind in ns-3) is a matter of its own (docs/peers.md). Slowdown
-is completion time over the closed form (dc_gym/metrics/ideal.py), the same for both.
+Sizes are from WebSearch, arrivals are Poisson, and both ends are drawn uniformly among hosts of different leaves. Each host has
+one path in both (topology.routing = "single"). Hosts are four times as fast as uplinks, so every queue that builds up is a
+switch's, which marks. What a host's own queue does (TSQ in Linux, nothing of the kind in ns-3) is a separate subject
+(docs/peers.md). Slowdown is completion time over the closed form (dc_gym/metrics/ideal.py), the same for both.
 
-What differs is explained by a third run, which is held to the lab: ns-3 that acknowledges every segment, where no lone segment
+A third run explains the differences and is compared with the lab: ns-3 that acknowledges every segment, so that no lone segment
 waits for a delayed ACK.
 """
 
@@ -36,7 +36,7 @@ FLOWS, LOAD, SEED = 600, Fraction(6, 10), 1
 LEAVES, HOSTS_PER_LEAF, SPINES = 3, 4, 2
 HOST_BPS, UPLINK_BPS = 40 * 10**9, 10 * 10**9
 DRAIN_NS = 10**9
-"""After the last start; flows in ns-3 wait for timers, too."""
+"""Time after the last start. It is long because flows in ns-3 wait for timers, too."""
 SPEC = f"""
 spec_version = 1
 name = "ns3-fct"
@@ -70,13 +70,13 @@ FIGURE = Path("results") / "ns3-fct.png"
 
 @dataclass(frozen=True, slots=True)
 class Slowdowns:
-    """Of every flow, by who ran it; NaN: it did not finish."""
+    """Slowdowns of all flows, by the program that ran them; NaN for flows that did not finish."""
 
     size_bytes: npt.NDArray[np.int64]
     by_runner: Mapping[str, Floats]
 
     def of_bin(self, who: str, low: int, high: int) -> Floats:
-        """Those of the sizes in (low, high]."""
+        """Returns those of the sizes in (low, high]."""
         return self.by_runner[who][(self.size_bytes > low) & (self.size_bytes <= high)]
 
 
@@ -95,7 +95,7 @@ def bars() -> Iterable[Bar]:
 
 
 def flow_rows(count: int, load: Fraction, seed: int) -> list[str]:
-    """Rows of a flow matrix; `load` is payload over the capacity of all uplinks."""
+    """Returns the rows of a flow matrix. `load` is payload over the capacity of all uplinks."""
     found = sizes.load("websearch")
     sampler, draw = sizes.Sampler(found), Stream(seed, "ns3-fct")
     gap_ns = int(found.mean_bytes() * 8 * 10**9 / (load * LEAVES * SPINES * UPLINK_BPS))
@@ -103,21 +103,21 @@ def flow_rows(count: int, load: Fraction, seed: int) -> list[str]:
     for _ in range(count):
         start_ns += draw.around(gap_ns, "exponential")
         src = draw.below(hosts)
-        away = draw.below(hosts - HOSTS_PER_LEAF)  # from the first host of the next leaf on
+        away = draw.below(hosts - HOSTS_PER_LEAF)  # counted from the first host of the next leaf
         dst = (src - src % HOSTS_PER_LEAF + HOSTS_PER_LEAF + away) % hosts
         rows.append(f"h{src + 1},h{dst + 1},5001,{start_ns / 1e9:.9f},0,{sampler.draw(draw)}")
     return rows
 
 
 def write_experiment(folder: Path, rows: Sequence[str]) -> Path:
-    """The spec file of a run of these flows, with the matrix beside it."""
+    """Writes the spec file of a run of these flows, with the matrix beside it."""
     (folder / "flows.csv").write_text("\n".join([HEADER, *rows]) + "\n")
     last_ns = max(round(float(row.split(",")[3]) * 1e9) for row in rows)
     return runs.write_spec(folder, "ns3-fct", SPEC + f'\n[time]\nduration = "{last_ns + DRAIN_NS}ns"\n')
 
 
 def slowdowns(experiment: Experiment, ends_ns: Mapping[str, Floats]) -> Slowdowns:
-    """Completion times (NaN: not done) over the closed form of each flow's size and path."""
+    """Returns completion times (NaN: not done) over the closed form of each flow's size and path."""
     requests = [flow.request for flow in experiment.schedule.flows]
     size = np.array([asked.size_bytes for asked in requests], np.int64)
     start_ns = np.array([asked.start_ns for asked in requests], np.float64)
@@ -127,7 +127,7 @@ def slowdowns(experiment: Experiment, ends_ns: Mapping[str, Floats]) -> Slowdown
 
 
 def slowdown_bars(found: Slowdowns) -> Iterator[Bar]:
-    """Unfinished flows, then mean and 99th percentile by bin, and the figure."""
+    """Yields unfinished flows, then mean and 99th percentile by bin, and the figure."""
     unfinished = {who: int(np.isnan(values).sum()) for who, values in found.by_runner.items()}
     words = ", ".join(f"{who}: {count}" for who, count in unfinished.items())
     yield Bar(f"unfinished of {len(found.size_bytes)} flows", "0", words, not any(unfinished.values()))
@@ -142,20 +142,20 @@ def slowdown_bars(found: Slowdowns) -> Iterator[Bar]:
 
 
 def is_explained(lab: Floats, acked: Floats) -> bool:
-    """The lab and ns-3 with an ACK a segment have nearly the same mean and 99th percentile."""
+    """Returns whether the lab and ns-3 with an ACK per segment have nearly the same mean and 99th percentile."""
     ratios = np.nanmean(acked) / np.nanmean(lab), np.nanpercentile(acked, 99) / np.nanpercentile(lab, 99)
     return all(abs(ratio - 1) <= most for ratio, most in zip(ratios, EXPLAINED, strict=True))
 
 
 def bin_name(low: int, high: int) -> str:
-    """Such as '10 .. 100 kB'."""
+    """Returns a name such as '10 .. 100 kB'."""
     if high > BINS[-1][0]:
         return f"more than {low / 1e6:.0f} MB"
     return f"{low / 1e3:.0f} .. {high / 1e3:.0f} kB" if high < 10**6 else f"{low / 1e6:g} .. {high / 1e6:.0f} MB"
 
 
 def _host_queue_bars(folder: Path) -> Iterator[Bar]:
-    """Hosts no faster than uplinks: then a host's own queue, which does not mark, is often the bottleneck."""
+    """Yields the bar with hosts no faster than uplinks: a host's own queue, which does not mark, is then often the bottleneck."""
     folder.mkdir(mode=0o755)
     path = write_experiment(folder, flow_rows(EQUAL_FLOWS, LOAD, SEED))
     (pair,) = run_pairs(path, folder, (f"topology.rate={UPLINK_BPS}bit/s",), pairs=1)
@@ -171,13 +171,13 @@ def _host_queue_bars(folder: Path) -> Iterator[Bar]:
 
 
 def _almost_nothing(folder: Path) -> LabRun:
-    """A run that does everything but traffic: one flow of one byte."""
+    """Runs an experiment with almost no traffic: one flow of one byte."""
     folder.mkdir(mode=0o755)
     return run_lab(write_experiment(folder, ["h1,h5,5001,0,0,1"]), folder / "run")
 
 
 def _lone_bars(folder: Path) -> Iterator[Bar]:
-    """One flow at a time on the idle network: the same sizes in both, one line each."""
+    """Yields bars on one flow at a time on the idle network: the same sizes in both, one bar each."""
     inside = folder / "lone"
     inside.mkdir(mode=0o755)
     rows = [f"h1,h5,5001,{number * LONE_GAP_NS / 1e9:.9f},0,{size}" for number, size in enumerate(LONE_BYTES)]

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a FIFO port does, by definition: the model that links, queues and marks are held to, packet by packet.
+"""The behaviour of a FIFO port by definition: the model that links, queues and marks are compared with, packet by packet.
 
-A port has a queue of frames, a transmitter and a wire. A frame that finds the transmitter free starts at
-once, any other waits if the queue has room for it: bytes waiting + its own <= limit, where the frame under
-transmission does not wait any more. A frame that finds `mark_bytes` or more waiting is marked if it can be.
-The transmitter is busy for length x 8 / rate; the last bit arrives `delay_ns` later.
+A port has a queue of frames, a transmitter and a wire. A frame that finds the transmitter free starts at once. Any other frame
+waits if the queue has room for it: bytes waiting + its own <= limit, where the frame under transmission no longer waits. A frame
+that finds `mark_bytes` or more waiting is marked if it can be. The transmitter is busy for length x 8 / rate. The last bit
+arrives `delay_ns` later.
 
-Two things follow from a clock of whole nanoseconds. What falls between two of its ticks happens at the
-later one. And a frame that starts less than a nanosecond after the transmitter became free is back to back
-with the one before: its time counts from there, so fractions neither get lost nor add up. Nothing is
-rounded in between: times are integers over the rate as denominator.
+Two things follow from a clock of whole nanoseconds. An event between two ticks happens at the later one. And a frame that starts
+less than a nanosecond after the transmitter became free is back to back with the one before: its time counts from there, so
+fractions neither get lost nor add up. Nothing is rounded in between: times are integers with the rate as denominator.
 
-Frame bytes are those of Linux: header and payload, no FCS. This file knows nothing of the kernel or the driver.
+Frame bytes are those of Linux: header and payload, no FCS. This file does not depend on the kernel or the driver.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ class Port:
     rate_bps: int
     delay_ns: int
     limit_bytes: int
-    """Room for the frames that wait."""
+    """Room for the frames that wait, in bytes."""
     mark_bytes: int | None = None
     """K of the marking step; None: nothing is marked."""
     forwards: bool = False
-    """Who comes first in the same nanosecond. A switch forwards (True): a frame that arrives sees the one that is about
-    to leave still waiting. A host's program (False) sends when all that was due has happened."""
+    """The order of events in the same nanosecond. A switch forwards (True): an arriving frame sees the one that is about to leave
+    still waiting. A host's program (False) sends after all events that were due."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     t_ns: int
-    """When it comes to the port."""
+    """When the frame comes to the port."""
     length: int
     ect: bool
     seq: int
@@ -49,12 +48,12 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What became of one frame at one port; a dropped one has no times."""
+    """The outcome of one frame at one port; a dropped frame has no times."""
 
     frame: Frame
     dropped: bool
     marked: bool
-    """By this port, even if then dropped: RED marks before its queue refuses, and counts so."""
+    """Marked by this port, even if then dropped: RED marks before its queue refuses, and counts so."""
     depart_ns: int = -1
     """The first bit leaves: the frame no longer waits."""
     end_ns: int = -1
@@ -72,7 +71,7 @@ class PortRun:
     _backlogs: list[int] = field(repr=False)
 
     def backlog(self, t_ns: int) -> int:
-        """Bytes waiting when all that happens at `t_ns` has happened."""
+        """Returns the bytes waiting after all events at `t_ns`."""
         index = bisect_right(self._times, t_ns)
         return self._backlogs[index - 1] if index else 0
 
@@ -86,7 +85,7 @@ class PortRun:
 
 
 def run_port(port: Port, frames: Iterable[Frame]) -> PortRun:
-    """`frames` in order of time."""
+    """Runs `frames`, in order of time, through a port."""
     rate = port.rate_bps
     free = 0  # when the transmitter becomes free, in ns x rate
     waiting: deque[int] = deque()
@@ -125,7 +124,7 @@ def run_port(port: Port, frames: Iterable[Frame]) -> PortRun:
 
 
 def run_chain(ports: Sequence[Port], frames: Iterable[Frame]) -> list[PortRun]:
-    """Frames through one port after the other."""
+    """Runs frames through one port after the other."""
     runs: list[PortRun] = []
     for port in ports:
         runs.append(run_port(port, frames))
@@ -134,7 +133,7 @@ def run_chain(ports: Sequence[Port], frames: Iterable[Frame]) -> list[PortRun]:
 
 
 def arrivals(runs: Iterable[PortRun]) -> list[Frame]:
-    """What leaves these ports, as it comes together at the next."""
+    """Returns the frames that leave these ports, merged as they arrive at the next one."""
     passed = (passage for run in runs for passage in run.passages if not passage.dropped)
     frames = [Frame(each.arrive_ns, each.frame.length, each.frame.ect, each.frame.seq) for each in passed]
     return sorted(frames, key=lambda frame: frame.t_ns)
@@ -145,7 +144,7 @@ def _ceil(value: int, divisor: int) -> int:
 
 
 def _backlog_steps(passages: Sequence[Passage]) -> tuple[list[int], list[int]]:
-    """Times and the bytes waiting from each on. A frame that does not wait comes and goes in one nanosecond."""
+    """Returns times, and the bytes waiting from each on. A frame that does not wait comes and goes in one nanosecond."""
     changes: dict[int, int] = {}
     for each in passages:
         if not each.dropped:

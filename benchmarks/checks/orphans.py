@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench orphans`: kill -9 of the driver, a lab, a Ray worker or the raylet, of an environment and of a training that step:
-five seconds later nothing of what died is left, no process, folder or shared memory.
+"""`dcgym bench orphans`: after a kill -9 in a running environment or training, nothing of what died is left five seconds later.
 
-Who loses a lab or a worker may go on with another; then the driver is killed, too, and nothing at all may be left.
+The victims are the driver, a lab, a Ray worker or the raylet. Nothing means no process, folder or shared memory. A training that
+loses a lab or a worker may continue with another one. Then the driver is killed, too, and nothing at all may be left.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from dc_gym.sweep import runs
 DEADLINE_S = 5.0
 START_S = 600.0
 PATIENCE_S = 30.0
-"""For what a case that has failed leaves to clean up itself."""
+"""Seconds that a failed case has to clean up after itself."""
 UNDER_WAY_S = 1.0
-"""From the victim's appearance to its death."""
+"""Seconds from the victim's appearance to its death."""
 SHARED_MEMORY = Path("/dev/shm")
 SCRATCH = "dcgym-*"
 SPEC = """
@@ -52,7 +52,7 @@ while True:
 """
 
 Pick = Callable[[Sequence[Process]], Process | None]
-"""The victim among the driver and all below it, the driver first; None: it is not there yet."""
+"""Selects the victim among the driver and all its descendants, the driver first. Returns None while it does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,10 @@ class Case:
 
     name: str
     argv: Callable[[Path, Path], list[str]]
-    """Of the driver, by its spec file and the folder for its files."""
+    """Returns the driver's command, from its spec file and the folder for its files."""
     pick: Pick
     takes_all: bool
-    """With the victim everything ends."""
+    """Whether everything ends with the victim."""
     needs_ray: bool = False
 
 
@@ -91,18 +91,18 @@ def a_training(spec: Path, folder: Path) -> list[str]:
 
 
 def the_driver(family: Sequence[Process]) -> Process | None:
-    """Once it has a lab."""
+    """Selects the driver, once it has a lab."""
     return family[0] if a_lab(family) else None
 
 
 def a_lab(family: Sequence[Process]) -> Process | None:
-    """Its kernel's first process: the others are the ones below it, and share its command line."""
+    """Selects the first process of a lab's kernel. The others are its descendants and share its command line."""
     labs = [process for process in family if "lab_channel=" in command_line(process)]
     return next((lab for lab in labs if not any(lab in descendants(other[0])[1:] for other in labs)), None)
 
 
 def a_worker(family: Sequence[Process]) -> Process | None:
-    """A process of Ray's that has labs."""
+    """Selects a process of Ray's that has labs."""
     workers = [process for process in family if command_line(process).startswith("ray::")]
     return next((worker for worker in workers if a_lab(descendants(worker[0]))), None)
 
@@ -138,7 +138,7 @@ def bars(cases: Sequence[Case] = CASES) -> Iterator[Bar]:
 
 
 def play(case: Case, spec: Path, folder: Path) -> tuple[str, list[str]]:
-    """What happened, and what was left."""
+    """Runs a case. Returns what happened, and what was left."""
     log = folder / "log"
     with log.open("w") as output:
         driver = subprocess.Popen(case.argv(spec, folder), stdout=output, stderr=output, start_new_session=True)
@@ -155,7 +155,7 @@ def play(case: Case, spec: Path, folder: Path) -> tuple[str, list[str]]:
 
 
 def give_up(driver: subprocess.Popen[bytes]) -> None:
-    """The driver first: among those below it are its janitors, which have the folders of all others to remove."""
+    """Ends the driver first: its janitors are among its descendants and must remove the folders of all others."""
     family = descendants(driver.pid)
     driver.kill()
     driver.wait()
@@ -168,7 +168,7 @@ def give_up(driver: subprocess.Popen[bytes]) -> None:
 
 
 def wait_for(driver: subprocess.Popen[bytes], pick: Pick, log: Path) -> Process:
-    """Until the victim is there."""
+    """Waits until the victim exists, and returns it."""
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and driver.poll() is None:
         if victim := pick(descendants(driver.pid)):
@@ -184,9 +184,10 @@ def doomed(driver: subprocess.Popen[bytes], victim: Process, takes_all: bool) ->
 def kill(
     driver: subprocess.Popen[bytes], victim: Process | None, family: list[Process], folder: Path | None
 ) -> tuple[str, list[str]]:
-    """Kills the victim (None: the driver), and waits for the family to go with all that is its own, and what is in `folder`.
+    """Kills the victim (None: the driver). Waits until the family, all that belongs to it, and dc-gym's folders in `folder` are
+    gone.
 
-    What those have open who live on, such as the folder of their Ray, is not the family's own.
+    Anything that surviving processes have open, such as the folder of their Ray, does not belong to the family.
     """
     others = [process for process in descendants(driver.pid) if process not in family]
     own = {path for process in family for path in belongings(process)}
@@ -207,13 +208,16 @@ def kill(
 
 
 def scratch_folders(folder: Path) -> Iterator[Path]:
-    """Ours below a folder, some of which may go at this moment: os.walk() does not mind."""
+    """Yields dc-gym's folders below a folder. Some may disappear meanwhile, which os.walk() tolerates."""
     for parent, names, _ in os.walk(folder):
         yield from (Path(parent) / name for name in names if Path(name).match(SCRATCH))
 
 
 def belongings(process: Process) -> Iterator[Path]:
-    """Shared memory that a process has open or mapped, and our scratch folders that it has files of, where they have a name."""
+    """Yields shared memory that a process has open or mapped, and dc-gym's scratch folders in which it has files open.
+
+    Files without a name are left out.
+    """
     for path in open_files(process[0]):
         if path.is_relative_to(SHARED_MEMORY):
             yield path

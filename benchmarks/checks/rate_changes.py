@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench rate-changes`: a tbf whose rate is set anew all the time, as a central agent does, with and without the
-lab's flag (kernel/patches/0006), on a cable that is offered more than that.
+"""`dcgym bench rate-changes`: a tbf whose rate changes all the time, as under a central agent, with and without the lab's flag.
 
-A change with the flag must leave the bucket as a bucket by definition has it: tokens grow at the rate of the moment up
-to the depth, a frame leaves when the transmitter is free and its bytes are there. Stock tbf is measured beside it.
+The flag is that of kernel/patches/0006. The cable is offered more than the rate. A change with the flag must leave the bucket as
+a bucket by definition has it: tokens grow at the current rate up to the depth, and a frame leaves when the transmitter is free
+and its bytes are there. Stock tbf is measured beside it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dc_gym.kernel.lab import Lab, LabConfig
 MS = 10**6
 FRAME_BITS = 8 * FRAME_BYTES
 TOLERANCE = 1e-4
-"""Of the bytes sent so far: tbf counts a frame's time in whole ns, and one of 1514 bytes at 1 Gbit/s takes 12,112."""
+"""Tolerance relative to the bytes sent so far: tbf counts a frame's time in whole ns, and 1514 bytes at 1 Gbit/s take 12,112."""
 FLOOR_BPS = 10_000
 RAISE_NS = 100 * MS
 
@@ -41,18 +41,18 @@ class Case:
     name: str
     line_bps: int
     keep: bool
-    """With the lab's flag."""
+    """Whether the lab's flag is set."""
     end_ns: int
     changes: tuple[tuple[int, int, int], ...]
-    """(when, rate, peak rate or 0), the first at 0."""
+    """(time, rate, peak rate or 0), the first at 0."""
     sends: tuple[tuple[int, int], ...]
-    """(when, frames)."""
+    """(time, number of frames)."""
     burst_bytes: int = FRAME_BYTES
     peak_burst_bytes: int = FRAME_BYTES
 
 
 class Bucket:
-    """Full at 0; `rates` are (since when, bit/s)."""
+    """A token bucket that is full at time 0. `rates` are (start in ns, bit/s)."""
 
     def __init__(self, depth_bytes: int, rates: Sequence[tuple[int, int]]) -> None:
         self._depth, self._rates = 8 * depth_bytes, [rate_bps for _, rate_bps in rates]
@@ -60,7 +60,7 @@ class Bucket:
         self._bits, self._at = float(self._depth), 0.0
 
     def ready(self, t_ns: float) -> float:
-        """When there are tokens for a frame, not before `t_ns`. What was earned until then is the bucket's."""
+        """Returns when there are tokens for a frame, not before `t_ns`, and adds what is earned until then."""
         self._earn(t_ns)
         while self._bits < FRAME_BITS - 1e-6:
             rate_bps, until_ns = self._stretch()
@@ -79,13 +79,13 @@ class Bucket:
             self._at = then
 
     def _stretch(self) -> tuple[int, float]:
-        """The rate now, and when the next one comes."""
+        """Returns the current rate, and when the next one begins."""
         now = bisect_right(self._ends, self._at)
         return self._rates[now], self._ends[now]
 
 
 def departures(case: Case) -> list[float]:
-    """By definition: when each frame of a case leaves, until its end."""
+    """Returns when each frame of a case leaves by definition, until its end."""
     buckets = [Bucket(case.burst_bytes, [(t_ns, rate) for t_ns, rate, _ in case.changes])]
     if case.changes[0][2]:
         buckets.append(Bucket(case.peak_burst_bytes, [(t_ns, peak) for t_ns, _, peak in case.changes]))
@@ -97,19 +97,19 @@ def departures(case: Case) -> list[float]:
         for bucket in buckets:
             bucket.spend(leaves_ns)
         free_ns = leaves_ns + FRAME_BITS * 1e9 / case.line_bps
-        if free_ns > case.end_ns:  # it has not arrived
+        if free_ns > case.end_ns:  # the frame has not arrived
             break
         found.append(leaves_ns)
     return found
 
 
 def mean_bps(left: Sequence[float]) -> float:
-    """Of what left after the first frame, which a full bucket lets through."""
+    """Returns the mean rate of what left after the first frame, which a full bucket lets through."""
     return (len(left) - 1) * FRAME_BITS * 1e9 / (left[-1] - left[0])
 
 
 def alternating(line_bps: int, low_bps: int, interval_ns: int, keep: bool) -> Case:
-    """A rate and twice that in turn."""
+    """Returns a case with a rate and twice that rate in turn."""
     count = _end_ns(line_bps) // interval_ns
     changes = tuple((k * interval_ns, low_bps << k % 2, 0) for k in range(count))
     name = f"{format_rate(line_bps)}: {format_rate(low_bps)} or twice that, each {interval_ns // MS} ms"
@@ -117,14 +117,17 @@ def alternating(line_bps: int, low_bps: int, interval_ns: int, keep: bool) -> Ca
 
 
 def drawn(line_bps: int, keep: bool = True) -> Case:
-    """A random agent: each millisecond any rate from a thousandth of the line's on."""
+    """Returns a case with a random agent: each millisecond any rate from a thousandth of the line up."""
     draw = random.Random(line_bps)
     changes = tuple((t_ns, int(line_bps * draw.uniform(0.001, 1)) // 8 * 8, 0) for t_ns in range(0, _end_ns(line_bps), MS))
     return _saturated(f"{format_rate(line_bps)}: a random rate each 1 ms", line_bps, keep, changes)
 
 
 def peaked(line_bps: int) -> Case:
-    """A deep bucket with a peak rate, both changed: the peak's bucket rules until the deep one is empty."""
+    """Returns a case with a deep bucket and a peak rate that both change.
+
+    The peak's bucket limits until the deep one is empty.
+    """
     changes = tuple(
         (t_ns, line_bps // 10 << k % 2, line_bps // 5 * 2 << k % 2) for k, t_ns in enumerate(range(0, _end_ns(line_bps), MS))
     )
@@ -132,7 +135,7 @@ def peaked(line_bps: int) -> Case:
 
 
 def raised(line_bps: int, keep: bool) -> Case:
-    """A host at its floor with three frames, and then the line rate."""
+    """Returns a case with a host at its floor with three frames, which then gets the line rate."""
     changes = ((0, FLOOR_BPS, 0), (RAISE_NS, line_bps, 0))
     return Case(f"raised from {format_rate(FLOOR_BPS)}", line_bps, keep, 3000 * MS, changes, ((0, 3),))
 
@@ -140,7 +143,10 @@ def raised(line_bps: int, keep: bool) -> Case:
 def _saturated(
     name: str, line_bps: int, keep: bool, changes: tuple[tuple[int, int, int], ...], burst_bytes: int = FRAME_BYTES
 ) -> Case:
-    """Offered the line rate, and 20 frames to begin with. Each frame that comes makes the kernel look at the bucket."""
+    """Returns a case that is offered the line rate, and 20 frames at first.
+
+    Each new frame makes the kernel look at the bucket.
+    """
     batch = max(1, line_bps // 10**8)
     gap_ns = batch * FRAME_BITS * 10**9 // line_bps
     end_ns = _end_ns(line_bps)
@@ -153,7 +159,7 @@ def _end_ns(line_bps: int) -> int:
 
 
 def play(kernel: Path, cases: Sequence[Case]) -> list[list[int]]:
-    """When each frame left in the lab, ns after the first one."""
+    """Returns when each frame left in the lab, in ns after the first one."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-bench-") as folder:
         (folder / "jobs.json").write_text(json.dumps([asdict(case) for case in cases]))
         log: list[str] = []
@@ -163,7 +169,7 @@ def play(kernel: Path, cases: Sequence[Case]) -> list[list[int]]:
             run_dir=folder,
             argv=[sys.executable, "-m", "dc_gym.benchmarks.checks.rate_changes_guest", str(folder)],
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(PROGRAMS.parents[1]), "HOME": "/run"},
-            kernel_args=("ipv6.disable=1",),  # no frame but ours
+            kernel_args=("ipv6.disable=1",),  # no frames but ours
         )
         with Lab(config, on_log=log.append) as lab:
             status = lab.wait().status
@@ -174,17 +180,17 @@ def play(kernel: Path, cases: Sequence[Case]) -> list[list[int]]:
 
 
 def worst_share(case: Case, left: Sequence[float]) -> float:
-    """How far from its due time a frame left at the worst: the bytes that its buckets earn meanwhile, of all sent before."""
+    """Returns the largest deviation from a due time: the bytes that the buckets earn in that time, over all bytes sent before."""
     due = departures(case)
     count = min(len(due), len(left))
-    if abs(len(due) - len(left)) > 1:  # the last one may fall to either side of the end
+    if abs(len(due) - len(left)) > 1:  # the last frame may fall on either side of the end
         return float("inf")
     errors = [np.abs(curve(case, column, left[:count]) - curve(case, column, due[:count])) for column in (1, 2)]
     return float(np.max(np.maximum(*errors)[1:] / (FRAME_BITS * np.arange(1, count))))
 
 
 def curve(case: Case, column: int, at_ns: Sequence[float]) -> NDArray[np.float64]:
-    """Bits earned since 0 at the rates (column 1) or peak rates (2) of a case."""
+    """Returns the bits earned since 0 at the rates (column 1) or peak rates (2) of a case."""
     times = np.array([*(change[0] for change in case.changes), 2 * case.end_ns])
     rates = np.array([change[column] for change in case.changes])
     bits = np.concatenate([[0.0], np.cumsum(rates * np.diff(times) / 1e9)])
@@ -204,7 +210,7 @@ def rate_bar(case: Case, left: Sequence[float]) -> Bar:
 
 
 def raise_bar(case: Case, left: Sequence[float]) -> Bar:
-    """The first frame leaves on a full bucket; the next waits for tokens."""
+    """Returns the bar on a raised rate: the first frame leaves on a full bucket, the next one waits for tokens."""
     due_ms, got_ms = ((times[1] - RAISE_NS) / 1e6 for times in (departures(case), left))
     name = f"{'with the flag' if case.keep else 'stock'}: {case.name}: the next frame"
     if not case.keep:
@@ -213,7 +219,7 @@ def raise_bar(case: Case, left: Sequence[float]) -> Bar:
 
 
 def bars(kernel: Path | None = None) -> list[Bar]:
-    """One lab, all cases."""
+    """Runs all cases in one lab."""
     lines, keeps = (10**7, 10**9), (True, False)
     pairs = ((10**7, 4 * 10**6), (10**9, 4 * 10**8), (10**9, 4 * 10**6))
     rates = [alternating(*pair, interval, keep) for pair in pairs for interval in (MS, 10 * MS) for keep in keeps]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `dcgym bench rate-changes` runs inside a lab: `python -m dc_gym.benchmarks.checks.rate_changes_guest FOLDER`.
+"""The program that `dcgym bench rate-changes` runs in a lab: `python -m dc_gym.benchmarks.checks.rate_changes_guest FOLDER`.
 
-FOLDER/jobs.json is a list of jobs; FOLDER/answers.json a list of departures for each: ns after the first frame's. A job is
+FOLDER/jobs.json is a list of jobs. FOLDER/answers.json is a list of departures for each, in ns after the first frame's. A job is
 
     {"line_bps", "burst_bytes", "peak_burst_bytes", "keep": with the flag of kernel/patches/0006, "end_ns",
      "changes": [[t_ns, rate_bps, peak_bps], ...], "sends": [[t_ns, frames], ...]}
 
-with the first change at 0, which makes the bucket, full. Changes come before sends of the same moment. No call fails and
-nobody reads a clock between the first event and the last, so all of them come at just their time.
+The first change is at 0 and makes the bucket, which is full. Changes come before sends of the same moment. No call fails and
+nobody reads a clock between the first event and the last, so all events happen exactly at their times.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dc_gym.topologies.rtnl import (
 
 RTM_DELLINK = 17
 TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_PRATE64, TCA_TBF_BURST, TCA_TBF_PBURST = 1, 4, 5, 6, 7
-LAB_TCA_TBF_KEEP = 16  # of kernel/drivers/lab.h
+LAB_TCA_TBF_KEEP = 16  # from kernel/drivers/lab.h
 RATESPEC = struct.Struct("=BBHhHI")  # cell_log, linklayer, overhead, cell_align, mpu, rate
 LINKLAYER_ETHERNET = 1
 UINT32_MAX = 0xFFFFFFFF
@@ -60,7 +60,7 @@ _libc = ctypes.CDLL(None)
 
 
 def _sleep_until(t_ns: int) -> None:
-    """Exact, for a real-time process."""
+    """Sleeps until a time, exactly so in a real-time process."""
     assert _libc.clock_nanosleep(time.CLOCK_MONOTONIC, 1, ctypes.byref(_Timespec(*divmod(t_ns, 10**9))), None) == 0
 
 
@@ -88,7 +88,7 @@ def _packet_socket(ifname: str, protocol: int, option: int) -> socket.socket:
 
 
 def _stamps(receiver: socket.socket) -> list[int]:
-    """When each frame arrived, by the kernel's own stamps (of the wall clock)."""
+    """Returns when each frame arrived, by the kernel's own timestamps (of the wall clock)."""
     receiver.setblocking(False)
     found = []
     try:

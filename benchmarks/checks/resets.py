@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench resets`: is an episode after resets that of a fresh lab, and if not, how far is it?
+"""`dcgym bench resets`: is an episode after resets equal to that of a fresh lab, and if not, how different is it?
 
-In one lab there are an episode that runs to its end, one that is cut off after a third, and one without a step; then the episode
-that is compared, with actions of its seed, with the same in a lab that was booted for it: every counter of every port, every
-flow's progress and every rate, step by step. Cases: all that could keep something of what was before.
+One lab first runs an episode to its end, one that is cut off after a third, and one without a step. Then it runs the compared
+episode, with actions drawn from its seed. The same episode runs in a lab that was booted for it. Every counter of every port,
+every flow's progress and every rate are compared, step by step. The cases cover everything that could keep earlier state.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from dc_gym.spec import Spec, vary
 from dc_gym.sweep import runs
 
 COMPARED, BEFORE = 3, ((1, 1.0), (2, 1 / 3), (9, 0.0))
-"""Seeds; of the episodes before also the share of their steps that they run."""
+"""The seeds; for the episodes before also the share of their steps that are run."""
 COUNTERS = ("tx_bytes", "tx_packets", "drops", "marks", "requeues")
-"""Columns that count from the boot of a lab on: an episode's are what they grew by."""
+"""Columns that count from the boot of a lab on. For an episode, their growth is compared."""
 LIMITED = 30
-"""Of 50 steps the first so many have random rates, and the rest none but the line: queues build up."""
+"""The first so many of every 50 steps have random rates. The others are limited by the line alone, so that queues build up."""
 PAIRS = {"kind": "pairs", "jitter": "10ms"}
 RED = {"marking": "red-instant", "kmin": "20kB", "kmax": "100kB", "pmax": "10%"}
 
 
 def case(preset: str, controller: str, duration: str, workload: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a spec; `more` has other sections, or more of the topology."""
+    """Returns the keys of a spec; `more` has other sections, or more of the topology."""
     topology = {"preset": preset, **more.pop("topology", {})}
     sections = {"topology": topology, "controller": {"name": controller}, "workload": dict(workload)}
     return {**sections, "time": {"duration": duration}, **more}
@@ -60,7 +60,7 @@ CASES: dict[str, dict[str, Any]] = {
     "control packets later than the next decisions": case(
         "dumbbell-10m",
         "cubic",
-        "320ms",  # it ends on random rates
+        "320ms",  # ends during random rates
         PAIRS | {"transport": "udp", "rate": "10Mbit/s"},
         agent={"control": "network", "control_delay": "20ms"},
     ),
@@ -78,21 +78,21 @@ CASES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of two trajectories."""
+    """The difference of two trajectories."""
 
     step: int
-    """The first one at which they are not equal."""
+    """The first step at which they differ."""
     backlog_bytes: int
     """The largest difference of a queue at a step."""
     payload: float
-    """Difference of what was delivered in all, over what was in the first."""
+    """The difference in total delivered payload, relative to the first trajectory."""
 
     def words(self) -> str:
         return f"differs from step {self.step}: queues by up to {self.backlog_bytes} B, payload by {self.payload:.2%}"
 
 
 def difference(one: Sequence[Frame], other: Sequence[Frame]) -> Difference | None:
-    """None: all that was measured is equal."""
+    """Returns None if everything that was measured is equal."""
     pairs = list(zip(one, other, strict=True))
     first = next((a.step for a, b in pairs if not _equal(a, b, one[0], other[0])), None)
     if first is None:
@@ -110,7 +110,7 @@ def _equal(a: Frame, b: Frame, first_a: Frame, first_b: Frame) -> bool:
 
 
 def _since(frame: Frame, first: Frame) -> Any:
-    """The cells with counters from the episode's first frame on."""
+    """Returns the cells with counters relative to the episode's first frame."""
     cells = frame.cells.copy()
     columns = [PLACES[name] for name in COUNTERS]
     cells[:, columns] -= first.cells[:, columns]
@@ -119,7 +119,7 @@ def _since(frame: Frame, first: Frame) -> Any:
 
 @dataclass(slots=True)
 class Lab:
-    """A session, and what its boots and resets took."""
+    """A session, and the times that its last boot and reset took."""
 
     session: Session
     action: Action
@@ -132,7 +132,7 @@ class Lab:
         return cls(session, Action(session.scene, "linear"))
 
     def episode(self, seed: int, share: float = 1.0, *, fresh: bool = False) -> list[Frame]:
-        """The frames of the first steps of an episode with actions of its seed."""
+        """Runs the first steps of an episode with actions drawn from its seed, and returns the frames."""
         session, rng, boots = self.session, np.random.default_rng(seed), self.session.boots
         begun = time.monotonic()
         frames = [session.begin(seed, fresh=fresh)]
@@ -149,7 +149,7 @@ class Lab:
 
 
 def compare(keys: Mapping[str, Any], folder: Path) -> tuple[Difference | None, Lab, int]:
-    """An episode after others and in a lab of its own: what differs, the lab, and how many steps were compared."""
+    """Runs an episode after others and in a fresh lab. Returns the difference, the lab, and how many steps were compared."""
     spec = vary({"name": "resets", **keys}, folder, "case", [], {}, "case")
     lab = Lab.of(spec, folder)
     with lab.session:

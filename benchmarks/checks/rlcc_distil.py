@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of distilled policies: trees against their own network, in the closed loop on the lab's data path.
+"""Bars on distilled policies: trees against their own network, in the closed loop on the lab's data path.
 
-RL-CC has at most 10 trees of depth 4. Those are measured, and as many as it takes for goodput and inflation to be the network's.
+RL-CC has at most 10 trees of depth 4. The bench measures 10 trees, and then as many as are needed for goodput and inflation to be
+the network's.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dc_gym.sweep import Cell, runs
 
 NETWORK = "rlcc-mlp"
 PAPER, MORE = 10, (20, 40)
-"""Numbers of trees: the paper's, and those that are tried where it is too few."""
+"""Numbers of trees: the paper's, and those that are tried if it is too small."""
 FLOWS = (8, 64, 512)
 GOODPUT, INFLATION = 0.02, 0.05
 SETTLED_MS = {8: 200, 64: 400, 512: 800}
@@ -31,11 +32,11 @@ MEASURED_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Flows on the bottleneck, settled."""
+    """Flows on the bottleneck, after they have settled."""
 
     inflation: float
     goodput: float
-    """Of what frames leave room for."""
+    """Goodput relative to the line rate without frame headers."""
     jain: float
     drops: int
 
@@ -46,7 +47,7 @@ class Measured:
 
 
 def bars(policy: str | None = None) -> Iterable[Bar]:
-    """Of a network's name or file."""
+    """Yields the bars on a network, given by its name or file."""
     net = PolicyFile.read(policy_file.path_of(policy or NETWORK))
     with runs.scratch("rlcc-distil") as folder:
         own = measure(folder, "network", net)
@@ -63,7 +64,7 @@ def bars(policy: str | None = None) -> Iterable[Bar]:
 
 
 def measure(folder: Path, title: str, file: PolicyFile) -> dict[int, Measured]:
-    """A policy's runs, by number of flows."""
+    """Returns a policy's measured values, by number of flows."""
     path = folder / f"{title}.npz"
     file.write(path)
     cases = {

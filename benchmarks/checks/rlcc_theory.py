@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of RL-CC's figure 3: what flows settle at on one bottleneck, against eq. 2, and Swift against its best curve.
+"""Bars on RL-CC's figure 3: where flows settle on one bottleneck, against eq. 2; and Swift against its best curve.
 
-Four senders, one receiver, 2 to 2048 flows that begin at line rate. 2048 flows are reported: each has a packet in 25 base round
-trips, so it decides that rarely, and a probe behind each packet takes a part of the link. What the paper fits to Swift is not
-given; here it is a + b sqrt(N) by relative least squares. The picture and its numbers are kept in OUT.
+There are four senders, one receiver, and 2 to 2048 flows that begin at line rate. 2048 flows are only reported: each has a packet
+in 25 base round trips, so it decides that rarely, and a probe behind each packet takes a part of the link. The paper does not say
+what it fits to Swift; here it is a + b sqrt(N) by relative least squares. The picture and its numbers are kept in OUT.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ OURS, THEIRS, LAW = "#0072B2", "#D55E00", "#000000"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Flows of an algorithm, settled."""
+    """Flows of an algorithm, after they have settled."""
 
     algorithm: str
     flows: int
     inflation: float
     low: float
-    """The inflation's 5th and 95th percentile over time."""
+    """The 5th percentile of the inflation over time; `high` is the 95th."""
     high: float
     utilization: float
     probes: float
-    """Share of the link that probes take."""
+    """The share of the link that probes take."""
     jain: float
     drops: int
 
 
 def bars(policy: str | None = None) -> Iterable[Bar]:
-    """Of a policy's name or file."""
+    """Yields the bars on a policy, given by its name or file."""
     path = policy_file.path_of(policy or POLICY)
     file = PolicyFile.read(path)
     with runs.scratch("rlcc-theory") as folder:
@@ -79,7 +79,7 @@ def measure(folder: Path, algorithm: str, policy: Path | None) -> dict[int, Poin
     shape: dict[str, Any] = {"policy": policy, "senders": SENDERS, "buffer_bytes": SHORT_BUFFER_BYTES}
     cases = {flows: Case(algorithm, flows, SETTLED_MS[flows], MEASURED_MS, **shape) for flows in (*FLOWS, MANY)}
     cells = {flows: case.cell(folder, f"{algorithm}-{flows}") for flows, case in cases.items()}
-    found = runs.run_all(list(reversed(cells.values())))  # the long ones first
+    found = runs.run_all(list(reversed(cells.values())))  # the long runs first
     return {flows: _point(algorithm, flows, cell, found[cell.name]) for flows, cell in cells.items()}
 
 
@@ -101,7 +101,7 @@ def _curve(points: Mapping[int, Point]) -> dict[int, float]:
 
 
 def _law_bar(point: Point, law: Root, rests: Root) -> Bar:
-    """Within 5 % of eq. 2, or of eq. 2 at the policy's offset, or between them."""
+    """Returns the bar: within 5 % of eq. 2, or of eq. 2 at the policy's offset, or between them."""
     both = law(point.flows), rests(point.flows)
     low, high = (1 - CLOSE) * min(both), (1 + CLOSE) * max(both)
     words = (
@@ -121,7 +121,7 @@ def _many_bar(point: Point, law: Root) -> Bar:
 
 
 def swift_bar(mine: Mapping[int, float], theirs: Mapping[int, float]) -> Bar:
-    """Farther from its best a + b sqrt(N) than RL-CC from its own."""
+    """Returns the bar that Swift is farther from its best a + b sqrt(N) than RL-CC is from its own."""
     off = {who: theory.departures(each, theory.best_fit(each)) for who, each in (("RL-CC", mine), ("Swift", theirs))}
     worst = {who: max(map(abs, each.values())) for who, each in off.items()}
     fit = theory.best_fit(theirs)
@@ -142,7 +142,7 @@ def _drawn(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, na
 
 
 def draw(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name: str, path: Path) -> None:
-    """RL-CC left, Swift right: means, 5 to 95 % over time, and the curves."""
+    """Draws RL-CC on the left and Swift on the right: means, 5 to 95 % over time, and the curves."""
     fit = theory.best_fit(_curve(theirs))
     sides = (
         (f"RL-CC ({name})", mine, law, OURS, "eq. 2"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bar of RL-CC's training: networks from random weights, trained on labs, on the lab's data path.
+"""The bar on RL-CC's training: networks trained on labs from random weights, then tested on the lab's data path.
 
-Each seed is `dcgym rlcc train --seed N` as a user runs it, preset rl-cc: never more than eight flows; the first one with
-`--net lstm`, too. Its policy then runs in rlcc-mlp or rlcc-lstm on one bottleneck (bottleneck.py) with 2 to 128 flows, all of
-which begin at line rate.
+Each seed is a `dcgym rlcc train --seed N` as a user runs it, with preset rl-cc, which never has more than eight flows; the first
+seed also runs with `--net lstm`. Its policy then runs in rlcc-mlp or rlcc-lstm on one bottleneck (bottleneck.py) with 2 to 128
+flows, all of which begin at line rate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dc_gym.sweep import runs
 
 SEEDS = 3
 SETTLED_MS = {2: 400, 8: 400, 32: 600, 128: 1000}
-"""By the number of flows: what comes before is bring-up."""
+"""Settling time in ms by the number of flows; nothing before it is measured."""
 MEASURED_MS = 200
 INFLATION, LEAST_USED, LEAST_JAIN = 0.1, 0.9, 0.95
 
@@ -38,7 +38,7 @@ def bars(seeds: int = SEEDS) -> Iterable[Bar]:
 
 
 def of_policy(name: str, policy: Path, folder: Path) -> Iterator[Bar]:
-    """A policy's bars; `folder`: for its runs."""
+    """Yields the bars on a policy. `folder`: for its runs."""
     algorithm = f"rlcc-{PolicyFile.read(policy).kind}"
     cases = {flows: Case(algorithm, flows, settled, MEASURED_MS, policy) for flows, settled in SETTLED_MS.items()}
     cells = {flows: case.cell(folder, f"rlcc-{flows}") for flows, case in cases.items()}
@@ -49,7 +49,7 @@ def of_policy(name: str, policy: Path, folder: Path) -> Iterator[Bar]:
 
 
 def of_run(name: str, flows: int, measured: float, result: Result) -> Iterator[Bar]:
-    """`measured`: the mean RTT inflation over time."""
+    """Yields the bars on a run. `measured`: the mean RTT inflation over time."""
     law, summary = float(Scaling().inflation(flows)), result.summary
     off = measured / law - 1
     asked = f"{law:.3f} (eq. 2) +- {INFLATION:.0%}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment as plain CSV files, for a program that knows nothing of ours: nodes, links, routes, flows (docs/peers.md).
+"""Writes an experiment as plain CSV files for a peer: nodes, links, routes, flows (docs/peers.md).
 
-What a peer cannot be told is an error here: marking other than a step, hosts with several ports, flows without a size, and
-equal-cost paths, of which each side would choose its own.
+Anything that these files cannot express raises an error: marking other than a step, hosts with several ports, flows without a
+size, and equal-cost paths, between which each side would choose on its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ QUEUE_OUT = ("t_ns", "packets")
 
 @dataclass(frozen=True, slots=True)
 class PeerFlow:
-    """A flow as a peer runs it: TCP, or `udp`: full datagrams, ECN-capable, all of them handed over at once."""
+    """A flow as a peer runs it: TCP, or `udp` with full ECN-capable datagrams that are all handed over at once."""
 
     src: str
     dst: str
@@ -46,7 +46,7 @@ class PeerFlow:
 class FlowEnd:
     established_ns: int
     end_ns: int
-    """When the receiver had the last byte; -1: it had not."""
+    """When the receiver had the last byte; -1 if it never had."""
     received_bytes: int
 
 
@@ -54,13 +54,13 @@ class FlowEnd:
 class PortCount:
     tx_packets: int
     tx_bytes: int
-    """As Ethernet frames."""
+    """Sizes as Ethernet frames."""
     marks: int
     drops: int
 
 
 def write_experiment(folder: Path, graph: Graph, router: Router, flows: Iterable[PeerFlow]) -> None:
-    """The four files in `folder`."""
+    """Writes the four files to `folder`."""
     numbered = list(enumerate(flows))
     for number, flow in numbered:
         if not flow.size_bytes:
@@ -73,17 +73,17 @@ def write_experiment(folder: Path, graph: Graph, router: Router, flows: Iterable
 
 
 def read_flows(folder: Path) -> tuple[FlowEnd, ...]:
-    """What became of the flows, in their order."""
+    """Returns the flows' outcomes, in their order."""
     return tuple(FlowEnd(*map(int, row[1:])) for row in _read(folder / "flows-out.csv", FLOWS_OUT))
 
 
 def read_ports(folder: Path) -> dict[str, PortCount]:
-    """What the ports counted, by name."""
+    """Returns the ports' counters, by name."""
     return {row[0]: PortCount(*map(int, row[1:])) for row in _read(folder / "ports-out.csv", PORTS_OUT)}
 
 
 def read_queue(folder: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Times in ns, and the packets that waited in the traced port."""
+    """Returns times in ns, and the number of packets waiting in the traced port."""
     rows = np.array([list(map(int, row)) for row in _read(folder / "queue-out.csv", QUEUE_OUT)], np.int64).reshape(-1, 2)
     return rows[:, 0], rows[:, 1]
 
@@ -97,7 +97,7 @@ def _links(graph: Graph) -> Iterator[Row]:
 
 
 def _threshold(port: Port) -> int:
-    """K, or 0: no marking."""
+    """Returns K; 0 means no marking."""
     marking = port.queue.marking
     if marking.kind not in ("none", "step"):
         raise UsageError(f"marking {marking.kind} of {port.ifname}: peers know only none and step; set topology.marking")
@@ -134,7 +134,10 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
 
 
 def _read(path: Path, columns: Sequence[str]) -> list[list[str]]:
-    """The rows of a file that a peer wrote; ProtocolError when it is not what was agreed: names first, then numbers."""
+    """Reads the rows of a file that a peer wrote.
+
+    Raises ProtocolError if it is not in the agreed form: names first, then numbers.
+    """
     try:
         with path.open(newline="") as file:
             rows = list(csv.reader(file))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ns-3 as a peer: builds ns3.cc against the distribution's libns3-dev, once a source and library, and runs it.
+"""ns-3 as a peer: builds ns3.cc against the distribution's libns3-dev, once per source and library, and runs it.
 
-The program lies in the cache, below peers/KEY, where KEY is a hash of source, compiler, flags and ns-3's library. The compiler
-finds ns-3 where it always looks; CXX and CPPFLAGS/LDFLAGS of the environment name another compiler or another ns-3.
+The program is kept in the cache, below peers/KEY. KEY is a hash of source, compiler, flags and ns-3's library. The compiler finds
+ns-3 on its usual paths. The environment variables CXX and CPPFLAGS/LDFLAGS select another compiler or another ns-3.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SOURCE = Path(__file__).resolve().parent / "ns3.cc"
 PROGRAM = "ns3-peer"
 FLAGS = ("-O2", "-Wall")
 STANDARDS = ((46, 23), (41, 20), (0, 17))
-"""From which 3.x on ns-3 is built with which C++; its headers want the same."""
+"""Pairs (x, C++ standard): from version 3.x on ns-3 is built with this standard, which its headers need."""
 LIBRARIES = tuple(f"-lns3-{module}" for module in ("core", "network", "internet", "point-to-point", "traffic-control"))
 PACKAGE = "libns3-dev"
 CACHE_PART = "peers"
@@ -35,7 +35,7 @@ _PROBE = "#include <ns3/version-defines.h>\nNS3_VERSION_MAJOR NS3_VERSION_MINOR 
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """What would compile the program, and the ns-3 that it finds."""
+    """The compiler for the program, and the ns-3 that it finds."""
 
     compiler: tuple[str, ...]
     compiler_version: str
@@ -60,7 +60,7 @@ class Toolchain:
 
 @dataclass(frozen=True, slots=True)
 class PeerRun:
-    """What ns-3 made of an experiment, and what that took."""
+    """The results of an experiment in ns-3, and its cost."""
 
     flows: tuple[files.FlowEnd, ...]
     ports: dict[str, files.PortCount]
@@ -69,7 +69,7 @@ class PeerRun:
     virtual_ns: int
     events: int
     cost: meter.Cost
-    """Of the whole process."""
+    """Cost of the whole process."""
 
     @property
     def packet_hops(self) -> int:
@@ -77,7 +77,7 @@ class PeerRun:
 
 
 def toolchain() -> Toolchain:
-    """UsageError, in one line with the package's name, where compiler or ns-3 are missing."""
+    """Returns the toolchain. Raises UsageError, in one line with the package's name, if the compiler or ns-3 is missing."""
     compiler = tuple(shlex.split(os.environ.get("CXX", "g++")))
     if not compiler or shutil.which(compiler[0]) is None:
         raise UsageError(f"no C++ compiler {' '.join(compiler) or 'in CXX'!r}: apt-get install g++, or set CXX")
@@ -91,7 +91,7 @@ def toolchain() -> Toolchain:
 
 
 def ensure() -> Path:
-    """The compiled program, from the cache or built now."""
+    """Returns the compiled program, from the cache or built now."""
     tools = toolchain()
     target = cache.cache_dir() / CACHE_PART / tools.key()
     with cache.locked(target.with_name(f"{target.name}.lock")):
@@ -104,7 +104,7 @@ def ensure() -> Path:
 
 
 def run(program: Path, folder: Path, stop_ns: int, options: Sequence[str] = ()) -> PeerRun:
-    """Runs the experiment whose files lie in `folder` until its flows are done, at most until `stop_ns`."""
+    """Runs the experiment whose files are in `folder` until its flows have ended, at most until `stop_ns`."""
     with cache.in_use():
         done = meter.run([str(program), f"--folder={folder}", f"--stop-ns={stop_ns}", *options])
     if done.status:
@@ -121,7 +121,7 @@ def run(program: Path, folder: Path, stop_ns: int, options: Sequence[str] = ()) 
 
 
 def parse_facts(text: str) -> dict[str, str | float | int]:
-    """The KEY=VALUE lines on the program's standard output."""
+    """Parses the KEY=VALUE lines on the program's standard output."""
     given = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     try:
         return {name: kind(given[name]) for name, kind in FACTS.items()}
@@ -130,7 +130,7 @@ def parse_facts(text: str) -> dict[str, str | float | int]:
 
 
 def _library(compiler: Sequence[str]) -> Path:
-    """The library that will be linked; what it holds decides whether a built program is still right."""
+    """Returns the library to be linked. Its contents decide whether a built program is still valid."""
     name = "libns3-internet.so"
     for flag in _extra("LDFLAGS"):
         if flag.startswith("-L") and (Path(flag[2:]) / name).is_file():

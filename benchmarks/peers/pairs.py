@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment in the lab and in a peer, in pairs: who goes first alternates, so that a machine that is busy for a while is
-busy for both. A bar is the median of the pairs' ratios; CPU time, which hardly feels other load, stands beside it.
+"""Runs an experiment in the lab and in a peer, in pairs.
+
+Which of the two runs first alternates, so that a load on the machine affects both. A bar is the median of the pairs' ratios. CPU
+time, which other load hardly affects, is reported beside it.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from dc_gym.traffic.flows import FlowRequest
 PAIRS = 3
 TRAFFIC_SHARE, WHOLE_SHARE = 0.25, 0.4
 SHORTEST = ("time.duration=1ms", "time.warmup=0s", "monitor.interval=1ms")
-"""Settings of a run that does everything but traffic."""
+"""Settings of a run that does everything except traffic."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabRun:
-    """A whole `dcgym run`, without the plot, and what it took."""
+    """A whole `dcgym run` without the plot, and its cost."""
 
     result: Result
     cost: meter.Cost
@@ -41,11 +43,11 @@ class LabRun:
 
     @property
     def packet_hops(self) -> int:
-        """Frames that left the ports' queues during the traffic."""
+        """Number of frames that left the ports' queues during the traffic."""
         return sum(port.tx_packets for port in self.ports().values())
 
     def ports(self) -> dict[str, files.PortCount]:
-        """What the ports' queues counted until the last sweep, by name."""
+        """Returns the counters of the ports' queues at the last sample, by name."""
         queues = self.result.records("queues")
         last = queues[queues["t_ns"] == queues["t_ns"].max()]
         names = [self.result.names.port[row] for row in last["port"]]
@@ -70,7 +72,7 @@ def run_lab(path: Path, out: Path, settings: Sequence[str] = ()) -> LabRun:
 
 
 def write_peer_files(experiment: Experiment, folder: Path) -> None:
-    """The experiment's network and flows, as a peer reads them."""
+    """Writes the experiment's network and flows in the form that a peer reads."""
     folder.mkdir(exist_ok=True)
     flows = [_peer_flow(each.flow, each.request) for each in experiment.schedule.flows]
     files.write_experiment(folder, experiment.graph, experiment.router, flows)
@@ -85,7 +87,7 @@ def _peer_flow(number: int, asked: FlowRequest) -> files.PeerFlow:
 
 
 def run_pairs(path: Path, folder: Path, settings: Sequence[str] = (), pairs: int = PAIRS) -> list[Pair]:
-    """The experiment of a spec file in both, `pairs` times."""
+    """Runs the experiment of a spec file in both, `pairs` times."""
     loaded = spec.load(path, settings)
     program = ns3.ensure()
     write_peer_files(Experiment.of(loaded), folder / "peer")
@@ -103,7 +105,7 @@ def run_pairs(path: Path, folder: Path, settings: Sequence[str] = (), pairs: int
 
 
 def speed_bars(pairs: Sequence[Pair], without_traffic: LabRun) -> Iterator[Bar]:
-    """`without_traffic`: a run of the same spec with SHORTEST."""
+    """Yields the bars on speed. `without_traffic`: a run of the same spec with SHORTEST."""
     yield _ratio_bar(
         "traffic phase / ns-3's Simulator::Run, wall time",
         TRAFFIC_SHARE,
@@ -127,7 +129,7 @@ def speed_bars(pairs: Sequence[Pair], without_traffic: LabRun) -> Iterator[Bar]:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median over pairs of our time in theirs."""
+    """Returns the median over pairs of our time divided by theirs."""
     return statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the lab beside a peer: a queue over time and its distribution; slowdowns by size."""
+"""Draws the lab beside a peer: a queue over time and its distribution, and slowdowns by flow size."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dc_gym.figures.axes import log_ticks
 from dc_gym.sweep import runs
 
 Trace = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Times in ns, and packets that wait."""
+"""Times in ns, and numbers of waiting packets."""
 COLORS = dict(zip(("lab", "ns-3", "ns-3, an ACK a segment"), plots.FLOW_COLORS, strict=False))
 NAME = "beside a peer"
 START_NS, TEETH_NS = 2_000_000, 2_000_000
 
 
 class Slowdowns(Protocol):
-    """Of flows, by who ran them."""
+    """Slowdowns of flows, by the program that ran them."""
 
     @property
     def size_bytes(self) -> npt.NDArray[np.int64]: ...
@@ -34,7 +34,7 @@ class Slowdowns(Protocol):
 
 
 def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Path:
-    """The start, some teeth of the sawtooth after the warm-up, and the distribution from then on."""
+    """Draws the start, some teeth of the sawtooth after the warm-up, and the distribution from then on."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -66,7 +66,7 @@ def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Pat
 
 
 def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Path) -> Path:
-    """Each flow's slowdown against its size, and mean and 99th percentile by bin."""
+    """Draws each flow's slowdown against its size, and mean and 99th percentile by bin."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -89,7 +89,7 @@ def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Pat
             axes.set_ylabel("Slowdown")
             axes.set_ylim(bottom=0.9)
             log_ticks(axes, "y")
-        binned.set_ylim(bottom=1)  # a bar stands on what is ideal
+        binned.set_ylim(bottom=1)  # bars start at 1, the ideal slowdown
         single.set_xscale("log")
         log_ticks(single, "x", family="bytes")
         single.set_xlabel("Size of the flow")
@@ -103,7 +103,7 @@ def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Pat
 
 
 def _most(size_bytes: int) -> str:
-    """The upper end of a bin."""
+    """Returns the label of a bin's upper end."""
     if size_bytes > 10**9:
         return "more"
     return f"≤ {size_bytes // 1000} kB" if size_bytes < 10**6 else f"≤ {size_bytes // 10**6} MB"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command costs: wall time, and CPU time of all processes that it leaves or kills.
+"""Measures the cost of a command: wall time, and the CPU time of all processes that it leaves behind or kills.
 
-A lab's processes outlive their parents by moments, and their times would be lost with them. So the command runs below a small
-process that adopts orphans (PR_SET_CHILD_SUBREAPER) and waits for every one of them.
+A lab's processes outlive their parents for moments, and their CPU times would be lost. So the command runs below a small process
+that adopts orphans (PR_SET_CHILD_SUBREAPER) and waits for each of them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-ORPHANS_S = 10  # by then a lab is gone
+ORPHANS_S = 10  # long enough for a lab to end
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     wall_s: float
     cpu_s: float
-    """User and system time of the whole tree."""
+    """User and system time of the whole process tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Metered:
 
 
 def run(argv: Sequence[str]) -> Metered:
-    """Runs `argv` to its end; its exit status is the caller's to judge."""
+    """Runs `argv` to its end. The caller judges the exit status."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as report:
         words = [sys.executable, "-m", "dc_gym.benchmarks.perf.meter", report.name, *argv]
         done = subprocess.run(words, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] = sys.argv) -> int:
     started = time.perf_counter()
     child = subprocess.Popen(argv[2:])
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child has it too, and decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child gets it, too, and decides
     status = child.wait()
     wall_s = time.perf_counter() - started
     _reap_orphans()

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench nic-cost`: what a decision costs, for each algorithm of the NIC; and a data packet in the lab (nic_packets.py).
+"""`dcgym bench nic-cost`: the cost of a decision for each NIC algorithm, and of a data packet in the lab (nic_packets.py).
 
-Native where this machine lets us: BPF_PROG_TEST_RUN with many repetitions in its own kernel, whose JIT makes machine code of it;
-the time of the same program without the decision is taken off. Else the runner's time in userspace, and the bar says so. Each
-event of a golden trace is timed alone, in the state in which the flow then is, and the mean is over the events of a type.
-Repetitions find the clock where it was, so a silence that is caught up counts once.
+Where permitted, decisions are timed natively, with BPF_PROG_TEST_RUN and many repetitions in this machine's kernel, whose JIT
+compiles them to machine code. The time of the same program without the decision is subtracted. Otherwise the userspace runner is
+timed, and the bar says so.
+
+Each event of a golden trace is timed alone, in the state that the flow has then. The mean is over the events of a type. All
+repetitions see the same clock, so catching up after a silence counts once.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ NATIVE, USERSPACE = "this kernel's JIT", "userspace, not BPF"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One algorithm's."""
+    """The cost of one algorithm."""
 
     algorithm: Algorithm
     instructions: int
-    """Of a decision, in BPF."""
+    """BPF instructions of a decision."""
     verified: int
     times_ns: Mapping[str, float]
-    """By type of event: the mean."""
+    """Mean time in ns, by type of event."""
     how: str
 
     @property
@@ -56,7 +58,10 @@ def bars() -> Iterable[Bar]:
 
 
 def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> Iterator[Cost]:
-    """Algorithms, one after the other (None: all); instructions are those of a kernel, this machine's or a lab's."""
+    """Yields the cost of each algorithm (`names` None: all).
+
+    The instruction counts come from a kernel, this machine's or a lab's.
+    """
     known = [algorithms.load(name, folder) for name in names or algorithms.names()]
     calls = [kernels.arguments(kernels.test_object(each), golden.values_of(each, "")) for each in known]
     loaded = kernels.load(kernels.here if native else kernels.lab, calls)
@@ -85,7 +90,7 @@ def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> 
 
 
 def _userspace(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
-    """Over all events: the runner's clock is too coarse for one."""
+    """Returns the mean over all events, since the runner's clock is too coarse for a single one."""
     argv = [*golden.runner_argv(algorithm, golden.values_of(algorithm, ""), table), "--repeat", str(REPEAT)]
     done = subprocess.run(argv, input=golden.text(steps), capture_output=True, text=True, check=True, timeout=300)
     return {"all": float(done.stdout)}

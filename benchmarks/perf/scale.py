@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of scale: figure 5.1 of F. Ruffy Varga's thesis, hosts against throughput, wall time and memory; and a large start.
+"""Bars on scale: throughput, wall time and memory over the number of hosts, and a large start.
 
-A dumbbell whose middle link has 10 Mbit/s; every host of the left sends UDP to its partner on the right at a constant rate, from
-4 hosts on, doubling. Two variants, as in the thesis:
+The first follows figure 5.1 of F. Ruffy Varga's thesis: a dumbbell whose middle link has 10 Mbit/s. Every host on the left sends
+UDP to its partner on the right at a constant rate. The number of hosts starts at 4 and doubles. As in the thesis there are two
+variants:
 
-    limited      every interface has 10 Mbit/s, senders offer 10 Mbit/s of payload: the interface decides
-    unlimited    every interface has 10 Gbit/s, senders offer 10 Mbit/s of frames: the sender decides
+    limited      every interface has 10 Mbit/s, senders offer 10 Mbit/s of payload: the interface limits the rate
+    unlimited    every interface has 10 Gbit/s, senders offer 10 Mbit/s of frames: the sender limits the rate
 
-The thesis does not say where it measures. Its throughput grows with the hosts though they share one link, so it is what hosts
-send; what arrives is printed beside it. Rates are frame bits (Ethernet header and payload, no FCS, preamble or gap) that left a
-port's queue in the window; `received` is payload. Wall time and CPU time (user and system, with all children) are those of whole
-`dcgym run` processes; memory is the lab's: the largest resident set of its kernel, which maps all that the lab has touched.
+The thesis does not say where it measures. Its throughput grows with the hosts although they share one link, so it must be what
+hosts send; what arrives is printed beside it. Rates are frame bits (Ethernet header and payload, no FCS, preamble or gap) that
+left a port's queue in the window; `received` is payload. Wall time and CPU time (user and system, with all children) are those of
+whole `dcgym run` processes. Memory is the largest resident set of the lab's kernel, which maps everything that the lab has
+touched.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from dc_gym.records.results import Result, load_result
 from dc_gym.sweep import runs
 
 HOSTS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
-TRIED = 2048  # where the thesis' smaller machine died
+TRIED = 2048  # the size at which the thesis' smaller machine died
 RATE_BPS = 10**7
 FRAME_BYTES, PAYLOAD_BYTES = 1514, 1472
 VARIANTS = {
@@ -44,7 +46,7 @@ MEMORY_BYTES = 8 << 30
 START_S = 60
 WARMUP_NS = 100_000_000  # as in the spec below
 
-# The window holds 1651 frames a sender, so that one frame more or less at its edges is 0.06 %.
+# The window holds 1651 frames per sender, so one frame more or less at its edges is 0.06 %.
 SPEC = """
 spec_version = 1
 name = "scale"
@@ -79,7 +81,7 @@ metrics.slowdown = "off"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a whole process took."""
+    """The cost of a whole process."""
 
     wall_s: float
     cpu_s: float
@@ -88,7 +90,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run: rates in frame bits a second, of every sender, of the middle link, and of all that hosts received."""
+    """One run. Rates in frame bits per second: of each sender, and of the middle link; and the goodput of all hosts together."""
 
     hosts: int
     sent_bps: tuple[float, ...]
@@ -99,7 +101,7 @@ class Point:
 
     @property
     def worst(self) -> float:
-        """The largest deviation of a sender from the rate."""
+        """The largest relative deviation of a sender from the rate."""
         return max(abs(rate / RATE_BPS - 1) for rate in self.sent_bps)
 
     def words(self) -> str:
@@ -140,7 +142,7 @@ def _point_bar(variant: str, point: Point) -> Bar:
 
 
 def _slope_bar(variant: str, name: str, values: Sequence[float]) -> Bar:
-    """Over all hosts, and over the upper ones alone, where what a run costs in any case hides nothing."""
+    """Returns the bar on a slope: over all numbers of hosts, and over the larger ones alone, where fixed costs hide nothing."""
     whole, upper = slope(HOSTS, values), slope(HOSTS[-4:], values[-4:])
     words = f"{whole:.2f} (from {HOSTS[-4]} hosts on {upper:.2f})"
     return Bar(f"{variant}: log-log slope of {name}", f"<= {SLOPE}", words, max(whole, upper) <= SLOPE)
@@ -164,7 +166,7 @@ def _start_bars(folder: Path) -> Iterator[Bar]:
 
 
 def measure(folder: Path, spec: Path, variant: str, hosts: int) -> Point:
-    """One run of a variant."""
+    """Runs a variant with a number of hosts."""
     settings = (*VARIANTS[variant], f"topology.pairs={hosts // 2}")
     result, cost = run(spec, folder / f"{variant}-{hosts}", settings)
     rates = egress_bps(result)
@@ -173,7 +175,7 @@ def measure(folder: Path, spec: Path, variant: str, hosts: int) -> Point:
 
 
 def egress_bps(result: Result) -> dict[str, float]:
-    """By port: frame bits that left its queue a second, from the first to the last sweep after the warm-up."""
+    """Returns, by port, the frame bits per second that left its queue between the first and the last sample after the warm-up."""
     records = result.records("queues")
     settled = records[records["t_ns"] >= WARMUP_NS]
     times, ports = np.unique(settled["t_ns"]), result.names.port
@@ -183,7 +185,7 @@ def egress_bps(result: Result) -> dict[str, float]:
 
 
 def run(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, Cost]:
-    """A whole `dcgym run` and what it took; TestbedError when it fails or is unfit."""
+    """Runs a whole `dcgym run` and returns its cost. Raises TestbedError if it fails or is unfit."""
     argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
     for setting in settings:
         argv += ["--set", setting]
@@ -195,7 +197,7 @@ def run(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, Cost]:
 
 
 def slope(hosts: Sequence[int], values: Sequence[float]) -> float:
-    """Least squares on logarithms: 1 is linear."""
+    """Returns the slope of a least-squares line through the logarithms; 1 is linear."""
     return float(np.polyfit(np.log(hosts), np.log(values), 1)[0])
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of speed, of whole `dcgym run` processes, with queues sampled every 10 ms.
+"""Bars on the speed of whole `dcgym run` processes, with queues sampled every 10 ms.
 
-Wall time is this machine's, so each bar is a ratio to the virtual time of the same run.
-A packet-hop is a frame sent over a cable.
+Wall time depends on the machine, so each bar is a ratio to the virtual time of the same run. A packet-hop is a frame sent over a
+cable.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FAT_TREE = ("topology.preset=fattree-k4", "topology.rate=100Mbit/s", "workload.k
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One run: its result, and what the whole process took."""
+    """One run: its result, and the wall time of the whole process."""
 
     result: Result
     wall_s: float
@@ -54,7 +54,7 @@ class Timed:
 
     @property
     def packet_hops(self) -> int:
-        """Frames that left the ports' queues during the traffic."""
+        """The number of frames that left the ports' queues during the traffic."""
         queues = self.result.records("queues")
         last = queues[queues["t_ns"] == queues["t_ns"].max()]
         return int(np.asarray(last["tx_packets"], np.int64).sum())
@@ -77,7 +77,7 @@ def bars() -> Iterable[Bar]:
 
 
 def _costs(run: Timed, instructions: int | None) -> Iterator[Bar]:
-    """Bars of the cost of a packet-hop. `instructions`: of another run of the same spec."""
+    """Yields bars on the cost of a packet-hop. `instructions` are from another run of the same spec."""
     hops = run.packet_hops
     wall = run.phase_s("traffic") / hops * 1e6
     yield Bar("dumbbell-1g: wall time a packet-hop", "recorded", f"{wall:.3f} us, {hops} hops", ok=True)
@@ -86,7 +86,7 @@ def _costs(run: Timed, instructions: int | None) -> Iterator[Bar]:
 
 
 def _median(folder: Path, spec: Path, name: str, settings: tuple[str, ...]) -> Timed:
-    """The run of median wall time."""
+    """Returns the run with the median wall time."""
     timed = [_time(spec, folder / f"{name}-{number}", settings) for number in range(REPEATS)]
     return sorted(timed, key=lambda run: run.wall_s)[statistics.median_low(range(len(timed)))]
 
@@ -99,9 +99,9 @@ def _time(spec: Path, out: Path, settings: tuple[str, ...]) -> Timed:
 
 
 def _instructions(spec: Path, out: Path, settings: tuple[str, ...]) -> int | None:
-    """Instructions of a run and all its children in user mode; None where they cannot be counted.
+    """Returns the user-mode instructions of a run and all its children; None if they cannot be counted.
 
-    The run is one of its own: where perf can count, it slows a lab down several times.
+    This is a separate run: where perf can count, it slows a lab down several times.
     """
     if shutil.which("perf") is None:
         return None
@@ -116,7 +116,7 @@ def _argv(spec: Path, out: Path, settings: tuple[str, ...]) -> list[str]:
 
 
 def _run(argv: list[str]) -> str:
-    """Runs a command to its end: what it says on standard error. TestbedError when it fails."""
+    """Runs a command to its end and returns its standard error. Raises TestbedError if it fails."""
     done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise TestbedError(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr.strip()}")

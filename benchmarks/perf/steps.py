@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench steps`: how many steps of 1 ms an agent makes in a second, beside what the lab and its channel alone would allow.
+"""`dcgym bench steps`: how many steps of 1 ms an agent makes per second, compared with what the lab and its channel alone allow.
 
-Bare is a lab with the same network, no traffic and no agent: a C program dumps every qdisc, namespace by namespace, and asks the
-host for a step, which a loop in Python answers at once. Between that and `gymnasium.make` lie traffic,
-rates that are set and read back, and all of Python. Wall times are this machine's and this minute's, so what is compared runs in
-turns, and each bar is a ratio of medians. CPU time, which feels other load less, stands beside it.
+The bare lab has the same network but no traffic and no agent. A C program dumps every qdisc, namespace by namespace, and asks the
+host for a step; a Python loop answers at once. `gymnasium.make` adds traffic, rates that are set and read back, and all of
+Python. Wall times depend on the machine and its load at the time. So whatever is compared runs in turns, and each bar is a ratio
+of medians. CPU time, which other load affects less, is reported beside it.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ RLLIB = f"RLlib, {RLLIB_ENVS} labs in one vector / {RLLIB_ENVS} free single envs
 
 
 class BareSession(Session):
-    """The same network at rest; nothing is asked of it but steps."""
+    """The same network at rest; it only makes steps."""
 
     def __init__(self, *, plain: bool) -> None:
-        """`plain`: one dump a namespace; else all of them as agentd does it, by one system call."""
+        """Makes the session. `plain`: one dump per namespace; otherwise all dumps in one system call, as agentd does it."""
         super().__init__(as_spec({**SPECS[ID], "workload": {"kind": "none"}}, [STEP]))
         self._plain = plain
 
@@ -55,22 +55,22 @@ class BareSession(Session):
 
 @dataclass(frozen=True, slots=True)
 class Racer:
-    """Who makes steps: `start` before the clock runs, then `run` for so many."""
+    """A way to make steps: `start` runs before the measurement, then `run` makes a number of steps."""
 
     name: str
     start: Callable[[], object]
     run: Callable[[int], None]
     sessions: Sequence[Session] = ()
-    """Its labs: a step of all of them is as many steps."""
+    """Its labs. A step of all of them counts as that many steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Of one racer: medians over the rounds, means for CPU time."""
+    """The pace of one racer: medians over the rounds, means for CPU time."""
 
     steps_per_s: float
     python_us: float
-    """CPU time of a step in this process, and in the lab's."""
+    """CPU time per step of this process; `lab_us` is that of the lab's processes."""
     lab_us: float
 
     @property
@@ -83,7 +83,7 @@ class Pace:
 
 
 def race(racers: Sequence[Racer], rounds: int = ROUNDS, steps: int = STEPS) -> dict[str, Pace]:
-    """By name; in each round all take turns."""
+    """Returns the pace of each racer by name. In each round all racers take turns."""
     found: dict[str, list[tuple[float, float, float]]] = {racer.name: [] for racer in racers}
     for _ in range(rounds):
         for racer in racers:
@@ -102,13 +102,13 @@ def _pace(taken: Sequence[tuple[float, float, float]]) -> Pace:
 
 
 def _times(racer: Racer) -> tuple[float, float, float]:
-    """Seconds: on the wall, of this process, of its labs."""
+    """Returns seconds of wall time, of this process' CPU time, and of its labs' CPU time."""
     pids = [pid for session in racer.sessions if session.pid for pid, _ in clean.descendants(session.pid)]
     return time.perf_counter(), time.process_time(), sum(clean.cpu_s(pid) for pid in pids)
 
 
 def channel_racer(name: str, session: Session) -> Racer:
-    """Answers steps, and nothing else."""
+    """Returns a racer that answers steps and does nothing else."""
 
     def run(steps: int) -> None:
         for _ in range(steps):
@@ -119,7 +119,7 @@ def channel_racer(name: str, session: Session) -> Racer:
 
 
 def lab_racer(name: str, session: Session, rates_bps: Any) -> Racer:
-    """With traffic, and rates that change every step."""
+    """Returns a racer with traffic, and with rates that change every step."""
 
     def run(steps: int) -> None:
         for step in range(steps):
@@ -130,7 +130,7 @@ def lab_racer(name: str, session: Session, rates_bps: Any) -> Racer:
 
 
 def env_racer(name: str, env: Any, actions: Any) -> Racer:
-    """An environment, or a vector of them, as anybody uses it."""
+    """Returns a racer that uses an environment, or a vector of them, through its public interface."""
 
     def run(steps: int) -> None:
         for step in range(steps):
@@ -141,7 +141,7 @@ def env_racer(name: str, env: Any, actions: Any) -> Racer:
 
 
 def drawn(space: Any, steps: int = STEPS + WARM_UP) -> Any:
-    """Random actions."""
+    """Returns random actions."""
     low, high = space.low, space.high
     return np.random.default_rng(1).uniform(low, high, (steps, *space.shape)).astype(np.float32)
 
@@ -175,7 +175,7 @@ def single_bars() -> Iterator[Bar]:
 
 
 def step_bars(found: Mapping[str, Pace], costs: Mapping[str, float]) -> Iterator[Bar]:
-    """`found`: by racer; `costs`: us a step of Python's parts."""
+    """Yields the bars on steps. `found`: paces by racer; `costs`: us per step of Python's parts."""
     bare, swept, lab, env = (found[name] for name in ("bare", "sweep", "lab", "env"))
     share = env.steps_per_s / bare.steps_per_s
     measured = f"{share:.2f} ({env.steps_per_s:.0f} of {bare.steps_per_s:.0f} steps/s)"
@@ -195,12 +195,12 @@ def step_bars(found: Mapping[str, Pace], costs: Mapping[str, float]) -> Iterator
 
 
 def python_parts(env: Any, actions: Any) -> dict[str, float]:
-    """CPU us a step of each part, over frames that were measured before: without a lab that takes turns with it."""
+    """Returns the CPU time of each part in us per step, over frames that were recorded before, so that no lab runs in between."""
     own: DataCenterEnv = env.unwrapped
     env.reset(seed=1)
     episode, scene = own.episode, own.session.scene
     frames = [own.session.step(episode.action.to_rates(action)) for action in actions]
-    fresh = [replace(frame) for frame in frames]  # has worked out nothing yet
+    fresh = [replace(frame) for frame in frames]  # without cached values
     shares = [scene.share(frame.wanted_bps) for frame in fresh]
     parts: dict[str, Callable[[int], object]] = {
         "actions": lambda step: episode.action.to_rates(actions[step]),
@@ -218,7 +218,7 @@ def python_parts(env: Any, actions: Any) -> dict[str, float]:
 
 
 def pair_bar() -> Bar:
-    """The pair boots first: each of its labs has a CPU to itself, if there are two."""
+    """Returns the bar on two labs. The pair boots first, so each of its labs has its own CPU if there are two."""
     with ExitStack() as stack:
         pair, one = (gymnasium.make_vec(ID, num_envs=labs, overrides=[STEP]) for labs in (2, 1))
         for env in (pair, one):
@@ -235,7 +235,10 @@ def pair_bar() -> Bar:
 
 
 def rllib_bars() -> Iterator[Bar]:
-    """The bar was set when RLlib made its vectors itself; beside it what it makes of a vector that is free as a whole."""
+    """Yields the bars on RLlib.
+
+    The bar was set when RLlib made its vectors itself; a vector of free envs is reported beside it.
+    """
     asked = f">= {RLLIB_SHARE}"
     if find_spec("ray") is None or find_spec("torch") is None:
         yield Bar(RLLIB, asked, "RLlib is not installed: pip install 'dc-gym[rl]'", ok=True, skipped=True)
@@ -255,7 +258,7 @@ def rllib_bars() -> Iterator[Bar]:
 
 
 def sampling_bars(found: Mapping[str, float]) -> Iterator[Bar]:
-    """`found`: steps per second of labs, of free envs that RLlib makes a vector of, and of a free vector."""
+    """Yields the bars from steps per second of labs, of free envs that RLlib makes a vector of, and of a free vector."""
     labs, single, together = (found[name] for name in ("labs", "single", "together"))
     words = f"{labs / single:.2f} ({labs:.0f} of {single:.0f} steps/s; RLlib's own {1e6 / single:.0f} us a step)"
     yield Bar(RLLIB, f">= {RLLIB_SHARE}", words, labs / single >= RLLIB_SHARE)

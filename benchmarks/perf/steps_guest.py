@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `dcgym bench steps` runs in its bare lab: the ground of any run, with the kernel's AIO off, so that the queues are dumped
-by a system call or two a namespace, as a program does that knows of nothing better."""
+"""The program that `dcgym bench steps` runs in its bare lab: the ground of any run, with the kernel's AIO off.
+
+Without AIO the queues are dumped with a system call or two per namespace, as a simple program would do it.
+"""
 
 import os
 import sys

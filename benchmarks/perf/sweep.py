@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of sweeps: labs side by side are as good as CPU loops side by side, and a kill -9 costs the runs under way alone.
+"""Bars on sweeps: two labs at once gain as much as two CPU loops at once, and a kill -9 costs only the runs under way.
 
-Two copies of a CPU loop rarely reach twice one: CPUs share caches, power and a hypervisor. So labs are compared with loops of the
-same machine, in turns in the same minutes; each figure is a median over rounds.
+Two copies of a CPU loop rarely reach twice the speed of one, since CPUs share caches, power and a hypervisor. So labs are
+compared with loops on the same machine, in turns within the same minutes. Each figure is a median over rounds.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _side_by_side(folder: Path, spec: Path, rounds: int, settings: tuple[str, ..
 
 
 def _gain(work: Callable[[int], None]) -> float:
-    """How much more two copies do in a second than one."""
+    """Returns how much more two copies do per second than one."""
     walls = []
     for copies in (1, 2):
         begun = time.perf_counter()
@@ -80,7 +80,7 @@ def _labs(folder: Path, spec: Path, settings: tuple[str, ...], copies: int) -> N
 
 
 def _loops(copies: int) -> None:
-    """Each on a CPU of its own, as labs are."""
+    """Runs CPU loops, each on its own CPU as labs are."""
     argv = [sys.executable, "-c", LOOP.format(steps=LOOP_STEPS)]
     cpus = sorted(os.sched_getaffinity(0))
     loops = [subprocess.Popen(["taskset", "-c", str(cpu), *argv]) for cpu in cpus[:copies]]
@@ -89,7 +89,7 @@ def _loops(copies: int) -> None:
 
 
 def _kill(folder: Path, spec: Path, seeds: int) -> Iterator[Bar]:
-    """A sweep that is killed when half of its runs are there, and goes on."""
+    """Yields the bars on a sweep that is killed when about half of its runs are done, and then resumed."""
     whole, killed = folder / "whole", folder / "killed"
     jobs = min(2, sweep.cpus())
     _sweep(spec, whole, seeds, jobs).wait()
@@ -115,7 +115,7 @@ def _sweep(spec: Path, out: Path, seeds: int, jobs: int) -> subprocess.Popen[byt
 
 
 def _kill_at(process: subprocess.Popen[bytes], out: Path, count: int) -> None:
-    """Kills a sweep once `count` of its runs are there, and waits for its janitors."""
+    """Kills a sweep once `count` of its runs are done, and waits for its janitors."""
     deadline = time.monotonic() + DEADLINE_S
     while len(_finished(out)) < count and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -134,6 +134,6 @@ def _finished(out: Path) -> list[Path]:
 
 
 def _digests(out: Path) -> list[str]:
-    """In the order of the grid; of runs that are done."""
+    """Returns the digests of the runs that are done, in the order of the grid."""
     cells = json.loads((out / SUMMARY).read_text())["cells"]
     return [cell["digest"] for cell in cells if cell["state"] == State.DONE]

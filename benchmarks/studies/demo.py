@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym demo`: DCTCP, TCP NV, CUBIC and BBR on two dumbbells and a fat-tree, three seeds each, in one figure.
 
-After F. Ruffy Varga, "Data-Driven Datacenter Traffic Control" (2019), figures 5.2 to 5.5: the same networks, with propagation
-delays, a step at K for DCTCP, and Iroko's hotspot matrix over TCP on the fat-tree at 100 Mbit/s.
+It follows F. Ruffy Varga, "Data-Driven Datacenter Traffic Control" (2019), figures 5.2 to 5.5. The networks are the same, with
+propagation delays. DCTCP has a step at K. The fat-tree at 100 Mbit/s runs Iroko's hotspot matrix over TCP.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ time = { duration = "5s", warmup = "1s" }
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """`args.out`: folder of the results and the figure; `args.jobs`: labs at a time."""
+    """Runs the demo. `args.out`: folder of the results and the figure; `args.jobs`: number of labs at a time."""
     out: Path = args.out
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def require_places(out: Path) -> None:
-    """UsageError if something is in the folder that the demo would write over and did not make."""
+    """Raises UsageError if the demo would overwrite something in the folder that it did not make."""
     require_place(out / FIGURE, is_marked(MARK), remedy=REMEDY)
     for case in CASES:
         for cell in case_cells(case, out, write=False):
@@ -107,7 +107,7 @@ def require_places(out: Path) -> None:
 
 
 def _name_of(result: Path) -> str | None:
-    """The name in a result's spec; None of a damaged result, which is made again."""
+    """Returns the name in a result's spec; None for a damaged result, which will be replaced."""
     try:
         name: str | None = load_result(result).manifest.get("spec", {}).get("name")
     except ResultError:
@@ -116,7 +116,7 @@ def _name_of(result: Path) -> str | None:
 
 
 def case_cells(case: Case, out: Path, seeds: tuple[int, ...] = SEEDS, *, write: bool = True) -> list[sweep.Cell]:
-    """The runs of one case; its spec is written beside them."""
+    """Returns the runs of one case, after writing its spec beside them."""
     spec = out / f"{case.name}.toml"
     if write:
         spec.write_text(case.spec.lstrip())
@@ -134,7 +134,7 @@ def case_cells(case: Case, out: Path, seeds: tuple[int, ...] = SEEDS, *, write: 
 
 
 def draw(out: Path) -> Path:
-    """demo.png from the results in `out`."""
+    """Draws demo.png from the results in `out`."""
     rows = []
     for case in CASES:
         runs = {
@@ -149,7 +149,7 @@ def draw(out: Path) -> Path:
 
 
 def table(out: Path) -> str:
-    """Means over the seeds, one line a case and controller."""
+    """Returns a table of means over the seeds, with one line per case and controller."""
     head = ("case", "controller", "goodput", "mean queue", "srtt", "Jain", "drops", "marks")
     lines = ["".join(f"{text:{width}}" for text, width in zip(head, WIDTHS, strict=True))]
     for case in CASES:
@@ -162,7 +162,7 @@ def table(out: Path) -> str:
 
 
 def _mean(found: Sequence[Mapping[str, Any]], key: str, family: str) -> str:
-    """The mean of a metric over results, as text."""
+    """Returns the mean of a metric over results, as text."""
     known = [summary[key] for summary in found if summary.get(key) is not None]
     mean = sum(known) / len(known) if known else None
     return quantity(None if mean is None else round(mean) if key in COUNTS else mean, family)

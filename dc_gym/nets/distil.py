@@ -80,8 +80,7 @@ def watched(policy: Policy, scaling: Scaling, seed: int) -> Floats:
 
 
 def flooded(policy: Policy, scaling: Scaling) -> Floats:
-    """Returns the inputs [rows, 4] that a policy produces while a flood drains: large lasting errors, which are rare
-    elsewhere."""
+    """Returns the inputs [rows, 4] that a policy produces while a flood drains: large lasting errors, rare elsewhere."""
     seen = []
     for flows in FLOODS:
         model = Fluid(Bottleneck(flows, parts=PARTS, buffer=BUFFER, start=1.0), scaling)

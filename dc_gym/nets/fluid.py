@@ -160,7 +160,7 @@ class Fluid:
     def begin(self, who: Flows) -> None:
         """Replaces these flows by new ones as a NIC starts them: at line rate, with a first probe at once.
 
-        It works only with parts.
+        It needs parts above 1.
         """
         self.rate[who], self.actions[who], self.inputs[who], self.memory[who] = 1.0, 1.0, [1.0, 0.0, 1.0, 0.0], 0.0
         self._seen[who] = self._probe(len(who))
@@ -224,8 +224,8 @@ def outcomes(policy: Policy, flows: Iterable[int], scaling: Scaling | None = Non
 
 
 def rest(policy: Policy, scaling: Scaling | None = None) -> float:
-    """Returns the smallest error, in scaled targets, at which a policy that sees it again and again does not raise: eq. 2's
-    offset."""
+    """Returns eq. 2's offset: the smallest error, in scaled targets, at which a policy that sees it again and again does not
+    raise."""
     unit = (scaling or Scaling()).unit
     errors = np.linspace(-1.0, 10.0, 1101 if kept_by(policy) else 11001)
     ones = np.ones_like(errors)

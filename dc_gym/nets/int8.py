@@ -40,8 +40,7 @@ class Mlp8(Mlp):
         check_reach([(weight, np.zeros(1)) for weight in self.weights[:2]], (MOST, MOST_INPUT) * 2)
 
     def packed_bytes(self) -> int:
-        """Returns the bytes needed on a NIC: one per weight, four for each row's scale, two for each point of the action
-        table."""
+        """Returns the bytes needed on a NIC: one per weight, four per row's scale, two per point of the action table."""
         return sum(weight.size for weight in self.weights) + 4 * sum(len(weight) for weight in self.weights) + 2 * (POINTS + 1)
 
     def words(self) -> list[int]:
@@ -132,8 +131,7 @@ def check_reach(layers: Sequence[Sequence[Floats]], inputs: Sequence[float]) -> 
 
 
 def integer_actions(body: Integers, inputs_q16: Integers) -> Integers:
-    """Returns actions Q16 from the body of an Mlp8's table for inputs [rows, 4] in Q16, bit for bit as rlcc-mlp8.h computes
-    them."""
+    """Returns actions Q16 from the body of an Mlp8's table for inputs [rows, 4] in Q16, bit for bit as in rlcc-mlp8.h."""
     table, x = Body(body), inputs_q16 + (ADDED - ACTIONS)
     for outputs, inputs in SHAPES[:-1]:
         x = relu(table.rows(outputs, inputs).sums(x))

@@ -23,8 +23,8 @@ from dc_gym.nets.int8 import ADDED, Body, Integers, Rows, action_table, look, lo
 
 CELLS = 16
 SHAPES = ((32, 2), (32,), (16, 32), (16,), (64, 32), (64,), (1, 16), (1,))
-"""Shapes of each layer's weights [outputs, inputs] and biases. The LSTM's inputs are the previous layer's outputs, then its own
-last outputs."""
+"""Shapes of each layer's weights [outputs, inputs] and biases. The LSTM's inputs are the layer's before it, then its own last
+outputs."""
 MEMORY = 2 * CELLS
 """How many numbers are stored per flow: outputs, then cells."""
 MOST_WEIGHT = 16.0
@@ -73,8 +73,7 @@ class Lstm:
         return MEMORY
 
     def packed_bytes(self) -> int:
-        """Returns the bytes needed on a NIC: one per weight, four for each bias and each row's scale, two for each point of two
-        tables."""
+        """Returns the bytes needed on a NIC: one per weight, four per bias and per row's scale, two per point of two tables."""
         outputs = sum(shape[0] for shape in SHAPES[0::2])
         return sum(weight.size for weight in self.weights[0::2]) + 8 * outputs + 2 * 2 * (int8.POINTS + 1)
 
@@ -121,8 +120,10 @@ class Lstm:
         return Steps(columns, first, joined, gates, before, bent, squeezed, np.concatenate([output, cells]).T)
 
     def ascent(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
-        """Returns the gradient, by the weights, of the mean of factors * actions over decisions [time, flows], back to the first
-        one."""
+        """Returns the gradient, by the weights, of the mean of factors * actions over decisions [time, flows].
+
+        It goes back to the first decision.
+        """
         w1, w2, w3 = self.weights[2], self.weights[4], self.weights[6]
         given = self.steps(inputs, memory)
         time, flows = factors.shape

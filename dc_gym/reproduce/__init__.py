@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym reproduce [PAPER [FIGURE ...]]`: papers' figures, measured anew, beside what they claim (docs/reproduce-iroko.md,
-docs/reproduce-rl-cc.md).
+"""`dcgym reproduce [PAPER [FIGURE ...]]`: measures papers' figures anew and compares them with the papers' claims.
 
-registry.py says which figures there are; each is a module of benchmarks/. The rest is what such modules share: runs that go on
-where they were stopped (runs.py), claims and their criteria (claims.py), figures and pages (series.py, drawing.py, page.py); for
-papers that train contestants and lengths (setup.py), trainings (trainings.py, campaign.py) and what was measured (measured.py);
-for papers on NICs networks of 100 Gbit/s, slowed down (scaled.py; benchmarks/papers/rlcc/common.py).
+See docs/reproduce-iroko.md and docs/reproduce-rl-cc.md. registry.py lists the figures; each is a module of benchmarks/. The other
+modules here are what the figures share:
+
+- runs.py: runs that resume where they were stopped;
+- claims.py: claims and their criteria;
+- series.py, drawing.py, page.py: figures and pages;
+- setup.py, trainings.py, campaign.py, measured.py: contestants and lengths, trainings, and measured quantities, for papers that
+  train;
+- scaled.py and benchmarks/papers/rlcc/common.py: networks of 100 Gbit/s, slowed down, for papers on NICs.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ COLOURS = {
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """Runs the figures that are named, or all of the paper's, or of all papers. 0 whatever the verdicts are."""
+    """Runs the named figures, or all figures of the paper, or of all papers. Returns 0 whatever the verdicts are."""
     if args.list:
         _list()
         return 0
@@ -69,12 +73,12 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def _place(folder: Path, number: str) -> Path:
-    """Of a figure's page."""
+    """Returns the folder of a figure's page."""
     return folder / f"figure-{number}"
 
 
 def _counts(findings: Findings) -> str:
-    """A line with how many claims have which verdict, if there are any, and one on what was shorter than it should be."""
+    """Returns a line with the number of claims per verdict, if any, and a line on what was shorter than it should be."""
     states = [verdict.state for verdict in findings.verdicts]
     told = ", ".join(f"{states.count(state)} {state}" for state in State if state in states)
     shorter = dict(findings.facts).get(SHORTER)
@@ -82,7 +86,7 @@ def _counts(findings: Findings) -> str:
 
 
 def _check_trains(args: Namespace, paper: registry.Paper) -> None:
-    """UsageError where an option of trainings would have no effect."""
+    """Raises UsageError if an option for trainings would have no effect."""
     chosen = args.figures or paper.figures
     figures = f"{', '.join(args.figures)} of {paper.name}" if args.figures else f"the figures of {paper.name}"
     for name, given in (("algorithms", args.algorithms), ("steps", args.steps), ("preset", args.preset)):

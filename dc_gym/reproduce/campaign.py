@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a setup: trains who learns, lets everybody run on the same traffic, and measures all of them in the same way.
+"""Runs a setup: trains the contestants that learn, runs all contestants on the same traffic, and measures them in the same way.
 
-    FOLDER/trainings/    what is learned (trainings.py)
-    FOLDER/runs/         a sweep: one result a contestant and seed
+    FOLDER/trainings/    the trainings (trainings.py)
+    FOLDER/runs/         a sweep: one result per contestant and seed
 
-The state is what lies there: the same command goes on where it was stopped.
+All state is in these folders. Run again, the same command resumes where it was stopped.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from dc_gym.spec.experiment import POLICY_COPY
 from dc_gym.sweep.grid import Point
 
 WARMUP_PART = 4
-"""Of a duration that the command gives: what comes before the metrics' window."""
+"""The warm-up before the metrics' window is 1/4 of a duration that the command gives."""
 TRAFFIC = ("kind", "transport", "rate", "jitter", "file")
-"""Keys of [workload] that a page names."""
+"""Keys of [workload] that a page shows."""
 THESIS_PRESET = "iroko-thesis"
 THESIS_AGENT = {"agent.tbf": "stock", "agent.burst": "12500B"}
-"""How the thesis enforced rates (its listing 3), where hyper-parameters are its own, too."""
+"""How the thesis enforced rates (its listing 3); used with the preset of the thesis' own hyper-parameters."""
 
 Measure = Callable[[Result], dict[str, float]]
 
@@ -47,21 +47,24 @@ class Campaign:
     setup: Setup
     order: Order
     more: Measure
-    """What the figure wants to know besides."""
+    """Measures the figure's additional quantities."""
 
     @property
     def folder(self) -> Path:
-        """Full and default runs do not mix."""
+        """The folder of the runs. Host runs and lab runs are kept apart."""
         return self.home.with_name(self.home.name + "-host") if self.order.ground == "host" else self.home
 
     @property
     def home(self) -> Path:
-        """Where policies learn: in labs, also what then runs on the host."""
+        """The folder of the trainings; full and default lengths are kept apart.
+
+        Policies learn in labs even if they then run on the host.
+        """
         return self.order.out / (self.setup.name + ("-full" if self.order.full else ""))
 
     @property
     def length(self) -> Length:
-        """What was asked for, over the figure's own."""
+        """The figure's own length, with what the command asks for in its place."""
         own, order = self.setup.full if self.order.full else self.setup.default, self.order
         given: dict[str, Any] = {"seeds": order.seeds, "steps": order.steps, "preset": order.preset, "duration": order.duration}
         if order.duration:
@@ -70,7 +73,7 @@ class Campaign:
 
     @property
     def shortfall(self) -> Shortfall:
-        """Says what the command made shorter than the figure's own length."""
+        """What the command made shorter than the figure's own length."""
         own, asked = self.setup.full if self.order.full else self.setup.default, self.length
         shorter = parse_time_ns(asked.duration) < parse_time_ns(own.duration)
         return Shortfall(
@@ -83,9 +86,10 @@ class Campaign:
         return roster(self.setup, self.order.algorithms)
 
     def spec(self, contestant: Contestant, values: Mapping[str, Any], ground: str | None = None) -> Spec:
-        """Of a contestant: the setup's keys, the contestant's, then the command's, then `values`. `ground`: None: the command's.
+        """Returns the spec of a contestant: the setup's keys, then the contestant's, the command's, and `values`.
 
-        On the host a TCP alone runs without an agent that does nothing: there it would cost CPU time.
+        `ground`: None means the command's. On the host a contestant that is a TCP alone runs without its idle agent, which would
+        cost CPU time there.
         """
         keys = dict(self.length.values) | ({} if contestant.alone else dict(self.length.agent)) | dict(contestant.values)
         if contestant.algorithm:
@@ -105,7 +109,7 @@ class Campaign:
         return trainings.training(self.home, spec, contestant.algorithm, name, length.preset, seed, length.steps, batch)
 
     def point(self, contestant: Contestant, seed: int) -> Point:
-        """A run of what is measured: all contestants have the same traffic."""
+        """Returns a run to be measured; all contestants have the same traffic."""
         length = self.length
         values: dict[str, Any] = {"time.duration": length.duration, "time.warmup": length.warmup, "seed": HELD_OUT + seed}
         if contestant.algorithm:
@@ -116,12 +120,12 @@ class Campaign:
         return (self.home / trainings.FOLDER / f"{contestant.name}-s{seed}").absolute()
 
     def run(self, progress: Progress) -> Evidence:
-        """Everything that is not there yet; then what it shows."""
+        """Runs everything that is missing, and returns the evidence."""
         contestants, seeds = self.contestants(), range(1, self.length.seeds + 1)
         ready = [self.point(each, seed) for each in contestants if not each.algorithm for seed in seeds]
         learners = [each for each in contestants if each.algorithm]
         todo = [self.training(each, seed) for each in learners for seed in seeds]
-        found = self._measure(ready, progress)  # after all that can be wrong with a spec
+        found = self._measure(ready, progress)  # this finds all mistakes in specs before training starts
         if learners:
             trainings.run_all(todo, self.order.jobs, progress, self.order.force)
             learned = [self.point(each, seed) for each in learners for seed in seeds]
@@ -133,7 +137,7 @@ class Campaign:
         return Evidence(contenders, self.setup.paper_steps, self.shortfall)
 
     def _forget_older(self, point: Point) -> None:
-        """A result of the policy as it was before it trained on is not a result of another sweep: it is made anew."""
+        """Removes a result whose policy has been trained further since, so that it is run again."""
         result, policy = self.folder / runs.FOLDER / point.name, point.spec.controller.policy
         copy = result / POLICY_COPY
         if isinstance(policy, Path) and copy.is_file() and copy.read_bytes() != policy.read_bytes():
@@ -161,7 +165,7 @@ class Campaign:
 
 
 def campaign(setup: Setup, order: Order, files: Mapping[str, str] | None = None, more: Measure = lambda result: {}) -> Campaign:
-    """The files that the specs read are written at once."""
+    """Returns a campaign, after writing the files that its specs read."""
     made = Campaign(setup, order, more)
     with words("make", made.folder):
         made.folder.mkdir(parents=True, exist_ok=True)
@@ -173,7 +177,7 @@ def campaign(setup: Setup, order: Order, files: Mapping[str, str] | None = None,
 
 
 def facts(made: Campaign) -> list[tuple[str, str]]:
-    """How it was run, in words."""
+    """Describes how the campaign was run."""
     length, some = made.length, made.contestants()[0]
     spec = made.spec(some, {"time.duration": length.duration, "time.warmup": length.warmup})
     traffic = spec.to_dict()["workload"]
@@ -203,7 +207,7 @@ def facts(made: Campaign) -> list[tuple[str, str]]:
 
 
 def _network(spec: Spec) -> str:
-    """Its hosts, rates and queues, each value that there is."""
+    """Describes a network: its hosts, and all different rates and queue sizes."""
     graph = spec.graph()
     rates = sorted({cable.rate_bps for cable in graph.cables})
     queues = sorted({port.queue.limit_bytes for port in graph.ports()})

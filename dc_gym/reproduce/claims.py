@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a paper claims, and by which criterion it counts as reproduced.
+"""A paper's claims, and the criteria by which they count as reproduced.
 
-A comparison is of means over seeds, paired by seed: it holds where the 95 % interval of the difference leaves no doubt. A claim
-about something that learns, and that does not hold after fewer steps than the paper trained, is "not shown at this length".
+A comparison is of means over seeds, paired by seed. It holds if the 95 % interval of the difference excludes 0 on the claimed
+side. A claim about a learning contestant that fails after fewer steps than the paper trained is "not shown at this length".
 
-The figure's own length is the least that is judged. Shorter runs are "too short to judge", whatever their intervals say: they
-show how flows begin, and no interval knows that. With fewer seeds a claim is judged where the intervals leave no doubt.
+Claims are judged at the figure's own length or more. Shorter runs are "too short to judge", whatever their intervals say: they
+show how flows begin, which an interval cannot correct. With fewer seeds a claim is judged only if the intervals are conclusive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dc_gym.reproduce.findings import Column, Evidence
 from dc_gym.reproduce.setup import label_of
 
 SMALLEST = 4
-"""Places after the point that a page shows at most."""
+"""The most decimal places that a page shows."""
 
 
 class State(StrEnum):
@@ -35,12 +35,12 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of a criterion; `holds` is None where nothing can be said: something did not run, or ran too seldom."""
+    """The outcome of a criterion. `holds` is None if nothing can be said: something did not run, or had too few runs."""
 
     holds: bool | None
     measured: str
     sure: bool = False
-    """More seeds would not change it: an interval says so, or one seed is enough."""
+    """Whether more seeds would not change it: an interval excludes 0, or a single seed decides."""
     ran: bool = True
 
 
@@ -56,11 +56,11 @@ class Criterion:
 class Claim:
     text: str
     source: str
-    """Where the paper says so."""
+    """Where the paper makes the claim."""
     criteria: tuple[Criterion, ...]
-    """All must hold."""
+    """The criteria, which must all hold."""
     why: str = ""
-    """What is known of the cause, told where it is not reproduced."""
+    """What is known about the cause; shown where the claim is not reproduced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class Verdict:
     claim: Claim
     state: State
     measured: tuple[str, ...]
-    """One a criterion."""
+    """One text per criterion."""
     steps: int | None
-    """That those who learn have trained; None: nobody does."""
+    """The fewest steps that a learning contestant has trained; None if no contestant learns."""
 
     @property
     def why(self) -> str:
@@ -107,7 +107,7 @@ def _outcome(criterion: Criterion, evidence: Evidence) -> Outcome:
 
 
 def below(first: str, second: str, column: Column, factor: float = 1.0) -> Criterion:
-    """`first` has less of a quantity than `factor` times what `second` has."""
+    """Returns a criterion: the quantity of `first` is below `factor` times that of `second`."""
     return _compared(f"{column.title} of {label_of(first)} below {_that(second, factor)}", first, second, column, factor, sign=1)
 
 
@@ -134,7 +134,7 @@ def _compared(words: str, first: str, second: str, column: Column, factor: float
 
 
 def less_than(name: str, column: Column, bound: float) -> Criterion:
-    """Every seed's value is below a bound."""
+    """Returns a criterion: every seed's value is below a bound."""
 
     def judge(evidence: Evidence) -> Outcome:
         values = list(evidence.values(name, column.name).values())
@@ -154,12 +154,12 @@ def more_than(name: str, column: Column, bound: float) -> Criterion:
 
 
 def _bounded(holds: bool | None, said: str) -> Outcome:
-    """The outcome of a bound for every seed: one seed that breaks it is enough."""
+    """Returns the outcome of a bound for every seed. One seed that breaks it decides."""
     return Outcome(holds, said, sure=holds is False)
 
 
 def learned(name: str, words: str, column: Column, holds: Callable[[np.ndarray, np.ndarray], bool]) -> Criterion:
-    """`holds(steps, values)` of the training curve of every seed."""
+    """Returns a criterion: `holds(steps, values)` is true for the training curve of every seed."""
 
     def judge(evidence: Evidence) -> Outcome:
         curves = [(track.x, track.values[column.name]) for track in evidence.contenders[name].learning.values()]
@@ -173,7 +173,7 @@ def learned(name: str, words: str, column: Column, holds: Callable[[np.ndarray, 
 
 
 def text(value: Estimate | None, column: Column) -> str:
-    """0.123 +- 0.004: the mean with the digits that its interval carries, none beyond the fourth place."""
+    """Formats the mean with the digits that its interval supports, at most four decimal places: 0.123 ± 0.004."""
     if value is None:
         return "-"
     half = None if value.half is None else round(value.half * column.factor, SMALLEST)
@@ -187,6 +187,6 @@ def plain(value: float, column: Column) -> str:
 
 
 def _plain(value: float, digits: int) -> str:
-    """Without an exponent; what lies below the fourth place is 0."""
-    found = round(value, SMALLEST) + 0.0  # -0 is 0
+    """Formats a number without an exponent, rounded to four decimal places."""
+    found = round(value, SMALLEST) + 0.0  # turns -0 into 0
     return np.format_float_positional(found, precision=digits, fractional=False, trim="-")

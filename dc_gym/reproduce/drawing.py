@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figure of a set of runs: panels of measured quantities, in units.
+"""Draws the figure of a set of runs: panels of measured quantities with their units.
 
-On the left how they change over a training, with those who learn nothing as level lines; on the right over time, of the policies
-as they are in the end. Bands are 95 % intervals over seeds; of those who learn each seed is a thin line of its own, since two
-trainings may end in different places, and no interval tells that.
+The left column shows the training, with contestants that do not learn as level lines. The right column shows the final policies
+over time. Bands are 95 % intervals over seeds. Contestants that learn have a thin line for each seed instead, since two trainings
+may end in different places, which an interval does not show.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEARNED_NAMES = {"switch_queue_bytes": "switch_queue_bytes_longest", "host_queue_bytes": "host_queue_bytes_longest"}
-"""What a training calls the quantity."""
+"""Names of quantities in a training's progress, where they differ."""
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 10.4, 1.75, 0.8
 LETTERS = 76
-"""Of a title, a column of panels."""
+"""Characters of the title per column of panels."""
 POINTS = 60
-"""Of a learning curve: each a mean over as many steps."""
+"""Number of points of a learning curve; each is a mean over equally many steps."""
 DECADES = 15
-"""Queues and delays that differ by more than this factor get a logarithmic axis."""
+"""Queues and delays that vary by more than this factor get a logarithmic axis."""
 SETTLED = 98
-"""Percentile of what is drawn that a linear axis shows: a hole in a sequence that is filled is a spike of goodput."""
+"""The percentile of the data that a linear axis shows. Goodput has a spike whenever a hole in a sequence is filled."""
 ROOM = 1.5
 FRAME_BYTES = 1514
 REWARDS = (-1.0, 1.0)
-"""The least and the largest reward of the thesis."""
+"""The smallest and the largest reward of the thesis."""
 
 
 def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
-    """One row a quantity."""
+    """Draws one row per quantity."""
     contenders = list(evidence.contenders.values())
     learners = [each for each in contenders if any(len(track.x) for track in each.learning.values())]
     columns = 2 if learners else 1
@@ -70,12 +70,12 @@ def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
 
 
 def _is_measured(who: Contender, panel: Column) -> bool:
-    """There is something of it to draw."""
+    """Returns whether there is data of this quantity to draw."""
     return any(np.isfinite(track.values[panel.name]).any() for track in who.over_time.values() if panel.name in track.values)
 
 
 def dots(evidence: Evidence, column: Column, title: str) -> Figure:
-    """One quantity: a row a contestant with its mean, its interval, and each seed as a small dot."""
+    """Draws one quantity, with one row per contestant: the mean, its interval, and a small dot for each seed."""
     contenders = [each for each in evidence.contenders.values() if each.numbers.get(column.name)]
     with plots.style({"axes.grid.axis": "both"}):
         canvas = plots.new_figure(0.75 * WIDTH, 1.0 + 0.36 * len(contenders))
@@ -103,7 +103,7 @@ def _dot(ax: Axes, row: int, who: Contender, column: Column) -> None:
 
 
 def bar(found: Estimate, column: Column) -> Bar:
-    """The mean and the interval of a quantity, in the unit of its column."""
+    """Returns the mean and the interval of a quantity, in the unit of its column."""
     return bar_of(found.mean * column.factor, None if found.half is None else found.half * column.factor)
 
 
@@ -127,7 +127,7 @@ def _over_time(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None
 
 
 def _together(learning: Mapping[int, Track], name: str) -> tuple[Floats, Floats]:
-    """Steps, and the curve of each seed at them: means over stretches of equal length."""
+    """Returns steps, and each seed's curve at these steps as means over stretches of equal length."""
     last = min((float(track.x[-1]) for track in learning.values() if len(track.x)), default=0.0)
     edges = np.linspace(0, last, POINTS + 1)
     rows = np.stack([_binned(track.x, track.values[name], edges) for track in learning.values()])
@@ -145,7 +145,7 @@ def _binned(x: Floats, y: Floats, edges: Floats) -> Floats:
 
 
 def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender, panel: Column, most: float = np.inf) -> None:
-    """The mean over the rows, of which each is a seed, and how they spread, as far as that can be."""
+    """Draws the mean over the rows (one row per seed), and their spread where it is known."""
     mean, half = band(rows)
     ax.plot(x, mean, color=who.color, label=who.label, linewidth=1.8 if who.learning else 1.1)
     if who.learning and len(rows) > 1:
@@ -160,7 +160,7 @@ def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender, panel: Column, most
 
 
 def _scale(row: Sequence[Axes], panel: Column) -> None:
-    """One axis for both panels of a row; it follows the means, not the bands, which would stretch it."""
+    """Scales the shared axis of a row. It follows the means; the bands would stretch it."""
     lines = [np.asarray(line.get_ydata(), float) for ax in row for line in ax.get_lines()]
     values, ax = np.concatenate(lines or [np.zeros(1)]), row[0]
     values = values[np.isfinite(values)]
@@ -179,7 +179,7 @@ def _scale(row: Sequence[Axes], panel: Column) -> None:
 
 
 def _queue_scale(ax: Axes, largest: float, frame: float) -> None:
-    """A queue may be empty, so its logarithmic axis is linear below one frame."""
+    """Scales a queue's axis. A queue may be empty, so its logarithmic axis is linear below one frame."""
     wide = largest > DECADES * frame
     if wide:
         ax.set_yscale("symlog", linthresh=frame, linscale=0.4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a figure comes to: numbers of each contestant over seeds, and how they changed over time and over a training."""
+"""The results of a figure: the numbers of each contestant over seeds, and how they changed over time and over a training."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ class Track:
     x: Floats
     values: Mapping[str, Floats]
     most: Mapping[str, float] = field(default_factory=dict)
-    """What cannot be exceeded, by quantity."""
+    """Upper bounds of the values, by quantity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """What one contestant did."""
+    """The results of one contestant."""
 
     name: str
     label: str
     color: str
     numbers: Mapping[str, Mapping[int, float]]
-    """By quantity and seed, of the runs with the policy as it is in the end."""
+    """Values by quantity and seed, from the runs with the final policy."""
     over_time: Mapping[int, Track] = field(default_factory=dict)
-    """By seed: the same runs."""
+    """The same runs over time, by seed."""
     learning: Mapping[int, Track] = field(default_factory=dict)
-    """By seed: the training, by steps; none where nothing is learned."""
+    """The training over its steps, by seed; empty if nothing is learned."""
     paper: Mapping[str, float] = field(default_factory=dict)
-    """What the paper has there, by quantity."""
+    """The paper's values, by quantity."""
 
     @property
     def steps(self) -> int:
-        """Trained: of the seed that has the fewest."""
+        """Number of steps trained, of the seed with the fewest."""
         return min((int(track.x[-1]) for track in self.learning.values() if len(track.x)), default=0)
 
     def estimate(self, quantity: str) -> Estimate | None:
@@ -61,13 +61,13 @@ _JUDGED = "claims are judged at the figure's own length; with fewer seeds alone,
 
 
 def fewer(what: str, asked: int, own: int) -> str:
-    """1 seed instead of 3; empty where there are enough."""
+    """Returns text such as "1 seed instead of 3"; empty if there are enough."""
     return f"{asked} {what}{'' if asked == 1 else 's'} instead of {own}" if asked < own else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """In words, what the command made shorter than the figure's own length; empty: nothing."""
+    """What the command made shorter than the figure's own length, in words; empty texts mean nothing was shorter."""
 
     runs: str = ""
     trainings: str = ""
@@ -77,7 +77,7 @@ class Shortfall:
         return ", ".join(filter(None, (self.runs, self.trainings, self.seeds)))
 
     def facts(self) -> list[tuple[str, str]]:
-        """Tells on a figure's page what is shorter; no row if nothing is."""
+        """Returns the row for a figure's page that says what is shorter; no row if nothing is."""
         return [(SHORTER, f"{self}: {_JUDGED}")] if str(self) else []
 
 
@@ -87,21 +87,21 @@ class Evidence:
 
     contenders: Mapping[str, Contender]
     paper_steps: int = 0
-    """How long the paper trained; 0: it says nothing, or there is nothing to train."""
+    """Number of steps that the paper trained; 0 if it does not say, or if there is nothing to train."""
     shortfall: Shortfall = Shortfall()
 
     @staticmethod
     def shortfall_of(parts: Iterable[Evidence]) -> Shortfall:
-        """Picks the first shortfall of a figure's parts, which one command has made equally long."""
+        """Returns the first shortfall of a figure's parts. One command gives all parts the same length."""
         return next((part.shortfall for part in parts if str(part.shortfall)), Shortfall())
 
     def values(self, name: str, quantity: str) -> Mapping[int, float]:
-        """By seed; empty if that contestant did not run."""
+        """Returns values by seed; empty if that contestant did not run."""
         found = self.contenders.get(name)
         return found.numbers.get(quantity, {}) if found else {}
 
     def steps(self, name: str) -> int | None:
-        """Trained; None: nothing is learned there, or it did not run."""
+        """Returns the steps trained; None if the contestant does not learn or did not run."""
         found = self.contenders.get(name)
         return found.steps if found and found.learning else None
 
@@ -118,11 +118,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a figure's folder says."""
+    """The contents of a figure's folder."""
 
     title: str
     facts: Sequence[tuple[str, str]]
-    """How it was run."""
+    """How the figure was run."""
     contenders: Sequence[Contender]
     columns: Sequence[Column]
     verdicts: Sequence[Verdict]

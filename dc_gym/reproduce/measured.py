@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one run comes to, from its tables alone, so that a run without an agent is scored as one with it.
+"""Computes the numbers of one run from its tables alone, so that runs with and without an agent are scored alike.
 
-Queues are the longest at each moment, of switches and of hosts side by side. The round trip is the mean srtt over the last tenth
-of the run, as in the thesis. A run without an agent has the reward of action 1 (equation 4.3: 1 - 2 Q).
+Queues are the longest at each moment, separately for switches and hosts. The round trip is the mean srtt over the last tenth of
+the run, as in the thesis. A run without an agent has the reward of action 1 (equation 4.3: 1 - 2 Q).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LAST_SHARE = 0.1
 
 
 def numbers(result: Result) -> dict[str, float]:
-    """By quantity; NaN where nothing was measured."""
+    """Returns values by quantity; NaN where nothing was measured."""
     summary, spec = result.summary, result.manifest["spec"]
     warmup_ns = _window_start_ns(result)
     times, switch, host = longest_queues(result)
@@ -46,7 +46,7 @@ def numbers(result: Result) -> dict[str, float]:
 
 
 def track(result: Result, bins: int = BINS) -> Track:
-    """The same over time."""
+    """Returns the quantities over time."""
     series = plots.load_series(result, bins)
     width_s = 2 * series.t_s[0]
     times, switch, host = longest_queues(result)
@@ -70,7 +70,7 @@ def track(result: Result, bins: int = BINS) -> Track:
 
 
 def longest_queues(result: Result) -> tuple[Floats, Floats, Floats]:
-    """By sweep: its time (ns), and the longest queue of a switch port and of a host's."""
+    """Returns, for each sample of all queues: its time (ns), the longest queue of a switch port, and that of a host port."""
     records, ports = result.records("queues"), result.ports
     backlog = records["backlog_bytes"].reshape(-1, len(ports)).astype(np.float64)
     times = records["t_ns"].reshape(-1, len(ports))[:, 0].astype(np.float64)
@@ -79,9 +79,9 @@ def longest_queues(result: Result) -> tuple[Floats, Floats, Floats]:
 
 
 def reward_steps(result: Result) -> tuple[Floats, Floats]:
-    """Times (ns) and rewards: of the agent's steps, or of sweeps where there was none."""
+    """Returns times (ns) and rewards: of the agent's steps, or of the queue samples if there was no agent."""
     if (table := result.derived("agent")) is not None:
-        times = table["t_ns"].to_numpy()[1:].astype(np.float64)  # at step 0 nothing was done yet
+        times = table["t_ns"].to_numpy()[1:].astype(np.float64)  # nothing has been done at step 0
         return times, table["reward"].to_numpy()[1:].astype(np.float64)
     return _reward_of_full_rate(result)
 
@@ -113,7 +113,7 @@ def _mean(values: Floats) -> float:
 
 
 def by_seed(results: Mapping[int, Result], more: Callable[[Result], dict[str, float]]) -> dict[str, dict[int, float]]:
-    """By quantity and seed; `more` measures what is not everybody's."""
+    """Returns values by quantity and seed. `more` measures additional quantities."""
     found = {seed: numbers(result) | more(result) for seed, result in results.items()}
     names = next(iter(found.values()), {})
     return {name: {seed: each[name] for seed, each in found.items() if np.isfinite(each[name])} for name in names}

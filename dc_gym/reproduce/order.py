@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command says: how much to run, and where."""
+"""What the command line asks for: how much to run, and where."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 @dataclass(frozen=True, slots=True)
 class Order:
     out: Path
-    """Of the paper: its runs and its figures have folders there."""
+    """The paper's folder; its runs and figures have folders in it."""
     full: bool = False
-    """The paper's own lengths."""
+    """Whether to use the paper's own lengths."""
     seeds: int | None = None
-    """None: the figure's own; likewise below."""
+    """Number of seeds. None: the figure's own; this holds for the fields below, too."""
     steps: int | None = None
-    """Of each training."""
+    """Steps of each training."""
     duration: str | None = None
-    """Of each run that is measured."""
+    """Duration of each measured run."""
     algorithms: tuple[str, ...] | None = None
     preset: str | None = None
-    """Of hyper-parameters."""
+    """Name of the preset of hyper-parameters."""
     overrides: tuple[str, ...] = field(default=())
-    """KEY=VALUE of the spec."""
+    """KEY=VALUE overrides of the spec."""
     ground: str = "lab"
     jobs: int = 1
-    """Labs, and trainings, at a time."""
+    """Number of labs, and of trainings, at a time."""
     retry: bool = False
     force: bool = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a figure: figure.png, table.csv, claims.json, and index.html with all of it; and one page of all claims."""
+"""Writes the folder of a figure (figure.png, table.csv, claims.json, index.html), and one page of all claims."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OVERVIEW = "all claims"
 
 
 def write(folder: Path, paper: str, number: str, findings: Findings) -> Path:
-    """All files; the page's path."""
+    """Writes all files and returns the page's path."""
     with words("make", folder):
         folder.mkdir(parents=True, exist_ok=True)
     plots.save(findings.figure, folder / FIGURE)
@@ -37,18 +37,21 @@ def write(folder: Path, paper: str, number: str, findings: Findings) -> Path:
 
 
 def mark_of(what: str) -> str:
-    """What a page says of itself: whose it is."""
+    """Returns the mark by which a page is recognized as one of dc-gym's."""
     return f"dcgym reproduce {what}"
 
 
 def require_places(out: Path, places: Mapping[str, Path], force: bool) -> None:
-    """Before hours are spent: UsageError if somebody else's page is where one of ours would be. `places`: folders by mark."""
+    """Raises UsageError if a page of something else would be overwritten, before hours are spent. `places`: folders by mark."""
     for mark, folder in {mark_of(OVERVIEW): out, **places}.items():
         require_place(folder / PAGE, is_marked(mark), force=force)
 
 
 def overview(folder: Path, papers: Mapping[str, Sequence[Path]]) -> Path:
-    """One page of the claims of all figures that have been run: by paper's title, their folders below `folder`."""
+    """Writes one page of the claims of all figures that have been run.
+
+    `papers`: each paper's title, with the folders of its figures below `folder`.
+    """
     parts = []
     for title, figures in papers.items():
         told = [json.loads((each / CLAIMS).read_text()) | {"page": str((each / PAGE).relative_to(folder))} for each in figures]
@@ -78,12 +81,12 @@ def as_dict(verdict: Verdict) -> dict[str, object]:
 
 
 def header(findings: Findings) -> list[str]:
-    """A column a quantity, and beside it what the paper has, if it has anything."""
+    """Returns the table's header: a column per quantity, with the paper's values beside it if it has any."""
     return ["", *(title for column in findings.columns for title in (column.title, *["paper"] * _printed(column, findings)))]
 
 
 def cells(findings: Findings) -> list[list[str]]:
-    """A row a contestant: its label and steps, then mean and 95 % interval of each quantity."""
+    """Returns a row per contestant: its label and steps, then mean and 95 % interval of each quantity."""
     rows = []
     for each in findings.contenders:
         row = [f"{each.label}, {each.steps:,} steps" if each.learning else each.label]
@@ -96,12 +99,12 @@ def cells(findings: Findings) -> list[list[str]]:
 
 
 def _printed(column: Column, findings: Findings) -> bool:
-    """The paper has numbers of it."""
+    """Returns whether the paper has numbers of this quantity."""
     return any(column.name in each.paper for each in findings.contenders)
 
 
 def _table(contenders: Sequence[Contender], columns: Sequence[Column]) -> str:
-    """In SI units: a row a contestant and seed."""
+    """Returns the CSV table in SI units, with a row per contestant and seed."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     printed = [column for column in columns if any(column.name in each.paper for each in contenders)]

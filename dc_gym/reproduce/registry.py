@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which papers can be reproduced, and the module of each of their figures.
+"""The papers that can be reproduced, and the module of each of their figures.
 
 A figure is a module of benchmarks/ with a TITLE and `run(order, progress) -> Findings`, and one line here.
 """
@@ -24,7 +24,7 @@ MODULES = "dc_gym.benchmarks.papers"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure, table or case of a paper, by its number or a word."""
+    """A figure, table or case of a paper, identified by its number or a word."""
 
     number: str
     title: str
@@ -36,9 +36,9 @@ class Paper:
     name: str
     title: str
     figures: Mapping[str, str]
-    """Module by number, in the order in which they are run."""
+    """Modules by figure number, in the order in which they are run."""
     trains: frozenset[str] = frozenset()
-    """Figures for which policies are learned."""
+    """Figures for which policies are trained."""
 
     def figure(self, number: str) -> Figure:
         module = import_module(f"{MODULES}.{self.figures[_known('figure', number, self.figures)]}")
@@ -49,7 +49,7 @@ PAPERS: dict[str, Paper] = {}
 
 
 def register(paper: Paper) -> None:
-    """Make a paper known; a name can be taken once."""
+    """Registers a paper; its name must be new."""
     if paper.name in PAPERS:
         raise ValueError(f"paper {paper.name!r} is registered twice")
     if strange := paper.trains - paper.figures.keys():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of a figure: a sweep in a folder of its own, which goes on where it was stopped."""
+"""The runs of a figure: a sweep in its own folder, which resumes where it was stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ FOLDER = "runs"
 def run_all(
     name: str, keys: tuple[str, ...], points: Sequence[Point], folder: Path, order: Order, progress: Progress
 ) -> dict[str, Result]:
-    """Results by the points' names, those that are not there made first; TestbedError where one failed. `keys`: what varies."""
+    """Makes the missing results, and returns all of them by the points' names. Raises TestbedError if a run failed.
+
+    `keys`: the names of what varies.
+    """
     out = (folder / FOLDER).absolute()
     jobs = 1 if order.ground == "host" else order.jobs
     asked = Grid(name, keys, tuple(points))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of 100 Gbit/s, slowed down: what papers' figures and `dcgym bench compare` have in common.
+"""Networks of 100 Gbit/s, slowed down; used by papers' figures and by `dcgym bench compare`.
 
-`scale` divides rates and multiplies times (docs/topologies.md): BDP, buffers and thresholds keep their packets. Everything here
-is at 100 Gbit/s, before that; the keys that come out are after it.
+`scale` divides rates and multiplies times (docs/topologies.md), so BDP, buffers and thresholds keep their size in packets. The
+constants and arguments here are at 100 Gbit/s, before scaling; the returned keys are after it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ US, MS = 10**3, 10**6
 SCALE = 100
 LINE_BPS = 100 * 10**9
 RATE_INTERVAL_NS = 100 * US
-"""Between samples of the flows."""
+"""Interval between samples of the flows."""
 SWEEPS = 10
-"""Of the queues, in that time."""
+"""Number of queue samples in that interval."""
 LINKS: Mapping[str, Any] = {"rate": "100Gbit/s", "delay": "1250ns", "buffer": "5MB"}
-"""RL-CC, section VI: a fabric's round trip of 10 us is eight of these; 5 MB is PCC-RL's figure 1."""
+"""RL-CC, section VI: a fabric's round trip of 10 us is eight of these delays. 5 MB is from PCC-RL's figure 1."""
 JITTER_NS = 100 * US
-"""Starts are spread by seed over ten base round trips, or all seeds of a pattern would be one run."""
+"""Range over which a seed spreads the starts: ten base round trips. Without it all seeds of a pattern would give the same run."""
 TIMES = frozenset({"jitter", "start", "stop", "short_start", "last_start", "interval", "on", "off", "compute", "latency"})
-"""Of a workload and a NIC: keys whose numbers are ns."""
+"""Keys of a workload and a NIC whose numbers are times in ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +33,19 @@ class Network:
     topology: Mapping[str, Any]
     """Keys of [topology]."""
     senders: int
-    """To one receiver: on the dumbbell all those across its middle link, else everybody but the receiver."""
+    """Number of senders to one receiver: on the dumbbell all hosts across its middle link, else all hosts but the receiver."""
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Of a run."""
+    """The length of a run."""
 
     duration_ns: int
     warmup_ns: int
 
 
 def scaled(values: Mapping[str, Any], scale: int) -> dict[str, Any]:
-    """Keys of a workload or a NIC, in which numbers that are times are ns at 100 Gbit/s."""
+    """Scales the keys of a workload or a NIC. Integers that are times are in ns at 100 Gbit/s."""
     return {
         key: f"{value * scale}ns" if key.rpartition(".")[2] in TIMES and isinstance(value, int) else value
         for key, value in values.items()
@@ -55,7 +55,10 @@ def scaled(values: Mapping[str, Any], scale: int) -> dict[str, Any]:
 def keys(
     network: Network, workload: Mapping[str, Any], length: Length, scale: int, interval_ns: int = RATE_INTERVAL_NS
 ) -> dict[str, Any]:
-    """Of the spec, dotted: all but who controls, the seed and the ground. `interval_ns`: between samples of the flows."""
+    """Returns the dotted keys of the spec except the controller, the seed and the ground.
+
+    `interval_ns`: the interval between samples of the flows.
+    """
     return {
         **{f"topology.{key}": value for key, value in network.topology.items()},
         "topology.scale": scale,

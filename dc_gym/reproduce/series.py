@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure of quantities over a number, such as the flows: a line a series, 95 % intervals, and what the paper has, hollow."""
+"""Draws quantities over a number such as the flows: a line per series, 95 % intervals, and the paper's values (hollow)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 3.7, 3.3, 0.9
 DECADES = 30
-"""A quantity that differs by more than this factor gets a logarithmic axis, which has a place for 0 below `LEAST`."""
+"""A quantity that varies by more than this factor gets a logarithmic axis, which is linear below `LEAST` to include 0."""
 LEAST = 1e-2
 MARGIN, BEYOND = 0.06, 2.5
-"""Above the largest value; an interval that ends beyond so many times that does not stretch the axis."""
+"""Margin above the largest value. An interval that ends beyond this many times the largest value does not stretch the axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Series:
     label: str
     color: str
     points: Mapping[float, str]
-    """Contestants by what they are drawn over."""
+    """Contestants by their position on the x axis."""
     marker: str = "o"
     line: str = "-"
 
@@ -47,7 +47,10 @@ def figure(
     base: float | None = 2,
     curves: Mapping[str, Curve] | None = None,
 ) -> Figure:
-    """A panel a quantity. `base`: of the logarithmic axis below, None: it is linear. `curves` draw more into a panel."""
+    """Draws one panel per quantity.
+
+    `base`: base of the logarithmic x axis; None makes it linear. `curves` draw more into a panel, by quantity.
+    """
     names = [name for each in series for name in each.points.values()]
     columns = [column for column in columns if any(_is_shown(evidence, name, column) for name in names)] or columns[:1]
     with plots.style({"axes.grid.axis": "both"}):
@@ -72,7 +75,7 @@ def figure(
 
 
 def _is_shown(evidence: Evidence, name: str, column: Column) -> bool:
-    """Measured, or in the paper."""
+    """Returns whether the quantity was measured or is in the paper."""
     found = evidence.contenders.get(name)
     return found is not None and (found.estimate(column.name) is not None or column.name in found.paper)
 

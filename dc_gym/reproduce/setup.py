@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A set of runs: one network and workload, and the contestants on it.
 
-A contestant is a TCP with a policy above it, which may be "max" (the TCP alone) or an oracle, or one that is to be learned first.
+A contestant is a TCP with a policy above it. The policy may be "max" (the TCP alone), an oracle, or one that is trained first.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Contestant:
     label: str
     color: str
     values: Mapping[str, Any]
-    """Keys of the spec, dotted."""
+    """Dotted keys of the spec."""
     algorithm: str = ""
-    """Learns its policy; empty: it has one."""
+    """The algorithm that learns its policy; empty if it does not learn."""
     alone: bool = False
-    """A TCP whose rates nobody sets."""
+    """Whether it is a TCP whose rates no agent sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,33 +35,33 @@ class Length:
 
     seeds: int
     steps: int
-    """Of a training."""
+    """Number of steps of a training."""
     episode: str
-    """Of a training."""
+    """Length of an episode of a training."""
     duration: str
-    """Of a run with the policy as it is in the end, or of a TCP."""
+    """Duration of a run with the final policy, or of a TCP."""
     warmup: str
     preset: str = "default"
-    """Of hyper-parameters."""
+    """Name of the preset of hyper-parameters."""
     batches: Mapping[str, int] = field(default_factory=dict)
-    """Steps of a training's batch by algorithm, where the thesis' preset has another for this network."""
+    """Training batch in steps, by algorithm, where it differs from the thesis' preset for this network."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """Keys of the spec that are different at this length."""
+    """Keys of the spec that differ at this length."""
     agent: Mapping[str, Any] = field(default_factory=dict)
-    """Keys that are different where an agent sets the rates, such as UDP in place of TCP."""
+    """Keys that differ where an agent sets the rates, such as UDP in place of TCP."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
     name: str
-    """Of its folder: figures of the same runs share it."""
+    """Name of its folder. Figures with the same runs share it."""
     base: Mapping[str, Any]
-    """The spec of all."""
+    """The spec that all contestants share."""
     default: Length
     full: Length
     baselines: tuple[str, ...] = ("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random")
     algorithms: tuple[str, ...] = ("PPO", "DDPG")
-    """Learned unless the command says otherwise."""
+    """The algorithms to train unless the command names others."""
     paper_steps: int = 0
 
 
@@ -95,12 +95,12 @@ def baseline(name: str) -> Contestant:
 
 
 def label_of(name: str) -> str:
-    """What a page calls a contestant."""
+    """Returns a contestant's name on a page."""
     return BASELINES[name].label if name in BASELINES else name
 
 
 def learner(algorithm: str) -> Contestant:
-    """By the name of `dcgym train`; its policy's file becomes known with its training."""
+    """Returns the contestant for an algorithm of `dcgym train`. The file of its policy is known once it is trained."""
     name = algorithm.rpartition(":")[2]
     if not name.replace("_", "").isalnum():
         raise UsageError(f"algorithm {algorithm!r} is no name, such as PPO, and no module:Class")
@@ -108,6 +108,6 @@ def learner(algorithm: str) -> Contestant:
 
 
 def roster(setup: Setup, algorithms: tuple[str, ...] | None) -> list[Contestant]:
-    """All contestants: those that learn last."""
+    """Returns all contestants; those that learn come last."""
     learners = setup.algorithms if algorithms is None else algorithms
     return [*map(baseline, setup.baselines), *map(learner, learners if setup.algorithms else ())]

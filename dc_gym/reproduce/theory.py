@@ -13,7 +13,7 @@ from dc_gym.nets.decision import Scaling
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """a + b sqrt(N)."""
+    """The curve a + b sqrt(N)."""
 
     a: float
     b: float
@@ -23,21 +23,24 @@ class Root:
 
 
 def law(scaling: Scaling, offset: float = 0.0) -> Root:
-    """Eq. 2, beta + target sqrt(N), for a policy that rests at so many targets above its target."""
+    """Returns eq. 2, beta + target sqrt(N), for a policy that rests `offset` targets above its target."""
     return Root(scaling.beta, scaling.target * (1 + offset))
 
 
 EQ_2 = law(Scaling())
-"""With the paper's numbers."""
+"""Eq. 2 with the paper's numbers."""
 
 
 def at_offset(offset: float) -> Root:
-    """The same, for a policy that rests elsewhere."""
+    """Returns eq. 2 with the paper's numbers, for a policy that rests `offset` targets above its target."""
     return law(Scaling(), offset)
 
 
 def best_fit(measured: Mapping[int, float]) -> Root:
-    """By least squares of relative errors: few flows and many count alike. Inflation by number of flows."""
+    """Fits the curve by least squares of relative errors, so that few flows count as much as many.
+
+    `measured`: inflation by number of flows.
+    """
     flows, values = np.array(list(measured), float), np.array(list(measured.values()))
     terms = np.stack([np.ones_like(flows), np.sqrt(flows)], axis=1) / values[:, None]
     (a, b), *_ = np.linalg.lstsq(terms, np.ones_like(values), rcond=None)
@@ -45,5 +48,5 @@ def best_fit(measured: Mapping[int, float]) -> Root:
 
 
 def departures(measured: Mapping[int, float], curve: Root) -> dict[int, float]:
-    """Relative, by number of flows; above the curve is positive."""
+    """Returns relative deviations by number of flows; positive values are above the curve."""
     return {flows: value / curve(flows) - 1 for flows, value in measured.items()}

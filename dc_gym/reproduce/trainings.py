@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainings of a set of runs: each a `dcgym train` in a process of its own, that goes on where it was stopped.
+"""Runs the trainings of a set of runs. Each is a `dcgym train` in its own process, which resumes where it was stopped.
 
-FOLDER/trainings/PPO-s1/         what `dcgym train` leaves: checkpoints, progress.csv, policy.npz
-FOLDER/trainings/PPO-s1.json     what it was told
+FOLDER/trainings/PPO-s1/         the output of `dcgym train`: checkpoints, progress.csv, policy.npz
+FOLDER/trainings/PPO-s1.json     its settings
 FOLDER/trainings/PPO-s1.spec.json
 """
 
@@ -32,7 +32,7 @@ from dc_gym.sweep.pool import Cell, Outcome, run_cells
 
 FOLDER = "trainings"
 LABS = 4
-"""Of a training: part of what it is, so not the machine's to choose."""
+"""Number of labs of a training. It affects the result, so it does not depend on the machine."""
 LOOK_EVERY_S = 3.0
 TRACKED = ("goodput_bps", "switch_queue_bytes_longest", "host_queue_bytes_longest", "queueing_delay_s", "rtt_s")
 
@@ -46,12 +46,12 @@ class Training(Cell):
     seed: int = 1
     steps: int = 1
     batch: int | None = None
-    """Steps; None: the preset's."""
+    """Batch in steps; None: the preset's."""
     resumes: bool = False
 
     @property
     def config(self) -> Path:
-        """What the preset does not say."""
+        """The file with settings that differ from the preset."""
         return self.out.with_name(f"{self.name}.toml")
 
     def argv(self) -> list[str]:
@@ -65,11 +65,11 @@ class Training(Cell):
         return self.out / "policy.npz"
 
     def trained(self) -> int:
-        """Steps of its policy; 0: there is none."""
+        """Returns the number of steps that its policy was trained for; 0 if there is no policy."""
         return int(PolicyFile.read(self.policy).origin.get("steps", 0)) if self.policy.is_file() else 0
 
     def order(self) -> dict[str, object]:
-        """What must be the same for a training to be this one, whatever its length."""
+        """Returns what identifies this training, whatever its length."""
         return {
             "spec": json.loads(self.spec.read_text()),
             "algorithm": self.algorithm,
@@ -84,7 +84,7 @@ class Training(Cell):
 def training(
     folder: Path, spec: Spec, algorithm: str, name: str, preset: str, seed: int, steps: int, batch: int | None = None
 ) -> Training:
-    """Of a set of runs; what it reads is written."""
+    """Returns a training of a set of runs, after writing the files that it reads."""
     place = folder / FOLDER
     with words("make", place):
         place.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def training(
 
 
 def run_all(asked: Sequence[Training], jobs: int, progress: Progress, force: bool = False) -> None:
-    """Trains what is not there; TestbedError if one fails, when the others have ended."""
+    """Trains what is missing. Raises TestbedError or UsageError if a training fails, after the others have ended."""
     for each in asked:
         _require_same(each, force)
     todo = [_begun(each) for each in asked if each.trained() < each.steps]
@@ -120,7 +120,7 @@ def run_all(asked: Sequence[Training], jobs: int, progress: Progress, force: boo
 
 
 def _require_same(asked: Training, force: bool) -> None:
-    """What lies in its folder is this training, or nothing."""
+    """Raises UsageError if the training's folder holds another training, or removes the folder with `force`."""
     record = asked.out.with_name(f"{asked.out.name}.json")
     if not asked.out.exists():
         record.write_text(json.dumps(asked.order(), indent=1) + "\n")
@@ -138,7 +138,7 @@ def _require_same(asked: Training, force: bool) -> None:
 
 
 def _begun(asked: Training) -> Training:
-    """To go on with from its last checkpoint, or from the beginning where it has none."""
+    """Prepares a training to resume from its last checkpoint, or to start again if it has none."""
     if any((asked.out / "checkpoints").glob("iteration-*[0-9]")):
         return replace(asked, resumes=True)
     if asked.out.exists():
@@ -148,7 +148,7 @@ def _begun(asked: Training) -> Training:
 
 @contextmanager
 def _watched(todo: Sequence[Training], jobs: int, progress: Progress) -> Iterator[None]:
-    """Tells how far they are, from their own files."""
+    """Reports the progress of the trainings, from their own files."""
     progress.phase(f"{len(todo)} trainings, {min(jobs, len(todo))} at a time")
     over = threading.Event()
     begun_s, first = time.monotonic(), sum(map(steps_so_far, todo))
@@ -178,7 +178,7 @@ def steps_so_far(training: Training) -> int:
 
 
 def learning_curve(folder: Path, steps_of_episode: int) -> Track:
-    """Of a training's folder: means over the episodes of each iteration, exploration included."""
+    """Returns the learning curve of a training's folder: means over the episodes of each iteration, exploration included."""
     rows = _rows(folder)
 
     def column(name: str) -> np.ndarray:
@@ -189,7 +189,7 @@ def learning_curve(folder: Path, steps_of_episode: int) -> Track:
 
 
 def _rows(folder: Path) -> list[dict[str, str]]:
-    """Of progress.csv; a row that is being written does not count."""
+    """Returns the rows of progress.csv, except one that is still being written."""
     try:
         with (folder / "progress.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of Iroko's thesis (F. Ruffy Varga, UBC 2019, chapter 5) have in common: networks, quantities, notes.
+"""The networks, quantities and notes that the figures of Iroko's thesis (F. Ruffy Varga, UBC 2019, chapter 5) share.
 
-Networks are those of its Table 1. It gives no delay of links, and of a step only that it lasts "100 us to several ms": 5 ms at
-10 Mbit/s and 1 ms elsewhere are ours, as is the jitter of the flows' starts, without which all seeds would be one. Its runs are
-one long episode; here a training has short ones, and all that is compared are runs of the policies as they are in the end.
+The networks are those of its Table 1. The thesis gives no link delays, and says only that a step lasts "100 us to several ms".
+The 5 ms at 10 Mbit/s and 1 ms elsewhere are our choice. So is the jitter of the flows' starts, without which all seeds would give
+the same run. The thesis' runs are one long episode. Here a training has short episodes, and all comparisons are of runs with the
+final policies.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ COLUMNS = (REWARD, GOODPUT, SWITCH, HOST, RTT, DELAY, LOST, DROPS, JAIN)
 RTT_PANEL = Column("rtt_s", "RTT (ms)", 1e3)
 
 UNEQUAL = 0.8
-"""Times the oracle's Jain index: of two flows, one has a quarter of the line."""
+"""A share is unequal below this many times the oracle's Jain index: of two flows, one has a quarter of the line."""
 
 DCTCP = "dctcp-red"
 """What the thesis calls DCTCP."""
 
 
 def pairs(preset: str, interval: str) -> dict[str, Any]:
-    """Two pairs of hosts, endless TCP, over a dumbbell of Table 1."""
+    """Returns the spec of two pairs of hosts with endless TCP over a dumbbell of Table 1."""
     return {
         "name": f"iroko {preset}",
         "topology": {"preset": preset},
@@ -85,7 +86,7 @@ FATTREE: Mapping[str, Any] = {
     "time": {"duration": "2s"},
 }
 SLOWER = {"topology.rate": "100Mbit/s", "topology.buffer": "400kB"}
-"""Of the default length: a tenth of rate and buffer, so that a queue drains in the same time, at a tenth of the cost."""
+"""Changes at the default length: a tenth of rate and buffer, so that a queue drains in the same time at a tenth of the cost."""
 FATTREE_DEFAULT = Length(seeds=3, steps=40_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
 FATTREE_FULL = Length(
     seeds=1, steps=5_000_000, episode="2s", duration="5s", warmup="1s", preset=THESIS, batches={"PPO": 4000, "APPO": 4000}
@@ -110,7 +111,7 @@ def run(
     panels: Sequence[Column] = PANELS,
     notes: Sequence[str] = (),
 ) -> Findings:
-    """A figure of one setup."""
+    """Returns the findings of a figure with one setup."""
     made = campaign.campaign(setup, order)
     evidence = made.run(progress)
     return findings(made, evidence, title, claims, panels, notes)
@@ -124,7 +125,7 @@ def findings(
     panels: Sequence[Column],
     notes: Sequence[str] = (),
 ) -> Findings:
-    """With the curves of `panels`."""
+    """Returns findings whose figure draws the curves of `panels`."""
     contenders = list(evidence.contenders.values())
     return Findings(
         title=title,
@@ -138,7 +139,7 @@ def findings(
 
 
 def hidden_queues(evidence: Evidence) -> list[str]:
-    """Who keeps its queue in the hosts, where the thesis did not look."""
+    """Returns notes on contestants whose queue is in the hosts, where the thesis did not look."""
     said = []
     for each in evidence.contenders.values():
         switch, host = each.estimate(SWITCH.name), each.estimate(HOST.name)
@@ -149,7 +150,7 @@ def hidden_queues(evidence: Evidence) -> list[str]:
 
 
 def unequal_shares(evidence: Evidence) -> list[str]:
-    """Whom the reward pays although one of several flows starves: it counts what is commanded on average."""
+    """Returns notes on contestants with unequal shares. The reward misses them, since it counts the average commanded rate."""
     said, fair = [], evidence.contenders.get("fair-share")
     best = fair.estimate(JAIN.name) if fair else None
     for each in evidence.contenders.values():
@@ -161,5 +162,5 @@ def unequal_shares(evidence: Evidence) -> list[str]:
 
 
 def _named(each: Contender) -> str:
-    """At the beginning of a sentence."""
+    """Returns a contestant's name for the beginning of a sentence."""
     return each.label[0].upper() + each.label[1:]

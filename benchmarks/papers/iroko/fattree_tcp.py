@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure that Iroko's thesis does not have: the fat-tree of figure 5.5 with TCP under the agent, too."""
+"""A figure that is not in Iroko's thesis: the fat-tree of figure 5.5 with TCP also under the agent."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 1.1 of Iroko's thesis, its motivating case, made a run: a parking lot of 10 Gbit/s, three large answers at once.
+"""Figure 1.1 of Iroko's thesis, its motivating case, as a run: three large answers at once over a parking lot of 10 Gbit/s.
 
-The thesis draws it and measures nothing: H6 asks H1, H4 and H5 in period 1; an agent that knows the pattern limits them in period
-2; their answers arrive in period 3 without loss. Periods of 1 ms, answers of 20 MB, buffers of 1 MB and the delays are ours.
+The thesis draws the case and measures nothing. H6 asks H1, H4 and H5 in period 1. An agent that knows the pattern limits them in
+period 2. Their answers arrive in period 3 without loss. Periods of 1 ms, answers of 20 MB, buffers of 1 MB and the delays are our
+choice.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ h1,h6,5000,0.002,0,{ANSWER_BYTES}
 h4,h6,5000,0.002,0,{ANSWER_BYTES}
 h5,h6,5000,0.002,0,{ANSWER_BYTES}
 """
-"""h1 is two links from h6, h5 one, h4 beside it."""
+"""The list of flows. h1 is two links away from h6, h5 one, and h4 is beside h6."""
 LENGTH = Length(seeds=3, steps=0, episode="60ms", duration="60ms", warmup="0s")
 SETUP = Setup(
     "parking-lot",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 5.1 of Iroko's thesis: hosts against aggregate throughput on a dumbbell whose middle link has 10 Mbit/s.
+"""Figure 5.1 of Iroko's thesis: aggregate throughput over the number of hosts, on a dumbbell whose middle link has 10 Mbit/s.
 
-The networks and what is measured there are those of `dcgym bench scale`, which also holds them to bars and weighs their cost.
+Networks and measurements are those of `dcgym bench scale`, which also has bars on them and on their cost.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ CLAIMS = (
 
 
 def run(order: Order, progress: Progress) -> Findings:
-    """One run a number of hosts: nothing in it is random."""
+    """Runs each number of hosts once, since nothing is random."""
     folder = (order.out / "scale").absolute()
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "scale.toml"

@@ -24,7 +24,7 @@ CLAIMS = (
 
 
 def run(order: Order, progress: Progress) -> Findings:
-    """The runs are those of figure 5.2."""
+    """Evaluates the runs of figure 5.2."""
     made = campaign.campaign(common.DUMBBELL_10M, order)
     evidence = made.run(progress)
     found = common.findings(made, evidence, TITLE, CLAIMS, common.PANELS)

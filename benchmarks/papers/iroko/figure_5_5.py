@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 5.5 of Iroko's thesis: a fat-tree of 16 hosts, the hotspot pattern, UDP senders under the agent.
 
-How TCPs appear in a figure of UDP the thesis does not say: here they carry the same pairs over TCP.
+The thesis does not say how TCPs appear in a figure of UDP. Here they carry the same pairs over TCP.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iroko's thesis, section 5: figure 5.2 with UDP under the agent, of which the thesis has a claim and no figure."""
+"""Iroko's thesis, section 5: figure 5.2 with UDP under the agent. The thesis makes a claim about it but has no figure."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PCC-RL's tables have in common (Tessler et al. 2021, section 5): who competes, in whose place.
+"""What the tables of PCC-RL (Tessler et al. 2021, section 5) share: the contestants, and what stands in for them.
 
-Its version at hand has no appendices: hosts, link rate, round trip and durations are not given. 100 Gbit/s, 5 MB of buffer (its
-figure 1) and one switch with links of 1.45 us are ours. DCQCN stands in for DC2QCN, its unpublished successor, with its own
-paper's parameters. HPCC needs INT, which switches here do not write: its rows have the paper's numbers alone. PCC-RL's own
-network is not published: the tree that ships for RL-CC stands in for it (another reward: beta 1.5, target 0.064). Beside it
-tables have what the paper states, its network trained here for its reward; claims are not about that.
+The available version of the paper has no appendices: it does not give hosts, link rate, round trip and durations. 100 Gbit/s,
+5 MB of buffer (from its figure 1) and one switch with links of 1.45 us are our choice.
+
+- DCQCN stands in for DC2QCN, its unpublished successor, with the parameters of DCQCN's own paper.
+- HPCC needs INT, which the switches here do not write. Its rows have the paper's numbers alone.
+- PCC-RL's own network is not published. The tree that ships for RL-CC stands in for it (another reward: beta 1.5, target 0.064).
+  Beside it the tables have the paper's network trained here for the paper's reward; no claims are about that.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift"}
 AS_STATED = "PCC-RL 2021"
 IN_TABLES = WHO | {AS_STATED: "rlcc-lstm"}
 VALUES: Mapping[str, Mapping[str, str]] = {AS_STATED: {"nic.policy": "pccrl-lstm"}}
-"""Further keys of a contestant's runs."""
+"""Additional keys of a contestant's runs."""
 HPCC = "HPCC"
 COLORS = {"PCC-RL": "#332288", "DC2QCN": "#CC6677", "Swift": "#999933", AS_STATED: "#44AA99", HPCC: "#888888"}
 STAND_INS = {
@@ -32,7 +34,7 @@ STAND_INS = {
 QUANTITIES = (rlcc.UTILIZATION, rlcc.FAIRNESS, rlcc.QUEUE, rlcc.DROP_RATE)
 """SU, FR, QL and DR of the paper."""
 SCALES = (1e-2, 1e-2, 1e-6, 1e9)
-"""Its units: %, %, us, Gbit/s."""
+"""The paper's units: %, %, us, Gbit/s."""
 NOTES = (
     "DCQCN stands in for DC2QCN, which is not published, and RL-CC's tree for PCC-RL's network. Their differences "
     "to the paper's are differences of algorithms, too.",
@@ -42,7 +44,7 @@ NOTES = (
 
 
 def printed(values: Sequence[float]) -> dict[str, float]:
-    """A cell of a table in SI units, by quantity."""
+    """Returns a cell of a table in SI units, by quantity."""
     return {column.name: value * unit for column, value, unit in zip(QUANTITIES, values, SCALES, strict=False)}
 
 
@@ -51,7 +53,10 @@ def label(who: str) -> str:
 
 
 def completed(found: Findings, absent: Mapping[str, Mapping[str, float]]) -> Findings:
-    """With rows of what did not run, by name: what the paper has. And with its own notes, and who stands in for whom."""
+    """Adds rows with the paper's values for contestants that did not run, by name.
+
+    Also adds the notes, and who stands in for whom.
+    """
     named = [replace(each, label=_labelled(each.name)) for each in found.contenders]
     empty = [Contender(name, f"{name} ({STAND_INS[HPCC]})", COLORS[HPCC], {}, paper=paper) for name, paper in absent.items()]
     return replace(found, contenders=[*named, *empty], notes=NOTES)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 1 of PCC-RL: a long flow, and one or seven short ones that join it: its bandwidth, the buffer, and how it comes back.
+"""Figure 1 of PCC-RL: one or seven short flows join a long one. Shown are its bandwidth, the buffer, and its recovery.
 
-The paper draws curves and gives no numbers. That 2 and 8 flows are one long one and the rest short, and that these have 5 MB
-each, is ours.
+The paper draws curves and gives no numbers. It is our choice that 2 and 8 flows are one long one and the rest short, and that the
+short ones have 5 MB each.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ CLAIMS = tuple(
 
 
 def more(result: Result) -> dict[str, float]:
-    """At 100 Gbit/s."""
+    """Returns the figure's additional quantities, at 100 Gbit/s."""
     drawn = track(result)
     before = (drawn.x > LENGTH.warmup_ns / MS) & (drawn.x < BEGIN_NS / MS)
     queues = result.records("queues")
@@ -99,7 +99,7 @@ def more(result: Result) -> dict[str, float]:
 
 
 def track(result: Result) -> Track:
-    """By time in ms, at 100 Gbit/s."""
+    """Returns the curves over time in ms, at 100 Gbit/s."""
     spec = from_dict(result.manifest["spec"], result.path)
     scale, duration_ns = spec.topology.scale or 1, spec.time.duration_ns
     drawn = series(result.tables, duration_ns, Window(0, duration_ns), BINS)
@@ -119,7 +119,7 @@ def run(order: Order, progress: Progress) -> Findings:
 
 
 def _figure(evidence: Evidence) -> Figure:
-    """As in the paper: above 2 flows, below 8; bandwidth on the left, the buffer on the right."""
+    """Draws the figure as in the paper: 2 flows above, 8 below; bandwidth on the left, the buffer on the right."""
     with plots.style():
         canvas = plots.new_figure(9.6, 5.4)
         axes = canvas.subplots(len(FLOWS), len(PANELS), sharex=True)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """PCC-RL's claim that standard algorithms fail on the task: PPO, SAC and DDPG against the analytic gradient (RL-CC's eq. 3).
 
-All of them train on the same flows of the fluid model, two, four and eight to a bottleneck that come and go, with one policy that
-all flows share, and for the same number of decisions. Not on labs: NICs there run a table and throw no dice, and a standard
-algorithm explores. Who masters the task is one criterion for all: alone on a bottleneck, with two to 128 flows, eight at most of
-them ever trained on, the policy without exploration keeps inflation within a tenth of eq. 2, Jain's index above 0.95, and the sum
-of rates above 0.9. The papers give neither hyper-parameters nor lengths of what failed; ours are below.
+All of them train on the same flows of the fluid model: two, four and eight per bottleneck, which come and go. All flows share one
+policy, and the number of decisions is the same. Training is not on labs: NICs there run a table without randomness, and a
+standard algorithm explores.
+
+One criterion decides for all who masters the task. The policy runs alone on a bottleneck without exploration, with two to 128
+flows; it was trained with at most eight. It must keep inflation within a tenth of eq. 2, Jain's index above 0.95, and the sum of
+rates above 0.9. The papers give neither hyper-parameters nor training lengths of what failed; ours are below.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ SOURCE = "PCC-RL, sections 1 and 4: DQN, DDPG, PPO and others fail"
 FLOWS = (2, 4, 8, 32, 128)
 SEEDS, STEPS, FULL_SEEDS, FULL_STEPS = 3, 250_000, 5, 1_000_000
 LABS = 4
-"""Bottlenecks of each number of flows."""
+"""Number of bottlenecks for each number of flows."""
 ANALYTIC = "RLCC"
 LABELS = {ANALYTIC: "eq. 3", "PPO": "PPO", "SAC": "SAC", "DDPG": "DDPG", "TD3": "TD3"}
 COLORS = {ANALYTIC: "#332288", "PPO": "#D55E00", "SAC": "#117733", "DDPG": "#AA4499", "TD3": "#0072B2"}
@@ -59,8 +61,8 @@ CONFIGS = {
     "DDPG": _RUN + _OFF_POLICY,
     "TD3": _RUN + _OFF_POLICY,
 }
-"""Over the preset `default`. A decision's consequences are over after a few more, hence gamma; rewards reach -100, hence PPO's
-clip. PPO learns ten times from each decision, the others eight times, eq. 3 once."""
+"""Settings that replace those of the preset `default`. A decision's consequences end a few decisions later, hence gamma. Rewards
+reach -100, hence PPO's clip. PPO learns ten times from each decision, the others eight times, eq. 3 once."""
 
 OVER = Column("inflation_over_eq_2", "inflation over eq. 2", digits=3)
 JAIN = Column("jain", "Jain's index", digits=3)
@@ -71,7 +73,7 @@ WITHIN, LEAST_JAIN, LEAST_RATES = 0.1, 0.95, 0.9
 
 @dataclass(frozen=True, slots=True)
 class Training(trainings.Training):
-    """One of `dcgym train fluid --agents flows`."""
+    """A training by `dcgym train fluid --agents flows`."""
 
     def argv(self) -> list[str]:
         told = {"algo": self.algorithm, "seed": self.seed, "steps": self.steps, "labs": LABS, "config": self.config}
@@ -103,7 +105,7 @@ def name(algorithm: str, flows: int) -> str:
 
 
 def masters(evidence: Evidence, algorithm: str, seed: int) -> bool:
-    """The criterion, with every number of flows."""
+    """Returns whether the criterion holds with every number of flows."""
 
     def value(column: Column, flows: int) -> float:
         return evidence.values(name(algorithm, flows), column.name)[seed]
@@ -115,7 +117,7 @@ def masters(evidence: Evidence, algorithm: str, seed: int) -> bool:
 
 
 def _mastered(algorithm: str, wanted: bool) -> Criterion:
-    """By every seed, or by none."""
+    """Returns a criterion: the task is mastered by every seed, or by none."""
 
     def judge(evidence: Evidence) -> Outcome:
         seeds = evidence.values(name(algorithm, FLOWS[0]), OVER.name)
@@ -171,7 +173,7 @@ def _shortfall(order: Order, seeds: int, steps: int) -> Shortfall:
 
 
 def _contenders(algorithm: str, asked: Sequence[Training]) -> list[Contender]:
-    """A row a number of flows."""
+    """Returns one row per number of flows."""
     rows = {each.seed: closed_loop(each.out) for each in asked}
     curves = {each.seed: _curve(each.out) for each in asked}
     columns = (OVER, JAIN, RATES, SPREAD)
@@ -188,7 +190,7 @@ def _contenders(algorithm: str, asked: Sequence[Training]) -> list[Contender]:
 
 
 def closed_loop(folder: Path) -> dict[int, Mapping[str, float]]:
-    """What a training's policy came to in the end, by number of flows."""
+    """Returns the evaluation of a training's final policy, by number of flows."""
     with (folder / "evaluation.csv").open(newline="") as file:
         rows = [{key: float(value) for key, value in row.items() if key != "spec"} for row in csv.DictReader(file)]
     last = max(row["iteration"] for row in rows)
@@ -219,7 +221,7 @@ def findings(evidence: Evidence, algorithms: Sequence[str], asked: Sequence[Trai
 
 
 def _notes(evidence: Evidence, algorithms: Sequence[str]) -> list[str]:
-    """The same at a glance."""
+    """Returns the criterion and its outcome as text."""
     rest = f"Jain's index above {LEAST_JAIN}, sum of rates above {LEAST_RATES}"
     said = [f"Criterion: inflation within {WITHIN:.0%} of eq. 2, {rest}, for {', '.join(map(str, FLOWS))} flows."]
     for each in algorithms:
@@ -231,5 +233,5 @@ def _notes(evidence: Evidence, algorithms: Sequence[str]) -> list[str]:
 
 
 def _band(ax: Axes) -> None:
-    """What the criterion allows."""
+    """Draws the band that the criterion allows."""
     ax.axhspan(1 - WITHIN, 1 + WITHIN, color="#DDDDDD", zorder=0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table 1 of PCC-RL: many-to-one with 128 to 8192 flows; switch utilization, fairness, queue latency, drop rate.
 
-How many hosts send is not given: 8 here. The default runs 128 and 1024 flows, --full all four.
+The paper does not say how many hosts send; here there are 8. The default runs 128 and 1024 flows, --full all four.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAPER = {
     "Swift": ((98, 99, 40, 0), (91, 98, 66, 0), (90, 56, 120, 0.1), (92, 50, 123, 0.2)),
     HPCC: ((83, 96, 5, 0), (59, 48, 27, 0), (73, 13, 79, 0.2), (86, 8, 125, 0.9)),
 }
-"""SU %, FR %, QL us, DR Gbit/s."""
+"""SU in %, FR in %, QL in us, DR in Gbit/s, by number of flows."""
 NONE = 1e-3
 
 

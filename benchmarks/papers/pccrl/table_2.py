@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table 2 of PCC-RL: all-to-all, N hosts with 2N flows each; utilization, fairness and queue.
 
-Flow i of a host goes to host i mod N through switch i mod N: each destination behind a switch of its own, whose port to it is the
-bottleneck. One switch with N ports has the same ones. Flows that a host would send to itself are left out: 2 (N - 1) a host. What
-is measured is the mean over these ports.
+In the paper flow i of a host goes to host i mod N through switch i mod N. So each destination is behind its own switch, whose
+port to it is the bottleneck. One switch with N ports has the same bottlenecks. Flows from a host to itself are left out, so a
+host has 2 (N - 1). The measured values are means over these ports.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAPER = {
     "Swift": ((76, 100, 11), (76, 98, 13)),
     HPCC: ((71, 18, 3), (69, 60, 3)),
 }
-"""SU %, FR %, QL us; nobody drops."""
+"""SU in %, FR in %, QL in us, by number of hosts; no controller drops."""
 COLUMNS = (rlcc.UTILIZATION, rlcc.FAIRNESS, rlcc.QUEUE, rlcc.DROP_RATE)
 NONE = 1e-3
 
@@ -85,7 +85,7 @@ CLAIMS = (
 
 
 def ports_to_hosts(result: Result) -> dict[str, float]:
-    """Means over the switches' ports."""
+    """Returns means over the switches' ports."""
     table = result.derived("port_metrics")
     assert table is not None
     scale = int(result.manifest["spec"]["topology"].get("scale") or 1)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's cluster (section VI): who competes there, and the runs that its figures 6, 7 and 10 share with Table IV.
+"""RL-CC's cluster (section VI): the contestants, and the runs that figures 6, 7 and 10 share with Table IV.
 
-The default runs a quarter of the fabric, oversubscribed alike, and those of the paper's cases that it can afford; --full has all
-of them on 64 hosts. What the paper does not say, and is ours: which host sends to which (many-to-one: all to the last one;
-all-to-all: each to as many others, drawn by seed), how its flows came up (here all within ten base round trips), the sizes
-and the number of long flows of long-short.
+The default runs a quarter of the fabric with the same oversubscription, and those of the paper's cases that are affordable.
+--full runs all of them on 64 hosts. The paper does not give the following, which are our choice: which host sends to which
+(many-to-one: all to the last one; all-to-all: each to as many others, drawn by seed), how flows start (here all within ten base
+round trips), the sizes, and the number of long flows in long-short.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from dc_gym.spec import from_dict
 WHO = {"DCQCN": "dcqcn", "Swift": "swift", "RL-CC": "rlcc-tree"}
 RIVALS = ("DCQCN", "Swift")
 GENTLE, FIRST_RATE = "RL-CC from 1/256", nics.LINE_RATE >> 8
-"""RL-CC, but flows begin at that rate, as NVIDIA's runtime has it (docs/rlcc-policy.md). At which the paper's do is not given."""
+"""RL-CC, but flows begin at this rate, as in NVIDIA's runtime (docs/rlcc-policy.md). The paper does not give its initial rate."""
 ALL = WHO | {GENTLE: WHO["RL-CC"]}
 COLORS = {"DCQCN": "#CC6677", "Swift": "#999933", "RL-CC": "#332288", GENTLE: "#88CCEE"}
 MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT = "many-to-one", "all-to-all", "long-short"
 """The names of the runs."""
 FLOWS = (32, 128, 2048, 4096)
 A_HOST = (1, 8, 16, 32)
-"""Table IV's 64, 512, 1024 and 2048 flows on 64 hosts."""
+"""Flows per host: Table IV's 64, 512, 1024 and 2048 flows on 64 hosts."""
 SHORT = (50, 100)
 COUNTS = {MANY_TO_ONE: FLOWS, ALL_TO_ALL: A_HOST, LONG_SHORT: SHORT}
 DEFAULT = {MANY_TO_ONE: (32, 128), ALL_TO_ALL: (1, 8), LONG_SHORT: (50, 100)}
-"""What the default runs."""
+"""The cases that the default runs."""
 LENGTHS = {MANY_TO_ONE: Length(40 * MS, 25 * MS), ALL_TO_ALL: Length(24 * MS, 14 * MS), LONG_SHORT: Length(40 * MS, 5 * MS)}
 FULL_LONG_SHORT = Length(30_000 * MS, 1_000 * MS)
 LONG, SHORT_SIZE = 2, "500kB"
@@ -49,7 +49,7 @@ DROPS = {
     "Swift": {MANY_TO_ONE: (0, 0, 10.1, 9.1), ALL_TO_ALL: (0, 0, 0.8, 6.5), LONG_SHORT: (0, 0)},
     "RL-CC": {MANY_TO_ONE: (0, 0, 0.8, 2.8), ALL_TO_ALL: (0, 0, 0.2, 1.2), LONG_SHORT: (0, 0)},
 }
-"""The paper's Table IV: packets lost a flow over the test."""
+"""The paper's Table IV: packets lost per flow over the test."""
 
 LONG_SHARE = Column("long_goodput", "long flows' goodput (of the line)", digits=3)
 SLOWDOWN = Column("slowdown", "short flows: completion over base RTT", digits=3)
@@ -90,25 +90,28 @@ ROWS = {scenario: _rows(scenario, counts) for scenario, counts in COUNTS.items()
 
 
 def chosen(scenario: str, order: Order, whose: Iterable[str] = ALL) -> list[Row]:
-    """All of the paper's cases, or those of the default."""
+    """Returns the rows of all of the paper's cases, or of the default's."""
     counts = (COUNTS if order.full else DEFAULT)[scenario]
     names = {name(who, scenario, count) for who in whose for count in counts}
     return [row for row in ROWS[scenario] if row.name in names]
 
 
 def run(scenario: str, order: Order, progress: Progress, whose: Iterable[str] = ALL) -> Evidence:
-    """Runs that several figures share."""
+    """Runs the rows of a scenario, which several figures share."""
     more = long_short if scenario == LONG_SHORT else lambda result: dict[str, float]()
     return common.run(scenario, chosen(scenario, order, whose), order, progress, more)
 
 
 def series(scenario: str) -> list[Series]:
-    """A line a rival, over the number of flows."""
+    """Returns one line per contestant, over the number of flows."""
     return [Series(who, COLORS[who], {count: name(who, scenario, count) for count in COUNTS[scenario]}) for who in ALL]
 
 
 def long_short(result: Result) -> dict[str, float]:
-    """Of long and short flows, at 100 Gbit/s. A short flow that has not ended counts with the time that it has had."""
+    """Returns the quantities of long and short flows, at 100 Gbit/s.
+
+    A short flow that has not ended counts with its time so far.
+    """
     made = Experiment.of(from_dict(result.manifest["spec"], result.path))
     flows, scale = result.records("flows"), made.spec.topology.scale or 1
     short = (flows["size_bytes"] > 0) & (flows["start_ns"] >= 0)

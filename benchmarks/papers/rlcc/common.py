@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of RL-CC (Fuhrer et al. 2023) and PCC-RL (Tessler et al. 2021) have in common: networks, runs, quantities.
+"""What the figures of RL-CC (Fuhrer et al. 2023) and PCC-RL (Tessler et al. 2021) share: networks, runs, quantities.
 
-A module of a figure has rows and claims, and draws; all else is here:
+A figure's module has rows and claims, and draws. Everything else is here:
 
     TITLE = "..."
     ROWS = [
@@ -14,10 +14,11 @@ A module of a figure has rows and claims, and draws; all else is here:
         figure = series.figure(...)
         return rlcc.findings(TITLE, ROWS, order, evidence, (rlcc.GOODPUT, rlcc.DROPS), CLAIMS, figure)
 
-and a line in dc_gym/reproduce/registry.py. A row is one controller on one network with one traffic, named by what claims call it;
-it runs once a seed, and all rows have the same traffic for a seed. Runs lie in DIR/NAME/runs (modules may share a NAME and its
-runs; --full and --ground host have their own). What `paper` says of a quantity stands beside ours. `more(result)` measures what
-is not among `numbers`, `track(result)` over time. Times and rates of a row are at 100 Gbit/s; quantities are scaled back to it.
+It also needs a line in dc_gym/reproduce/registry.py. A row is one controller on one network with one traffic; claims refer to it
+by its name. It runs once per seed, and all rows have the same traffic for a seed. Runs are in DIR/NAME/runs. Modules may share a
+NAME and its runs; --full and --ground host have their own folders. `paper` holds the paper's values, shown beside ours.
+`more(result)` measures quantities that `numbers` lacks, `track(result)` measures over time. Times and rates of a row are at
+100 Gbit/s; measured quantities are scaled back to it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 SEEDS = 5
 WARMUP_PART = 4
-"""Of a duration that the command gives: what comes before the metrics' window."""
+"""The warm-up before the metrics' window is 1/4 of a duration that the command gives."""
 
 GOODPUT = Column("goodput", "goodput (of the line)", digits=3)
 LATENCY = Column("latency_s", "latency (us)", 1e6)
@@ -67,12 +68,12 @@ JAIN = Column("jain", "Jain's index", digits=3)
 PROBES = Column("probes", "probes (% of bytes)", 100, 2)
 
 SINGLE: Mapping[str, Any] = {**LINKS, "kind": "single", "delay": "1450ns"}
-"""Table III's latencies over eq. 2's inflations give 6.0, 6.1 and 6.2 us of base round trip: four links of 1.45 us and a frame at
-each of two make 6.05."""
+"""The base round trip is four links of 1.45 us and a frame at each of two, 6.05 us. Table III's latencies divided by eq. 2's
+inflations give 6.0, 6.1 and 6.2 us."""
 FOUR = Network("four", "one switch, 4 senders, 1 receiver", {**SINGLE, "hosts": 5}, 4)
-"""RL-CC's simulations, section IV."""
+"""The network of RL-CC's simulations, section IV."""
 SEVEN = Network("seven", "one switch, 7 hosts", {**SINGLE, "hosts": 7}, 6)
-"""Its Table II and its long-short runs."""
+"""The network of RL-CC's Table II and its long-short runs."""
 FABRIC = Network("rlcc64", "RL-CC's fabric: 64 hosts, 4 ToRs, 2 spines", {"preset": "rlcc64"}, 63)
 SMALL_FABRIC = Network(
     "rlcc16",
@@ -82,24 +83,26 @@ SMALL_FABRIC = Network(
 )
 
 DCQCN: Mapping[str, Any] = {"nic.preset": "paper", "topology.marking": "secn2"}
-"""RL-CC's is what its NICs come with; but by the firmware's parameters flows that flood a port need 7.5 ms at 100 Gbit/s to
-settle (docs/reproduce-rl-cc.md), longer than runs here are. How its switches mark is not given: 400 to 1600 kB, 20 %, as HPCC's
-authors had it.
+"""DCQCN's parameters and marking.
+
+RL-CC's DCQCN is the one that its NICs come with. But with the firmware's parameters flows that flood a port need 7.5 ms at
+100 Gbit/s to settle (docs/reproduce-rl-cc.md), longer than runs here last. The paper does not say how its switches mark; here it
+is 400 to 1600 kB, 20 %, as HPCC's authors had it.
 """
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"dcqcn": DCQCN}
-"""Keys that go with a controller."""
+"""Additional keys by controller."""
 DEFAULT = Length(30 * MS, 20 * MS)
 CLUSTER = Length(60_000 * MS, 1_000 * MS)
-"""Of section VI. What it leaves out at the beginning is ours."""
+"""The lengths of section VI. The warm-up is our choice."""
 SIMULATION = Length(1_000 * MS, 500 * MS)
-"""Of section IV: one second, of which the second half counts."""
+"""The lengths of section IV: one second, of which the second half counts."""
 
 CONTINUOUS = "continuous RDMA WRITEs of 64 kB; starts are spread by seed"
 TRAFFIC: Mapping[str, str] = {
     "long_short": "long flows without an end, WRITEs of 64 kB; short ones of one WRITE each",
     "alltoall": "MPI_Alltoall by Open MPI's schedules, one WRITE a block",
 }
-"""By a workload's kind, in words."""
+"""Descriptions by the kind of workload."""
 
 Measure = Callable[[Result], dict[str, float]]
 
@@ -116,36 +119,38 @@ class Row:
     length: Length = DEFAULT
     full: Length = CLUSTER
     values: Mapping[str, Any] = field(default_factory=dict)
-    """Further keys of the spec, dotted."""
+    """Additional dotted keys of the spec."""
     paper: Mapping[str, float] = field(default_factory=dict)
-    """By quantity, in its unit of SI."""
+    """The paper's values by quantity, in SI units."""
     color: str = ""
-    """Empty: the controller's."""
+    """Color in figures; empty: the controller's."""
     lines: int = 1
-    """Of receivers: goodput is over so many line rates. 0: every host receives."""
+    """Number of receivers' lines by which the goodput is divided. 0: every host receives."""
     full_network: Network | None = None
-    """None: it is the same."""
+    """The network with --full; None: the same."""
 
 
 def name(who: str, flows: int) -> str:
-    """Of a row: who, with how many flows."""
+    """Returns the name of a row, from a contestant and its number of flows."""
     return f"{who}, {flows} flows"
 
 
 def many_to_one(name: str, controller: str, network: Network, flows: int, **more: Any) -> Row:
-    """Continuous WRITEs of 64 kB, `flows` of them, spread over all senders."""
+    """Returns a row with continuous WRITEs of 64 kB by `flows` flows, which are spread over all senders."""
     workload = {"kind": "many_to_one", "flows": flows, "senders": min(flows, network.senders), "jitter": JITTER_NS}
     return Row(name, controller, network, workload, **more)
 
 
 def at_share(flows: int, **parameters: int) -> dict[str, Any]:
-    """Keys with which RL-CC's flows begin at their share of the line: for what is measured at rest, where bringing up a flood of
-    many flows from line rate would take most of a run. Of further parameters, too."""
+    """Returns keys with which RL-CC's flows begin at their share of the line; `parameters` adds more of nic.parameters.
+
+    They are for measurements at rest: starting many flows at line rate would flood the network for most of a run.
+    """
     return {"nic.parameters": {"rate_initial": max(nics.LEAST_RATE, nics.LINE_RATE // flows), **parameters}}
 
 
 def spec(row: Row, order: Order, seed: int) -> Spec:
-    """Of one run; what the command says has the last word."""
+    """Returns the spec of one run; the command's overrides have priority."""
     length, scale = _length(row, order), _scale(order)
     values = {
         **scaled.keys(_network(row, order), row.workload, length, scale),
@@ -170,7 +175,7 @@ def _scale(order: Order) -> int:
 
 
 def _length(row: Row, order: Order) -> Length:
-    """At 100 Gbit/s; a duration that the command gives is as it is run."""
+    """Returns the length at 100 Gbit/s. A duration that the command gives is the scaled one."""
     if not order.duration:
         return row.full if order.full else row.length
     duration_ns = parse_time_ns(order.duration, "--duration") // _scale(order)
@@ -178,7 +183,7 @@ def _length(row: Row, order: Order) -> Length:
 
 
 def folder(name: str, order: Order) -> Path:
-    """Of a figure's runs: those of other lengths and of another ground do not mix with them."""
+    """Returns the folder of a figure's runs. Full runs and host runs have their own."""
     return order.out / (name + ("-full" if order.full else "") + ("-host" if order.ground == "host" else ""))
 
 
@@ -190,7 +195,7 @@ def run(
     more: Measure = lambda result: {},
     track: Callable[[Result], Track] | None = None,
 ) -> Evidence:
-    """All rows that are not there yet; then what they show."""
+    """Runs all rows that are missing and returns the evidence."""
     if len({row.name for row in rows}) < len(rows):
         raise ValueError(f"{name}: two rows have one name")
     place = folder(name, order)
@@ -209,7 +214,7 @@ def run(
 
 
 def shortfall(rows: Sequence[Row], order: Order) -> Shortfall:
-    """Says what the command made shorter than the rows' own length."""
+    """Returns what the command made shorter than the rows' own length."""
     own = {row.name: row.full if order.full else row.length for row in rows}
     shorter = [row for row in rows if _length(row, order).duration_ns < own[row.name].duration_ns]
     runs = ""
@@ -239,7 +244,7 @@ def _contender(row: Row, results: Mapping[int, Result], more: Measure, track: Ca
 
 
 def numbers(result: Result, lines: int = 1) -> dict[str, float]:
-    """Of one run, in the window of its metrics, by quantity; as it would be at 100 Gbit/s."""
+    """Returns the quantities of one run in its metrics' window, scaled back to 100 Gbit/s."""
     made = Experiment.of(from_dict(result.manifest["spec"], result.path))
     summary, scale = result.summary, made.spec.topology.scale or 1
     flows, window_s = int(summary["flows"]), (made.spec.time.duration_ns - made.spec.time.warmup_ns) / 1e9
@@ -260,9 +265,10 @@ def numbers(result: Result, lines: int = 1) -> dict[str, float]:
 
 
 def _round_trips(result: Result, made: Experiment, scale: int) -> dict[str, float]:
-    """Means over flows of the time means of their round trips: what they wait at each port, there and back, over the idle path.
+    """Returns latency and inflation: the means over flows of each flow's mean round trip over time.
 
-    A mean over probes would count short round trips more often than long ones.
+    A flow's round trip is its idle path plus the mean waiting times at all ports, there and back. A mean over probes would count
+    short round trips more often than long ones.
     """
     ports = result.derived("port_metrics")
     assert ports is not None
@@ -296,7 +302,7 @@ def findings(
 
 
 def facts(rows: Sequence[Row], order: Order) -> list[tuple[str, str]]:
-    """How it was run, in words."""
+    """Describes how the figure was run."""
     networks = dict.fromkeys(
         f"{each.title}, 100 Gbit/s, {each.topology.get('delay', '1250ns')} a link"
         for each in (_network(row, order) for row in rows)

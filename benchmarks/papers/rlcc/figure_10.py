@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 10 of RL-CC: long flows, and 50 or 100 short ones that join at one instant; 7 hosts, one switch.
 
-How many long flows there were and how large the short ones is not given: 2, and 500 kB. Slowdown is completion time over base
-RTT, as in the paper, not over the time that the flow would take alone.
+The paper gives neither the number of long flows nor the size of the short ones; here they are 2 and 500 kB. Slowdown is
+completion time over base RTT, as in the paper, not over the time that the flow would take alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 3 of RL-CC: RTT inflation over the number of flows, against eq. 2, and Swift's against the best curve of its kind.
 
-The paper simulates one second and takes its second half; 8192 flows are here with --full. What it fits to Swift is not given:
-here it is a + b sqrt(N) by relative least squares. Its intervals are of 99 %, ours of 95 %. RL-CC's flows begin at their share:
-all of it is measured at rest.
+The paper simulates one second and uses its second half. 8192 flows are run with --full only. The paper does not say what it fits
+to Swift; here it is a + b sqrt(N) by relative least squares. Its intervals are of 99 %, ours of 95 %. RL-CC's flows begin at
+their share, since everything is measured at rest.
 """
 
 from __future__ import annotations
@@ -36,18 +36,21 @@ FULL_FLOWS = (*FLOWS, 8192)
 WHO = {"RL-CC": ("rlcc-tree", "#332288"), "Swift": ("swift", "#000000")}
 CLOSE = 0.05
 MANY = 128
-"""From so many flows on the paper's Swift leaves its curve."""
+"""From this number of flows on, Swift leaves its curve in the paper."""
 
 
 @functools.cache
 def offset() -> float:
-    """In targets: where flows settle under the policy that ships, in the fluid model."""
+    """Returns the offset, in targets, at which flows settle in the fluid model under the shipped policy."""
     file = policy_file.load(WHO["RL-CC"][0])
     return fluid.offset(file.policy, file.scaling)
 
 
 def length(flows: int) -> Length:
-    """A flow decides about once a packet, and a flow of many sends one each N / 50 base round trips."""
+    """Returns the length of a run.
+
+    A flow decides about once per packet, and one of N flows sends a packet every N / 50 base round trips.
+    """
     return Length(10 * MS, 5 * MS) if flows < 512 else Length(40 * MS, 25 * MS)
 
 
@@ -73,7 +76,7 @@ COLUMNS = (common.INFLATION, common.LATENCY, common.GOODPUT, common.FAIRNESS, co
 
 
 def measured(evidence: Evidence, who: str, seed: int | None = None) -> dict[int, float]:
-    """Inflation by number of flows: a seed's, or the mean's."""
+    """Returns inflation by number of flows, of one seed or as the mean over seeds."""
     found = {}
     for flows in FULL_FLOWS:
         values = evidence.values(name(who, flows), common.INFLATION.name)
@@ -96,7 +99,7 @@ def _on_curve(curve: Callable[[], Root], what: str) -> Criterion:
 
 
 def _leaves(evidence: Evidence) -> Outcome:
-    """Farther from its best curve than RL-CC from its own best one, by seed."""
+    """Judges whether Swift is farther from its best curve than RL-CC is from its own, whichever seeds are compared."""
     worst = {}
     for who in WHO:
         seeds = evidence.values(name(who, FLOWS[0]), common.INFLATION.name)
@@ -110,7 +113,7 @@ def _leaves(evidence: Evidence) -> Outcome:
 
 
 def _rises(evidence: Evidence) -> Outcome:
-    """The slope of the curve grows from decade to decade where sqrt(N)'s is the same."""
+    """Judges whether Swift lies above the curve that fits fewer flows, and farther with each step."""
     found = measured(evidence, "Swift")
     flows = [each for each in found if each >= MANY]
     few = theory.best_fit({each: value for each, value in found.items() if each <= MANY})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 4 of RL-CC: bandwidth against latency as beta varies, and as the target does.
+"""Figure 4 of RL-CC: bandwidth against latency as beta varies, and as the target varies.
 
-The paper gives neither the values nor how many flows; its best are 1.5 and 0.064. Here the policy stays, and what it is told of
-beta or target changes, over 2, 16 and 128 flows on the network of its simulations. They begin at their share, for all of it is
-measured at rest.
+The paper gives neither the values nor the number of flows; its best values are 1.5 and 0.064. Here the policy stays the same, and
+only the beta or target that it is given varies, over 2, 16 and 128 flows on the network of the paper's simulations. Flows begin
+at their share, since everything is measured at rest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BEST_BETA, BEST_TARGET = 1.5, 0.064
 LENGTH = Length(12 * MS, 6 * MS)
 COLORS = {2: "#D55E00", 16: "#0072B2", 128: "#009E73"}
 LESS = 0.98
-"""Of the goodput with the paper's value: what is below is a loss of bandwidth."""
+"""Goodput below this part of that with the paper's value is a loss of bandwidth."""
 
 
 def name(beta: float, target: float, flows: int) -> str:

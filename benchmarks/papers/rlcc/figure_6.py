@@ -15,7 +15,7 @@ from dc_gym.reproduce.order import Order
 TITLE = "Many-to-one on the cluster: goodput and latency"
 SOURCE = "RL-CC, section VI, figure 6 (text only)"
 NEAR, FAR = 0.95, 0.5
-"""Ours: of a goodput, of a latency."""
+"""Our thresholds: parts of DCQCN's goodput and of its latency."""
 ROWS = cluster.ROWS[MANY_TO_ONE]
 COLUMNS = (common.GOODPUT, common.LATENCY, common.INFLATION, common.JAIN, common.DROPS, common.LATE_DROPS, common.RESENT)
 

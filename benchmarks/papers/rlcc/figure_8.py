@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 8 of RL-CC: losses and goodput over time, all-to-all, 8192 flows on its cluster, a sample a second.
+"""Figure 8 of RL-CC: losses and goodput over time, all-to-all, 8192 flows on its cluster, one sample per second.
 
-Here 480 flows on a quarter of it, two from each host to each other, and milliseconds; --full has 8064 on 64 hosts. The paper
-draws a colour for each host; all hosts together are drawn here.
+Here it is 480 flows on a quarter of the cluster, two from each host to each other, over milliseconds. --full has 8064 flows on 64
+hosts. The paper draws a color for each host; here all hosts are drawn together.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TITLE = "All-to-all with many flows: what is lost, and what arrives, over time"
 SOURCE = "RL-CC, section VI, figure 8"
 BINS = 40
 LENGTH = Length(24 * MS, 12 * MS)
-"""Bring-up is what comes before the second half."""
+"""The first half is bring-up, the start of all flows."""
 LOST = Column("lost", "dropped (lines of a host)")
 ARRIVED = Column("arrived", "goodput (of all hosts' lines)")
 PANELS = (LOST, ARRIVED)
@@ -61,7 +61,7 @@ CLAIMS = (
 
 
 def track(result: Result) -> Track:
-    """At 100 Gbit/s, by time in ms."""
+    """Returns the curves over time in ms, at 100 Gbit/s."""
     drawn = plots.load_series(result, BINS)
     scale = int(result.manifest["spec"]["topology"].get("scale") or 1)
     width_s = 2 * drawn.t_s[0]

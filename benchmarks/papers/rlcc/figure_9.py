@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 9 of RL-CC: the latency of MPI_Alltoall by message size (OSU benchmark, one process a node), over the best of that size.
+"""Figure 9 of RL-CC: the latency of MPI_Alltoall by message size, over the best of that size (OSU benchmark, one process per
+node).
 
-Open MPI polls, which virtual time does not allow: here its schedules are traffic of their own (traffic/collectives.py), over
-queue pairs that last. As in the OSU benchmark sizes double, a first iteration of each warms up and does not count, and the
-latency is the mean over processes of the time until each has sent and received everything. Which MPI the paper used is not given.
+Open MPI polls, which virtual time does not allow. So here its schedules are a kind of traffic (traffic/collectives.py), over
+queue pairs that last. As in the OSU benchmark sizes double, a first iteration of each size warms up and does not count, and the
+latency is the mean over processes of the time until each has sent and received everything. The paper does not say which MPI it
+used.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ CLAIMS = (
 
 
 def latencies(result: Result) -> dict[str, float]:
-    """By size, at 100 Gbit/s; sizes whose iterations have not ended are left out."""
+    """Returns latencies by size, at 100 Gbit/s; NaN for sizes whose iterations have not ended."""
     spec, flows = result.manifest["spec"], result.records("flows")
     scale, rounds = int(spec["topology"].get("scale") or 1), int(spec["workload"].get("rounds") or 1)
     found = {}
@@ -75,7 +77,7 @@ def latencies(result: Result) -> dict[str, float]:
 
 
 def _iteration_s(flows: np.ndarray) -> float:
-    """The mean over processes; NaN where it did not end."""
+    """Returns the mean over processes; NaN if the iteration did not end."""
     if not len(flows) or (flows["end_ns"] < 0).any():
         return float("nan")
     began_ns = int(flows["start_ns"].min())
@@ -89,7 +91,7 @@ def run(order: Order, progress: Progress) -> Findings:
 
 
 def _figure(evidence: Evidence) -> Figure:
-    """Bars as in the paper: each latency over the best of its size."""
+    """Draws bars as in the paper: each latency over the best of its size."""
     with plots.style():
         canvas = plots.new_figure(9.6, 3.8)
         ax = canvas.subplots()
@@ -115,6 +117,6 @@ def _figure(evidence: Evidence) -> Figure:
 
 
 def _best(evidence: Evidence) -> dict[int, float]:
-    """By size, the least mean."""
+    """Returns the smallest mean, by size."""
     means = {size: [each.estimate(column.name) for each in evidence.contenders.values()] for size, column in LATENCIES.items()}
     return {size: min((one.mean for one in known if one), default=np.nan) for size, known in means.items()}

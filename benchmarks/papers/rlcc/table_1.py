@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table I of RL-CC: what a decision of each form of the policy costs.
+"""Table I of RL-CC: the cost of a decision for each form of the policy.
 
-The paper's times are a ConnectX-6Dx's; ours are of the same integer code in BPF, by the JIT of this machine's kernel (as root;
-else in userspace, and the page says so). Only their ratios can be compared. A FLOP is counted as the paper seems to count it: one
-for each weight, so that a network of 4-12-12-1 has 204. Repetitions stand for seeds: nothing is random but the machine's other
-load.
+The paper's times are measured on a ConnectX-6Dx. Ours are of the same integer code in BPF, compiled by the JIT of this machine's
+kernel (as root; otherwise in userspace, and the page says so). Only ratios can be compared. A FLOP is counted as the paper seems
+to count it: one per weight, so that a network of 4-12-12-1 has 204. Repetitions replace seeds, since only the machine's other
+load is random.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ PAPER: Mapping[str, Mapping[str, float]] = {
 }
 LABELS = {"rlcc-lstm": "LSTM", "rlcc-mlp": "MLP", "rlcc-tree": "trees"}
 MOST_OPERATIONS = 150
-"""RL-CC, section V: of ten trees of depth 4."""
+"""RL-CC, section V: the operations of ten trees of depth 4."""
 DECISION = "rtt"
 
 
 def forms() -> list[str]:
-    """Algorithms that there are."""
+    """Returns the algorithms that are available."""
     return [name for name in PAPER if name in algorithms.names()]
 
 
@@ -85,7 +85,7 @@ CLAIMS = (
 
 
 def run(order: Order, progress: Progress) -> Findings:
-    """Each repetition measures all forms, one after the other."""
+    """Measures all forms one after the other in each repetition."""
     progress.phase("measuring")
     why = kernels.why_not_here()
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
@@ -127,7 +127,7 @@ def _contender(name: str, costs: list[Cost]) -> Contender:
 
 
 def _figure(evidence: Evidence) -> Figure:
-    """Each form's cost over the trees', in the paper and here."""
+    """Draws each form's cost over the trees', in the paper and here."""
     with plots.style({"axes.grid.axis": "x"}):
         canvas = plots.new_figure(7.0, 2.6)
         ax = canvas.subplots()

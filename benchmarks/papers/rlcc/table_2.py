@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table II of RL-CC: how long a decision takes, and what that does to many flows into one port.
+"""Table II of RL-CC: how the time of a decision affects many flows into one port.
 
-In the paper an LSTM (450 us), an MLP (17 us) and trees (0.9 us) decide on a ConnectX-6Dx. Here those times are injected between a
-round trip's measurement and the rate that follows from it (`nic.latency`). The LSTM's place is taken by the MLP with the LSTM's
-time, so that nothing but the time differs. How long the paper's runs are is not given.
+In the paper an LSTM (450 us), an MLP (17 us) and trees (0.9 us) decide on a ConnectX-6Dx. Here these times are injected between
+the measurement of a round trip and the rate that follows from it (`nic.latency`). The MLP with the LSTM's time takes the LSTM's
+place, so that only the time differs. The paper does not say how long its runs are.
 
-Each flow here has its decisions made as if it had a processor of its own. What a processor that all flows of a NIC share would do
-is in the rows "in turn" (`nic.decisions`), whose flows begin at their share: brought up from line rate, 64 flows would take 23
-cuts of up to 5 ms each. They are as long as LIVES decisions of a flow.
+Each flow's decisions are made as if it had its own processor. The rows "in turn" (`nic.decisions`) show a processor that all
+flows of a NIC share. Their flows begin at their share: 64 flows from line rate would take 23 cuts of up to 5 ms each. These runs
+last LIVES decisions of a flow.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ SOURCE = "RL-CC, Table II"
 LENGTH = Length(40 * MS, 25 * MS)
 FLOWS = (16, 64, 128)
 WHO = {"LSTM": ("rlcc-mlp", 450_000, "#D55E00"), "MLP": ("rlcc-mlp", 17_000, "#117733"), "tree": ("rlcc-tree", 900, "#332288")}
-"""Controller, ns for a decision, colour."""
+"""Controller, time of a decision in ns, and color."""
 NETS = ("LSTM", "MLP")
 PAPER = {
     "LSTM": ((0.91, 0), (0.33, 60e3), (0.40, 16e3)),
     "MLP": ((0.91, 0), (0.31, 60e3), (0.39, 16e3)),
     "tree": ((0.86, 0), (0.86, 1.59), (0.85, 6.96)),
 }
-"""Goodput and drops a flow, by number of flows."""
+"""Goodput and drops per flow, by number of flows."""
 SLOWER, FEWER = 2, 0.01
-"""Goodput of the tree over the networks', and their drops: by so much at least."""
+"""The least factor of the tree's goodput over the networks', and the largest of its drops over theirs."""
 MANY, BETWEEN_US = 64, (50, 150)
-"""The crossover is looked for with so many flows, also with these times of a decision."""
+"""The number of flows for which the crossover is determined, and additional times of a decision for it."""
 LIVES, SHORTEST_NS = 24, 10 * MS
 LOSING = 0.1
-"""Drops a flow of a run that is taken for one that loses."""
+"""A run with more drops per flow than this counts as losing."""
 
 
 def in_turn(who: str) -> str:
@@ -65,7 +65,7 @@ def _row(who: str, flows: int, paper: tuple[float, float]) -> Row:
 
 
 def _shared(title: str, latency_ns: int, flows: int, color: str) -> Row:
-    """One processor a NIC."""
+    """Returns a row with one processor per NIC."""
     decision_ns = latency_ns * math.ceil(flows / common.SEVEN.senders)
     length_ns = max(SHORTEST_NS, math.ceil(LIVES * decision_ns / MS) * MS)
     values = {"nic.latency": latency_ns, "nic.decisions": "in-turn", **common.at_share(flows)}
@@ -121,7 +121,7 @@ CLAIMS = (
 
 
 def crossover(evidence: Evidence) -> str:
-    """Between which times of a decision, in turn, many flows begin to lose, and fall below half of the tree's goodput."""
+    """Describes the times of a decision, in turn, at which many flows begin to lose and fall below half of the tree's goodput."""
     times = {us * US: name(in_turn(f"{us} us"), MANY) for us in BETWEEN_US}
     times |= {WHO[net][1]: name(in_turn(net), MANY) for net in NETS}
     tree = evidence.contenders[name("tree", MANY)].estimate(common.GOODPUT.name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table III of RL-CC: the network and its trees in simulation, both with a decision of 2 us, many to one.
+"""Table III of RL-CC: the network and its trees in simulation, many-to-one, both with a decision time of 2 us.
 
-Flows begin at their share: all of it is measured at rest.
+Flows begin at their share, since everything is measured at rest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PAPER = {
     "tree": ((0.92, 12.03e-6), (0.90, 17.98e-6), (0.90, 27.35e-6)),
 }
 ALIKE, NEAR = 0.02, 0.05
-"""How far the trees may be off their network (goodput, latency); the paper's are by 0 and by 1.3 % at most."""
+"""The tolerated difference between trees and network (goodput, latency). In the paper it is 0 and at most 1.3 %."""
 
 
 ROWS = [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table IV of RL-CC: packets lost a flow over the test, in the runs of figures 6, 7 and 10.
+"""Table IV of RL-CC: packets lost per flow over the test, in the runs of figures 6, 7 and 10.
 
-The paper's tests last 60 and 30 s, ours some milliseconds at 100 Gbit/s: their bring-up weighs a thousand times as much. So the
-claims are about what is lost after it.
+The paper's tests last 60 and 30 s, ours some milliseconds at 100 Gbit/s, so their bring-up (the start of all flows) weighs a
+thousand times as much. The claims are therefore about losses after it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCENARIOS = (MANY_TO_ONE, ALL_TO_ALL, LONG_SHORT)
 ROWS = [row for scenario in SCENARIOS for row in cluster.ROWS[scenario]]
 COLUMNS = (common.DROPS, common.LATE_DROPS, common.DROPPED, common.RESENT)
 LOSSLESS = ((MANY_TO_ONE, 32), (MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT, 50), (LONG_SHORT, 100))
-"""Where Swift and RL-CC lose nothing in the paper."""
+"""The cases in which Swift and RL-CC lose nothing in the paper."""
 DCQCN_LOSES = ((MANY_TO_ONE, 128), (ALL_TO_ALL, 1), (ALL_TO_ALL, 8), (LONG_SHORT, 100))
 NONE = 1e-9
 CLAIMS = (
@@ -75,7 +75,7 @@ def run(order: Order, progress: Progress) -> Findings:
 
 
 def _gentle(evidence: Evidence) -> str:
-    """How much depends on the rate at which flows begin, which the paper does not say."""
+    """Describes how much depends on the initial rate, which the paper does not give."""
     lost = [each.estimate(common.DROPS.name) for who, each in evidence.contenders.items() if who.startswith(GENTLE)]
     most = max((one.mean for one in lost if one), default=float("nan"))
     return f"{GENTLE} of the line, bring-up included, loses at most {most:g} packets a flow in any case."

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table V of RL-CC: which controller masters which task. The paper does not say by what; here one criterion holds for all.
+"""Table V of RL-CC: which controller masters which task. The paper gives no criterion; here one criterion holds for all.
 
-A task is mastered if in none of its cases a controller has less than BANDWIDTH of the best one's bandwidth, or takes more than
-TIME times the best one's. Bandwidth and time are a task's own: goodput and latency in the network; the long flows' goodput and
-the short ones' slowdown; of MPI_Alltoall the latency alone, in which both are. The runs are those of figures 6, 7, 9 and 10.
+A controller masters a task if in each of its cases it has at least BANDWIDTH of the best controller's bandwidth and takes at most
+TIME times the best one's time. Each task has its own bandwidth and time. In the network these are goodput and latency; with long
+and short flows, the long flows' goodput and the short ones' slowdown; for MPI_Alltoall the latency alone, which reflects both.
+The runs are those of figures 6, 7, 9 and 10.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Case:
     """One comparison within a task."""
 
     names: Mapping[str, str]
-    """Of the contestants, by controller."""
+    """The rows' names, by controller."""
     bandwidth: Column | None
     time: Column
 
@@ -54,7 +55,7 @@ def name(who: str, task: str) -> str:
 
 
 def cases(task: str) -> list[Case]:
-    """Those that the default runs; of MPI_Alltoall one a size."""
+    """Returns the cases that the default runs; MPI_Alltoall has one per size."""
     if task == OSU:
         return [Case({who: who for who in WHO}, None, column) for column in figure_9.LATENCIES.values()]
     columns = (LONG_SHARE, SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
@@ -62,7 +63,10 @@ def cases(task: str) -> list[Case]:
 
 
 def ratios(evidence: Evidence, task: str, who: str, seed: int) -> dict[str, float]:
-    """Least bandwidth and most time over the best one's, whoever it is, and whether that is mastery; nothing if not all ran."""
+    """Returns the least bandwidth and the most time relative to the best, and whether that is mastery.
+
+    Empty if something did not run.
+    """
     shares, times = [1.0], [1.0]
     for case in cases(task):
         if case.bandwidth:
@@ -126,7 +130,7 @@ def _contender(evidence: Evidence, who: str, task: str, seeds: int) -> Contender
 
 
 def _figure(found: Evidence) -> Figure:
-    """Where each task lies; the corner at the upper left is mastery."""
+    """Draws the position of each task; mastery is the upper left corner."""
     with plots.style({"axes.grid.axis": "both"}):
         canvas = plots.new_figure(9.6, 3.6)
         tasks = list(next(iter(PAPER.values())))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table VI of RL-CC: what the policy does in nine situations, by the previous state and the current one.
+"""Table VI of RL-CC: the policy's actions in nine situations, by the previous state and the current one.
 
-Those are the policies that ship, in the integers that a NIC computes (dc_gym/methods/rlcc/cells.py; `dcgym rlcc show` for any other).
+The policies are the shipped ones, in the integers that a NIC computes (dc_gym/methods/rlcc/cells.py). `dcgym rlcc show` draws any
+other policy.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ UNDER, TARGET, CONGESTED = STATES
 
 
 def policies() -> list[str]:
-    """Algorithms with a policy of one step: of the LSTM's, what comes before two steps counts, too."""
+    """Returns the algorithms whose policy has no memory. An LSTM's action also depends on what came before the two states."""
     return [name for name in ("rlcc-mlp", "rlcc-tree") if name in algorithms.names()]
 
 
@@ -91,7 +92,7 @@ CLAIMS = (
 
 
 def run(order: Order, progress: Progress) -> Findings:
-    """Nothing in it is random."""
+    """Evaluates the policies; nothing is random."""
     progress.phase("measuring")
     found = {each: cells.table(policy_file.load(each)) for each in policies()}
     first, contenders = policies()[0], []

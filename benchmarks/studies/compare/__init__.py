@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench compare`: who serves a datacenter best? RL-CC, DCTCP, TCP NV, DCQCN and others on the same traffic, in one page.
+"""`dcgym bench compare`: compares RL-CC, DCTCP, TCP NV, DCQCN and others on the same datacenter traffic, in one page.
 
-    DIR/CASE/        a sweep: one result a controller and seed (docs/sweeps.md)
+    DIR/CASE/        a sweep: one result per controller and seed (docs/sweeps.md)
     DIR/index.html   the page; DIR/table.csv all numbers of all seeds
 
-The same command goes on where it was stopped. It has no bar to meet: what it finds is what it is for.
+Run again, the same command resumes where it was stopped. The comparison has no bars.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ POLICY_MARKER = "*"
 
 
 def main(args: Namespace) -> int:
-    """0 when every run is there and fit, else 1; the page is written all the same."""
+    """Runs the comparison. Returns 0 if every run is there and fit, else 1; the page is written in both cases."""
     order = _order(args)
     check(order)
     wanted = [(case, grid(case, order, args.overrides)) for case in cases(order)]
@@ -70,7 +70,7 @@ def _order(args: Namespace) -> Order:
 
 
 def _run(wanted: Sequence[tuple[Case, Grid]], order: Order, args: Namespace, out: Path, progress: Progress) -> Iterator[Compared]:
-    """Everything that is not there yet, case by case."""
+    """Runs everything that is missing, case by case."""
     jobs = 1 if order.ground == "host" else args.jobs or sweep.cpus()
     for number, (case, asked) in enumerate(wanted, 1):
         progress.phase(f"{case.name} ({number} of {len(wanted)})")
@@ -110,7 +110,7 @@ def _entry(name: str, runs: Mapping[int, Result], color: str, case: Case) -> Ent
 
 
 def _colors(names: Sequence[str]) -> dict[str, str]:
-    """A controller has its own; policies take those that are free here."""
+    """Returns a color for each name. A controller has its own; policies get colors that are free here."""
     known = {name: each.color for name in names if (each := controllers.find(name))}
     free = [color for color in FLOW_COLORS if color not in known.values()] or list(FLOW_COLORS)
     others = [name for name in names if name not in known]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the comparison: dots are means over seeds, bars their 95 % intervals; each controller has its own colour."""
+"""Figures of the comparison: dots are means over seeds, bars are 95 % intervals, and each controller has its own color."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 WIDTH = 10.4
 SPREAD = 0.62
-"""Of a case's width, over which its controllers stand side by side."""
+"""The part of a case's width over which its controllers are spread."""
 
 
 def overview(compared: Sequence[Compared]) -> Figure:
-    """A panel a quantity, a column a case."""
+    """Draws one panel per quantity, with one column per case."""
     shown = [metric for metric in (GOODPUT, DELAY, P99_DELAY, LOSS) if any(metric in each.metrics for each in compared)]
     with plots.style():
         figure = plots.new_figure(WIDTH, 1.1 + 1.75 * len(shown) + 0.5)
@@ -36,7 +36,7 @@ def overview(compared: Sequence[Compared]) -> Figure:
 
 
 def case(each: Compared) -> Figure:
-    """A panel a quantity, a row a controller."""
+    """Draws one panel per quantity, with one row per controller."""
     metrics = each.metrics
     with plots.style({"axes.grid.axis": "x"}):
         figure = plots.new_figure(WIDTH, 0.75 + 0.3 * len(each.entries))
@@ -83,7 +83,7 @@ def _bar(known: Estimate, factor: float, metric: Metric) -> Bar:
 
 
 def _most(metric: Metric) -> float:
-    """The largest value that a metric can have."""
+    """Returns the largest value that a metric can have."""
     return 1.0 if metric == FAIRNESS else math.inf
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run comes to in the comparison, and what its network and traffic make of that.
+"""The metrics of a run in the comparison, and which of them each kind of traffic has.
 
-All from summary.json but the recovery time, which the long flows' rates tell: from the moment at which the last short flow has
-ended to the first of HOLD successive intervals in which the long ones together have RECOVERED of what they had before.
+All metrics come from summary.json, except the recovery time. That is computed from the long flows' rates: the time from the end
+of the last short flow to the first of HOLD successive intervals in which the long flows together have RECOVERED of their rate
+before.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dc_gym.spec import Spec, from_dict
 
 RECOVERED = 0.9
 FEW_FLOWS = 1000
-"""With fewer the 99th percentile rests on less than ten flows."""
+"""With fewer flows the 99th percentile rests on less than ten of them."""
 INTERVALS = 200
 
 GOODPUT = Metric("goodput_bps", "Goodput", "bps", 1)
@@ -46,7 +47,7 @@ OF_TRAFFIC: Mapping[str, tuple[Metric, ...]] = {
     "long_short": (*ALWAYS, SHORT_FCT, RECOVERY),
     "poisson": (*ALWAYS, SLOWDOWN, P99_SLOWDOWN, UNFINISHED),
 }
-"""By workload.kind: reaction is to the start of all flows (docs/results.md)."""
+"""Metrics by workload.kind. Reaction times are to the start of all flows (docs/results.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,9 @@ class Entry:
     color: str
     marker: str
     numbers: Mapping[str, Mapping[int, float]]
-    """By metric and seed."""
+    """Values by metric and seed."""
     flows: int
-    """That count for completion times, in the seed that has fewest."""
+    """Number of flows counted in completion times, in the seed that has fewest."""
 
     def estimate(self, metric: str) -> Estimate | None:
         return estimate(list(self.numbers.get(metric, {}).values()))
@@ -68,23 +69,23 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One case: everybody on the same traffic."""
+    """One case, with all controllers on the same traffic."""
 
     case: Case
     entries: Sequence[Entry]
     unfit: Sequence[str]
-    """What did not count, in words."""
+    """Text on each run that does not count."""
     spec: Spec
-    """Of one of its runs."""
+    """The spec of one of its runs."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Those that any entry has."""
+        """The metrics that at least one entry has."""
         asked = OF_TRAFFIC[self.case.traffic.workload["kind"]]
         return tuple(metric for metric in asked if any(entry.estimate(metric.name) for entry in self.entries))
 
     def best(self, metric: Metric) -> frozenset[str]:
-        """The entries that none beats: whose paired difference to the one with the best mean does not leave 0 out."""
+        """Returns the entries that no other beats: their paired difference to the entry with the best mean includes 0."""
         known = {entry.name: found for entry in self.entries if (found := entry.estimate(metric.name)) is not None}
         if len(known) < 2 or not metric.better:
             return frozenset()
@@ -100,7 +101,7 @@ def _differs(a: Mapping[int, float], b: Mapping[int, float]) -> bool:
 
 
 def numbers(result: Result, case: Case) -> dict[str, float]:
-    """Of one run, by metric; what was not measured is left out."""
+    """Returns the values of one run, by metric; metrics that were not measured are left out."""
     wanted = {metric.name for metric in OF_TRAFFIC[case.traffic.workload["kind"]]}
     found = {name: result.summary.get(name) for name in wanted}
     plain = {name: float(value) for name, value in found.items() if isinstance(value, int | float) and math.isfinite(value)}
@@ -113,7 +114,7 @@ def counted_flows(result: Result) -> int:
 
 
 def recovery_s(result: Result) -> float | None:
-    """None: the short flows have not ended, or the long ones never had anything."""
+    """Returns the recovery time; None if the short flows have not ended or the long ones never had any goodput."""
     flows, duration_ns = result.records("flows"), from_dict(result.manifest["spec"], result.path).time.duration_ns
     short = flows["size_bytes"] > 0
     ends = flows["end_ns"][short]

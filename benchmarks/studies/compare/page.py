@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the comparison: one HTML file that needs nothing else; and table.csv, every number of every seed in SI units."""
+"""Writes the page of the comparison, one self-contained HTML file, and table.csv with every number of every seed in SI units."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ class Cell:
     text: str
     best: bool
     few: bool
-    """A percentile of too few flows."""
+    """Whether it is a percentile of too few flows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One case as the template takes it."""
+    """One case, in the form that the template takes."""
 
     anchor: str
     title: str
     facts: Sequence[tuple[str, str]]
     labels: Sequence[str]
     rows: Sequence[tuple[str, str, Sequence[Cell]]]
-    """Label, unit, a cell a controller."""
+    """Rows of label, unit, and a cell per controller."""
     figure: Markup
     notes: Sequence[str]
 
 
 def write(folder: Path, compared: Sequence[Compared], facts: Sequence[tuple[str, str]]) -> Path:
-    """index.html and table.csv; the page's path."""
+    """Writes index.html and table.csv, and returns the page's path."""
     put(folder / TABLE, _csv(compared).encode())
     loader = PackageLoader("dc_gym.benchmarks.studies.compare")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -110,7 +110,7 @@ def _svg(name: str, figure: Figure, words: str) -> Markup:
 
 
 def _scaling(compared: Sequence[Compared]) -> Sequence[tuple[str, Sequence[str]]]:
-    """By network: what does not follow its scale."""
+    """Returns, by network, what does not follow its scale."""
     found: dict[str, Sequence[str]] = {}
     for each in compared:
         case = each.case
@@ -133,7 +133,7 @@ def _csv(compared: Sequence[Compared]) -> str:
 
 
 def summary(each: Compared) -> Mapping[str, str]:
-    """One line a controller, for the terminal."""
+    """Returns one line per controller, for the terminal."""
     shown = {}
     for entry in each.entries:
         words = []

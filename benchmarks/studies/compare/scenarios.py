@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is compared on what: networks, traffic, and the specs of all their runs.
+"""The networks and the traffic of the comparison, and the specs of all runs.
 
 The networks are those of 100 Gbit/s on which RL-CC is reported (section VI), slowed down (dc_gym/reproduce/scaled.py). Times here
-are before that.
+are before slowing down.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dc_gym.spec import Spec
 from dc_gym.sweep.grid import Grid, Point
 
 K_FRAMES = 60
-"""Of the step that marks for DCTCP and DCQCN, frames: about 3/4 of the base BDP."""
+"""Marking threshold (a step) for DCTCP and DCQCN, in frames: about 3/4 of the base BDP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Traffic:
     title: str
     workload: Mapping[str, Any]
     sized: bool = False
-    """Its flows end: what counts is how long they take."""
+    """Whether its flows have a size, so that completion times are measured."""
 
 
 NETWORKS = {
@@ -72,9 +72,11 @@ LENGTHS = {
     "long-short": Length(20 * MS, 0),
     "websearch": Length(6 * MS, 0),
 }
-"""Of the default runs. RL-CC begins at line rate and cuts by at most 1.2 a round trip, each of which takes 40 of the base's while
-its own first burst fills the buffer: 64 flows need 15 ms to get to their shares, hence the warm-ups.
-A dumbbell carries fewer flows of WebSearch, so its runs are DUMBBELL_LONGER times as long.
+"""Lengths of the default runs.
+
+RL-CC begins at line rate and cuts by at most 1.2 per round trip. A round trip takes 40 base ones while RL-CC's own first burst
+fills the buffer, so 64 flows need 15 ms to reach their shares. Hence the warm-ups. A dumbbell carries fewer flows of WebSearch,
+so its runs are DUMBBELL_LONGER times as long.
 """
 DUMBBELL_LONGER = 3
 FULL = {
@@ -83,7 +85,7 @@ FULL = {
     "long-short": Length(30_000 * MS, 0),
     "websearch": Length(1_000 * MS, 0),
 }
-"""As long as in RL-CC, section VI; WebSearch is ours."""
+"""Lengths as in RL-CC, section VI; that of WebSearch is our choice."""
 SHORT_START_NS = 5 * MS
 
 CONTROLLERS = ("rlcc-tree", "dctcp", "nv", "dcqcn")
@@ -94,7 +96,7 @@ SEEDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What was asked for."""
+    """What the command line asks for."""
 
     controllers: tuple[str, ...] = CONTROLLERS
     """Names, or policies over a TCP (`policy.npz`)."""
@@ -121,12 +123,12 @@ class Case:
 
     @property
     def duration_ns(self) -> int:
-        """Of a run, as it is run."""
+        """Duration of a run, after scaling."""
         return self.length.duration_ns * self.scale
 
 
 def check(order: Order) -> None:
-    """UsageError for names that are not known."""
+    """Raises UsageError for unknown names."""
     for asked, known, what in (
         (order.networks, NETWORKS, "topology"),
         (order.traffic, TRAFFIC, "workload"),
@@ -155,7 +157,7 @@ def _length(network: str, traffic: Traffic, full: bool) -> Length:
 
 
 def grid(case: Case, order: Order, overrides: Sequence[str]) -> Grid:
-    """A run a controller and seed."""
+    """Returns a grid with one run per controller and seed."""
     points = [
         Point(f"{_short(name)}-s{seed}", {"controller": name, "seed": seed}, _spec(case, order, name, seed, overrides))
         for name in order.controllers

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's pipeline: policies of NICs are trained, distilled and explained. What runs in the NIC is ctrl/nic/."""
+"""RL-CC's pipeline: it trains, distils and explains policies for NICs. The code that runs in the NIC is in ctrl/nic/."""

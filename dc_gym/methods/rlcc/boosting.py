@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CatBoost's fit of oblivious trees with the parameters of RL-CC's public artifact (git benja263/rl-cc), and its model as Trees.
+"""Fits oblivious trees with CatBoost and converts them to Trees. The parameters are those of RL-CC's artifact (git
+benja263/rl-cc).
 
-The artifact fits 20 trees where the paper has at most 10, and scores them on the last fifth of its rows.
+The artifact fits 20 trees where the paper has at most 10. It scores them on the last fifth of its rows.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ PARAMETERS: dict[str, Any] = {
     "early_stopping_rounds": 50,
     "feature_weights": [1.0, 1.0, 0.05, 1.0],
 }
-"""The artifact's; the third input is the latest action, which hardly any tree looks at."""
+"""The artifact's parameters. The third input is the latest action; hardly any tree uses it."""
 FITTED = 0.8
-"""Of the rows, in their order; the others tell when to stop."""
+"""Share of the rows, in their order, that trees are fitted to. The other rows decide when to stop."""
 NEVER = 2.0**14 - 1
-"""A border that nothing exceeds, for levels that a tree has less."""
+"""A border that no input exceeds, for the missing levels of trees with a smaller depth."""
 
 
 def fit(rows: Rows, actions: Floats, count: int, seed: int, folder: Path) -> Trees:
-    """So many trees, or fewer if more do not help. One thread: the same bytes for a seed."""
+    """Fits at most `count` trees, fewer if more do not help. It uses one thread, so that a seed always gives the same bytes."""
     catboost = _catboost()
     cut = round(FITTED * len(actions))
     chosen = {"iterations": count, "random_seed": seed, "thread_count": 1, "task_type": "CPU"}
     model = catboost.CatBoostRegressor(**PARAMETERS, **chosen, allow_writing_files=False, verbose=False)
-    weights = rows.weights / float(rows.weights.mean())  # what the regularization of leaves is in
+    weights = rows.weights / float(rows.weights.mean())  # the unit of the leaves' regularization
     parts = [
         catboost.Pool(rows.inputs[at], actions[at], weight=weights[at], thread_count=1) for at in (slice(cut), slice(cut, None))
     ]
@@ -52,7 +53,7 @@ def fit(rows: Rows, actions: Floats, count: int, seed: int, folder: Path) -> Tre
 
 
 def of_json(model: dict[str, Any]) -> Trees:
-    """A model as CatBoost writes it; the first split is the lowest bit of a leaf's number there, too."""
+    """Converts a model as CatBoost writes it. There, too, the first split is the lowest bit of a leaf's number."""
     scale, (bias,) = model["scale_and_bias"]
     inputs, borders, leaves = [], [], []
     for tree in model["oblivious_trees"]:
@@ -66,7 +67,7 @@ def of_json(model: dict[str, Any]) -> Trees:
 
 
 def _hold(made: Trees, inputs: Floats, model: Any) -> None:
-    """Against CatBoost's own evaluation, which rounds inputs to 32 bits."""
+    """Checks the trees against CatBoost's own evaluation, which rounds inputs to 32 bits."""
     narrow = inputs.astype(np.float32).astype(np.float64)
     said = np.clip(model.predict(narrow, thread_count=1), 1.0 / 1.2, 1.2)
     if (apart := float(np.abs(made(narrow) - said).max())) > 1e-9:

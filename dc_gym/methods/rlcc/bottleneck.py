@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One bottleneck for NICs' closed loops: senders on a switch and one receiver, at 10 Gbit/s and 25 us a link.
+"""One bottleneck for closed-loop runs with NICs: senders on a switch and one receiver, at 10 Gbit/s and 25 us per link.
 
-That is 100 Gbit/s scaled down by ten, so that the bandwidth-delay product is 83 packets, as it is at 100 Gbit/s and 10 us. Every
-flow begins at line rate, one after the other; what comes before the stated time to settle is not measured.
+This is 100 Gbit/s scaled down by ten: the bandwidth-delay product is 83 packets, as it is at 100 Gbit/s and 10 us. Flows begin at
+line rate, one after the other. The measurement starts after the stated settling time.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ BUFFER_BYTES = 5_000_000
 BASE_NS = 102_604
 """The base round trip of a probe: `base_ns` of any run here."""
 BUFFER_RTTS = BUFFER_BYTES * 8e9 / LINE_BPS / BASE_NS
-"""In what the line sends in a base round trip."""
+"""The buffer, in units of what the line sends in a base round trip."""
 SHORT_BUFFER_BYTES = 1_250_000
-"""A quarter of it: what flows settle at has room, and the flood of their start is over sooner."""
+"""A quarter of BUFFER_BYTES. Settled flows still fit, and the flood at their start is over sooner."""
 APART_S = 0.0005
-"""From one flow's start to the next: each begins at line rate."""
+"""Seconds from one flow's start to the next; each begins at line rate."""
 SPEC = """
 spec_version = 1
 name = "{title}"
@@ -45,7 +45,7 @@ host_buffer = "400kB"
 {marking}
 """
 MARKING = 'marking = "red-instant"\nkmin = "40kB"\nkmax = "160kB"\npmax = "20%"'
-"""The HPCC artifact's 100 and 400 kB at 25 Gbit/s, scaled to the line."""
+"""The HPCC artifact's 100 and 400 kB at 25 Gbit/s, scaled to this line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +57,17 @@ class Case:
     settled_ms: int
     measured_ms: int
     policy: Path | None = None
-    """None: the algorithm's own. A relative one is looked for where the spec is."""
+    """The policy file; None: the algorithm's own. A relative path is resolved from the spec's folder."""
     latency_ns: int = 0
     senders: int = 8
     trace: str = "changes"
     marks: bool = False
     buffer_bytes: int = BUFFER_BYTES
     lives_s: tuple[tuple[float, float], ...] = ()
-    """(start, stop) of each flow, where they do not all begin APART_S apart and stay; 0: it never stops."""
+    """(start, stop) of each flow in seconds; a stop of 0 means never. Empty: flows begin APART_S apart and stay."""
 
     def cell(self, folder: Path, title: str) -> Cell:
-        """The run, its files in a folder."""
+        """Returns the run, with its files in a folder."""
         text = SPEC.format(
             title=title,
             algorithm=self.algorithm,
@@ -84,7 +84,7 @@ class Case:
         return Cell(title, runs.write_spec(folder, title, text), folder / title)
 
     def _matrix(self, folder: Path, title: str) -> Path:
-        """The list of flows: senders take turns."""
+        """Writes the list of flows; flows are assigned to senders in turn."""
         path, sink = folder / f"{title}.csv", self.senders + 1
         lives = self.lives_s or [(number * APART_S, 0.0) for number in range(self.flows)]
         lines = [
@@ -95,11 +95,14 @@ class Case:
 
 
 def base_ns(cell: Cell) -> int:
-    """The base round trip of its probes."""
+    """Returns the base round trip of the run's probes."""
     experiment = Experiment.of(load(cell.spec, cell.settings))
     return nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, experiment.spec)[0]
 
 
 def inflation(cell: Cell, result: Result) -> float:
-    """Mean over time of the bottleneck's round trip over its base: a mean over probes would count short ones more often."""
+    """Returns the bottleneck's mean round trip over its base.
+
+    The mean is over time: a mean over probes would count short round trips more often.
+    """
     return 1 + float(result.summary["queueing_delay_s"]) * 1e9 / base_ns(cell)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table VI of RL-CC for any policy: its action in nine situations, in floats and in integers, beside the paper's.
+"""Table VI of RL-CC for any policy: its actions in nine situations, in floats and in integers, beside the paper's.
 
-`case` is a situation as an algorithm's context and event, so that whatever runs rlcc-tree.h or rlcc-mlp.h can be asked for it.
-A policy that remembers is asked as a flow that was on target for long and sees both, one after the other.
-`lives` brings each about by events alone: a flow's first probe sees the previous state, its second the current one. Actions in
-between are the policy's own then (1 before the first), not the 1.1 of the paper's caption; they hardly matter.
+`case` gives a situation as an algorithm's context and event, so that any program that runs rlcc-tree.h or rlcc-mlp.h can be
+tested on it. For a policy with memory, the flow has been on target for long and then sees the two states, one after the other.
+
+`lives` produces each situation with events alone: a flow's first probe sees the previous state, its second probe the current one.
+The actions in between are then the policy's own (1 before the first) instead of the 1.1 in the paper's caption. This hardly
+matters.
 """
 
 from __future__ import annotations
@@ -23,21 +25,21 @@ from dc_gym.nets.policy_file import Deployed, PolicyFile
 
 STATES = response.STATES
 BASE_RTT_NS, RATE_SHIFT, FINE = 1_000_000, 6, 11
-"""A flow with a base RTT of 1 ms, a rate of 1/64, kept with 11 more bits than Q20."""
+"""A flow with a base RTT of 1 ms and a rate of 1/64 of the line. The rate is stored with 11 more bits than Q20."""
 FLOW = Flow(BASE_RTT_NS, 100_000, 1514, 2)
 A_NEW, E_NEW, A_LAST, RATE, WORDS = 2, 3, 4, 5, 7
-"""Words of the context, rlcc.h; behind them is what a policy remembers."""
+"""Indices of words in the context (rlcc.h). The policy's memory follows after word WORDS."""
 
 
 TABLE_BOUND = 0.005
-"""Of Table VI's cells in integers from the same policy in floats."""
+"""Largest difference in Table VI's cells between the policy in integers and in floats."""
 BOUNDS = {"tree": 0.005, "mlp": 0.005, "mlp8": 0.04, "lstm": 0.005}
-"""Of an action in integers from the same policy in floats, on golden traces (docs/rlcc-policy.md has other situations)."""
+"""Largest difference between an action in integers and in floats, on golden traces (elsewhere: docs/rlcc-policy.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One of the nine."""
+    """One of the nine cells."""
 
     before: str
     now: str
@@ -46,7 +48,7 @@ class Cell:
     exact: float
     """The policy's action in floats."""
     integer: float
-    """The table's, as the NIC computes it."""
+    """The table's action, as the NIC computes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +56,17 @@ class Case:
     """A situation as an algorithm meets it."""
 
     state: tuple[int, ...]
-    """Words of the context before."""
+    """Words of the context before the decision."""
     event: tuple[int, ...]
     """Fields of struct cc_event."""
     flow: tuple[int, ...]
     """Fields of struct cc_flow."""
     rate: int
-    """Q20, decided last."""
+    """The rate decided last, Q20."""
 
 
 def table(file: PolicyFile) -> list[Cell]:
-    """The nine cells of a policy, row by row."""
+    """Returns the nine cells of a policy, row by row."""
     inputs = cells(file.scaling.unit)
     exact, integer = file.policy(inputs), Deployed(file.table())(inputs)
     return [
@@ -75,7 +77,7 @@ def table(file: PolicyFile) -> list[Cell]:
 
 
 def case(inputs: Sequence[float], scaling: Scaling, memory: Sequence[int] = ()) -> Case:
-    """Inputs as the context before, and the round trip that makes an algorithm see e_new."""
+    """Returns a case whose context holds the inputs, and whose round trip makes the algorithm see e_new."""
     a_old, e_old, a_new, e_new = inputs
     state = [0] * WORDS + list(memory)
     state[A_NEW], state[E_NEW], state[A_LAST] = (round((a_old - 1) * Q16), round(e_old * Q16), round((a_new - 1) * Q16))
@@ -86,7 +88,7 @@ def case(inputs: Sequence[float], scaling: Scaling, memory: Sequence[int] = ()) 
 
 
 def round_trip(error: float, rate: float, scaling: Scaling, flags: int) -> Event:
-    """The answer to a probe that makes a flow of this rate see this error."""
+    """Returns the probe answer that makes a flow of this rate see this error."""
     measured = error / scaling.gain + scaling.target
     inflation = scaling.beta + measured / math.sqrt(rate) if measured > 0 else 1.0
     now_ns = BASE_RTT_NS * 100
@@ -94,19 +96,19 @@ def round_trip(error: float, rate: float, scaling: Scaling, flags: int) -> Event
 
 
 def cases(file: PolicyFile) -> list[Case]:
-    """The nine situations, in the order of `table`."""
+    """Returns the nine situations, in the order of `table`."""
     rows, deployed = np.reshape(cells(file.scaling.unit), (9, 4)), Deployed(file.table())
     words = np.rint(fluid.older_seen(deployed, rows) * Q16).astype(np.int64)
     return [case(row, file.scaling, kept) for row, kept in zip(rows.tolist(), words.tolist(), strict=True)]
 
 
 def action(state: Sequence[int]) -> float:
-    """What was decided, from the context afterwards."""
+    """Returns the last decision's action, from the context after it."""
     return 1.0 + float(np.uint32(state[A_LAST]).view(np.int32)) / Q16
 
 
 def lives(file: PolicyFile) -> list[Step]:
-    """Two events for each of the nine, of a new flow each time."""
+    """Returns two events for each of the nine situations, each time for a new flow."""
     unit, deployed = file.scaling.unit, Deployed(file.table())
     steps: list[Step] = []
     for before in (-unit, 0.0, unit):
@@ -119,19 +121,22 @@ def lives(file: PolicyFile) -> list[Step]:
 
 
 def inputs_of(state: Sequence[int]) -> list[float]:
-    """What a policy saw, from the context after its decision."""
+    """Returns the inputs of a decision, from the context after it."""
     words = np.asarray(state[:4], np.uint32).view(np.int32) / Q16
     return [float(value) for value in words + np.array([1.0, 0.0, 1.0, 0.0])]
 
 
 def exact(file: PolicyFile, before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> Floats:
-    """The policy's actions in floats, for what decisions saw: contexts before and after them."""
+    """Returns the policy's actions in floats for the inputs of given decisions (the contexts before and after them)."""
     memory = np.array([row[WORDS:] for row in before], np.uint32).view(np.int32) / Q16
     return fluid.ask(file.policy, np.array([inputs_of(row) for row in after]), memory)[0]
 
 
 def distance(file: PolicyFile, steps: Sequence[Step], made: Sequence[Decided]) -> tuple[int, float]:
-    """Of decisions on any trace, each for what it saw: how many, and the largest difference to the policy in floats."""
+    """Compares the decisions on any trace with the policy in floats, each for the inputs that it had.
+
+    Returns the number of decisions and the largest difference.
+    """
     before, after = [], []
     for number, ((event, _), each) in enumerate(zip(steps, made, strict=True)):
         if event.type == RTT:
@@ -142,7 +147,7 @@ def distance(file: PolicyFile, steps: Sequence[Step], made: Sequence[Decided]) -
 
 
 def lived(file: PolicyFile, made: Sequence[Decided]) -> list[Cell]:
-    """The nine cells from what an algorithm decided on `lives`; `exact` is the policy in floats for what it saw."""
+    """Returns the nine cells from an algorithm's decisions on `lives`. `exact` is the policy in floats for the same inputs."""
     before, after = [each.state for each in made[0::2]], [each.state for each in made[1::2]]
     return [
         Cell(cell.before, cell.now, cell.paper, cell.artifact, float(said), action(row))

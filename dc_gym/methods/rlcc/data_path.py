@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab's NICs under a policy that is changed from outside: stepped from barrier to barrier of virtual time.
+"""Runs a lab whose NICs follow a policy that is changed from outside, from barrier to barrier of virtual time.
 
     with DataPath(spec, folder, step_ns=1_000_000) as path:
         path.begin(seed=1, table=policy.table())
-        rows = path.advance()             # all decisions of the first millisecond (STEP_DTYPE), the lab stands still
-        path.table(better.table())        # what the NICs decide by from here on
+        rows = path.advance()             # all decisions of the first millisecond (STEP_DTYPE); the lab stands still
+        path.table(better.table())        # the NICs decide by this table from here on
         rows = path.advance()
 
-`post` and `collect` are the halves of `advance`: whoever has many labs posts to all first, so that they run at the same time.
+`post` and `collect` are the two halves of `advance`. A caller with many labs posts to all of them first, so that they run at the
+same time.
 
-One seed and the same tables at the same barriers give the same decisions, bit for bit. So a lab that dies is begun anew and given
-the same tables again, and who collects does not notice; one that dies at the same place twice is an error.
+One seed and the same tables at the same barriers give the same decisions, bit for bit. So a lab that dies is started again and
+given the same tables, and the caller of `collect` does not notice. A lab that dies twice at the same place is an error.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ GO_ON, NEW_TABLE = 0, 1
 """enum nic_barrier of ctrl/nic/shim.h."""
 EXCHANGE_BYTES = 2 << 20
 EXCHANGE = np.dtype([("count", "<u8"), ("lost", "<u8"), ("table", "<u4", (TABLE_WORDS,))])
-"""struct nic_exchange, before its steps."""
+"""struct nic_exchange, up to its steps."""
 
 
 class DataPath:
-    """One lab at a time. `begin` comes first, and may come again: another episode, in a lab of its own."""
+    """One lab at a time. Call `begin` first; calling it again starts another episode in a new lab."""
 
     def __init__(self, spec: Spec, folder: Path, step_ns: int) -> None:
-        """`folder`: where the lab's own folder is made. `spec`: of an algorithm that reads a table, in a lab."""
+        """`folder`: where the lab's own folder is made. `spec`: its ground is the lab, and its algorithm reads a table."""
         check_programs()
         if spec.ground != "lab":
             raise UsageError(f"ground = {spec.ground!r}: no clock but a lab's waits at a barrier; leave the key out")
@@ -59,13 +60,13 @@ class DataPath:
             raise AgentError(f"controller.name = {spec.controller.name!r}: reads no policy; give one such as rlcc-mlp")
         self.spec, self.step_ns = spec, step_ns
         self.steps = (spec.time.duration_ns - 1) // step_ns
-        """Barriers of an episode."""
+        """Number of barriers in an episode."""
         if not self.steps:
             raise UsageError(f"time.duration: {spec.time.duration_ns} ns have no barrier after {step_ns} ns; run longer")
         self.boots = self.replays = 0
-        """Labs started so far; those of them because one had died."""
+        """Number of labs started so far, and how many of them replaced a lab that had died."""
         self.experiment: Experiment
-        """Of the episode that runs."""
+        """The experiment of the current episode."""
         self._parent = folder
         self._stack = ExitStack()
         self._lab: Lab | None = None
@@ -82,27 +83,27 @@ class DataPath:
 
     @property
     def pid(self) -> int | None:
-        """Of the lab; None: there is none."""
+        """The process id of the lab; None if there is no lab."""
         return None if self._lab is None else self._lab.pid
 
     def fileno(self) -> int:
-        """Readable when `collect` need not wait: for select()."""
+        """Returns a file descriptor for select(): it is readable when `collect` need not wait."""
         assert self._lab is not None, "post comes first"
         return self._lab.fileno()
 
     @property
     def step(self) -> int:
-        """Barriers of this episode so far."""
+        """The number of barriers in this episode so far."""
         return self._step
 
     @property
     def base_rtts_ns(self) -> list[int]:
-        """Of each flow's probes."""
+        """The base round trip of each flow's probes."""
         ran = self.experiment
         return base_rtts_ns(ran.schedule, ran.graph, ran.router, ran.spec)
 
     def begin(self, seed: int, table: Words) -> None:
-        """Another episode: a lab with that seed's traffic, and this policy from the start."""
+        """Starts another episode: a lab with that seed's traffic, under this policy from the start."""
         self.close()
         self.experiment = Experiment.of(replace(self.spec, seed=seed))
         self._tables, self._sums, self._pending = {0: table.copy()}, [], None
@@ -110,18 +111,18 @@ class DataPath:
         self._boot()
 
     def table(self, words: Words) -> None:
-        """The policy from the barrier on at which the lab stands, or from the start."""
+        """Sets the policy from the current barrier on."""
         policy = np.zeros(TABLE_WORDS, "<u4")
         policy[: len(words)] = words
         self._pending = policy
 
     def advance(self) -> Rows:
-        """On to the next barrier: all decisions since the one before, in the order of their times."""
+        """Runs to the next barrier. Returns all decisions since the previous one, in the order of their times."""
         self.post()
         return self.collect()
 
     def post(self) -> None:
-        """Lets the lab go on; `collect` waits for its next barrier."""
+        """Lets the lab continue; `collect` waits for its next barrier."""
         if self._lab is None:
             raise AgentError("advance: there is no episode under way; begin first")
         if self._step == self.steps:
@@ -136,7 +137,7 @@ class DataPath:
         self._pending = None
 
     def collect(self) -> Rows:
-        """What `post` has brought about; LabError when the lab died twice, and then it is gone."""
+        """Waits for the barrier and returns the decisions. Raises LabError if the lab died twice; the lab is then gone."""
         assert self._lab is not None, "post comes first"
         try:
             rows = self._read(self._lab, self._step)
@@ -154,7 +155,7 @@ class DataPath:
         self._stack.close()
 
     def _replay(self) -> Rows:
-        """The episode up to here once more, in a new lab."""
+        """Runs the episode up to this point again, in a new lab."""
         goal = self._step
         try:
             self._stack.close()
@@ -192,7 +193,7 @@ class DataPath:
             raise
 
     def _answer(self, lab: Lab) -> None:
-        """Lets the lab go on from the barrier at which it stands, with the table that was given there."""
+        """Lets the lab continue from its barrier, with the table that was set there."""
         words = self._tables.get(self._step)
         if words is not None:
             head, _ = _exchange(lab)
@@ -216,7 +217,7 @@ class DataPath:
 
 
 def _exchange(lab: Lab) -> tuple[Any, Rows]:
-    """struct nic_exchange in a lab's memory: its head, and its steps."""
+    """Returns the two parts of struct nic_exchange in a lab's memory: its head and its steps."""
     offset = len(lab.region) - EXCHANGE_BYTES
     room = (EXCHANGE_BYTES - EXCHANGE.itemsize) // STEP_DTYPE.itemsize
     head = np.frombuffer(lab.region, EXCHANGE, 1, offset)[0]

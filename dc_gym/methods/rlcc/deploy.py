@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc deploy`: a policy made ready for the NIC: does it fit, what does it cost, a spec that runs it, and a first run.
+"""`dcgym rlcc deploy`: prepares a policy for the NIC. It reports fit and cost, writes a spec, and runs it for a short time.
 
-What fits is measured by what RL-CC says of its NIC, a ConnectX-6Dx: at most 150 operations a decision (sec. V), a decision within
-2 us, and 48 bytes a flow, as the DOCA interface has it. Decision times are those of the paper's Table I.
+Whether a policy fits is measured by what RL-CC says about its NIC, a ConnectX-6Dx: at most 150 operations per decision (sec. V),
+a decision within 2 us, and 48 bytes per flow, as in the DOCA interface. Decision times are those of the paper's Table I.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ SETTLED_MS, MEASURED_MS = 300, 100
 MOST_FLOWS = 512
 MOST_OPERATIONS, MOST_STATE_BYTES, MOST_DECISION_US = 150, 48, 2.0
 DECISION_US = {"tree": 0.9, "mlp": 17.0, "lstm": 450.0}
-"""RL-CC's Table I."""
+"""Decision times of RL-CC's Table I."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a policy needs of a NIC, and what there is."""
+    """What a policy needs from a NIC, and what the NIC has."""
 
     what: str
     needs: str
@@ -47,7 +47,7 @@ class Demand:
 
 
 def demands(file: PolicyFile, algorithm: Algorithm) -> list[Demand]:
-    """Of RL-CC's NIC, and of the one here."""
+    """Compares the policy's needs with RL-CC's NIC and with dc-gym's."""
     state, count, table = 4 * algorithm.state_words, operations(file), len(file.table())
     found = [
         Demand("bytes of a flow's context", str(state), f"{MOST_STATE_BYTES} on a ConnectX", state <= MOST_STATE_BYTES),
@@ -62,7 +62,10 @@ def demands(file: PolicyFile, algorithm: Algorithm) -> list[Demand]:
 
 
 def operations(file: PolicyFile) -> int:
-    """Compares and additions of trees; of a network a multiplication and an addition for each weight."""
+    """Returns the operations per decision.
+
+    For trees these are compares and additions, for a network a multiplication and an addition per weight.
+    """
     if isinstance(file.policy, Trees):
         return len(file.policy.inputs) * (DEPTH + 1)
     return 2 * sum(weight.size for weight in file.policy.weights)
@@ -82,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _require_mine(out: Path, policy: Path) -> None:
-    """UsageError unless the folder is new, or is of this policy."""
+    """Raises UsageError unless the folder is new or holds this policy."""
     kept = out / POLICY
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
@@ -91,7 +94,7 @@ def _require_mine(out: Path, policy: Path) -> None:
 
 
 def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path) -> Cell:
-    """The folder: the policy, and an experiment that runs it."""
+    """Writes the folder: the policy, and an experiment that runs it."""
     case = Case(algorithm, flows, SETTLED_MS, MEASURED_MS, Path(POLICY), latency_ns=latency_ns)
     with words("write", out):
         out.mkdir(parents=True, exist_ok=True)
@@ -104,7 +107,7 @@ def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path
 
 
 def tell(path: Path, file: PolicyFile, out: Path, cell: Cell) -> None:
-    """What it is, whether it fits, how to run it."""
+    """Prints what the policy is, whether it fits, and how to run it."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         algorithm = algorithms.load(f"rlcc-{file.kind}", folder)
     print(f"{path.name}: {describe(file)}\nsha256 {file.sha256()}\n")
@@ -118,7 +121,10 @@ def tell(path: Path, file: PolicyFile, out: Path, cell: Cell) -> None:
 
 
 def _tried(file: PolicyFile, flows: int, cell: Cell) -> int:
-    """A short run in a lab, and what it says; 1 if the NIC decided otherwise than the table."""
+    """Runs the policy in a lab for a short time and prints the outcome.
+
+    recorded.decisions raises an AgentError if the NIC decided differently from the table.
+    """
     print(f"\n{flows} flows on a link of 10 Gbit/s, from {SETTLED_MS} ms on for {MEASURED_MS} ms of virtual time:", flush=True)
     result = runs.run_all([cell])[cell.name]
     for line in outcome(file, flows, cell, result):
@@ -128,7 +134,7 @@ def _tried(file: PolicyFile, flows: int, cell: Cell) -> int:
 
 
 def outcome(file: PolicyFile, flows: int, cell: Cell, result: Result) -> list[str]:
-    """Of a run on the bottleneck."""
+    """Returns the lines that describe a run on the bottleneck."""
     found, law = bottleneck.inflation(cell, result), float(file.scaling.inflation(flows))
     goodput = float(result.summary["goodput_bps"])
     share = goodput / bottleneck.LINE_BPS / bottleneck.PAYLOAD_SHARE

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc distil`: a network as oblivious trees (RL-CC sec. V), and how far they are from it.
+"""`dcgym rlcc distil`: turns a network into oblivious trees (RL-CC sec. V) and measures how far they are from it.
 
-Rows to fit come from where the network is used in the fluid model (`model`: drawn situations and the closed loop; `flood`: flows
-that begin together at line rate), from errors of all sizes that stay (`lasting`), from the decisions of a run (a result folder:
-RL-CC's recorded trajectories), or from the grid of the public artifact's script (`grid`).
+The trees are fitted to rows of inputs. The sources of rows are:
+
+- `model`: where the network is used in the fluid model, as drawn situations and in the closed loop;
+- `flood`: flows in the fluid model that begin together at line rate;
+- `lasting`: errors of all sizes that persist;
+- a result folder: the decisions of a run (RL-CC's recorded trajectories);
+- `grid`: the grid of the public artifact's script.
 """
 
 from __future__ import annotations
@@ -31,31 +35,31 @@ from dc_gym.records.results import load_result
 MODEL, FLOOD, LASTING, GRID = "model", "flood", "lasting", "grid"
 SOURCES = (MODEL, FLOOD, LASTING)
 SHARES = {FLOOD: 0.1, LASTING: 0.2}
-"""Weight of a source's rows in all; of others 1. Without a flood in them trees take twice the network's time to leave one,
-without lasting errors they may raise where one of a few targets stays. With more of either they answer less well near the target.
-"""
+"""Total weight of a source's rows; other sources have 1. Without floods, trees take twice as long as the network to leave one.
+Without lasting errors, trees may raise the rate while an error of a few targets persists. More weight on either makes the trees
+less accurate near the target."""
 MAKERS = ("own", "catboost")
 MOST_ROWS = 20_000_000
 GRID_ACTIONS = np.linspace(0.8, 1.2, 1000)
 LASTING_ROWS, LEAST_LASTING, MOST_LASTING = 20_000, 2.0, 100.0
-"""Rows, and their errors in targets."""
+"""The number of rows for LASTING, and the range of their errors in targets."""
 BAND = 1.0
-"""Operating band: both errors within so many targets of 0."""
+"""The operating band: both errors are within this many targets of 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distillation:
-    """How trees are made."""
+    """The settings of a distillation."""
 
     trees: int = 20
     by: str = "own"
-    """One of MAKERS."""
+    """Which code fits the trees: one of MAKERS."""
     sources: tuple[str, ...] = SOURCES
-    """MODEL, FLOOD, LASTING, GRID, or result folders."""
+    """The sources of rows: MODEL, FLOOD, LASTING, GRID, or result folders."""
     rows: int | None = None
-    """Drawn of MODEL (default: 40,000), of GRID (a million); at most so many of a result (all)."""
+    """Number of rows drawn for MODEL (default 40,000) and GRID (default a million); most rows of a result (default all)."""
     band: float | None = None
-    """Rows in the operating band count so many times. Default: 30 times in MODEL, once elsewhere."""
+    """Weight factor of rows in the operating band. The default is 30 for MODEL and 1 for the other sources."""
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -72,7 +76,7 @@ class Distillation:
 
 
 def make(net: PolicyFile, how: Distillation) -> PolicyFile:
-    """The trees of a network; one network and one Distillation, one file."""
+    """Returns the trees of a network. The same network and the same Distillation give the same file."""
     network = distil.network_of(net, how.trees)
     found = rows(net, how)
     origin = _origin(net)
@@ -88,17 +92,17 @@ def make(net: PolicyFile, how: Distillation) -> PolicyFile:
 
 
 def _origin(net: PolicyFile) -> dict[str, Any]:
-    """What a file of trees says of the network that they were made of."""
+    """Returns what a file of trees records about the network that they were distilled from."""
     return {"made": "distilled", "by": "dcgym rlcc distil", "from sha256": net.sha256(), "network": dict(net.origin)}
 
 
 def _named(source: str) -> str:
-    """A result by its digest: its folder may be anywhere."""
+    """Returns the name of a source for the record. A result is named by its digest, since its folder may be anywhere."""
     return source if source in (*SOURCES, GRID) else f"run {load_result(Path(source)).digest}"
 
 
 def rows(net: PolicyFile, how: Distillation) -> Rows:
-    """Of all sources, each with its share of the weight."""
+    """Returns the rows of all sources, each source with its share of the weight."""
     parts = [_of(source, net, how) for source in how.sources]
     if len(parts) == 1:
         return parts[0]
@@ -126,16 +130,22 @@ def _of(source: str, net: PolicyFile, how: Distillation) -> Rows:
 
 
 def _flood(net: PolicyFile, seed: int) -> Rows:
-    """With any actions: those of a flood are all alike, and trees would take whatever cut or raise for one."""
+    """Returns the rows of a flood, with random actions.
+
+    The actions in a flood are all alike, and trees would take any cut or raise as the sign of a flood.
+    """
     inputs = distil.flooded(Deployed(net.table()), net.scaling)
     inputs[:, [0, 2]] = _any_actions(np.random.default_rng(seed), (len(inputs), 2))
     return Rows(inputs, np.ones(len(inputs)))
 
 
 def lasting(random: np.random.Generator, count: int, unit: float) -> Floats:
-    """Inputs [count, 4]: errors of 2 to 100 targets, small ones more often, that stay within a twentieth; with any actions."""
+    """Returns inputs [count, 4] with errors of 2 to 100 targets that stay within a twentieth, and with random actions.
+
+    Small errors are drawn more often than large ones.
+    """
     part, share = random.random((2, count))
-    error = LEAST_LASTING + (MOST_LASTING - LEAST_LASTING) * part * part * part  # no machine's pow matters
+    error = LEAST_LASTING + (MOST_LASTING - LEAST_LASTING) * part * part * part  # no pow(): it differs between machines
     now = np.minimum(error * (0.95 + 0.1 * share), MOST_LASTING)
     actions = _any_actions(random, (2, count))
     return np.stack([actions[0], error * unit, actions[1], now * unit], axis=1)
@@ -146,7 +156,10 @@ def _any_actions(random: np.random.Generator, shape: tuple[int, int]) -> Floats:
 
 
 def grid(random: np.random.Generator, count: int, unit: float) -> Floats:
-    """Inputs [count, 4] as the artifact's script draws them, all independent: errors half within a target, half up to 100."""
+    """Returns inputs [count, 4] as the artifact's script draws them.
+
+    All are independent; half of the errors are within a target of 0, the others go up to 100 targets.
+    """
     errors = np.concatenate([np.linspace(-1.0, 1.0, 5000), np.linspace(1.0, 100.0, 5000)]) * unit
     drawn = [values[random.integers(0, len(values), count)] for values in (GRID_ACTIONS, errors, GRID_ACTIONS, errors)]
     return np.stack(drawn, axis=1)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc explain`: what a policy does, in the nine situations of RL-CC's Table VI, and where flows settle with it.
+"""`dcgym rlcc explain`: what a policy does in the nine situations of RL-CC's Table VI, and where flows settle with it.
 
-The paper reads two orders out of its table. First: a policy raises, keeps or cuts as the current state is under-utilized, on
-target or congested. Second, its real finding: the first decision after a change is stronger than one that is repeated, and on the
-way to the target it takes back what it did. Both are checked here, for any policy; a miss is a finding, not an error.
+The paper finds two orders in its table. First: a policy raises, keeps or cuts the rate when the current state is under-utilized,
+on target or congested. Second, the paper's main finding: the first decision after a change is stronger than a repeated one, and
+on the way to the target the policy takes back what it did. This module checks both orders for any policy. A miss is a finding,
+not an error.
 """
 
 from __future__ import annotations
@@ -24,30 +25,30 @@ from dc_gym.nets.policy_file import Deployed, PolicyFile
 
 FLOWS = (2, 8, 64, 512, 2048)
 KEEPS = 0.02
-"""A factor so close to 1 keeps the rate."""
+"""A factor within this distance of 1 keeps the rate."""
 LASTING, REPEATED = (4, 400), 20
-"""Quarters of a target; decisions."""
+"""The range of lasting errors, in quarters of a target; the number of decisions on each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A statement on Table VI, and whether it holds."""
+    """A statement about Table VI, and whether it holds."""
 
     order: str
-    """"first", "second" or, where the paper says nothing of it, "none"."""
+    """"first" or "second"; "none" for a statement that is not in the paper."""
     says: str
     found: str
     holds: bool
 
 
 def orders(file: PolicyFile) -> list[Order]:
-    """Both of them, for the integer table, and what Table VI does not look at: congestion of any size that stays."""
+    """Checks both orders on the integer table, and one case beyond Table VI: congestion of any size that persists."""
     nine = np.reshape([cell.integer for cell in cells.table(file)], (3, 3))
     return [*checked(nine), _lasting(file)]
 
 
 def _lasting(file: PolicyFile) -> Order:
-    """Asked again and again, each time with the action that it gave."""
+    """Asks the policy again and again about the same error, each time with the action that it gave last."""
     deployed, targets = Deployed(file.table()), np.arange(LASTING[0], LASTING[1] + 1) / 4.0
     acted: Floats = np.ones_like(targets)
     errors = targets * file.scaling.unit
@@ -60,7 +61,7 @@ def _lasting(file: PolicyFile) -> Order:
 
 
 def checked(nine: Floats) -> list[Order]:
-    """Of the nine actions, [previous, current]."""
+    """Checks both orders on the nine actions [previous, current]."""
     (u_u, u_t, u_c), (t_u, t_t, t_c), (c_u, c_t, c_c) = nine.tolist()
     falling = [bool(row[0] > row[1] > row[2]) for row in nine]
     missing = ", ".join(state for state, holds in zip(cells.STATES, falling, strict=True) if not holds)
@@ -97,7 +98,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _told(value: object) -> str:
-    """What a file says of its origin, in words."""
+    """Returns an entry of a file's origin as text."""
     if isinstance(value, Mapping):
         return ", ".join(
             f"{name} ({_told(each)})" if isinstance(each, Mapping) else f"{name} {_told(each)}" for name, each in value.items()
@@ -131,7 +132,10 @@ def _print_orders(file: PolicyFile) -> None:
 
 
 def _loop(file: PolicyFile) -> list[fluid.Outcome]:
-    """What flows settle at. A network that remembers takes long to evaluate, and not long to settle."""
+    """Returns where flows settle.
+
+    A network with memory is slow to evaluate but settles fast, so it gets fewer flows and round trips.
+    """
     deployed = Deployed(file.table())
     flows, round_trips = (FLOWS[:-1], 500) if fluid.kept_by(deployed) else (FLOWS, 2000)
     return fluid.outcomes(deployed, flows, file.scaling, round_trips)

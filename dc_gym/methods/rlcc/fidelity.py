@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far trees are from the network that they were distilled from: row by row, and in the closed loop of the fluid model."""
+"""Measures how far trees are from the network that they were distilled from: row by row, and in the fluid model's closed loop."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dc_gym.nets.trees import DEPTH, Trees
 
 FLOWS = (2, 8, 64, 512, 2048)
 FLOOD, MOST_ROUND_TRIPS = 64, 10_000
-"""Flows that begin together at line rate; and how long they are watched."""
+"""The number of flows that begin together at line rate, and how many base round trips they are watched at most."""
 PARTS, ROUND_TRIPS = 8, 600
-"""Of the model with the lag of a round trip."""
+"""Parts of the model with a feedback delay of one round trip, and its length in base round trips."""
 TEST_ROWS, TEST_SEED = 200_000, 1_000_003
-"""Drawn apart from all that trees were fitted to."""
+"""Test rows; they are drawn separately from all rows that trees were fitted to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Actions of the table against those of the network, in floats."""
+    """The difference between the table's actions and those of the network in floats."""
 
     where: str
     rows: int
@@ -37,23 +37,23 @@ class Apart:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The same flows under both, in the model without and with the lag of a round trip."""
+    """The same flows under network and trees, in the model without and with a feedback delay of one round trip."""
 
     flows: int
     law: float
-    """eq. 2"""
+    """The inflation by eq. 2."""
     plain: tuple[fluid.Outcome, fluid.Outcome]
-    """Of the network and of the trees."""
+    """The outcomes of the network and of the trees, without the delay."""
     lagging: tuple[fluid.Outcome, fluid.Outcome]
 
     @property
     def inflation(self) -> float:
-        """Of trees over the network's, less 1, with the lag."""
+        """Inflation with the trees relative to the network's, less 1, with the delay."""
         return self.lagging[1].inflation / self.lagging[0].inflation - 1.0
 
 
 def apart(net: PolicyFile, made: PolicyFile) -> list[Apart]:
-    """In the operating band, outside, and where the network goes in the closed loop."""
+    """Compares actions inside and outside the operating band, for errors that persist, and on the network's own closed loop."""
     drawn = distil.grid(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
     inside = distil.in_band(drawn, net.scaling.unit)
     looped = recipe.watched(Deployed(net.table()), net.scaling, TEST_SEED)
@@ -69,7 +69,7 @@ def _apart(where: str, inputs: Floats, net: PolicyFile, made: PolicyFile) -> Apa
 
 
 def loops(net: PolicyFile, made: PolicyFile, flows: Sequence[int] = FLOWS) -> list[Loop]:
-    """Integer tables of both."""
+    """Runs the integer tables of both in the closed loop."""
     both, scaling, found = [Deployed(each.table()) for each in (net, made)], net.scaling, []
     for count in flows:
         plain = [fluid.settle(policy, fluid.Bottleneck(count), scaling) for policy in both]
@@ -80,8 +80,10 @@ def loops(net: PolicyFile, made: PolicyFile, flows: Sequence[int] = FLOWS) -> li
 
 
 def flood(file: PolicyFile, flows: int = FLOOD) -> float:
-    """Base round trips until flows that begin at line rate have left the buffer that they filled, but for a queue that is a
-    quarter longer than what they settle at; inf: never."""
+    """Returns the base round trips until flows that begin together at line rate have drained the queue that they filled.
+
+    The queue counts as drained when it is at most a quarter longer than where flows settle. Returns inf if it never is.
+    """
     settled = 1.25 * (float(file.scaling.inflation(flows)) - 1.0)
     model, policy = fluid.Fluid(fluid.Bottleneck(flows, PARTS, recipe.BUFFER, start=1.0), file.scaling), Deployed(file.table())
     for step in range(PARTS * MOST_ROUND_TRIPS):
@@ -92,7 +94,7 @@ def flood(file: PolicyFile, flows: int = FLOOD) -> float:
 
 
 def tell(net: PolicyFile, made: PolicyFile) -> None:
-    """Print the report."""
+    """Prints the report."""
     assert isinstance(made.policy, Trees)
     count, size = len(made.policy.inputs), made.policy.packed_bytes()
     print(f"a decision: {count * DEPTH} comparisons, {count} additions of a leaf")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""record-mlp and record-tree, a 4-12-12-1 network fitted to RL-CC's response as far as it is on record, with its trees; and
-rlcc-mlp8, the trained network in 8 bits.
+"""Makes record-mlp, record-tree and rlcc-mlp8.
 
-One seed gives the same bytes on every machine: draws are uniform, sums are made in a fixed order, and nothing that training feeds
-back goes through exp or tanh as it is.
+record-mlp is a 4-12-12-1 network fitted to RL-CC's response as far as it is published. record-tree is the same policy as trees.
+rlcc-mlp8 is the trained network in 8 bits.
+
+One seed gives the same bytes on every machine: random draws are uniform, sums are added in a fixed order, and no unrounded result
+of exp or tanh is fed back into training.
 """
 
 from __future__ import annotations
@@ -20,27 +22,27 @@ from dc_gym.nets.mlp import Mlp
 from dc_gym.nets.policy_file import PolicyFile
 
 FLAT = 3.5
-"""Sums beyond it are all the same: the action is within 0.1 % of its end."""
+"""Limit on the sums before tanh. All sums beyond it count as equal, since the action is then within 0.1 % of its extreme."""
 
 SOURCE = "the response of RL-CC's public artifact as it is on record: Table VI's nine cells and seven steady errors (response.py)"
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How the network of the record is made."""
+    """The settings of the fit."""
 
     seed: int = 1
     steps: int = 4000
     rows: int = 512
-    """Situations a step."""
+    """Number of drawn situations per step."""
     rate: float = 0.01
-    """Of learning, at first; it falls to 0 on a straight line."""
+    """Initial learning rate; decays linearly to 0."""
     record_weight: float = 4.0
-    """Of a record, in situations."""
+    """Weight of a published record; a drawn situation has 1."""
 
 
 def policies(recipe: Recipe | None = None) -> dict[str, PolicyFile]:
-    """By the names that they ship under."""
+    """Returns the policies by the names that they ship under."""
     recipe, scaling = recipe or Recipe(), Scaling()
     origin = {"made": "fitted, not trained", "from": SOURCE, "by": "dcgym nic fit", "recipe": asdict(recipe)}
     net = PolicyFile(network(recipe, scaling), scaling, origin)
@@ -49,7 +51,7 @@ def policies(recipe: Recipe | None = None) -> dict[str, PolicyFile]:
 
 
 def network(recipe: Recipe, scaling: Scaling) -> Mlp:
-    """The network, fitted to the smooth response and to the records themselves."""
+    """Returns the network, fitted to the smooth response and to the records themselves."""
     random = np.random.default_rng(recipe.seed)
     curve, unit = response.fitted(), scaling.unit
     points = response.records()
@@ -71,7 +73,7 @@ def network(recipe: Recipe, scaling: Scaling) -> Mlp:
 
 
 def recorded(unit: float) -> Floats:
-    """The situations on record as inputs [4, records]: the nine cells as observation.cells, steady ones with actions of 1."""
+    """Returns the published situations as inputs [4, records]: the cells of decision.cells, and the steady errors."""
     points = response.records()
     acted = [[1.1 if abs(e) == 1 and number < 9 else 1.0 for e in (p.before, p.now)] for number, p in enumerate(points)]
     return np.array([[a[0], p.before * unit, a[1], p.now * unit] for a, p in zip(acted, points, strict=True)]).T

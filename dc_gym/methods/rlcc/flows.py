@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's decision problem (docs/rlcc-policy.md) with each flow an agent that gets its actions from outside: on the fluid model.
+"""RL-CC's decision problem (docs/rlcc-policy.md) in the fluid model: each flow is an agent that gets its actions from outside.
 
-A flow decides when its probe comes back, so agents do not act together: a turn is an instant at which one of them or more decide,
-and the time to the next turn is not always the same. PettingZoo's form is flows_parallel.py, RLlib's dc_gym/rl/flows.py.
+A flow decides when its probe comes back, so the agents do not act together. A turn is an instant at which at least one of them
+decides; the time between turns varies. The PettingZoo environment is flows_parallel.py, the one for RLlib is dc_gym/rl/flows.py.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from dc_gym.methods.rlcc.gradient import Bottlenecks, Training
 from dc_gym.nets.decision import MOST, Floats, Scaling
 
 GROUNDS = ("fluid",)
-"""The NIC of a lab runs a table and throws no dice, so algorithms that explore have no data path to do it on."""
+"""The grounds on which agents can act. A lab's NIC runs a table without randomness, so algorithms cannot explore there."""
 Vector = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An episode's flows, which share one bottleneck."""
+    """The flows of an episode, which share one bottleneck."""
 
     ground: str = "fluid"
     flows: tuple[int, ...] = (2, 4, 8)
-    """So many: one of these numbers, drawn for each episode."""
+    """Numbers of flows; one of them is drawn for each episode."""
     spare: int = 8
-    """Agents for flows that begin when others end."""
+    """Number of extra agents, for flows that begin when others end."""
     round_trips: int = 200
-    """Of an episode, in base RTTs."""
+    """Length of an episode in base RTTs."""
     most_error: float = 10.0
-    """Deltas count up to so many targets in the reward: a full queue is hundreds of them."""
+    """The reward clips delta at this many targets, since a full queue is hundreds of targets."""
     model: Training = field(default_factory=Training)
-    """Its parts, buffer, noise and renewal."""
+    """The fluid model. Its parts, buffer, noise and renewal are used."""
     scaling: Scaling = field(default_factory=Scaling)
 
     def __post_init__(self) -> None:
@@ -50,59 +50,62 @@ class Case:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all agents that an episode may have."""
+        """The names of all agents that an episode may have."""
         return tuple(f"flow{number}" for number in range(1, max(self.flows) + self.spare + 1))
 
     def observation_space(self) -> spaces.Box:
-        """The four inputs of a policy, as the NIC scales them."""
+        """Returns the space of a policy's four inputs, scaled as in the NIC."""
         ends = ((1.0 / MOST, MOST), (-self.scaling.unit, self.scaling.limit)) * 2
         low, high = (np.array([each[end] for each in ends], np.float32) for end in (0, 1))
         return spaces.Box(low, high, dtype=np.float32)
 
     def action_space(self) -> spaces.Box:
-        """What the rate is multiplied with."""
+        """Returns the space of the factor by which the rate is multiplied."""
         return spaces.Box(1.0 / MOST, MOST, (1,), np.float32)
 
     def rewards(self, errors: Floats) -> Floats:
-        """-(delta / target)^2 (RL-CC eq. 1, in targets) for errors as a policy sees them, which count up to most_error."""
+        """Returns -(delta / target)^2 (RL-CC eq. 1, in targets) for errors as a policy sees them, clipped at most_error."""
         return np.asarray(-(np.minimum(np.abs(errors / self.scaling.unit), self.most_error) ** 2))
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is seen at an instant."""
+    """What the agents see at one instant."""
 
     decides: tuple[str, ...]
-    """Who acts next: their probes are back."""
+    """The agents that act next: their probes are back."""
     observations: dict[str, Vector]
-    """Of those who decide, and of those who end."""
+    """Observations of the agents that decide and of those that end."""
     rewards: dict[str, float]
-    """Of the same, for what they did last."""
+    """Rewards of the same agents, for their previous actions."""
     ended: tuple[str, ...]
-    """Whose flows end, as all do when the episode is over."""
+    """The agents whose flows end. At the end of an episode these are all agents."""
     over: bool = False
     totals: Mapping[str, float] = field(default_factory=dict)
-    """Of the episode when it is over."""
+    """Totals of the episode, once it is over."""
 
 
 class Flows:
-    """One bottleneck, episode after episode."""
+    """One bottleneck, for one episode after another."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
         space = case.observation_space()
         self._bounds = space.low, space.high
         self.live: list[str] = []
-        """The agent of each flow."""
+        """The name of each flow's agent."""
         self._spare: list[str] = []
         self._acted: set[str] = set()
         self._looked = np.zeros(0, np.intp)
-        """Flows whose probes are back."""
+        """The flows whose probes are back."""
         self._model: Bottlenecks | None = None
         self._totals: Totals
 
     def begin(self, seed: int) -> Turn:
-        """The first turn of an episode; its rewards are 0. One seed and the same actions give the same bits."""
+        """Starts an episode and returns its first turn, in which all rewards are 0.
+
+        The same seed and actions give the same bits.
+        """
         case = self.case
         count = case.flows[int(np.random.default_rng(seed).random() * len(case.flows))]
         self._model = Bottlenecks(replace(case.model, seed=seed, later=1, bottlenecks=((count, 1),)), case.scaling)
@@ -111,7 +114,7 @@ class Flows:
         return self._look(self._model)
 
     def step(self, actions: Mapping[str, npt.ArrayLike]) -> Turn:
-        """Acts for those who decide, and goes on to the next turn."""
+        """Applies the actions of the agents that decide, and advances to the next turn."""
         model = self._model
         if model is None:
             raise AgentError("step: there is no episode under way; reset first")
@@ -123,14 +126,17 @@ class Flows:
         return self._look(model)
 
     def observation(self, name: str) -> Vector:
-        """What an agent sees at its decision, or saw at its last one; before the first: on target, rate kept."""
+        """Returns what an agent sees at its decision, or saw at its last one.
+
+        Before the first, this is "on target, rate kept".
+        """
         assert self._model is not None
         low, high = self._bounds
         seen: Vector = np.clip(self._model.inputs[self.live.index(name)].astype(np.float32), low, high)
         return seen
 
     def _look(self, model: Bottlenecks) -> Turn:
-        """The turn, once time has gone on to where somebody decides, or the episode is over."""
+        """Advances time until an agent decides or the episode is over, and returns that turn."""
         seen: dict[str, Vector] = {}
         rewards: dict[str, float] = {}
         ended: list[str] = []
@@ -141,7 +147,7 @@ class Flows:
                 seen[name] = self.observation(name)
                 rewards[name] = self._reward(model, flow) if name in self._acted else 0.0
             leave = self._looked[model.ends[self._looked]]
-            model.ends[leave[len(self._spare) :]] = False  # no agent is left for a flow in its place
+            model.ends[leave[len(self._spare) :]] = False  # no agent is left for a successor, so these flows do not end
             ended += [self.live[flow] for flow in leave[: len(self._spare)]]
             decide = tuple(self.live[flow] for flow in self._looked if not model.ends[flow])
             if self._totals.steps >= self.case.round_trips * self.case.model.parts:
@@ -151,7 +157,7 @@ class Flows:
             self._go_on(model, {})
 
     def _go_on(self, model: Bottlenecks, factors: Mapping[str, float]) -> None:
-        """A step of the model. Where a flow has ended another begins, with an agent of its own."""
+        """Advances the model by one step. Where a flow has ended another begins, with an agent of its own."""
         model.act(self._looked, np.array([factors.get(self.live[flow], 1.0) for flow in self._looked]))
         for flow in self._looked[model.ends[self._looked]]:
             self.live[flow] = self._spare.pop(0)
@@ -161,7 +167,7 @@ class Flows:
         return float(self.case.rewards(model.inputs[flow, 3]))
 
     def _over(self, seen: dict[str, Vector], rewards: dict[str, float], ended: list[str]) -> Turn:
-        """All end, whether it is their turn or not."""
+        """Ends all agents, whether it is their turn or not."""
         rest = [name for name in self.live if name not in ended]
         for name in rest:
             seen.setdefault(name, self.observation(name))
@@ -172,14 +178,14 @@ class Flows:
 
 @dataclass(slots=True)
 class Totals:
-    """Of an episode."""
+    """Sums over an episode."""
 
     flows: int
     steps: int = 0
     queue: float = 0.0
-    """Sum over steps."""
+    """The queue, summed over steps."""
     rates: Floats = field(default_factory=lambda: np.zeros(0))
-    """The same of each flow."""
+    """The rate of each flow, summed over steps."""
 
     def add(self, queue: float, rates: Floats) -> None:
         self.steps += 1
@@ -187,7 +193,7 @@ class Totals:
         self.rates = rates + (self.rates if len(self.rates) else 0.0)
 
     def to_dict(self, scaling: Scaling) -> dict[str, float]:
-        """Means over the episode."""
+        """Returns the means over the episode."""
         inflation = 1.0 + self.queue / self.steps
         jain = float(self.rates.sum() ** 2 / (len(self.rates) * (self.rates * self.rates).sum()))
         over = inflation / float(scaling.inflation(self.flows))
@@ -201,7 +207,7 @@ class Totals:
 
 
 def _factor(name: str, action: npt.ArrayLike) -> float:
-    """An agent's action, within its bounds."""
+    """Returns an agent's action, clipped to its bounds."""
     value = np.asarray(action, np.float64).reshape(-1)
     if value.shape != (1,) or not np.isfinite(value[0]):
         raise AgentError(f"step: the action of {name} is {action!r}; give one number, {1 / MOST:.3f} to {MOST}")

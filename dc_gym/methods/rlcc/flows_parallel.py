@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PettingZoo's form of one agent a flow (flows.py). Importing this needs the extra `multi`."""
+"""The PettingZoo environment with one agent per flow (flows.py). Importing it needs the extra `multi`."""
 
 from __future__ import annotations
 
@@ -25,19 +25,22 @@ Actions = npt.NDArray[np.floating[Any]]
 
 
 class FlowsParallelEnv(ParallelEnv[str, Vector, Actions]):
-    """One bottleneck on the fluid model, an agent a flow (docs/rlcc-agents.md).
+    """One bottleneck in the fluid model, with one agent per flow (docs/rlcc-agents.md).
 
-    Observation: Box of a_old, e_old, a_new, e_new (docs/rlcc-policy.md), float32. Action: Box of one number in 1/1.2..1.2, which
-    the flow's rate is multiplied with. Reward: -(delta / target)^2, delta counted up to 2 targets. A step is an instant at which
-    one agent or more decide; `info["decides"]` says who. Actions of the others are not looked at, and what they see is what they
-    saw at their last decision, with a reward of 0. terminated: the flow has ended; another begins, which is an agent of its own.
-    truncated: the episode's time is over, for all agents at once; their info has its totals.
+    Observation: a float32 Box of a_old, e_old, a_new, e_new (docs/rlcc-policy.md). Action: a Box of one number in 1/1.2..1.2; the
+    flow's rate is multiplied by it. Reward: -(delta / target)^2, with delta clipped at `most_error` targets (10 by default).
+
+    A step is an instant at which at least one agent decides; `info["decides"]` says which. The actions of the other agents are
+    ignored. Their observation is that of their last decision, and their reward is 0.
+
+    terminated: the flow has ended. Another flow begins, and it is a new agent. truncated: the episode's time is over, for all
+    agents at once. Their info then holds the episode's totals.
     """
 
     metadata: dict[str, Any] = {"name": "dcgym_flows_v0", "render_modes": []}
 
     def __init__(self, case: Case | None = None, *, render_mode: str | None = None, **changes: Any) -> None:
-        """A Case, or what differs from the default one: flows=(2, 4, 8), spare=8, round_trips=200."""
+        """Takes a Case, or the fields that differ from the default one: flows=(2, 4, 8), spare=8, round_trips=200."""
         if render_mode is not None:
             raise AgentError(f"render_mode: {render_mode!r} is unknown; there is none")
         if case is not None and changes:
@@ -68,7 +71,7 @@ class FlowsParallelEnv(ParallelEnv[str, Vector, Actions]):
         self, actions: Mapping[str, Actions]
     ) -> tuple[dict[str, Vector], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         if not self.agents and not actions:
-            return {}, {}, {}, {}, {}  # after the end
+            return {}, {}, {}, {}, {}  # the episode is over
         if odd := set(actions) ^ set(self.agents):
             raise AgentError(f"step: {min(odd)} {'has no action' if min(odd) in self.agents else 'is no agent now'}")
         turn = self.flows.step({name: actions[name] for name in self._decides})

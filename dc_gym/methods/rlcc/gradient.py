@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's policy gradient (Fuhrer et al. 2023, eq. 3) on the fluid model: a network from random weights in seconds or minutes.
+"""RL-CC's policy gradient (Fuhrer et al. 2023, eq. 3) in the fluid model: trains a network in seconds or minutes.
 
     gradient ~ mean over decisions of delta x gradient of the policy's action
 
-On-policy, without a critic and without noise in the actions; all flows share one network. What eq. 3 leaves open is *which*
-delta belongs to a decision. A probe leaves together with the rate that was just decided, so its answer, the next delta, knows
-nothing of that rate. Deltas `later` decisions on do, and nothing else about this training matters as much: docs/rlcc-policy.md.
+Training is on-policy, without a critic and without noise in the actions. All flows share one network. Eq. 3 does not say *which*
+delta belongs to a decision. A probe leaves together with the rate that was just decided, so its answer, the next delta, does not
+reflect that rate. Later deltas do: a decision is credited with the delta `later` decisions on. Nothing else in this training
+matters as much (docs/rlcc-policy.md).
 
-A network that remembers is trained on stretches of flows' lives: its gradient goes back to their beginnings (truncated BPTT).
+A network with memory is trained on stretches of consecutive decisions of a flow. Its gradient goes back to the start of the
+stretch (truncated BPTT).
 """
 
 from __future__ import annotations
@@ -29,43 +31,43 @@ from dc_gym.nets.mlp import Mlp
 MOST_LATER = 4
 STARTS: dict[str, Callable[[np.random.Generator], Mlp | Lstm]] = {"mlp": mlp.start, "lstm": lstm.start}
 LEAST_START = 0.02
-"""Flows begin at line rate, three in ten, or at any rate from here on, evenly by its logarithm."""
+"""The lowest starting rate. Three in ten flows begin at line rate, the others at a rate drawn log-uniformly from here to it."""
 
 
 def check_net(name: str) -> None:
-    """UsageError where there is no such network."""
+    """Raises UsageError if there is no such network."""
     if name not in STARTS:
         raise UsageError(f"a network {name!r}: give one of {', '.join(STARTS)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How a network is trained. PCC-RL's cases by default: two, four and eight flows to one."""
+    """The settings of a training. The default traffic is PCC-RL's: two, four and eight flows to one."""
 
     net: str = "mlp"
-    """One of STARTS."""
+    """The kind of network: a key of STARTS."""
     seed: int = 1
     updates: int = 1200
     batch: int = 4096
-    """Decisions of an update."""
+    """Number of decisions per update."""
     rate: float = 0.01
-    """Of learning (Adam) at first; it falls to 0 on a straight line."""
+    """Initial learning rate of Adam; decays linearly to 0."""
     later: int = 3
-    """The delta of a decision is that of so many decisions later."""
+    """A decision is credited with the delta of the flow's decision that comes this many decisions later."""
     most_error: float = 2.0
-    """Errors count up to so many targets: a full queue would drown all else."""
+    """Errors are clipped at this many targets. Otherwise a full queue would outweigh everything else."""
     bottlenecks: tuple[tuple[int, int], ...] = ((2, 80), (4, 60), (8, 40))
-    """(flows, bottlenecks with so many)."""
+    """Pairs of (number of flows, number of bottlenecks with so many flows)."""
     parts: int = 4
-    """Steps of the model a base RTT."""
+    """Steps of the model per base RTT."""
     buffer: float = 20.0
-    """In what the line sends in a base RTT."""
+    """Size of the buffer, in units of what the line sends in a base RTT."""
     renewal: float = 0.002
-    """Of a flow at each decision: it ends, and another begins."""
+    """Probability at each decision that the flow ends and another begins."""
     noise: float = 0.0
-    """Uniform, up to so much inflation more."""
+    """Upper end of the uniform noise added to each inflation."""
     stretch: int = 1
-    """Decisions in a row that the gradient goes back over."""
+    """Number of consecutive decisions that the gradient goes back over."""
 
     def __post_init__(self) -> None:
         check_net(self.net)
@@ -83,11 +85,11 @@ class Training:
 
 
 USUAL = {"mlp": Training(), "lstm": Training(net="lstm", updates=300, rate=0.003, stretch=16)}
-"""What a network of each kind is trained with."""
+"""The usual settings for each kind of network."""
 
 
 class Network(Protocol):
-    """What is trained: Mlp, Lstm."""
+    """A network that can be trained: Mlp or Lstm."""
 
     def __init__(self, weights: tuple[Any, ...]) -> None: ...
 
@@ -96,18 +98,22 @@ class Network(Protocol):
 
     @property
     def memory(self) -> int:
-        """Numbers that it keeps of a flow."""
+        """How many numbers the network stores per flow."""
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
-        """Actions for [flows, 4], and the memory [flows, memory] after them."""
+        """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them."""
 
     def ascent(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
-        """The gradient, by the weights, of the mean of factors * actions over decisions [time, flows]."""
+        """Returns the gradient, by the weights, of the mean of factors * actions over decisions [time, flows]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Decisions [time, flows, 4] in a row, the memory before them [flows, ...], and the errors that came `later` of each."""
+    """Stretches of consecutive decisions.
+
+    The fields hold the inputs [time, flows, 4], the memory before the first decision [flows, ...], and for each decision the
+    error `later` decisions on.
+    """
 
     inputs: Floats
     memory: Floats
@@ -115,44 +121,47 @@ class Stretches:
 
 
 class Bottlenecks:
-    """Many bottlenecks at once, as fluid.Fluid has one with parts; flows are numbered over all of them."""
+    """Many bottlenecks at once; each is like fluid.Fluid with parts. Flows are numbered over all of them."""
 
     def __init__(self, training: Training, scaling: Scaling, memory: int = 0) -> None:
         counts = [flows for flows, number in training.bottlenecks for _ in range(number)]
         self._training, self._scaling = training, scaling
         self._random = np.random.default_rng(training.seed)
         self.link = np.repeat(np.arange(len(counts)), counts)
-        """Of each flow."""
+        """The bottleneck of each flow."""
         self.queue, self._now = np.zeros(len(counts)), 0
         total = len(self.link)
         self.rate, self._acted, self._seen = np.ones(total), np.ones(total), np.ones(total)
         self._due = self._random.random(total) * training.parts
         self._age = np.zeros(total, np.int64)
         self.ends = np.zeros(total, bool)
-        """Whose flow ends with its latest decision, and another begins in its place."""
+        """Which flows end with their latest decision; another flow begins in the place of each."""
         self.inputs, self.memory = np.empty((total, 4)), np.empty((total, memory))
-        """Of the latest decisions; and what a network keeps of the flows, which `step` looks after."""
+        """The inputs of the latest decisions, and the network's memory of each flow; `step` updates the memory."""
         self._kept = training.stretch + training.later
         self._past = np.empty((self._kept, total, 4)), np.empty((self._kept, total, memory))
-        """Inputs of so many decisions and the memory before them, each in the place of the flow's age then, modulo so many."""
+        """Ring buffers of past inputs and of the memory before them. A decision's place is the flow's age modulo `_kept`."""
         self._begin(np.arange(total))
 
     def _begin(self, who: npt.NDArray[np.intp]) -> None:
-        """New flows in the place of these."""
+        """Replaces these flows by new ones."""
         drawn, line = self._random.random(len(who)), self._random.random(len(who)) < 0.3
         self.rate[who] = np.where(line, 1.0, LEAST_START ** (1.0 - drawn))
         self.inputs[who], self.memory[who] = [1.0, 0.0, 1.0, 0.0], 0.0
         self._acted[who], self._age[who] = 1.0, 0
 
     def step(self, net: Network) -> Stretches:
-        """One step; answers the stretches whose last error has come."""
+        """Advances by one step. Returns the stretches whose last error is now known."""
         who, ended = self.look()
         actions, self.memory[who] = net.step(self.inputs[who], self.memory[who])
         self.act(who, actions)
         return ended
 
     def look(self) -> tuple[npt.NDArray[np.intp], Stretches]:
-        """Whose probes are back, with `inputs` and `ends` of theirs; and what `step` answers."""
+        """Updates `inputs` and `ends` of the flows whose probes are back.
+
+        Returns these flows, and the stretches that `step` returns.
+        """
         who = np.flatnonzero(self._due <= self._now)
         errors = self._scaling.error(self._seen[who], self.rate[who])
         last, place = self.inputs[who], self._age[who] % self._kept
@@ -162,7 +171,7 @@ class Bottlenecks:
         return who, self._ended(who)
 
     def _ended(self, who: npt.NDArray[np.intp]) -> Stretches:
-        """Those whose last decision's error has just been seen."""
+        """Returns the stretches whose last decision's error has just been seen."""
         stretch, later = self._training.stretch, self._training.later
         done = self._age[who] - later + 1
         who = who[(done > 0) & (done % stretch == 0)]
@@ -172,8 +181,8 @@ class Bottlenecks:
         return Stretches(inputs[places, who], memory[places[0], who], inputs[afterwards, who, 3])
 
     def act(self, who: npt.NDArray[np.intp], actions: Floats) -> None:
-        """The decisions of those who looked; then time goes on by a step."""
-        self._acted[who] = np.round(actions * 2.0**30) / 2.0**30  # no machine's tanh matters
+        """Applies the decisions of these flows, then advances time by one step."""
+        self._acted[who] = np.round(actions * 2.0**30) / 2.0**30  # tanh differs between machines
         self.rate[who] = np.clip(self.rate[who] * self._acted[who], LEAST_RATE, 1.0)
         self._age[who] += 1
         self._begin(who[self.ends[who]])
@@ -185,7 +194,7 @@ class Bottlenecks:
 
 
 def train(training: Training, scaling: Scaling | None = None) -> Mlp | Lstm:
-    """A trained network; one seed, one network, on every machine."""
+    """Returns a trained network. One seed gives one network on every machine."""
     scaling, random = scaling or Scaling(), np.random.default_rng(training.seed)
     net = STARTS[training.net](random)
     model, adam = Bottlenecks(training, scaling, net.memory), Adam(net.weights)
@@ -197,7 +206,7 @@ def train(training: Training, scaling: Scaling | None = None) -> Mlp | Lstm:
 
 
 def _collect(model: Bottlenecks, net: Network, count: int) -> Stretches:
-    """So many decisions, or a few more."""
+    """Collects at least `count` decisions."""
     found: list[Stretches] = []
     while sum(each.errors.size for each in found) < count:
         found.append(model.step(net))
@@ -206,10 +215,10 @@ def _collect(model: Bottlenecks, net: Network, count: int) -> Stretches:
 
 
 def _against(net: Network, found: Stretches, scaling: Scaling, training: Training) -> list[Floats]:
-    """What Adam is to go against: the mean of error (-delta, in targets) times the action's gradient by the weights."""
+    """Returns the slopes for Adam: the mean of error (-delta, in targets) times the action's gradient by the weights."""
     return net.ascent(found.inputs, found.memory, pulls(found.errors, scaling, training.most_error))
 
 
 def pulls(errors: Floats, scaling: Scaling, most: float) -> Floats:
-    """Errors in targets, as far as they count: up to `most`."""
+    """Returns errors in targets, clipped at `most`."""
     return np.asarray(np.clip(errors / scaling.unit, -1.0, most))

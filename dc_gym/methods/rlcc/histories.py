@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the decisions that a lab hands out to what eq. 3 needs: what a policy saw, and what came of it `later` decisions on.
+"""Turns a lab's decisions into training data for eq. 3: what a policy saw, and the error `later` decisions on.
 
-A flow's decisions are its own: what it saw is in the first words of the context that comes with each (ctrl/nic/rlcc.h). What a
-policy that remembers knew besides is replayed in the NIC's integers.
+The first words of the context that comes with each decision hold what the flow saw (ctrl/nic/rlcc.h). The memory of a policy that
+has one is replayed in the NIC's integers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from dc_gym.records.digest import NIC_EVENTS
 Mask = npt.NDArray[np.bool_]
 RTT = NIC_EVENTS.index("rtt")
 KEPT = np.array([Q16, 0, Q16, 0])
-"""Actions are kept less 1."""
+"""Offsets of the inputs: the context stores actions less 1."""
 ACTION = 4
-"""The action's word."""
+"""Index of the action's word."""
 
 
 def inputs(rows: Rows) -> Floats:
-    """[rows, 4] in the order of observation.INPUTS."""
+    """Returns inputs [rows, 4] in the order of decision.INPUTS."""
     return np.asarray(_inputs_q16(rows) / Q16)
 
 
@@ -41,21 +41,24 @@ def _inputs_q16(rows: Rows) -> Integers:
 
 
 def decisions(rows: Rows) -> Rows:
-    """Those of a policy when a probe came back; cuts while one is overdue (rlcc_overdue of rlcc.h) are left out."""
+    """Returns the decisions that a policy made when a probe came back.
+
+    Cuts for overdue probes (rlcc_overdue of rlcc.h) are left out.
+    """
     found: Rows = rows[rows["event"] == RTT]
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Lessons(Stretches):
-    """Of flows of which some have decided more often than others."""
+    """Training data of flows that have made different numbers of decisions."""
 
     counted: Mask
-    """[time, flows]: those that teach. What does not count has led to what does, or fills a place."""
+    """[time, flows]: which decisions count. The others only led to ones that count, or are padding."""
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Of several labs."""
+        """Joins the data of several labs."""
         time = max(len(part.errors) for part in parts)
         inputs, errors, counted = (
             np.concatenate([_filled(getattr(part, name), time) for part in parts], axis=1)
@@ -65,7 +68,7 @@ class Lessons(Stretches):
 
 
 def _filled(values: npt.NDArray[Any], time: int) -> npt.NDArray[Any]:
-    """With zeros up to a length."""
+    """Pads values with zeros to a length."""
     filled = np.zeros((time, *values.shape[1:]), values.dtype)
     filled[: len(values)] = values
     return filled
@@ -73,30 +76,31 @@ def _filled(values: npt.NDArray[Any], time: int) -> npt.NDArray[Any]:
 
 @dataclass(slots=True)
 class Histories:
-    """Of the flows of one lab's episode."""
+    """The histories of all flows in one lab's episode."""
 
     later: int
     table: Words
-    """What NICs decide by: it may change after each `add`, to one of the same kind."""
+    """The table that the NICs decide by. It may change after each `add`, to one of the same kind."""
     _waiting: Rows = field(default_factory=lambda: np.zeros(0, STEP_DTYPE), init=False)
     """Each flow's latest decisions, whose consequences are not known yet."""
     _before: Integers = field(init=False)
     """The memory before each of them, Q16."""
     _after: Integers = field(init=False)
-    """Each flow's memory now, by its number."""
+    """Each flow's current memory, by its number."""
 
     def __post_init__(self) -> None:
         self._before = self._after = np.zeros((0, Deployed(self.table).memory), np.int64)
 
     def add(self, rows: Rows) -> Lessons:
-        """More decisions in the order of their times: those whose consequences are known by now.
+        """Adds decisions in the order of their times, and returns those whose consequences are known now.
 
-        What would have a flow at the line's rate raise, or one at the least rate cut, does not count: it would change nothing, so
-        its gradient is zero. Flows that their own NIC holds back, as in all to all, would else teach a policy for ever to raise.
-        What would have a flow at the line's rate cut counts, or random weights that raise whatever they see would never learn.
+        A decision does not count if its error would raise a flow that is at line rate, or cut one that is at the least rate:
+        neither can change anything, so the gradient is zero. Otherwise flows that their own NIC limits, as in all-to-all traffic,
+        would teach the policy to raise without end. An error that would cut a flow at line rate does count; otherwise random
+        weights that always raise would never learn.
 
-        To a policy that remembers nothing each decision that counts is a stretch of its own (ordered by flow, then by time); of
-        one that does all decisions of a flow since the last time are one stretch.
+        For a policy without memory each decision that counts is a stretch of its own (ordered by flow, then by time). For a
+        policy with memory all decisions of a flow since the last call form one stretch.
         """
         new = decisions(rows)
         both, before = np.concatenate([self._waiting, new]), np.concatenate([self._before, self._replayed(new)])
@@ -114,7 +118,7 @@ class Histories:
         return _lessons(both[place], before[place], errors[counted], counted[counted], np.arange(len(place)))
 
     def _replayed(self, rows: Rows) -> Integers:
-        """[rows, memory]: what the policy remembered before each decision, Q16."""
+        """Returns [rows, memory]: the policy's memory before each decision, Q16."""
         flow, seen, memory = rows["flow"].astype(np.int64), _inputs_q16(rows), self._after.shape[1]
         before, actions = np.zeros((len(rows), memory), np.int64), np.zeros(len(rows), np.int64)
         if not memory:
@@ -130,7 +134,7 @@ class Histories:
 
 
 def _lessons(rows: Rows, before: Integers, errors: Floats, counted: Mask, whose: npt.NDArray[np.integer[Any]]) -> Lessons:
-    """Of rows that are ordered by whose they are, then by time."""
+    """Makes training data from rows that are ordered by owner, then by time."""
     _, first, lane = np.unique(whose, return_index=True, return_inverse=True)
     time = np.arange(len(rows)) - first[lane]
     shape = (int(time.max(initial=0)) + 1, len(first))

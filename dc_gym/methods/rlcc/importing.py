@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own network as a policy file: RL-CC's 4-12-12-1, or PCC-RL's with an LSTM."""
+"""Turns a user's own network into a policy file: RL-CC's 4-12-12-1, or PCC-RL's with an LSTM."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GUIDE = "give one with the weights W0, W1, W2 of a 4-12-12-1 network, or W0, b0 
 
 
 def network(path: Path, scaling: Scaling) -> PolicyFile:
-    """The policy of an .npz with a network's weights, [outputs, inputs] each, as torch keeps them."""
+    """Returns the policy for an .npz with a network's weights. Each matrix is [outputs, inputs], as torch stores it."""
     arrays = load_arrays(path, GUIDE)
     kind = next((kind for kind in SHAPES if sorted(arrays) == sorted(ARRAYS[kind])), None)
     if kind is None:
@@ -39,7 +39,10 @@ def network(path: Path, scaling: Scaling) -> PolicyFile:
 
 
 def in_8_bits(net: PolicyFile) -> PolicyFile:
-    """A network's policy for rlcc-mlp8; one with an LSTM has weights of 8 bits anyway."""
+    """Returns a network's policy for rlcc-mlp8.
+
+    A network with an LSTM is returned as it is: its table has weights of 8 bits already.
+    """
     if isinstance(net.policy, (Lstm, Mlp8)):
         return net
     if not isinstance(net.policy, Mlp):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's policy gradient (Fuhrer et al. 2023, eq. 3) on the real data path: labs in which NICs decide, and a learner outside.
+"""RL-CC's policy gradient (Fuhrer et al. 2023, eq. 3) on the real data path: NICs in labs decide, a learner outside trains.
 
-All labs run from barrier to barrier at the same time. At a barrier they stand still, their decisions become one batch in the
-order of the labs, the network moves by one step of Adam, and all NICs go on with it. After an episode of so many updates each lab
-begins another, with a seed of its own. Nothing depends on wall time or on which lab is first: one seed, one network, bit for bit.
+All labs run at the same time, from barrier to barrier (a barrier is a fixed point in virtual time). At a barrier the labs stand
+still. Their decisions form one batch, in the order of the labs. The network takes one step of Adam, and all NICs continue with
+the new network. After a fixed number of updates, an episode, each lab starts a new episode with its own seed. Nothing depends on
+wall time or on which lab arrives first: one seed gives one network, bit for bit.
 """
 
 from __future__ import annotations
@@ -37,28 +38,28 @@ MOST_LABS = 64
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a network is trained on labs."""
+    """The settings of a training on labs."""
 
     preset: str = "rl-cc"
     net: str = "mlp"
-    """One of gradient.STARTS."""
+    """The kind of network: a key of gradient.STARTS."""
     seed: int = 1
     labs: int = 2
     updates: int = 1600
     episode: int = 100
-    """Updates of an episode; a checkpoint follows each."""
+    """Number of updates in an episode. A checkpoint is written after each episode."""
     trips: int = 32
-    """Base round trips between two barriers: a batch is what all labs decide in them."""
+    """Base round trips between two barriers. A batch holds all decisions of all labs in this time."""
     rate: float = 0.01
-    """Of learning (Adam) at first; it falls to 0 on a straight line."""
+    """Initial learning rate of Adam; decays linearly to 0."""
     later: int = 3
-    """The delta of a decision is that of so many decisions later."""
+    """A decision is credited with the delta of the flow's decision that comes this many decisions later."""
     most_error: float = 2.0
-    """Errors count up to so many targets: a full queue would drown all else."""
+    """Errors are clipped at this many targets. Otherwise a full queue would outweigh everything else."""
     randomise: bool = False
-    """Each lab's episode has its own line, base round trip, buffer, and numbers of flows."""
+    """Whether each episode of each lab draws its own line rate, base round trip, buffer, and numbers of flows."""
     curriculum: bool = False
-    """Two flows in the first third, up to four in the second."""
+    """Whether training starts with few flows: at most two in the first third of the updates, at most four in the second."""
     scene: Scene = field(default_factory=Scene)
 
     def __post_init__(self) -> None:
@@ -72,7 +73,7 @@ class Settings:
             raise UsageError(f"{given}: is no training; later 1 to {MOST_LATER}, a rate within 0 and 1, most_error above 0")
 
     def cases(self, episode: int, seed: int) -> tuple[Case, ...]:
-        """What an episode has."""
+        """Returns the traffic cases of an episode."""
         cases = preset(self.preset).cases
         if self.curriculum:
             most = 2 ** (1 + 3 * episode * self.episode // self.updates)
@@ -81,12 +82,12 @@ class Settings:
 
 
 USUAL = {"mlp": Settings(), "lstm": Settings(net="lstm", rate=0.003)}
-"""How a network of each kind is trained."""
+"""The usual settings for each kind of network."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """A lab in an episode, and what teaches of its decisions."""
+    """A lab in an episode, with the histories that turn its decisions into training data."""
 
     number: int
     episode: int
@@ -94,11 +95,11 @@ class Taught:
     histories: Histories
 
     def fileno(self) -> int:
-        """For select()."""
+        """Returns the lab's file descriptor, for select()."""
         return self.path.fileno()
 
     def decide_by(self, table: Words) -> None:
-        """From the barrier on at which the lab stands."""
+        """Sets the table that the NICs decide by from the current barrier on."""
         self.path.table(table)
         self.histories.table = table
 
@@ -111,7 +112,7 @@ class Labs:
         self._stack = ExitStack()
         self._labs: list[Taught] = []
         self.replays = 0
-        """Labs that had died and were begun anew."""
+        """Number of labs that died and were started again."""
 
     def __enter__(self) -> Labs:
         return self
@@ -120,7 +121,7 @@ class Labs:
         self.close()
 
     def begin(self, episode: int, table: Words) -> None:
-        """Each in its own episode."""
+        """Starts all labs in this episode."""
         self.close()
         self._labs = [self._begun(number, episode, table) for number in range(self._settings.labs)]
 
@@ -136,7 +137,10 @@ class Labs:
         return Taught(number, episode, path, Histories(asked.later, table))
 
     def advance(self, table: Words | None) -> Iterator[Lessons]:
-        """All to the next barrier; what each has to teach. `table`: what they decide by, None: as before."""
+        """Runs all labs to the next barrier and yields the training data of each.
+
+        `table`: the new table of the NICs; None keeps the current one.
+        """
         for lab in self._labs:
             if table is not None:
                 lab.decide_by(table)
@@ -151,8 +155,11 @@ class Labs:
         return lab.histories.add(rows)
 
     def running(self, episode: int, table: Callable[[], Words]) -> Iterator[Lessons]:
-        """For ever: what one lab has to teach. Whoever is at a barrier first goes on first, with the table of that moment,
-        before anybody has learned from what it hands out; where its episode is over, with another."""
+        """Yields training data for ever, from one lab at a time.
+
+        The lab that reaches a barrier first continues first. It continues with the newest table, before the learner has used the
+        data that the lab has just delivered. A lab whose episode is over starts the next one.
+        """
         self.begin(episode, table())
         for lab in self._labs:
             lab.path.post()
@@ -179,7 +186,7 @@ class Labs:
 
 @dataclass(slots=True)
 class Learner:
-    """The network and what moves it."""
+    """The network and the optimizer that trains it."""
 
     settings: Settings
     scaling: Scaling
@@ -197,15 +204,15 @@ class Learner:
         return cls(settings, preset(settings.preset).scaling, NETWORKS[settings.net](held.weights), held.adam, held.curve)
 
     def state(self) -> Checkpoint:
-        """For a file, between two episodes."""
+        """Returns the state for a checkpoint file, between two episodes."""
         return Checkpoint(self.net.weights, self.adam, self.curve)
 
     def table(self) -> Words:
-        """What the NICs decide by."""
+        """Returns the table that the NICs decide by."""
         return PolicyFile(self.net, self.scaling).table()
 
     def update(self, found: Lessons) -> None:
-        """One step, if there is anything to learn from."""
+        """Takes one step of Adam, if any decision counts."""
         asked, counted = self.settings, found.counted
         pulls = np.where(counted, gradient.pulls(found.errors, self.scaling, asked.most_error), 0.0)
         count = int(counted.sum())
@@ -218,10 +225,10 @@ class Learner:
 
 
 def run(learner: Learner, folder: Path, on_update: Callable[[Learner, Labs], None], *, free: bool = False) -> int:
-    """Trains to the end, from the beginning of an episode on. `folder`: for the labs. Answers how many labs died on the way.
+    """Trains to the end, starting at the beginning of an episode. Returns how many labs died on the way.
 
-    `free`: no lab waits for another, nor for the learner; an update for each barrier of each lab. Then the policy is not the same
-    twice.
+    `folder`: where the labs' folders are made. `free`: no lab waits for another lab or for the learner, and each barrier of each
+    lab gives one update. The policy is then not reproducible.
     """
     settings = learner.settings
     with Labs(settings, folder) as labs:

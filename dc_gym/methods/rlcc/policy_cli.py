@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic import` and `fit`: policies of RL-CC's algorithms; brought along, and made again."""
+"""`dcgym nic import` and `dcgym nic fit`: import a policy for RL-CC's algorithms, and make the shipped ones again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_commands(commands: Any) -> None:
 
 
 def describe(file: PolicyFile) -> str:
-    """A policy's form, in a line."""
+    """Describes a policy's form in one line."""
     from dc_gym.nets.trees import DEPTH, Trees
 
     scaled = file.scaling
@@ -42,7 +42,7 @@ def describe(file: PolicyFile) -> str:
 
 
 def brought(args: argparse.Namespace) -> int:
-    """Import a network."""
+    """Imports a network."""
     from dc_gym.base.outputs import require_place
     from dc_gym.methods.rlcc import importing
     from dc_gym.nets import policy_file
@@ -59,7 +59,7 @@ def brought(args: argparse.Namespace) -> int:
 
 
 def fit(args: argparse.Namespace) -> int:
-    """Make some of what ships again."""
+    """Makes record-mlp, record-tree and rlcc-mlp8 again and compares them with the shipped files."""
     from dc_gym.base.files import words
     from dc_gym.base.outputs import require_place
     from dc_gym.methods.rlcc import fit as fitting

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy is trained for and on: the two papers' rewards and traffic.
+"""The rewards and the training traffic of the two papers.
 
-PCC-RL (Tessler et al. 2021) trained on many flows to one alone, two, four and eight of them, and its reward had no beta: flows
-settle at inflation = target sqrt(N), and a target below 1/sqrt(2) would ask two flows for less than the empty path's round trip.
-The paper does not say its target; TARGET_2021 is ours. RL-CC (Fuhrer et al. 2023) added all to all, and beta.
+PCC-RL (Tessler et al. 2021) trained on many-to-one traffic with two, four and eight flows. Its reward had no beta: flows settle
+at inflation = target sqrt(N), and a target below 1/sqrt(2) would ask two flows for less than the empty path's round trip. The
+paper does not state its target; TARGET_2021 is our choice. RL-CC (Fuhrer et al. 2023) added all-to-all traffic and beta.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dc_gym.nets.decision import Scaling
 
 PATTERNS = ("many_to_one", "all_to_all")
 TARGET_2021 = 0.8
-"""Two flows rest at an inflation of 1.13, eight at 2.26, 128 at 9.05."""
+"""With this target two flows rest at an inflation of 1.13, eight at 2.26, and 128 at 9.05."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Who sends to whom, on hosts of its own."""
+    """A traffic pattern, on hosts of its own."""
 
     pattern: str
     flows: int
-    """Senders to one, or hosts that send to all others."""
+    """Number of senders to the one receiver, or of hosts that each send to all others."""
     copies: int = 1
 
     def __post_init__(self) -> None:
@@ -34,11 +34,11 @@ class Case:
 
     @property
     def hosts(self) -> int:
-        """Of one copy."""
+        """Number of hosts in one copy."""
         return self.flows + (self.pattern == "many_to_one")
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Sender and receiver of each flow, as numbers of the copy's hosts."""
+        """Returns the sender and receiver of each flow, as host numbers within the copy."""
         if self.pattern == "many_to_one":
             return [(sender, self.flows) for sender in range(self.flows)]
         return [(sender, receiver) for sender in range(self.flows) for receiver in range(self.flows) if sender != receiver]
@@ -49,12 +49,12 @@ class Preset:
     name: str
     scaling: Scaling
     cases: tuple[Case, ...]
-    """All of them on one switch."""
+    """The traffic cases; all of them run on one switch."""
     summary: str
 
 
 _UNIT = Scaling().unit
-"""In which a policy sees a target: RL-CC's, so that random first weights mean the same under either reward."""
+"""The size of a target in a policy's input: RL-CC's for both presets, so that random weights mean the same in both."""
 PRESETS = {
     each.name: each
     for each in (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What RL-CC's flows saw and did in a run: the decisions of a result, replayed in the NIC's own integers (ctrl/nic/rlcc.h).
 
-A result says of each decision the round trip and the rates before and after. Inputs and actions follow from these and from the
-run's policy, bit by bit; a replay that comes to other rates than the result is refused.
+A result records for each decision the round trip and the rates before and after. Inputs and actions follow from these and from
+the run's policy, bit for bit. A replay whose rates differ from the result's is refused.
 """
 
 from __future__ import annotations
@@ -28,36 +28,37 @@ FINE = 11
 """RLCC_FINE of rlcc.h."""
 MOST_EXCESS, MOST_MEASURED = 1 << 40, 1 << 32
 OWN = 2**32 - 1
-"""RLCC_OWN: a parameter that is the policy's."""
+"""RLCC_OWN: the parameter is taken from the policy."""
 TARGET, BETA, GAIN, LIMIT = 5, 6, 7, 8
-"""Words of a table's head."""
+"""Indices of words in a table's head."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Answers to probes as NICs had them, and those that were overdue and had a flow cut, in the order of their times; one row
-    each.
+    """The round trips that led to decisions, one row each, in the order of their times.
+
+    They are those of answers to probes, and of overdue probes that had a flow's rate cut.
     """
 
     t_ns: Integers
     flow: Integers
     rtt_ns: Integers
-    """Of what was overdue: until then."""
+    """The round trip; for an overdue probe, the time that had passed until then."""
     before: Integers
     """The rate in force, Q20."""
     base_ns: Integers
-    """Of each flow, by its number."""
+    """The base round trip of each flow, by its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What a policy made of them."""
+    """The decisions that a policy made on a Told."""
 
     inputs_q16: Integers
     """[rows, 4]"""
     actions_q16: Integers
     rates: Integers
-    """Afterwards, Q20."""
+    """The rates after the decisions, Q20."""
 
     @property
     def inputs(self) -> Floats:
@@ -65,12 +66,12 @@ class Decisions:
 
 
 def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Decisions:
-    """The decisions of a table; `target` and `beta` are the parameters of a run (Q16)."""
+    """Returns the decisions of a table. `target` and `beta` are the parameters of a run (Q16)."""
     head = [int(word) for word in table[: policy_file.HEAD_WORDS].view(np.int32)]
     head[TARGET], head[BETA] = (head[TARGET] if target == OWN else target), (head[BETA] if beta == OWN else beta)
     policy, rows = Deployed(table), len(told.flow)
     made = Decisions(np.zeros((rows, 4), np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
-    state = np.zeros((int(told.flow.max(initial=-1)) + 1, 6), np.int64)  # rlcc_word, as far as it matters
+    state = np.zeros((int(told.flow.max(initial=-1)) + 1, 6), np.int64)  # the words of rlcc_word that matter
     memory = np.zeros((len(state), policy.memory), np.int64)
     for now in turns(told.flow):
         who = told.flow[now]
@@ -88,7 +89,7 @@ def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Deci
 
 
 def turns(flow: Integers) -> list[Integers]:
-    """Numbers of rows of which no two are of one flow: first all flows' first rows, then their second ones, and so on."""
+    """Splits the rows into groups with one row per flow at most: all flows' first rows, then their second ones, and so on."""
     order = np.argsort(flow, kind="stable")
     first = np.searchsorted(flow[order], flow[order], side="left")
     turn = np.arange(len(flow)) - first
@@ -106,7 +107,7 @@ def _errors(rtt_ns: Integers, base_ns: Integers, rate_q31: Integers, head: list[
 
 
 def policy_of(result: Result) -> PolicyFile:
-    """The policy that a run had."""
+    """Returns the policy that a run had."""
     name, stated = str(result.manifest["spec"]["controller"]["name"]), (result.manifest.get("nic") or {}).get("policy")
     if not stated:
         raise AgentError(f"{result.path}: {name} runs no policy; give a result of rlcc-mlp or rlcc-tree")
@@ -118,7 +119,7 @@ def policy_of(result: Result) -> PolicyFile:
 
 
 def told(result: Result) -> tuple[Told, Integers]:
-    """The round trips of a result, and the rates that were decided (Q20)."""
+    """Returns the round trips of a result, and the rates that were decided (Q20)."""
     experiment = Experiment.of(load(result.path / "manifest.json"))
     rows = result.records("decisions")
     rows = rows[(rows["event"] == NIC_EVENTS.index("rtt")) | _overdue(rows)]
@@ -133,18 +134,21 @@ def told(result: Result) -> tuple[Told, Integers]:
 
 
 def _overdue(rows: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
-    """A packet left, its flow's probe was overdue, and the rate was cut (rlcc_overdue of rlcc.h)."""
+    """Marks rows where a packet left, its flow's probe was overdue, and the rate was cut (rlcc_overdue of rlcc.h)."""
     found: npt.NDArray[np.bool_] = (rows["event"] == NIC_EVENTS.index("tx")) & (rows["rate_bps"] < rows["rate_before_bps"])
     return found
 
 
 def _part(rate_bps: Integers, line_bps: Integers) -> Integers:
-    """Q20 of the line: of the whole numbers of bits a second, which were rounded down."""
+    """Converts a rate to Q20 of the line. It rounds up, since whole bits per second were rounded down."""
     return np.asarray(-(-(rate_bps << 20) // line_bps))
 
 
 def decisions(path: Path) -> Decisions:
-    """Of a result folder; AgentError if the run's policy, told the same, decides something else."""
+    """Returns the decisions of a result folder.
+
+    Raises AgentError if the run's policy decides differently on the same round trips.
+    """
     result = load_result(path)
     file = policy_of(result)
     values = result.manifest["nic"]["algorithm"]["values"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scenario that RL-CC's figure 11 draws: a flow finds its path under-utilized, then on target, then congested.
+"""The scenario of RL-CC's figure 11: a flow finds its path under-utilized, then on target, then congested.
 
-Four flows share a link; at LEAVE two of them stop, from RETURN on two new ones begin, at line rate as all flows do. What the
-first flow sees and does meanwhile is told decision by decision: in the fluid model with the lag of a round trip, or on the lab's
-data path. More new flows at once would fill the buffer, and hide what the policy does. Times are in base round trips.
+Four flows share a link. At LEAVE two of them stop; from RETURN on two new ones begin, at line rate as all flows do. The trace of
+the first flow has a row for each decision. It comes from the fluid model with a feedback delay of one round trip, or from the
+lab's data path. More new flows at once would fill the buffer and hide the policy's behaviour. Times are in base round trips.
 """
 
 from __future__ import annotations
@@ -24,47 +24,47 @@ from dc_gym.sweep import runs
 
 STAY, GUESTS = 2, 2
 APART = 50
-"""From one start to the next."""
+"""Time from one flow's start to the next."""
 LEAVE, RETURN, END = 1000, 1300, 1700
 SHOWN = 950
-"""From here on: before it, flows settle."""
+"""Plots begin here; before this time flows settle."""
 PARTS = 8
 CONGESTED = 0.5
-"""Errors beyond so many targets, up or down, are congestion or an under-utilized path."""
+"""An error beyond this many targets counts as congested (above 0) or under-utilized (below 0)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What one flow saw and did; a row each decision."""
+    """What one flow saw and did; one row per decision."""
 
     where: str
     """"fluid model" or "lab"."""
     times: Floats
     inflation: Floats
     errors: Floats
-    """In scaled targets."""
+    """Errors in scaled targets."""
     actions: Floats
     rates: Floats
-    """Afterwards, in parts of the line."""
+    """Rates after the decisions, as fractions of the line."""
 
     def state(self) -> list[str]:
-        """Of each decision: u, t or c, as Table VI has them."""
+        """Returns the state at each decision: u, t or c, as in Table VI."""
         return ["u" if error < -CONGESTED else "c" if error > CONGESTED else "t" for error in self.errors]
 
 
 def lives() -> list[tuple[int, int]]:
-    """(start, stop) of each flow."""
+    """Returns (start, stop) of each flow."""
     first = [(number * APART, END if number < STAY else LEAVE) for number in range(STAY + GUESTS)]
     return first + [(RETURN + number * APART, END) for number in range(GUESTS)]
 
 
 def flows_at(times: Floats) -> Floats:
-    """How many there are."""
+    """Returns the number of active flows at each time."""
     return np.asarray(sum(((times >= start) & (times < stop)).astype(np.float64) for start, stop in lives()))
 
 
 def in_fluid(file: PolicyFile) -> Trace:
-    """In the model, by the integer table."""
+    """Runs the scenario in the fluid model, with the integer table."""
     planned, policy = np.ceil(np.array(lives()) * PARTS), Deployed(file.table())
     model = fluid.Fluid(fluid.Bottleneck(len(planned), PARTS, buffer=BUFFER_RTTS), file.scaling)
     model.end(np.arange(len(planned)))
@@ -81,7 +81,7 @@ def in_fluid(file: PolicyFile) -> Trace:
 
 
 def in_lab(path: Path, file: PolicyFile, folder: Path) -> Trace:
-    """On the lab's data path; `path`: where the policy is."""
+    """Runs the scenario on the lab's data path. `path`: the policy's file."""
     seconds = [(start * BASE_NS / 1e9, stop * BASE_NS / 1e9) for start, stop in lives()]
     end_ms = -(-END * BASE_NS // 10**6)
     case = Case(f"rlcc-{file.kind}", len(seconds), end_ms - 1, 1, path.resolve(), lives_s=tuple(seconds))
@@ -90,7 +90,7 @@ def in_lab(path: Path, file: PolicyFile, folder: Path) -> Trace:
 
 
 def of_run(result: Result) -> Trace:
-    """Flow 0 of a run on the bottleneck."""
+    """Returns the trace of flow 0 in a run on the bottleneck."""
     told, _ = recorded.told(result)
     made, file = recorded.decisions(result.path), recorded.policy_of(result)
     times = told.t_ns / BASE_NS
@@ -101,7 +101,10 @@ def of_run(result: Result) -> Trace:
 
 
 def answer(policy: fluid.Policy, errors: list[float], unit: float) -> Floats:
-    """Actions on errors (in targets) that do not depend on them; the flow has been at the first one for long."""
+    """Returns the actions for a given sequence of errors (in targets), in open loop.
+
+    The flow has seen the first error for long.
+    """
     seen, acted = np.array([[1.0, errors[0] * unit, 1.0, errors[0] * unit]]), [1.0]
     memory = fluid.used_to(policy, seen)
     for error in errors:

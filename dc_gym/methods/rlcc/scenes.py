@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab runs in an episode of a training: one switch, a case's hosts beside the next one's, flows that come and go.
+"""What a lab runs in an episode of a training: one switch, hosts of their own for each case, and flows that come and go.
 
-Times are in base round trips of the network: a scene at 10 Gbit/s is one at 100 Gbit/s, scaled (docs/nic-algorithms.md).
-A flow lives for an exponential time and starts at line rate, as all flows of a NIC do; after a pause another takes its place.
+Times are in base round trips of the network: a scene at 10 Gbit/s is one at 100 Gbit/s, scaled (docs/nic-algorithms.md). A flow
+lives for an exponentially distributed time and starts at line rate, as all flows of a NIC do. After a pause another flow takes
+its place.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from dc_gym.traffic.matrix import COLUMNS
 MATRIX = "scene.csv"
 FIRST_PORT = 5001
 LINKS = 4
-"""That a round trip over one switch crosses."""
+"""Number of links that a round trip over one switch crosses."""
 LEAST_NS = 1000
-"""The shortest time on or off."""
+"""The shortest life or pause of a flow."""
 RATES_BPS = (2 * 10**9, 40 * 10**9)
 BASE_PACKETS = (40, 160)
 BUFFERS = (8, 32)
-"""Ranges of the randomisation: the line, packets that it sends in a base round trip, a port's queue in base round trips."""
+"""Ranges of the randomisation: line rate, packets that the line sends in a base round trip, port buffer in base round trips."""
 HALVINGS = 10
 SELDOM_NS = 10_000_000
-"""Between looks at queues and flows, which only who watches reads."""
+"""Interval between samples of queues and flows. Training does not read them; only a watcher does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +42,24 @@ class Scene:
 
     rate_bps: int = 10**10
     delay_ns: int = 12_000
-    """Of a link."""
+    """Propagation delay of a link."""
     buffer_bytes: int = 800_000
-    """Of a port of the switch."""
+    """Buffer of a switch port."""
     life: int = 800
-    """Of a flow, on average, in base round trips."""
+    """Mean lifetime of a flow, in base round trips."""
     pause: int = 20
-    """Between two flows, on average."""
+    """Mean pause between two flows, in base round trips."""
 
     @property
     def base_rtt_ns(self) -> int:
-        """About that of a probe: cables, and a full frame on both links of the way there."""
+        """The approximate base round trip of a probe: the cables, and a full frame on both links of the forward path."""
         return LINKS * self.delay_ns + 2 * FRAME_BYTES * 8 * 10**9 // self.rate_bps
 
     def spec(self, algorithm: str, cases: Sequence[Case], trips: int, seed: int, folder: Path) -> Spec:
-        """An episode of so many base round trips under an algorithm that reads a table; its flows go to a file in `folder`."""
+        """Returns the spec of an episode that lasts `trips` base round trips.
+
+        `algorithm` is one that reads a table. The flows are written to a file in `folder`.
+        """
         duration_ns = trips * self.base_rtt_ns
         lines = [",".join(COLUMNS), *self._flows(cases, duration_ns, seed)]
         (folder / MATRIX).write_text("\n".join(lines) + "\n")
@@ -82,7 +86,7 @@ class Scene:
         return from_dict(data, folder)
 
     def _flows(self, cases: Sequence[Case], duration_ns: int, seed: int) -> Iterator[str]:
-        """Rows of the matrix."""
+        """Yields the rows of the flow matrix."""
         first = slot = 0
         for case in (each for each in cases for _ in range(each.copies)):
             for sender, receiver in case.pairs():
@@ -93,7 +97,7 @@ class Scene:
             first += case.hosts
 
     def _lives(self, duration_ns: int, seed: int, slot: int) -> Iterator[tuple[int, int]]:
-        """Flows of one place, one after the other."""
+        """Yields (start, stop) of the flows that follow one another in one place."""
         stream = Stream(seed, "rlcc scene", slot)
         now = stream.below(self.pause * self.base_rtt_ns + 1)
         while now < duration_ns:
@@ -103,7 +107,7 @@ class Scene:
 
 
 def randomised(scene: Scene, seed: int) -> Scene:
-    """Another line, base round trip and buffer, each drawn evenly by its logarithm."""
+    """Returns a scene with another line rate, base round trip and buffer, each drawn log-uniformly."""
     stream = Stream(seed, "rlcc domain")
     rate_bps, packets, buffers = (_between(stream, *span) for span in (RATES_BPS, BASE_PACKETS, BUFFERS))
     base_ns = packets * FRAME_BYTES * 8 * 10**9 // rate_bps
@@ -112,13 +116,13 @@ def randomised(scene: Scene, seed: int) -> Scene:
 
 
 def varied(cases: Sequence[Case], seed: int) -> tuple[Case, ...]:
-    """The same number of cases, each with as many flows as its largest, or fewer."""
+    """Returns as many cases as given, each with two flows up to as many as it had."""
     stream = Stream(seed, "rlcc flows")
     return tuple(replace(case, flows=2 + stream.below(case.flows - 1)) for case in cases)
 
 
 def _between(stream: Stream, low: int, high: int) -> int:
-    """Halves the span of the logarithms ten times: in whole numbers, so that no machine's logarithm matters."""
+    """Halves the range ten times on a logarithmic scale. It uses whole numbers, since logarithms differ between machines."""
     for _ in range(HALVINGS):
         middle = isqrt(low * high)
         low, high = (middle, high) if stream.below(2) else (low, middle)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc show`: a policy in pictures."""
+"""`dcgym rlcc show`: draws a policy."""
 
 from __future__ import annotations
 

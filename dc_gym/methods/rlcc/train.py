@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc train`: a network from random weights by RL-CC's policy gradient, on labs (on_lab.py) or on the fluid model.
+"""`dcgym rlcc train`: trains a network from random weights by RL-CC's policy gradient, on labs (on_lab.py) or in the fluid model.
 
-DIR holds `policy.npz`, `manifest.json` (what the network follows from), and of a training on labs `curve.csv` and
-`checkpoint.npz`. One seed, one policy: the same bytes from the same programs, interrupted or not.
+The output folder holds `policy.npz` and `manifest.json` (everything that the network follows from). A training on labs adds
+`curve.csv` and `checkpoint.npz`. One seed gives one policy: the same programs give the same bytes, interrupted or not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
 OF_LAB = ("episode", "labs", "randomise", "curriculum", "resume", "free_running")
 OF_FLUID = ("noise",)
 RECENT = 20
-"""Updates that progress tells the mean of."""
+"""Number of updates over which progress shows the mean."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -71,7 +71,7 @@ def _on_labs(args: argparse.Namespace, progress: Progress) -> PolicyFile:
 
 
 def _last(args: argparse.Namespace, settings: Settings) -> tuple[str | None, Path, str]:
-    """What the checkpoint holds, where it is, and the command that goes on or, without one, begins again."""
+    """Returns what the checkpoint holds, its path, and the command to resume or, without one, to start again."""
     place: Path = args.out / CHECKPOINT
     if not place.is_file():
         return None, place, resuming.command(args, resume=False)
@@ -79,7 +79,7 @@ def _last(args: argparse.Namespace, settings: Settings) -> tuple[str | None, Pat
 
 
 def opened(out: Path, resume: bool) -> Any:
-    """The training's folder, this process' alone: new, or one to go on in."""
+    """Opens the training's folder, new or to resume in, and locks it for this process."""
     if out.exists() and not resume and (not out.is_dir() or any(out.iterdir())):
         way = "go on with --resume, or give" if (out / CHECKPOINT).is_file() else "give"
         raise UsageError(f"{out} exists; {way} another --out")
@@ -91,7 +91,7 @@ def opened(out: Path, resume: bool) -> Any:
 
 
 def on_fluid(chosen: Preset, training: gradient.Training, out: Path) -> PolicyFile:
-    """On the model, in seconds."""
+    """Trains in the fluid model, in seconds."""
     scaling = chosen.scaling
     settings = {"preset": chosen.name, "training": asdict(training)}
     origin = {"made": "trained on the fluid model", "by": "dcgym rlcc train --on fluid", **settings}
@@ -101,7 +101,7 @@ def on_fluid(chosen: Preset, training: gradient.Training, out: Path) -> PolicyFi
 
 
 def on_labs(settings: Settings, out: Path, progress: Progress, *, resume: bool = False, free: bool = False) -> PolicyFile:
-    """On the real data path."""
+    """Trains on the real data path."""
     depends_on = _depends_on(settings, progress)
     learner = Learner.restored(settings, Checkpoint.read(out, depends_on)) if resume else Learner.new(settings)
     told = _Told(out, depends_on, progress, first=len(learner.curve))
@@ -123,7 +123,7 @@ def on_labs(settings: Settings, out: Path, progress: Progress, *, resume: bool =
 
 
 def _depends_on(settings: Settings, progress: Progress) -> dict[str, Any]:
-    """All that the bytes of a policy follow from."""
+    """Returns everything that the bytes of a policy depend on."""
     environment = fingerprint.environment(build.ensure(progress), openvswitch.ensure(progress))
     return {"on": "lab", "settings": asdict(settings), "environment": environment, "versions": _versions()}
 
@@ -133,7 +133,7 @@ def _versions() -> dict[str, str]:
 
 
 def _keep(out: Path, made: PolicyFile, facts: Mapping[str, Any]) -> None:
-    """The policy and its manifest."""
+    """Writes the policy and its manifest."""
     made.write(out / POLICY)
     manifest = {
         "bit-equal": "yes: the same settings, programs and versions give the same policy",
@@ -149,11 +149,11 @@ def _curve_csv(learner: Learner) -> bytes:
 
 
 class _Told:
-    """After each update: a line for the user; after each episode: a checkpoint."""
+    """Reports progress after each update and writes a checkpoint after each episode."""
 
     def __init__(self, out: Path, depends_on: Mapping[str, Any], progress: Progress, first: int) -> None:
         self.first = first
-        """Updates that an earlier process had made."""
+        """Number of updates that an earlier process made."""
         self._out, self._depends_on, self._progress = out, depends_on, progress
         self._begun, self._replays = time.monotonic(), 0
         progress.phase("train")

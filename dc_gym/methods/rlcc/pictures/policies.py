@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a NIC's policy: its action over its inputs, its action for an error that stays, and what flows settle at."""
+"""Draws a NIC's policy: its action over its inputs, its action for an error that persists, and where flows settle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OURS, PAPER, LAW = "#0072B2", "#D55E00", "#000000"
 
 
 def draw(file: PolicyFile, name: str) -> Figure:
-    """The three of them side by side."""
+    """Draws the three panels side by side."""
     with plots.style(STYLE):
         figure = plots.new_figure(15, 4.6)
         surface, steady, settled = figure.subplots(1, 3)
@@ -38,7 +38,7 @@ def draw(file: PolicyFile, name: str) -> Figure:
 
 
 def draw_surfaces(file: PolicyFile, name: str) -> Figure:
-    """The action over both errors, by the latest action (columns) and the one before it (rows)."""
+    """Draws the action over both errors, by the latest action (columns) and the one before it (rows)."""
     with plots.style(STYLE):
         figure = plots.new_figure(14, 12.5)
         deployed = Deployed(file.table())
@@ -57,7 +57,7 @@ def draw_surfaces(file: PolicyFile, name: str) -> Figure:
 
 
 def _inputs(before: Floats, now: Floats, unit: float, acted: tuple[float, float] = (1.0, 1.0)) -> Floats:
-    """Errors in targets as inputs, with these actions before them."""
+    """Returns inputs for these errors (in targets) and these two actions."""
     ones = np.ones_like(now)
     return np.stack([acted[0] * ones, before * unit, acted[1] * ones, now * unit], axis=-1)
 
@@ -67,7 +67,7 @@ def _surface(axes: Axes, policy: Deployed, unit: float) -> Any:
     for i, row in enumerate(response.PAPER):
         for j, value in enumerate(row):
             axes.annotate(number(value), (j - 1, i - 1), ha="center", va="center", fontsize=8, clip_on=False)
-    axes.set_xlim(-1.5, 4.0)  # room for the paper's numbers; there is no error below -1
+    axes.set_xlim(-1.5, 4.0)  # leaves room for the paper's numbers; no error is below -1
     axes.set_ylim(-1.3, 4.0)
     axes.set_xlabel("Error now, in targets")
     axes.set_ylabel("Error of the decision before")
@@ -76,7 +76,7 @@ def _surface(axes: Axes, policy: Deployed, unit: float) -> Any:
 
 
 def _shades(axes: Axes, policy: Deployed, unit: float, acted: tuple[float, float] = (1.0, 1.0), points: int = 201) -> Any:
-    """The action over both errors."""
+    """Draws the action over both errors."""
     span = np.linspace(-1.0, 4.0, points)
     now, before = np.meshgrid(span, span)
     said = policy(_inputs(before, now, unit, acted))
@@ -97,7 +97,7 @@ def _steady(axes: Axes, file: PolicyFile, policy: Deployed) -> None:
 
 
 def _settled(axes: Axes, file: PolicyFile, policy: Deployed) -> None:
-    flows, round_trips = (FLOWS[:-2], 400) if fluid.kept_by(policy) else (FLOWS, 1200)  # to remember takes long
+    flows, round_trips = (FLOWS[:-2], 400) if fluid.kept_by(policy) else (FLOWS, 1200)  # memory makes it slow
     found = fluid.outcomes(policy, flows, file.scaling, round_trips)
     counts = np.array(flows, np.float64)
     offset = fluid.rest(file.policy, file.scaling)

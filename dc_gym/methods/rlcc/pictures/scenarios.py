@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what a NIC's policy does over time: RL-CC's figure 11 as traces, and its answers to errors that step."""
+"""Draws what a NIC's policy does over time: RL-CC's figure 11 as traces, and the policy's response to steps of the error."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 STATES = {"u": ("#56B4E9", "under-utilized"), "t": ("#DDDDDD", "on target"), "c": ("#D55E00", "congested")}
 STEPS = ((0.0, -1.0), (0.0, 1.0), (0.0, 4.0), (1.0, 0.0), (-1.0, 0.0))
-"""Errors before and after a step, in targets."""
+"""The errors before and after each step, in targets."""
 BEFORE, AFTER = 4, 12
-"""Decisions that a step's answer is shown for."""
+"""The number of decisions shown before and after a step."""
 COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7")
 
 
 def draw(traces: Sequence[Trace], file: PolicyFile, name: str) -> Figure:
-    """One column a trace: round trips, errors, actions, rate."""
+    """Draws one column per trace: round trips, errors, actions, rate."""
     with plots.style(policies.STYLE):
         figure = plots.new_figure(8.5 * len(traces), 9)
         columns = figure.subplots(4, len(traces), sharex="col", squeeze=False)
@@ -80,7 +80,7 @@ def _trace(trace: Trace, file: PolicyFile, axes: list[Axes]) -> None:
 
 
 def draw_steps(file: PolicyFile, name: str) -> Figure:
-    """What the policy says when an error steps and stays, nothing of it coming back: actions, and what they make of a rate."""
+    """Draws the policy's response to an error that steps and stays, in open loop: the actions, and the rate that results."""
     with plots.style(policies.STYLE):
         figure = plots.new_figure(12, 4.6)
         actions, rates = figure.subplots(1, 2)
