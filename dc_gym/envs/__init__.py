@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gym: a network under emulation as a Gymnasium environment (docs/environment.md). Importing it registers the ids."""
+"""The Gymnasium environments: an agent controls an emulated network (docs/environment.md). Importing this package registers their
+ids with Gymnasium."""
 
 from dc_gym.envs.registration import register_all
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent does: one number a host that acts becomes the rate of its egress.
+"""Actions: an agent gives one number for each host that acts, and the number sets the rate of that host's egress.
 
-A head maps between the actions of its space and rates. Plug-ins: one class and one `register`, here or in a user's file. All that
-an environment knows of a head is its space and what it makes of an action; heads for ECN thresholds or path weights are the same
-with another thing to enforce.
+An action head maps between the actions of its space and rates. A head is a plug-in: one class and one call of `register`, here or
+in a user's file. An environment uses only a head's space and its mapping from actions. Heads for ECN thresholds or path weights
+would work the same way and enforce something else.
 
 Iroko's thesis (Ruffy, UBC 2019), section 4: (4.1) a_norm = (tanh(a) + 1) / 2 (a_max - a_min) + a_min, (4.2) bw = a_norm bw_max,
-where bw_max is the line rate, a_max = 1, and a_min the floor of the spec as a share of the line.
+where bw_max is the line rate, a_max = 1, and a_min is the spec's floor as a share of the line rate.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from dc_gym.envs.frame import Floats
 from dc_gym.envs.scene import Scene
 
 Share = Callable[[Floats, Floats], Floats]
-"""From actions (or shares of the line) and the floors as shares of the line to shares (or actions)."""
+"""A mapping in either direction: from actions to shares of the line rate, or from shares to actions. The second argument holds
+the floors, as shares of the line rate."""
 THESIS_BOUND = 5.0
-"""The thesis' actions have no bounds, a Box that algorithms take has: at +-5 tanh is within 0.01 % of its limits."""
+"""The bound of the head `thesis`. Actions in the thesis are unbounded, but learning algorithms need a Box with bounds. At +-5
+tanh is within 0.01 % of its limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A way of choosing rates."""
+    """A mapping between actions and rates."""
 
     name: str
     bound: float
     """Actions lie in -bound..bound."""
     formula: str
-    """Of the share of the line, in words."""
+    """The share of the line rate as a formula, in words."""
     to_share: Share
     from_share: Share
 
@@ -48,7 +50,7 @@ _registry: dict[str, Head] = {}
 
 
 def register(name: str, bound: float, formula: str, to_share: Share, from_share: Share) -> None:
-    """Make a head known; a name can be taken once."""
+    """Registers a head. Each name can be registered once."""
     if name in _registry:
         raise AgentError(f"action {name!r} is registered already; choose another name")
     if not 0 < bound < np.inf:
@@ -57,12 +59,12 @@ def register(name: str, bound: float, formula: str, to_share: Share, from_share:
 
 
 def heads() -> tuple[Head, ...]:
-    """All of them, in the order of registration."""
+    """Returns all heads, in the order of registration."""
     return tuple(_registry.values())
 
 
 class Action:
-    """A head on the hosts of a scene."""
+    """A head applied to the hosts of a scene."""
 
     def __init__(self, scene: Scene, name: str) -> None:
         if name not in _registry:
@@ -74,11 +76,12 @@ class Action:
         self.space = spaces.Box(-bound, bound, (len(scene.hosts),), dtype=np.float32)
 
     def to_rates(self, action: npt.ArrayLike) -> Floats:
-        """[hosts] bit/s, from the floor to the line. What lies outside of the space counts as its edge."""
+        """Returns the rates as [hosts] in bit/s, from the floor to the line rate. A value outside the space counts as the space's
+        nearest bound."""
         given = np.asarray(action, np.float64).reshape(-1)
         if given.shape != self._floor.shape:
             raise AgentError(f"action: {given.size} values for {self._floor.size} hosts; give one for each")
-        if isnan(np.add.reduce(given)) and np.isnan(given).any():  # one look at all of them, and infinities may cancel out
+        if isnan(np.add.reduce(given)) and np.isnan(given).any():  # one check of the sum is fast; infinities may cancel to nan
             host = self._hosts[int(np.isnan(given).argmax())]
             raise AgentError(f"action: that of {host} is not a number; has the policy diverged?")
         bound = self.head.bound
@@ -87,20 +90,21 @@ class Action:
         return rates
 
     def from_rates(self, rates_bps: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """The action that comes nearest to these rates."""
+        """Returns the action that comes nearest to these rates."""
         wanted = np.clip(np.asarray(rates_bps, np.float64), self._floor_bps, self._line_bps)
         action = self.head.from_share(wanted / self._line_bps, self._floor)
         return np.clip(action, -self.head.bound, self.head.bound).astype(np.float32)
 
 
 def _over_range(unit: Any, floor: Floats) -> Floats:
-    """0..1 over floor..1."""
+    """Maps 0..1 linearly to floor..1."""
     share: Floats = unit * (1 - floor) + floor
     return share
 
 
 def _of_range(share: Floats, floor: Floats) -> Floats:
-    """floor..1 over 0..1; a floor at the line leaves no choice, and any action is as good."""
+    """Maps floor..1 linearly to 0..1. If the floor equals the line rate, every action gives the same rate, and the result is
+    1."""
     return np.divide(share - floor, 1 - floor, out=np.ones(len(share)), where=floor < 1)
 
 
@@ -123,12 +127,12 @@ def _from_log(share: Floats, floor: Floats) -> Floats:
 
 
 def _tanh(action: Floats, floor: Floats) -> Floats:
-    """Equation 4.1."""
+    """Computes equation 4.1."""
     return _over_range((np.tanh(action) + 1) / 2, floor)
 
 
 def _from_tanh(share: Floats, floor: Floats) -> Floats:
-    with np.errstate(divide="ignore"):  # the ends are infinitely far, and clipped
+    with np.errstate(divide="ignore"):  # the ends map to infinity; from_rates clips them
         return np.arctanh(_from_linear(share, floor))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's desk: frames from a network's shared memory, rates into it (layout: monitors/state_matrix.h)."""
+"""The agent's access to a network: it reads frames from shared memory and writes rates into it (layout:
+monitors/state_matrix.h)."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from dc_gym.spec import AgentSpec
 
 
 class Console:
-    """Of one network; `info` is about the flows of the episode that runs."""
+    """The agent's access to one network. `info` describes the flows of the current episode."""
 
     def __init__(self, scene: Scene, info: FlowInfo, agent: AgentSpec, clock: str = "virtual") -> None:
         self.info = info
         self.pace: Pace | None = None
-        """Of the episode on a real clock; None: the clock is virtual, and waits."""
+        """How the agent keeps up in this episode on a real clock. None on a virtual clock, which waits for the agent."""
         self._scene = scene
         self._real = clock == "real"
         self._force = InForce(scene, agent, clock)
@@ -39,7 +40,7 @@ class Console:
         return self._matrix
 
     def open(self, region: Buffer) -> None:
-        """When the matrix is there: at the first step."""
+        """Opens the state matrix. Call it at the first step, when the matrix exists."""
         self._take(StateMatrix.over(region))
 
     def _take(self, matrix: StateMatrix) -> None:
@@ -48,7 +49,7 @@ class Console:
         self._order = np.array([rows.index(row) for row in self._scene.host_row], dtype=np.intp)
         self._lines = np.array([self._scene.rate_bps[row] for row in rows], dtype=np.float64)
         self._wanted = self._lines.copy()
-        self._flows = matrix.flows.view(f"V{FLOW.itemsize}")  # numpy copies records field by field, and these at once
+        self._flows = matrix.flows.view(f"V{FLOW.itemsize}")  # numpy copies records field by field, but raw bytes in one piece
 
     def close(self) -> None:
         if self._matrix is not None:
@@ -56,13 +57,13 @@ class Console:
             self._matrix = None
 
     def send(self, rates_bps: npt.NDArray[np.float64]) -> None:
-        """What the hosts of the scene may send from now on; all others have the line."""
+        """Sets the rates of the scene's hosts from now on. All other hosts keep their line rate."""
         self._wanted[self._order] = rates_bps
         self.matrix.commands.send(self._wanted)
 
     def frame(self, step: int) -> Frame:
-        """What is measured at this moment: a lab stands still at it, in real time it is the newest sweep. Step 0 begins an
-        episode."""
+        """Returns what is measured now. A lab stands still at this moment; in real time it is the newest sweep of the counters.
+        Step 0 begins an episode."""
         matrix, info = self.matrix, self.info
         if step == 0:
             self._last, self._wanted = None, self._lines.copy()
@@ -94,7 +95,7 @@ class Console:
         return now
 
     def _sweep(self, matrix: StateMatrix) -> tuple[npt.NDArray[np.uint64], int]:
-        """Its cells, and its time after t0. Nobody writes while a lab stands still."""
+        """Returns the cells of the sweep and its time after t0. While a lab stands still, nothing writes to the matrix."""
         if not self._real:
             return matrix.cells.copy(), matrix.t_ns - matrix.t0_ns
         sweep = matrix.read()
@@ -102,9 +103,12 @@ class Console:
 
 
 class InForce:
-    """Which commands a step ran under. One that is given at t holds from t + agent.latency on, so that of a step is the one of
-    some steps before, or two share it, and count by their time. By control packets, which get lost, and on a real clock, where a
-    command comes when it comes, it is what the hosts' kernels say at the step's end.
+    """Tracks which commands were in force during each step.
+
+    A command given at time t is in force from t + agent.latency on. So the command in force in a step may be that of some steps
+    before, or two commands share the step and are weighted by their time in force. The kernels' own values at the step's end are
+    used instead in two cases: with control packets, which can be lost, and on a real clock, where the arrival time of a command
+    is not known.
     """
 
     def __init__(self, scene: Scene, agent: AgentSpec, clock: str = "virtual") -> None:
@@ -116,11 +120,12 @@ class InForce:
         self.clear()
 
     def clear(self) -> None:
-        """An episode begins, in which nothing is limited."""
+        """Starts an episode, in which nothing is limited at first."""
         self._given.extend([self._line_bps] * (self._behind + 2))
 
     def over(self, wanted_bps: Floats, enforced_bps: Floats) -> Floats:
-        """[hosts]: mean over a step at whose beginning `wanted_bps` was commanded, the next one after that of the last call."""
+        """Returns the rates in force as [hosts], the mean over a step that began with the command `wanted_bps`. Call it once for
+        each step, in order."""
         if self._by_kernel:
             return enforced_bps
         self._given.append(wanted_bps)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy in an ordinary run (controller.policy): it answers the steps, and what it did becomes a table of the result."""
+"""A policy in an ordinary run (controller.policy). The policy answers each step; its actions and rewards become a table of the
+result."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from dc_gym.spec import EXTERNAL
 
 
 class Driver:
-    """Of one run."""
+    """Runs a policy in one run."""
 
     def __init__(self, experiment: Experiment) -> None:
         spec = experiment.spec
@@ -35,18 +36,18 @@ class Driver:
         self._console = Console(scene, flow_info(experiment, scene), spec.agent, spec.clock)
         self._policy = policies.of(policy, Setting(scene, self._episode.observer, self._episode.action, spec.seed))
         self.unlike = ""
-        """What of [agent] is not as it was when the policy learned."""
+        """The keys of [agent] that differ from those of the policy's training; empty if none differ."""
         if isinstance(self._policy, FilePolicy):
             self.unlike = differences(self._policy.settings, spec.to_dict()["agent"])
         self._rows: list[tuple[Any, ...]] = []
 
     @property
     def code(self) -> tuple[Path, ...]:
-        """The user's files that act."""
+        """The user's files that hold the policy's code."""
         return self._policy.code if isinstance(self._policy, policies.UsersPolicy) else ()
 
     def step(self, region: Buffer, step: int) -> int:
-        """Answers a step of the network with this state matrix."""
+        """Answers one step of the network whose state matrix is in `region`, and returns END_OF_RUN or GO_ON."""
         if not self._console.is_open:
             self._console.open(region)
         episode, frame = self._episode, self._console.frame(step)
@@ -64,8 +65,8 @@ class Driver:
         return GO_ON
 
     def table(self) -> dict[str, npt.NDArray[Any]]:
-        """A row a step: reward, and each host's rate as commanded and as enforced at the step's end. On a real clock also when
-        the policy was given it, after the step before."""
+        """Returns one row for each step: the reward, and each host's rate as commanded and as enforced at the step's end. On a
+        real clock a column interval_ns is added: the wall time between this frame and the one before."""
         steps, times, intervals, rewards, wanted, enforced = zip(*self._rows, strict=True)
         columns: dict[str, npt.NDArray[Any]] = {
             "step": np.array(steps, np.uint32),
@@ -79,6 +80,6 @@ class Driver:
         return columns
 
     def totals(self) -> dict[str, float]:
-        """What the environment would say of this episode."""
+        """Returns the episode totals, as the environment gives them."""
         pace = self._console.pace
         return self._episode.totals.result() | ({} if pace is None else pace.totals())

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Gymnasium environment: a central agent sets the rates of all hosts of a datacenter network that runs in a lab.
 
-A step is exact: at t0 + k x agent.interval of virtual time the queues are swept and the lab stands still until the next action is
-there, so the agent's own computing costs nothing (agent.latency declares what it should cost). The reward of a step is computed
-from what was measured after its action. With ground = "host" the network is this machine's, in real time: a step is the next
-interval that ends, and info says how long it was and what was missed. docs/environment.md is the data sheet.
+A step is exact. At t0 + k x agent.interval of virtual time the queues are read, and the lab stands still until the next action
+arrives. The agent's own computing therefore takes no virtual time; agent.latency declares how long it should take. The reward of
+a step is computed from what was measured after its action.
+
+With ground = "host" the network runs on this machine in real time. A step then ends with the next interval, and info says how
+long it took and how many intervals were missed. docs/environment.md is the data sheet.
 """
 
 from __future__ import annotations
@@ -34,14 +36,15 @@ from dc_gym.spec import LARGEST_SEED, Spec, load, vary
 T = TypeVar("T", bound=tuple[Any, ...])
 
 DRAWN_SEEDS = LARGEST_SEED // 2 + 1
-"""A reset without a seed draws one below this; with others, trainings that were made would not repeat."""
+"""Upper bound (exclusive) of the seed that a reset without a seed draws. Changing it would change these seeds, and earlier
+trainings could not be repeated."""
 FRESH = "fresh"
-"""The one option of reset."""
+"""The only option of reset."""
 
 
 def as_spec(spec: Spec | str | Path | Mapping[str, Any], overrides: Iterable[str] = (), ground: str | None = None) -> Spec:
-    """A spec, the path of one, or its plain keys; `overrides` are texts "key=value" as of `dcgym run --set`, `ground` is short
-    for "ground=..."."""
+    """Returns a Spec from a Spec, the path of a spec file, or a dict of its keys. `overrides` are strings "key=value" as for
+    `dcgym run --set`; `ground` is short for "ground=..."."""
     overrides = [*overrides, *([] if ground is None else [f"ground={ground}"])]
     if isinstance(spec, Spec):
         if any(overrides):
@@ -53,14 +56,15 @@ def as_spec(spec: Spec | str | Path | Mapping[str, Any], overrides: Iterable[str
 
 
 def check_options(options: Mapping[str, Any] | None) -> bool:
-    """Of a reset: whether it wants a lab that is booted for it."""
+    """Checks the options of a reset, and returns whether it asks for a newly booted lab."""
     if unknown := set(options or {}) - {FRESH}:
         raise AgentError(f"reset: option {sorted(unknown)[0]!r} is unknown; there is {FRESH!r}")
     return bool((options or {}).get(FRESH))
 
 
 class Seeds:
-    """Of one lab's episodes: a seed that is given begins a series, and each reset without one takes the next of it."""
+    """The seeds of one lab's episodes. A given seed starts a series; each reset without a seed takes the next seed of the
+    series."""
 
     def __init__(self) -> None:
         self._rng = seeding.np_random(None)[0]
@@ -74,7 +78,8 @@ class Seeds:
 
 
 class Episode:
-    """What an environment makes of the frames of one episode; the vector and multi-agent forms share it."""
+    """Turns the frames of one episode into observations, rewards and infos. The single, vector and multi-agent environments share
+    it."""
 
     def __init__(self, spec: Spec, scene: Scene) -> None:
         agent = spec.agent
@@ -86,16 +91,16 @@ class Episode:
         self.frame: Frame | None = None
 
     def begin(self, frame: Frame, seed: int) -> tuple[Vector, dict[str, Any]]:
-        """Observation and info of the first frame."""
+        """Returns the observation and info of the first frame."""
         self.totals, self.frame = EpisodeTotals(self.scene), frame
         return self.observer.observe(frame), {"seed": seed, **metrics(frame, self.scene)}
 
     def advance(self, frame: Frame) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        """What a step returns."""
+        """Returns what a step of the environment returns."""
         self.frame = frame
         reward = self.mix(frame, self.scene, self.scene.share(frame.in_force_bps))
         fill = self.totals.add(frame, reward)
-        truncated = frame.step >= self.steps  # which stops the flows that are left
+        truncated = frame.step >= self.steps  # the end of the duration stops the remaining flows
         terminated = not truncated and _all_ended(frame)
         over = terminated or truncated
         info = {**fill(), "episode_totals": self.totals.result()} if over else Later(BLANK, fill)
@@ -103,7 +108,7 @@ class Episode:
 
 
 def clocked(turn: T, pace: Pace | None) -> T:
-    """What an episode returns, with its info (the last of it) saying on a real clock how the agent keeps up."""
+    """Adds the agent's timing to info, the last element of `turn`, on a real clock. Returns `turn`."""
     if pace is not None:
         info = turn[-1]
         info.update(pace.step())
@@ -114,20 +119,20 @@ def clocked(turn: T, pace: Pace | None) -> T:
 
 def _all_ended(frame: Frame) -> bool:
     status = frame.flows["status"]
-    return bool(len(status) and status[0] >= DONE and (status >= DONE).all())  # most often the first one has not
+    return bool(len(status) and status[0] >= DONE and (status >= DONE).all())  # usually the first flow has not ended
 
 
 class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
-    """One lab, one agent.
+    """An environment with one lab and one agent.
 
-    Observation: flat Box, float32, the features of agent.observe normalised by rates, buffers and the base round trip;
-    `unflatten` gives them names. Action: Box, one number a host, which agent.action maps to rates from agent.floor to the line.
-    Reward: agent.reward. terminated: every flow has ended; truncated: time.duration is over. info: what was measured, in SI
-    units; that of the last step has `episode_totals`.
+    Observation: a flat float32 Box with the features of agent.observe, normalised by line rates, buffers and the base round trip;
+    `unflatten` returns them by name. Action: a Box with one number for each host, which agent.action maps to a rate from
+    agent.floor to the line rate. Reward: agent.reward. terminated: every flow has ended. truncated: time.duration is over. info:
+    what was measured, in SI units; the info of the last step also holds `episode_totals`.
 
-    The lab boots at the first reset; later ones keep the network and restart the traffic, `reset(options={"fresh": True})` boots
-    anew. reset(seed=s) gives the flows of `dcgym run --seed s`, on the routes of the spec's own seed; each reset without a seed
-    gives those of the next seed drawn.
+    The first reset boots the lab. Later resets keep the network and restart the traffic; `reset(options={"fresh": True})` boots a
+    new lab. reset(seed=s) gives the flows of `dcgym run --seed s`, on the routes of the spec's own seed. A reset without a seed
+    draws the next seed.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -141,8 +146,8 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         folder: str | Path | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """`ground`: "lab" or "host", over the spec's. `folder`: below which the network has its own, for as long as it lives;
-        None: the folder for temporary files."""
+        """`ground`: "lab" or "host"; replaces that of the spec. `folder`: the parent of the network's own folder, which exists as
+        long as the network; None: the folder for temporary files."""
         if render_mode is not None:
             raise AgentError(f"render_mode: {render_mode!r} is unknown; there is none, `dcgym watch` shows a lab that runs")
         self.render_mode = None
@@ -168,12 +173,12 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         return clocked(turn, self.session.pace)
 
     def unflatten(self, observation: Vector) -> dict[str, Vector]:
-        """By item of agent.observe, such as switch:backlog: its values."""
+        """Returns the values of each item of agent.observe, such as switch:backlog."""
         return self.episode.observer.unflatten(observation)
 
     @property
     def observation_names(self) -> tuple[str, ...]:
-        """One an element of the observation, such as s1-eth3/backlog."""
+        """One name for each element of the observation, such as s1-eth3/backlog."""
         return self.episode.observer.names
 
     def close(self) -> None:

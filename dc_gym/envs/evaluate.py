@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy, measured: whole episodes with given seeds, without learning, and what each came to."""
+"""Evaluates a policy: runs whole episodes with given seeds, without learning, and returns the totals of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dc_gym.spec import Spec
 
 
 def evaluate(spec: Spec, policy: str | Path, seeds: Iterable[int]) -> list[dict[str, float]]:
-    """The episode totals of each seed (docs/environment.md), all in one lab. `policy` is as controller.policy takes it."""
+    """Returns the episode totals of each seed (docs/environment.md). All episodes run in one lab. `policy` takes the same forms
+    as controller.policy."""
     found = []
     with Session(spec) as session:
         for seed in seeds:

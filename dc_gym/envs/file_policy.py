@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy file that acts: held against the network first, for the whole network or for each host (docs/policy-file.md)."""
+"""A policy that acts from a policy file (docs/policy-file.md), for the whole network or for each host. The file is checked
+against the network first."""
 
 from __future__ import annotations
 
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
 HINT = "; give the topology and the [agent] keys that it was trained with"
 TIMING = ("interval", "latency", "burst", "limit", "tbf", "control", "control_delay", "control_loss", "control_timeout")
-"""Keys of [agent] that may differ from those of the training, and are told: what an action does is no longer what it did."""
+"""Keys of [agent] that may differ from those of the training. Differences are reported, since an action then has another effect
+than in the training."""
 
 
 class FilePolicy:
-    """Weights of a file. One for each host is asked for each of them, with what that host sees."""
+    """A policy with the weights of a file. A policy for single hosts is evaluated once for each host, with that host's
+    observation."""
 
     def __init__(self, path: Path, setting: Setting) -> None:
         self._net = PolicyFile.read(path)
@@ -49,7 +52,7 @@ class FilePolicy:
 
 
 def differences(trained: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
-    """Which keys of [agent] that bear on what an action does are others than in the training; empty: none."""
+    """Returns the timing keys of [agent] that differ from those of the training, as text; empty if none differ."""
     others = [name for name in TIMING if name in trained and trained[name] != agent.get(name)]
     return ", ".join(f"agent.{name} = {_said(trained[name])} (here {_said(agent.get(name))})" for name in others)
 
@@ -59,7 +62,7 @@ def _said(value: Any) -> str:
 
 
 def _misfit(net: PolicyFile, setting: Setting, own: HostObserver | None) -> str:
-    """Why the policy is not for this network; empty: it is."""
+    """Returns why the policy does not fit this network; empty if it fits."""
     seen, acting = (own.names, net.hosts) if own else (setting.observer.names, setting.scene.hosts)  # one for each fits any hosts
     for what, has, gives in (("acts on", net.hosts, acting), ("observes", net.observation, seen)):
         if len(has) != len(gives):
@@ -72,7 +75,7 @@ def _misfit(net: PolicyFile, setting: Setting, own: HostObserver | None) -> str:
         return f"the policy was trained with action {trained!r}, and the network has {head!r}{HINT}"
     if why := _other_floor(net, setting.scene):
         return why + HINT
-    low, high = setting.action.space.low, setting.action.space.high  # equal for all hosts
+    low, high = setting.action.space.low, setting.action.space.high  # bounds are equal for all hosts
     if not (np.allclose(net.low, low[: len(net.low)]) and np.allclose(net.high, high[: len(net.high)])):
         ends = f"{net.low.min():g}..{net.high.max():g}", f"{low.min():g}..{high.max():g}"
         return f"the policy's actions are {ends[0]}, and those of the network {ends[1]}{HINT}"
@@ -80,7 +83,8 @@ def _misfit(net: PolicyFile, setting: Setting, own: HostObserver | None) -> str:
 
 
 def _other_floor(net: PolicyFile, scene: Scene) -> str:
-    """Actions stand for rates from the floor to the line: above another one the same action is another rate."""
+    """Returns a message if the floor differs from that of the training. Actions map to rates from the floor to the line rate, so
+    with another floor the same action gives another rate."""
     floor = net.settings.get("floor")
     if floor is None or np.array_equal(np.minimum(float(parse_rate_bps(floor)), scene.line_bps), scene.floor_bps):
         return ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured over one step: every queue's counters, every flow's progress, the hosts' rates; now and one step before.
+"""The measurements of one step: every queue's counters, every flow's progress and the hosts' rates, now and one step before.
 
-Bytes of ports are those of L2 frames without FCS, bytes of flows are payload. Rewards and features are functions of a Frame and
-its Scene (scene.py) and of nothing else.
+Bytes of ports count L2 frames without FCS; bytes of flows count payload. Rewards and features are functions of a Frame and its
+Scene (scene.py) alone.
 """
 
 from __future__ import annotations
@@ -24,48 +24,49 @@ T = TypeVar("T")
 
 PLACES = {name: place for place, name in enumerate(COLUMNS)}
 UDP_PAYLOAD_SHARE = 1472 / 1514
-"""Of a full datagram's frame, as PAYLOAD_SHARE is of a TCP segment's."""
+"""Payload of a full UDP datagram as a share of its frame; PAYLOAD_SHARE is the same for a full TCP segment."""
 CARRIED = "carried bytes"
 TAKEN_OVER = (("levels", "levels before"), ("under way", "was under way"))
-"""What the next frame knows under another name."""
+"""Cached values that the next frame takes over under another name: pairs (name now, name in the next frame)."""
 WAITING, RUNNING, DONE, STOPPED, FAILED = map(int, FlowStatus)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlowInfo:
-    """What the schedule of an episode says of its flows; arrays by flow number."""
+    """The flows of an episode, as its schedule defines them. Arrays are indexed by flow number."""
 
     src: Rows
-    """With dst: an index into Scene.all_hosts."""
+    """The sender of each flow; `src` and `dst` are indices into Scene.all_hosts."""
     dst: Rows
     size_bytes: npt.NDArray[np.int64]
-    """0: unlimited."""
+    """Size of each flow; 0: unlimited."""
     is_udp: Bools
     ideal_ns: Floats
-    """FCT alone on the idle network, in closed form (dc_gym/metrics/ideal.py); nan: it has none."""
+    """Flow completion time alone on the idle network, in closed form (dc_gym/metrics/ideal.py); nan if there is no closed
+    form."""
     rows: tuple[Rows, ...]
-    """The ports that its data crosses: its host's egress, then those of switches."""
+    """The ports that the flow's data crosses: its host's egress, then ports of switches."""
     base_rtt_ns: Floats
-    """A full frame over its path and an ACK back, without queues."""
+    """Round trip of a full frame over the flow's path and an ACK back, without queues."""
     demand_bps: Floats
-    """Payload that its application offers; inf: as much as goes."""
+    """Payload rate that the application offers; inf: no limit."""
     start_ns: npt.NDArray[np.int64]
-    """After t0, or after its gate opens."""
+    """Start time after t0, or after the flow's gate opens."""
     awaits: tuple[tuple[int, ...], ...]
-    """The flows that must all have ended before its gate opens; empty: it waits for its time alone."""
+    """The flows that must all have ended before this flow's gate opens; empty: the flow has only its start time."""
     host_row: Rows
-    """Scene.host_row."""
+    """Equal to Scene.host_row."""
     host: Rows = field(init=False)
-    """By flow: the index into Scene.hosts of the egress that it leaves by; -1: one without an action."""
+    """By flow: index into Scene.hosts of the egress that the flow leaves by; -1 if that egress has no action."""
     first_row: Rows = field(init=False)
-    """By flow: its host's egress."""
+    """By flow: the row of its host's egress."""
     switch_rows: Rows = field(init=False)
-    """The rest of all paths in one array, and by the same places the flows."""
+    """The switch ports of all paths, concatenated. switch_flows holds the flow of each entry."""
     switch_flows: Rows = field(init=False)
     payload_share: Floats = field(init=False)
-    """By flow: payload of its full frames."""
+    """By flow: payload as a share of a full frame."""
     known: dict[bytes, Floats] = field(init=False, repr=False, default_factory=dict)
-    """Fair shares that have been worked out (measures.py)."""
+    """Cache of fair shares already computed (measures.py)."""
 
     def __post_init__(self) -> None:
         first = np.array([int(rows[0]) for rows in self.rows], np.intp)
@@ -83,42 +84,43 @@ class FlowInfo:
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """What was measured over one step; or a stack of such, whose arrays have one more axis, of frames, before the others.
+    """The measurements of one step, or of a stack of steps.
 
-    Nobody changes one. It is not frozen, because that makes it three times as slow to make, and one is made each step.
+    The arrays of a stack have one more axis, that of the frames, in front. A Frame is never changed. It is not a frozen dataclass
+    because a frozen one takes three times as long to construct, and each step constructs one.
     """
 
     step: int
-    """0: before the first action."""
+    """Number of the step; 0: before the first action."""
     t_ns: int
-    """After t0 of the episode."""
+    """Time after the episode's t0."""
     elapsed_ns: int
-    """Since the frame before (0 at step 0): the interval that was achieved."""
+    """Time since the frame before (0 at step 0): the interval that was achieved."""
     cells: npt.NDArray[np.uint64]
-    """[rows, columns] now."""
+    """The state matrix now, [rows, columns]."""
     before: npt.NDArray[np.uint64]
-    """The same at the frame before."""
+    """The state matrix at the frame before."""
     flows: npt.NDArray[np.void]
-    """[flows] of FLOW, as of each one's last sample or its end."""
+    """[flows] of FLOW records, as of each flow's last sample or its end."""
     flows_before: npt.NDArray[np.void]
     wanted_bps: Floats
-    """[hosts] of the last command."""
+    """[hosts]: rates of the last command."""
     in_force_bps: Floats
-    """[hosts]: what was commanded and in force over the step, on its mean; `wanted_bps` where commands take no time."""
+    """[hosts]: mean over the step of the commanded rates in force; equal to `wanted_bps` where commands take no time."""
     enforced_bps: Floats
-    """[hosts], as the kernel says at the end of the step."""
+    """[hosts]: rates that the kernels enforce at the end of the step."""
     info: FlowInfo
     _known: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
 
     def once(self, key: str, work: Callable[[], T]) -> T:
-        """What `work` gives, worked out the first time that this frame is asked for it."""
+        """Returns the result of `work`, which is called once for each frame and key."""
         found: T | None = self._known.get(key)
         if found is None:
             found = self._known[key] = work()
         return found
 
     def follow(self, before: Frame) -> None:
-        """Takes over what was worked out of the frame before, and holds at the beginning of this one, or in both."""
+        """Takes over cached values of the frame before that hold at the beginning of this frame, or in both frames."""
         known = before._known
         for now, then in TAKEN_OVER:
             if now in known:
@@ -132,58 +134,59 @@ class Frame:
 
     @property
     def levels(self) -> Floats:
-        """[rows, columns] now."""
+        """[rows, columns]: values now."""
         return self.once("levels", lambda: self.cells.astype(np.float64))
 
     @property
     def changes(self) -> Floats:
-        """[rows, columns]: what changed over the step."""
+        """[rows, columns]: changes over the step."""
         return self.once("changes", lambda: self.levels - self.once("levels before", lambda: self.before.astype(np.float64)))
 
     def column(self, name: str) -> Floats:
-        """[rows] of one column now."""
+        """Returns one column's values now, as [rows]."""
         values: Floats = self.levels[..., PLACES[name]]
         return values
 
     def change(self, name: str) -> Floats:
-        """[rows]: what one column changed by over the step."""
+        """Returns one column's changes over the step, as [rows]."""
         values: Floats = self.changes[..., PLACES[name]]
         return values
 
     def flow_change(self, name: str) -> Floats:
-        """[flows]: what a counter of each flow grew by over the step."""
+        """Returns the growth of each flow's counter over the step, as [flows]."""
         return self.once(name, lambda: self.flows[name].astype(np.float64) - self.flows_before[name].astype(np.float64))
 
     def utilization(self, rate_bps: Floats) -> Floats:
-        """[rows]: frame bytes sent over the step as a share of what the line rates (Scene.rate_bps) carry; 0 at step 0.
+        """Returns the frame bytes sent over the step as a share of what lines of these rates carry, as [rows]; 0 at step 0.
 
-        A frame counts when it leaves the queue: in a step that is shorter than a frame takes, its share is above 1.
+        `rate_bps`: as Scene.rate_bps. A frame counts when it leaves the queue. If the step is shorter than the frame's
+        serialization time, the share is above 1.
         """
         return self.change("tx_bytes") * (8 / self.elapsed_s) / rate_bps if self.elapsed_ns else np.zeros(self.cells.shape[:-1])
 
     def goodput_bps(self) -> Floats:
-        """[flows]: payload that receivers got in order over the step; 0 at step 0."""
+        """Returns the payload rate that receivers got in order over the step, as [flows]; 0 at step 0."""
         received = self.flow_change("received_bytes")
         return received * (8 / self.elapsed_s) if self.elapsed_ns else np.zeros(received.shape)
 
     @property
     def under_way(self) -> Bools:
-        """[flows]: running now."""
+        """[flows]: whether the flow is running now."""
         return self.once("under way", lambda: self.flows["status"] == RUNNING)
 
     @property
     def was_under_way(self) -> Bools:
-        """[flows]: running at the frame before."""
+        """[flows]: whether the flow was running at the frame before."""
         return self.once("was under way", lambda: self.flows_before["status"] == RUNNING)
 
     @property
     def ended(self) -> Bools:
-        """[flows]: done in this step, with all their bytes."""
+        """[flows]: whether the flow ended in this step with all its bytes."""
         return self.once("ended", lambda: (self.flows["status"] == DONE) & (self.flows_before["status"] != DONE))
 
     @property
     def at_work(self) -> Bools:
-        """[flows]: under way at either end of the step, or something of it arrived in between."""
+        """[flows]: whether the flow is running at either end of the step, or some of its payload arrived in between."""
 
         def work() -> Bools:
             return self.under_way | self.was_under_way | (self.flow_change("received_bytes") > 0)
@@ -192,7 +195,8 @@ class Frame:
 
 
 def stacked(frames: Sequence[Frame]) -> Frame:
-    """Steps of one episode that took equally long, as one: what is worked out of it are arrays with a number a frame."""
+    """Stacks steps of one episode that took equally long into one Frame. Values computed from it are arrays with one entry for
+    each frame."""
     last = frames[-1]
     return Frame(
         step=last.step,
@@ -210,7 +214,7 @@ def stacked(frames: Sequence[Frame]) -> Frame:
 
 
 def _pile(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """What np.stack gives, which takes its time over arrays of records: as blocks of bytes they are quick."""
+    """Returns what np.stack returns. np.stack is slow for arrays of records; concatenating them as raw bytes is fast."""
     kind, first = arrays[0].dtype, arrays[0]
     if kind.names:
         arrays = [array.view(f"V{kind.itemsize}") for array in arrays]

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each host sees where every host is an agent (multi_agent.py), or where one policy serves all of them (policies.py).
+"""The observations of single hosts.
 
-It is what the host could know: its own egress, its own flows, and, if `see` is "path", what the switches on their paths would
-write into the packets, the largest value of each feature. Every host sees as many numbers, with the same meanings.
+They are used when every host is an agent (multi_agent.py), or when one policy serves all hosts (policies.py). A host observes
+what it could know itself: its own egress and its own flows. If `see` is "path", it also observes what the switches on its flows'
+paths would write into the packets: the largest value of each feature. Every host observes the same number of values, with the
+same meanings.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ SEE = ("own", "path")
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One number of what every agent sees."""
+    """One element of every agent's observation."""
 
     part: Part
     on_path: bool
-    """The largest over the switch ports that the host's flows under way cross, 0 without any; else the host's own."""
+    """True: the largest value over the switch ports that the host's running flows cross, 0 if none run. False: the host's own
+    value."""
 
     @property
     def name(self) -> str:
@@ -36,7 +39,7 @@ class Element:
 
 
 class HostObserver:
-    """Makes the observations of all hosts of frames, in order: a frame of step 0 starts the history anew."""
+    """Makes the observations of all hosts from frames, in order. A frame of step 0 restarts the history."""
 
     def __init__(self, scene: Scene, observe: str, history: int, see: str) -> None:
         if see not in SEE:
@@ -46,14 +49,14 @@ class HostObserver:
         one = [element.name for element in self._elements]
         ages = range(history - 1, -1, -1)
         self.names = tuple(name + (f"@-{age}" if age else "") for age in ages for name in one)
-        """One an element of every agent's observation, such as own/backlog, path/marks@-1."""
+        """One name for each element of every agent's observation, such as own/backlog or path/marks@-1."""
         features = [element.part.feature for element in self._elements]
         self._low, self._high = (np.array([getattr(each, end) for each in features], np.float32) for end in ("low", "high"))
         self._frames: deque[Vector] = deque(maxlen=history)
         self.space = spaces.Box(np.tile(self._low, history), np.tile(self._high, history), dtype=np.float32)
 
     def observe(self, frame: Frame) -> Vector:
-        """[hosts, elements]."""
+        """Returns the observations as [hosts, elements]."""
         now = np.stack([self._values(element, frame) for element in self._elements], axis=1).astype(np.float32)
         now = np.clip(now, self._low, self._high)
         if np.isnan(now).any():
@@ -76,7 +79,8 @@ class HostObserver:
 
 
 def _elements(observe: str, scene: Scene, see: str) -> tuple[Element, ...]:
-    """Of each item of agent.observe: the host's own value, and where it is of switch ports, too, that of the path."""
+    """Returns the elements for each item of agent.observe: the host's own value and, where the item covers switch ports, the
+    path's value."""
     found: dict[str, Element] = {}
     for part in parse(observe, scene):
         own = part.feature.kind == "host" or not scene.is_switch[part.rows].all()
@@ -93,7 +97,7 @@ def _elements(observe: str, scene: Scene, see: str) -> tuple[Element, ...]:
 
 
 def _largest_on_paths(values: Floats, rows: Rows, frame: Frame, scene: Scene) -> Floats:
-    """[hosts]: of those of `rows` that are switch ports crossed by the host's flows under way."""
+    """Returns as [hosts] the largest value over those of `rows` that are switch ports crossed by the host's running flows."""
     info = frame.info
     hosts = info.host[info.switch_flows]
     counts = frame.under_way[info.switch_flows] & (hosts >= 0) & np.isin(info.switch_rows, rows)

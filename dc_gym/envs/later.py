@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dict whose values are worked out when somebody first looks: the info of a step, at which most agents never look."""
+"""A dict whose values are computed at the first look. It holds the info of a step, which most agents never read."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 
 class Later(dict[str, Any]):
-    """Like the plain dict that `fill` gives, which is asked once; copies and pickles are plain dicts.
+    """A dict that behaves like the plain dict that `fill` returns. `fill` is called once. Copies and pickles are plain dicts.
 
-    It has its keys from the beginning: C code such as json's looks at the size of a dict without asking its methods.
+    It has its keys from the beginning: C code such as json's reads the size of a dict without calling its methods.
     """
 
     __slots__ = ("_fill",)
 
     def __init__(self, blank: Mapping[str, None], fill: Callable[[], Mapping[str, Any]]) -> None:
-        """`blank`: the keys of what `fill` will give, and more of it can be added."""
+        """`blank`: the keys of what `fill` will return. More keys can be added."""
         super().__init__(blank)
         self._fill: Callable[[], Mapping[str, Any]] | None = fill
 
     def look(self) -> None:
-        """Fills it, if nobody has."""
+        """Fills the dict if it is not filled yet."""
         if self._fill is not None:
             fill, self._fill = self._fill, None
             super().update(fill())

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a frame says of performance: delays end to end and in switches, delivered payload beside its fair share, fairness.
+"""Performance measures of a frame: delays end to end and in switches, delivered payload relative to the fair share, and fairness.
 
-The delay of a flow is measured end to end. TCP: its srtt above the base round trip of its path, whatever queue the time went to,
-its host's included (srtt is Linux' mean with a gain of 1/8: it lags by some round trips). UDP, and TCP before its first sample:
-what stands in the queues on its path over the rates that drain them, its host's at the enforced rate.
+The delay of a flow is measured end to end. For TCP it is the srtt minus the base round trip of the flow's path, whichever queue
+the time was spent in, the host's own included. srtt is Linux' moving average with a gain of 1/8, so it lags by some round trips.
+For UDP, and for TCP before its first sample, it is the bytes queued on the path over the rates that drain the queues; the host's
+queue drains at the enforced rate.
 """
 
 from __future__ import annotations
@@ -18,28 +19,28 @@ from dc_gym.envs.scene import Scene
 from dc_gym.metrics.fairness import max_min
 
 MOST_KNOWN = 4096
-"""Allocations that are kept: flows come and go, and mostly the same ones."""
+"""Maximum number of cached allocations. Flows come and go, and mostly the same sets recur."""
 
 
 def gini(shares: Floats) -> float:
-    """Gini's coefficient: 0 if all are equal, towards 1 if one has all; 0 of nothing."""
+    """Returns Gini's coefficient: 0 if all shares are equal, towards 1 if one has everything, 0 for no shares or a total of 0."""
     ordered, count = np.sort(shares), len(shares)
     total = float(ordered.sum())
     return float((2 * np.arange(1, count + 1) - count - 1) @ ordered) / (count * total) if total > 0 else 0.0
 
 
 def carried_bytes(frame: Frame, scene: Scene) -> Floats:
-    """[rows]: what the line carries in the time of the step, a frame at the least: what counters are normalised by."""
+    """Returns as [rows] what the line carries in the time of the step, at least one frame. Counters are normalised by it."""
     return frame.once(CARRIED, lambda: np.maximum(scene.rate_bps * (frame.elapsed_ns / 8e9), FRAME_BYTES))
 
 
 def occupancy(frame: Frame, scene: Scene) -> Floats:
-    """[rows]: bytes queued over the buffer."""
+    """Returns the bytes queued over the buffer, as [rows]."""
     return frame.once("occupancy", lambda: frame.column("backlog_bytes") / scene.buffer_bytes)
 
 
 def port_delays_ns(frame: Frame, scene: Scene) -> Floats:
-    """[rows]: the time that what is queued takes to leave; of a host at its enforced rate."""
+    """Returns as [rows] the time that the queued bytes take to leave; at a host's egress, at its enforced rate."""
     backlog = frame.column("backlog_bytes")
     rate_bps = np.empty(backlog.shape)
     rate_bps[...] = scene.rate_bps
@@ -49,7 +50,8 @@ def port_delays_ns(frame: Frame, scene: Scene) -> Floats:
 
 
 def queue_delays_ns(frame: Frame, scene: Scene) -> tuple[Floats, Floats]:
-    """[flows], twice: what stands in the queue of each one's host, and in those of the switches on its path."""
+    """Returns two arrays [flows]: the delay in the queue of the flow's host, and the delay in the queues of the switches on its
+    path."""
 
     def work() -> tuple[Floats, Floats]:
         info, delays_ns = frame.info, port_delays_ns(frame, scene)
@@ -59,7 +61,8 @@ def queue_delays_ns(frame: Frame, scene: Scene) -> tuple[Floats, Floats]:
 
 
 def _by_flow(values: Floats, info: FlowInfo) -> Floats:
-    """[flows]: sums over the switch ports of each one's path, of a value for each of FlowInfo.switch_rows."""
+    """Returns as [flows] the sum over the switch ports of each flow's path. `values` holds one value for each entry of
+    FlowInfo.switch_rows."""
     if values.ndim == 1:
         return np.bincount(info.switch_flows, values, len(info)).astype(np.float64, copy=False)
     frames, flows = len(values), len(info)
@@ -68,13 +71,13 @@ def _by_flow(values: Floats, info: FlowInfo) -> Floats:
 
 
 def queueing_delays_ns(frame: Frame, scene: Scene) -> Floats:
-    """[flows]: end to end; of flows that are not under way it means nothing."""
+    """Returns the delays end to end, as [flows]. The values of flows that are not running are meaningless."""
 
     def work() -> Floats:
         srtt_ns = frame.flows["srtt_us"] * 1000.0
         by_srtt: Floats = np.maximum(srtt_ns - frame.info.base_rtt_ns, 0)
         sampled = srtt_ns > 0
-        if np.count_nonzero(sampled) == sampled.size:  # of TCP, mostly: then nobody asks for the queues
+        if np.count_nonzero(sampled) == sampled.size:  # usual for TCP; the queues are then not needed
             return by_srtt
         at_host, in_switches = queue_delays_ns(frame, scene)
         return np.where(sampled, by_srtt, at_host + in_switches)
@@ -83,17 +86,18 @@ def queueing_delays_ns(frame: Frame, scene: Scene) -> Floats:
 
 
 def mean_over(values: Floats, chosen: Bools) -> Floats:
-    """Of the flows that are chosen; 0 if there are none."""
+    """Returns the mean over the chosen flows; 0 if none is chosen."""
     return np.add.reduce(values * chosen, -1) / at_least_one(chosen)  # type: ignore[no-any-return]
 
 
 def at_least_one(chosen: Bools) -> Any:
-    """How many flows are chosen, but no less than 1. Of a single frame numpy counts six times as fast without an axis."""
+    """Returns the number of chosen flows, but at least 1. For a single frame numpy counts six times as fast without an axis."""
     return max(np.count_nonzero(chosen), 1) if chosen.ndim == 1 else np.maximum(np.count_nonzero(chosen, -1), 1)
 
 
 def fair_rates_bps(info: FlowInfo, scene: Scene, flows: Bools) -> Floats:
-    """[flows]: max-min fair frame rates of those that are chosen, by the lines and their own demands; 0: the others."""
+    """Returns as [flows] the max-min fair frame rates of the chosen flows, by line rates and the flows' demands; 0 for all other
+    flows."""
     key = flows.tobytes()
     if key not in info.known:
         if len(info.known) >= MOST_KNOWN:
@@ -107,25 +111,25 @@ def fair_rates_bps(info: FlowInfo, scene: Scene, flows: Bools) -> Floats:
 
 
 def fair_goodput_bps(frame: Frame, scene: Scene) -> float:
-    """Payload that all flows at work in the step would get together if each had its fair share."""
+    """Returns the payload rate that all flows at work in the step would get together if each had its fair share."""
     return float(fair_rates_bps(frame.info, scene, frame.at_work) @ frame.info.payload_share)
 
 
 def jain_of_goodput(frame: Frame) -> Floats:
-    """Jain's index of what the flows at work were delivered in the step; 0 if nothing was."""
+    """Returns Jain's index of the payload that the flows at work received in the step; 0 if nothing was delivered."""
     received = frame.flow_change("received_bytes")
     squares, total = (received**2).sum(-1), received.sum(-1)
     return total**2 / np.maximum(np.count_nonzero(frame.at_work, -1) * squares, 1)  # type: ignore[no-any-return]
 
 
 def completion_ns(frame: Frame) -> Floats:
-    """Of the flows that ended in the step, what they took."""
+    """Returns the completion times of the flows that ended in the step."""
     rows = np.flatnonzero(frame.ended)
     took_ns: Floats = (frame.flows["end_ns"][rows] - frame.flows["start_ns"][rows]).astype(np.float64)
     return took_ns
 
 
 def slowdowns(frame: Frame) -> Floats:
-    """Of the flows that ended in the step and have an ideal: completion time over ideal."""
+    """Returns completion time over ideal for the flows that ended in the step and have an ideal."""
     found: Floats = completion_ns(frame) / frame.info.ideal_ns[frame.ended]
     return found[np.isfinite(found)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the info of a step holds: measured, whatever the reward. docs/environment.md says what each name is.
+"""The metrics in a step's info. They are measured, and do not depend on the reward. docs/environment.md defines each name.
 
-Numbers of a step are a few bytes, and numpy takes as long for one frame as for a hundred. So steps are collected in blocks, which
-are worked out when they are full; who looks at a step before that has it alone, with the same result to the last bit.
+A step has few numbers, and numpy takes as long for one frame as for a hundred. Steps are therefore collected in blocks, and a
+block is computed when it is full. A step whose info is read earlier is computed alone; the result is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ BLOCK_STEPS = 128
 
 
 def metrics(frame: Frame, scene: Scene) -> dict[str, float]:
-    """Of one step."""
+    """Returns the metrics of one step."""
     return {name: float(values[0]) for name, values in columns(stacked([frame]), scene).items()}
 
 
 def columns(frames: Frame, scene: Scene) -> dict[str, Floats]:
-    """Of stacked frames: [frames] by name. Sums are along the last axis, so that a frame's do not depend on its neighbours."""
+    """Returns the metrics of stacked frames, each as [frames]. Sums run along the last axis, so that a frame's sums do not depend
+    on its neighbours."""
     backlog = frames.column("backlog_bytes")
     switch, host = backlog[:, scene.switch_rows].copy(), backlog[:, scene.host_rows].copy()
     utilization = frames.utilization(scene.rate_bps)
@@ -52,7 +53,7 @@ def columns(frames: Frame, scene: Scene) -> dict[str, Floats]:
 
 
 def _delays(frames: Frame, scene: Scene) -> dict[str, Floats]:
-    """Means over the flows under way; 0 without any."""
+    """Returns the means over the flows under way; 0 if there are none."""
     flows, rtt_us = frames.under_way, frames.flows["srtt_us"].astype(np.float64)
     at_host, in_switches = measures.queue_delays_ns(frames, scene)
     return {
@@ -70,11 +71,11 @@ BLANK: dict[str, None] = dict.fromkeys(
         *("drops", "marks", "retransmits", "flows", "rtt_flows", "flows_ended", "jain", "wanted", "enforced"),
     )
 )
-"""The names, in their order."""
+"""The names of the metrics, in order."""
 
 
 class Block:
-    """Steps that took equally long. Their frames go when they have been worked out, what was measured stays."""
+    """A block of steps that took equally long. Once the metrics are computed, the frames are dropped and the metrics stay."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -82,23 +83,23 @@ class Block:
         self.columns: dict[str, Floats] | None = None
 
     def add(self, frame: Frame) -> int:
-        """The place of a new step."""
+        """Adds a step and returns its index in the block."""
         self.frames.append(frame)
         return len(self.frames) - 1
 
     def takes(self, frame: Frame) -> bool:
-        """It has room, and for this one."""
+        """Returns whether the block has room and `frame` took as long as its other steps."""
         return not self.frames or (len(self.frames) < BLOCK_STEPS and self.frames[0].elapsed_ns == frame.elapsed_ns)
 
     def work_out(self) -> dict[str, Floats]:
-        """[steps] by name; nothing can be added after it."""
+        """Computes the metrics of all steps and returns each as [steps]. No step can be added afterwards."""
         if self.columns is None:
             self.columns = columns(stacked(self.frames), self.scene)
             self.frames = []
         return self.columns
 
     def of(self, place: int) -> dict[str, Any]:
-        """What `metrics` says of one step."""
+        """Returns what `metrics` returns for one step."""
         if self.columns is None:
             return metrics(self.frames[place], self.scene)
         return {name: float(values[place]) for name, values in self.columns.items()}

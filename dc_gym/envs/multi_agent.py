@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One agent a host: what each one sees, is rewarded and told, over the same lab as the central agent's environment.
+"""One agent for each host: their observations, rewards and infos, over the same lab as the central agent's environment.
 
-The agents are the hosts of the scene, all of them from the first step of an episode to its last. PettingZoo's form is
-`parallel.py`, RLlib's `dc_gym/rl/multi_agent.py`; both add nothing but the names that those libraries want.
+The agents are the hosts of the scene. All of them act from the first step of an episode to its last. `parallel.py` has the
+PettingZoo form, `dc_gym/rl/multi_agent.py` the RLlib form; both only add the names that those libraries need.
 
-What an agent sees is what its host could know (host_observation.py): as many numbers for each, with the same meanings, so that
-one policy can serve all.
+An agent observes what its host could know (host_observation.py). All agents observe the same number of values with the same
+meanings, so that one policy can serve all.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from dc_gym.spec import Spec
 
 REWARDS = ("shared", "own")
 NETWORK = "network"
-"""Where an agent's info holds that of the whole network."""
+"""The key of an agent's info that holds the info of the whole network."""
 SUMS = ("switch_queue_bytes_mean", "host_queue_bytes_mean")
-"""What of a step's metrics means nothing for one host."""
+"""Metrics that have no meaning for one host."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """What of a network is one host's: its egress, its flows, the ports that they cross, and the one that leads to it."""
+    """One host's view of a network: its egress, its flows, the ports that they cross, and the port that leads to it."""
 
     scene: Scene
     info: FlowInfo
@@ -48,7 +48,7 @@ class View:
     flows: Bools
     """[flows]"""
     place: int
-    """Among the hosts that act."""
+    """The host's index among the hosts that act."""
 
     @classmethod
     def of(cls, scene: Scene, info: FlowInfo, place: int) -> View:
@@ -68,7 +68,7 @@ class View:
         return cls(own, replace(info, host_row=own.host_row), ports, flows, place)
 
     def frame(self, frame: Frame) -> Frame:
-        """The same step of a network in which nobody else sends: other ports are empty, other flows wait."""
+        """Returns the same step as if nobody else sent: other ports are empty, and other flows wait."""
         cells, before = (np.where(self.ports[:, None], each, np.uint64(0)) for each in (frame.cells, frame.before))
         here = slice(self.place, self.place + 1)
         return replace(
@@ -92,12 +92,12 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one step gave, by agent."""
+    """The results of one step, by agent."""
 
     observations: dict[str, Vector]
     rewards: dict[str, float]
     terminated: bool
-    """Of all agents at once."""
+    """Holds for all agents at once."""
     truncated: bool
     infos: dict[str, dict[str, Any]]
 
@@ -115,8 +115,8 @@ class Hosts:
         folder: str | Path | None = None,
         step_info: bool = True,
     ) -> None:
-        """`see`: "own" or "path" (above); `reward`: "shared", that of the network for all, or "own", that of each View.
-        `step_info`: False leaves infos empty but for those of steps that begin or end an episode."""
+        """`see`: "own" or "path" (host_observation.py). `reward`: "shared" for the network's reward to all, or "own" for the
+        reward of each host's View. `step_info`: False leaves infos empty except in steps that begin or end an episode."""
         if reward not in REWARDS:
             raise AgentError("reward: " + unknown("value", reward, REWARDS))
         self.session = Session(as_spec(spec, overrides), None if folder is None else Path(folder))
@@ -130,17 +130,18 @@ class Hosts:
 
     @property
     def under_way(self) -> bool:
-        """There is an episode to step."""
+        """True while an episode is under way."""
         frame = self.episode.frame
         return frame is not None and frame.step < self.session.steps
 
     def action_space(self) -> spaces.Box:
-        """Of one agent."""
+        """Returns the action space of one agent."""
         bound = self.episode.action.head.bound
         return spaces.Box(-bound, bound, (1,), dtype=np.float32)
 
     def begin(self, seed: int | None = None, *, fresh: bool = False) -> Turn:
-        """The first observations of an episode; rewards are 0. Without a seed it has the next one of the series."""
+        """Begins an episode and returns its first observations; rewards are 0. Without a seed the episode has the next seed of
+        the series."""
         self.seed = self._seeds.take(seed)
         frame = self.session.begin(self.seed, fresh=fresh)
         self._views = tuple(View.of(self.session.scene, frame.info, place) for place in range(len(self.names)))
@@ -148,7 +149,7 @@ class Hosts:
         return self._turn(frame, 0.0, False, False, network)
 
     def step(self, actions: Mapping[str, npt.ArrayLike]) -> Turn:
-        """Enforces an action of each agent for an interval."""
+        """Enforces the agents' actions, one of each, for an interval."""
         if not self.under_way:
             raise AgentError("step: there is no episode under way; reset first")
         if odd := set(actions) ^ set(self.names):

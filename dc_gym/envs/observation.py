@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent sees: features by name, of ports or of hosts, normalised by physical constants, in one flat vector.
+"""Observations: named features of ports or of hosts, normalised by physical constants, in one flat vector.
 
-A feature is one function of a Frame and its Scene and one `register`, here or in a user's file; docs/environment.md says what
-each one is. What is observed is a comma list of presets and features; before a feature of ports, `switch:`, `host:`, `all:` or
-a pattern of port names such as `s1-*:` chooses rows:
+A feature is one function of a Frame and its Scene and one call of `register`, here or in a user's file; docs/environment.md
+defines each. agent.observe is a comma list of presets and features. A prefix `switch:`, `host:`, `all:` or a pattern of port
+names such as `s1-*:` chooses the rows of a port feature:
 
     default                      backlog, backlog_change, marks, utilization of all ports, and the enforced rates
     switch:backlog,srtt          the backlogs of switch ports, then the srtt of every host that acts
 
-The vector is feature after feature, each in the order of Scene.ports or Scene.hosts; with a history the oldest frame comes first.
+The vector holds one feature after another, each in the order of Scene.ports or Scene.hosts. With a history, the oldest frame
+comes first.
 """
 
 from __future__ import annotations
@@ -34,33 +35,36 @@ Vector = npt.NDArray[np.float32]
 Compute = Callable[[Frame, Scene], Floats]
 KINDS = ("port", "host")
 MOST_RTTS = 100.0
-"""Where times in round trips, and windows in bandwidth-delay products, are clipped."""
+"""The clipping bound of times in round trips and of windows in bandwidth-delay products."""
 OVER_LINE = "over what the line carries in the step (at least one frame)"
 FULL_FRAMES = f"over the step, as full frames, {OVER_LINE}"
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One number a port, or one a host that acts."""
+    """One value for each port, or for each host that acts."""
 
     name: str
     kind: str
-    """What it is a feature of: "port" ([rows] of the scene) or "host" ([hosts]: of its egress, or over its flows under way)."""
+    """"port": `compute` returns [rows] of the scene. "host": it returns [hosts], a value of the host's egress or over the host's
+    running flows."""
     low: float
-    """What lies outside of low..high is clipped."""
+    """The lower bound. Values outside low..high are clipped."""
     high: float
     formula: str
-    """In words, with what it is normalised by."""
+    """The formula in words, with its normalisation."""
     compute: Compute
     flows: bool = True
-    """It reads what is sampled of flows: counts, windows, round trips. What begins or ends is known without."""
+    """True if the feature reads sampled values of flows: counts, windows, round trips. Starts and ends of flows are known without
+    samples."""
 
 
 _registry: dict[str, Feature] = {}
 
 
 def register(name: str, kind: str, low: float, high: float, formula: str, compute: Compute, *, flows: bool = True) -> None:
-    """Make a feature known; a name can be taken once. `flows`: False spares the lab to look at every flow in each step."""
+    """Registers a feature. Each name can be registered once. `flows`: False saves the lab from sampling every flow in each
+    step."""
     if kind not in KINDS:
         raise AgentError(unknown(f"kind of feature {name!r}", kind, KINDS))
     if name in _registry or name in PRESETS:
@@ -71,35 +75,35 @@ def register(name: str, kind: str, low: float, high: float, formula: str, comput
 
 
 def features() -> tuple[Feature, ...]:
-    """All of them, in the order of registration."""
+    """Returns all features, in the order of registration."""
     return tuple(_registry.values())
 
 
 def reads_flows(text: str) -> bool:
-    """Whether what is observed needs samples of flows."""
+    """Returns whether the observation needs samples of flows."""
     names = {each.rpartition(":")[2].strip() for item in text.split(",") for each in PRESETS.get(item.strip(), item).split(",")}
     return any(name not in _registry or _registry[name].flows for name in names)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One item of what is observed: a feature of some rows."""
+    """One item of agent.observe: a feature of some rows."""
 
     key: str
-    """As it was asked for, such as switch:backlog."""
+    """The item as it is written in agent.observe, such as switch:backlog."""
     feature: Feature
     rows: Rows
     names: tuple[str, ...]
 
     @property
     def at(self) -> Rows | slice:
-        """The rows, as a slice where they are neighbours: that is a view, and costs nothing."""
+        """The rows, as a slice if they are neighbours: indexing with a slice gives a view without a copy."""
         first, last = int(self.rows[0]), int(self.rows[-1])
         return slice(first, last + 1) if np.array_equal(self.rows, np.arange(first, last + 1)) else self.rows
 
 
 def parse(text: str, scene: Scene) -> tuple[Part, ...]:
-    """The items of a comma list."""
+    """Returns the items of a comma list."""
     items = [item.strip() for item in text.split(",")]
     expanded = [each for item in items for each in PRESETS.get(item, item).split(",")]
     if "" in expanded:
@@ -141,7 +145,7 @@ def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
 
 
 def values_of(feature: Feature, frame: Frame, scene: Scene) -> Floats:
-    """Of every port, or of every host that acts, before clipping."""
+    """Returns the values for every port, or for every host that acts, before clipping."""
     values = feature.compute(frame, scene)
     wanted = len(scene.hosts if feature.kind == "host" else scene.ports)
     if values.shape != (wanted,):
@@ -151,7 +155,7 @@ def values_of(feature: Feature, frame: Frame, scene: Scene) -> Floats:
 
 
 class Observer:
-    """Makes observations of the frames of one environment, in order: a frame of step 0 starts the history anew."""
+    """Makes the observations of one environment from its frames, in order. A frame of step 0 restarts the history."""
 
     def __init__(self, scene: Scene, observe: str = "default", history: int = 1) -> None:
         if history < 1:
@@ -161,7 +165,7 @@ class Observer:
         one = [name for part in self.parts for name in part.names]
         ages = range(history - 1, -1, -1)
         self.names = tuple(name + (f"@-{age}" if age else "") for age in ages for name in one)
-        """One an element, such as s1-eth3/backlog, one step earlier s1-eth3/backlog@-1."""
+        """One name for each element, such as s1-eth3/backlog, or s1-eth3/backlog@-1 for one step earlier."""
         sizes = [len(part.rows) for part in self.parts]
         low, high = (np.repeat([getattr(part.feature, end) for part in self.parts], sizes) for end in ("low", "high"))
         self._low, self._high = low.astype(np.float32), high.astype(np.float32)
@@ -171,7 +175,7 @@ class Observer:
         self.space = spaces.Box(np.tile(self._low, history), np.tile(self._high, history), dtype=np.float32)
 
     def observe(self, frame: Frame) -> Vector:
-        """The observation; before the first step of an episode there was what its first frame shows."""
+        """Returns the observation. The history before an episode's first frame is filled with that frame."""
         scene = self.scene
         now: Vector = np.concatenate([values_of(feature, frame, scene)[rows] for feature, rows in self._at]).astype(np.float32)
         np.minimum(np.maximum(now, self._low, out=now), self._high, out=now)
@@ -186,7 +190,8 @@ class Observer:
         return np.concatenate(self._frames)
 
     def unflatten(self, observation: npt.ArrayLike) -> dict[str, Vector]:
-        """By item of what is observed: its values [rows], with a history [frames, rows], the oldest first."""
+        """Returns the values of each item of agent.observe as [rows], or with a history as [frames, rows], the oldest frame
+        first."""
         frames = np.asarray(observation, np.float32).reshape(self.history, -1)
         parts = np.split(frames, self._ends, axis=1)
         values = [part if self.history > 1 else part[0] for part in parts]
@@ -212,7 +217,7 @@ def _backlog_change(frame: Frame, scene: Scene) -> Floats:
 
 
 def _frames_over_line(column: str) -> Compute:
-    """Packets counted over the step, in full frames over what the line carries."""
+    """Returns a feature: packets counted over the step, as full frames, over what the line carries."""
     return lambda frame, scene: frame.change(column) * FRAME_BYTES / carried_bytes(frame, scene)
 
 
@@ -239,7 +244,7 @@ def _enforced(frame: Frame, scene: Scene) -> Floats:
 
 
 def _sum_over_hosts(values: Floats, frame: Frame, scene: Scene, chosen: npt.NDArray[np.bool_]) -> Floats:
-    """[hosts]: sums over those of its flows that are chosen."""
+    """Returns as [hosts] the sum over each host's chosen flows."""
     host = frame.info.host
     mine = np.flatnonzero(chosen & (host >= 0))
     sums: Floats = np.bincount(host[mine], values[mine], len(scene.hosts)).astype(np.float64)
@@ -247,7 +252,7 @@ def _sum_over_hosts(values: Floats, frame: Frame, scene: Scene, chosen: npt.NDAr
 
 
 def _mean_rtt(field: str) -> Compute:
-    """Over a host's flows under way that have a sample: by how much it exceeds the flow's base round trip, in those."""
+    """Returns a feature: the mean, over a host's running flows that have a sample, of RTT / the flow's base RTT - 1."""
 
     def compute(frame: Frame, scene: Scene) -> Floats:
         rtt_us = frame.flows[field].astype(np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PettingZoo's form of one agent a host (multi_agent.py). Importing this needs the extra `multi`."""
+"""The PettingZoo environment with one agent for each host (multi_agent.py). Importing it needs the extra `multi`."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ Actions = npt.NDArray[np.floating[Any]]
 
 
 class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
-    """One lab, an agent a host, all of them from an episode's first step to its last.
+    """One lab with one agent for each host. All agents act from an episode's first step to its last.
 
-    Observation: flat Box, float32, as many numbers for each agent, named by `observation_names`. Action: Box of one number, which
-    agent.action maps to the rate of that host. terminated: every flow of the network has ended; truncated: time.duration is
-    over; either for all agents at once. info: what was measured of the host, and under "network" that of DataCenterEnv.
+    Observation: a flat float32 Box of the same size for each agent; `observation_names` names its elements. Action: a Box of one
+    number, which agent.action maps to the rate of that host. terminated: every flow of the network has ended. truncated:
+    time.duration is over. Both hold for all agents at once. info: what was measured of the host, and under "network" the info of
+    DataCenterEnv.
     """
 
     metadata: dict[str, Any] = {"name": "dcgym_hosts_v0", "render_modes": []}
@@ -45,7 +46,8 @@ class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
         folder: str | Path | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """`see`: "own" or "path"; `reward`: "shared" or "own" (multi_agent.py); else as DataCenterEnv."""
+        """`see`: "own" or "path"; `reward`: "shared" or "own" (multi_agent.py). The other arguments are those of
+        DataCenterEnv."""
         if render_mode is not None:
             raise AgentError(f"render_mode: {render_mode!r} is unknown; there is none, `dcgym watch` shows a lab that runs")
         self.render_mode = None
@@ -63,13 +65,13 @@ class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
 
     @property
     def observation_names(self) -> tuple[str, ...]:
-        """One an element of each agent's observation, such as own/backlog."""
+        """One name for each element of every agent's observation, such as own/backlog."""
         return self.hosts.observer.names
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
-        fresh = bool((options or {}).get(FRESH))  # others pass: PettingZoo's own test gives some
+        fresh = bool((options or {}).get(FRESH))  # unknown options are ignored: PettingZoo's own test passes some
         turn = self.hosts.begin(seed, fresh=fresh)
         self.agents = list(self.possible_agents)
         return turn.observations, turn.infos
@@ -78,7 +80,7 @@ class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
         self, actions: Mapping[str, Actions]
     ) -> tuple[dict[str, Vector], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         if not self.agents and not actions and self.hosts.episode.frame is not None:
-            return {}, {}, {}, {}, {}  # after the end: nobody is left to act
+            return {}, {}, {}, {}, {}  # the episode is over, and no agent is left
         turn: Turn = self.hosts.step(actions)
         terminated, truncated = (dict.fromkeys(self.agents, over) for over in (turn.terminated, turn.truncated))
         if turn.terminated or turn.truncated:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who acts: TCP alone, chance, an oracle, a file of weights, or a class of the user's.
+"""Policies: no limit (TCP alone), random actions, oracles, a file of weights, or a user's class.
 
-A policy is made of a Setting and answers observations; what sees more than those (oracles) finds it in the frame. By name with
-`register`, by the path of a policy file (docs/policy-file.md), or as `module:Class` or `file.py:Class`.
+A policy is constructed from a Setting and maps observations to actions. A policy that needs more than the observation (an oracle)
+reads it from the frame. A policy is chosen by a name given to `register`, by the path of a policy file (docs/policy-file.md), or
+as `module:Class` or `file.py:Class`.
 """
 
 from __future__ import annotations
@@ -27,28 +28,29 @@ from dc_gym.envs.observation import Observer, Vector
 from dc_gym.envs.scene import Scene
 
 FAIR_SHARE = 0.98
-"""What the oracle gives out of each line: the rest is for ACKs of flows the other way, and drains what a burst has left."""
+"""The share of each line that the oracle assigns. The rest is for ACKs of flows in the other direction, and drains what a burst
+left queued."""
 SUFFIX, CODE_SUFFIX = ".npz", ".py"
 FORMS = "give module:Class, or file.py:Class, of a policy"
 
 
 class Policy(Protocol):
-    """What acts. A frame of step 0 begins an episode."""
+    """A policy. A frame of step 0 begins an episode."""
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
-        """The action of the environment's action space."""
+        """Returns an action of the environment's action space."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a policy is made of."""
+    """The arguments from which a policy is constructed."""
 
     scene: Scene
     observer: Observer
     action: Action
     seed: int = 0
-    """For policies that throw dice."""
+    """The seed of policies that draw random numbers."""
 
 
 Make = Callable[[Setting], Policy]
@@ -56,19 +58,19 @@ _registry: dict[str, Make] = {}
 
 
 def register(name: str, make: Make) -> None:
-    """Make a policy known; a name can be taken once."""
+    """Registers a policy. Each name can be registered once."""
     if name in _registry or ":" in name or name.endswith(SUFFIX):
         raise AgentError(f"policy {name!r} is registered already, or reads like a file or a class; choose another name")
     _registry[name] = make
 
 
 def names() -> tuple[str, ...]:
-    """Of all that are registered."""
+    """Returns the names of all registered policies."""
     return tuple(_registry)
 
 
 def of(policy: str | Path, setting: Setting) -> Policy:
-    """The policy of a name, a file, or a class."""
+    """Returns the policy of a name, a file, or a class."""
     text = str(policy)
     if text.endswith(SUFFIX):
         return FilePolicy(Path(text), setting)
@@ -84,7 +86,7 @@ def of(policy: str | Path, setting: Setting) -> Policy:
 
 
 class UsersPolicy:
-    """A class of the user's. What goes wrong in it is one line that says where."""
+    """A policy of a user's class. An error in that class becomes one line that names its place."""
 
     def __init__(self, text: str, setting: Setting) -> None:
         self._text = text
@@ -120,13 +122,13 @@ class UsersPolicy:
                 yield
         except TestbedError:
             raise
-        except Exception as error:  # it names no line of the user's, such as a constructor that takes another number of arguments
+        except Exception as error:  # has no line in the user's code: e.g. a wrong number of arguments to the constructor
             said = (str(error).splitlines() or [""])[0]
             raise AgentError(f"controller.policy: {self._text!r}: {type(error).__name__}: {said}") from error
 
 
 class MaxPolicy:
-    """Never limits: TCP, or whatever runs in the hosts, alone."""
+    """A policy that never limits: TCP, or whatever runs in the hosts, acts alone."""
 
     def __init__(self, setting: Setting) -> None:
         self._action = setting.action.from_rates(setting.scene.line_bps)
@@ -136,7 +138,7 @@ class MaxPolicy:
 
 
 class RandomPolicy:
-    """Uniform over the action space."""
+    """A policy that draws actions uniformly from the action space."""
 
     def __init__(self, setting: Setting) -> None:
         self._rng, self._space = np.random.default_rng(setting.seed), setting.action.space
@@ -146,10 +148,10 @@ class RandomPolicy:
 
 
 class FairShare:
-    """An oracle: each host gets the max-min fair rates of its flows under way, as frames; one without any is not limited.
+    """An oracle that gives each host the max-min fair rates of its running flows, as frame rates.
 
-    `ahead`: it knows the schedule, and counts a flow already in the step before it starts, or while those that its gate waits for
-    are still under way.
+    A host without running flows is not limited. `ahead`: the oracle knows the schedule. It counts a flow already in the step
+    before it starts, and while the flows that its gate waits for are still running.
     """
 
     def __init__(self, setting: Setting, ahead: bool = False) -> None:
@@ -165,7 +167,7 @@ class FairShare:
         return self._action.from_rates(np.where(per_host > 0, per_host, self._scene.line_bps))
 
     def _due(self, frame: Frame) -> Bools:
-        """The flows that start before the next action, as far as the schedule tells."""
+        """Returns the flows that start before the next action, as far as the schedule tells."""
         waiting = frame.flows["status"] == WAITING
         due: Bools = waiting & (frame.info.start_ns <= frame.t_ns + self._scene.step_ns)
         for flow in np.flatnonzero(waiting).tolist():
@@ -174,7 +176,8 @@ class FairShare:
         return due
 
     def _may_open(self, flow: int, frame: Frame) -> bool:
-        """Of a flow that waits at a gate. One that takes over from a flow of the same host adds nothing to what that one gets."""
+        """Returns whether a flow that waits at a gate may start before the next action. A flow that takes over from a flow of the
+        same host is not counted: it adds nothing to that host's rate."""
         info, awaited = frame.info, list(frame.info.awaits[flow])
         states, step_ns = frame.flows[awaited], self._scene.step_ns
         if (states["status"] == WAITING).any():

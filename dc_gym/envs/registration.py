@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gymnasium's ids of the environments: `gymnasium.make("dcgym/Dumbbell10m-v0")` after `import dc_gym.envs`.
+"""The Gymnasium ids of the environments: `gymnasium.make("dcgym/Dumbbell10m-v0")` after `import dc_gym.envs`.
 
-An id is a spec by another name; keyword arguments of make are those of DataCenterEnv, so `overrides=["agent.reward=goodput"]`
-changes a key. `dcgym/Spec-v0` takes any spec: `make("dcgym/Spec-v0", spec="mine.toml")`.
+Each id names a spec. Keyword arguments of make are those of DataCenterEnv, so `overrides=["agent.reward=goodput"]` changes a key.
+`dcgym/Spec-v0` takes any spec: `make("dcgym/Spec-v0", spec="mine.toml")`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from gymnasium.envs.registration import register
 ENTRY, VECTOR_ENTRY = "dc_gym.envs.env:DataCenterEnv", "dc_gym.envs.vector:LabVectorEnv"
 ANY = "dcgym/Spec-v0"
 SPECS: dict[str, dict[str, Any]] = {
-    # Iroko thesis, section 5: two pairs over one middle link; endless TCP, or UDP at line rate with no control but the agent.
-    # The buffers hold 320 ms, so steps of 10 ms: within the horizon of a usual discount (0.99) actions meet their queues.
-    # The jitter of the starts is ours: without it all seeds would be the same episode.
+    # Iroko thesis, section 5: two pairs over one middle link; endless TCP, or UDP at line rate that only the agent controls.
+    # The buffers hold 320 ms. With steps of 10 ms an action's effect on queues is within the horizon of a usual discount (0.99).
+    # The jitter of the start times is our addition: without it all seeds would give the same episode.
     "dcgym/Dumbbell10m-v0": {
         "topology": {"preset": "dumbbell-10m"},
         "controller": {"name": "cubic"},
@@ -44,11 +44,11 @@ SPECS: dict[str, dict[str, Any]] = {
         "time": {"duration": "1s"},
     },
 }
-"""By id: the spec's keys."""
+"""The keys of the spec of each id."""
 
 
 def register_all() -> None:
-    """Make all ids known to Gymnasium."""
+    """Registers all ids with Gymnasium."""
     for name, spec in SPECS.items():
         register(name, ENTRY, vector_entry_point=VECTOR_ENTRY, kwargs={"spec": spec}, disable_env_checker=True)
     register(ANY, ENTRY, vector_entry_point=VECTOR_ENTRY, disable_env_checker=True)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewards by name, and sums of them such as `0.5*goodput - 2*queueing_delay`.
+"""Named rewards, and weighted sums of them such as `0.5*goodput - 2*queueing_delay`.
 
-A reward is one function of the frame that was measured *after* the action, the scene and the action as shares of the hosts'
-lines, and one `register`. Its means are over the hosts that act: by agent.hosts all of them, or the senders. Those of Iroko's
-thesis (Ruffy, UBC 2019, equation 4.3), of its code (dcgym/iroko, 7941dd2) and of its workshop paper (f54d55c) are kept as they
-were, on queues of switch ports alone; the measured ones are ours. A *cost* is better when smaller: no sum may add one.
+A reward is one function and one call of `register`. Its arguments are the frame measured *after* the action, the scene, and the
+action as shares of the hosts' line rates. Means are over the hosts that act: all hosts or the senders, by agent.hosts.
+
+The rewards of Iroko's thesis (Ruffy, UBC 2019, equation 4.3), of its code (dcgym/iroko, 7941dd2) and of its workshop paper
+(f54d55c) are unchanged, on queues of switch ports alone. The measured rewards are ours. A *cost* is better when smaller; a sum
+that adds one is refused.
 """
 
 from __future__ import annotations
@@ -27,23 +29,24 @@ Compute = Callable[[Frame, Scene, Floats], float]
 Range = Callable[[Scene], tuple[float, float]]
 INFINITY = float("inf")
 STEP_QUEUE = 0.30
-"""Where Iroko's step reward turns."""
+"""The queue occupancy above which Iroko's step reward switches to its penalty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """One number a step."""
+    """A reward: one number for each step."""
 
     name: str
     cost: bool
-    """It is better when smaller."""
+    """True if a smaller value is better."""
     range: Range
-    """What no frame leads out of; infinite where nothing bounds it."""
+    """The bounds of the reward for any frame; infinite where there is no bound."""
     formula: str
-    """In words; a: shares of the line that were commanded, q: occupancies of switch ports."""
+    """The formula in words; a: commanded shares of the line rate, q: occupancies of switch ports."""
     compute: Compute
     flows: bool = True
-    """It reads what is sampled of flows: counts, windows, round trips. What begins or ends is known without."""
+    """True if the reward reads sampled values of flows: counts, windows, round trips. Starts and ends of flows are known without
+    samples."""
 
 
 _registry: dict[str, Reward] = {}
@@ -52,7 +55,8 @@ _registry: dict[str, Reward] = {}
 def register(
     name: str, range: tuple[float, float] | Range, formula: str, compute: Compute, *, cost: bool = False, flows: bool = True
 ) -> None:
-    """Make a reward known; a name can be taken once. `flows`: False spares the lab to look at every flow in each step."""
+    """Registers a reward. Each name can be registered once. `flows`: False saves the lab from sampling every flow in each
+    step."""
     if not re.fullmatch(NAME, name):
         raise AgentError(f"reward {name!r} is no name; take small letters, digits and _")
     if name in _registry:
@@ -62,7 +66,7 @@ def register(
 
 
 def rewards() -> tuple[Reward, ...]:
-    """All of them, in the order of registration."""
+    """Returns all rewards, in the order of registration."""
     return tuple(_registry.values())
 
 
@@ -79,7 +83,7 @@ class Mix:
 
     @classmethod
     def of(cls, text: str) -> Mix:
-        """Of a text: [+|-] [number *] name, again and again."""
+        """Parses a text of the form: [+|-] [number *] name, repeated."""
         terms: list[tuple[float, Reward]] = []
         at = 0
         while at < len(text) or not terms:
@@ -97,17 +101,17 @@ class Mix:
         return sum(weight * each.compute(frame, scene, share) for weight, each in self.terms)
 
     def score(self, frame: Frame, scene: Scene, share: Floats) -> tuple[float, dict[str, float]]:
-        """The sum, and by name what each reward is before its weight."""
+        """Returns the sum, and the value of each reward before its weight, by name."""
         parts = {each.name: each.compute(frame, scene, share) for _, each in self.terms}
         return sum(weight * parts[each.name] for weight, each in self.terms), parts
 
     @property
     def reads_flows(self) -> bool:
-        """Whether it needs samples of flows."""
+        """True if any reward of the sum needs samples of flows."""
         return any(each.flows for _, each in self.terms)
 
     def range(self, scene: Scene) -> tuple[float, float]:
-        """What the sum cannot leave."""
+        """Returns the bounds of the sum."""
         low, high = 0.0, 0.0
         for weight, each in self.terms:
             ends = sorted(weight * end for end in each.range(scene))
@@ -128,14 +132,14 @@ def _term(text: str, found: re.Match[str]) -> tuple[float, Reward]:
 
 
 def _queues(frame: Frame, scene: Scene) -> Floats:
-    """Occupancies of switch ports."""
+    """Returns the occupancies of the switch ports."""
     values: Floats = measures.occupancy(frame, scene)[scene.switch_rows]
     return values
 
 
 def _equation(occupancy: Floats, share: Floats) -> float:
-    """Equation 4.3: R = A - 2 A Q."""
-    mean = float(share.sum()) / len(share)  # as mean(), in half its time
+    """Computes equation 4.3: R = A - 2 A Q."""
+    mean = float(share.sum()) / len(share)  # the same as mean(), in half the time
     return mean - 2 * mean * float(occupancy.max())
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does not change in a network while an agent acts on it, and what an episode's schedule says of its flows. Plain data.
+"""The constants of a network while an agent acts on it, and what an episode's schedule says about its flows. Plain data.
 
-Rows are the ports of the state matrix (graph.ports()): those of the switches, then the hosts' egresses.
+Rows are the ports of the state matrix (graph.ports()): the ports of the switches, then the hosts' egresses.
 """
 
 from __future__ import annotations
@@ -28,36 +28,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """What does not change in a network."""
+    """The constants of a network."""
 
     ports: tuple[str, ...]
-    """Names of the rows."""
+    """The names of the rows."""
     is_switch: Bools
     rate_bps: Floats
-    """[rows] of the line."""
+    """[rows]: line rates."""
     buffer_bytes: Floats
     """[rows]"""
     peer_row: Rows
-    """[rows]: the other end of the cable, whose egress is what this port receives."""
+    """[rows]: the port at the other end of the cable, whose egress is what this port receives."""
     all_hosts: tuple[str, ...]
-    """Every host of the network: FlowInfo.src and dst are indices into it."""
+    """All hosts of the network; FlowInfo.src and dst are indices into it."""
     hosts: tuple[str, ...]
-    """Who has an action, in its order: the name of the host, or of each of its ports if it has several."""
+    """The hosts that have an action, in the order of the action: the name of the host, or of each of its ports if it has
+    several."""
     host_row: Rows
-    """[hosts]: row of each one's egress."""
+    """[hosts]: the row of each host's egress."""
     senders: Bools
-    """[hosts]: sends at least one flow of the schedule that the spec's own seed gives."""
+    """[hosts]: whether the host sends at least one flow of the schedule of the spec's own seed."""
     floor_bps: Floats
     """[hosts]"""
     base_rtt_ns: int
-    """Largest round trip of a full frame and its ACK over the idle network."""
+    """The largest round trip of a full frame and its ACK over the idle network."""
     step_ns: int
     seed: int
     columns: tuple[str, ...] = COLUMNS
     line_bps: Floats = field(init=False)
-    """[hosts]: line rate of each one's egress."""
+    """[hosts]: the line rate of each host's egress."""
     switch_rows: slice = field(init=False)
-    """The rows come in this order: slices are views, and cost nothing."""
+    """The rows of the switch ports, which come first. Like host_rows it is a slice: indexing with a slice gives a view without a
+    copy."""
     host_rows: slice = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +70,7 @@ class Scene:
 
     @classmethod
     def of(cls, experiment: Experiment, *, hosts: str, floor_bps: int, step_ns: int) -> Scene:
-        """Of an experiment, with an agent that sets the rates of `hosts` ("all" or "senders") each `step_ns`."""
+        """Returns the scene of an experiment whose agent sets the rates of `hosts` ("all" or "senders") every `step_ns`."""
         if hosts not in HOSTS:
             raise AgentError(unknown("agent.hosts", hosts, HOSTS))
         graph, ports = experiment.graph, experiment.graph.ports()
@@ -97,7 +99,7 @@ class Scene:
         )
 
     def share(self, rates_bps: Floats) -> Floats:
-        """[hosts]: rates as shares of the hosts' lines, which rewards call the action."""
+        """Returns rates as shares of the hosts' line rates, [hosts]. Rewards call these shares the action."""
         return rates_bps / self.line_bps
 
 
@@ -106,13 +108,13 @@ def _actor(graph: Graph, port: Port) -> str:
 
 
 def scene_of(experiment: Experiment) -> Scene:
-    """As the experiment's [agent] has it."""
+    """Returns the scene as the experiment's [agent] defines it."""
     agent = experiment.spec.agent
     return Scene.of(experiment, hosts=agent.hosts, floor_bps=agent.floor_bps, step_ns=agent.interval_ns)
 
 
 def flow_info(experiment: Experiment, scene: Scene) -> FlowInfo:
-    """Of the flows of an episode."""
+    """Returns the FlowInfo of an episode."""
     schedule, graph = experiment.schedule, experiment.graph
     flows = schedule.flows
     index = {name: number for number, name in enumerate(scene.all_hosts)}
@@ -136,7 +138,7 @@ def flow_info(experiment: Experiment, scene: Scene) -> FlowInfo:
 
 
 def _ideals(experiment: Experiment, schedule: Schedule) -> Floats:
-    """The closed form of each flow's completion time; nan where there is none."""
+    """Returns each flow's completion time in closed form; nan where there is none."""
     classes, of_flow = ideal.classify(schedule, experiment.graph, experiment.router)
     sizes = np.array([flow.request.size_bytes for flow in schedule.flows], np.int64)
     found: npt.NDArray[np.float64] = np.full(len(sizes), np.nan)
@@ -146,7 +148,7 @@ def _ideals(experiment: Experiment, schedule: Schedule) -> Floats:
 
 
 def _awaits(flows: tuple[Flow, ...]) -> tuple[tuple[int, ...], ...]:
-    """By flow: those that open its gate."""
+    """Returns, for each flow, the flows that open its gate."""
     openers: dict[int, list[int]] = {}
     for flow in flows:
         for gate in flow.request.opens:

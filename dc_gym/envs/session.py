@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network under an agent, stepped from outside: boots once, runs episode after episode on the same network.
+"""A network that an agent steps from outside. It boots once and runs episode after episode on the same network.
 
     with Session(spec) as session:
         frame = session.begin(seed=1)            # step 0: before the first action
         frame = session.step(rates_bps)          # enforced for one interval, then measured
 
-`post` and `collect` are the halves of `step`: whoever steps many labs posts to all first, so that they run at the same time.
-On the host ground the same is in real time: `post` commands at once, `collect` waits for the next interval's end and gives the
-newest; what the agent was too late for is missed (`pace`).
+`post` and `collect` are the two halves of `step`. A caller that steps many labs posts to all of them first, so that they run at
+the same time.
+
+On the host ground the same happens in real time. `post` commands at once; `collect` waits for the end of the next interval and
+returns the newest frame. Steps for which the agent was too late are missed (`pace`).
 """
 
 from __future__ import annotations
@@ -42,21 +44,24 @@ from dc_gym.spec import EXTERNAL, LARGEST_SEED, MonitorSpec, Spec
 
 FEWEST_ROWS, MOST_ROWS = 64, 32768
 ROOM = 2
-"""Times what an episode needs, for those of other seeds: rows of flows, and memory for their paths."""
+"""Factor by which a lab has more room than its first episode needs (rows of flows, memory for their paths), for episodes of other
+seeds."""
 FOREVER_NS = 1 << 62
 SCRATCH = "dcgym-env-"
 SELDOM_NS = 10_000_000
-"""How often flows are looked at where neither observation nor reward need it: for metrics and who watches."""
+"""How often flows are sampled if neither observation nor reward needs it: for metrics and for watching."""
 
 
 def external(spec: Spec) -> Spec:
-    """The same experiment with actions from outside, and a sweep a step."""
+    """Returns the same experiment with actions from outside and one sweep of the counters in each step."""
     monitor = MonitorSpec(interval_ns=spec.agent.interval_ns)
     return replace(spec, controller=replace(spec.controller, policy=EXTERNAL), monitor=monitor)
 
 
 def publish_ns(spec: Spec) -> int:
-    """Each step where observation or reward read samples of flows; else as often as 10 ms allow, and at an episode's end."""
+    """Returns the interval at which flows are sampled. If the observation or the reward reads the samples, it is one step.
+    Otherwise it is the longest number of whole steps up to 10 ms (at least one step) that divides the episode, so that the
+    episode's end is sampled."""
     step_ns = spec.agent.interval_ns
     if reads_flows(spec.agent.observe) or Mix.of(spec.agent.reward).reads_flows:
         return step_ns
@@ -64,13 +69,13 @@ def publish_ns(spec: Spec) -> int:
 
 
 def check_seed(seed: int) -> None:
-    """AgentError about one that no traffic has."""
+    """Raises AgentError for a seed that is out of range."""
     if not 0 <= seed <= LARGEST_SEED:
         raise AgentError(f"reset: seed {seed} is out of range; give 0 .. {LARGEST_SEED}")
 
 
 class Stepped(Protocol):
-    """A network that an agent steps: a Lab, or in real time a LiveNetwork."""
+    """A network that an agent steps: a Lab, or a LiveNetwork in real time."""
 
     @property
     def pid(self) -> int: ...
@@ -79,27 +84,28 @@ class Stepped(Protocol):
     def region(self) -> Buffer: ...
 
     def until_step(self) -> tuple[int, int]:
-        """Number and time of the next step; LabError when there is none."""
+        """Returns number and time of the next step; raises LabError if there is none."""
 
     def answer(self, code: int) -> None:
-        """What follows it."""
+        """Answers the step with what follows it."""
 
 
 class Session:
-    """One lab, or one network on the host. It starts at the first `begin`; if closed or dead, anew at the next."""
+    """One lab, or one network on the host. It starts at the first `begin`. After `close`, or if it has died, the next `begin`
+    starts a new one."""
 
     def __init__(self, spec: Spec, parent: Path | None = None, like: Session | None = None) -> None:
-        """`parent`: where the lab's folder is made; None: the folder for temporary files. `like`: another one of this spec,
-        which has worked out routes and schedule."""
+        """`parent`: where the lab's folder is created; None: the folder for temporary files. `like`: another Session of this
+        spec, whose routes and schedule are reused."""
         check_programs()
         if spec.workload.exec:
             raise AgentError("workload.exec: an environment starts flows anew with each episode, programs not; leave them out")
         self.experiment: Experiment = Experiment.of(external(spec)) if like is None else like.experiment
         self.scene: Scene = scene_of(self.experiment) if like is None else like.scene
         self.boots = 0
-        """Labs started so far."""
+        """Number of labs started so far."""
         self.label = ""
-        """In the name of its folder: what the lab is for, such as training-2 or evaluation."""
+        """Part of the name of the lab's folder: what the lab is for, such as training-2 or evaluation."""
         self._parent = parent or Path(tempfile.gettempdir())
         self._stack = ExitStack()
         self._lab: Stepped | None = None
@@ -117,36 +123,36 @@ class Session:
 
     @property
     def steps(self) -> int:
-        """Of an episode."""
+        """The number of steps of an episode."""
         return self.experiment.spec.steps
 
     @property
     def pid(self) -> int | None:
-        """Of the lab; None: there is none."""
+        """The process id of the lab; None if there is no lab."""
         return None if self._lab is None else self._lab.pid
 
     @property
     def lab(self) -> Lab:
-        """For who answers its questions himself."""
+        """The lab, for callers that serve the lab's steps themselves."""
         assert isinstance(self._lab, Lab), "begin comes first, and a network on the host is none"
         return self._lab
 
     @property
     def pace(self) -> Pace | None:
-        """How the agent keeps up in this episode; None: the clock waits for it."""
+        """How the agent keeps up in this episode; None if the clock waits for it."""
         return self._console.pace
 
     def lab_config(self, spec: Spec, kernel: build.KernelBuild, folder: Path) -> LabConfig:
-        """What is booted."""
+        """Returns the configuration of the lab to boot."""
         return lab_config(spec, kernel, folder, FOREVER_NS)
 
     def begin(self, seed: int, *, fresh: bool = False) -> Frame:
-        """The first frame of a new episode with that seed's traffic; `fresh`: in a lab that is booted for it."""
+        """Begins an episode with the traffic of `seed` and returns its first frame. `fresh`: in a newly booted lab."""
         self.post_begin(seed, fresh=fresh)
         return self.collect()
 
     def post_begin(self, seed: int, *, fresh: bool = False) -> None:
-        """Starts what `begin` does; `collect` gives the frame."""
+        """Starts what `begin` does; `collect` returns the frame."""
         check_seed(seed)
         experiment = self.experiment.episode(seed)
         if fresh or not self._has_room(experiment):
@@ -157,19 +163,20 @@ class Session:
             self._next(self._lab, experiment, seed)
 
     def step(self, rates_bps: npt.NDArray[np.float64]) -> Frame:
-        """Enforces `rates_bps` ([hosts] of the scene) for an interval: what was measured at its end."""
+        """Enforces `rates_bps` ([hosts] of the scene) for one interval and returns what was measured at its end."""
         self.post(rates_bps)
         return self.collect()
 
     def post(self, rates_bps: npt.NDArray[np.float64]) -> None:
-        """Lets the lab run an interval with these rates; `collect` waits for its end."""
-        if self._lab is None:  # none was begun, or it has died
+        """Lets the lab run for one interval with these rates; `collect` waits for its end."""
+        if self._lab is None:  # no episode was begun, or the lab has died
             raise AgentError("step: there is no episode under way; reset first")
         self._console.send(rates_bps)
         self._lab.answer(GO_ON)
 
     def collect(self) -> Frame:
-        """What was measured, when the lab stands still again; LabError when it died or hung, and then it is gone."""
+        """Waits until the lab stands still again and returns what was measured. If the lab died or hung, raises LabError and
+        closes the lab."""
         assert self._lab is not None, "post comes first"
         try:
             step, _ = self._lab.until_step()
@@ -181,7 +188,7 @@ class Session:
             raise
 
     def close(self) -> None:
-        """Ends the lab and removes its folder; may be called twice, and `begin` boots another."""
+        """Ends the lab and removes its folder. It may be called twice; the next `begin` boots another lab."""
         if self._lab is not None:
             self._console.close()
             self._lab = None
@@ -189,7 +196,7 @@ class Session:
 
     def _start(self, experiment: Experiment, seed: int) -> None:
         self._stack = ExitStack()
-        weakref.finalize(self, self._stack.close)  # at Python's end it comes before modules go, which closing needs
+        weakref.finalize(self, self._stack.close)  # at exit it runs before the modules that closing needs are unloaded
         try:
             self._boot(experiment, seed)
         except BaseException:
@@ -225,7 +232,7 @@ class Session:
 
     def _next(self, lab: Stepped, experiment: Experiment, seed: int) -> None:
         private, name = self._folder / ".lab", f"flows-{self._episodes}.csv"
-        Episode.remove(private, self._episodes - 2)  # which ended before the one that is under way began
+        Episode.remove(private, self._episodes - 2)  # this one ended before the current one began
         (private / name).write_text(experiment.schedule.csv())
         Episode(seed, self.steps, name).write(private, self._episodes)
         self._console.info = flow_info(experiment, self.scene)
@@ -233,20 +240,20 @@ class Session:
         lab.answer(NEXT_EPISODE)
 
     def _has_room(self, experiment: Experiment) -> bool:
-        """The lab that runs can take this episode."""
+        """Returns whether the running lab has room for this episode."""
         if len(experiment.schedule.flows) > self._flow_rows:
             return False
         return experiment.spec.ground == "host" or self._memory(experiment) <= self._memory_bytes
 
     def _memory(self, experiment: Experiment, times: int = 1) -> int:
-        """What a lab is given for so many times this episode's paths, or what the spec says."""
+        """Returns the memory of a lab for `times` this episode's paths, or the memory that the spec sets."""
         given = self._asked.sized(len(experiment.graph.hosts), times * experiment.schedule.paths()).memory_bytes
         assert given is not None
         return given
 
 
 def _rows(flows: int) -> int:
-    """Room for the flows of other seeds, too."""
+    """Returns the number of flow rows, with room for the flows of other seeds."""
     rows = FEWEST_ROWS
     while rows < ROOM * flows and rows < MOST_ROWS:
         rows *= 2

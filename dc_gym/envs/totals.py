@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The totals that the info of an episode's last step holds: measured, whatever the reward.
+"""The totals in the info of an episode's last step. They are measured, and do not depend on the reward.
 
-TCP alone, an oracle and a trained policy are compared by these. Queues of hosts stand beside those of switches: an agent that
-moves the one into the other shows it. docs/environment.md says what each name is.
+TCP alone, oracles and trained policies are compared by these totals. Queues of hosts are listed beside those of switches, so that
+an agent that only moves queues from switches to hosts is visible as such. docs/environment.md defines each name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from dc_gym.traffic.sizes import SEGMENT_BYTES
 __all__ = ["EpisodeTotals", "metrics"]
 
 DELAYS = {"queueing_delay_s": "flows", "switch_delay_s": "flows", "host_delay_s": "flows", "rtt_s": "rtt_flows"}
-"""Means over flows under way, or those of them that have a round trip: an episode's are weighted by how many there were."""
+"""Means over the flows under way (or those of them that have an RTT sample), with the metric that counts these flows. An
+episode's mean is weighted by this count."""
 QUEUES = ("switch_queue_bytes", "host_queue_bytes")
 COUNTS = ("drops", "marks", "retransmits", "flows_ended")
 SLOWDOWN_PERCENTILES = (50, 99)
@@ -32,7 +33,7 @@ SLOWDOWN_PERCENTILES = (50, 99)
 
 @dataclass(slots=True)
 class EpisodeTotals:
-    """Adds up an episode: sums are of one step after the other, whenever somebody asks for them."""
+    """Adds up the totals of an episode. Values are summed in the order of the steps, whenever the totals are read."""
 
     scene: Scene
     reward: float = 0.0
@@ -52,7 +53,7 @@ class EpisodeTotals:
         self._block = Block(self.scene)
 
     def add(self, frame: Frame, reward: float) -> Callable[[], dict[str, Any]]:
-        """A step: its frame and its reward. What is given back says what `metrics` says of it."""
+        """Adds a step's frame and reward. The returned function returns what `metrics` returns for this step."""
         if not self._block.takes(frame):
             self._add_up()
         self.reward += reward
@@ -62,7 +63,7 @@ class EpisodeTotals:
         return partial(self._block.of, self._block.add(frame))
 
     def _add_up(self) -> None:
-        """The steps of the block, which is then done with."""
+        """Adds the steps of the current block to the totals and starts a new block."""
         if not (frames := self._block.frames):
             return
         found, self._block = self._block.work_out(), Block(self.scene)
@@ -80,7 +81,8 @@ class EpisodeTotals:
             self._slowdowns.append(measures.slowdowns(frames[place]))
 
     def result(self) -> dict[str, float]:
-        """Of the steps so far. What no flow could tell is left out: delays without flows, slowdowns without one that ended."""
+        """Returns the totals of the steps so far. Entries without data are left out: delays without flows, slowdowns without
+        completed flows."""
         if self._last is None:
             return {"return": 0.0, "steps": 0.0}
         self._add_up()
@@ -119,14 +121,15 @@ class EpisodeTotals:
 
 
 def _lost_bytes(frame: Frame) -> float:
-    """Payload that was lost: UDP's that was handed to the kernel and has not arrived, and what TCP sent again."""
+    """Returns the lost payload in bytes: UDP payload that was handed to the kernel and has not arrived, and TCP
+    retransmissions."""
     flows, udp = frame.flows, frame.info.is_udp
     missing = flows["acked_bytes"][udp].astype(np.float64) - flows["received_bytes"][udp].astype(np.float64)
     return float(missing.sum()) + float(flows["retransmits"][~udp].sum()) * SEGMENT_BYTES
 
 
 def _jain_of_lives(frame: Frame) -> float:
-    """Jain's index of each flow's mean rate over its life so far; 0 if nothing was delivered."""
+    """Returns Jain's index of each flow's mean rate over its life so far; 0 if nothing was delivered."""
     flows, started = frame.flows, frame.flows["status"] != WAITING
     begun = started & (flows["status"] <= STOPPED)
     ends = np.where(flows["end_ns"] >= 0, flows["end_ns"], frame.t_ns)[begun]
@@ -135,5 +138,5 @@ def _jain_of_lives(frame: Frame) -> float:
 
 
 def _sum(start: float, values: Floats) -> float:
-    """One after the other, as if each had been added in its step."""
+    """Returns the sum, added one value after the other, as if each had been added in its step."""
     return float(np.cumsum(np.append(start, values))[-1])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many labs in one process: a Gymnasium VectorEnv that lets all of them run at once and then collects what each measured.
+"""A Gymnasium VectorEnv of many labs in one process. It lets all labs run at once and then collects what each measured.
 
-Each sub-environment is a lab of its own with traffic of its own seed. Autoreset is Gymnasium's NEXT_STEP: the step after the last
-one of an episode resets. A lab that dies or hangs ends its episode as truncated, with `lab_died` in its info; the reset that
-follows boots another, and the others lose nothing. One that dies in a reset is replaced at once.
+Each sub-environment is a lab of its own, with the traffic of its own seed. Autoreset is Gymnasium's NEXT_STEP: the step after the
+last one of an episode resets. If a lab dies or hangs, its episode ends as truncated with `lab_died` in its info, and the reset
+that follows boots another lab; the other labs are not affected. A lab that dies in a reset is replaced at once.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from dc_gym.spec import Spec
 
 Batch = npt.NDArray[np.float32]
 Flags = npt.NDArray[Any]
-"""Of bool."""
+"""An array of bool."""
 BATCH_BLANK = BLANK | {f"_{name}": None for name in BLANK}
-"""What an info has where no lab begins, ends or dies: each measure, and by _name which labs have it."""
+"""The keys of an info if no lab begins, ends or dies: each metric, and under _name a mask of the labs that have it."""
 
 
 class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[Any]]):
@@ -51,8 +51,8 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         render_mode: str | None = None,
         step_info: bool = True,
     ) -> None:
-        """`step_info`: False leaves the info of steps empty but for those that begin or end an episode: who trains with RLlib
-        pays for each number of it, read or not."""
+        """`step_info`: False leaves the info of steps empty, except of those that begin or end an episode. RLlib spends time on
+        each number in an info, whether it is read or not."""
         if num_envs < 1:
             raise AgentError(f"num_envs: {num_envs} labs are none; give 1 or more")
         if spec is None:
@@ -76,7 +76,8 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Batch, dict[str, Any]]:
-        """`seed`: of lab 0, the next of lab 1 and so on, or one for each; None: the next drawn."""
+        """`seed`: one number is the seed of lab 0, and the following numbers are those of labs 1, 2, ...; a sequence holds one
+        seed for each lab; None draws the next seeds."""
         fresh = check_options(options)
         seeds = [own.take(given) for own, given in zip(self._seeds, self._spread(seed), strict=True)]
         begun, infos = dict(enumerate(seeds)), [dict[str, Any]() for _ in seeds]
@@ -114,7 +115,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         return self._observations.copy(), rewards, ends[0], ends[1], self._step_infos(infos)
 
     def _step_infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Of a step in all labs: of most, nothing is worked out before somebody looks."""
+        """Returns the batched info of a step. For most steps nothing is computed before the info is read."""
         if not self._step_info:
             return self._batched([{} if isinstance(info, Later) else info for info in infos])
         if all(isinstance(info, Later) for info in infos):
@@ -122,7 +123,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         return self._batched(infos)
 
     def _batched(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """As Gymnasium has them: by name, an array over the labs and a mask."""
+        """Returns infos in Gymnasium's form: by name, an array over the labs and a mask."""
         found: dict[str, Any] = {}
         for index, info in enumerate(infos):
             found = self._add_info(found, info, index)
@@ -134,8 +135,8 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
 
     @contextmanager
     def _running(self) -> Iterator[set[int]]:
-        """The labs that have been told to go on and not yet been heard. If something goes wrong they are closed: the next reset
-        boots them anew, and there is no step before it."""
+        """Yields the set of labs that were told to go on and have not yet answered. If an error occurs these labs are closed: the
+        next reset boots new ones, and no step is possible before it."""
         running: set[int] = set()
         self._under_way = False
         try:
@@ -147,7 +148,8 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
         self._under_way = True
 
     def _heard(self, running: set[int], begun: Mapping[int, int]) -> Iterator[tuple[int, Frame | LabError]]:
-        """What each lab measured, or how it died. One that died in a reset is booted anew, once, when all others are heard."""
+        """Yields what each lab measured, or how it died. A lab that died in a reset is booted again, once, after all others have
+        answered."""
         dead = []
         for index, session in enumerate(self.sessions):
             try:
@@ -163,7 +165,7 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             yield index, self.sessions[index].begin(begun[index])
 
     def _turn(self, index: int, frame: Frame | LabError, begun: Mapping[int, int]) -> tuple[dict[str, Any], float, bool, bool]:
-        """Info, reward, terminated, truncated; what is observed when a lab has died is what was observed last."""
+        """Returns info, reward, terminated and truncated. If a lab has died, its last observation stays."""
         if isinstance(frame, LabError):
             return {"lab_died": str(frame).splitlines()[0]}, 0.0, False, True
         if index in begun:

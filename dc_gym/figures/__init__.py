@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures, drawn from results alone."""
+"""Figures that are drawn from results alone."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Means with their intervals on an axis: what can be is drawn, and what is drawn stays on the axis.
+"""Draws means with their intervals on an axis. Intervals are cut at values that are possible, and stay on the axis.
 
-A 95 % interval is symmetrical and knows nothing of what is possible: it is cut at 0, and at 1 where a quantity cannot be more. An
-end that lies beyond the axis, as 0 does on a logarithmic one, is a small arrow at the axis' edge in place of a cap.
+A 95 % interval is symmetrical and does not know which values are possible. It is cut at 0, and at 1 where a quantity cannot be
+larger. An end that lies beyond the axis, as 0 does on a logarithmic one, is drawn as a small arrow at the axis' edge instead of a
+cap.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ Side = Literal["x", "y"]
 WIDE = 15
 """Values that differ by more than this factor get a logarithmic axis."""
 BEYOND_LOG, BEYOND = 10.0, 2.5
-"""An interval that ends at more than so many times the largest mean does not stretch the axis: its end is an arrow."""
+"""An interval that ends beyond this multiple of the largest mean does not stretch the axis; its end is an arrow."""
 MARGIN_LOG, MARGIN = 1.4, 1.08
 CLOSE: Mapping[Side, float] = {"x": 40, "y": 300}
-"""Up to this factor from end to end a logarithmic axis is labelled at 1, 2 and 5, beyond it at the decades."""
+"""Up to this factor between its ends, a logarithmic axis is labelled at 1, 2 and 5; beyond it at the decades."""
 THOUSANDS = 1000.0
 CAP_POINTS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A mean, and the interval that is drawn around it; both ends are the mean where there is none."""
+    """A mean and the interval that is drawn around it. Without an interval both ends equal the mean."""
 
     mean: float
     low: float
@@ -41,18 +42,19 @@ class Bar:
 
 
 def bar_of(mean: float, half: float | None, most: float = math.inf) -> Bar:
-    """Cut at what can be: nothing that is not negative on average falls below 0, nor rises above `most`."""
+    """Returns a Bar cut at possible values: it does not go below 0 if the mean is not negative, nor above `most`."""
     half = half or 0.0
     return Bar(mean, max(0.0, mean - half) if mean >= 0 else mean - half, min(max(most, mean), mean + half))
 
 
 def is_wide(values: Sequence[float]) -> bool:
-    """They are all above 0, and lie far apart."""
+    """Returns whether all values are above 0 and lie far apart."""
     return bool(values) and min(values) > 0 and max(values) > WIDE * min(values)
 
 
 def set_scale(ax: Axes, side: Side, bars: Sequence[Bar], most: float = math.inf) -> None:
-    """Logarithmic where means lie far apart; else from 0, or from a round number where all are near what is `most`."""
+    """Sets the scale of an axis: logarithmic if the means lie far apart; else from 0, or from a round number if all are near
+    `most`."""
     limit = ax.set_xlim if side == "x" else ax.set_ylim
     means = [bar.mean for bar in bars if math.isfinite(bar.mean)]
     if not means:
@@ -80,7 +82,7 @@ def set_scale(ax: Axes, side: Side, bars: Sequence[Bar], most: float = math.inf)
 
 
 def draw_bar(ax: Axes, at: float, bar: Bar, color: str, side: Side = "y", **look: Any) -> None:
-    """The interval of a mean at a place of the other axis; call it when the axis has its limits."""
+    """Draws the interval of a mean at a place on the other axis. Call it after the axis' limits are set."""
     if bar.high <= bar.low:
         return
     lower, upper = sorted(ax.get_xlim() if side == "x" else ax.get_ylim())
@@ -97,7 +99,7 @@ def draw_bar(ax: Axes, at: float, bar: Bar, color: str, side: Side = "y", **look
 
 
 def plain_ticks(ax: Axes, side: Side) -> None:
-    """Never an exponent or an offset, and thousands apart, wherever the ticks of a linear axis come to be."""
+    """Formats the ticks of a linear axis without exponent or offset, and with separated thousands."""
     from matplotlib.ticker import FuncFormatter, ScalarFormatter
 
     axis, largest = (ax.xaxis, max(ax.get_xlim())) if side == "x" else (ax.yaxis, max(ax.get_ylim()))
@@ -107,9 +109,9 @@ def plain_ticks(ax: Axes, side: Side) -> None:
 
 
 def log_ticks(ax: Axes, side: Side, linear_below: float = 0.0, family: str = "") -> None:
-    """Labels a logarithmic axis at 1, 2 and 5, or at the decades, as far as it goes; at 0 alone where it is linear below a value.
+    """Labels a logarithmic axis at 1, 2 and 5, or at the decades. If the axis is linear below a value, only 0 is labelled there.
 
-    `family`: of the values' base unit, which the labels then have.
+    `family`: the family of the values' base unit, which the labels then have.
     """
     from matplotlib.ticker import NullLocator
 

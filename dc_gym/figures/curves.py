@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym plot DIR --x KEY --y METRIC`: what many results say of one key of their specs: a line a controller, a point a value.
+"""`dcgym plot DIR --x KEY --y METRIC`: plots a metric of many results over a key of their specs, one line for each controller.
 
-A point is the mean over the seeds of one experiment; its bar is the 95 % interval of that mean (Student's t), and there is none
-for a single result. Results at one point that differ in more than the seed are refused: their spread would be no interval.
-Unfit results are left out. A key is a dotted one of docs/spec.md, a metric a number of summary.json. Without axes the command
-says which the results have. sweep_figure.py draws.
+A point is the mean over the seeds of one experiment. Its bar is the 95 % interval of that mean (Student's t); a single result has
+none. Results at one point that differ in more than the seed are refused, since their spread would not be such an interval. Unfit
+results are left out. A key is a dotted key of docs/spec.md; a metric is a number of summary.json. Without axes the command lists
+the keys and metrics that the results have. sweep_figure.py draws.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ __all__ = ["Axis", "Curve", "Point", "curves", "find_results", "main", "tell_axe
 HASH_DIGITS = 8
 BY_DEFAULT = "controller.name"
 POLICIES = (BY_DEFAULT, "controller.policy")
-"""Keys by which policies are told apart."""
+"""The keys by which policies are distinguished."""
 NUMBERED = ("seed",)
-"""Keys whose numbers are names: points are not joined."""
+"""Keys whose numbers are only names; their points are not joined."""
 MOST_VALUES = 6
-"""At most so many values of a key are printed."""
+"""The most values of a key that are printed."""
 FINEST = 10**12
-"""Parts of 1 in which shares are read."""
+"""The resolution in which shares are read, in parts of 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value of the key."""
+    """The results at one value of the key."""
 
     x: float | str
     mean: float
     half_width: float | None
-    """Of the 95 % interval; None: one result."""
+    """Half the width of the 95 % interval; None: only one result."""
     values: tuple[float, ...]
-    """One a result."""
+    """One value for each result."""
 
     @property
     def results(self) -> int:
@@ -56,7 +56,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The points of one line, by x."""
+    """The points of one line, sorted by x."""
 
     name: str
     points: tuple[Point, ...]
@@ -64,13 +64,13 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The key that a figure goes by."""
+    """The key on a figure's x axis."""
 
     key: str
     family: str
-    """What its numbers are, in readable.FAMILIES; '' where they are plain numbers or texts."""
+    """The unit family of its numbers (readable.FAMILIES); '' for plain numbers or texts."""
     names_lines: bool = False
-    """The lines are its values."""
+    """True if each of its values is a line of its own."""
 
     @property
     def title(self) -> str:
@@ -78,7 +78,7 @@ class Axis:
 
     @property
     def measures(self) -> bool:
-        """Its numbers are amounts, so that there is something between two of them."""
+        """True if its numbers are amounts, so that values between two of them have a meaning."""
         return self.key not in NUMBERED
 
     @property
@@ -86,20 +86,20 @@ class Axis:
         return self.key == BY_DEFAULT
 
     def scale(self, values: Sequence[float | str]) -> Scale:
-        """The unit that suits these values."""
+        """Returns the unit that suits these values."""
         return readable.scale_of(self.family, [value for value in values if isinstance(value, float)])
 
     def text(self, x: float | str) -> str:
         return x if isinstance(x, str) else readable.quantity(x, self.family)
 
     def label_of(self, text: str) -> str:
-        """A value below the axis: a controller by its own name."""
+        """Returns the label of a value on the axis; a controller has its own label."""
         known = controllers.find(text) if self.names_controllers else None
         return known.label if known else text
 
 
 def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Path | None, force: bool = False) -> int:
-    """Draws, prints the points as a table, and says where the figure is."""
+    """Draws the figure, prints the points as a table, and prints where the figure is."""
     place = out or folder / _name(x_key, metrics, by_key)
     plots.check_name(place)
     mark = mark_of("plot", [folder], place)
@@ -114,7 +114,7 @@ def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Pat
 
 
 def sheet_of(folder: Path, x_key: str, metrics: Sequence[str], by_key: str = BY_DEFAULT) -> tuple[sweep_figure.Sheet, str]:
-    """What a figure of the results below a folder shows; and in words what it leaves out."""
+    """Returns the sheet for a figure of the results below a folder, and in words what it leaves out."""
     found = find_results(folder)
     results = [result for result in found if result.fit]
     if not results:
@@ -127,7 +127,7 @@ def sheet_of(folder: Path, x_key: str, metrics: Sequence[str], by_key: str = BY_
 
 
 def check_axes(folder: Path, x_key: str | None, metrics: Sequence[str]) -> None:
-    """UsageError about a key or a metric that none of these results has."""
+    """Raises UsageError for a key or a metric that none of these results has."""
     first = find_results(folder)[0]
     if x_key is not None:
         _written(first, x_key)
@@ -136,7 +136,8 @@ def check_axes(folder: Path, x_key: str | None, metrics: Sequence[str]) -> None:
 
 
 def tell_axes(folder: Path) -> None:
-    """Prints what --x, --by and --y can be: the keys that vary, with their values, and the metrics that are numbers."""
+    """Prints the possible values of --x, --by and --y: the keys that vary, with their values, and the metrics that are
+    numbers."""
     results = find_results(folder)
     varying = _varying(results)
     print(f"{folder}: {len(results)} results")
@@ -151,7 +152,7 @@ def tell_axes(folder: Path) -> None:
 
 
 def example_of(folder: Path) -> str:
-    """A command that draws something of these results."""
+    """Returns a command that draws some figure of these results."""
     results = find_results(folder)
     keys = [key for key in _varying(results) if key not in ("seed", BY_DEFAULT)] or [*_varying(results), "seed"]
     metrics = [name for name in ("fct_p99_s", "mean_srtt_us", "goodput_bps") if name in _measured(results)]
@@ -159,7 +160,7 @@ def example_of(folder: Path) -> str:
 
 
 def _varying(results: Sequence[Result]) -> dict[str, list[str]]:
-    """Keys of the specs that are not the same in all of them, each with its values in the order of the results."""
+    """Returns the keys that differ between the specs, each with its values in order."""
     specs = [dict(_leaves(result.manifest.get("spec", {}))) for result in results]
     keys = dict.fromkeys(key for each in specs for key in each)
     found = {key: list(dict.fromkeys(each.get(key, "-") for each in specs)) for key in keys if key not in ("name", "lab.memory")}
@@ -167,7 +168,7 @@ def _varying(results: Sequence[Result]) -> dict[str, list[str]]:
 
 
 def _in_order(text: str) -> tuple[float, str]:
-    """Quantities and numbers by size, texts behind them."""
+    """Returns a sort key: quantities and numbers by size, then texts."""
     parsed = _quantity(text)
     if parsed is not None:
         return parsed[0], ""
@@ -175,7 +176,7 @@ def _in_order(text: str) -> tuple[float, str]:
 
 
 def _measured(results: Sequence[Result]) -> list[str]:
-    """Metrics that are a number in any of them; of a list of numbers its elements."""
+    """Returns the metrics that are a number in any of the results; for a list of numbers its first element."""
     found = dict[str, None]()
     for result in results:
         for name, value in result.summary.items():
@@ -187,7 +188,7 @@ def _measured(results: Sequence[Result]) -> list[str]:
 
 
 def _name(x_key: str, metrics: Sequence[str], by_key: str) -> str:
-    """Name of the figure's file: METRIC-by-KEY.png, so that another figure of the same results is another file."""
+    """Returns the name of the figure's file, METRIC-by-KEY.png. Different figures of the same results get different names."""
     lines = "" if by_key == BY_DEFAULT else f"-each-{by_key}"
     return f"{'-'.join(metrics)}-by-{x_key}{lines}.png"
 
@@ -207,7 +208,7 @@ def _caption(panels: Mapping[str, Sequence[Curve]], axis: Axis, by_key: str, lef
 
 
 def _table(metric: str, lines: Sequence[Curve], axis: Axis, by_key: str) -> Iterator[str]:
-    """The points in words, all of a metric in one unit."""
+    """Yields the points as lines of text, with one unit for the whole metric."""
     scale = readable.scale_of(readable.family_of(metric), [point.mean for line in lines for point in line.points])
     yield f"{metric}{f' ({scale.unit})' if scale.unit else ''} by {axis.key}, a line for each {by_key}"
     width = max(16, *(len(line.name) for line in lines))
@@ -219,16 +220,17 @@ def _table(metric: str, lines: Sequence[Curve], axis: Axis, by_key: str) -> Iter
 
 
 def find_results(folder: Path) -> list[Result]:
-    """Every whole result below a folder, in the order of their paths."""
+    """Returns every complete result below a folder, in the order of their paths."""
     return [load_result(path) for path in result_folders(folder)]
 
 
 def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> list[Curve]:
-    """Lines by size where their names are numbers or quantities, else in the order in which they first occur; points by x.
+    """Returns the lines of a figure, with their points sorted by x.
 
-    A result without the metric (null) is left out.
+    Lines are sorted by size if their names are numbers or quantities, else they are in the order of their first occurrence. A
+    result without the metric (null) is left out.
 
-    UsageError if results of one point are of different experiments.
+    Raises UsageError if results of one point are of different experiments.
     """
     groups: dict[str, dict[float | str, list[tuple[Result, float]]]] = {}
     results = list(results)
@@ -248,7 +250,7 @@ def curves(results: Iterable[Result], x_key: str, metric: str, by_key: str) -> l
 
 
 def _at(tree: Any, path: str) -> Any:
-    """What a dotted path leads to in dicts and lists, as in topology.links.0.delay; None where it leads nowhere."""
+    """Returns the value at a dotted path in dicts and lists, such as topology.links.0.delay; None if the path does not exist."""
     for part in path.split("."):
         if isinstance(tree, Mapping):
             tree = tree.get(part)
@@ -260,7 +262,7 @@ def _at(tree: Any, path: str) -> Any:
 
 
 def _written(result: Result, key: str) -> Any:
-    """What the result's spec says of a key; '-' where it says nothing."""
+    """Returns the value of a key in the result's spec; '-' if it has none."""
     value = _at(result.manifest.get("spec", {}), key)
     if value is not None:
         return value
@@ -271,8 +273,8 @@ def _written(result: Result, key: str) -> Any:
 
 
 def _names(results: Sequence[Result], key: str) -> list[str]:
-    """What each result is called by a key. By controller a policy is one of its own; where files of several contents have one
-    name the content tells them apart."""
+    """Returns the name of each result by a key. By controller, a policy has a name of its own. If files of different contents
+    have the same name, part of the content's hash is added."""
     names = [_name_of(result, key) for result in results]
     contents = [result.inputs.get(spec.POLICY_COPY, "") if key in POLICIES else "" for result in results]
     several = {
@@ -289,7 +291,7 @@ def _name_of(result: Result, key: str) -> str:
 
 
 def _key(result: Result, key: str) -> float | str:
-    """A number in base units where the value is a number or a quantity; else its text."""
+    """Returns a number in base units if the value is a number or a quantity; else its text."""
     value = _written(result, key)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
@@ -298,7 +300,7 @@ def _key(result: Result, key: str) -> float | str:
 
 
 def _quantity(value: Any) -> tuple[float, str] | None:
-    """Base units of a text such as "10ms", and its family."""
+    """Returns a text such as "10ms" in base units, and its family; None if it is not a quantity."""
     for parse, family in ((units.parse_rate_bps, "bps"), (units.parse_time_ns, "ns"), (units.parse_size_bytes, "bytes")):
         try:
             return float(parse(value)), family
@@ -313,12 +315,12 @@ def _quantity(value: Any) -> tuple[float, str] | None:
 
 
 def _near(name: str, known: Iterable[str], place: str) -> str:
-    """What may have been meant, else where all are listed."""
+    """Returns a hint at a similar name, or `place`, where all are listed."""
     return spelling.hint(name, known) if spelling.near(name, known) else place
 
 
 def _metric(result: Result, metric: str) -> float | None:
-    """A number of the summary; of a list of them an element, as in flow_goodput_bps.0."""
+    """Returns a number of the summary, or an element of a list of numbers, such as flow_goodput_bps.0."""
     if metric.partition(".")[0] not in result.summary:
         numbers = [name for name, value in result.summary.items() if isinstance(value, int | float)]
         raise UsageError(f"{metric!r} is no metric of {result.path}; {_near(metric, numbers, 'its summary.json has them')}")
@@ -329,12 +331,12 @@ def _metric(result: Result, metric: str) -> float | None:
 
 
 def _ordered(group: Mapping[float | str, Any]) -> list[float | str]:
-    """Numbers by size; texts as they came, behind them."""
+    """Returns numbers by size, then texts in their order."""
     return [*sorted(x for x in group if isinstance(x, float)), *(x for x in group if isinstance(x, str))]
 
 
 def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> Point:
-    """The mean over results that differ in nothing but their seed."""
+    """Returns the mean over results that differ only in their seed."""
     first, *others = (_settings(result) for result, _ in measured)
     for other in others:
         for key in sorted(first.keys() | other.keys()):
@@ -347,7 +349,7 @@ def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> Point:
 
 
 def _settings(result: Result) -> dict[str, str]:
-    """The spec by dotted key, but for what makes no other experiment of it: its seed, its name, the lab's memory."""
+    """Returns the spec by dotted key, without the keys that do not define the experiment: seed, name, and the lab's memory."""
     found = dict(_leaves(result.manifest.get("spec", {})))
     return {key: value for key, value in found.items() if key not in ("seed", "name", "lab.memory")}
 
@@ -364,7 +366,7 @@ def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _family(results: Iterable[Result], key: str) -> str:
-    """The unit of a key: that of its texts, or of the spec's field where it is written as a plain number."""
+    """Returns the unit family of a key: that of its values' texts, or of the spec's field if the values are plain numbers."""
     own = spec.unit_of(key).removeprefix("_")
     found = {(_quantity(value) or (0.0, own))[1] for value in (_written(result, key) for result in results)}
     return found.pop() if len(found) == 1 else ""

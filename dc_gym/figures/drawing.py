@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a network: layers from hosts to cores, each link in two halves, each half the direction that leaves the node beside it.
+"""Draws a network in layers from hosts to cores.
 
-With a utilization by port the halves have its colour. The width of a line grows with the link's rate.
+Each link has two halves, one for each direction: the half beside a node is the direction that leaves it. If utilization by port
+is given, the halves are coloured by it. The width of a line grows with the link's rate.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ COLOURS = {"host": "#0072B2", "edge": "#009E73", "agg": "#E69F00", "core": "#CC7
 WORDS = {"host": "hosts", "edge": "edge (leaves)", "agg": "aggregation", "core": "core (spines)"}
 PLAIN = "#888888"
 IDLE_TO_FULL = LinearSegmentedColormap.from_list("utilization", ["#C4C4C4", "#ECB83C", "#D55E00", "#B4003C"])
-MOST_LABELS = 40  # of a layer: beyond, names would run into each other
-APART, TOGETHER = 0.012, 0.018  # of the width: between two parallel links, and from the first to the last of more
+MOST_LABELS = 40  # most nodes of a layer with names; the names of more would overlap
+APART, TOGETHER = 0.012, 0.018  # shares of the width: between two parallel links, and between the outermost of more
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where nodes are: x in 0..1, y by layer."""
+    """The positions of nodes: x in 0..1, y by layer."""
 
     at: dict[str, tuple[float, float]]
     layer: dict[str, str]
 
     def of_layer(self, name: str) -> list[str]:
-        """Its nodes."""
+        """Returns the nodes of a layer."""
         return [node for node, layer in self.layer.items() if layer == name]
 
 
 def draw_topology(graph: Graph, axes: Axes, utilization: Mapping[str, float] | None = None) -> ScalarMappable | None:
-    """The network on the axes; with `utilization` (0..1 by port name) the colours' meaning, for a colour bar."""
+    """Draws the network on the axes. With `utilization` (0..1 by port name) returns the mapping of colours, for a colour bar."""
     layout = lay_out(graph)
     colours = ScalarMappable(Normalize(0.0, 1.0), IDLE_TO_FULL) if utilization is not None else None
     segments, shades, widths = [], [], []
@@ -60,14 +61,14 @@ def draw_topology(graph: Graph, axes: Axes, utilization: Mapping[str, float] | N
 
 
 def line_width(graph: Graph, rate_bps: int) -> float:
-    """Width of a link of that rate, in points: the fastest are the thickest."""
+    """Returns the width of a link of this rate, in points. The fastest links are the thickest."""
     fastest = max(cable.rate_bps for cable in graph.cables)
     thick = max(0.4, min(1.0, 8.0 / math.sqrt(len(graph.cables))))
     return thick * max(0.6, 2.2 + 0.8 * math.log10(rate_bps / fastest))
 
 
 def lay_out(graph: Graph) -> Layout:
-    """Layers from below; in each, nodes in the order of what they are joined to below, evenly apart."""
+    """Returns the positions of the nodes. Within a layer nodes are evenly spaced, in the order of their neighbours below."""
     layer = {switch.name: str(switch.layer) for switch in graph.switches} | {host.name: "host" for host in graph.hosts}
     used = [name for name in HEIGHTS if name in layer.values()]
     order = {name: [node for node in layer if layer[node] == name] for name in used}
@@ -88,7 +89,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _lines(graph: Graph, layout: Layout) -> list[tuple[Port, Port, tuple[float, float], tuple[float, float]]]:
-    """Every cable with its ends; parallel ones side by side."""
+    """Returns every cable with its ends' positions; parallel cables lie side by side."""
     groups: dict[tuple[str, str], list[tuple[Port, Port]]] = {}
     for cable in graph.cables:
         pair = (cable.a, cable.b) if cable.a.node < cable.b.node else (cable.b, cable.a)

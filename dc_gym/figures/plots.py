@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures, drawn from results alone: one run over time, and the demo's grid of cases by quantities.
+"""Draws figures from results alone: one run over time, and the demo's grid of cases by quantities.
 
-matplotlib is imported when a figure is drawn. Figures are made without pyplot, so nothing of ours is left in its global state.
-Units on the axes follow the values.
+matplotlib is imported when a figure is drawn. Figures are made without pyplot, so they leave nothing in its global state. Units
+on the axes follow the values.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ FORMATS: Mapping[str, dict[str, str | None]] = {
     ".pdf": {"CreationDate": None},
     ".svg": {"Date": None},
 }
-"""By a figure's suffix: what is left out of the file, so that the same figure has the same bytes."""
+"""The metadata that is left out of a file, by its suffix, so that the same figure has the same bytes."""
 MARKS = {".png": "Comment", ".pdf": "Keywords", ".svg": "Description"}
-"""Where a file says what made it."""
-DEMO_INTERVALS = 40  # long enough that a hole in the sequence, and its filling, fall into one
+"""The metadata field of a file that records what made it."""
+DEMO_INTERVALS = 40  # long enough that a loss and its repair fall into one interval
 FRAME_KB = 1.514
 FLOW_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#666666")
 INK, FAINT, MARK = "#222222", "#8A8A8A", "#B22222"
@@ -96,7 +96,7 @@ STYLE = {
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program of workload.exec, as it ran."""
+    """A program of workload.exec, with its times."""
 
     name: str
     start_s: float | None
@@ -104,26 +104,26 @@ class Program:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Program:
-        """From its row in the manifest."""
+        """Returns the program of a row in the manifest."""
         at = [None if row.get(name) is None else float(row[name]) / 1e9 for name in ("start_ns", "end_ns")]
         return cls(f"{row.get('host', '?')}: {Path(str((row.get('command') or '?')[0])).name}", *at)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row of the demo: a network, and what each controller did on it."""
+    """One row of the demo: a network, and the runs of each controller on it."""
 
     title: str
     runs: Mapping[str, Sequence[Series]]
-    """By name of controller, one a seed; all of one duration and number of intervals."""
+    """The runs by controller name, one for each seed; all have the same duration and number of intervals."""
     note: str = ""
     """A second line below the title, such as "10 Mbit/s, 2 pairs"."""
 
 
 def load_series(result: Result, intervals: int = INTERVALS) -> Series:
-    """The series of a result on disk, goodput as links can have carried it.
+    """Returns the series of a result on disk, with goodput as links can have carried it.
 
-    Fewer intervals if it was sampled more rarely than that, so that none is empty.
+    If the run was sampled more rarely, there are fewer intervals, so that none is empty.
     """
     run_spec = _spec_of(result)
     sampled_ns = max(run_spec.monitor.interval_ns, run_spec.monitor.tcp_interval_ns)
@@ -132,7 +132,8 @@ def load_series(result: Result, intervals: int = INTERVALS) -> Series:
 
 
 def plot_to(result: Result, path: Path, force: bool = False) -> Path:
-    """Draw one run into a file that the user names: what is there goes only if it is this result's plot, or by `force`."""
+    """Draws one run into a file that the user names. An existing file is replaced only if it is this result's plot, or with
+    `force`."""
     check_name(path)
     mark = mark_of("plot", [result.path], path)
     require_place(path, is_marked(mark), force=force)
@@ -140,7 +141,7 @@ def plot_to(result: Result, path: Path, force: bool = False) -> Path:
 
 
 def plot_result(result: Result, path: Path | None = None, mark: str = "") -> Path:
-    """Draw one run; the figure is plot.png in its folder unless `path` says otherwise."""
+    """Draws one run. The figure is plot.png in the run's folder unless `path` says otherwise."""
     path = result.path / "plot.png" if path is None else path
     run_spec = _spec_of(result)
     flows = result.records("flows")
@@ -163,10 +164,11 @@ def run_figure(
     caption: str = "",
     programs: Sequence[Program] = (),
 ) -> Figure:
-    """What one run measured over time, one panel above the other; the warm-up is shaded.
+    """Returns a figure of one run over time, in panels one above the other. The warm-up is shaded.
 
-    Always the queue; goodput, RTT and fairness where there are flows; over RDMA the rate that its NIC allows each flow, too, and
-    the RTT only where the algorithm has it measured. Where programs run, or nothing does: the busiest link, and when they ran.
+    The queue is always shown; goodput, RTT and fairness where there are flows. Over RDMA there is also the rate that the NIC
+    allows each flow, and the RTT is shown only if the algorithm has it measured. If there are programs or no flows, the busiest
+    link is shown; with programs, the times at which they ran.
     """
     panels: list[Callable[[Axes, Series], object]] = [_run_queue]
     if programs or not run.flows:
@@ -199,7 +201,8 @@ def run_figure(
 
 
 def demo_figure(cases: Sequence[Case], caption: str = "") -> Figure:
-    """Rows are cases, columns queue, goodput, srtt and fairness; a line is the mean over seeds, a band its 95 % interval."""
+    """Returns the demo's figure. Rows are cases; columns are queue, goodput, srtt and fairness. A line is the mean over seeds, a
+    band its 95 % interval."""
     with style():
         figure = new_figure(13.2, 0.9 + 2.5 * len(cases))
         grid = figure.subplots(len(cases), 5, squeeze=False, width_ratios=[0.09, 1, 1, 1, 1])
@@ -217,13 +220,13 @@ def demo_figure(cases: Sequence[Case], caption: str = "") -> Figure:
 
 
 def check_name(path: Path) -> None:
-    """UsageError unless a figure can have this name: its suffix says what is written."""
+    """Raises UsageError unless a figure can have this name. Its suffix selects the format."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{path}: a figure's name ends in {', '.join(FORMATS)}; give such a one")
 
 
 def save(figure: Figure, path: Path, dpi: int = DPI, changes: Mapping[str, Any] | None = None, mark: str = "") -> Path:
-    """Write a figure: whole or not at all, and the same bytes for the same figure. `mark`: whose it is (outputs.py)."""
+    """Writes a figure atomically; the same figure gives the same bytes. `mark`: what made the figure (outputs.py)."""
     check_name(path)
     suffix, stream = path.suffix.lower(), io.BytesIO()
     with style(changes):
@@ -252,14 +255,14 @@ def _run_queue(ax: Axes, run: Series) -> None:
 
 
 def _end_line(ax: Axes, height: float, name: str, color: str) -> None:
-    """A level line, named beyond its right end, such as the threshold K."""
+    """Draws a horizontal line with its name beyond the right end, such as the threshold K."""
     ax.axhline(height, color=color, linestyle=(0, (5, 3)), linewidth=1.0, zorder=1.5)
     end = ax.annotate(name, (1, height), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points")
     end.set(ha="left", va="center", fontsize=9, fontweight="bold", color=color)
 
 
 def _busiest_panel(ax: Axes, run: Series) -> None:
-    """What the busiest port sent; its line rate is named where the axis gets there."""
+    """Draws what the busiest port sent. The title gives its line rate."""
     scale, unit = _rate_unit(run.busy_bps)
     ax.plot(run.t_s, run.busy_bps / scale, color=FLOW_COLORS[0], linewidth=1.3)
     ax.set_ylabel(f"Sent ({unit})")
@@ -269,7 +272,7 @@ def _busiest_panel(ax: Axes, run: Series) -> None:
 
 
 def _program_panel(ax: Axes, programs: Sequence[Program], scale: Scale) -> None:
-    """When each program ran. One that was over at once is a line."""
+    """Draws when each program ran. A program that ended at once is a thin line."""
     for row, each in enumerate(programs):
         start, end = (None if at_s is None else scale.of(at_s) for at_s in (each.start_s, each.end_s))
         if start is not None:
@@ -307,12 +310,12 @@ def _rtt_panel(ax: Axes, run: Series) -> None:
 
 
 def _too_many(run: Series) -> bool:
-    """To draw a line for each."""
+    """Returns whether there are too many flows to draw a line for each."""
     return run.flows > len(run.goodput_bps)
 
 
 def _run_flows(ax: Axes, t_s: Floats, values: Floats, scale: float, unit: str, name: str, title: str = "") -> None:
-    """One line a flow; with many flows they are thin, and their mean is drawn over them."""
+    """Draws one line for each flow. With many flows the lines are thin, and their mean is drawn over them."""
     many = len(values) > len(FLOW_COLORS)
     for flow, line in enumerate(values):
         color = "#9DB8CC" if many else FLOW_COLORS[flow]
@@ -325,7 +328,7 @@ def _run_flows(ax: Axes, t_s: Floats, values: Floats, scale: float, unit: str, n
 
 
 def _run_all(ax: Axes, run: Series, values: Floats, scale: float, unit: str, title: str) -> None:
-    """One line for flows that are too many to be told apart."""
+    """Draws one line for all flows when there are too many to distinguish."""
     ax.plot(run.t_s, values / scale, color=FLOW_COLORS[0], linewidth=1.3)
     ax.set_ylabel(f"{next(word for word in ('Goodput', 'Rate', 'RTT') if word in title)} ({unit})")
     ax.set_title(title.format(f"{run.flows:,}"), loc="left")
@@ -340,7 +343,7 @@ def _run_fairness(ax: Axes, run: Series) -> None:
 
 
 def _flow_legend(ax: Axes, labels: Sequence[str]) -> None:
-    """Names of the flows, if they are few."""
+    """Draws a legend with the flows' names if there are few flows."""
     from matplotlib.lines import Line2D
 
     if 0 < len(labels) <= len(FLOW_COLORS):
@@ -356,14 +359,14 @@ def _flow_legend(ax: Axes, labels: Sequence[str]) -> None:
 
 
 def _case_label(ax: Axes, case: Case) -> None:
-    """The name of a row, in a column of its own."""
+    """Draws the name of a row, in a column of its own."""
     ax.set_axis_off()
     ax.text(0, 0.5, case.title, rotation=90, ha="center", va="center", fontsize=10, fontweight="bold", transform=ax.transAxes)
     ax.text(1.1, 0.5, case.note, rotation=90, ha="center", va="center", fontsize=8.5, color="#555555", transform=ax.transAxes)
 
 
 def _demo_row(row: Sequence[Axes], case: Case) -> None:
-    """The four panels of a case."""
+    """Draws the four panels of a case."""
     every = [run for runs in case.runs.values() for run in runs]
     if not every:
         raise ValueError(f"case {case.title!r} has no runs")
@@ -384,7 +387,7 @@ def _demo_row(row: Sequence[Axes], case: Case) -> None:
 
 
 def _quantities(runs: Sequence[Series], queue: float, rate: float, delay: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """What the four panels show of a controller, each [runs, intervals]."""
+    """Returns the values of the four panels for one controller, each [runs, intervals]."""
     return (
         np.array([run.queue_bytes / queue for run in runs]),
         np.array([run.total_bps / rate for run in runs]),
@@ -398,7 +401,7 @@ Lines = Mapping[str, tuple[Floats, Floats, Floats]]
 
 
 def _bounded(mean: Floats, half: Floats, most: float) -> tuple[Floats, Floats, Floats]:
-    """A mean and its band, which ends at what is possible; NaN where there is none."""
+    """Returns a mean and its band, cut at possible values; NaN where there is none."""
     return mean, np.maximum(mean - half, 0), np.minimum(mean + half, max(most, _peak(mean)))
 
 
@@ -410,7 +413,7 @@ def _draw_lines(ax: Axes, t_s: Floats, lines: Lines) -> None:
 
 
 def _set_axis(ax: Axes, column: int, means: Sequence[Floats], tops: Sequence[Floats], label: str) -> None:
-    """Scale and limits of a panel; queues and delays that lie far apart are shown by their logarithm."""
+    """Sets scale and limits of a panel. Queues and delays that lie far apart get a logarithmic axis."""
     middles = [float(np.nanmedian(mean)) for mean in means if np.isfinite(mean).any()]
     positive = [middle for middle in middles if middle > 0]
     spread = max(positive) / min(positive) if positive else 1
@@ -424,14 +427,14 @@ def _set_axis(ax: Axes, column: int, means: Sequence[Floats], tops: Sequence[Flo
 
 
 def _fairness_axis(ax: Axes, values: Floats) -> None:
-    """From a round number below the values to 1."""
+    """Sets the axis from a round number below the values to 1."""
     least = float(np.nanmin(values)) if np.isfinite(values).any() else 0.0
     floor = max(0.0, math.floor(least * 10 - 0.5) / 10)
     ax.set_ylim(floor, 1 + 0.08 * (1 - floor))
 
 
 def _log_axis(ax: Axes, values: Floats, linear_below: float) -> None:
-    """Logarithmic above a value and linear from 0 to there, for a queue may be empty."""
+    """Makes the axis logarithmic above a value and linear from 0 to it, because a queue may be empty."""
     from matplotlib.ticker import FuncFormatter, NullLocator
 
     ax.set_yscale("symlog", linthresh=linear_below, linscale=0.4)
@@ -448,7 +451,7 @@ def _color(name: str) -> str:
 
 
 def _controller_legend(figure: Figure, cases: Sequence[Case]) -> None:
-    """Once, above everything."""
+    """Draws one legend above all panels."""
     from matplotlib.lines import Line2D
 
     names = list(dict.fromkeys(name for case in cases for name in case.runs))
@@ -478,7 +481,7 @@ def _peak(values: Floats) -> float:
 
 
 def _from_zero(ax: Axes, values: Floats, least: float = 0) -> None:
-    """The axis from 0 to a little above the peak; where all is 0 it names nothing else."""
+    """Sets the axis from 0 to a little above the peak. If all values are 0, only 0 is labelled."""
     peak = max(_peak(values), least)
     ax.set_ylim(0, peak * 1.12 if peak > 0 else 1)
     if peak > 0:
@@ -488,12 +491,12 @@ def _from_zero(ax: Axes, values: Floats, least: float = 0) -> None:
 
 
 def _end_s(run: Series) -> float:
-    """The end of the last interval."""
+    """Returns the end of the last interval."""
     return float(run.t_s[-1] + run.t_s[0])
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of that many inches that needs no display."""
+    """Returns a figure of this size in inches that needs no display."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -504,7 +507,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 @contextmanager
 def style(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Our settings, for as long as it takes."""
+    """Applies our matplotlib settings within the context."""
     import matplotlib
 
     settings: dict[Any, Any] = STYLE | dict(changes or {})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what many results say of one key: a panel a metric, a colour a line, a point a value of the key.
+"""Draws many results over one key: one panel for each metric, one colour for each line, one point for each value of the key.
 
-A line joins points only where the key is a number that measures something: kinds, names and seeds are not joined. Panels of
-elements of one list (flow_goodput_bps.0 and .1) have one scale. Small dots are single results, bars are 95 % intervals.
+A line joins points only if the key is a number that measures something; kinds, names and seeds are not joined. Panels of elements
+of one list (flow_goodput_bps.0 and .1) share one scale. Small dots are single results; bars are 95 % intervals.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ __all__ = ["Sheet", "draw"]
 
 WIDTH, PANEL_HEIGHT, HEAD_HEIGHT = 7.0, 2.2, 1.0
 SPREAD = 0.6
-"""Share of a category's width over which its lines stand side by side."""
+"""The share of a category's width over which its lines are spread side by side."""
 BESIDE_POINTS = 6.0
-"""From a mean to the dots of its results."""
+"""The distance from a mean to the dots of its results, in points."""
 AT_MOST_1 = ("jain", "maxmin_jain")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LETTER_INCHES, LINE_INCHES = 0.072, 0.15
-"""Room for a letter of a tick's label, and for a line of letters that stand askew."""
+"""The width of a letter in a tick label, and the space for a rotated label."""
 AXIS_INCHES = WIDTH - 0.9
 LEGEND_LETTERS = 80
-"""That a row of the legend has room for, each entry's own sign being four."""
+"""The letters that fit in a row of the legend; each entry's symbol takes four."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What the figure shows."""
+    """The contents of the figure."""
 
     title: str
     panels: Mapping[str, Sequence[Curve]]
-    """Lines by metric."""
+    """The lines of each metric."""
     axis: Axis
     by_key: str
     caption: str
 
 
 def draw(sheet: Sheet) -> Figure:
-    """One panel a metric, one below the other."""
+    """Draws one panel for each metric, one below the other."""
     with plots.style():
         figure = plots.new_figure(WIDTH, HEAD_HEIGHT + PANEL_HEIGHT * len(sheet.panels))
         axes = figure.subplots(len(sheet.panels), 1, squeeze=False, sharex=True)[:, 0]
@@ -71,7 +71,7 @@ def draw(sheet: Sheet) -> Figure:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the values of the key are on the axis below."""
+    """The positions of the key's values on the x axis."""
 
     axis: Axis
     xs: Sequence[float | str]
@@ -81,7 +81,7 @@ class _Places:
 
     @classmethod
     def of(cls, sheet: Sheet, lines: Sequence[str]) -> _Places:
-        """`lines`: their names in their order."""
+        """Returns the positions for a sheet. `lines`: the names of the lines, in order."""
         every = [line for lines in sheet.panels.values() for line in lines]
         xs = dict.fromkeys(point.x for line in every for point in line.points)
         numbers = sorted(x for x in xs if isinstance(x, float))
@@ -91,7 +91,8 @@ class _Places:
         return cls(sheet.axis, ordered, lines, joined, sheet.axis.scale(ordered))
 
     def at(self, x: float | str, line: str) -> float:
-        """A number where it is; in a category each line has a place of its own, unless the lines are the categories."""
+        """Returns the position of a value. A number lies at its value. Within a category each line has its own position, unless
+        the lines are the categories."""
         if self.joined:
             assert isinstance(x, float)
             return self.scale.of(x)
@@ -101,7 +102,7 @@ class _Places:
         return middle + SPREAD * ((self.lines.index(line) + 0.5) / len(self.lines) - 0.5)
 
     def label(self, ax: Axes) -> None:
-        """Every value that was tried has its label, askew where they are close."""
+        """Labels every value that was tried. Labels that are close are rotated."""
         unit = typeset(self.scale.unit)
         ax.set_xlabel(f"{self.axis.title} ({unit})" if unit else self.axis.title)
         numbers = [x for x in self.xs if isinstance(x, float)]
@@ -135,13 +136,13 @@ class _Places:
 
 
 def _share_along(ax: Axes, value: float) -> float:
-    """Where a value is on the axis, 0..1."""
+    """Returns where a value lies along the axis, 0..1."""
     low, high, at = ax.xaxis.get_transform().transform([*ax.get_xlim(), value])
     return float((at - low) / (high - low))
 
 
 def _make_room(ax: Axes, at: Sequence[float], texts: Sequence[str], inches: bool = False) -> None:
-    """Labels that would touch stand askew; of those that would touch even so some are left out."""
+    """Rotates labels that would touch. If rotated labels would still touch, some are left out."""
     per = 1.0 if inches else AXIS_INCHES / max(1, len(at))
     gaps = [(b - a) * per for a, b in pairwise(at)]
     widths = [LETTER_INCHES * (len(a) + len(b)) / 2 + 0.08 for a, b in pairwise(texts)]
@@ -181,7 +182,7 @@ def _panel(ax: Axes, sheet: Sheet, metric: str, places: _Places, colors: Mapping
 
 
 def _most(metric: str) -> float:
-    """The largest value that a metric can have."""
+    """Returns the largest possible value of a metric."""
     return 1.0 if metric in AT_MOST_1 or metric == "utilization" else math.inf
 
 
@@ -196,7 +197,8 @@ def _scale(family: str, means: Sequence[float]) -> Scale:
 
 
 def _colors(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
-    """Colour, label and marker of each line: controllers come first, with their own; for others there are those that are free."""
+    """Returns colour, label and marker of each line. Controllers come first, with their own; the other lines get what is still
+    free."""
     known = {name: found for name in names if (found := controllers.find(name))}
     names = [*(name for name in controllers.names() if name in known), *(name for name in names if name not in known)]
     colors = _free(plots.FLOW_COLORS, [found.color for found in known.values()])
@@ -208,12 +210,12 @@ def _colors(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
 
 
 def _free(kinds: Sequence[str], taken: Sequence[str]) -> Iterator[str]:
-    """Those that nothing has yet, again and again."""
+    """Returns an endless iterator over the kinds that are not taken yet."""
     return itertools.cycle([kind for kind in kinds if kind not in taken] or kinds)
 
 
 def _head(figure: Figure, sheet: Sheet, joined: bool, colors: Mapping[str, tuple[str, str, str]]) -> None:
-    """The title, and below it which line is which, unless there is one or the axis below names them."""
+    """Draws the title and, below it, the legend, unless there is only one line or the axis names the lines."""
     from matplotlib.lines import Line2D
 
     if len(colors) < 2 or sheet.axis.names_lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What figures call the metrics of summary.json and the keys of a spec: words, where the files have names."""
+"""The titles that figures use for the metrics of summary.json and the keys of a spec."""
 
 from __future__ import annotations
 
@@ -112,18 +112,18 @@ KEYS: Mapping[str, str] = {
     "nic.preset": "Preset of the NIC",
     "time.duration": "Duration",
 }
-"""Those that people vary most; others are called as they are written."""
+"""Titles of the keys that are varied most. Other keys are shown as they are written."""
 
 
 def of_metric(metric: str) -> str:
-    """flow_goodput_bps.0 is "Goodput of flow 0"."""
+    """Returns the title of a metric: flow_goodput_bps.0 gives "Goodput of flow 0"."""
     name, _, element = metric.partition(".")
     title = METRICS.get(name, name.replace("_", " "))
     return title.format(element) if "{}" in title else f"{title} {element}".rstrip()
 
 
 def of_key(key: str) -> str:
-    """A key's words; of a link's own keys "delay of link 0"."""
+    """Returns the title of a key. A key of a single link is followed by the link's number, as in "... of links[0]"."""
     if key in KEYS:
         return KEYS[key]
     section, _, rest = key.partition(".links.")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of summary.json and the series of the figures, from a run's tables. Pure functions; formulas in docs/results.md.
+"""Computes the numbers of summary.json and the series of the figures from a run's tables.
 
-Times are ns relative to t0, rates bit/s of virtual time. What cannot be said (no flow, no sample) is None, never a made-up 0.
-Bytes are two kinds: frames at a port (utilization, queues), payload at an application (goodput). Everything works on whole
-columns: 100,000 flows take seconds.
+All functions are pure; docs/results.md has the formulas. Times are ns relative to t0; rates are bit/s of virtual time. A value
+that cannot be computed (no flow, no sample) is None, never a made-up 0. Bytes are of two kinds: frame bytes at a port
+(utilization, queues) and payload bytes at an application (goodput). All functions work on whole columns; 100,000 flows take
+seconds.
 """
 
 from __future__ import annotations

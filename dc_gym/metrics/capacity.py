@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links can carry at the most, from ports.json alone, and what can have arrived when.
+"""The most that links can carry, from ports.json alone, and the times at which bytes can have arrived.
 
-An application reads what it is given: where a packet is missing it reads nothing, and when that packet has come it reads at once
-all that waited behind it. In a figure such a burst would be a rate that no link on the way has. `arrived` says when those bytes
-can have come: as late as the links allow, and no later.
+An application reads what it is given. While a packet is missing it reads nothing; when that packet has come, it reads at once
+everything that waited behind it. In a figure such a burst would look like a rate that no link on the way has. `arrived` computes
+when those bytes can have come: as late as the links allow, and no later.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from dc_gym.traffic.flows import TRANSPORTS
 
 Floats = npt.NDArray[np.float64]
 UDP_SHARE = 1472 / 1514
-"""UDP's payload in a full frame, as a share of it. That of RDMA is smaller than TCP's."""
+"""UDP's payload as a share of a full frame. RDMA's share is smaller than TCP's."""
 MOST_LINKS, MOST_PAIRS = 500, 5000
-"""In larger networks, and for more pairs of hosts, the hosts' own links alone are looked at."""
+"""Limits: in networks with more links, or for more pairs of hosts, only the hosts' own links are considered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Payload rates."""
+    """Payload rates that the network can carry."""
 
     flow_bps: Floats
-    """[flows]: of the widest path between its hosts; infinite where nothing is known."""
+    """[flows]: the rate of the widest path between the flow's hosts; infinite where it is not known."""
     total_bps: float
-    """What all flows together can have."""
+    """The rate that all flows can have together."""
 
     @classmethod
     def of(cls, tables: Tables) -> Capacity:
-        """The capacity of a run's network for the hosts that its flows join."""
+        """Returns the capacity of a run's network between the hosts of its flows."""
         flows, links = tables.flows, _links(tables.ports)
         if links is None or not len(flows):
             return cls(np.full(len(flows), np.inf), np.inf)
@@ -50,14 +50,14 @@ class Capacity:
 
 
 Link = tuple[str, str, float]
-"""The nodes at its ends, and its rate."""
+"""The two end nodes of a link, and its rate."""
 
 
 def arrived(received: Floats, edges_ns: Floats, flow_bps: Floats, total_bps: float = np.inf) -> Floats:
-    """[flows, edges]: bytes that had arrived by each edge, each as late as the links allow for what is received later.
+    """Returns as [flows, edges] the bytes that had arrived by each edge, each as late as the links allow for later receipts.
 
-    `received`: [flows, edges], bytes. From the end on backwards: what an interval cannot carry had come before; where it cannot
-    carry what all flows together need, each has a share of it by its need.
+    `received`: [flows, edges], bytes. The computation goes backwards from the end: what an interval cannot carry had come before
+    it. Where an interval cannot carry what all flows together need, each flow gets a share in proportion to its need.
     """
     spans_s = np.diff(edges_ns) / 1e9
     found = received.copy()
@@ -74,7 +74,7 @@ def _payload_share(flows: Records) -> float:
 
 
 def _links(ports: Sequence[Mapping[str, Any]]) -> list[Link] | None:
-    """Each link once; None where a port does not say what it leads to."""
+    """Returns each link once; None if a port does not name its peer."""
     owner = {str(port["name"]): str(port["owner"]) for port in ports}
     found = dict[frozenset[str], Link]()
     for port in ports:
@@ -86,7 +86,7 @@ def _links(ports: Sequence[Mapping[str, Any]]) -> list[Link] | None:
 
 
 class _Parts:
-    """Nodes that are joined, so far."""
+    """The sets of nodes that are connected so far (union-find)."""
 
     def __init__(self) -> None:
         self._above: dict[str, str] = {}
@@ -102,7 +102,7 @@ class _Parts:
 
 
 def _widest(links: Sequence[Link], pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float]:
-    """The rate of the slowest link on the widest path of each pair: links are joined from the fastest on."""
+    """Returns, for each pair, the rate of the slowest link on its widest path. Links are added from the fastest on."""
     parts, found, left = _Parts(), dict.fromkeys(pairs, np.inf), list(dict.fromkeys(pairs))
     for rate in sorted({rate for _, _, rate in links}, reverse=True):
         for a, b, own in links:
@@ -115,7 +115,8 @@ def _widest(links: Sequence[Link], pairs: Iterable[tuple[str, str]]) -> dict[tup
 
 
 def _together(links: Sequence[Link], pairs: Sequence[tuple[str, str]]) -> float:
-    """All senders' links, all receivers', and each single link without which no pair is joined."""
+    """Returns the smallest of: the sum of all senders' links, the sum of all receivers' links, and each single link whose removal
+    disconnects all pairs."""
     sums = [sum(_own(links, node) for node in {pair[side] for pair in pairs}) for side in (0, 1)]
     between = [link for link in links if len(links) <= MOST_LINKS and len(pairs) <= MOST_PAIRS and _parts_all(link, links, pairs)]
     return min([*sums, *(rate for _, _, rate in between)])
@@ -126,7 +127,7 @@ def _own(links: Sequence[Link], node: str) -> float:
 
 
 def _parts_all(cut: Link, links: Sequence[Link], pairs: Sequence[tuple[str, str]]) -> bool:
-    """Whether no pair is joined by the other links."""
+    """Returns whether the other links connect none of the pairs."""
     parts = _Parts()
     for link in links:
         if link is not cut:

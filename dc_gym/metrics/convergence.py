@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long flows take to their fair shares when one joins or leaves.
+"""Computes how long flows take to reach their fair shares when one joins or leaves.
 
-An epoch is the time between two changes in the set of long-lived flows (those that last at least LONG rate intervals). In it:
-- convergence time: from the change to the first of HOLD successive rate intervals in which Jain's index of the flows' rates over
-  their max-min fair shares is at least 0.95; an epoch of one flow has none;
-- reaction time of a flow: from the change to the first of HOLD successive intervals in which its rate is within `within` of its
-  new fair share.
-Both are as fine as a rate interval. An epoch shorter than HOLD intervals is not judged: the next one begins where it ends. What
-did not happen before the epoch's end is counted as never.
+An epoch is the time between two changes in the set of long-lived flows (those that last at least LONG rate intervals). Each epoch
+has two measures:
+
+    convergence time         from the change to the first of HOLD successive rate intervals in which Jain's index of the flows'
+                             rates over their max-min fair shares is at least 0.95; an epoch of one flow has none
+    reaction time of a flow  from the change to the first of HOLD successive intervals in which its rate is within `within` of its
+                             new fair share
+
+The resolution of both is one rate interval. An epoch shorter than HOLD intervals is not judged; the next epoch begins where it
+ends. What did not happen before the epoch's end counts as never.
 """
 
 from __future__ import annotations
@@ -29,28 +32,28 @@ HOLD = 5
 LONG = 20
 JAIN_TARGET = 0.95
 MOST_EPOCHS = 500
-MOST_FLOWS = 4096  # long-lived ones, of which each epoch looks at all
+MOST_FLOWS = 4096  # long-lived flows; each epoch examines all of them
 
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """What a fair share depends on: the ports that each flow crosses, and what its application offers."""
+    """The inputs of a fair share: the ports that each flow crosses, and the rate that its application offers."""
 
     paths: Sequence[Sequence[int]]
     demand_bps: Floats
-    """Payload; infinite: as much as it can get."""
+    """Offered payload rates; infinite: as much as the flow can get."""
     payload_share: float = PAYLOAD_SHARE
-    """Of a full frame."""
+    """Payload as a share of a full frame."""
 
     def shares_bps(self, rows: npt.NDArray[np.int64], tables: Tables) -> Floats:
-        """Max-min fair payload rate of these flows, were they alone."""
+        """Returns the max-min fair payload rates of these flows as if no others existed."""
         capacity = np.array([port["rate_bps"] for port in tables.ports], np.float64) * self.payload_share
         return max_min([self.paths[row] for row in rows], capacity, self.demand_bps[rows])
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What followed one change."""
+    """The epoch that followed one change."""
 
     start_ns: int
     stop_ns: int
@@ -58,13 +61,13 @@ class Epoch:
     joined: int
     left: int
     convergence_ns: int | None
-    """None: never, or one flow."""
+    """None: never reached, or the epoch has only one flow."""
     reactions_ns: tuple[int | None, ...]
-    """Of each flow; None: never."""
+    """The reaction time of each flow; None: never."""
 
 
 def epochs(tables: Tables, duration_ns: int, routes: Routes, interval_ns: int, within: float) -> list[Epoch] | None:
-    """All epochs of a run that can be judged; None where flows or changes are too many to be looked at one by one."""
+    """Returns all epochs of a run that can be judged; None if there are too many flows or changes to examine each."""
     flows, rows = tables.flows, _long_lived(tables.flows, duration_ns, interval_ns)
     if not len(rows):
         return []
@@ -88,7 +91,8 @@ def epochs(tables: Tables, duration_ns: int, routes: Routes, interval_ns: int, w
 
 
 def convergence_metrics(found: Sequence[Epoch] | None) -> dict[str, Any]:
-    """Of summary.json: times over epochs and over flows, and how many never got there; all null where epochs are not known."""
+    """Returns the entries of summary.json: times over epochs and over flows, and how many never got there. All are null if the
+    epochs are not known."""
     if found is None:
         return dict.fromkeys(convergence_metrics([]))
     shared = [epoch for epoch in found if epoch.flows > 1]
@@ -107,7 +111,7 @@ def convergence_metrics(found: Sequence[Epoch] | None) -> dict[str, Any]:
 
 
 def _long_lived(flows: Records, duration_ns: int, interval_ns: int) -> npt.NDArray[np.int64]:
-    """Rows of the flows that last."""
+    """Returns the rows of the long-lived flows."""
     ends = np.where(flows["end_ns"] >= 0, flows["end_ns"], duration_ns)
     lasted = ends - flows["start_ns"] >= LONG * interval_ns * (1 - EDGE)
     lasting = (flows["start_ns"] >= 0) & lasted & (flows["status"] != FAILED)
@@ -136,7 +140,7 @@ def _epoch(
 
 
 def _first_run(good: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """[rows]: where HOLD successive ones begin for the first time; -1: nowhere."""
+    """Returns as [rows] the index at which HOLD successive true values first begin; -1 if there are none."""
     sums = np.cumsum(np.pad(good, ((0, 0), (1, 0))), axis=1)
     full: npt.NDArray[np.bool_] = sums[:, HOLD:] - sums[:, :-HOLD] == HOLD
     return np.where(full.any(axis=1), full.argmax(axis=1), -1)

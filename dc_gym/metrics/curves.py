@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payload received by each flow over time, for any number of flows at once: straight lines between what was sampled.
+"""Computes the payload that each flow has received over time, by linear interpolation between samples.
 
-A flow's curve has the knots (start, 0), its samples, and (end, what it received in all). What a stopped flow had under way
-arrives later: it is sampled until then, so its curve ends one interval after its last sample. All curves lie in one array, flow
-after flow, so that reading any of them at any time is one binary search.
+It works on any number of flows at once. A flow's curve has the knots (start, 0), its samples, and (end, its total received
+bytes). What a stopped flow had in flight arrives later. The flow is sampled until then, so its curve ends one interval after its
+last sample. All curves lie in one array, one flow after another, so that one binary search reads any of them at any time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dc_gym.records.digest import STATUSES, Records, Tables
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 STOPPED = STATUSES.index("stopped")
-BLOCK = 1 << 21  # values that are worked on at a time
+BLOCK = 1 << 21  # values that are processed at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """The curves of all flows; a row is a flow."""
+    """The curves of all flows, one row for each flow."""
 
     first: Ints
-    """Index of each flow's first knot; the next flow's first ends it."""
+    """The index of each flow's first knot. The flow's knots end where those of the next flow begin."""
     t_ns: Ints
     received_bytes: Floats
     _keys: Ints
@@ -35,7 +35,7 @@ class Curves:
 
     @classmethod
     def of(cls, tables: Tables, stop_ns: int) -> Curves:
-        """Of a run that stopped then."""
+        """Returns the curves of a run that stopped at `stop_ns`."""
         flows = tables.flows
         samples = tables.tcp[np.argsort(tables.tcp["flow"], kind="stable")]
         begins, ends = (np.searchsorted(samples["flow"], flows["flow"], side=side) for side in ("left", "right"))
@@ -54,7 +54,7 @@ class Curves:
         return cls(first, t_ns, received, np.repeat(np.arange(len(flows)), counts + 2) * span + t_ns, span)
 
     def at(self, rows: Ints, times_ns: npt.ArrayLike) -> Floats:
-        """[rows, times]: payload bytes that each of these flows had received by each time."""
+        """Returns as [rows, times] the payload bytes that each of these flows had received by each time."""
         times = np.asarray(times_ns, np.float64)[None, :]
         begin, end = self.first[rows][:, None], self.first[rows + 1][:, None] - 1
         clipped = np.clip(times, self.t_ns[begin], self.t_ns[end])
@@ -67,38 +67,38 @@ class Curves:
         return values
 
     def rates_bps(self, rows: Ints, edges_ns: npt.ArrayLike) -> Floats:
-        """[rows, intervals]: mean rate between each edge and the next."""
+        """Returns as [rows, intervals] the mean rate between each edge and the next."""
         edges = np.asarray(edges_ns, np.float64)
         rates: Floats = np.diff(self.at(rows, edges), axis=1) * 8 / (np.diff(edges) / 1e9)
         return rates
 
     def blocks(self, width: int) -> list[Ints]:
-        """The rows of all flows, in blocks that keep [rows, width] small."""
+        """Returns the rows of all flows, in blocks that keep arrays of [rows, width] small."""
         count = len(self.first) - 1
         step = max(1, BLOCK // max(1, width))
         return [np.arange(begin, min(begin + step, count)) for begin in range(0, count, step)]
 
 
 def flow_goodput_bps(tables: Tables, window: Window) -> Floats:
-    """Payload received in the window x 8 / window, one value a flow."""
+    """Returns, for each flow, payload received in the window x 8 / window."""
     curves = Curves.of(tables, window.stop_ns)
     parts = [curves.rates_bps(rows, (window.start_ns, window.stop_ns))[:, 0] for rows in curves.blocks(2)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
 def _interval_ns(tcp: Records) -> int:
-    """Between two samples of a run; 0 where there are not two."""
+    """Returns the interval between two samples of a run; 0 if there are fewer than two."""
     apart = np.diff(np.unique(tcp["t_ns"]))
     return int(apart.min()) if len(apart) else 0
 
 
 def _inner(first: Ints, counts: Ints) -> Ints:
-    """Where the samples of each flow go: after its first knot, before its last."""
+    """Returns the places of each flow's samples: after its first knot and before its last."""
     before = np.cumsum(counts) - counts
     places: Ints = np.arange(counts.sum()) + np.repeat(first[:-1] + 1 - before, counts)
     return places
 
 
 def samples_of(flows: Records, tcp: Records) -> Ints:
-    """The row of its flow for each sample."""
+    """Returns the row of the flow of each sample."""
     return np.searchsorted(flows["flow"], tcp["flow"]).astype(np.int64)

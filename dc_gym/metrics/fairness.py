@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fairness: Jain's index, and the max-min fair allocation on the graph by progressive filling.
 
-Bertsekas and Gallager, "Data Networks", section 6.5.2: all rates grow together; where a link fills up, or a flow has what it asks
-for, its flows stop growing. The result is the one allocation in which no flow can gain but at the cost of a poorer one.
+Bertsekas and Gallager, "Data Networks", section 6.5.2: all rates grow together. When a link is full, or a flow has what it asks
+for, the flows concerned stop growing. In the resulting allocation, the only one with this property, a flow can gain only at the
+cost of a poorer one.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 PAYLOAD_SHARE = 1448 / 1514
-"""Of a full TCP frame as a cable counts it (Ethernet 14, IPv4 20, TCP with timestamps 32), no FCS, preamble or gap."""
+"""Payload as a share of a full TCP frame, as a cable counts it (Ethernet 14, IPv4 20, TCP with timestamps 32), without FCS,
+preamble or gap."""
 
 
 def jain(rates: Floats) -> float | None:
-    """Jain's index (sum x)^2 / (n sum x^2); None without flows, or if nothing was sent."""
+    """Returns Jain's index (sum x)^2 / (n sum x^2); None without flows, or if nothing was sent."""
     squares = float((rates**2).sum())
     return float(rates.sum()) ** 2 / (len(rates) * squares) if squares > 0 else None
 
 
 def max_min(paths: Sequence[Sequence[int]], capacity: Floats, demand: Floats | None = None) -> Floats:
-    """The rate of each flow: `paths` are rows of `capacity`, `demand` is the most that a flow asks for (infinite if None)."""
+    """Returns the max-min fair rate of each flow. `paths` are rows of `capacity`; `demand` is the most that a flow asks for
+    (infinite if None)."""
     count = len(paths)
     ports = np.array([port for path in paths for port in path], np.int64)
     flows = np.repeat(np.arange(count), [len(path) for path in paths])
@@ -47,7 +50,7 @@ def max_min(paths: Sequence[Sequence[int]], capacity: Floats, demand: Floats | N
 
 
 def fairness_against(rates: Floats, shares: Floats) -> dict[str, float | None]:
-    """Of summary.json: how what the flows got lies to what is fair."""
+    """Returns the entries of summary.json that compare the flows' rates with their fair shares."""
     if not len(rates) or not (shares > 0).all():
         return dict.fromkeys(("maxmin_jain", "maxmin_least", "maxmin_total"))
     ratio = rates / shares

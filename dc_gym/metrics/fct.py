@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flow completion times and slowdown: of all flows, by what they are for, and by size, in the bins that papers use.
+"""Computes flow completion times and slowdown: of all flows, by group (a flow's purpose), and by size in the papers' bins.
 
 Slowdown is FCT over the FCT of the same flow alone on the idle network (dc_gym/metrics/ideal.py). Bins:
-- HPCC (Li et al., SIGCOMM 2019): flows sorted by size, 20 bins of 5 % of the flows each;
-- Homa (Montazeri et al., SIGCOMM 2018): the same with 10;
-- PIAS (Bai et al., NSDI 2015): (0, 100 kB], (100 kB, 10 MB], above.
-Counted is every flow over TCP or RDMA with a size that started in [warm-up, cut-off); a UDP flow has no completion time, since
-what is lost is not sent again. One that had not finished when the run ended is in its bin, as unfinished; percentiles are over
-the others. Nothing is clamped: a slowdown below 1 would be seen.
+
+    HPCC (Li et al., SIGCOMM 2019)         flows sorted by size, 20 bins of 5 % of the flows each
+    Homa (Montazeri et al., SIGCOMM 2018)  the same with 10 bins
+    PIAS (Bai et al., NSDI 2015)           (0, 100 kB], (100 kB, 10 MB], above
+
+All flows over TCP or RDMA with a size that started in [warm-up, cut-off) are counted. A UDP flow has no completion time, since
+lost packets are not sent again. A flow that had not finished when the run ended is counted in its bin as unfinished; percentiles
+are over the finished flows. Nothing is clamped: a slowdown below 1 would be visible.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ BIN_SETS = ("hpcc", "pias", "homa")
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """The flows that count, each with what it is for (its number in GROUPS), its size, its FCT and its slowdown.
+    """The flows that count: for each its group (an index into GROUPS), its size, its FCT and its slowdown.
 
     NaN: unfinished, or no ideal is known.
     """
@@ -48,7 +50,7 @@ class Sized:
 
     @classmethod
     def of(cls, flows: Records, window: Window, ideal_ns: Floats | None = None) -> Sized:
-        """Those that started in the window; `ideal_ns`: of every flow, NaN where there is none."""
+        """Returns the flows that started in the window. `ideal_ns`: the ideal FCT of every flow, NaN where there is none."""
         mine = counted(flows, window)
         fct = np.where(flows["status"] == DONE, flows["fct_ns"], np.nan)[mine]
         ideal = np.full(len(fct), np.nan) if ideal_ns is None else ideal_ns[mine]
@@ -59,7 +61,7 @@ class Sized:
         return np.isfinite(self.fct_s)
 
     def bins(self, name: str) -> list[dict[str, Any]]:
-        """The bins of a paper, smallest flows first; one without flows is left out."""
+        """Returns the bins of a paper, smallest flows first. Bins without flows are left out."""
         order = np.argsort(self.size_bytes, kind="stable")
         if name in EQUAL_BINS:
             parts: Iterable[Rows] = np.array_split(order, min(EQUAL_BINS[name], len(order))) if len(order) else []
@@ -69,7 +71,7 @@ class Sized:
         return [self._bin(rows) for rows in parts if len(rows)]
 
     def groups(self) -> list[dict[str, Any]]:
-        """As a bin each: the flows of one group, in the order of GROUPS; one without flows is left out."""
+        """Returns one bin for each group, in the order of GROUPS. Groups without flows are left out."""
         return [{"group": GROUPS[number], **self._bin(np.flatnonzero(self.group == number))} for number in np.unique(self.group)]
 
     def _bin(self, rows: Rows) -> dict[str, Any]:
@@ -80,14 +82,14 @@ class Sized:
 
 
 def counted(flows: Records, window: Window) -> npt.NDArray[np.bool_]:
-    """Flows with a size that started in the window, but for UDP's."""
+    """Returns a mask of the flows with a size, except UDP, that started in the window."""
     sized = (flows["size_bytes"] > 0) & (flows["transport"] != UDP)
     mine: npt.NDArray[np.bool_] = sized & window.holds(flows["start_ns"])
     return mine
 
 
 def fct_metrics(flows: Records, window: Window, ideal_ns: Floats | None = None) -> dict[str, Any]:
-    """Of summary.json: counts of flows, completion times, slowdown, and both by bins."""
+    """Returns the entries of summary.json: counts of flows, completion times, slowdown, and the last two by bins."""
     sized = Sized.of(flows, window, ideal_ns)
     counts = {f"flows_{name}": int((flows["status"] == row).sum()) for row, name in enumerate(STATUSES)}
     unfinished = int((~sized.finished).sum())
@@ -103,7 +105,7 @@ def fct_metrics(flows: Records, window: Window, ideal_ns: Floats | None = None) 
 
 
 def _spread(prefix: str, values: Floats, suffix: str = "") -> dict[str, float | None]:
-    """Mean and percentiles of what is finite; None without any."""
+    """Returns mean and percentiles of the finite values; None without any."""
     known = values[np.isfinite(values)]
     if not len(known):
         return {f"{prefix}{name}{suffix}": None for name in ("mean", *PERCENTILES)}

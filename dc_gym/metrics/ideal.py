@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ideal completion time of a flow: alone on the idle network, measured per size, path class and controller.
+"""The ideal completion time of a flow: alone on the idle network, measured for each size, path class and controller.
 
-A path class is what a path is made of, both ways: rate, delay and queue of each hop. Lone flows are sent one after the other over
-one path of each class, in a run of their own with the same kernel and network; what they took is kept in the cache, keyed by all
-that it depends on. Few different sizes are measured each. For many, a grid: both sides of every packet boundary up to
-BOUNDARIES packets, then sizes that double, halved wherever a straight line misses the middle by more than HALVE; in between,
-straight lines. What that is off by is measured too, at sizes that really occur (`Ideal.error`).
+A path class describes a path in both directions: rate, delay and queue of each hop. Lone flows are sent one after the other over
+one path of each class, in a separate run with the same kernel and network. Their completion times are kept in the cache, keyed by
+everything that they depend on. If there are few different sizes, each is measured. If there are many, a grid is measured: both
+sides of every packet boundary up to BOUNDARIES packets, then sizes that double, halved wherever linear interpolation misses the
+middle by more than HALVE. Values in between are interpolated linearly. The error of the interpolation is measured too, at sizes
+that occur in the run (`Ideal.error`).
 
-The closed form beside it is what no transport can beat: a handshake, propagation, and the frames' serialization hop by hop. It
-knows no slow start, so the measured time is longer where the bandwidth-delay product exceeds the initial window.
+The closed form is a bound that no transport can beat: a handshake, propagation, and the frames' serialization hop by hop. It does
+not model slow start, so the measured time is longer where the bandwidth-delay product exceeds the initial window.
 """
 
 from __future__ import annotations
@@ -36,29 +37,30 @@ from dc_gym.traffic.schedule import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, Flow, S
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Measure = Callable[[Schedule, int], Records]
-"""Runs the flows of a schedule, for so many ns, on the ground and network of the run; answers the table of flows."""
+"""A function that runs a schedule's flows for a number of ns, on the ground and network of the run, and returns the table of
+flows."""
 
 FORMAT = 2
 NOT_IDEAL = ("a", "b", "rate_bps", "delay_ns", "impairment")
-PART = "ideal"  # of the cache
+PART = "ideal"  # folder in the cache
 SYN_BYTES, LEAST_BYTES = 74, 60
-EXACT = 48  # different sizes of a class that are measured each; more are interpolated
+EXACT = 48  # with at most this many sizes in a class, each is measured; more are interpolated
 BOUNDARIES = 64
 HALVE = 0.004
 ROUNDS = 8
 PROBES = 24
 PROBE_BYTES = 64 * 10**6
-MOST_FLOWS = 1500  # lone flows in a run
+MOST_FLOWS = 1500  # most lone flows in one run
 GAP_NS = 5_000_000
-PATIENCE = (4, 40, 400)  # closed forms and gaps that a lone flow may take before the next one starts: in the end 2 s and more
+PATIENCE = (4, 40, 400)  # closed forms and gaps that a lone flow may take until the next starts: at last 2 s or more
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How payload becomes frames."""
+    """How payload is split into frames."""
 
     payload_bytes: int
-    """Of a full one."""
+    """The payload of a full frame."""
     header_bytes: int
     handshake: bool
 
@@ -68,68 +70,69 @@ TCP = Framing(payload_bytes=1448, header_bytes=66, handshake=True)
 
 @dataclass(frozen=True, slots=True)
 class PathClass:
-    """What a path is made of: each hop as (rate in bit/s, delay in ns, what else the graph says of cable and queue)."""
+    """The description of a path: each hop as (rate in bit/s, delay in ns, what else the graph says of cable and queue)."""
 
     forward: tuple[tuple[int, int, str], ...]
     backward: tuple[tuple[int, int, str], ...]
     framing: Framing = field(default=TCP, repr=False)
 
     def closed_form_ns(self, size_bytes: npt.ArrayLike) -> Floats:
-        """The time that no transport can beat, for flows of those sizes."""
+        """Returns the time that no transport can beat, for flows of these sizes."""
         size = np.asarray(size_bytes, np.float64)
-        rates = np.array([hop[0] for hop in self.forward], np.float64) / 8e9  # bytes a ns
+        rates = np.array([hop[0] for hop in self.forward], np.float64) / 8e9  # bytes per ns
         payload, header = self.framing.payload_bytes, self.framing.header_bytes
         packets = np.ceil(size / payload)
         full = float(payload + header)
         last = np.maximum(size - (packets - 1) * payload + header, LEAST_BYTES)
         best = np.zeros(size.shape)
-        for m in range(len(rates)):  # the last packet may be the shorter one: it catches up from hop m on
+        for m in range(len(rates)):  # the last packet may be shorter: from hop m on it has caught up
             head = full * (1 / rates[: m + 1]).sum() + (packets - 2) * full / rates[: m + 1].min()
             best = np.maximum(best, head + last * (1 / rates[m:]).sum())
         body = np.where(packets > 1, best, last * (1 / rates).sum())
-        first = self.handshake_ns + header / rates[0] if self.framing.handshake else 0.0  # its ACK leaves before the data
+        first = self.handshake_ns + header / rates[0] if self.framing.handshake else 0.0  # its ACK precedes the data
         total: Floats = first + sum(hop[1] for hop in self.forward) + body
         return total
 
     @property
     def handshake_ns(self) -> float:
-        """SYN there, SYN-ACK back."""
+        """The time of a SYN in one direction and the SYN-ACK back."""
         return sum(delay + SYN_BYTES * 8e9 / rate for rate, delay, _ in (*self.forward, *self.backward))
 
 
 @dataclass(frozen=True, slots=True)
 class Ideal:
-    """For each flow of a run; NaN (class -1) for one without a size, with a rate of its own, or of UDP."""
+    """The ideal times of each flow of a run. NaN (class -1) for a flow without a size, with a rate of its own, or over UDP."""
 
     path_class: npt.NDArray[np.int32]
     fct_ns: Floats
     closed_form_ns: Floats
     error: float | None
-    """Largest relative error of interpolation found at sizes that occur; 0: nothing is interpolated; None: not measured."""
+    """The largest relative error of interpolation, found at sizes that occur; 0: nothing is interpolated; None: not measured."""
     facts: dict[str, Any]
-    """For the manifest."""
+    """Facts for the manifest."""
 
 
 @dataclass(slots=True)
 class Curve:
-    """Measured FCT by size, of one path class and controller."""
+    """The measured FCT by size, of one path class and controller."""
 
     path_class: PathClass
     model: Flow
-    """A flow of the run that takes such a path."""
+    """A flow of the run on such a path."""
     file: Path
     wanted: Ints
-    """Sizes that occur, ascending."""
+    """The sizes that occur, ascending."""
     known: dict[int, int] = field(default_factory=dict)
-    """What the cache has, and what was measured now."""
+    """FCT by size, from the cache and from new measurements."""
     points: dict[int, int] = field(default_factory=dict)
-    """Those of them that this run asks for: what others have asked for changes nothing in what lies between."""
+    """The entries of `known` that this run asks for. Only these are interpolated, so that sizes asked for by other runs change
+    nothing."""
     probed_to_bytes: int | None = None
-    """The largest size at which the error was measured; what is larger has none."""
+    """The largest size at which the error was measured. For larger sizes the error is not known."""
     error: float = 0.0
 
     def at(self, sizes: npt.ArrayLike) -> Floats:
-        """Straight lines between the points."""
+        """Returns the linear interpolation between the points."""
         known = np.array(sorted(self.points), np.float64)
         times = np.array([self.points[int(size)] for size in known], np.float64)
         return np.interp(np.asarray(sizes, np.float64), known, times)
@@ -147,7 +150,7 @@ def of(
     seed: int,
     framing: Framing = TCP,
 ) -> Ideal:
-    """The ideal of every flow. `depends_on`: what else an FCT follows from; `measure`: None for the closed form alone."""
+    """Returns the ideal of every flow. `depends_on`: what else an FCT depends on. `measure`: None for the closed form alone."""
     classes, of_flow = classify(schedule, graph, router, framing)
     sizes = np.array([flow.request.size_bytes for flow in schedule.flows], np.int64)
     closed, fct = (np.full(len(sizes), np.nan) for _ in range(2))
@@ -169,7 +172,8 @@ def of(
 
 
 def unknown(schedule: Schedule, why: str) -> Ideal:
-    """Where the measurement failed: a run is worth more than its slowdown, and the manifest says why it has none."""
+    """Returns the ideal for a failed measurement. The run keeps its other results, and the manifest says why it has no
+    slowdown."""
     nothing = np.full(len(schedule.flows), np.nan)
     return Ideal(np.full(len(nothing), -1, np.int32), nothing, nothing, None, {"method": "failed", "why": why})
 
@@ -177,7 +181,7 @@ def unknown(schedule: Schedule, why: str) -> Ideal:
 def classify(
     schedule: Schedule, graph: Graph, router: Router, framing: Framing = TCP
 ) -> tuple[list[PathClass], npt.NDArray[np.int32]]:
-    """The different path classes of the flows that have an ideal, and the class of each flow (-1: none)."""
+    """Returns the different path classes of the flows that have an ideal, and the class of each flow (-1: none)."""
     hops = {port.ifname: _hop(graph, port.ifname) for port in graph.ports()}
     numbers: dict[PathClass, int] = {}
     by_ends: dict[tuple[object, ...], int] = {}
@@ -198,13 +202,13 @@ def classify(
 
 
 def has_ideal(flow: Flow) -> bool:
-    """A flow over TCP or RDMA with a size that sends as fast as it can."""
+    """Returns whether a flow has an ideal: it goes over TCP or RDMA, has a size, and sends as fast as it can."""
     asked = flow.request
     return asked.transport != "udp" and asked.size_bytes > 0 and not asked.rate_bps
 
 
 def complete(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
-    """Fill all curves, from the cache as far as it goes; answers how many lone flows were sent."""
+    """Fills all curves, from the cache as far as possible. Returns the number of lone flows that were sent."""
     names = "".join(sorted(curve.file.name for curve in curves))
     sent = 0
     with locked_if_ours(cache_dir() / PART / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.lock"):
@@ -227,7 +231,7 @@ def complete(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
 
 
 def _check(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
-    """Measure the error of interpolation at sizes that occur. The probes are points from then on."""
+    """Measures the error of interpolation at sizes that occur. The probed sizes are points afterwards."""
     probes = {id(curve): _probes(curve, draw(seed, "ideal probes")) for curve in curves}
     before = {id(curve): curve.at(probes[id(curve)]) for curve in curves}
     sent = _fill(curves, probes, measure)
@@ -239,8 +243,8 @@ def _check(curves: Sequence[Curve], measure: Measure, seed: int) -> int:
 
 
 def _probes(curve: Curve, seed: int) -> list[int]:
-    """Sizes that occur and are not points yet, ascending: the largest that PROBE_BYTES allow, where intervals are the widest, and
-    others by lot, as far as the bytes go."""
+    """Returns sizes that occur and are not points yet, ascending: the largest that PROBE_BYTES allows, where intervals are
+    widest, and randomly drawn others as far as the bytes last."""
     free = [size for size in curve.missing(curve.wanted.tolist()) if size <= PROBE_BYTES]
     chosen, left = free[-1:], PROBE_BYTES - sum(free[-1:])
     for place in np.random.default_rng(seed).permutation(len(free[:-1])).tolist():
@@ -251,7 +255,7 @@ def _probes(curve: Curve, seed: int) -> list[int]:
 
 
 def _first_grid(wanted: Ints, payload: int) -> list[int]:
-    """From the smallest to the largest size that occurs."""
+    """Returns the first grid, from the smallest to the largest size that occurs."""
     low, high = int(wanted[0]), int(wanted[-1])
     steps = [size for n in range(1, BOUNDARIES + 1) for size in (n * payload, n * payload + 1)]
     while steps[-1] < high:
@@ -260,10 +264,10 @@ def _first_grid(wanted: Ints, payload: int) -> list[int]:
 
 
 def _middles(curve: Curve) -> list[int]:
-    """Middles of the intervals that a straight line may not do for.
+    """Returns the middles of the intervals for which linear interpolation may not be good enough.
 
-    An interval is trusted once its own middle has been tried: a point that lies on the line between its neighbours vouches for
-    both sides. What is shorter than a packet is left as it is.
+    An interval is trusted once its own middle has been measured: a point that lies on the line between its neighbours confirms
+    both sides. Intervals shorter than a packet are left as they are.
     """
     sizes = sorted(curve.points)
     inside = [size for size in sizes if curve.wanted[0] <= size <= curve.wanted[-1]]
@@ -277,7 +281,8 @@ def _middles(curve: Curve) -> list[int]:
 
 
 def _fill(curves: Sequence[Curve], wanted: Mapping[int, Sequence[int]], measure: Measure) -> int:
-    """Measure the sizes that each curve wants (by its id) and the cache has not; answers how many flows were sent."""
+    """Measures the sizes that each curve wants (by its id) and the cache does not have. Returns the number of flows that were
+    sent."""
     todo = [(curve, size) for curve in curves for size in wanted[id(curve)] if size not in curve.known]
     for begin in range(0, len(todo), MOST_FLOWS):
         part = todo[begin : begin + MOST_FLOWS]
@@ -298,7 +303,7 @@ def _fill(curves: Sequence[Curve], wanted: Mapping[int, Sequence[int]], measure:
 
 
 def _send(todo: Sequence[tuple[Curve, int]], measure: Measure, factor: int) -> list[tuple[Curve, int]]:
-    """Send lone flows, each with `factor` times its closed form; answers those that were not alone, or not done."""
+    """Sends lone flows, each with `factor` times its closed form. Returns those that were not alone, or did not finish."""
     flows, at = [], 0
     for number, (curve, size) in enumerate(todo):
         flows.append(_lone(curve.model, number, size, at))
@@ -312,7 +317,7 @@ def _send(todo: Sequence[tuple[Curve, int]], measure: Measure, factor: int) -> l
 
 
 def _were_alone(table: Records, stop_ns: int) -> npt.NDArray[np.bool_]:
-    """Which flows ended, each before the next one started and after all before it had ended."""
+    """Returns a mask of the flows that ended before the next one started, and started after all earlier ones had ended."""
     starts, done = table["start_ns"], table["fct_ns"] >= 0
     ends = np.where(done, table["end_ns"], np.iinfo(np.int64).max)
     before = np.concatenate(([0], np.maximum.accumulate(ends)[:-1]))
@@ -321,7 +326,7 @@ def _were_alone(table: Records, stop_ns: int) -> npt.NDArray[np.bool_]:
 
 
 def _lone(model: Flow, number: int, size: int, start_ns: int) -> Flow:
-    """A flow on the path of the model: routing reads the low bits of the ports, and those stay."""
+    """Returns a flow on the path of the model. Routing reads the low bits of the ports, which stay the same."""
     step = PORT_MASK + 1
     first = FIRST_SOURCE_PORT - FIRST_SOURCE_PORT % step + step + (model.src_port & PORT_MASK)
     src_port = first + number % ((LAST_SOURCE_PORT - first) // step) * step
@@ -332,7 +337,7 @@ def _lone(model: Flow, number: int, size: int, start_ns: int) -> Flow:
 
 
 def _groups(schedule: Schedule, of_flow: npt.NDArray[np.int32]) -> dict[tuple[int, str], Ints]:
-    """Rows of the flows of each class and controller."""
+    """Returns the rows of the flows of each class and controller."""
     controllers = np.array([flow.cc for flow in schedule.flows], object)
     groups = {}
     for number in np.unique(of_flow[of_flow >= 0]).tolist():
@@ -343,14 +348,15 @@ def _groups(schedule: Schedule, of_flow: npt.NDArray[np.int32]) -> dict[tuple[in
 
 
 def _hop(graph: Graph, ifname: str) -> tuple[int, int, str]:
-    """Everything that the graph says of a port's queue and cable, but for names."""
+    """Returns everything that the graph says of a port's queue and cable, except names."""
     cable, port = graph.cable_of(ifname), graph.port(ifname)
     rest = {name: value for name, value in _rest_of(cable).items()} | {"queue": repr(port.queue)}
     return cable.rate_bps, cable.delay_ns, json.dumps(rest, sort_keys=True)
 
 
 def _rest_of(cable: Any) -> dict[str, str]:
-    """The fields of a cable that are not its ends, rate or delay; what impairs it is not part of an idle network."""
+    """Returns the fields of a cable other than its ends, rate and delay. Impairments are left out, since an idle network has
+    none."""
     return {name: repr(getattr(cable, name)) for name in cable.__slots__ if name not in NOT_IDEAL}
 
 
@@ -362,7 +368,7 @@ def _key(path_class: PathClass, controller: str, depends_on: Mapping[str, Any]) 
 
 
 def _read(file: Path) -> dict[int, int]:
-    """The points of a curve; none if the file is not there or not whole."""
+    """Returns the points of a curve; none if the file is missing or incomplete."""
     try:
         plain = json.loads(file.read_text())
         return dict(zip(map(int, plain["size_bytes"]), map(int, plain["fct_ns"]), strict=True))
@@ -371,7 +377,8 @@ def _read(file: Path) -> dict[int, int]:
 
 
 def _write(curve: Curve) -> None:
-    """Whole or not at all; the caller holds the lock. Without room for it, it is measured again the next time."""
+    """Writes a curve's points atomically; the caller holds the lock. If there is no space, the points are measured again the next
+    time."""
     sizes = sorted(curve.known)
     text = json.dumps({"size_bytes": sizes, "fct_ns": [curve.known[size] for size in sizes]})
     partial = curve.file.with_suffix(".partial")
@@ -384,7 +391,7 @@ def _write(curve: Curve) -> None:
 
 
 def _facts(curves: Mapping[tuple[int, str], Curve], groups: Mapping[tuple[int, str], Ints], sent: int) -> dict[str, Any]:
-    """For the manifest: how the ideal was found."""
+    """Returns facts for the manifest about how the ideal was found."""
     rows = [
         {
             "class": number,

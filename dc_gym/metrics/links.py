@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links lost by their own loss rate. No sweep of the queues counts it: the cables do, over the whole run."""
+"""Frames that links lost by their own loss rate. No sweep of the queues counts them; the cables count them over the whole run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class LinkLosses:
     """Counts of frames over the whole run."""
 
     lost: Sequence[int]
-    """Frames lost of those that each port sent, in the order of ports.json."""
+    """Frames lost among those that each port sent, in the order of ports.json."""
     sent_by_hosts: int
 
 
 def loss_metrics(links: LinkLosses | None) -> dict[str, Any]:
-    """The metrics of summary.json; all None where nobody counted."""
+    """Returns the metrics of summary.json; all None if nothing was counted."""
     if links is None:
         return dict.fromkeys(NAMES)
     lost = sum(links.lost)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the NICs did, where flows go over RDMA: decisions and probes, and what their transport had to repair."""
+"""Metrics of the NICs, for flows over RDMA: decisions and probes, and the losses that their transport had to repair."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ("decision_rate", "probe_share", "resent_share", "cnps", "nacks", "timeo
 
 
 def nic_metrics(tables: Tables, window: Window) -> dict[str, Any]:
-    """Of summary.json; all None where no flow went over RDMA."""
+    """Returns the entries of summary.json; all None if no flow went over RDMA."""
     nics = tables.nic_flows
     if not len(nics):
         return {f"nic_{name}": None for name in NAMES}
@@ -30,7 +30,7 @@ def nic_metrics(tables: Tables, window: Window) -> dict[str, Any]:
 
 
 def _active_s(flows: Records, nics: Records, window: Window) -> float:
-    """How long they were under way, all together."""
+    """Returns the sum of the times for which these flows were under way."""
     mine = flows[np.isin(flows["flow"], nics["flow"]) & (flows["start_ns"] >= 0)]
     ends = np.where(mine["end_ns"] >= 0, mine["end_ns"], window.stop_ns)
     return float((ends - mine["start_ns"]).sum()) / 1e9

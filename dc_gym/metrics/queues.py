@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues, link utilization, drops and marks of every port, from the sweeps in a window. Bytes are those of frames.
+"""Computes queues, link utilization, drops and marks of every port from the sweeps in a window. Bytes are frame bytes.
 
-What one sweep finds is a level (backlog) or a counter since t0; a counter in the window is the last sweep's minus the first's.
+A sweep reads levels (backlog) and counters since t0. A counter's value over the window is the last sweep's minus the first's.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ COLUMNS = (
     *((f"{name}_delay_s", "<f8") for name in ("mean", "p50", "p99", "max")),
     *(("tx_bytes", "<u8"), ("tx_packets", "<u8"), ("drops", "<u8"), ("marks", "<u8")),
 )
-"""Of the table of ports: name and numpy type; a text is "U"."""
+"""The columns of the table of ports: name and numpy type; "U" is text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweeps:
-    """The queue trace as matrices: one row a sweep, one column a port."""
+    """The queue trace as matrices: one row for each sweep, one column for each port."""
 
     t_ns: npt.NDArray[np.int64]
     cells: Records
 
     @classmethod
     def of(cls, tables: Tables, window: Window, closed: bool = False) -> Sweeps:
-        """The sweeps in the window; `closed`: with one at its end, which counters may be read from."""
+        """Returns the sweeps in the window. `closed`: includes one at the window's end, which is needed for counters."""
         ports = max(1, len(tables.ports))
         cells = tables.queues[: len(tables.queues) // ports * ports].reshape(-1, ports)
         t_ns = cells["t_ns"][:, 0]
@@ -45,20 +45,21 @@ class Sweeps:
         return cls(t_ns[inside], cells[inside])
 
     def gain(self, column: str) -> npt.NDArray[np.uint64]:
-        """What a counter of each port grew by from the first sweep to the last."""
+        """Returns each port's growth of a counter from the first sweep to the last."""
         values: npt.NDArray[np.uint64] = self.cells[column]
         grown: npt.NDArray[np.uint64] = values[-1] - values[0]
         return grown
 
 
 def bottleneck_port(tables: Tables, window: Window) -> int | None:
-    """Row of the port with the largest mean backlog over the sweeps in the window (the first of equals); None without sweeps."""
+    """Returns the row of the port with the largest mean backlog over the sweeps in the window (the first of equals); None without
+    sweeps."""
     sweeps = Sweeps.of(tables, window)
     return int(sweeps.cells["backlog_bytes"].mean(axis=0).argmax()) if len(sweeps.t_ns) else None
 
 
 def port_table(tables: Tables, window: Window) -> dict[str, npt.NDArray[Any]]:
-    """One value a port for each of COLUMNS; NaN where nothing was measured, counters 0."""
+    """Returns one value for each port and each of COLUMNS; NaN where nothing was measured, and 0 for counters."""
     ports, count = tables.ports, len(tables.ports)
     rates = np.array([port["rate_bps"] for port in ports], np.int64)
     table: dict[str, npt.NDArray[Any]] = {
@@ -79,16 +80,18 @@ def port_table(tables: Tables, window: Window) -> dict[str, npt.NDArray[Any]]:
 
 
 def sides(ports: Sequence[Mapping[str, Any]]) -> npt.NDArray[Any]:
-    """Whether each port is a host's, whose queue is the sender's own, or a switch's.
+    """Returns "host" for each port of a host, whose queue is the sender's own, and "switch" for each port of a switch.
 
-    A result of before ports.json said so tells it by the names: Mininet's hosts count their ports from eth0, switches from eth1.
+    The ports.json of older results has no `side`; there the names decide: Mininet's hosts count their ports from eth0, switches
+    from eth1.
     """
     hosts = {port["owner"] for port in ports if str(port["name"]).endswith("-eth0")}
     return np.array([port.get("side") or ("host" if port["owner"] in hosts else "switch") for port in ports], object)
 
 
 def queue_metrics(tables: Tables, window: Window) -> dict[str, Any]:
-    """Of summary.json: the busiest port, the longest queue in all, at a switch and at a host, drops and marks."""
+    """Returns the entries of summary.json: the busiest port, the longest queue overall, at a switch and at a host, drops and
+    marks."""
     table = port_table(tables, window)
     found: dict[str, Any] = dict.fromkeys(NAMES)
     found |= _longest(table, np.ones(len(tables.ports), bool), "bottleneck_port", "")
@@ -103,7 +106,7 @@ def queue_metrics(tables: Tables, window: Window) -> dict[str, Any]:
 
 
 def _levels(backlog: Floats, count: int) -> dict[str, Floats]:
-    """Mean, percentiles and maximum of each port's backlog [sweeps, ports]."""
+    """Returns mean, percentiles and maximum of each port's backlog [sweeps, ports]."""
     if not len(backlog):
         return dict.fromkeys(("mean", "p50", "p99", "max"), np.full(count, np.nan))
     p50, p99 = np.percentile(backlog, PERCENTILES, axis=0)
@@ -111,7 +114,7 @@ def _levels(backlog: Floats, count: int) -> dict[str, Floats]:
 
 
 def _longest(table: Mapping[str, npt.NDArray[Any]], mask: npt.NDArray[np.bool_], name: str, prefix: str) -> dict[str, Any]:
-    """The port with the largest mean backlog among those of the mask."""
+    """Returns the port with the largest mean backlog among those of the mask, and its queue lengths."""
     means = np.where(mask, table["mean_queue_bytes"], np.nan)
     if not np.isfinite(means).any():
         return {}
@@ -124,7 +127,7 @@ def _longest(table: Mapping[str, npt.NDArray[Any]], mask: npt.NDArray[np.bool_],
 
 
 def _busiest(table: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """The port that sent most for its rate."""
+    """Returns the port with the highest utilization."""
     shares = table["utilization"]
     if not np.isfinite(shares).any():
         return {}
@@ -133,7 +136,7 @@ def _busiest(table: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
 
 
 def _lost_and_marked(table: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Over all ports; the ratios are to the frames that hosts sent, or tried to."""
+    """Returns drops and marks over all ports. The ratios are relative to the frames that hosts sent or tried to send."""
     drops, marks = int(table["drops"].sum()), int(table["marks"].sum())
     host = table["side"] == "host"
     offered = int(table["tx_packets"][host].sum() + table["drops"][host].sum())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a figure shows of a run over time: means over equal intervals; NaN where nothing was measured."""
+"""The series of a run over time for figures: means over equal intervals; NaN where nothing was measured."""
 
 from __future__ import annotations
 
@@ -17,44 +17,45 @@ from dc_gym.metrics.window import Window, active_throughout
 from dc_gym.records.digest import Tables
 
 Floats = npt.NDArray[np.float64]
-MOST_LINES = 256  # more flows than that are shown by their sum alone
+MOST_LINES = 256  # with more flows, only their sum is shown
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A run in equal intervals."""
+    """The series of a run in equal intervals."""
 
     t_s: Floats
-    """[intervals], their middles."""
+    """[intervals]: the middles of the intervals."""
     queue_bytes: Floats
-    """[intervals], of the port `queue_port`."""
+    """[intervals]: backlog of the port `queue_port`."""
     goodput_bps: Floats
     """[flows, intervals]; no rows if there are more than MOST_LINES flows."""
     srtt_us: Floats
-    """[flows, intervals]; likewise."""
+    """[flows, intervals]; also without rows if there are more than MOST_LINES flows."""
     jain: Floats
-    """[intervals], over the flows under way in the whole interval."""
+    """[intervals]: Jain's index over the flows that are under way in the whole interval."""
     queue_port: str | None
     k_bytes: int | None
-    """The step that marks at that port; None: it has none."""
+    """The marking threshold at that port in bytes; None: the port has none."""
     total_bps: Floats
-    """[intervals], goodput of all flows."""
+    """[intervals]: goodput of all flows."""
     mean_srtt_us: Floats
-    """[intervals], mean over the flows that have one."""
+    """[intervals]: mean over the flows that have a sample."""
     flows: int
-    """How many there are."""
+    """The number of flows."""
     rate_bps: Floats
-    """[flows, intervals], the rate that its NIC allows each; no rows unless flows go over RDMA, and if they are too many."""
+    """[flows, intervals]: the rate that the NIC allows each flow. No rows if flows do not go over RDMA, or if there are too
+    many."""
     mean_rate_bps: Floats
-    """[intervals], mean over the flows that have one."""
+    """[intervals]: mean over the flows that have a rate."""
     over_rdma: bool
     busy_port: str | None = None
-    """The port that sent most for its rate."""
+    """The port with the highest utilization."""
     busy_bps: Floats = field(default_factory=lambda: np.empty(0))
-    """[intervals], frames that it sent."""
+    """[intervals]: rate of the frames that this port sent."""
     busy_line_bps: float = math.nan
     most_bps: float = math.inf
-    """What links can carry of all flows together; infinite where it is not known."""
+    """The rate that links can carry for all flows together; infinite where it is not known."""
 
 
 def series(
@@ -66,9 +67,10 @@ def series(
     *,
     as_arrived: bool = False,
 ) -> Series:
-    """The run in equal intervals from 0 to its duration; the port is the window's bottleneck unless one is given.
+    """Returns the series of a run in equal intervals from 0 to its duration.
 
-    Goodput is of payload as applications read it, or `as_arrived`: as links can have carried it (capacity.py).
+    The port is the window's bottleneck unless `port_row` is given. Goodput is the payload as applications read it or, with
+    `as_arrived`, as links can have carried it (capacity.py).
     """
     edges = np.linspace(0, duration_ns, intervals + 1)
     row = bottleneck_port(tables, window) if port_row is None else port_row
@@ -98,7 +100,7 @@ def series(
 
 
 def means(t_ns: npt.NDArray[np.int64], values: npt.NDArray[np.generic], edges: Floats) -> Floats:
-    """Mean of the values in each interval [edge, next edge)."""
+    """Returns the mean of the values in each interval [edge, next edge)."""
     bins, inside = _bins(t_ns, edges)
     counts = np.bincount(bins[inside], minlength=len(edges) - 1)
     sums = np.bincount(bins[inside], weights=values[inside].astype(np.float64), minlength=len(edges) - 1)
@@ -106,13 +108,13 @@ def means(t_ns: npt.NDArray[np.int64], values: npt.NDArray[np.generic], edges: F
 
 
 def _bins(t_ns: npt.NDArray[np.int64], edges: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The interval of each instant, and whether it lies in one."""
+    """Returns the interval of each time, and whether the time lies in one."""
     bins = np.searchsorted(edges, t_ns, side="right") - 1
     return bins, (bins >= 0) & (bins < len(edges) - 1)
 
 
 def _goodput(tables: Tables, edges: Floats, capacity: Capacity | None) -> tuple[Floats, Floats, Floats]:
-    """Of each flow (if they are few), of all, and Jain's index, in each interval."""
+    """Returns, for each interval, the goodput of each flow (if they are few), the goodput of all flows, and Jain's index."""
     curves, intervals = Curves.of(tables, int(edges[-1])), len(edges) - 1
     count, sums, squares = (np.zeros(intervals) for _ in range(3))
     received, lines = np.zeros(intervals + 1), []
@@ -131,7 +133,7 @@ def _goodput(tables: Tables, edges: Floats, capacity: Capacity | None) -> tuple[
 
 
 def _busiest(tables: Tables, edges: Floats) -> dict[str, Any]:
-    """The port that sent most for its rate, and what it sent in each interval."""
+    """Returns the port with the highest utilization, and its rate in each interval."""
     ports = len(tables.ports)
     sweeps = tables.queues.reshape(-1, ports) if ports and len(tables.queues) % ports == 0 else tables.queues[:0].reshape(0, 1)
     if len(sweeps) < 2:
@@ -140,19 +142,21 @@ def _busiest(tables: Tables, edges: Floats) -> dict[str, Any]:
     sent = sweeps["tx_bytes"].astype(np.float64)
     row = int(((sent[-1] - sent[0]) / lines).argmax())
     passed = np.interp(edges, sweeps["t_ns"][:, 0], sent[:, row])
-    rates = np.minimum(np.diff(passed) * 8 / (np.diff(edges) / 1e9), lines[row])  # a frame counts when it begins to leave
+    rates = np.minimum(np.diff(passed) * 8 / (np.diff(edges) / 1e9), lines[row])  # a frame counts when its transmission begins
     return {"busy_port": str(tables.ports[row]["name"]), "busy_bps": rates, "busy_line_bps": float(lines[row])}
 
 
 def _rates_bps(received: Floats, edges: Floats, flow_bps: Floats | None, total_bps: float) -> Floats:
-    """Mean rates between the edges, of bytes at them; with bounds as links can have carried them."""
+    """Returns the mean rates between the edges from the bytes at the edges; with bounds, the rates as links can have carried
+    them."""
     counted = received if flow_bps is None else arrived(received, edges, flow_bps, total_bps)
     rates: Floats = np.diff(counted, axis=1) * 8 / (np.diff(edges) / 1e9)
     return rates if flow_bps is None else np.minimum(rates, flow_bps[:, None])
 
 
 def _sampled(tables: Tables, edges: Floats, column: str) -> tuple[Floats, Floats]:
-    """Mean of what samples say of each flow (if they are few), and its mean over flows, in each interval; 0 says nothing."""
+    """Returns, for each interval, the mean of each flow's samples (if the flows are few), and the mean over flows. A sample of 0
+    means no value."""
     intervals, flows = len(edges) - 1, len(tables.flows)
     measured = tables.tcp[tables.tcp[column] > 0]
     bins, inside = _bins(measured["t_ns"], edges)
@@ -170,6 +174,6 @@ def _sampled(tables: Tables, edges: Floats, column: str) -> tuple[Floats, Floats
 
 
 def queue_means(tables: Tables, row: int | None, edges: Floats) -> Floats:
-    """Mean backlog of a port in each interval."""
+    """Returns the mean backlog of a port in each interval."""
     mine = tables.queues[tables.queues["port"] == (0 if row is None else row)]
     return means(mine["t_ns"], mine["backlog_bytes"], edges)

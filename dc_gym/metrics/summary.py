@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""summary.json, and the table of flows beside it, from a run's tables and what is known of its network."""
+"""Computes summary.json and the table of flows from a run's tables and from what is known of its network."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from dc_gym.records.digest import Records, Tables
 
 Floats = npt.NDArray[np.float64]
 RTT_PERCENTILES = {"p50": 50, "p99": 99}
-MOST_LISTED = 1000  # flows whose goodput summary.json lists; the table of flows has them all
+MOST_LISTED = 1000  # most flows whose goodput summary.json lists; the table of flows has all
 INTERVALS = 200  # rate intervals in a run, unless the spec says otherwise
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What metrics know of a run beside its tables; None: unknown, and what depends on it is null."""
+    """The knowledge about a run beside its tables. A value of None is unknown, and the metrics that depend on it are null."""
 
     window: Window
     cutoff_ns: int | None = None
     """Flows that start later do not count for completion times; None: the window's end."""
     routes: Routes | None = None
     ideal_ns: Floats | None = None
-    """FCT of each flow alone on the idle network; NaN: it has none."""
+    """The FCT of each flow alone on the idle network; NaN: the flow has none."""
     ideal_error: float | None = None
-    """Largest relative error found for what `ideal_ns` interpolates."""
+    """The largest relative error found for the interpolated values of `ideal_ns`."""
     rate_interval_ns: int | None = None
     within: float = 0.2
     links: LinkLosses | None = None
 
     @property
     def starts(self) -> Window:
-        """When flows start whose completion counts."""
+        """The window of start times of the flows whose completion counts."""
         return Window(self.window.start_ns, self.window.stop_ns if self.cutoff_ns is None else self.cutoff_ns)
 
 
 def summarize(tables: Tables, context: Context | Window) -> dict[str, Any]:
-    """summary.json."""
+    """Returns the contents of summary.json."""
     context = Context(context) if isinstance(context, Window) else context
     window = context.window
     goodput = flow_goodput_bps(tables, window)
@@ -69,7 +69,8 @@ def summarize(tables: Tables, context: Context | Window) -> dict[str, Any]:
 
 
 def flow_table(tables: Tables, context: Context, extra: dict[str, npt.NDArray[Any]] | None = None) -> dict[str, npt.NDArray[Any]]:
-    """One value a flow: goodput in the window, whether its completion counts, and `extra` (ideal FCT, slowdown, path class)."""
+    """Returns one value for each flow: goodput in the window, whether its completion counts, and `extra` (ideal FCT, slowdown,
+    path class)."""
     window = context.window
     return {
         "flow": tables.flows["flow"],
@@ -84,7 +85,7 @@ def _throughout(flows: Records, window: Window) -> npt.NDArray[np.bool_]:
 
 
 def _rtt(tcp: Records, window: Window) -> dict[str, Any]:
-    """Over the samples in the window; 0 says that there is no estimate yet."""
+    """Returns RTT metrics over the samples in the window. A sample of 0 means that there is no estimate yet."""
     srtt = tcp["srtt_us"][window.holds(tcp["t_ns"]) & (tcp["srtt_us"] > 0)]
     least = tcp["min_rtt_us"][(tcp["srtt_us"] > 0) & (tcp["min_rtt_us"] > 0)]
     found: dict[str, Any] = {"mean_srtt_us": float(srtt.mean()) if len(srtt) else None}
@@ -94,7 +95,7 @@ def _rtt(tcp: Records, window: Window) -> dict[str, Any]:
 
 
 def _max_min(tables: Tables, context: Context, goodput: Floats, steady: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Of the flows that were active in the whole window."""
+    """Returns the max-min metrics of the flows that were active in the whole window."""
     rows = np.flatnonzero(steady)
     if context.routes is None or not len(rows):
         return fairness_against(np.empty(0), np.empty(0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of a run that metrics speak of."""
+"""The part of a run that metrics cover."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy.typing as npt
 from dc_gym.records.digest import STATUSES, Records
 from dc_gym.spec import Spec
 
-EDGE = 0.001  # a flow that misses this part of the window at an end was still active in all of it
+EDGE = 0.001  # a flow may miss this share of the window at either end and still counts as active throughout
 FAILED = STATUSES.index("failed")
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """[start_ns, stop_ns) of a run."""
+    """The time window [start_ns, stop_ns) of a run."""
 
     start_ns: int
     stop_ns: int
 
     @classmethod
     def of(cls, spec: Spec) -> Window:
-        """What is left of the duration after the warm-up."""
+        """Returns the window from the end of the warm-up to the end of the run."""
         return cls(spec.time.warmup_ns, spec.time.duration_ns)
 
     @property
@@ -32,12 +32,13 @@ class Window:
         return self.stop_ns - self.start_ns
 
     def holds(self, t_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which instants lie in the window."""
+        """Returns a mask of the times that lie in the window."""
         return (t_ns >= self.start_ns) & (t_ns < self.stop_ns)
 
 
 def active_throughout(flows: Records, begins_ns: npt.ArrayLike, ends_ns: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """[flows, intervals]: which flows were under way in a whole interval, but for a thousandth of it at either end."""
+    """Returns as [flows, intervals] which flows were active in a whole interval, except for up to a thousandth of it at either
+    end."""
     begins, ends = np.atleast_1d(np.asarray(begins_ns, np.float64)), np.atleast_1d(np.asarray(ends_ns, np.float64))
     slack_ns = (ends - begins) * EDGE
     start, end = flows["start_ns"][:, None], flows["end_ns"][:, None]

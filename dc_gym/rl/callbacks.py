@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries the totals of an episode, which the env puts into its last info, into the training's results; tells where one begins.
+"""Callbacks that copy the totals in an episode's last info into the training's results, and tell modules when an episode begins.
 
-One look at an end and at a beginning: a callback at each step would cost more than the step.
+They run only at the beginning and end of an episode: a callback in each step would cost more than the step.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dc_gym.envs.multi_agent import NETWORK
 from dc_gym.rl import mistakes
 
 TOTALS = "episode_totals"
-"""Of the last info of an episode: numbers by name."""
+"""The key of the totals in an episode's last info: numbers by name."""
 RLLIBS = ("return", "steps")
-"""Those that RLlib counts itself."""
+"""The totals that RLlib counts itself."""
 
 
 class EpisodeTotals(RLlibCallback):
-    """Every episode's totals of an iteration, as they are; `spread` says mean, max and p99 of them."""
+    """Logs the totals of every episode of an iteration, each value by itself; `spread` computes mean, max and p99."""
 
     def on_episode_end(self, *, episode: Any, metrics_logger: Any, **kwargs: Any) -> None:
         for name, value in numbers(last_info(episode).get(TOTALS, {})):
@@ -31,20 +31,20 @@ class EpisodeTotals(RLlibCallback):
 
 
 class Beginnings(RLlibCallback):
-    """Tells a module that remembers something of a lab's steps (DDPG's noise) that an episode of it begins."""
+    """Tells a module that keeps state over a lab's steps (DDPG's noise) when an episode of that lab begins."""
 
     def on_episode_start(self, *, env_index: int, rl_module: Any, episode: Any = None, **kwargs: Any) -> None:
         if begin := getattr(rl_module, "begin_episode", None):
             begin(env_index)
         agents = Counter(map(episode.module_for, episode.agent_ids)) if hasattr(episode, "agent_ids") else {}
-        for name, count in agents.items():  # those of a lab are neighbours in its batches
+        for name, count in agents.items():  # a lab's agents are neighbours in the module's batches
             if begin := getattr(rl_module[name], "begin_episode", None):
                 for place in range(env_index * count, (env_index + 1) * count):
                     begin(place)
 
 
 class Mistakes(RLlibCallback):
-    """Ends a training whose runners meet a mistake in a file of the user's."""
+    """Ends a training if a runner meets an error in one of the user's files."""
 
     def on_environment_created(self, **kwargs: Any) -> None:
         mistakes.report()
@@ -54,7 +54,7 @@ class Mistakes(RLlibCallback):
 
 
 def last_info(episode: Any) -> Mapping[str, Any]:
-    """Of the network, where hosts act."""
+    """Returns the last info of an episode; where hosts are agents, that of the network."""
     info: Mapping[str, Any] = episode.get_infos(-1) or {}
     if hasattr(episode, "agent_ids"):
         own: Mapping[str, Any] = next(iter(info.values()), {})
@@ -63,20 +63,21 @@ def last_info(episode: Any) -> Mapping[str, Any]:
 
 
 def return_of(episode: Any) -> float:
-    """The sum of rewards; where hosts act its mean over them, so that the network's reward counts once."""
+    """Returns the sum of rewards. Where hosts are agents it is the mean over the hosts, so that the network's reward counts
+    once."""
     agents = len(episode.agent_ids) if hasattr(episode, "agent_ids") else 1
     return float(episode.get_return()) / agents
 
 
 def numbers(totals: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Those of the totals that are a number, by name."""
+    """Yields the totals that are numbers, by name."""
     for name, value in totals.items():
         if name not in RLLIBS and isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
             yield name, float(value)
 
 
 def spread(values: Any) -> tuple[float, float, float]:
-    """Mean, max and 99th percentile over episodes; nan (nothing was measured) does not count."""
+    """Returns mean, max and 99th percentile over episodes, without nan (nothing measured)."""
     numbers_ = np.asarray(values, float)
     known = numbers_[~np.isnan(numbers_)]
     if not known.size:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of a training: DIR/checkpoints/iteration-000010, each whole or not there. Old ones go."""
+"""The checkpoints of a training: DIR/checkpoints/iteration-000010. Each is complete or absent. Old ones are removed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _NAME = re.compile(r"iteration-(\d{6,})")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A training between two iterations, in memory: the next one may be interrupted anywhere, and leave weights half moved."""
+    """The state of a training between two iterations, in memory. The next iteration may be interrupted anywhere and leave weights
+    half updated."""
 
     iteration: int
     steps: int
     state: bytes
-    """RLlib's whole state, pickled: its arrays are those that the learner goes on with."""
+    """RLlib's whole state. It is pickled because the learner goes on changing its arrays."""
 
     @classmethod
     def of(cls, algorithm: Any, iteration: int, steps: int) -> Held:
@@ -36,13 +37,14 @@ class Held:
 
 
 def save(algorithm: Any, held: Held, folder: Path, keep: int) -> Path:
-    """The checkpoint of what is held, which may be there already; `keep` of them stay, 0 means all."""
+    """Writes the held state as a checkpoint, unless that exists already, and returns its path. The last `keep` checkpoints stay;
+    0 keeps all."""
     final = folder / FOLDER / f"iteration-{held.iteration:06d}"
     if final.exists():
         return final
     partial = final.with_name(final.name + PARTIAL)
     with words("write", final):
-        for left in final.parent.glob(f"*{PARTIAL}"):  # by one that was killed
+        for left in final.parent.glob(f"*{PARTIAL}"):  # left by a training that was killed
             shutil.rmtree(left)
         partial.mkdir(parents=True)
         algorithm.save_to_path(str(partial.resolve()), state=pickle.loads(held.state))
@@ -54,7 +56,7 @@ def save(algorithm: Any, held: Held, folder: Path, keep: int) -> Path:
 
 
 def find(folder: Path) -> list[Path]:
-    """Whole ones, the oldest first."""
+    """Returns the complete checkpoints, the oldest first."""
     places = (folder / FOLDER).iterdir() if (folder / FOLDER).is_dir() else ()
     return sorted((each for each in places if _NAME.fullmatch(each.name)), key=iteration_of)
 
@@ -67,7 +69,7 @@ def iteration_of(checkpoint: Path) -> int:
 
 
 def steps_of(checkpoint: Path) -> int:
-    """Sampled until then."""
+    """Returns the number of steps sampled until then."""
     try:
         return int(json.loads((checkpoint / ABOUT).read_text())["steps"])
     except (OSError, ValueError, KeyError):
@@ -75,7 +77,7 @@ def steps_of(checkpoint: Path) -> int:
 
 
 def name_of(checkpoint: Path) -> str:
-    """In words."""
+    """Returns the checkpoint's name in words."""
     return f"iteration {iteration_of(checkpoint)} ({steps_of(checkpoint):,} steps)"
 
 

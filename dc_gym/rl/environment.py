@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is learned: an experiment's environment, made known to RLlib. The one place where the training meets dc_gym.envs.
+"""The environment of an experiment, registered with RLlib. Only this module of the training uses dc_gym.envs.
 
-A training steps many labs in one call (RLlib's vector entry point); an evaluation steps one, with given seeds.
+A training steps many labs in one call (RLlib's vector entry point). An evaluation steps one lab, with given seeds.
 """
 
 from __future__ import annotations
@@ -29,43 +29,44 @@ from dc_gym.spec import Spec, from_dict
 __all__ = ["Register", "Task", "check_actions", "register", "register_maker"]
 
 AGENTS = "agents"
-"""Key of the env's config where hosts act: what they see and are rewarded with."""
+"""The key of the env's config where hosts are agents: what they see, and their reward."""
 FOLDER = "folder"
-"""Key of the env's config: below it labs have their folders; None: where temporary files are."""
+"""The key of the env's config for the parent of the labs' folders; None: the folder for temporary files."""
 SEEDS = "seeds"
-"""Key of the env's config: the episodes of an evaluation."""
+"""The key of the env's config for the seeds of an evaluation's episodes."""
 ROLE, TRAINING = "role", "training"
-"""Key of the env's config: what its labs are for, which `dcgym watch` tells; without it they are for training."""
+"""The key of the env's config for the purpose of its labs, which `dcgym watch` shows; without it they are for training."""
 STREAM = "stream"
-"""Key of the env's config: numbers that tell a training, and what it goes on from, from all others."""
+"""The key of the env's config for numbers that distinguish a training, and the iteration that it goes on from, from all
+others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An environment that RLlib knows by `name`, and what it looks like."""
+    """An environment that RLlib knows by `name`, with its spaces and names."""
 
     name: str
     observation_space: spaces.Box
     bounds: spaces.Box
-    """Of the environment's own actions."""
+    """The environment's own action space."""
     observation: tuple[str, ...]
-    """Name of each element."""
+    """The name of each element of the observation."""
     hosts: tuple[str, ...]
-    """Whom each element of the action is for."""
+    """The host of each element of the action."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What a policy file says of its environment."""
+    """The settings of the environment that a policy file records."""
     agents: str = CENTRAL
-    """Who acts. Where hosts do, spaces and names are those of each of them."""
+    """The agents: central or hosts. If hosts are agents, spaces and names are those of each host."""
     levels: int = 0
-    """Discrete actions; 0: numbers."""
+    """The number of discrete actions; 0: continuous actions."""
     runner: Any = None
-    """Class of an EnvRunner that has no environments; None: one of RLlib's."""
+    """The class of an EnvRunner that has no environments; None: one of RLlib's."""
     config: Mapping[str, Any] = field(default_factory=dict)
-    """More of the env's config."""
+    """Further entries of the env's config."""
     evaluation: Any = None
-    """Instead of evaluation.Evaluation."""
+    """A class to use instead of evaluation.Evaluation; None: evaluation.Evaluation."""
     boots: bool = True
-    """What is stepped is a lab, or several."""
+    """True if labs are stepped."""
 
     @property
     def action_space(self) -> spaces.Space[Any]:
@@ -76,7 +77,7 @@ class Task:
         return len(self.hosts) if self.agents == HOSTS else 1
 
     def shapes(self) -> dict[str, Any]:
-        """What a policy that is trained on it fits, for the manifest."""
+        """Returns, for the manifest, the shapes that a policy trained on this task fits."""
         actions: dict[str, Any] = {"low": self.bounds.low.tolist(), "high": self.bounds.high.tolist()}
         if isinstance(self.action_space, spaces.Discrete):
             actions |= {"discrete": int(self.action_space.n)}
@@ -85,13 +86,13 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A spec for another process, which may be on a machine that has none of its files."""
+    """A spec to send to another process, which may be on a machine that has none of the spec's files."""
 
     plain: dict[str, Any]
     files: dict[str, bytes]
-    """By name, as a result would keep them."""
+    """The files' contents, by the name under which a result keeps them."""
     origins: dict[str, str] = field(default_factory=dict, repr=False)
-    """By name, where they were: what messages call them."""
+    """The files' original paths, by name; messages show these."""
 
     @classmethod
     def of(cls, spec: Spec) -> Parcel:
@@ -100,7 +101,7 @@ class Parcel:
         return cls(spec.to_dict(copied=True), files, {name: str(path) for name, path in paths.items()})
 
     def unpack(self, stack: contextlib.ExitStack) -> Spec:
-        """The spec; its files stay until the stack is closed."""
+        """Returns the spec. Its files exist until the stack is closed."""
         if not self.files:
             return from_dict(self.plain, Path())
         place = stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-cell-"))
@@ -115,7 +116,7 @@ Register = Callable[[Spec, Settings], Task]
 
 
 def wrapped(env: Any, config: Mapping[str, Any]) -> Any:
-    """A bare env, or a vector of them, as the config wants it."""
+    """Wraps an env, or a vector of envs, as the config asks for."""
     levels = config.get("levels", 0)
     if "num_envs" in config:
         env = Streams(env, config.get(STREAM, ()))
@@ -125,14 +126,14 @@ def wrapped(env: Any, config: Mapping[str, Any]) -> Any:
 
 
 def register_maker(name: str, make: Callable[[Mapping[str, Any]], Any]) -> None:
-    """Makes an env known to RLlib, here and in its other processes."""
+    """Registers an env with RLlib, in this process and in RLlib's other processes."""
     from ray.tune.registry import register_env
 
     register_env(name, lambda config: wrapped(make(config), config))
 
 
 def check_actions(choice: algorithms.Choice, space: spaces.Space[Any]) -> None:
-    """The algorithm can act in this space; else one line."""
+    """Raises a one-line UsageError if the algorithm cannot act in this space."""
     discrete = isinstance(space, spaces.Discrete)
     if choice.actions == algorithms.DISCRETE and not discrete:
         what = f"{choice.name} chooses one of a few actions, and this environment takes {space.shape} numbers"
@@ -145,7 +146,7 @@ def check_actions(choice: algorithms.Choice, space: spaces.Space[Any]) -> None:
 
 
 def register(spec: Spec, told: Settings) -> Task:
-    """The environment of a spec."""
+    """Registers the environment of a spec and returns its Task."""
     from dc_gym.envs.env import Episode
     from dc_gym.envs.host_observation import HostObserver
     from dc_gym.envs.multi_agent import Hosts
@@ -185,7 +186,7 @@ def _make(parcel: Parcel, config: Mapping[str, Any]) -> Any:
 
 
 def _label(env: Any, config: Mapping[str, Any]) -> None:
-    """Says what each lab is for; those of a training have numbers, over all runners."""
+    """Labels each lab with its purpose. The labs of a training are numbered over all runners."""
     if ROLE in config or "num_envs" not in config:
         getattr(env, "hosts", env).session.label = config.get(ROLE, TRAINING)
         return
@@ -195,7 +196,7 @@ def _label(env: Any, config: Mapping[str, Any]) -> None:
 
 
 def _hosts(spec: Spec, folder: str | None, config: Mapping[str, Any]) -> Any:
-    """A lab in which each host acts; RLlib steps several of them one after the other."""
+    """Returns an environment in which each host is an agent. RLlib steps several of them one after the other."""
     from dc_gym.rl.multi_agent import HostsMultiAgentEnv
 
     own = {"spec": spec, "folder": folder, "step_info": False, "levels": config.get("levels", 0), **config[AGENTS]}
@@ -205,7 +206,7 @@ def _hosts(spec: Spec, folder: str | None, config: Mapping[str, Any]) -> Any:
 
 
 def _close_with(env: Any, stack: contextlib.ExitStack) -> None:
-    """What the stack holds ends with the env: when it is closed, forgotten, or with this process."""
+    """Closes the stack with the env: when the env is closed or garbage-collected, or when this process ends."""
     end, close = weakref.finalize(env, stack.close), type(env).close
 
     def both(**kwargs: Any) -> None:

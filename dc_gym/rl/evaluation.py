@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluation of a frozen policy: no exploration, episodes of seeds that no training has, of the spec and of others.
+"""Evaluation of a frozen policy: episodes without exploration, with seeds that no training has.
 
-The policy runs in an EnvRunner of its own with RLlib's whole pipeline of connectors; where the training samples in processes of
-its own, so does this (a lab of each spec, counted as one).
+The episodes are of the training's spec and of others. The policy runs in an EnvRunner of its own, with all of RLlib's connectors.
+If the training samples in separate processes, the evaluation does so too (one lab for each spec, counted as one).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dc_gym.rl.environment import ROLE, SEEDS, Task
 from dc_gym.rl.quiet import LAB
 
 OWN, EVALUATION = "train", "evaluation"
-"""Name of the training's own spec among those that are evaluated; what their labs are called."""
+"""OWN is the name of the training's own spec among the evaluated specs; EVALUATION labels the labs of evaluations."""
 RESTARTS = 3
-"""Of an examiner whose process dies."""
+"""How often an examiner is restarted if its process dies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What one came to."""
+    """The results of one episode."""
 
     spec: str
     seed: int
@@ -40,7 +40,7 @@ class Episode:
 
 
 class Examiner:
-    """Runs the episodes of one spec."""
+    """Runs the evaluation episodes of one spec."""
 
     def __init__(self, config: Any, spec: str, seeds: Sequence[int]) -> None:
         self._runner = (MultiAgentEnvRunner if config.is_multi_agent else SingleAgentEnvRunner)(config=config, worker_index=0)
@@ -49,7 +49,7 @@ class Examiner:
     def run(self, state: dict[str, Any]) -> list[Episode]:
         self._runner.set_state(state)
         episodes = self._runner.sample(num_episodes=len(self._seeds), explore=False)
-        self._runner.get_metrics()  # forgets them
+        self._runner.get_metrics()  # clears the metrics
         return [
             Episode(self._spec, seed, return_of(each), len(each), dict(numbers(last_info(each).get(TOTALS, {}))))
             for seed, each in zip(self._seeds, episodes, strict=True)
@@ -60,11 +60,11 @@ class Examiner:
 
 
 class Evaluation:
-    """Examiners of all specs; a lab boots at the first evaluation and stays."""
+    """The examiners of all specs. Their labs boot at the first evaluation and stay."""
 
     def __init__(self, ray: Any, config: Any, tasks: dict[str, Task], seeds: Sequence[int]) -> None:
         remote = config.num_env_runners > 0
-        again = {"max_restarts": RESTARTS, "max_task_retries": RESTARTS}  # an evaluation depends on nothing before it
+        again = {"max_restarts": RESTARTS, "max_task_retries": RESTARTS}  # an evaluation does not depend on earlier ones
         actor = ray.remote(num_cpus=1, resources={LAB: 1}, **again)(Examiner) if remote else None
         self._ray, self._remote = ray, remote
         self._examiners: list[Any] = []
@@ -73,7 +73,7 @@ class Evaluation:
             self._examiners.append(actor.remote(own, name, seeds) if actor else Examiner(own, name, seeds))
 
     def run(self, algorithm: Any) -> list[Episode]:
-        """With the policy as it is now."""
+        """Evaluates the policy as it is now and returns the episodes."""
         state = state_of(algorithm)
         if self._remote:
             found = self._ray.get([each.run.remote(state) for each in self._examiners])
@@ -106,7 +106,7 @@ def _config_for(config: Any, name: str, task: Task, seeds: Sequence[int]) -> Any
 
 
 def state_of(algorithm: Any) -> dict[str, Any]:
-    """Weights, and what connectors have learned (none of the default ones learns)."""
+    """Returns the weights, and the state of connectors that learn (none of the default ones does)."""
     weights = algorithm.learner_group.get_state(components=f"{COMPONENT_LEARNER}/{MODULE}", inference_only=True)
     local = algorithm.env_runner
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym export`: the policy of a training, or of one of its checkpoints, as a file (docs/policy-file.md)."""
+"""`dcgym export`: writes the policy of a training, or of one of its checkpoints, to a file (docs/policy-file.md)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.rl import checkpoints, manifest, quiet
 
 NAME = "policy.npz"
-"""In a training's folder."""
+"""The policy's file name in a training's folder."""
 
 
 def main(args: Namespace) -> int:
-    """`dcgym export DIR|CHECKPOINT`."""
+    """Runs `dcgym export DIR|CHECKPOINT`."""
     quiet.require()
     from dc_gym.rl import policy
 
@@ -38,7 +38,7 @@ def main(args: Namespace) -> int:
 
 
 def _is_of(about: manifest.Manifest) -> Mine:
-    """Knows a file of this training's policy, after however many steps."""
+    """Returns a function that recognises a policy file of this training, whatever its number of steps."""
 
     def mine(path: Path) -> bool:
         try:
@@ -52,7 +52,7 @@ def _is_of(about: manifest.Manifest) -> Mine:
 
 
 def _module_of(checkpoint: Path, name: str) -> Any:
-    """The learner's, whose class RLlib wrote into the checkpoint."""
+    """Returns the learner's RLModule, whose class RLlib wrote into the checkpoint."""
     from ray.rllib.core.rl_module.rl_module import RLModule
 
     place = checkpoint / "learner_group" / "learner" / "rl_module" / name

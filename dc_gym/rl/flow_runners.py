@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EnvRunners for RL-CC's decision problem: all flows of many bottlenecks at once, each deciding when its own probe comes back.
+"""EnvRunners for RL-CC's decision problem: all flows of many bottlenecks at once.
 
-RLlib's runners step environments, and an environment that has one agent a flow costs them milliseconds a decision. These ask the
-module once for all flows that decide at an instant. `EpisodeRunner` gives what any algorithm of RLlib takes: an episode a flow,
-from its first decision to its end, in pieces. `DeltaRunner` gives what RL-CC's gradient takes: inputs of decisions, and the
-errors that came of them.
+Each flow decides when its own probe comes back. RLlib's runners step environments. An environment with one agent for each flow
+costs them milliseconds for each decision. The runners here call the module once for all flows that decide at the same time.
+`EpisodeRunner` returns what any RLlib algorithm takes: one episode for each flow, from its first decision to its end, in pieces.
+`DeltaRunner` returns what RL-CC's gradient takes: the inputs of decisions, and the errors that followed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Rows = dict[str, npt.NDArray[Any]]
 
 
 class FlowRunner(SingleAgentEnvRunner):
-    """Flows of a fluid model in place of environments."""
+    """Steps flows of a fluid model instead of environments."""
 
     def make_env(self) -> None:
         case: Case = self.config.env_config[CASE]
@@ -42,19 +42,19 @@ class FlowRunner(SingleAgentEnvRunner):
         both = {name: (seen, acted) for name in (INPUT_ENV_SPACES, INPUT_ENV_SINGLE_SPACES, DEFAULT_MODULE_ID)}
         self.spaces, self._case, self._seen, self._acted = both, case, seen, acted
         seed, begun = self.config.env_config.get(STREAM, (case.model.seed, 0))
-        other = self.worker_index or begun  # runners and what a training goes on with have flows of their own
+        other = self.worker_index or begun  # other runners and resumed trainings have other flows
         self.begin(seed_of((seed, begun, self.worker_index)) if other else seed)
 
     def begin(self, seed: int) -> None:
-        """What flows run on."""
+        """Creates the bottlenecks that the flows share."""
         self._model = Bottlenecks(replace(self._case.model, seed=seed), self._case.scaling)
 
     def count(self) -> int:
-        """Decisions of a sample."""
+        """Returns the number of decisions in a sample."""
         return int(self.config.get_rollout_fragment_length(self.worker_index) * self.config.num_envs_per_env_runner)
 
     def tell(self, steps: int, ended: int, errors: Floats) -> None:
-        """What is logged of a sample: how it is going."""
+        """Logs how the flows of a sample are doing."""
         self._increase_sampled_metrics(steps, ended)
         model, links = self._model, len(self._model.queue)
         flows = np.bincount(model.link, minlength=links)
@@ -73,7 +73,7 @@ class FlowRunner(SingleAgentEnvRunner):
 
 
 class DeltaRunner(FlowRunner):
-    """Without exploration: what flows saw at a decision, and their error `later` decisions on."""
+    """Samples without exploration: the inputs of flows at a decision, and their errors `later` decisions after it."""
 
     def sample(self, *, num_timesteps: int | None = None, **_: Any) -> Rows:
         net, parts, found = self.module.unwrapped().mlp(), [], 0
@@ -88,21 +88,21 @@ class DeltaRunner(FlowRunner):
 
 @dataclass(slots=True)
 class Life:
-    """Of the flow that has a place."""
+    """The flow in one place of the model."""
 
     number: int = 0
     begun: int = 0
-    """Decisions in the pieces so far."""
+    """The number of decisions in its pieces so far."""
 
 
 class EpisodeRunner(FlowRunner):
-    """Pieces of each flow's episode."""
+    """Samples pieces of each flow's episode."""
 
     def make_env(self) -> None:
         super().make_env()
         self._lives = [Life() for _ in self._model.rate]
         self._open: Rows | None = None
-        """The latest decision of each flow, whose reward is still to come."""
+        """The latest decision of each flow, whose reward is not known yet."""
 
     def sample(self, *, num_timesteps: int | None = None, explore: bool | None = None, **_: Any) -> list[SingleAgentEpisode]:
         explore = self.config.explore if explore is None else explore
@@ -121,7 +121,7 @@ class EpisodeRunner(FlowRunner):
         return episodes
 
     def _step(self, explore: bool) -> Rows | None:
-        """A step of the model; a row a flow whose probe is back."""
+        """Steps the model. Returns one row for each flow whose probe is back."""
         model = self._model
         who, _ = model.look()
         if not len(who):
@@ -136,7 +136,7 @@ class EpisodeRunner(FlowRunner):
         return {"flow": who, "seen": seen.astype(np.float32), "error": seen[:, 3], "ends": ends, **told}
 
     def _actions(self, batch: dict[str, Any], explore: bool) -> Rows:
-        """Of a module, in -1..1 as its nets give them, and what its learner wants to know of them."""
+        """Returns a module's actions, in -1..1 as its nets give them, and the other outputs that its learner needs."""
         with torch.no_grad():
             out = self.module.forward_exploration(batch) if explore else self.module.forward_inference(batch)
             if Columns.ACTIONS not in out:
@@ -147,12 +147,13 @@ class EpisodeRunner(FlowRunner):
         return {name: each.numpy() for name, each in out.items() if isinstance(each, torch.Tensor)}
 
     def _begin(self, flow: int) -> None:
-        """Another flow in the place of one that has ended."""
+        """Tells the module that a new flow takes the place of one that has ended."""
         if begin := getattr(self.module, "begin_episode", None):
             begin(flow)
 
     def _pieces(self, rows: Rows) -> list[SingleAgentEpisode]:
-        """Rows that are sorted by flow, cut where a flow ends. The last row of each stays for the next sample."""
+        """Cuts rows that are sorted by flow where a flow ends, and returns the pieces. The last row of each flow stays for the
+        next sample."""
         flow, ends = rows["flow"], rows["ends"]
         cut = np.flatnonzero(np.append((flow[1:] != flow[:-1]) | ends[:-1], True))
         rewards = self._case.rewards(rows["error"]).astype(np.float32)
@@ -185,12 +186,12 @@ class EpisodeRunner(FlowRunner):
 
 
 def to_factors(actions: Floats) -> Floats:
-    """What modules say in -1..1, as RLlib stretches it to the action space: factors of the rate."""
+    """Maps a module's actions in -1..1 to factors of the rate, as RLlib maps them to the action space."""
     low = 1.0 / MOST
     return np.asarray(low + (np.clip(actions, -1.0, 1.0).astype(np.float64) + 1.0) * (MOST - low) / 2.0)
 
 
 def from_factors(factors: torch.Tensor) -> torch.Tensor:
-    """The other way round."""
+    """Maps factors of the rate to actions in -1..1."""
     low = 1.0 / MOST
     return 2.0 * (factors - low) / (MOST - low) - 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym train fluid|lab --agents flows`: what is trained on in place of a spec, and a frozen policy's closed loop."""
+"""`dcgym train fluid|lab --agents flows`: the subject of the training in place of a spec, and a frozen policy's closed loop."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ from dc_gym.rl.settings import CENTRAL, Settings
 
 LAB = "lab"
 OF_LABS = ("preset", "episode", "trips", "later", "scene")
-"""Of on_lab.Settings: the others are RLlib's."""
+"""The fields of on_lab.Settings that are recorded; RLlib's settings replace the others."""
 ALGORITHMS = ("RLCC", "PPO", "SAC", "DDPG", "TD3")
-"""That learn from pieces of episodes, in numbers."""
+"""The algorithms that learn from pieces of episodes and have continuous actions."""
 TOTALS = ("flows", "inflation", "spread", "rates", "least", "jain", "lost")
-"""Of a fluid.Outcome."""
+"""The fields of a fluid.Outcome that become totals."""
 TRIED = (2, 4, 8, 32, 128)
-"""Flows of the closed loop."""
+"""The numbers of flows in the closed loop."""
 TRIPS, PARTS = 400, 8
-"""Its length in base round trips, of which the second half counts, and its steps a base round trip: a real round trip's lag."""
+"""The closed loop's length in base round trips, of which the second half counts, and its steps in a base round trip: a real round
+trip's lag."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """In place of a spec."""
+    """The subject of a training, in place of a spec."""
 
     algorithm: str
     case: Case = field(default_factory=Case)
     labs: on_lab.Settings | None = None
-    """What runs in labs; None: on the model."""
+    """The settings of a training in labs; None: training on the model."""
 
     @property
     def ground(self) -> str:
@@ -62,7 +63,7 @@ class Subject:
 
 
 def subject(ground: str, algorithm: str, overrides: Sequence[str]) -> Subject:
-    """What the command says."""
+    """Returns the subject that the command line asks for."""
     name = algorithm.upper()
     if name not in ALGORITHMS:
         raise UsageError(f"--algo {algorithm}: does not train flows; {hint(name, ALGORITHMS)}")
@@ -76,7 +77,7 @@ def subject(ground: str, algorithm: str, overrides: Sequence[str]) -> Subject:
 
 
 def register(subject: Any, told: Settings) -> Task:
-    """As dc_gym.rl.environment.register does for a spec."""
+    """Registers the environment of a subject, as dc_gym.rl.environment.register does for a spec."""
     if told.levels or told.agents != CENTRAL:
         raise UsageError(f"run: levels = {told.levels}, agents = {told.agents!r}: flows act in numbers, one each; leave both out")
     alike = tuple((flows, told.labs) for flows in subject.case.flows)
@@ -99,7 +100,7 @@ def register(subject: Any, told: Settings) -> Task:
 
 
 class ClosedLoop:
-    """A policy without exploration, on bottlenecks with few flows and many, each one an `Episode`."""
+    """Evaluates a policy without exploration on bottlenecks with few and many flows. Each bottleneck gives one `Episode`."""
 
     def __init__(self, ray: Any, config: Any, tasks: Mapping[str, Task], seeds: Sequence[int]) -> None:
         self._case: Case = config.env_config[CASE]
@@ -120,12 +121,12 @@ class ClosedLoop:
 
 
 def settled(policy: fluid.Policy, flows: int, scaling: Scaling) -> fluid.Outcome:
-    """What so many flows come to."""
+    """Returns the outcome of `flows` flows under a policy."""
     return fluid.settle(policy, Bottleneck(flows, parts=PARTS), scaling, TRIPS)
 
 
 def factors_of(module: Any) -> Callable[[Floats], Floats]:
-    """A module's policy without exploration: factors of the rate for inputs [rows, 4]."""
+    """Returns a module's policy without exploration: it maps inputs [rows, 4] to factors of the rate."""
 
     def policy(inputs: Floats) -> Floats:
         with torch.no_grad():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RLlib's form of one agent a flow (dc_gym/methods/rlcc/flows.py): an agent is in a step's dicts when it decides or ends, and else not.
+"""The RLlib environment with one agent for each flow (dc_gym/methods/rlcc/flows.py).
 
-`.environment(FlowsMultiAgentEnv, env_config={"flows": (2, 4, 8)})`, with a policy that all agents share.
+An agent is in a step's dicts only when it decides or ends. Use it with `.environment(FlowsMultiAgentEnv, env_config={"flows": (2,
+4, 8)})` and a policy that all agents share.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ except ImportError as error:
 
 ALL = "__all__"
 CASE = "case"
-"""Key of the env's config."""
+"""The key of the env's config that holds a Case."""
 
 
 class FlowsMultiAgentEnv(MultiAgentEnv):
-    """One bottleneck on the fluid model, an agent a flow. The config has a Case as `case`, or fields of one.
+    """One bottleneck on the fluid model, with one agent for each flow. The config has a Case as `case`, or fields of a Case.
 
-    What agents see, do and are rewarded with is FlowsParallelEnv's. An agent first appears at its flow's first decision; a flow
-    that ends before it has made one is never seen. The network's info of an episode's last step has its totals.
+    Observations, actions and rewards are those of FlowsParallelEnv. An agent first appears at its flow's first decision; a flow
+    that ends before its first decision never appears. The network's info of an episode's last step has its totals.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:

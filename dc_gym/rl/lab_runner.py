@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An EnvRunner around labs: NICs decide by the module's table on the lab's data path, and what RL-CC's gradient takes comes back.
+"""An EnvRunner around labs, for RL-CC's gradient.
 
-The same labs as `dcgym rlcc train` has (dc_gym/methods/rlcc/on_lab.py): stepped together from barrier to barrier of virtual time, where
-the table changes. They begin with the first sample, for RLlib makes runners that never sample.
+NICs decide by the module's table on the lab's data path, and the runner returns the inputs of the gradient. The labs are those of
+`dcgym rlcc train` (dc_gym/methods/rlcc/on_lab.py). They are stepped together from barrier to barrier of virtual time, where the
+table changes. They start with the first sample, because RLlib also makes runners that never sample.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from dc_gym.rl.environment import FOLDER
 from dc_gym.rl.flow_runners import FlowRunner, Rows
 
 LABS = "labs"
-"""Key of the env's config: on_lab.Settings."""
+"""The key of the env's config that holds on_lab.Settings."""
 
 
 class LabRunner(FlowRunner):
-    """As DeltaRunner, on labs."""
+    """Samples as DeltaRunner does, but from labs."""
 
     def begin(self, seed: int) -> None:
         self._stack = ExitStack()
@@ -36,7 +37,7 @@ class LabRunner(FlowRunner):
         self._settings = replace(asked, seed=seed, labs=self.config.num_envs_per_env_runner)
         self._labs: Labs | None = None
         self._barriers = 0
-        """So far, over all episodes."""
+        """The number of barriers so far, over all episodes."""
 
     def sample(self, *, num_timesteps: int | None = None, **_: Any) -> Rows:
         table = PolicyFile(self.module.unwrapped().mlp(), self._case.scaling).table()
@@ -51,7 +52,7 @@ class LabRunner(FlowRunner):
         return {"inputs": both.inputs[0], "errors": errors}
 
     def _advance(self, table: Words) -> list[Lessons]:
-        """To the next barrier; what each lab has to teach."""
+        """Runs to the next barrier and returns each lab's Lessons."""
         if self._labs is None:
             parent = self.config.env_config.get(FOLDER) or tempfile.gettempdir()
             folder = self._stack.enter_context(scratch(Path(parent), "dcgym-env-"))

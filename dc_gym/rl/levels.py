@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Discrete actions: one of so many allocations, the same for all hosts, from the lowest action to the highest."""
+"""Discrete actions: a choice among a number of allocations, each the same for all hosts, from the lowest action to the
+highest."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from gymnasium import spaces
 
 
 class Levels(gymnasium.ActionWrapper[Any, Any, Any]):
-    """Of one lab."""
+    """Gives one lab discrete actions."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], levels: int) -> None:
         super().__init__(env)
@@ -23,7 +24,7 @@ class Levels(gymnasium.ActionWrapper[Any, Any, Any]):
 
 
 class VectorLevels(gymnasium.vector.VectorActionWrapper):
-    """Of many labs."""
+    """Gives a vector of labs discrete actions."""
 
     def __init__(self, env: gymnasium.vector.VectorEnv[Any, Any, Any], levels: int) -> None:
         super().__init__(env)
@@ -36,6 +37,6 @@ class VectorLevels(gymnasium.vector.VectorActionWrapper):
 
 
 def table_of(space: spaces.Space[Any], levels: int) -> Any:
-    """[levels, hosts]: the action of each level."""
+    """Returns the action of each level, as [levels, hosts]."""
     assert isinstance(space, spaces.Box)
     return np.linspace(space.low, space.high, levels, dtype=space.dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training writes down: a CSV file whose columns may grow, TensorBoard events, and the row of an iteration."""
+"""The records of a training: CSV files whose columns may grow, TensorBoard events, and the row of an iteration."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from dc_gym.rl.callbacks import TOTALS, spread
 
 Row = dict[str, Any]
 QUEUE = "switch_queue_bytes_longest"
-"""The total that the column queue_mean shows: the longest queue of a switch, on average over an episode."""
+"""The total shown in the column queue_mean: the longest queue of a switch, averaged over an episode."""
 ALL_MODULES = "__all_modules__"
-"""Where RLlib has what is of no module alone."""
+"""RLlib's key for values that belong to no single module."""
 COLUMNS = ("iteration", "steps", "return_mean", "queue_mean", "steps_per_s", "eta_s")
 
 
 class Table:
-    """Appends rows; a column that a later row brings (no episode had ended before) is added to the file."""
+    """Appends rows to a CSV file. A column that first appears in a later row (because no episode had ended before) is added to
+    the file."""
 
     def __init__(self, path: Path, columns: Sequence[str], until: int | None = None) -> None:
-        """`until`: of a file that is there, rows of later iterations go; without it all do."""
+        """`until`: keeps the rows of an existing file up to this iteration; without it all rows are removed."""
         self._path, self._columns = path, list(columns)
         rows = self._read() if until is not None and path.exists() else []
         for row in rows:
@@ -31,7 +32,7 @@ class Table:
         self._write([row for row in rows if int(row["iteration"]) <= (until or 0)])
 
     def append(self, *rows: Mapping[str, Any]) -> None:
-        """All of them, or, if it is killed, none."""
+        """Appends all rows, or none if the process is killed."""
         if any([self._grow(row) for row in rows]) or len(rows) > 1:
             self._write([*self._read(), *rows])
             return
@@ -39,7 +40,7 @@ class Table:
             csv.DictWriter(file, self._columns, restval="").writerows(map(_plain, rows))
 
     def has(self, iteration: int) -> bool:
-        """Rows of it."""
+        """Returns whether there are rows of an iteration."""
         return any(int(row["iteration"]) == iteration for row in self._read())
 
     def _grow(self, row: Mapping[str, Any]) -> bool:
@@ -61,10 +62,10 @@ class Table:
 
 
 class Events:
-    """TensorBoard's; its horizontal axis is steps."""
+    """The TensorBoard events. The horizontal axis is steps."""
 
     def __init__(self, folder: Path, steps: int) -> None:
-        """Events of an earlier part of the training that lie after `steps` are taken back."""
+        """Removes events of an earlier part of the training that lie after `steps`."""
         from torch.utils.tensorboard import SummaryWriter
 
         self._writer = SummaryWriter(str(folder), purge_step=steps)
@@ -80,8 +81,8 @@ class Events:
 
 
 def row_of(result: Mapping[str, Any], iteration: int, steps_per_s: float, eta_s: float, agents: int = 1) -> Row:
-    """What progress.csv keeps of RLlib's result: COLUMNS, then mean, max and p99 of every total over the iteration's episodes.
-    Of several agents RLlib sums up the returns."""
+    """Returns the row of progress.csv for RLlib's result: COLUMNS, then mean, max and p99 of every total over the iteration's
+    episodes. RLlib sums the returns of several agents; here they are averaged."""
     sampled = result["env_runners"]
     row: Row = {
         "iteration": iteration,
@@ -99,12 +100,12 @@ def row_of(result: Mapping[str, Any], iteration: int, steps_per_s: float, eta_s:
 
 
 def steps_of(result: Mapping[str, Any]) -> int:
-    """Sampled so far."""
+    """Returns the number of steps sampled so far."""
     return int(result.get("env_runners", {}).get("num_env_steps_sampled_lifetime", 0))
 
 
 def _learned(result: Mapping[str, Any]) -> dict[str, float]:
-    """Losses and the like of the one module, or of each by its name."""
+    """Returns losses and similar values of the only module, or of each module with its name."""
     modules = {name: each for name, each in result.get("learners", {}).items() if name != ALL_MODULES}
     numbers = {
         name if len(modules) == 1 else f"{module}_{name}": value
@@ -116,5 +117,5 @@ def _learned(result: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Empty for what is not known."""
+    """Returns the row with empty strings for unknown values."""
     return {name: "" if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}

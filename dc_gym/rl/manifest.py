@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""train.json: everything that a training depends on, and whether one may go on where another stopped."""
+"""train.json: records everything that a training depends on, and decides whether a training may continue another."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dc_gym.rl.settings import Configuration
 NAME = "train.json"
 VERSION = 2
 MAY_CHANGE = ("steps", "checkpoint_every", "keep", "evaluate_every")
-"""Settings that do not bear on what was learned so far."""
+"""Settings that do not affect what has been learned so far."""
 PACKAGES = ("ray", "torch", "gymnasium", "numpy")
 
 Manifest = dict[str, Any]
 
 
 def make(choice: Choice, configuration: Configuration, spec: Any, evaluated: Mapping[str, Any], task: Task) -> Manifest:
-    """Of a training that begins."""
+    """Returns the manifest of a new training."""
     manifest = {
         "version": VERSION,
         "algorithm": choice.name,
@@ -61,7 +61,8 @@ def read(folder: Path) -> Manifest:
 
 
 def require_same(old: Manifest, new: Manifest) -> None:
-    """--resume goes on with the same algorithm, configuration, spec and spaces; UsageError names the first that differs."""
+    """Checks that --resume has the same algorithm, configuration, spec and spaces. Raises UsageError that names the first
+    difference."""
     for part in ("algorithm", "algorithm_sha256", "settings", "sections", "code", "spec", "evaluate", "spaces", "versions"):
         before, after = (each[part] for each in (old, new))
         if part == "settings":
@@ -71,7 +72,7 @@ def require_same(old: Manifest, new: Manifest) -> None:
 
 
 def _differ(before: Any, after: Any, name: str) -> str:
-    """The first thing that differs, in words; empty: nothing."""
+    """Returns the first difference in words; empty if there is none."""
     if before == after:
         return ""
     if isinstance(before, Mapping) and isinstance(after, Mapping):

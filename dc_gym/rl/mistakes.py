@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong in a training as one line, whichever of Ray's processes it came from: what a lab said, or a file of the user's.
+"""Turns errors of a training into one line, whichever of Ray's processes they come from: errors of a lab, or in a user's file.
 
-Ray hands on an exception of another process as a text with its traceback. A runner of RLlib's logs what it raises, ends, and is
-started again, for ever; so it leaves a word at Ray's (`report`), which the training finds (`check`).
+Ray passes on an exception of another process as text with its traceback. An RLlib runner logs an exception, ends, and is started
+again, without limit. So the runner stores a message in Ray (`report`), and the training looks for it (`check`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dc_gym.base import usercode
 from dc_gym.base.errors import SpecError, TestbedError
 
 LOGGER = "ray.rllib.utils.actor_manager"
-"""Which a runner tells what it raised."""
+"""The logger to which a runner reports its exceptions."""
 KEY = "dcgym-mistake-"
-"""In Ray's store, with the id of the job."""
+"""The key in Ray's store; the job's id is appended."""
 
 
 def in_words(error: BaseException | None) -> TestbedError | None:
-    """The one line of an exception, or of one that it came from; None: it is nobody's that we know."""
+    """Returns the one-line error of an exception or of one of its causes; None if it is not of a known kind."""
     for each in usercode.chain(error):
-        cause = getattr(each, "cause", None)  # of a RayTaskError, which passes for it, too
+        cause = getattr(each, "cause", None)  # a RayTaskError is also an instance of its cause's class
         for own in (cause, each):
             if isinstance(own, TestbedError):
                 return own
@@ -34,7 +34,7 @@ def in_words(error: BaseException | None) -> TestbedError | None:
 
 
 class _Report(logging.Handler):
-    """What the user has to mend, of all that is logged."""
+    """Stores logged errors that the user has to fix."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -46,14 +46,14 @@ class _Report(logging.Handler):
 
 
 def report() -> None:
-    """From now on what this runner raises is known to the training, where it is a file of the user's that is at fault."""
+    """Makes this runner report its exceptions to the training if a user's file is at fault."""
     logger = logging.getLogger(LOGGER)
     if not any(isinstance(each, _Report) for each in logger.handlers):
         logger.addHandler(_Report(logging.ERROR))
 
 
 def check() -> None:
-    """SpecError if a runner has reported one: started again it would only raise it again."""
+    """Raises SpecError if a runner has reported one. A restarted runner would only raise it again."""
     from ray.experimental import internal_kv
 
     told: Any = internal_kv._internal_kv_get(_key()) if internal_kv._internal_kv_initialized() else None
@@ -69,5 +69,5 @@ def _key() -> bytes:
 
 
 def raised_elsewhere(record: logging.LogRecord) -> bool:
-    """A filter for RLlib's loggers: an exception that they log is raised, too, and told once."""
+    """Filters the records of RLlib's loggers: an exception that they log is also raised, so the log record is dropped."""
     return record.exc_info is None

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RLlib's form of one agent a host (dc_gym/envs/multi_agent.py): `.environment(HostsMultiAgentEnv, env_config={"spec": ...})`."""
+"""The RLlib environment with one agent for each host (dc_gym/envs/multi_agent.py).
+
+Use it with `.environment(HostsMultiAgentEnv, env_config={"spec": ...})`.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +29,18 @@ except ImportError as error:
 ALL = "__all__"
 STREAM, LEVELS = "stream", "levels"
 KEYS = ("spec", "overrides", "see", "reward", "folder", "step_info")
-"""Of the config: the arguments of Hosts. Besides them there are STREAM and LEVELS."""
+"""The config's keys that are arguments of Hosts. The other keys are STREAM and LEVELS."""
 
 
 class HostsMultiAgentEnv(MultiAgentEnv):
-    """One lab, an agent a host, all of them from an episode's first step to its last; spaces are the same for each.
+    """One lab with one agent for each host. All agents act from an episode's first step to its last, with the same spaces.
 
-    The config has the arguments of `Hosts`: spec, overrides, see, reward, folder, step_info. With `stream`, a list of numbers, a
-    seed that RLlib gives is only one more number to draw from: labs and runners have episodes of their own, and a seed that is
-    given again goes on with the next. `levels`: discrete actions, so many rates from the lowest to the highest.
+    The config has the arguments of `Hosts`: spec, overrides, see, reward, folder, step_info. With `stream`, a list of numbers,
+    episodes are drawn from these numbers and the seed that RLlib gives. Labs and runners then have different episodes, and a seed
+    given again continues with the next episode. `levels`: discrete actions, this many rates from the lowest to the highest.
 
-    The lab boots at the first reset. One that dies or hangs ends its episode as truncated, with `lab_died` in the network's info,
-    and the next reset boots another; one that dies in a reset is replaced at once.
+    The lab boots at the first reset. If it dies or hangs, its episode ends as truncated, with `lab_died` in the network's info,
+    and the next reset boots another lab. A lab that dies in a reset is replaced at once.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -53,7 +56,7 @@ class HostsMultiAgentEnv(MultiAgentEnv):
         self.possible_agents, self.agents = list(names), list(names)
         self.observation_spaces = dict.fromkeys(names, self.hosts.observer.space)
         self.action_spaces = {name: spaces.Discrete(levels) if levels else self.hosts.action_space() for name in names}
-        worker = getattr(config, "worker_index", 0)  # RLlib's config of an environment knows it
+        worker = getattr(config, "worker_index", 0)  # an attribute of RLlib's EnvContext
         self._series = Series((*config[STREAM], worker)) if STREAM in config else None
         self._observed: dict[str, Vector] = {}
 
@@ -86,7 +89,7 @@ class HostsMultiAgentEnv(MultiAgentEnv):
         return turn.observations, turn.rewards, ends[0], ends[1], turn.infos
 
     def _died(self, error: LabError) -> Turn:
-        """What is observed when the lab has died is what was observed last."""
+        """Returns the Turn of a dead lab, with its last observations."""
         info = {NETWORK: {"lab_died": str(error).splitlines()[0]}}
         return Turn(self._observed, dict.fromkeys(self.agents, 0.0), False, True, dict.fromkeys(self.agents, info))
 

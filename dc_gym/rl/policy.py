@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy of an RLModule as a file that numpy alone evaluates (docs/policy-file.md).
+"""Writes the policy of an RLModule to a file that numpy alone evaluates (docs/policy-file.md).
 
-The net is read layer by layer: of RLlib's own modules (PPO, APPO, SAC), and of any module that has `policy_net()`, which answers
-an nn.Sequential from observation to action. What was read is held against the module itself before it is written.
+The net is read layer by layer. This works for RLlib's own modules (PPO, APPO, SAC, DQN), and for any module with `policy_net()`,
+which returns an nn.Sequential from observation to action. The result is compared with the module itself before it is written.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SAMPLES = 64
 
 
 class NotExportable(TestbedError):
-    """A net that policy files cannot hold."""
+    """The error for a net that a policy file cannot hold."""
 
 
 def module_of(about: Manifest) -> str:
-    """RLlib's name of the policy that a file can hold."""
+    """Returns RLlib's name of the policy that a file can hold."""
     told = about["settings"]
     if told["agents"] != HOSTS:
         return "default_policy"
@@ -43,15 +43,15 @@ def module_of(about: Manifest) -> str:
 
 
 def write(module: Any, about: Manifest, steps: int, target: Path) -> None:
-    """The policy of an RLModule that was trained as train.json says; of one that a NIC runs, the NIC's file."""
+    """Writes the policy of an RLModule that was trained as train.json says. If a NIC runs the policy, writes the NIC's file."""
     made = module.nic_policy(about, steps) if hasattr(module, "nic_policy") else read(module, about, steps)
     made.write(target)
 
 
 def read(module: Any, about: Manifest, steps: int) -> PolicyFile:
-    """The policy, after trials that it acts as the module does."""
+    """Returns the policy, after checking on samples that it acts as the module does."""
     policy = policy_of(module, about, steps)
-    ends = ("clip", "tanh") if policy.output == "clip" else (policy.output,)  # a distribution may squash what the net says
+    ends = ("clip", "tanh") if policy.output == "clip" else (policy.output,)  # a distribution may squash the net's output
     off = {end: difference(replace(policy, output=end), module) for end in ends}
     best = min(ends, key=lambda end: off[end])
     if not off[best] <= TOLERANCE:
@@ -69,7 +69,7 @@ def policy_of(module: Any, about: Manifest, steps: int) -> PolicyFile:
     outputs = levels or len(low)
     weights = [layer.weight.detach().cpu().numpy() for layer in layers]
     biases = [layer.bias.detach().cpu().numpy() for layer in layers]
-    weights[-1], biases[-1] = weights[-1][:outputs], biases[-1][:outputs]  # after the means come log deviations
+    weights[-1], biases[-1] = weights[-1][:outputs], biases[-1][:outputs]  # the rows after the means are log deviations
     return PolicyFile(
         tuple(weights),
         tuple(biases),
@@ -92,7 +92,7 @@ def policy_of(module: Any, about: Manifest, steps: int) -> PolicyFile:
 
 
 def difference(policy: PolicyFile, module: Any) -> float:
-    """The largest between file and module on random observations, as a share of the range."""
+    """Returns the largest difference between file and module on random observations, as a share of the range."""
     generator = np.random.default_rng(0)
     seen = generator.uniform(-1, 1, (SAMPLES, len(policy.observation))).astype(np.float32)
     found = np.stack([policy.act(each) for each in seen])
@@ -100,7 +100,7 @@ def difference(policy: PolicyFile, module: Any) -> float:
 
 
 def actions_of(module: Any, observations: Any, policy: PolicyFile) -> Any:
-    """What RLlib would do without exploration, in the environment's own range."""
+    """Returns RLlib's actions without exploration, in the environment's own range."""
     with torch.no_grad():
         out = module.forward_inference({Columns.OBS: torch.as_tensor(observations)})
         if Columns.ACTIONS in out:
@@ -115,7 +115,7 @@ def actions_of(module: Any, observations: Any, policy: PolicyFile) -> Any:
 
 
 def read_layers(modules: list[nn.Module]) -> tuple[list[nn.Linear], str, str]:
-    """The dense layers, the activation between them, and the one after the last ("" if there is none)."""
+    """Returns the dense layers, the activation between them, and the one after the last ("" if there is none)."""
     layers: list[nn.Linear] = []
     kinds: list[str] = []
     for each in modules:
@@ -134,7 +134,7 @@ def read_layers(modules: list[nn.Module]) -> tuple[list[nn.Linear], str, str]:
 
 
 def _net(module: Any) -> list[nn.Module]:
-    """From observation to action, in order."""
+    """Returns the modules from observation to action, in order."""
     if hasattr(module, "policy_net"):
         return [module.policy_net()]
     if hasattr(module, "pi_encoder"):  # SAC
@@ -142,13 +142,14 @@ def _net(module: Any) -> list[nn.Module]:
     if hasattr(module, "pi") and hasattr(module, "encoder"):  # PPO, APPO
         encoder = module.encoder
         return [getattr(encoder, "actor_encoder", None) or encoder.encoder, module.pi]
-    if hasattr(module, "af") and hasattr(module, "encoder"):  # DQN: what dueling adds to all values chooses nothing
+    if hasattr(module, "af") and hasattr(module, "encoder"):  # DQN: dueling adds the same to all values, so the choice is equal
         return [module.encoder, module.af]
     raise NotExportable(f"{type(module).__name__} has no policy_net(); docs/plugging-in-an-algorithm.md says what that is")
 
 
 def _flat(modules: list[nn.Module]) -> Iterator[nn.Module]:
-    """The modules without parts, in the order in which they were made; RLlib's nets and nn.Sequential run in that order."""
+    """Yields the modules without submodules, in the order of their creation. RLlib's nets and nn.Sequential run them in that
+    order."""
     for each in modules:
         parts = list(each.children())
         if parts:

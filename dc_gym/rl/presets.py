@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hyper-parameters by name. A preset gives each algorithm sections as a configuration file has them (docs/training.md).
+"""Hyper-parameters by name. A preset has sections for each algorithm, as in a configuration file (docs/training.md).
 
 `iroko-thesis` is Table 2 of Iroko's thesis (Ruffy, UBC 2019). That table does not give discount, nets, replay size and batch of
-DDPG, or REINFORCE's batch: those are RLlib's of today, or ours where a comment says so. `default` is ours: usual
-values and small nets, not tuned.
+DDPG, or REINFORCE's batch; these are today's RLlib defaults, or ours where a comment says so. `default` is ours: usual values and
+small nets, not tuned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _THESIS_PPO = {
     "lambda_": 1.0,
     "kl_coeff": 0.2,
     "kl_target": 0.01,
-    "train_batch_size_per_learner": 1000,  # fat-tree: 4000
+    "train_batch_size_per_learner": 1000,  # 4000 for the fat-tree
     "lr": 1e-5,
     "vf_loss_coeff": 1.0,
     "entropy_coeff": 0.0,
@@ -40,7 +40,7 @@ _THESIS_DDPG = {
     "weight_decay": 1e-6,
     "replay_buffer_config": _REPLAY | {"capacity": 50_000},  # the capacity is ours
     "train_batch_size_per_learner": 256,
-    "training_intensity": 64.0,  # ours: an update each four steps
+    "training_intensity": 64.0,  # ours: one update for every four steps
 }
 
 PRESETS: Mapping[str, Mapping[str, Sections]] = {
@@ -82,7 +82,7 @@ PRESETS: Mapping[str, Mapping[str, Sections]] = {
 
 
 def find(preset: str, algorithm: str) -> Sections:
-    """The sections for an algorithm; an algorithm of the user's own has no default ones."""
+    """Returns the sections for an algorithm. A user's own algorithm has no default sections."""
     if preset not in PRESETS:
         raise UsageError(unknown("preset", preset, PRESETS))
     found = PRESETS[preset]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ray without its noise: started for one training on this machine, or joined where a cluster runs; nothing of it stays.
+"""Runs Ray without its log output: starts it for one training on this machine, or joins a running cluster.
 
-Importing this module sets what Ray reads when it is imported: import it before anything of Ray's.
+Nothing of it stays afterwards. Importing this module sets environment variables that Ray reads when it is imported, so import it
+before anything of Ray.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "PYTHONWARNINGS": "ignore",
-    # Nets here are small: two threads a process on two CPUs take more than twice as long as one.
+    # The nets are small: on two CPUs, two threads in a process take more than twice as long as one.
     "OMP_NUM_THREADS": "1",
 }
 for _name, _value in ENVIRONMENT.items():
@@ -36,11 +37,11 @@ for _name, _value in ENVIRONMENT.items():
 
 OBJECT_STORE_BYTES = 256 << 20
 LONGEST_SESSION_PATH = 32
-"""Ray puts sockets 75 letters below its folder, and the kernel allows 107."""
+"""Ray's socket paths are 75 characters longer than its folder's path, and the kernel allows 107."""
 
 
 def require() -> None:
-    """Ray, RLlib and torch are there; else one line."""
+    """Checks that Ray, RLlib and torch are installed; raises a one-line UsageError if not."""
     try:
         for name in ("ray.rllib", "torch", "tensorboard"):
             importlib.import_module(name)
@@ -50,19 +51,19 @@ def require() -> None:
     logging.getLogger("ray.rllib").setLevel(logging.ERROR)
     logging.getLogger("ray.rllib").addFilter(mistakes.raised_elsewhere)
     logging.getLogger("ray").setLevel(logging.ERROR)
-    logging.getLogger("ray.rllib.utils.actor_manager").setLevel(logging.CRITICAL)  # a runner that died: train.py says it
+    logging.getLogger("ray.rllib.utils.actor_manager").setLevel(logging.CRITICAL)  # train.py reports a runner that died
     worker: Any = importlib.import_module("ray._private.worker")
-    worker.print_to_stdstream = _say_nothing  # a line for each process that died, which train.py says, too
+    worker.print_to_stdstream = _say_nothing  # it prints a line for each process that died; train.py reports these
     importlib.import_module("torch").set_num_threads(1)
 
 
 def _say_nothing(*_: Any, **__: Any) -> None:
-    """Instead of Ray."""
+    """Replaces Ray's printing."""
 
 
 @contextlib.contextmanager
 def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
-    """Ray, on this machine alone or on the cluster at `address`, with room for so many labs and processes."""
+    """Yields Ray, on this machine alone or on the cluster at `address`, with room for the given numbers of labs and processes."""
     require()
     import ray
 
@@ -89,7 +90,7 @@ def _begin(ray: Any, place: Path, labs: int, processes: int) -> None:
     try:
         with ray_cluster.hushed(), ray_cluster.own_sigterm():
             ray.init(
-                num_cpus=processes,  # a count for the scheduler; the kernel shares CPUs out
+                num_cpus=processes,  # only a count for Ray's scheduler; the kernel schedules the CPUs
                 resources={LAB: max(1, labs)},
                 include_dashboard=False,
                 object_store_memory=OBJECT_STORE_BYTES,
@@ -97,7 +98,7 @@ def _begin(ray: Any, place: Path, labs: int, processes: int) -> None:
                 logging_level="ERROR",
                 log_to_driver=False,
             )
-    except Exception as error:  # Ray has no class for it; its raylet has 30 s to answer
+    except Exception as error:  # Ray has no exception class for this; its raylet has 30 s to answer
         words = (str(error).splitlines() or [type(error).__name__])[0]
         raise MachineError(f"Ray does not start here ({words}); wait until this machine is less busy") from error
 

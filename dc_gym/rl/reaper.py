@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends what a Ray of our own leaves when it is killed. Ray's processes watch one another, some of them for a minute.
+"""Ends the processes that our own Ray leaves when it is killed. Ray's processes watch one another, but some go on for a minute.
 
     with watching(folder) as reaper:     # before Ray starts in that folder
         ray.init(...)
         reaper.knows(raylet_of(os.getpid()))
 
-It is a process that waits for a word on its standard input. If the input ends without the word the training was killed, and every
-process that has a file in Ray's folder open is killed, too; so are, after the word, those that Ray's own shutdown forgot. If the
-raylet ends first, so does the training: without it, it would wait for answers that never come.
+The reaper is a process that waits for a message on its standard input. If the input ends without the message, the training was
+killed, and the reaper kills every process that has a file in Ray's folder open. After the message it kills the processes that
+Ray's own shutdown left. If the raylet ends first, the reaper also ends the training, which would otherwise wait for answers that
+never come.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ from pathlib import Path
 
 DONE, ALONE = b"done\n", b"alone\n"
 GRACE_S = 2.0
-"""For a training whose raylet has ended, to clean up after itself."""
+"""The time that a training has for its own cleanup after its raylet has ended."""
 ROUNDS, ROUND_S = 50, 0.1
-"""Of killing: a process may have begun while others were killed."""
+"""Rounds of killing, and seconds between them: a process may have started while others were killed."""
 
 
 class Reaper:
-    """The training's end of it."""
+    """The training's side of the connection to the reaper."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def knows(self, raylet: int | None) -> None:
-        """Whose end ends the training."""
+        """Tells the reaper the raylet, whose end ends the training."""
         if raylet is not None:
             self._tell(b"%d\n" % raylet)
 
     def leaves_raylet(self) -> None:
-        """Ray is about to be shut down: the raylet may end."""
+        """Tells the reaper that Ray is about to be shut down, and that the raylet may end."""
         self._tell(ALONE)
 
     def dismiss(self) -> None:
-        """Ray was shut down."""
+        """Tells the reaper that Ray was shut down."""
         self._tell(DONE)
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -54,14 +55,15 @@ class Reaper:
 
     def _tell(self, word: bytes) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # somebody killed it
+        with contextlib.suppress(BrokenPipeError):  # the reaper was killed
             self._process.stdin.write(word)
             self._process.stdin.flush()
 
 
 @contextlib.contextmanager
 def watching(folder: Path) -> Iterator[Reaper]:
-    """While the context is open, this process' death is that of all who have a file below `folder` open."""
+    """Starts a reaper. If this process dies while the context is open, all processes with an open file below `folder` are
+    killed."""
     argv = [sys.executable, "-m", "dc_gym.rl.reaper", str(folder), str(os.getpid())]
     path = str(Path(__file__).resolve().parents[2])
     process = subprocess.Popen(
@@ -75,7 +77,7 @@ def watching(folder: Path) -> Iterator[Reaper]:
 
 
 def raylet_of(pid: int) -> int | None:
-    """The raylet that a process has started."""
+    """Returns the process id of the raylet that a process has started."""
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             name, fields = (folder / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
@@ -85,7 +87,7 @@ def raylet_of(pid: int) -> int | None:
 
 
 def holders(folder: Path) -> list[int]:
-    """Who has a file below `folder` open."""
+    """Returns the ids of the processes that have a file below `folder` open."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -129,7 +131,7 @@ def main(folder: Path, training: int) -> int:
 
 
 def _end(folder: Path, training: int, watched: int) -> None:
-    """The training may clean up, all others go at once; then it goes, too."""
+    """Kills all other processes at once. The training gets time to clean up, and is then killed, too."""
     _signal(watched, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
     for _ in range(ROUNDS):
@@ -141,7 +143,7 @@ def _end(folder: Path, training: int, watched: int) -> None:
 
 
 def _kill_holders(folder: Path, training: int) -> int:
-    """How many there were."""
+    """Kills the processes that hold files in the folder open and returns their number."""
     others = [pid for pid in holders(folder) if pid not in (training, os.getpid())]
     for pid in others:
         with contextlib.suppress(ProcessLookupError):

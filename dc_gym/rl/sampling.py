@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast RLlib samples: from labs, and from environments that look alike and cost nothing, which is all that RLlib allows.
+"""Measures how fast RLlib samples from labs, and from environments with the same spaces that do nothing.
 
-Environments get to RLlib in two ways. A user has single ones, and RLlib makes a vector of them. Or, as with labs, one call steps
-all of them (RLlib's vector entry point), which spares RLlib most of its work.
+The latter rate is RLlib's own limit. Environments reach RLlib in two ways. Users have single environments, which RLlib makes into
+a vector. Labs are stepped all in one call (RLlib's vector entry point), which saves RLlib most of its work.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gymnasium.vector.utils import batch_space
 from dc_gym.rl.environment import Task, register_maker
 
 WARM_UP = 50
-"""Steps of each environment before the clock runs."""
+"""Steps of each environment before the timing starts."""
 
 
 class Nothing(gymnasium.Env[Any, Any]):
-    """An environment with a task's spaces, of which each episode has `horizon` steps."""
+    """An environment with a task's spaces that does nothing. Each episode has `horizon` steps."""
 
     def __init__(self, task: Task, horizon: int) -> None:
         self.observation_space, self.action_space = task.observation_space, task.action_space
@@ -42,7 +42,7 @@ class Nothing(gymnasium.Env[Any, Any]):
 
 
 class NothingTogether(VectorEnv[Any, Any, Any]):
-    """Many of them, stepped in one call."""
+    """Many environments that do nothing, stepped in one call."""
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
 
@@ -66,7 +66,7 @@ class NothingTogether(VectorEnv[Any, Any, Any]):
 
 
 def like(task: Task, horizon: int = 1000) -> Task:
-    """A task with the same spaces, which costs nothing, whichever way."""
+    """Returns a task with the same spaces that does nothing, for single environments and for vectors."""
     name = f"{task.name}-nothing"
 
     def make(config: Mapping[str, Any]) -> Nothing | NothingTogether:
@@ -77,9 +77,10 @@ def like(task: Task, horizon: int = 1000) -> Task:
 
 
 def steps_per_s(task: Task, envs: int, steps: int, *, together: bool = True) -> float:
-    """Of one EnvRunner with PPO's default connectors and a net of 2 x 64, exploring; no Ray session is needed.
+    """Returns the steps per second of one EnvRunner with PPO's default connectors and a net of 2 x 64, with exploration.
 
-    `together`: the environments come as one vector; else RLlib makes one of single ones.
+    No Ray session is needed. `together`: True if the environments come as one vector, False if RLlib makes a vector of single
+    ones.
     """
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner

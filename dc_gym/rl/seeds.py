@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which episodes a training has, and which an evaluation: RLlib seeds its runners alike, and labs would be one another's twins.
+"""The seeds of episodes in trainings and evaluations.
 
-RLlib gives runner i the seed s + i, its vectors and Gymnasium's give lab j of it s + i + j; before each round of whole episodes
-RLlib gives the same seed again.
+RLlib gives its runners overlapping seeds, so with these seeds labs would run the same episodes. RLlib gives runner i the seed s +
+i; its vectors, and Gymnasium's, give the runner's lab j the seed s + i + j. Before each round of whole episodes RLlib gives the
+same seed again.
 """
 
 from __future__ import annotations
@@ -14,24 +15,24 @@ import gymnasium
 import numpy as np
 
 FIRST_DRAWN = 2**40
-"""Episodes of a training have seeds from here on, far above those of evaluations."""
+"""The lowest seed of a training's episodes, far above the seeds of evaluations."""
 
 
 def seed_of(numbers: Sequence[int]) -> int:
-    """One for these numbers, and another for any others."""
+    """Returns a seed that depends on all of these numbers."""
     return FIRST_DRAWN + int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]) // 4
 
 
 class Series:
-    """What the seeds that RLlib gives come to, for some labs that it resets together."""
+    """Turns the seeds that RLlib gives into seeds of episodes, for labs that RLlib resets together."""
 
     def __init__(self, stream: Sequence[int]) -> None:
-        """`stream`: numbers that tell these labs from all others of this training, and of other trainings."""
+        """`stream`: numbers that distinguish these labs from all others of this training and of other trainings."""
         self._stream = tuple(stream)
         self._begun: int | None = None
 
     def take(self, seed: int | None, labs: int) -> list[int] | None:
-        """A seed for each lab; None: each goes on with its next episode, as it does when a seed is given again."""
+        """Returns a seed for each lab. None: each lab goes on with its next episode, also if the same seed is given again."""
         if seed is None or seed == self._begun:
             return None
         self._begun = seed
@@ -39,7 +40,7 @@ class Series:
 
 
 class Streams(gymnasium.vector.VectorWrapper):
-    """Labs of a training: no two of them, nor of its runners or of other trainings, have the same episodes."""
+    """The labs of a training. No two labs of this training, of its other runners or of other trainings have the same episodes."""
 
     def __init__(self, env: gymnasium.vector.VectorEnv[Any, Any, Any], stream: Sequence[int]) -> None:
         super().__init__(env)
@@ -51,7 +52,8 @@ class Streams(gymnasium.vector.VectorWrapper):
 
 
 class HeldOut(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Episodes with these seeds, in turn; a reset with a seed, which RLlib does before each round, begins with the first."""
+    """Runs episodes with these seeds, in turn. A reset with a seed, which RLlib does before each round, starts again with the
+    first."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], seeds: Sequence[int]) -> None:
         super().__init__(env)

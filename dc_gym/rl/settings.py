@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training is told: options of the command, over a configuration file, over a preset.
+"""The settings of a training: options of the command override a configuration file, which overrides a preset.
 
-A TOML file has the table `run` with the keys of Settings, and tables named for methods of RLlib's AlgorithmConfig, whose keys are
-the arguments of that method; `model` is the net. A Python file has `configure(config)`, which changes the AlgorithmConfig itself.
+A TOML file has the table `run` with the keys of Settings, and tables named after methods of RLlib's AlgorithmConfig, whose keys
+are the arguments of that method; `model` configures the net. A Python file has `configure(config)`, which changes the
+AlgorithmConfig itself.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dc_gym.base.spelling import hint, unknown
 from dc_gym.rl import presets
 
 METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
-"""Of AlgorithmConfig: what a table may be called, besides `run` and `model`."""
+"""The methods of AlgorithmConfig that a table may be named after, besides `run` and `model`."""
 OURS = {
     "env_runners": {
         "num_env_runners": "run.runners",
@@ -28,12 +29,12 @@ OURS = {
         "gym_env_vectorize_mode": "nothing: labs are stepped together",
     }
 }
-"""Arguments that training sets itself, and what to give instead."""
+"""Arguments that the training sets itself, and what to give instead."""
 CENTRAL, HOSTS = "central", "hosts"
 CHOICES = {"agents": (CENTRAL, HOSTS), "policies": ("shared", "own"), "see": ("path", "own"), "reward": ("shared", "own")}
-"""Of settings that are words; the first is what holds without one."""
+"""The values of settings that are words. The first is the default."""
 HELD_OUT = 1_000_000
-"""Seeds of evaluations begin after it; those of a training are below."""
+"""The seeds of evaluation episodes begin after this number; the seed of a training is below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +43,31 @@ class Settings:
 
     preset: str = "default"
     steps: int = 100_000
-    """Of the environment, over all labs."""
+    """Environment steps, over all labs."""
     labs: int = 4
-    """Of each runner: stepped at the same time. Part of what a training is, so the same on every machine."""
+    """Labs of each runner, stepped at the same time. This number is part of a training's definition, so it is the same on every
+    machine."""
     runners: int = 0
-    """Processes that sample; 0: the training's own does."""
+    """Number of sampling processes; 0: the training process samples itself."""
     seed: int = 1
     checkpoint_every: int = 10
-    """Iterations."""
+    """Iterations between checkpoints."""
     keep: int = 3
-    """Checkpoints that stay; 0: all."""
+    """Number of checkpoints that are kept; 0: all."""
     evaluate_every: int = 0
-    """Iterations; 0: before the training and at its end."""
+    """Iterations between evaluations; 0: only before the training and at its end."""
     evaluate_episodes: int = 3
-    """Of each spec, each with a seed of its own that no training has; 0: no evaluation."""
+    """Evaluation episodes of each spec, each with a seed of its own that no training has; 0: no evaluation."""
     levels: int = 0
-    """Discrete actions: so many allocations, the same for all hosts; 0: one number a host."""
+    """Number of discrete actions, each an allocation that is the same for all hosts; 0: one continuous action for each host."""
     agents: str = CENTRAL
-    """Who acts: one agent for the whole network, or each host."""
+    """The agents: one for the whole network ("central"), or each host ("hosts")."""
     policies: str = "shared"
-    """Of hosts that act: one that serves all of them, or to each its own."""
+    """With hosts as agents: one policy for all hosts ("shared"), or one for each host ("own")."""
     see: str = "path"
-    """Of hosts that act: what they see (dc_gym/envs/host_observation.py)."""
+    """With hosts as agents: what they observe (dc_gym/envs/host_observation.py)."""
     reward: str = "shared"
-    """Of hosts that act: the network's for all, or to each its own."""
+    """With hosts as agents: the network's reward for all ("shared"), or each host's own ("own")."""
 
     def __post_init__(self) -> None:
         least = {"steps": 1, "labs": 1, "checkpoint_every": 1, "levels": 0}
@@ -83,26 +85,26 @@ class Settings:
             raise UsageError(f"run: levels = {self.levels} must be 0 or at least 2, seed = {self.seed} below {HELD_OUT:,}")
 
     def _require_hosts(self) -> None:
-        """Settings of hosts that act say nothing of one agent."""
+        """Raises UsageError if settings for hosts as agents are given for a central agent."""
         for name in ("policies", "see", "reward"):
             if self.agents == CENTRAL and getattr(self, name) != CHOICES[name][0]:
                 raise UsageError(f"run.{name} = {getattr(self, name)!r} is for hosts that act; give --agents hosts, too")
 
     def held_out(self) -> tuple[int, ...]:
-        """Seeds of the evaluation's episodes."""
+        """Returns the seeds of the evaluation's episodes."""
         return tuple(HELD_OUT + 1 + number for number in range(self.evaluate_episodes))
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Settings, and what RLlib is told."""
+    """The settings of a training, and the configuration for RLlib."""
 
     settings: Settings
     sections: dict[str, dict[str, Any]]
     code: usercode.UserFile | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Returns the configuration for the manifest."""
         return {
             "settings": asdict(self.settings),
             "sections": self.sections,
@@ -110,7 +112,7 @@ class Configuration:
         }
 
     def apply(self, config: Any) -> Any:
-        """Tells an AlgorithmConfig."""
+        """Applies the configuration to an AlgorithmConfig and returns it."""
         for name in METHODS:
             arguments = self.sections.get(name, {})
             _check_arguments(config, name, arguments)
@@ -125,7 +127,7 @@ class Configuration:
 
 
 def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Configuration:
-    """Of a file (or none), and the options of the command that were given."""
+    """Reads the configuration from a file (or none) and from the given options of the command."""
     data: dict[str, Any] = {}
     code = None
     if path is not None and path.suffix == ".py":
@@ -168,7 +170,8 @@ def _known(where: str, given: Iterable[str], names: Iterable[str]) -> None:
 
 
 def _check_arguments(config: Any, method: str, arguments: Mapping[str, Any]) -> None:
-    """One line for a key that no class of the config takes; Python would name the method and not the table."""
+    """Raises a one-line UsageError for a key that no class of the config takes. Python's own error would name the method, not the
+    table."""
     names: list[str] = []
     for each in type(config).__mro__:
         if method in vars(each):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym train`: sample in labs, learn, write down how it goes, and leave a policy (docs/training.md).
+"""`dcgym train`: samples in labs, learns, records progress, and writes a policy (docs/training.md).
 
 DIR/train.json       everything that the training depends on
-DIR/progress.csv     a row an iteration; DIR/events the same for TensorBoard
-DIR/evaluation.csv   a row an episode of a frozen policy
+DIR/progress.csv     one row for each iteration; DIR/events has the same for TensorBoard
+DIR/evaluation.csv   one row for each episode of a frozen policy
 DIR/checkpoints/     for --resume and export
 DIR/policy.npz       the policy at the end
 """
@@ -29,18 +29,19 @@ from dc_gym.base.readable import number, quantity
 from dc_gym.rl import checkpoints, mistakes, quiet
 
 FLOWS = "flows"
-"""--agents: of a NIC (dc_gym/rl/flow_task.py)."""
+"""The value of --agents for flows of a NIC (dc_gym/rl/flow_task.py)."""
 OPTIONS = ("preset", "steps", "labs", "runners", "seed", "levels", "policies")
-"""Of the command, that are settings of every training."""
+"""The command's options that are settings of every training."""
 EVALUATIONS = ("iteration", "steps", "spec", "seed", "return", "episode_steps")
 MOST_IDLE = 3
-"""Iterations without a step before the training ends: runners whose labs do not boot return nothing, and RLlib goes on."""
+"""Iterations without a step before the training ends. Runners whose labs do not boot return nothing, and RLlib goes on
+regardless."""
 SAMPLE_TIMEOUT_S = 3600.0
-"""RLlib gives up a sample after 60 s without a word; labs have a watchdog of their own, which says what is wrong."""
+"""RLlib's timeout of a sample, raised from its default of 60 s. Labs have their own watchdog, which reports what is wrong."""
 
 
 class Subject(Protocol):
-    """What is trained on: a Spec, or what a `register` knows."""
+    """The subject of a training: a Spec, or another object that a `register` function accepts."""
 
     @property
     def ground(self) -> str: ...
@@ -50,24 +51,24 @@ class Subject(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the command says."""
+    """The training that the command line asks for."""
 
     spec: Subject
     algorithm: str
     out: Path
     config: Path | None
     options: Mapping[str, Any]
-    """Settings given as options; None: not given."""
+    """The settings given as options; None: not given."""
     evaluated: Mapping[str, Subject]
-    """Specs that the policy is evaluated on, besides its own, by name."""
+    """The specs, by name, that the policy is evaluated on besides its own."""
     resume: bool
     address: str | None
     again: str = "the same command with --resume"
-    """The command that goes on with it."""
+    """The command that resumes the training."""
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """`dcgym train`."""
+    """Runs `dcgym train`."""
     quiet.require()
     from dc_gym.envs.session import external
     from dc_gym.rl import environment
@@ -84,7 +85,7 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def _train_flows(args: Namespace, progress: Progress) -> int:
-    """`dcgym train fluid|lab --agents flows`."""
+    """Runs `dcgym train fluid|lab --agents flows`."""
     from dc_gym.rl import flow_task
 
     if args.evaluate:
@@ -98,7 +99,7 @@ def _train_flows(args: Namespace, progress: Progress) -> int:
 
 
 def run(order: Order, progress: Progress, register: Any) -> Path:
-    """Trains; the policy's file, or the last checkpoint where the policy has a net that files cannot hold."""
+    """Trains, and returns the path of the policy file, or of the last checkpoint if a policy file cannot hold the net."""
     quiet.require()
     from dc_gym.rl import algorithms, environment, manifest, settings
 
@@ -120,17 +121,18 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
         _open(order, about, stack)
         labs = told.runners * told.labs + (len(tasks) if told.runners and told.evaluate_episodes else 0)
         labs = labs if tasks["train"].boots else 0
-        with _telling_how_to_go_on(order, told, progress):  # before Ray is shut down, which takes seconds
+        with _telling_how_to_go_on(order, told, progress):  # reported before Ray shuts down, which takes seconds
             progress.phase("Ray")
             ray = stack.enter_context(quiet.session(order.address, labs, told.runners + len(tasks) + 2))
-            # Ray ends a runner with all that it started, whatever tidies up after its labs included: this process does that.
+            # Ray ends a runner with all its child processes, those that clean up after its labs included. This process cleans up.
             place = None if order.address else stack.enter_context(scratch(order.out, "dcgym-env-"))
             training = stack.enter_context(_building(order, choice, configuration, tasks["train"], place))
             return _Loop(order, told, training, tasks, ray, about, progress, stack).run()
 
 
 def _on_host(order: Order, told: Any, progress: Progress) -> Any:
-    """The settings, without what one network in real time cannot have; UsageError where that was asked for."""
+    """Returns the settings without what a single network in real time cannot have. Raises UsageError if the user asked for one of
+    these."""
     if told.labs != 1 or told.runners > 1:
         many = f"{told.labs} networks in each of {told.runners} runners" if told.runners > 1 else f"{told.labs} networks"
         raise UsageError(f'ground "host": {many} would share the machine in real time; give --labs 1, and at most --runners 1')
@@ -142,7 +144,7 @@ def _on_host(order: Order, told: Any, progress: Progress) -> Any:
 
 
 class _Loop:
-    """Iterations, and what happens between them."""
+    """Runs the iterations, and what happens between them."""
 
     def __init__(
         self,
@@ -163,9 +165,9 @@ class _Loop:
         self._first_steps, self._begun_s = self._steps, time.monotonic()
         self._restarts = 0
         self._held: checkpoints.Held | None = None
-        """After the last whole iteration."""
+        """The state after the last complete iteration."""
         self._known: dict[str, float] = {}
-        """What the last episodes that ended came to: not every iteration has one."""
+        """The values of the last ended episodes: not every iteration has one that ended."""
         until = self._iteration or None
         self._rows = logs.Table(order.out / "progress.csv", logs.COLUMNS, until)
         self._evaluations = logs.Table(order.out / "evaluation.csv", EVALUATIONS, until)
@@ -178,7 +180,7 @@ class _Loop:
             stack.callback(self._examiners.close)
 
     def run(self) -> Path:
-        """To the end; a checkpoint of the last whole iteration if it is interrupted."""
+        """Trains to the end. If it is interrupted, saves a checkpoint of the last complete iteration."""
         try:
             self._run()
         except KeyboardInterrupt:
@@ -236,7 +238,7 @@ class _Loop:
         self._restarts = restarts
 
     def _evaluate(self) -> None:
-        """Once an iteration: a training that had ended and goes on has its rows."""
+        """Evaluates the policy, at most once for each iteration: a resumed training may already have the rows."""
         if self._examiners is None or self._evaluations.has(self._iteration):
             return
         self._progress.phase("evaluation")
@@ -255,7 +257,7 @@ class _Loop:
             self._progress.note(f"evaluation after {self._steps:,} steps, {name}: return {number(mean)} over {len(own)} episodes")
 
     def _export(self) -> Path:
-        """What there is to take away."""
+        """Exports the policy and returns its path, or that of the last checkpoint."""
         from dc_gym.rl import export, policy
 
         target = self._out / export.NAME
@@ -268,7 +270,7 @@ class _Loop:
 
 
 def _words(row: Mapping[str, Any], steps: int) -> str:
-    """The progress line."""
+    """Returns the progress line."""
     queue = f", queue {quantity(row['queue_mean'], 'bytes')}" if not math.isnan(row["queue_mean"]) else ""
     returned = number(row["return_mean"])
     left = f", {short_time(row['eta_s'])} to go" if math.isfinite(row["eta_s"]) and row["eta_s"] else ""
@@ -277,7 +279,7 @@ def _words(row: Mapping[str, Any], steps: int) -> str:
 
 
 def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
-    """The training's folder: new, or one that this training may go on in."""
+    """Opens the training's folder: a new one, or one in which this training may resume."""
     from dc_gym.rl import manifest
 
     out = order.out
@@ -296,7 +298,7 @@ def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
 
 @contextmanager
 def _telling_how_to_go_on(order: Order, told: Any, progress: Progress) -> Iterator[None]:
-    """From where, with --resume; and by which command, after Ctrl-C."""
+    """Reports from where --resume continues and, after Ctrl-C, the command that resumes."""
     done, place = _last(order.out)
     if order.resume and done:
         progress.note(resume.goes_on(done, place))
@@ -310,22 +312,22 @@ def _telling_how_to_go_on(order: Order, told: Any, progress: Progress) -> Iterat
 
 
 def _last(out: Path) -> tuple[str | None, Path]:
-    """The last checkpoint in words, and its folder; None, and where one would be."""
+    """Returns the last checkpoint in words and its folder, or None and the folder for checkpoints."""
     found = checkpoints.find(out)
     return (checkpoints.name_of(found[-1]), found[-1]) if found else (None, out / checkpoints.FOLDER)
 
 
 @contextmanager
 def _building(order: Order, choice: Any, configuration: Any, task: Any, place: Path | None) -> Iterator[Any]:
-    """RLlib's Algorithm, restored if asked for, stopped at the end; its complaints become one line."""
+    """Yields RLlib's Algorithm, restored if asked for, and stops it at the end. RLlib's errors become one line."""
     from ray.tune.trainable import trainable
 
-    checkpoint = next(reversed(checkpoints.find(order.out)), None)  # none yet: it begins again
+    checkpoint = next(reversed(checkpoints.find(order.out)), None)  # none yet: the training starts from the beginning
     config = configure(choice, configuration, task, checkpoints.iteration_of(checkpoint) if checkpoint else 0, place)
     algorithm = None
     try:
         try:
-            trainable.DEFAULT_STORAGE_PATH = str(place or order.out)  # else ~/ray_results, for an empty folder each
+            trainable.DEFAULT_STORAGE_PATH = str(place or order.out)  # else ~/ray_results, with an empty folder each
             algorithm = config.build_algo()
             with suppress(OSError):
                 Path(algorithm.logdir).rmdir()
@@ -348,7 +350,7 @@ def _building(order: Order, choice: Any, configuration: Any, task: Any, place: P
 
 
 def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, place: Path | None = None) -> Any:
-    """An AlgorithmConfig for a task, with labs below `place`. A training that goes on has other episodes than it had."""
+    """Returns an AlgorithmConfig for a task, with labs below `place`. A resumed training gets other episodes than before."""
     import gymnasium
 
     from dc_gym.rl import agents
@@ -389,7 +391,7 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
 
 
 def seed_replay(algorithm: Any, seed: int) -> None:
-    """RLlib's replay buffers draw from the operating system's noise, and a training would never be the same twice."""
+    """Seeds the replay buffer. RLlib's own draws its seed from the operating system, and a training would not be reproducible."""
     import numpy as np
 
     buffer = getattr(algorithm, "local_replay_buffer", None)
@@ -404,7 +406,7 @@ def _steps_so_far(algorithm: Any) -> int:
 
 
 def _require_same_spaces(tasks: Mapping[str, Any]) -> None:
-    """A policy can only be evaluated where it sees and sets the same."""
+    """Checks that the evaluated specs have the same observations and actions as the training."""
     own = tasks["train"]
     for name, task in tasks.items():
         for key in ("action", "floor"):

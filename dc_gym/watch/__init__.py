@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym watch DIR`: a run or a training that is under way, from its labs' own shared memory, which it only reads.
+"""`dcgym watch DIR`: shows a running run or training, from its labs' shared memory, which it only reads.
 
-places.py    which labs run below a folder
-labs.py      which of them works now
-moment.py    what one of them looks like now, and what changed since
-training.py  how far a training is
-screen.py    all of that as tables, for a terminal
-line.py      and as one line, for everything else
+places.py    finds the labs that run below a folder
+labs.py      chooses the lab that is working now
+moment.py    reads a lab's current state, and what changed since
+training.py  reads the progress of a training
+screen.py    shows all of this as tables, for a terminal
+line.py      shows it as one line, for everything else
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from dc_gym.watch.places import Place
 __all__ = ["main"]
 
 SCREEN_S, LINES_S = 0.5, 5.0
-"""How often by default: a terminal is redrawn, elsewhere a line is printed."""
+"""Default intervals: a terminal is redrawn, elsewhere a line is printed."""
 LOOK_S = 0.5
-"""A lab is looked at at least so often: an episode may be over in a second, and rates are of one episode."""
+"""The longest time between two reads of a lab: an episode may be over in a second, and rates are computed within one episode."""
 PATIENCE_S = 1.0
-"""Without a lab before it says that it waits."""
+"""The time without a lab after which a message says that it waits."""
 ONCE_S = 10.0
-"""For one table of a training whose labs all stand still."""
-WIDTH = 160  # of what is printed to no terminal
+"""The timeout of --once for a training whose labs all stand still."""
+WIDTH = 160  # width of output that does not go to a terminal
 ENDED = "The run has ended."
 
 
 class Show(Protocol):
-    """A terminal, or lines."""
+    """The output: a terminal, or lines."""
 
     def lab(self, place: Place, change: Change) -> None:
-        """What it looks like."""
+        """Shows a lab."""
 
     def waits(self, words: str) -> None:
-        """There is nothing to show yet."""
+        """Shows that there is nothing to show yet."""
 
 
 def main(args: Namespace) -> int:
-    """Shows the lab that works until all is over; with `args.once` prints it once. On no terminal: a line each `args.interval`
-    seconds."""
+    """Shows the lab that is working until the run has ended; with `args.once` prints it once. Without a terminal: prints a line
+    every `args.interval` seconds."""
     on_terminal = sys.stdout.isatty()
     if args.once:
         console = Console(width=None if on_terminal else WIDTH)
@@ -68,7 +68,7 @@ def main(args: Namespace) -> int:
 
 
 def _once(out: Path, wanted: str | None, width: int) -> RenderableType:
-    """Two looks, so that there are rates."""
+    """Returns one table, from two reads so that there are rates."""
     found = places.find(out)
     places.require(found, out, wanted)
     if found[0].alone:
@@ -97,7 +97,7 @@ def _working(out: Path, wanted: str | None) -> tuple[Place, Change]:
 
 
 def _follow(out: Path, labs: Labs, show: Show, interval_s: float) -> None:
-    """Until the run has ended; a training goes on with its next lab."""
+    """Shows labs until the run has ended. A training goes on with its next lab."""
     due_s = shown_s = time.monotonic()
     last: Path | None = None
     while True:

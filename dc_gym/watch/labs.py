@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The labs below a folder, and the one that works now.
+"""The labs below a folder, and the one that is working now.
 
-A lab answers who asks for its memory only while it runs; one that stands still, as an evaluation's does most of the time, is
-silent. So all are asked, and none is waited for.
+A lab answers a request for its memory only while it runs. A lab that stands still, as an evaluation's does most of the time, does
+not answer. So all labs are asked, and none is waited for.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dc_gym.watch.places import Place
 __all__ = ["Labs"]
 
 SEARCH_S = 1.0
-"""Between two looks for labs that have begun."""
+"""Time between two searches for new labs."""
 STILL_S = 1.5
-"""A lab that stands still so long gives way to one that moves."""
+"""A lab that stands still this long is replaced on the screen by one that moves."""
 START_S = 30.0
-"""For a folder that is not there: whoever trains loads a lot before it makes one."""
+"""How long to wait for a folder that does not exist: a training loads a lot before it creates one."""
 NEXT_LAB_S = 10.0
-"""A lab that dies is replaced within seconds."""
+"""How long to wait for another lab: one that dies is replaced within seconds."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class _Lab:
     window: Window = field(default_factory=Window)
 
     def poll(self) -> None:
-        """Attached, if the lab has answered by now."""
+        """Attaches to the lab if it has answered by now."""
         if self.attached is not None:
             return
         if self.request is None:
@@ -47,7 +47,7 @@ class _Lab:
                 self.request = share.Request(self.place.folder)
         elif self.request.is_answered():
             request, self.request = self.request, None
-            with contextlib.suppress(UsageError, ProtocolError):  # ended just now, or without a matrix yet
+            with contextlib.suppress(UsageError, ProtocolError):  # the lab has just ended, or has no matrix yet
                 self.attached = Attached(self.place.folder, request.take())
 
     def is_over(self) -> bool:
@@ -63,7 +63,7 @@ class _Lab:
 
 
 class Labs:
-    """`wanted`: the one to show, by name or number; None: the one that works."""
+    """The labs below a folder. `wanted`: the one to show, by name or number; None: the one that is working."""
 
     def __init__(self, out: Path, wanted: str | None) -> None:
         self._out, self._wanted = out, wanted
@@ -81,7 +81,7 @@ class Labs:
             lab.close()
 
     def look(self) -> tuple[Place, Change] | None:
-        """The lab to show, as it is now; None: there is none, or none has answered yet."""
+        """Returns the lab to show as it is now; None if there is none, or none has answered yet."""
         now_s = time.monotonic()
         for folder in [folder for folder, lab in self._labs.items() if lab.is_over()]:
             self._labs.pop(folder).close()
@@ -97,14 +97,14 @@ class Labs:
         return self._shown.place, self._shown.attached.change(self._shown.window)
 
     def awaited(self) -> str:
-        """What is waited for, while there is nothing to show."""
+        """Returns what is being waited for while there is nothing to show."""
         there = [lab.place for lab in self._labs.values()]
         if self._wanted is None or not there or places.choose(there, self._wanted):
             return "a lab that runs"
         return f"--lab {places.unmet(there, self._wanted)}"
 
     def is_over(self) -> bool:
-        """Nothing more will come; UsageError where nothing ever was."""
+        """Returns whether nothing more will come. Raises UsageError if there never was a lab."""
         if self._labs:
             self._seen_s = time.monotonic()
             return False
@@ -120,7 +120,7 @@ class Labs:
         return self._alone or time.monotonic() - self._seen_s > NEXT_LAB_S
 
     def _search(self) -> None:
-        """Labs that have begun; those that run know how many they are."""
+        """Searches for new labs. Places of known labs are updated, since their count may have changed."""
         found = [place for place in places.find(self._out) if (place.folder / share.NAME).exists()]
         for place in found:
             self._labs.setdefault(place.folder, _Lab(place)).place = place
@@ -138,5 +138,5 @@ class Labs:
 
 
 def _moved_s(lab: _Lab | None) -> float:
-    """When its clock moved last, as far as is known."""
+    """Returns when the lab's clock last moved, as far as is known."""
     return lab.attached.moved_s if lab and lab.attached else 0.0

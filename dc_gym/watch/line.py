@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab as one plain line, for logs and pipes."""
+"""Shows a lab as one plain line, for logs and pipes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ __all__ = ["of"]
 
 
 def of(place: Place, change: Change, training: Training | None) -> str:
-    """Such as: t0 + 12.3 s of 30 s, 4.2x real time; queue s1-eth3 123,456 B (31 %), drops 0/s, marks 12/s; 4 flows, srtt 9 ms."""
+    """Returns a line such as: t0 + 12.3 s of 30 s, 4.2x real time; queue s1-eth3 123,456 B (31 %), drops 0/s, marks 12/s; 4
+    flows, srtt 9 ms."""
     parts = [
         clock(change),
         ", ".join([_fullest(change), *(_sum(change, name) for name in ("drops", "marks") if change.elapsed_s)]),

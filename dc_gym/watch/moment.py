@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab looks like now, read from its shared memory, and what has changed since some moments before.
+"""Reads the current state of a lab from its shared memory, and computes what has changed since some moments before.
 
-Rates (drops a second, bit/s) are per second of the lab's clock, over the last WINDOW_S of wall time.
+Rates (drops per second, bit/s) are per second of the lab's clock, over the last WINDOW_S of wall time.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["Attached", "Change", "Flows", "Moment", "Network", "Rates", "Window"
 
 WINDOW_S = 3.0
 STILL_S = 3.0
-"""A clock that stands still so long: perhaps whoever ran the lab is dead."""
+"""If the clock stands still this long, the process that ran the lab may be dead."""
 LONGEST_NS = 10**15
-"""A duration beyond it means: until told otherwise."""
+"""A longer duration means that the run continues until it is stopped."""
 NS = 1e-9
 
 Numbers = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What does not change: of the ports in the order of the rows. nan: the run's plan does not say it."""
+    """The constants of a network, for the ports in the order of the rows. nan: the run's plan does not say."""
 
     ports: tuple[str, ...]
     rate_bps: Numbers
@@ -60,7 +60,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What an agent wants of the hosts and what their kernel enforces."""
+    """The rates that an agent commands for the hosts, and those that their kernel enforces."""
 
     row: npt.NDArray[np.intp]
     wanted_bps: Numbers
@@ -69,21 +69,21 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """Of those under way."""
+    """The flows under way."""
 
     number: npt.NDArray[np.intp]
     received_bytes: Numbers
     srtt_us: Numbers
-    """nan: no sample."""
+    """nan: there is no sample."""
     retransmits: Numbers
     rate_bps: Numbers
-    """TCP: as delivered; under NICs: in force. nan: not known."""
+    """TCP: the delivery rate; under NICs: the rate in force. nan: not known."""
     cnps: Numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One complete sweep, and what else the matrix says."""
+    """One complete sweep, and what else the matrix holds."""
 
     wall_s: float
     t_ns: int
@@ -92,19 +92,19 @@ class Moment:
     cells: npt.NDArray[np.uint64]
     rates: Rates | None
     flows: Flows | None
-    """None: the traffic generator does not publish them."""
+    """None: the traffic generator does not publish flows."""
 
 
 class Window:
-    """The moments of the last WINDOW_S, in one episode."""
+    """The moments of the last WINDOW_S within one episode."""
 
     def __init__(self) -> None:
         self._moments: deque[Moment] = deque()
         self.speed = float("nan")
-        """Seconds of the lab's clock a second, as it was last known."""
+        """Seconds of the lab's clock per second of wall time, as last known."""
 
     def add(self, moment: Moment) -> Moment:
-        """The oldest of them, with `moment` as the newest."""
+        """Adds `moment` as the newest and returns the oldest."""
         if self._moments and self._moments[-1].t0_ns != moment.t0_ns:
             self._moments.clear()
         self._moments.append(moment)
@@ -125,11 +125,11 @@ class Change:
     before: Moment
     now: Moment
     speed: float
-    """Seconds of the lab's clock a second; nan: not known yet."""
+    """Seconds of the lab's clock per second of wall time; nan: not known yet."""
 
     @property
     def elapsed_s(self) -> float:
-        """Of the lab's clock."""
+        """The time between the moments, by the lab's clock."""
         return (self.now.t_ns - self.before.t_ns) * NS
 
     @property
@@ -137,22 +137,22 @@ class Change:
         return (self.now.t_ns - self.now.t0_ns) * NS
 
     def value(self, column: str) -> Numbers:
-        """Now, of each port."""
+        """Returns the current value of each port."""
         return self.now.cells[:, self.columns.index(column)].astype(np.float64)
 
     def per_s(self, column: str) -> Numbers:
-        """How fast a counter grows; nan: not known yet."""
+        """Returns how fast each port's counter grows; nan: not known yet."""
         index = self.columns.index(column)
         grown = self.now.cells[:, index].astype(np.float64) - self.before.cells[:, index].astype(np.float64)
         return grown / self.elapsed_s if self.elapsed_s > 0 else np.full(len(grown), np.nan)
 
 
 class Attached:
-    """A lab's matrix, mapped read-only."""
+    """A lab's state matrix, mapped read-only."""
 
     def __init__(self, folder: Path, region: tuple[int, int, int] | None = None) -> None:
-        """`region`: what its lab has answered, whose matrix may not be there yet (ProtocolError); None: it is asked, and both
-        waited for."""
+        """`region`: what the lab has answered; its matrix may not exist yet (ProtocolError). None: the lab is asked, and the
+        answer and the matrix are waited for."""
         self._folder = folder
         fd, offset, length = region or share.attach(folder)
         try:
@@ -160,7 +160,7 @@ class Attached:
         finally:
             os.close(fd)
         self.moved_s = 0.0
-        """When its clock was last seen to have moved."""
+        """When the lab's clock was last seen to have moved."""
         self.network = Network.of(self._matrix.rows, folder / "plan.json")
         self._seen: tuple[int, float] = (-1, time.monotonic())
 
@@ -174,13 +174,14 @@ class Attached:
         self._matrix.close()
 
     def is_alive(self) -> bool:
-        """A lab takes its socket with it; one that was killed is asked for it when its clock stands still."""
+        """Returns whether the lab is alive. A lab removes its socket when it ends. A killed lab does not, so the socket is tested
+        when the clock stands still."""
         if not (self._folder / share.NAME).exists():
             return False
         now_s = time.monotonic()
         try:
             t_ns = self._matrix.read().t_ns
-        except ProtocolError:  # killed within a sweep, or a fault to tell
+        except ProtocolError:  # killed within a sweep, or a fault to report
             return share.is_served(self._folder)
         if t_ns != self._seen[0]:
             self.moved_s = now_s if self._seen[0] >= 0 else self.moved_s
@@ -191,7 +192,7 @@ class Attached:
         return True
 
     def change(self, window: Window) -> Change:
-        """Now, and what `window` remembers."""
+        """Returns the change from the oldest moment in `window` to now."""
         matrix = self._matrix
         sweep = matrix.read()
         now = Moment(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, sweep.cells, _rates(matrix), _flows(matrix))
@@ -199,7 +200,7 @@ class Attached:
 
 
 def _wait_for_matrix(fd: int, offset: int, length: int, tries: int = 100) -> StateMatrix:
-    """The matrix appears when the monitor has started."""
+    """Waits for the matrix, which appears when the monitor has started."""
     while True:
         try:
             return StateMatrix(fd, offset, length)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which labs run below a folder: a run's (by its --out, or the folder that it writes), or those of a training or a sweep."""
+"""Finds the labs that run below a folder: that of a run (by its --out, or the folder that it writes), or those of a training or a
+sweep."""
 
 from __future__ import annotations
 
@@ -31,19 +32,19 @@ class Place:
     """A lab to attach to."""
 
     folder: Path
-    """The one that holds its socket."""
+    """The folder that holds the lab's socket."""
     name: str
-    """What a training's lab is for, such as training 2 or evaluation; else the folder of its run."""
+    """The purpose of a training's lab, such as training 2 or evaluation; for others the folder of the run."""
     number: int
-    """From 1."""
+    """The lab's number, from 1."""
     count: int
-    """Of the labs there."""
+    """The number of labs found."""
     alone: bool
-    """It is a run of its own: when it ends, nothing follows."""
+    """True for a single run: when it ends, no other lab follows."""
 
 
 def find(out: Path) -> list[Place]:
-    """All labs that run in `out` or below it: a training's own before those of its evaluations."""
+    """Returns all labs that run in `out` or below it. A training's own labs come before those of its evaluations."""
     real = out.resolve()
     for folder in (real.with_name(f"{real.name}{PARTIAL}") / ".lab" if real.name else real, real / ".lab"):
         if folder.name == ".lab" and folder.is_dir():
@@ -53,7 +54,7 @@ def find(out: Path) -> list[Place]:
 
 
 def choose(places: Sequence[Place], wanted: str) -> Place | None:
-    """By name, or by number: of a training's own labs, or in the order of the names."""
+    """Returns a lab by name or by number. A number means one of a training's own labs, or the position in the order of names."""
     names = (wanted, f"{TRAINING} {wanted}") if any(place.name.startswith(f"{TRAINING} ") for place in places) else (wanted,)
     own = next((place for place in places if place.name in names), None)
     if own is None and len(names) == 1:
@@ -62,13 +63,13 @@ def choose(places: Sequence[Place], wanted: str) -> Place | None:
 
 
 def is_awaited(out: Path) -> bool:
-    """Somebody works in the folder, or is about to make a result of that name: a lab may come."""
+    """Returns whether a lab may still come: a process works in the folder, or is about to make a result of that name."""
     real = out.resolve()
     return any(folder_lock.is_held(folder) for folder in (real, real.with_name(f"{real.name}{PARTIAL}") if real.name else real))
 
 
 def require(places: Sequence[Place], out: Path, wanted: str | None) -> None:
-    """UsageError where no lab runs, or not the one that was asked for."""
+    """Raises UsageError if no lab runs, or not the one that was asked for."""
     if not places:
         raise UsageError(f"{out.resolve()}: no run is under way here; give the --out of a run or a training that is")
     if wanted is not None and choose(places, wanted) is None:
@@ -76,7 +77,7 @@ def require(places: Sequence[Place], out: Path, wanted: str | None) -> None:
 
 
 def unmet(places: Sequence[Place], wanted: str) -> str:
-    """Says which labs run where none is the one that was asked for."""
+    """Returns a text that lists the running labs, for when none is the one asked for."""
     listed = ", ".join(f"{place.number} is {place.name}" for place in sorted(places, key=lambda place: place.number))
     return f"'{wanted}': the labs that run here: {listed}"
 
@@ -94,13 +95,14 @@ def _path(folder: Path, real: Path) -> str:
 
 
 def _numbered(named: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
-    """Labs of a training that do not know which of them they are (where hosts act) have the numbers of their order."""
+    """Returns the labs with numbers added, in their order, to those of a training that do not know their own number (where hosts
+    are agents)."""
     order = itertools.count(1)
     return [(f"{name} {next(order)}" if name == TRAINING else name, folder) for name, folder in named]
 
 
 def _order(named: tuple[str, Path]) -> tuple[bool, list[tuple[int, str]], Path]:
-    """Numbers as numbers, evaluations last."""
+    """Returns a sort key that compares numbers as numbers and puts evaluations last."""
     name, folder = named
     return name.startswith("evaluation"), [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", name)], folder
 
@@ -111,7 +113,7 @@ def _below(real: Path) -> list[Path]:
 
 
 def _search(top: Path) -> Iterator[Path]:
-    """Level by level; somebody may ask for a whole disk."""
+    """Searches level by level and within limits, since the folder may be a whole disk."""
     level, looked = [top], 0
     for _ in range(DEPTH):
         below: list[Path] = []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab as tables: its queues, what an agent lets the hosts send, its flows; as many rows and columns as there is room for."""
+"""Shows a lab as tables of its queues, the rates that an agent allows the hosts, and its flows, with as many rows and columns as
+fit."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ __all__ = ["clock", "draw"]
 BAR_CELLS, FEWEST_CELLS = 24, 6
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 HIGH, FULL = 0.5, 0.9
-"""Shares from which on a bar is yellow, and red."""
+"""The shares from which a bar is yellow, and red."""
 MOST_RATES, MOST_FLOWS = 16, 8
 TABLE_LINES = 3
 FEWEST_PORTS = 4
@@ -38,7 +39,7 @@ class Column:
     name: str
     cells: Sequence[str]
     goes: int = 0
-    """Where there is no room the highest of these goes first; 0: stays."""
+    """The order in which columns are left out where space is short, the highest first; 0: the column always stays."""
 
     @property
     def width(self) -> int:
@@ -47,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A column of bars, as long as there is room for."""
+    """A column of bars, as long as space allows."""
 
     name: str
     shares: Numbers
@@ -56,7 +57,7 @@ class Bars:
 
 
 def draw(place: Place, change: Change, training: Training | None, width: int, height: int | None) -> RenderableType:
-    """`width`, `height`: characters and lines that there are; None: as many lines as it takes."""
+    """Returns the tables of a lab. `width`, `height`: the available characters and lines; a height of None means no limit."""
     rates, flows = change.now.rates, change.now.flows
     head = _head(place, change, training)
     parts: list[RenderableType] = [head]
@@ -73,9 +74,9 @@ def draw(place: Place, change: Change, training: Training | None, width: int, he
 
 
 def clock(change: Change) -> str:
-    """When, and how fast."""
+    """Returns the time, and how fast it passes."""
     total_ns = change.network.duration_ns
-    if change.since_t0_s < 0:  # in real time: the next episode's traffic is being prepared
+    if change.since_t0_s < 0:  # only in real time: the next episode's traffic is being prepared
         return "between episodes"
     words = f"t0 + {change.since_t0_s:.3f} s" + (f" of {number(total_ns / 1e9)} s" if total_ns else "")
     if not change.speed:
@@ -93,7 +94,8 @@ def _head(place: Place, change: Change, training: Training | None) -> Text:
 
 
 def _ports(change: Change, width: int, most: int | None) -> RenderableType:
-    """Those that have seen anything; where there is no room for all of them the fullest, in the order of the rows."""
+    """Returns the table of ports that have seen any traffic. If there is no room for all, the fullest are shown, in the order of
+    the rows."""
     network, backlog = change.network, change.value("backlog_bytes")
     rows = np.flatnonzero(change.now.cells.any(axis=1))
     hidden = 0
@@ -130,7 +132,8 @@ def _rates(change: Change, rates: Rates, width: int, most: int) -> RenderableTyp
 
 
 def _flows(flows: Flows, width: int, most: int) -> list[RenderableType]:
-    """Those with the longest round trips; where no round trip is known, the slowest. CNPs: under NICs that get some."""
+    """Returns the table of the flows with the longest round trips or, if no round trip is known, of the slowest flows. The CNPs
+    column appears only if NICs have received some."""
     known = flows.srtt_us[~np.isnan(flows.srtt_us)]
     mean = f", srtt {quantity(known.mean(), 'us', DIGITS)} on average" if len(known) else ""
     order = np.lexsort((np.nan_to_num(flows.rate_bps, nan=np.inf), -np.nan_to_num(flows.srtt_us)))[:most]
@@ -148,7 +151,7 @@ def _flows(flows: Flows, width: int, most: int) -> list[RenderableType]:
 
 
 def _table(columns: Sequence[Column | Bars], width: int, hidden: int, what: str) -> RenderableType:
-    """Names are whole: bars become shorter first, then columns go."""
+    """Returns a table that fits the width. Names are never cut: bars become shorter first, then columns are left out."""
     kept = list(columns)
     while (room := width - sum(each.width for each in kept if isinstance(each, Column))) < _fewest(kept):
         last = max(kept, key=lambda each: each.goes)
@@ -168,7 +171,7 @@ def _table(columns: Sequence[Column | Bars], width: int, hidden: int, what: str)
 
 
 def _fewest(columns: Sequence[Column | Bars]) -> int:
-    """Characters that the bars take at least."""
+    """Returns the fewest characters that the bars take."""
     return sum(max(FEWEST_CELLS, len(each.name)) + PADDING for each in columns if isinstance(each, Bars))
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a training is: the last whole line of DIR/progress.csv, which it writes as it goes.
+"""Reads the progress of a training from the last complete line of DIR/progress.csv, which the training appends to.
 
-An iteration in which no episode ended has no return and no queue: then the last that had.
+An iteration in which no episode ended has no return and no queue. The last known values are used then.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ OF_EPISODES = ("return_mean", "queue_mean")
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What it said last; what it did not say is nan."""
+    """The last reported values; nan: not reported."""
 
     iteration: float
     steps: float
     return_mean: float
     queue_mean: float
-    """The longest queue of a switch, bytes."""
+    """The longest queue of a switch, in bytes."""
     steps_per_s: float
     eta_s: float
 
@@ -48,7 +48,7 @@ class Training:
 
 
 def read(out: Path) -> Training | None:
-    """None: there is no training here, or it has not said anything yet."""
+    """Returns the progress; None if there is no training here, or it has not reported anything yet."""
     real = out.resolve()
     for folder in (real, real.with_name(f"{real.name}{PARTIAL}") if real.name else real):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym report DIR...`: one HTML page about any number of results, which needs nothing else; and its figures as PNG and PDF."""
+"""`dcgym report DIR...`: writes one self-contained HTML page about any number of results, and its figures as PNG and PDF."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ __all__ = ["default_place", "main", "write"]
 
 PAGE, COMMAND = "report.html", "report"
 MOST_NAMED = 3
-"""Folders in the name of a page."""
+"""The most folders that are named in a page's file name."""
 REMEDY_OF_FIGURES = "replace it with --force, or give another --figures"
 SUFFIXES = (".png", ".pdf")
 DPI = 200
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """`args.folders`, `args.out`, `args.figures`, `args.baseline`, `args.count_unfit`, `args.force`; prints where the page is."""
+    """Runs `dcgym report` with `args.folders`, `args.out`, `args.figures`, `args.baseline`, `args.count_unfit` and `args.force`;
+    prints where the page is."""
     out = args.out or default_place(args.folders)
     made = write(args.folders, out, progress, args.figures, args.baseline, args.count_unfit, force=args.force)
     for path in made:
@@ -41,13 +42,14 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def default_place(folders: Sequence[Path]) -> Path:
-    """Beside the results: report.html in the folder, or for several report-A-B.html in the one that holds them all."""
+    """Returns the page's default path, beside the results: report.html in the folder or, for several folders, report-A-B.html in
+    the folder that holds them all."""
     found = list(dict.fromkeys(folder.absolute() for folder in folders))
     if len(found) == 1:
         return folders[0] / PAGE
     parent = Path(os.path.commonpath([folder.parent for folder in found]))
     if parent == Path(parent.anchor):
-        parent = Path.cwd()  # they have nothing in common
+        parent = Path.cwd()  # the folders have only the root in common
     named = [folder.name for folder in found[:MOST_NAMED]]
     more = [f"and-{len(found) - MOST_NAMED}-more"] if len(found) > MOST_NAMED else []
     place = parent / f"report-{'-'.join([*named, *more])}.html"
@@ -64,9 +66,9 @@ def write(
     *,
     force: bool = False,
 ) -> list[Path]:
-    """Writes the page, and the figures if a folder is given; answers what was written.
+    """Writes the page, and the figures if a folder is given. Returns the files that were written.
 
-    What it made of the same folders is renewed; of anything else that is there only `force` makes an end.
+    Files made from the same folders are replaced. Anything else that exists is replaced only with `force`.
     """
     mark = mark_of(COMMAND, folders, out)
     require_place(out, is_marked(mark), force=force)
@@ -89,14 +91,14 @@ def write(
 
 
 def _check_baseline(found: Sequence[Scenario], baseline: str | None) -> None:
-    """A controller, or a policy that these results have."""
+    """Checks that the baseline is a controller, or a policy that these results have."""
     names = dict.fromkeys([*controllers.names(), *(group.name for each in found for group in each.groups)])
     if baseline is not None and baseline not in names:
         raise UsageError(f"--baseline: {unknown('controller', baseline, names)}")
 
 
 def _measure_all(found: Sequence[Scenario], progress: Progress) -> dict[str, Measured]:
-    """Of every run that counts."""
+    """Returns the measured data of every run that counts."""
     runs = [run for each in found for group in each.groups for run in group.runs]
     progress.phase(f"read {len(runs)} results")
     measured = {}
@@ -107,7 +109,7 @@ def _measure_all(found: Sequence[Scenario], progress: Progress) -> dict[str, Mea
 
 
 def _figure_places(found: Sequence[Scenario], measured: Mapping[str, Measured], folder: Path) -> list[tuple[Figures, list[Path]]]:
-    """NAME-FIGURE.png and .pdf; a number where names are the same."""
+    """Returns the figures' paths, NAME-FIGURE.png and .pdf, with a number where names are equal."""
     places, taken = list[tuple[Figures, list[Path]]](), set[str]()
     for each in found:
         name = stem = re.sub(r"[^a-z0-9]+", "-", each.title.lower()).strip("-") or "experiment"

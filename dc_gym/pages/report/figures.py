@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a report, drawn from what was measured: queues over time and as distributions, rates, slowdown by size, links.
+"""Draws the figures of a report: queues over time and as distributions, rates, slowdown by size, and links.
 
-Lines are means over seeds, bands their 95 % intervals. Text sizes are for a column of that width on a screen.
+Lines are means over seeds, bands their 95 % intervals. Text sizes suit a column of this width on a screen.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 WIDTH, WIDE_WIDTH = 5.4, 10.4
-LEGEND_LETTERS = 62  # that a row of a legend has room for
+LEGEND_LETTERS = 62  # letters that fit in a row of a legend
 STYLE = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9.5, "ytick.labelsize": 9.5}
-MANY = 8  # more flows than that are drawn thin, with their mean
-MOST_SIZES = 10  # that a row of ticks has room for
+MANY = 8  # more flows than this are drawn as thin lines, with their mean
+MOST_SIZES = 10  # sizes that fit in a row of ticks
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One figure and what to say of it."""
+    """One figure, with its title and caption."""
 
     name: str
     title: str
     caption: str
     draw: Callable[[], Figure]
     wide: bool = False
-    """It takes the whole width of the page."""
+    """True if the figure takes the whole width of the page."""
 
 
 def all_figures(scenario: Scenario, measured: Mapping[str, Measured]) -> list[Figures]:
-    """Those for which the scenario has data."""
+    """Returns the figures for which the scenario has data."""
     groups = [group for group in scenario.groups if group.runs]
     if not groups:
         return []
@@ -65,7 +65,7 @@ def all_figures(scenario: Scenario, measured: Mapping[str, Measured]) -> list[Fi
 
 
 def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
-    """The network with the utilization of each link, of the first controller's first run."""
+    """Returns the figure of the network with the utilization of each link, from the first controller's first run."""
 
     group, run = groups[0], measured[groups[0].runs[0].number]
     utilization = {port: share for port, share in run.utilization.items() if math.isfinite(share)}
@@ -80,7 +80,7 @@ def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
         bar.set_label("Utilization")
         bar.outline.set_visible(False)
         if bar.solids is not None:
-            bar.solids.set(rasterized=False, edgecolor="face")  # no picture within the drawing
+            bar.solids.set(rasterized=False, edgecolor="face")  # no raster image within the vector drawing
         return figure
 
     caption = (
@@ -236,7 +236,7 @@ def _figure(ratio: float) -> Figure:
 
 
 def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured], time: Scale) -> None:
-    """The queue of each controller: mean over its runs, and the interval of that where there are two runs or more."""
+    """Draws the queue of each controller: the mean over its runs and, with two runs or more, the interval of the mean."""
     for group in groups:
         runs = [measured[run.number] for run in group.runs]
         mean, half = band(np.array([run.queue_bytes / 1e3 for run in runs]))
@@ -256,7 +256,7 @@ def _time_axis(ax: Axes, run: Measured, time: Scale) -> None:
 
 
 def _grey(run: Measured) -> str:
-    """What the shade means, if there is one."""
+    """Returns what the grey area means, if there is one."""
     return " Grey: warm-up." if run.spec.time.warmup_ns else ""
 
 
@@ -266,7 +266,7 @@ def _warm_up(ax: Axes, run: Measured, time: Scale) -> None:
 
 
 def _kilobytes(ax: Axes, axis: Literal["x", "y"], means: Sequence[float], top: float) -> None:
-    """From 0; logarithmic from a frame on where the means lie far apart."""
+    """Sets an axis in kB from 0. If the means lie far apart, it is logarithmic above one frame."""
     from matplotlib.ticker import FuncFormatter, NullLocator
 
     positive = [mean for mean in means if mean > 0]
@@ -296,7 +296,7 @@ def _rate_lines(ax: Axes, run: Series, factor: float, color: str, time: Scale) -
 
 
 def _size_axis(ax: Axes, sizes: Sequence[int]) -> None:
-    """The sizes of so many bins that their names do not touch."""
+    """Labels as many bins with their sizes as fit without touching."""
     step = max(1, math.ceil(len(sizes) / MOST_SIZES))
     ticks = range(len(sizes))[step - 1 :: step]
     ax.set_xticks(ticks, [readable.quantity(sizes[tick], "bytes", 3) for tick in ticks])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What figures need of a run, taken from its tables once: afterwards the tables, which may be large, can go."""
+"""The data of a run that figures need. They are computed once from the run's tables; the tables, which may be large, are freed
+afterwards."""
 
 from __future__ import annotations
 
@@ -24,27 +25,27 @@ QUANTILES = np.concatenate((np.linspace(0, 0.98, 99), 1 - np.geomspace(0.02, 0.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run as figures show it."""
+    """The data of one run for the figures."""
 
     series: Series
     queue_s: Floats
-    """Middles of the intervals of queue_bytes, which may be finer than those of the series."""
+    """The middles of the intervals of queue_bytes, which may be shorter than those of the series."""
     queue_bytes: Floats
-    """Mean backlog of the switch port with the largest one, in each interval."""
+    """The mean backlog in each interval, of the switch port with the largest mean backlog."""
     switch_quantiles: Floats
-    """Backlog of that port in bytes at QUANTILES."""
+    """The backlog of that port in bytes at QUANTILES."""
     host_quantiles: Floats
-    """Of the host port with the largest mean backlog."""
+    """The same for the host port with the largest mean backlog."""
     sized: Sized
     utilization: dict[str, float]
-    """By port."""
+    """The utilization by port."""
     labels: tuple[str, ...]
-    """Of the flows that the series has lines for."""
+    """The labels of the flows for which the series has lines."""
     spec: Spec
 
 
 def measure(run: Run) -> Measured:
-    """Reads the tables of a result and lets them go."""
+    """Reads the tables of a result, computes the data, and frees the tables."""
     result = Result(run.result.path, run.result.manifest, run.result.summary, run.result.ports)
     spec = specs.from_dict(run.spec, result.path, str(result.path / "manifest.json"))
     window, tables = Window.of(spec), result.tables
@@ -67,12 +68,12 @@ def measure(run: Run) -> Measured:
 
 
 def _intervals(spec: Spec, sampled_ns: int) -> int:
-    """So many that none is without a sample."""
+    """Returns the number of intervals such that each contains a sample."""
     return min(INTERVALS, max(1, spec.time.duration_ns // sampled_ns))
 
 
 def _row(result: Result, name: str) -> int | None:
-    """The row of a port that summary.json names."""
+    """Returns the row of a port that summary.json names."""
     port = result.summary.get(name)
     return result.names.port.index(port) if port in result.names.port else None
 
@@ -84,7 +85,7 @@ def _quantiles(queues: npt.NDArray[np.void], row: int | None, window: Window) ->
 
 
 def _sized(result: Result, spec: Spec) -> Sized:
-    """The flows that count; their slowdown as the run found it."""
+    """Returns the flows that count, with the slowdown that the run computed."""
     flows, table = result.records("flows"), result.derived("flow_metrics")
     stop_ns = spec.metrics.cutoff_ns or spec.time.duration_ns
     starts = Window(spec.time.warmup_ns, stop_ns)

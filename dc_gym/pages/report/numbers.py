@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a report writes numbers: which metrics it shows, in which units, and means with as many digits as their intervals carry."""
+"""Formats the numbers of a report: which metrics it shows, in which units, and means with as many digits as their intervals
+justify."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ class Metric:
     label: str
     unit: str = ""
     better: int = 0
-    """1: more is better, -1: less, 0: neither."""
+    """1: more is better; -1: less is better; 0: neither."""
     seldom: bool = False
-    """Left out where it is 0 in every run."""
+    """True if the metric is left out when it is 0 in every run."""
 
 
 METRICS = {
@@ -72,24 +73,24 @@ METRICS = {
 
 
 def scale_of(unit: str, values: Iterable[float]) -> tuple[float, str]:
-    """The factor and the unit in which the values read well, as a page writes it."""
+    """Returns a factor and a unit that suit the values, as a page writes the unit."""
     scale = readable.scale_of(unit, values)
     return scale.factor, readable.typeset(scale.unit)
 
 
 def plain(value: float, digits: int = 4) -> str:
-    """So many significant digits, thousands apart, never an exponent."""
+    """Returns a number with this many significant digits and separated thousands, never with an exponent."""
     return readable.number(value, digits, MINUS) if math.isfinite(value) else NOTHING
 
 
 def with_interval(estimate: Estimate, factor: float = 1, signed: bool = False) -> str:
-    """Mean and half-width, to two digits of the latter; a lone value to four."""
+    """Returns mean and half-width as text, to two digits of the half-width; a single value to four digits."""
     half = None if estimate.half is None else estimate.half / factor
     return readable.with_interval(estimate.mean / factor, half, signed=signed, minus=MINUS, plus_minus=PLUS_MINUS)
 
 
 def amount(value: float | None, family: str, digits: int = 3) -> str:
-    """A value in base units with its unit: 1.45 kB."""
+    """Returns a value, given in base units, as text with a suitable unit: 1.45 kB."""
     if value is None or not math.isfinite(value):
         return NOTHING
     number, _, unit = readable.quantity(value, family, digits).partition(" ")
@@ -97,12 +98,12 @@ def amount(value: float | None, family: str, digits: int = 3) -> str:
 
 
 def size(count_bytes: float) -> str:
-    """A size to three digits: 1.45 kB."""
+    """Returns a size to three digits: 1.45 kB."""
     return amount(count_bytes, "bytes")
 
 
 def quantity(name: str, value: Any) -> str:
-    """A value of a port for the certificate, in full: what was asked is compared with what was found."""
+    """Returns a value of a port for the certificate with all digits, because it is compared with the value found."""
     if value is None:
         return NOTHING
     if isinstance(value, str):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: one HTML file that needs nothing else, made from a template; everything that comes from a spec is escaped by it."""
+"""Renders the page: one self-contained HTML file from a template, which escapes everything that comes from a spec."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PLAIN_SPEC = from_dict(
     },
     Path(),
 )
-"""A spec that gives nothing that has a default."""
+"""A spec that sets only keys without a default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A scenario as the template takes it."""
+    """A scenario in the form that the template takes."""
 
     anchor: str
     scenario: Scenario
@@ -60,7 +60,8 @@ def render(
     baseline: str | None = None,
     mark: str = "",
 ) -> str:
-    """The page as text; `baseline`: the controller that others are set against, the first unless named; `mark`: whose it is."""
+    """Returns the page as text. `baseline`: the controller that others are compared with, by default the first. `mark`: what made
+    the page."""
     environment = Environment(
         loader=PackageLoader("dc_gym.pages.report"),
         autoescape=True,
@@ -85,7 +86,7 @@ def render(
 
 
 def draw_all(each: Scenario, measured: Mapping[str, Measured]) -> list[tuple[Figures, Any]]:
-    """Every figure of a scenario, drawn in our style."""
+    """Draws every figure of a scenario in our style."""
     drawn = []
     for figure in figures.all_figures(each, measured):
         with plots.style(figures.STYLE):
@@ -94,7 +95,7 @@ def draw_all(each: Scenario, measured: Mapping[str, Measured]) -> list[tuple[Fig
 
 
 def baseline_of(each: Scenario, name: str | None) -> Group | None:
-    """The group that others are compared with."""
+    """Returns the group that others are compared with."""
     return next((group for group in each.groups if group.name == name), each.groups[0] if each.groups else None)
 
 
@@ -123,7 +124,7 @@ def _section(anchor: str, each: Scenario, measured: Mapping[str, Measured], name
 
 
 def _facts(each: Scenario) -> list[tuple[str, str]]:
-    """What was run, from the spec, in words; what is as it always is goes without saying."""
+    """Returns what was run, from the spec, in words. Values that equal the defaults are left out."""
     spec, usual = each.spec, PLAIN_SPEC.to_dict()
 
     def words(section: str) -> str:
@@ -143,7 +144,7 @@ def _facts(each: Scenario) -> list[tuple[str, str]]:
 
 
 def _plain(value: Any) -> str:
-    """A value of a spec in words: tables such as [[workload.exec]] one after the other."""
+    """Returns a value of a spec in words. Lists of tables such as [[workload.exec]] are listed one after the other."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_plain(each)}" for name, each in value.items())
     if isinstance(value, list):
@@ -157,7 +158,7 @@ def _title(scenarios: Sequence[Scenario]) -> str:
 
 
 def _cell(cell: Cell) -> Markup:
-    """A cell's inside: its text, what it means to those who see no colour, and its note."""
+    """Returns the contents of a cell: its text, a symbol so that its meaning does not depend on colour, and its note."""
     marks = {"better": "\u25b2", "worse": "\u25bc", "same": "\u2248", "equal": "="}
     words = {"better": "better", "worse": "worse", "same": "no difference shown", "equal": "equal in every pair"}
     text = Markup("{}").format(cell.text)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results that a report is about: found in folders, grouped by experiment and controller, a seed a run.
+"""Finds the results of a report in folders and groups them by experiment and controller, with one run for each seed.
 
-Results of the same spec but for its seed, of the same files that it reads and of one fingerprint are one group: their means have
-intervals. Groups that differ in their controller alone are one scenario: their seeds are paired. The name of a spec is a title
-and nothing else.
+Results with the same spec except for the seed, the same input files and the same fingerprint form one group; means over a group
+have intervals. Groups that differ only in their controller form one scenario, and their seeds are paired. The name of a spec is
+only a title.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dc_gym.figures.plots import FLOW_COLORS
 from dc_gym.records.results import Result
 from dc_gym.spec.experiment import POLICY_COPY
 
-TITLES = ("name", "seed", "controller")  # keys of a spec that tell runs of one scenario apart
-MOST_TOLD = 4  # keys in a title
-HASHES, HASH_DIGITS = ("inputs", "fingerprint"), 8  # and so many digits of one in a title
+TITLES = ("name", "seed", "controller")  # keys of a spec in which runs of one scenario may differ
+MOST_TOLD = 4  # most keys in a title
+HASHES, HASH_DIGITS = ("inputs", "fingerprint"), 8  # values shown as hashes, and their digits in a title
 NAMED, GREY = ("name", "policy"), "#8A8A8A"
-CONTENT = "content"  # beside the keys of [controller]: the hash of its policy's file
-MEANS = ("memory", "watchdog")  # keys of [lab] that results do not depend on
+CONTENT = "content"  # an additional key of [controller]: the hash of its policy's file
+MEANS = ("memory", "watchdog")  # keys of [lab] that do not affect results
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,15 @@ class Run:
     spec: Mapping[str, Any]
     seed: int
     number: str
-    """What anchors call it: run-1, run-2, ... in the order found."""
+    """The name in the page's anchors: run-1, run-2, ... in the order found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One controller in one scenario: its runs by seed."""
+    """One controller in one scenario, with its runs by seed."""
 
     name: str
-    """Of its policy, or without one of its TCP."""
+    """The name of its policy or, without one, of its TCP."""
     label: str
     color: str
     runs: tuple[Run, ...]
@@ -55,23 +55,23 @@ class Group:
         return tuple(run.seed for run in self.runs)
 
     def values(self, metric: str) -> dict[int, float]:
-        """A number of summary.json by seed, where it is one."""
+        """Returns a metric of summary.json by seed, for the runs in which it is a number."""
         found = {run.seed: run.result.summary.get(metric) for run in self.runs}
         return {seed: float(value) for seed, value in found.items() if isinstance(value, int | float)}
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One network and workload, and what each controller did on it."""
+    """One network and workload, with the runs of each controller on it."""
 
     title: str
     groups: tuple[Group, ...]
     unfit: tuple[Run, ...]
-    """Runs that are shown and not counted."""
+    """Runs that are shown but not counted."""
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """Of any of its runs; they differ in seed, name and controller."""
+        """The spec of the first run; the runs' specs differ in seed, name and controller."""
         return self.all_runs[0].spec
 
     @property
@@ -80,7 +80,7 @@ class Scenario:
 
 
 def gather(folders: Sequence[Path]) -> list[Result]:
-    """All results in the folders, each once, in the order of the folders and their names."""
+    """Returns all results in the folders, each once, in the order of the folders and of their names."""
     found: dict[Path, Result] = {}
     for folder in folders:
         for result in find_results(folder):
@@ -92,7 +92,7 @@ def gather(folders: Sequence[Path]) -> list[Result]:
 
 
 def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[list[Scenario], list[str]]:
-    """The scenarios in the order of their first run; and notes on what was left out, in words."""
+    """Returns the scenarios in the order of their first run, and notes in words on what was left out."""
     notes: list[str] = []
     sorted_out: dict[str, dict[str, dict[int, Run]]] = {}
     unfit: dict[str, list[Run]] = {}
@@ -115,14 +115,14 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
 
 
 def _controller(result: Result) -> dict[str, Any]:
-    """What makes a group: the section of the spec, and what is in a policy's file."""
+    """Returns what identifies a group: the controller section of the spec, and the content of a policy's file."""
     section: Mapping[str, Any] = result.manifest["spec"].get("controller", {})
     content = result.inputs.get(POLICY_COPY)
     return {**section, **({} if content is None else {CONTENT: str(content)[:HASH_DIGITS]})}
 
 
 def _experiment(result: Result) -> dict[str, Any]:
-    """What makes a scenario: the spec, what is in the files that it names, and what the run was made with."""
+    """Returns what identifies a scenario: the spec, the contents of the files that it names, and the run's fingerprint."""
     spec: Mapping[str, Any] = result.manifest["spec"]
     lab = {name: value for name, value in spec.get("lab", {}).items() if name not in MEANS}
     told = {name: value for name, value in spec.items() if name not in TITLES} | {"lab": lab}
@@ -131,7 +131,7 @@ def _experiment(result: Result) -> dict[str, Any]:
 
 
 def _warnings(found: Sequence[Scenario]) -> list[str]:
-    """Of scenarios that are one spec and one set of files, and were run with different things."""
+    """Returns warnings about scenarios with the same spec and files but different fingerprints."""
     fingerprints: dict[str, set[str]] = {}
     for each in found:
         told = _experiment(each.all_runs[0].result)
@@ -156,7 +156,7 @@ def _scenario(groups: Mapping[str, Mapping[int, Run]], unfit: Sequence[Run]) -> 
 
 
 def _told_apart(found: list[Scenario]) -> list[Scenario]:
-    """Scenarios of one title get what sets them apart in theirs."""
+    """Adds to the titles of scenarios with equal titles what distinguishes them."""
     told = []
     for each in found:
         same = [other for other in found if other.title == each.title]
@@ -166,7 +166,7 @@ def _told_apart(found: list[Scenario]) -> list[Scenario]:
 
 
 def _differences(each: Scenario, same: Sequence[Scenario], words: Callable[[Result], dict[str, str]]) -> str:
-    """In words what sets a scenario apart from others; empty if these words are those of another one, too."""
+    """Returns in words what distinguishes a scenario from others; empty if another one has the same words."""
     mine, others = words(each.all_runs[0].result), [words(other.all_runs[0].result) for other in same if other is not each]
     if mine in others:
         return ""
@@ -174,12 +174,12 @@ def _differences(each: Scenario, same: Sequence[Scenario], words: Callable[[Resu
 
 
 def _named(result: Result) -> dict[str, str]:
-    """As _flat, with policies by their names."""
+    """Returns the same as _flat, with policies by their names."""
     return _flat(result) | {f"inputs.{copy}": f"{copy} {name}" for copy, name in result.policies.items() if copy != POLICY_COPY}
 
 
 def _flat(result: Result) -> dict[str, str]:
-    """The keys that make a scenario, dotted, and each in words."""
+    """Returns the dotted keys that identify a scenario, each with a text of name and value."""
     found = {}
     for name, section in _experiment(result).items():
         for key, value in (section if isinstance(section, Mapping) else {"": section}).items():
@@ -189,7 +189,7 @@ def _flat(result: Result) -> dict[str, str]:
 
 
 def _labels(sections: Sequence[Mapping[str, Any]]) -> list[str]:
-    """With a controller's parameters where its name alone does not tell it from another."""
+    """Returns the labels of the controllers, with their parameters where the name alone is ambiguous."""
     names = [controllers.label_of(section) for section in sections]
     return [
         name if names.count(name) == 1 else name + "".join(f", {key} {section[key]}" for key in section if key not in NAMED)
@@ -198,7 +198,7 @@ def _labels(sections: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _colors(sections: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A TCP has its own, and each policy one that no other has here, as far as they go."""
+    """Returns the colours: a TCP has its own, and each policy gets one that no other has here, as long as there are any."""
     known = [None if section.get("policy") else controllers.find(str(section.get("name"))) for section in sections]
     free = iter([color for color in FLOW_COLORS if all(each is None or each.color != color for each in known)])
     return [
@@ -208,7 +208,8 @@ def _colors(sections: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _rank(controller: Mapping[str, Any]) -> tuple[int, int]:
-    """Registered ones come first, in their order; before all policies over one TCP comes "max", the TCP alone."""
+    """Returns a sort key: registered controllers first, in their order. Among policies over one TCP, the TCP alone and "max" come
+    first."""
     known = controllers.names()
     name, policies = controller.get("name"), (None, "max")
     policy = controller.get("policy")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure as SVG inside an HTML page: text stays text, and colours that we know become CSS variables, so that one drawing serves
-light and dark. Names inside are unique to the figure, for all figures share the page's."""
+"""Converts a figure to SVG inside an HTML page.
+
+Text stays text. Known colours become CSS variables, so that one drawing serves light and dark mode. Ids are made unique to the
+figure, because all figures share the page's ids.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ if TYPE_CHECKING:
 GRID, SHADE, PAPER = "#E6E6E6", "#F4F4F4", "#FFFFFF"
 SURFACES = {INK: "ink", FAINT: "faint", GRID: "grid", SHADE: "shade", MARK: "mark", PAPER: "paper"}
 DARK = {INK: "#E6E8EA", FAINT: "#8E959C", GRID: "#30363C", SHADE: "#22272C", MARK: "#FF8A80", PAPER: "#1B1F23"}
-LIGHTEN = 0.35  # a series' colour in the dark: so much nearer to white
+LIGHTEN = 0.35  # in dark mode a series' colour is this much nearer to white
 
 
 def to_svg(figure: Figure, name: str, alt: str) -> str:
-    """An <svg> element without size: it is as wide as its box."""
+    """Returns an <svg> element without size: it is as wide as its box."""
     settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": name}
     stream = io.StringIO()
     with matplotlib.rc_context(settings):
@@ -34,7 +37,7 @@ def to_svg(figure: Figure, name: str, alt: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r' xmlns(?::xlink)?="[^"]*"', "", text)  # HTML knows both; and a page that names no address is easy to check
+    text = re.sub(r' xmlns(?::xlink)?="[^"]*"', "", text)  # HTML needs neither, and a page without addresses is easy to check
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
     text = text.replace("xlink:href=", "href=")
@@ -44,7 +47,7 @@ def to_svg(figure: Figure, name: str, alt: str) -> str:
 
 
 def variables() -> dict[str, tuple[str, str]]:
-    """By colour in the figures: the name of its CSS variable, and what it is in the dark."""
+    """Returns, for each colour in the figures, the name of its CSS variable and its dark-mode colour."""
     found = {color.lower(): (f"fig-{name}", DARK[color]) for color, name in SURFACES.items()}
     for color in _series_colors():
         found.setdefault(color.lower(), (f"c-{color.lstrip('#').lower()}", _lighter(color)))

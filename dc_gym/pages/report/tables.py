@@ -27,7 +27,7 @@ PERCENTILES = ("p50", "p95", "p99", "p999")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a cell says; `kind` is its CSS class."""
+    """A cell's text. `kind` is its CSS class."""
 
     text: str
     kind: str = ""
@@ -36,7 +36,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows in sections; the first column of a row is its head."""
+    """A table with rows in sections. The first column of a row is its head."""
 
     columns: tuple[str, ...]
     sections: tuple[tuple[str, tuple[tuple[str, tuple[Cell, ...]], ...]], ...]
@@ -47,7 +47,7 @@ class Table:
 
 
 def metrics_table(scenario: Scenario) -> Table:
-    """Mean and 95 % interval over seeds, a column a controller; a metric that no run has is left out."""
+    """Returns mean and 95 % interval over seeds, one column for each controller. A metric that no run has is left out."""
     columns = tuple(f"{group.label} (n\u00a0=\u00a0{len(group.runs)})" for group in scenario.groups)
     sections = [
         (title, tuple(filter(None, (_metric_row(metric, scenario.groups) for metric in rows))))
@@ -57,7 +57,7 @@ def metrics_table(scenario: Scenario) -> Table:
 
 
 def differences_table(scenario: Scenario, baseline: Group) -> Table | None:
-    """Each controller minus the baseline, paired by seed; None if nothing can be paired."""
+    """Returns each controller minus the baseline, paired by seed; None if no seeds can be paired."""
     others = [group for group in scenario.groups if group is not baseline]
     pairs = {group.label: len(set(group.seeds) & set(baseline.seeds)) for group in others}
     if not any(pairs.values()):
@@ -71,7 +71,7 @@ def differences_table(scenario: Scenario, baseline: Group) -> Table | None:
 
 
 def slowdown_table(scenario: Scenario, measured: Mapping[str, Measured], bins: str) -> Table | None:
-    """Percentiles of slowdown by size, the runs of a controller taken together; None without flows that have one."""
+    """Returns percentiles of slowdown by size, with all runs of a controller taken together; None if no flow has a slowdown."""
     sections = []
     for group in scenario.groups:
         sized = together(group, measured)
@@ -83,7 +83,8 @@ def slowdown_table(scenario: Scenario, measured: Mapping[str, Measured], bins: s
 
 
 def groups_table(scenario: Scenario, measured: Mapping[str, Measured]) -> Table | None:
-    """Completion times by what flows are for, the runs of a controller taken together; None where all are for the same."""
+    """Returns completion times by the flows' purpose, with all runs of a controller taken together; None if all flows have the
+    same purpose."""
     found = [(group.label, together(group, measured).groups()) for group in scenario.groups]
     if len({row["group"] for _, rows in found for row in rows}) < 2:
         return None
@@ -92,14 +93,14 @@ def groups_table(scenario: Scenario, measured: Mapping[str, Measured]) -> Table 
 
 
 def together(group: Group, measured: Mapping[str, Measured]) -> Sized:
-    """The counted flows of all runs of a controller."""
+    """Returns the counted flows of all runs of a controller."""
     parts = [measured[run.number].sized for run in group.runs]
     columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("group", "size_bytes", "fct_s", "slowdown"))
     return Sized(*columns)
 
 
 def ports_table(run: Run, most: int = 12) -> Table:
-    """The ports of a run with the longest queues."""
+    """Returns the ports of a run with the longest queues."""
     table = run.result.derived("port_metrics")
     if table is None:
         return Table((), ())
@@ -113,7 +114,7 @@ def ports_table(run: Run, most: int = 12) -> Table:
 
 
 def certificate(run: Run) -> dict[str, Any]:
-    """What a run was: enough to repeat it, and to judge whether it may be believed."""
+    """Returns the facts about a run that are needed to repeat it, and to judge whether it can be trusted."""
     manifest = run.result.manifest
     environment = dict(manifest.get("environment", {}))
     ideal = manifest.get("ideal") or {}
@@ -140,7 +141,7 @@ def certificate(run: Run) -> dict[str, Any]:
 
 
 def _sections(scenario: Scenario) -> list[tuple[str, tuple[Metric, ...]]]:
-    """Sections of metrics that mean something here: no completion times without sizes, no loss where none was asked."""
+    """Returns the sections of metrics that apply: no completion times without flow sizes, no loss where none was configured."""
 
     def occurs(name: str) -> bool:
         return any(value for group in scenario.groups for value in group.values(name).values())
@@ -176,7 +177,7 @@ def _difference_row(metric: Metric, baseline: Group, others: Sequence[Group]) ->
 
 
 def _difference_cell(each: Estimate | None, metric: Metric, factor: float, pairs: int) -> Cell:
-    """Marked as better or worse only where the interval leaves 0 out."""
+    """Returns a cell that is marked as better or worse only if the interval excludes 0."""
     if each is None:
         return Cell(NOTHING)
     if each.mean == 0 and each.half == 0:
@@ -257,7 +258,8 @@ def _conservation(kept: Mapping[str, int]) -> list[tuple[str, str]]:
 
 
 def _calibration(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str, str]]:
-    """A row for each quantity and value asked for: how many ports, what was found, the largest error, how it was looked at."""
+    """Returns one row for each quantity and requested value: what was found, the largest error and how it was measured, and the
+    number of ports."""
     found: dict[tuple[str, str, str], list[Any]] = {}
     for row in rows:
         for name in calibration.QUANTITIES:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The algorithms by name. Adding one is a line in ALGORITHMS; one that is not here is named as module:Class or file.py:Class."""
+"""The algorithms by name. A line in ALGORITHMS adds one. Algorithms that are not listed are named as module:Class or
+file.py:Class."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ VECTOR, BOUNDED, DISCRETE, ANY, FLOWS = "vector", "bounded vector", "discrete", 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One algorithm of the list."""
+    """An algorithm of the list."""
 
     config: str
-    """module:Class of its AlgorithmConfig."""
+    """The module:Class of its AlgorithmConfig."""
     actions: str
-    """What it can act in."""
+    """The kind of action space that it supports."""
 
 
 ALGORITHMS = {
@@ -42,21 +43,22 @@ ALGORITHMS = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What --algo came to."""
+    """The algorithm that --algo chose."""
 
     name: str
-    """A key of ALGORITHMS, or module:Class as it was given."""
+    """A key of ALGORITHMS, or the given module:Class."""
     actions: str
     config_class: Any
     source: usercode.UserFile | None = None
-    """The user's file that it came from."""
+    """The user's file that defines it."""
 
     def config(self) -> Any:
         return self.config_class()
 
 
 def choose(text: str) -> Choice:
-    """By name, in any case; or module:Class, or file.py:Class, of an Algorithm or its AlgorithmConfig."""
+    """Returns the algorithm of a name, in upper or lower case, or of module:Class or file.py:Class. The class is an Algorithm or
+    its AlgorithmConfig."""
     entry = ALGORITHMS.get(text.upper())
     if entry:
         return Choice(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
@@ -72,7 +74,7 @@ def choose(text: str) -> Choice:
 
 
 def _import(text: str, path: str) -> tuple[Any, str]:
-    """The module, found from the working directory, too, and the name in it."""
+    """Imports the module, also from the working directory. Returns it and the name within it."""
     place, _, name = path.rpartition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
@@ -105,7 +107,7 @@ def _is_a(found: Any, base: Any) -> bool:
 
 
 def _pickle_by_value(module: Any) -> None:
-    """Ray's other processes, also on other machines, need no copy of the file."""
+    """Lets Ray pickle a module by value, so that Ray's other processes, also on other machines, need no copy of the file."""
     from ray import cloudpickle
 
     cloudpickle.register_pickle_by_value(module)

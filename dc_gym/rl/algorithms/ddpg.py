@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DDPG (Lillicrap et al. 2016) on RLlib's public API; TD3 (td3.py) is this with three changes.
+"""DDPG (Lillicrap et al. 2016) on RLlib's public API. TD3 (td3.py) is this algorithm with three changes.
 
     critic: (Q(o, a) - y)^2 with y = r + gamma^n Q'(o', mu'(o')), actor: -Q(o, mu(o)), targets by Polyak averages.
 
-Sampling, replay and the pace of updates are off_policy.py's. Exploration: Ornstein-Uhlenbeck noise, one process for each lab,
-which begins at 0 with each episode; checkpoints do not have it. Modules act in [-1, 1]; RLlib stretches that to the action space.
+off_policy.py does the sampling and the replay, and sets the number of updates. Exploration uses Ornstein-Uhlenbeck noise: one
+process for each lab, reset to 0 at the start of each episode. Checkpoints do not contain the noise. Modules act in [-1, 1], and
+RLlib maps that to the action space.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from dc_gym.rl.algorithms.nets import mlp, shape_of, shrink, width
 from dc_gym.rl.algorithms.off_policy import FRAGMENT, OffPolicy
 
 LAST_LAYER = 3e-3
-"""Bound of the last layers' first weights (Lillicrap et al., section 7)."""
+"""The bound of the last layers' initial weights (Lillicrap et al., section 7)."""
 PLACES = "places"
-"""Key of a batch whose rows are not those of all labs in order: which flow each is of."""
+"""The key of a batch that holds the flow of each row. It is set where the rows are not those of all labs in order."""
 PRIORITY_EPSILON = 1e-6
-"""So that no transition's priority is 0 (Schaul et al. 2016, section 3.3)."""
+"""Added so that no transition's priority is 0 (Schaul et al. 2016, section 3.3)."""
 
 
 class DDPGModule(TorchRLModule, TargetNetworkAPI, InferenceOnlyAPI):
-    """One actor, and `critics` critics where learning happens."""
+    """One actor and, on a learner, `critics` critics."""
 
     def setup(self) -> None:
         hidden, activation = shape_of(self.model_config, "relu")
@@ -48,7 +49,7 @@ class DDPGModule(TorchRLModule, TargetNetworkAPI, InferenceOnlyAPI):
             self.qs = nn.ModuleList(shrink(mlp(seen + acted, hidden, 1, activation), LAST_LAYER) for _ in range(critics))
 
     def policy_net(self) -> nn.Sequential:
-        """Observation to action, for the export."""
+        """Returns the net from observation to action, for the export."""
         return self.pi
 
     def get_non_inference_attributes(self) -> list[str]:
@@ -64,7 +65,8 @@ class DDPGModule(TorchRLModule, TargetNetworkAPI, InferenceOnlyAPI):
         return {Columns.ACTIONS: self.target_pi(batch[Columns.OBS])}
 
     def noise(self, actions: torch.Tensor, places: torch.Tensor | None = None) -> torch.Tensor:
-        """x := x - theta x + sigma N(0, 1); a row is one lab's, or that of the flow at `places`."""
+        """Returns the noise after the step x := x - theta x + sigma N(0, 1). Each row belongs to one lab, or to the flow that
+        `places` gives."""
         theta, sigma = self.model_config.get("ou_theta", 0.15), self.model_config.get("ou_sigma", 0.2)
         rows = torch.arange(len(actions)) if places is None else places
         before = self._noise
@@ -76,7 +78,7 @@ class DDPGModule(TorchRLModule, TargetNetworkAPI, InferenceOnlyAPI):
         return before[rows]
 
     def begin_episode(self, lab: int) -> None:
-        """The noise of a lab begins anew."""
+        """Resets the noise of a lab."""
         if self._noise is not None and lab < len(self._noise):
             self._noise[lab] = 0
 
@@ -94,11 +96,11 @@ class DDPGModule(TorchRLModule, TargetNetworkAPI, InferenceOnlyAPI):
 
 
 class DDPGLearner(DQNLearner, TorchLearner):
-    """The loss; target nets are the parent's business."""
+    """The loss. The parent class updates the target nets."""
 
     @classmethod
     def rl_module_required_apis(cls) -> list[type]:
-        return [TargetNetworkAPI]  # the parent asks for discrete Q values, too
+        return [TargetNetworkAPI]  # the parent also requires discrete Q values
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         module = self.module[module_id].unwrapped()
@@ -126,7 +128,8 @@ class DDPGLearner(DQNLearner, TorchLearner):
         return loss
 
     def targets(self, module: Any, config: Any, batch: dict[str, Any]) -> torch.Tensor:
-        """y of the critics. An episode that was cut off (truncated) goes on for them; only a terminated one does not."""
+        """Returns y, the target of the critics. A truncated episode counts as continuing after its last step; a terminated one
+        does not."""
         with torch.no_grad():
             after = batch[Columns.NEXT_OBS]
             seen = torch.cat([after, self.next_actions(module, config, after)], -1)
@@ -139,13 +142,13 @@ class DDPGLearner(DQNLearner, TorchLearner):
         return actions
 
     def actor_learns(self, config: Any) -> bool:
-        """In this update."""
+        """Returns whether the actor learns in this update."""
         return True
 
     def actor_loss(self, module: Any, config: Any, batch: dict[str, Any]) -> torch.Tensor:
-        """-Q(o, mu(o)) with the critic as a constant function: there is one backward pass for both losses.
+        """Returns -Q(o, mu(o)) with the critic as a constant function, so that one backward pass serves both losses.
 
-        An actor whose tanh is at its ends has no gradient to come back by; preactivation_l2 keeps it from there.
+        An actor whose tanh saturates has no gradient that could bring it back; preactivation_l2 keeps it away from saturation.
         """
         critic, inner = module.qs[0], module.pi[:-1](batch[Columns.OBS])
         weights = {name: each.detach() for name, each in critic.named_parameters()}
@@ -154,13 +157,15 @@ class DDPGLearner(DQNLearner, TorchLearner):
         return loss - torch.func.functional_call(critic, weights, (seen,)).mean()
 
     def compute_gradients(self, loss_per_module: Any, **kwargs: Any) -> Any:
-        """Without those that are None, which says: not in this update. Zeros would still move weights, by Adam's momentum."""
+        """Returns the gradients without those that are None, which means no update this time. Zero gradients would still move
+        weights, by Adam's momentum."""
         gradients = super().compute_gradients(loss_per_module, **kwargs)
         return {name: each for name, each in gradients.items() if each is not None}
 
 
 class DDPGConfig(SACConfig):
-    """SAC's config has what off-policy training needs: next observations in batches, tau, n_step, replay, two learning rates."""
+    """A configuration based on SAC's, which has what off-policy training needs: next observations in batches, tau, n_step,
+    replay, two learning rates."""
 
     module_class: type[TorchRLModule] = DDPGModule
     learner_class_: type[TorchLearner] = DDPGLearner
@@ -189,7 +194,7 @@ class DDPGConfig(SACConfig):
         return self
 
     def take(self, **values: Any) -> None:
-        """Sets what was provided."""
+        """Sets the values that were provided."""
         for name, value in values.items():
             if value is not NotProvided:
                 setattr(self, name, value)

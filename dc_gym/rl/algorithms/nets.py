@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What our RLModules are made of: fully connected nets, which the export (export.py) can read layer by layer."""
+"""The fully connected nets of our RLModules. The export (export.py) can read them layer by layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
 def mlp(inputs: int, hidden: Sequence[int], outputs: int, activation: str, last: type[nn.Module] | None = None) -> nn.Sequential:
-    """Linear, activation, ..., Linear and perhaps one more module."""
+    """Returns a net of Linear, activation, ..., Linear, and `last` as a final module if it is given."""
     layers: list[nn.Module] = []
     for size in hidden:
         layers += [nn.Linear(inputs, size), ACTIVATIONS[activation]()]
@@ -25,7 +25,7 @@ def mlp(inputs: int, hidden: Sequence[int], outputs: int, activation: str, last:
 
 
 def shape_of(model: Mapping[str, Any], default: str) -> tuple[Sequence[int], str]:
-    """Hidden sizes and activation, under the names that RLlib's own nets have: fcnet_hiddens and fcnet_activation."""
+    """Returns hidden sizes and activation, read from the keys of RLlib's own nets: fcnet_hiddens and fcnet_activation."""
     activation = model.get("fcnet_activation", default)
     if activation not in ACTIVATIONS:
         raise ValueError(f"fcnet_activation {activation!r} is unknown; one of: {', '.join(ACTIVATIONS)}")
@@ -33,13 +33,13 @@ def shape_of(model: Mapping[str, Any], default: str) -> tuple[Sequence[int], str
 
 
 def width(space: gymnasium.Space[Any]) -> int:
-    """Numbers in a vector of the space."""
+    """Returns the length of a vector of the space."""
     assert isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1, f"{space} is not a vector"
     return int(space.shape[0])
 
 
 def shrink(net: nn.Sequential, bound: float, generator: torch.Generator | None = None) -> nn.Sequential:
-    """Draws the last Linear's weights from [-bound, bound], so that a tanh after it starts near 0 and not at its ends."""
+    """Draws the last Linear's weights from [-bound, bound], so that a following tanh starts near 0 and not saturated."""
     last = [each for each in net if isinstance(each, nn.Linear)][-1]
     for parameter in last.parameters():
         nn.init.uniform_(parameter, -bound, bound, generator=generator)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DDPG, TD3 and SAC do between their losses: sample a little, then update as often as that is worth, from a replay.
+"""The training loop that DDPG, TD3 and SAC share: sample a few steps, then update from a replay buffer.
 
-An update costs the same as in the papers' loop (one after each few steps), and comes in bundles: eight steps of every lab, then
-`training_intensity` x steps / batch updates (None: one). Weights go to those who sample once a bundle.
+An update costs the same as in the papers' loop (one after every few steps), but updates come in bundles: eight steps of every
+lab, then `training_intensity` x steps / batch updates (None: one). The sampling processes get new weights once for each bundle.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS, NUM_ENV
 from dc_gym.rl.algorithms.replay import Array, Replay
 
 FRAGMENT = 8
-"""Steps of each lab between two bundles: RLlib's own cost of a sample and of new weights is 5 ms."""
+"""Steps of each lab between two bundles of updates. A sample and new weights cost RLlib itself 5 ms."""
 
 
 class OffPolicy(DQN):
-    """An Algorithm, for learners that take RLlib's columns of single transitions."""
+    """An Algorithm for learners that take RLlib's columns of single transitions."""
 
     def setup(self, config: Any) -> None:
         super().setup(config)
         self._owed = 0.0
-        """Updates."""
+        """The number of updates that are due, with its fraction."""
 
     def _create_local_replay_buffer_if_necessary(self, config: Any) -> Replay:
         told, n_step = self.config.replay_buffer_config, self.config.n_step
@@ -53,7 +53,7 @@ class OffPolicy(DQN):
             self._learn(self._due(fresh), {NUM_ENV_STEPS_SAMPLED_LIFETIME: total})
 
     def _due(self, fresh: int) -> int:
-        """Updates for so many steps."""
+        """Returns the number of updates for `fresh` new steps."""
         intensity = self.config.training_intensity
         if not intensity:
             return 1
@@ -68,14 +68,14 @@ class OffPolicy(DQN):
         drawn = [self.local_replay_buffer.sample(self.config.total_train_batch_size) for _ in range(updates)]
         results: list[Any] = []
         for number, each in enumerate(drawn, 1):
-            silent = number < updates  # what is logged is gathered, and read once
+            silent = number < updates  # logged values are collected, and read once after the last update
             results = self.learner_group.update(batch=batch_of(each), timesteps=timesteps, _no_metrics_reduce=silent)
         self._prioritize(drawn, results)
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
         self.env_runner_group.sync_weights(from_worker_or_learner_group=self.learner_group, inference_only=True)
 
     def _prioritize(self, drawn: list[dict[str, tuple[Array, Any]]], results: list[Any]) -> None:
-        """By the error that each learner found, in the order in which they share a batch."""
+        """Sets the priorities from the errors that each learner found, in the order in which the learners share a batch."""
         for module in drawn[0]:
             shares = [one[module].pop(TD_ERROR_KEY).peek() for one in results]
             for number, each in enumerate(drawn):
@@ -84,7 +84,7 @@ class OffPolicy(DQN):
 
 
 def batch_of(drawn: dict[str, tuple[Array, dict[str, Array]]]) -> MultiAgentBatch:
-    """As a learner takes it."""
+    """Returns the drawn transitions in the form that a learner takes."""
     tensors = {
         module: SampleBatch({name: torch.from_numpy(values) for name, values in columns.items()})
         for module, (_, columns) in drawn.items()

@@ -3,9 +3,9 @@
 
     gradient of J = mean over steps of (G_t - b) / s * gradient of log pi(a_t | o_t)
 
-G_t is the discounted return from step t to the end of its episode, b and s are mean and deviation of all returns of the batch: a
-baseline that needs no net. Batches are whole episodes. The policy is a diagonal Gaussian with a deviation that does not depend
-on the observation.
+G_t is the discounted return from step t to the end of its episode; b and s are the mean and standard deviation of all returns of
+the batch. This baseline needs no net. Batches are whole episodes. The policy is a diagonal Gaussian whose deviation does not
+depend on the observation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RETURNS = "returns_to_go"
 
 
 class ReinforceModule(TorchRLModule):
-    """Mean and log deviation of each action; RLlib draws from them and keeps the probabilities."""
+    """Computes mean and log deviation of each action. RLlib draws actions from them and keeps the probabilities."""
 
     def setup(self) -> None:
         hidden, activation = shape_of(self.model_config, "tanh")
@@ -39,7 +39,7 @@ class ReinforceModule(TorchRLModule):
         self.log_std = nn.Parameter(torch.full((actions,), float(self.model_config.get("log_std", -0.5))))
 
     def policy_net(self) -> nn.Sequential:
-        """Observation to action, for the export."""
+        """Returns the net from observation to action, for the export."""
         return self.net
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class ReinforceModule(TorchRLModule):
 
 
 class ReturnsToGo(ConnectorV2):
-    """Adds the column of discounted returns to a batch of whole episodes."""
+    """Adds a column of discounted returns to a batch of whole episodes."""
 
     def __init__(self, gamma: float) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class ReinforceConfig(AlgorithmConfig):
 
     def build_learner_connector(self, *args: Any, **kwargs: Any) -> Any:
         pipeline = super().build_learner_connector(*args, **kwargs)
-        pipeline.prepend(ReturnsToGo(self.gamma))  # before the piece that makes tensors of all columns
+        pipeline.prepend(ReturnsToGo(self.gamma))  # before the connector that turns all columns into tensors
         return pipeline
 
 
@@ -108,7 +108,7 @@ class Reinforce(Algorithm):
         return ReinforceConfig()
 
     def training_step(self) -> None:
-        """Sample, one step of the optimizer, new weights to those who sample."""
+        """Samples, does one step of the optimizer, and sends the new weights to the sampling processes."""
         episodes, sampled = synchronous_parallel_sample(
             worker_set=self.env_runner_group,
             max_env_steps=self.config.total_train_batch_size,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replay of single transitions, in arrays: uniform (Lin 1992), or prioritized (Schaul et al. 2016, section 3.3); of n steps.
+"""A replay buffer of single transitions in arrays, with n-step returns.
 
-RLlib's buffers keep episodes, and a batch of 128 transitions is 128 small episodes, which connectors make into columns again:
-15 ms, where the update itself takes 1 ms. Here a batch is one look into each column.
+It samples uniformly (Lin 1992) or by priority (Schaul et al. 2016, section 3.3). RLlib's buffers keep episodes. A batch of 128
+transitions is then 128 small episodes, which connectors turn into columns again: this takes 15 ms, where the update itself takes
+1 ms. Here a batch is one indexing operation for each column.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 
 WEIGHTS, N_STEP = "weights", "n_step"
-"""Columns that RLlib's learners know by these names alone."""
+"""Columns that RLlib's learners expect under these names."""
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(slots=True)
 class Transitions:
-    """A ring of them; the oldest go first."""
+    """A ring buffer of transitions. The oldest are overwritten first."""
 
     capacity: int
     columns: dict[str, Array] = field(default_factory=dict)
     priorities: Array = field(default_factory=lambda: np.empty(0))
-    """To the power of alpha."""
+    """The priorities to the power of alpha."""
     size: int = 0
     _next: int = 0
     _most: float = 1.0
-    """The highest priority so far, which a new transition has."""
+    """The highest priority so far; new transitions get it."""
 
     def __post_init__(self) -> None:
         self.priorities = np.zeros(self.capacity)
@@ -49,11 +50,12 @@ class Transitions:
         self._next, self.size = int(places[-1] + 1) % self.capacity, min(self.size + count, self.capacity)
 
     def uniform(self, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
-        """Places, and their weights."""
+        """Draws places uniformly. Returns places and weights."""
         return rng.integers(self.size, size=count), np.ones(count, np.float32)
 
     def prioritized(self, rng: np.random.Generator, count: int, beta: float) -> tuple[Array, Array]:
-        """The same, by priority; weights make up for what is drawn too often, and are at most 1."""
+        """Draws places by priority. Returns places and weights; the weights, at most 1, correct for transitions that are drawn
+        more often."""
         known = self.priorities[: self.size]
         sums = np.cumsum(known)
         places = np.searchsorted(sums, rng.random(count) * sums[-1], side="right").clip(max=self.size - 1)
@@ -65,17 +67,17 @@ class Transitions:
 
 
 class Replay:
-    """Of all modules that learn; a policy that several agents share has one ring."""
+    """The replay buffers of all modules that learn. A policy that several agents share has one buffer."""
 
     def __init__(self, capacity: int, n_step: int, gamma: float, alpha: float = 0.0, beta: float = 0.0) -> None:
         self.rng = np.random.default_rng()
         self._capacity, self._n_step, self._gamma, self._alpha, self._beta = capacity, n_step, gamma, alpha, beta
         self._rings: dict[str, Transitions] = {}
         self._open: dict[tuple[Any, Any], Mapping[str, Array]] = {}
-        """The last steps of each episode, which lack the ones after them."""
+        """The last steps of each episode, whose n-step returns are not complete yet."""
 
     def add(self, episodes: Sequence[Any]) -> int:
-        """What was sampled: pieces of episodes. How many steps of the environment that were."""
+        """Adds sampled pieces of episodes. Returns their number of environment steps."""
         for episode in episodes:
             for module, piece in pieces(episode):
                 self._add(module, piece)
@@ -95,7 +97,7 @@ class Replay:
             self._open[own] = {name: values[max(whole, 0) :] for name, values in steps.items()}
 
     def sample(self, count: int) -> dict[str, tuple[Array, dict[str, Array]]]:
-        """For each module places and columns."""
+        """Returns, for each module, places and columns."""
         return {module: self._sample(ring, count) for module, ring in self._rings.items() if ring.size}
 
     def _sample(self, ring: Transitions, count: int) -> tuple[Array, dict[str, Array]]:
@@ -104,20 +106,20 @@ class Replay:
         return places, {name: values[places] for name, values in ring.columns.items()} | {WEIGHTS: weights}
 
     def prioritize(self, module: str, places: Array, errors: Array) -> None:
-        """What a module's learner was off by at these places, above 0."""
+        """Sets the priorities at these places from the positive errors of a module's learner."""
         if self._alpha:
             self._rings[module].prioritize(places, np.asarray(errors, float) ** self._alpha)
 
 
 def pieces(episode: Any) -> Iterator[tuple[str, Any]]:
-    """Module and steps of each agent."""
+    """Yields module and steps of each agent."""
     for each in getattr(episode, "agent_episodes", {"": episode}).values():
         if len(each):
             yield each.module_id or DEFAULT_MODULE_ID, each
 
 
 def steps_of(piece: Any) -> dict[str, Array]:
-    """Its transitions, one step each."""
+    """Returns the transitions of a piece, over one step each."""
     seen = np.asarray(piece.get_observations())
     ended = np.zeros(len(piece), bool)
     ended[-1] = piece.is_terminated
@@ -131,7 +133,7 @@ def steps_of(piece: Any) -> dict[str, Array]:
 
 
 def bundled(steps: Mapping[str, Array], whole: int, n_step: int, gamma: float) -> dict[str, Array]:
-    """The first `whole` transitions over up to n steps: fewer where the episode ends before."""
+    """Returns the first `whole` transitions over n steps each, or fewer steps where the episode ends earlier."""
     total = len(steps[Columns.REWARDS])
     last = np.minimum(np.arange(whole) + n_step, total) - 1
     rewards = np.zeros(whole, np.float32)

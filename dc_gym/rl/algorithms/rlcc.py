@@ -3,9 +3,10 @@
 
     gradient ~ mean over decisions of delta x gradient of the policy's action
 
-On-policy, no critic, no noise, one network for all flows. dc_gym.methods.rlcc.gradient is the same in numpy, from the same first
-weights; here torch makes the gradient, and RLlib brings checkpoints, Tune, TensorBoard and a Ray cluster. delta is that of
-`later` decisions on, for which docs/rlcc-policy.md has the reason, and counts up to `most_error` targets.
+The method is on-policy, without a critic and without noise, and has one network for all flows. dc_gym.methods.rlcc.gradient is
+the same method in numpy, with the same initial weights. Here torch computes the gradient, and RLlib adds checkpoints, Tune,
+TensorBoard and Ray clusters. delta is taken `later` decisions after the action (docs/rlcc-policy.md gives the reason), and counts
+up to `most_error` targets.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dc_gym.rl.flow_runners import DeltaRunner, Rows, from_factors
 from dc_gym.rl.flows import CASE
 
 ERRORS = "errors"
-"""Column: -delta of `later` decisions on, in targets."""
+"""A column: -delta `later` decisions after the action, in units of the target."""
 
 
 class RlccModule(TorchRLModule):
@@ -48,12 +49,12 @@ class RlccModule(TorchRLModule):
                 layer.weight.copy_(torch.from_numpy(weight))
 
     def mlp(self) -> Mlp:
-        """The same in numpy, as a NIC's policy file has it."""
+        """Returns the same net in numpy, as a NIC's policy file holds it."""
         weights = [self.net[place].weight.detach().cpu().numpy().astype(np.float64) for place in (0, 2, 4)]
         return Mlp((weights[0], weights[1], weights[2]))
 
     def nic_policy(self, about: dict[str, Any], steps: int) -> PolicyFile:
-        """What rlcc-mlp runs, of a training that train.json tells of."""
+        """Returns the policy file that rlcc-mlp runs. `about` is the train.json of the training."""
         scaling = Scaling(**about["spec"]["scaling"])
         origin = {
             "made": f"trained on {about['spec']['ground']} by RL-CC's eq. 3",
@@ -63,7 +64,7 @@ class RlccModule(TorchRLModule):
         return PolicyFile(self.mlp(), scaling, origin | {"decisions": steps, "training": told})
 
     def factors(self, inputs: torch.Tensor) -> torch.Tensor:
-        """The action: 1 + 0.2 o, or 1 / (1 - 0.2 o) below 0."""
+        """Returns the actions: 1 + 0.2 o, or 1 / (1 - 0.2 o) for o below 0."""
         out, span = self.net(inputs)[..., 0], MOST - 1.0
         return torch.where(out >= 0, 1.0 + span * out, 1.0 / (1.0 - span * out.clamp(max=0.0)))
 
@@ -73,7 +74,8 @@ class RlccModule(TorchRLModule):
 
 class RlccLearner(TorchLearner):
     def compute_loss_for_module(self, *, module_id: str, config: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) -> Any:
-        """Error times action, the error a number: its gradient is eq. 3's with the sign that an optimizer goes against."""
+        """Returns the mean of error times action, with the error as a constant. Its gradient is that of eq. 3 with the sign that
+        an optimizer descends."""
         errors = batch[ERRORS].detach().clamp(-1.0, config.env_config[CASE].model.most_error)
         self.metrics.log_value((module_id, "mean_abs_error_loss"), errors.abs().mean(), window=1)
         return (errors * self.module[module_id].unwrapped().factors(batch[Columns.OBS])).mean()
@@ -84,16 +86,16 @@ class RlccConfig(AlgorithmConfig):
         super().__init__(algo_class=algo_class or Rlcc)
         self.env_runner_cls = DeltaRunner
         self.train_batch_size_per_learner = 4096
-        self.rollout_fragment_length = "auto"  # a sample is a batch
+        self.rollout_fragment_length = "auto"  # one sample is one batch
         self.first_lr, self.falls_over = 0.01, 0
         self.lr: Any = self.first_lr
 
     def plan(self, steps: int) -> None:
-        """The training's length, which the rate of learning falls over."""
+        """Sets the training's length, over which the learning rate decays."""
         self.training(falls_over=steps)
 
     def training(self, *, first_lr: Any = NotProvided, falls_over: Any = NotProvided, **kwargs: Any) -> RlccConfig:
-        """`first_lr` falls to 0 on a straight line over `falls_over` decisions (0: it stays)."""
+        """`first_lr`: the initial learning rate; it decays linearly to 0 over `falls_over` decisions (0: it stays constant)."""
         super().training(**kwargs)
         self.first_lr = self.first_lr if first_lr is NotProvided else first_lr
         self.falls_over = self.falls_over if falls_over is NotProvided else falls_over
@@ -117,7 +119,7 @@ class Rlcc(Algorithm):
         return RlccConfig()
 
     def training_step(self) -> None:
-        """Sample, one step of the optimizer, new weights to those who sample."""
+        """Samples, does one step of the optimizer, and sends the new weights to the sampling processes."""
         parts, sampled = synchronous_parallel_sample(
             worker_set=self.env_runner_group,
             max_env_steps=self.config.total_train_batch_size,
@@ -137,7 +139,7 @@ class Rlcc(Algorithm):
 
 
 def batch_of(parts: list[Rows], unit: float) -> MultiAgentBatch:
-    """What runners have sampled, in their order, as a learner takes it."""
+    """Returns the samples of the runners, in the runners' order, in the form that a learner takes."""
     inputs, errors = (np.concatenate([part[name] for part in parts]).astype(np.float32) for name in ("inputs", "errors"))
     columns = {Columns.OBS: torch.from_numpy(inputs), ERRORS: torch.from_numpy(errors / np.float32(unit))}
     return MultiAgentBatch({DEFAULT_MODULE_ID: SampleBatch(columns)}, env_steps=len(errors))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RLlib's SAC, sampling and replaying as off_policy.py does, and with the tanh of the policy also where it does not explore.
+"""RLlib's SAC with the sampling and replay of off_policy.py, and with the policy's tanh also applied when it does not explore.
 
-In Ray 2.60 the deterministic form of the squashed Gaussian is its mean without the tanh, so that an evaluation acts on clip(mean)
-where the training learned tanh(mean).
+In Ray 2.60 the deterministic form of the squashed Gaussian is its mean without the tanh. An evaluation would therefore act on
+clip(mean), where the training learned tanh(mean).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TD3 (Fujimoto et al. 2018): DDPG with the smaller of two critics, a smoothed target action, and an actor that learns less.
+"""TD3 (Fujimoto et al. 2018) on RLlib's public API.
 
-Exploration is white noise, as in that paper.
+It is DDPG with three changes: the smaller value of two critics, a smoothed target action, and an actor that is updated less
+often. Exploration uses white noise, as in that paper.
 """
 
 from __future__ import annotations
