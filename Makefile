@@ -53,6 +53,7 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo --no-cache
+	$(PYTHON) scripts/plain.py
 	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
 
 format: $(VENV)/.installed
