@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The congestion controls that a spec may name, and how figures draw them. Adding one is one `register` line at the end.
+"""The congestion controls that a spec may name, and how figures draw them. To add one, write one `register` line at the end.
 
-The order is part of the digest (docs/results.md): new ones go to the end, none is ever removed.
-Colours are those of Okabe and Ito, which colour-blind readers tell apart.
+The order is part of the digest (docs/results.md): new ones go to the end, and none is ever removed. The colours are those of
+Okabe and Ito, which colour-blind readers can distinguish.
 """
 
 from __future__ import annotations
@@ -20,48 +20,51 @@ class Controller:
     """One congestion control."""
 
     name: str
-    """What a spec calls it."""
+    """Name in a spec."""
     kernel_name: str
-    """What TCP_CONGESTION calls it."""
+    """Name for the socket option TCP_CONGESTION."""
     label: str
-    """What a figure calls it."""
+    """Name in figures."""
     ecn: bool
-    """It reads ECN: `topology.marking = "auto"` marks for it."""
+    """True if it reads ECN. `topology.marking = "auto"` then marks."""
     color: str
     marker: str
     nic: bool = False
-    """An algorithm of the NIC (docs/nic-algorithms.md): flows are RDMA's, and `kernel_name` is no TCP."""
+    """True for an algorithm of the NIC (docs/nic-algorithms.md). Its flows are RDMA, and `kernel_name` is no TCP."""
     header: Path | None = None
-    """Of a NIC algorithm that is not one of ours: its header. A plug-in gives the whole path."""
+    """The header of a NIC algorithm that does not come with dc-gym. A plug-in gives the whole path."""
 
 
 _registry: dict[str, Controller] = {}
 
 
 def register(controller: Controller) -> None:
-    """Make a controller known; a name can be taken once."""
+    """Registers a controller. A name can be registered only once."""
     if controller.name in _registry:
         raise ValueError(f"controller {controller.name!r} is registered twice")
     _registry[controller.name] = controller
 
 
 def names() -> tuple[str, ...]:
-    """All names, in the order of registration."""
+    """Returns all names, in the order of registration."""
     return tuple(_registry)
 
 
 def find(name: str) -> Controller | None:
-    """The controller of that name, or None."""
+    """Returns the controller of that name, or None."""
     return _registry.get(name)
 
 
 def acting(section: Mapping[str, Any]) -> str:
-    """Of a spec's `[controller]` what tells it from others: the policy where there is one, else the TCP."""
+    """Returns the part of a spec's `[controller]` that identifies it: the policy if there is one, otherwise the TCP."""
     return str(section.get("policy") or section.get("name", "?"))
 
 
 def policy_name(policy: str | Path) -> str:
-    """What a policy is called: its own name, its class, its file without the ending, of a training's policy.npz the training."""
+    """Returns the short name of a policy: its own name, its class, or its file without the ending.
+
+    For a training's policy.npz it is the name of the training's folder.
+    """
     text = str(policy)
     place, colon, made = text.rpartition(":")
     if colon:
@@ -73,7 +76,7 @@ def policy_name(policy: str | Path) -> str:
 
 
 def label_of(section: Mapping[str, Any]) -> str:
-    """What figures and tables call a spec's `[controller]`: "CUBIC", or "fair-share over CUBIC"."""
+    """Returns the name of a spec's `[controller]` in figures and tables: "CUBIC", or "fair-share over CUBIC"."""
     name = str(section.get("name", "?"))
     known = find(name)
     label = known.label if known else name

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private apt: packages of any suite of the configured mirror, fetched and verified without root, installed nowhere.
+"""A private apt. It fetches and verifies packages of any suite of the configured mirror, without root, and installs nothing.
 
-The machine's own apt configuration (proxies, certificates, mirrors) is read first and then overridden where apt keeps
-its state: its lists, its cache and, if asked, its sources. Nothing of the system is written.
+The module first reads the machine's own apt configuration (proxies, certificates, mirrors). It then overrides where apt keeps its
+state: the package lists, the cache and, if asked, the sources. It writes nothing to the system.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dc_gym.base.errors import KernelError, TestbedError, UsageError
 from dc_gym.kernel.cache import locked, make_folder
 
 ARCHIVE = "DCGYM_DEBIAN_ARCHIVE"
-"""The variable that names a Debian archive, where the machine's own packages come from elsewhere."""
+"""The environment variable that names a Debian archive, for machines whose own packages come from another distribution."""
 KEYRINGS = ("/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp")
 NETWORK_TROUBLE = re.compile(
     r"could not resolve|temporary failure resolving|could not connect|unable to connect|network is unreachable"
@@ -33,17 +33,17 @@ HOOKS = ("APT::Update::Pre-Invoke", "APT::Update::Post-Invoke", "APT::Update::Po
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A version of a package that some suite has."""
+    """A version of a package that some suite offers."""
 
     package: str
     version: str
     sha256: str
-    """Of the .deb, from the signed index."""
+    """SHA-256 of the .deb file, from the signed index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Where the machine gets its packages from."""
+    """The archive from which the machine gets its packages."""
 
     main: str
     security: str | None
@@ -52,7 +52,7 @@ class Archive:
 def run(
     argv: Sequence[str], error: type[TestbedError] = TestbedError, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> str:
-    """Output of a command; `error` with its last words when it fails."""
+    """Runs a command and returns its output. If the command fails, raises `error` with the last lines of its output."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", env=env, cwd=cwd, stdin=subprocess.DEVNULL)
     except OSError as failed:
@@ -69,7 +69,7 @@ def sha256_of(path: Path) -> str:
 
 
 class Apt:
-    """apt on a state of its own in `folder`. `sources` are its source lines; None means those of the machine."""
+    """Runs apt with its own state in `folder`. `sources` holds the source lines; None means those of the machine."""
 
     def __init__(self, folder: Path, sources: str | None, remedy: str) -> None:
         self._folder = folder
@@ -80,7 +80,10 @@ class Apt:
             raise KernelError(f"this machine has no apt-get, which fetches packages of the distribution: {remedy}")
 
     def update(self) -> None:
-        """Fetches the lists. A suite that does not exist (any more) is no error: what counts is what is on offer after it."""
+        """Fetches the package lists.
+
+        A suite that does not exist (any more) is no error: only the packages then on offer count.
+        """
         with locked(self._folder / "lock"):
             self._write_config()
             done = self._apt("apt-get", "update")
@@ -92,7 +95,10 @@ class Apt:
             )
 
     def offers(self, package: str) -> list[Offer]:
-        """All versions of a package on offer; KernelError if that is because the archive cannot be reached."""
+        """Returns all versions of a package on offer.
+
+        Raises KernelError if there are none because the archive cannot be reached.
+        """
         text = self._apt("apt-cache", "show", "--all-versions", package).stdout
         found = []
         for record in text.split("\n\n"):
@@ -104,14 +110,17 @@ class Apt:
         return found
 
     def check_reached(self) -> None:
-        """KernelError if a list could not be fetched for want of a connection: what is missing may be on offer all the same."""
+        """Raises KernelError if a list could not be fetched because there was no connection.
+
+        A package that seems to be missing may be on offer nevertheless.
+        """
         if NETWORK_TROUBLE.search(self._trouble):
             raise KernelError(
                 f"the package archive cannot be reached ({self._trouble.strip()}): check the network, or {self._remedy}"
             )
 
     def candidate(self, package: str) -> Offer:
-        """The version that apt would install."""
+        """Returns the version that apt would install."""
         policy = self._apt("apt-cache", "policy", package).stdout
         match = re.search(r"^\s*Candidate: (\S+)$", policy, re.MULTILINE)
         offers = self.offers(package)
@@ -120,16 +129,16 @@ class Apt:
                 return offer
         if match is None or match[1] == "(none)" or not offers:
             raise KernelError(f"package {package} is not on offer here ({self._trouble or 'no suite has it'}): {self._remedy}")
-        return offers[0]  # an installed version that no suite has any more
+        return offers[0]  # an installed version that no suite offers any more
 
     def depends(self, package: str, version: str) -> list[str]:
-        """Names of the packages that a package depends on, alternatives included."""
+        """Returns the names of the packages that a package depends on, alternatives included."""
         text = self._apt("apt-cache", "show", "--no-all-versions", f"{package}={version}").stdout
         match = re.search(r"^Depends: (.+)$", text, re.MULTILINE)
         return re.findall(r"(?:^|[,|]\s*)([a-z0-9][a-z0-9+.-]*)", match[1]) if match else []
 
     def source_of(self, package: str, version: str) -> tuple[str, str]:
-        """Name and version of the source package that a package was built from."""
+        """Returns the name and version of the source package from which a package was built."""
         text = self._apt("apt-cache", "show", f"{package}={version}").stdout
         match = re.search(r"^Source: (\S+)(?: \((\S+)\))?$", text, re.MULTILINE)
         if not text:
@@ -137,7 +146,7 @@ class Apt:
         return (match[1] if match else package), (match[2] if match and match[2] else version)
 
     def deb_src_lines(self) -> str:
-        """Lines for the source packages of those Debian suites that this state has binary packages of."""
+        """Returns source lines (deb-src) for those Debian suites whose binary packages this state knows."""
         form = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
         rows = {
             line for line in self._apt("apt-get", "indextargets", "--format", form, "Created-By: Packages").stdout.splitlines()
@@ -146,7 +155,7 @@ class Apt:
         return "".join(f"deb-src {_options()} {uri} {suite} {part}\n" for origin, uri, suite, part in found if origin == "Debian")
 
     def download_source(self, package: str, version: str, folder: Path) -> list[Path]:
-        """Fetches the files of a source package into `folder`; apt verifies them."""
+        """Fetches the files of a source package into `folder`. apt verifies them."""
         before = set(folder.iterdir())
         done = self._apt("apt-get", "source", "--download-only", f"{package}={version}", cwd=folder)
         new = sorted(set(folder.iterdir()) - before)
@@ -156,7 +165,7 @@ class Apt:
         return new
 
     def download(self, offer: Offer, folder: Path) -> Path:
-        """Fetches one .deb into `folder`; apt verifies it, and so do we."""
+        """Fetches one .deb into `folder`. apt verifies it, and so does this method."""
         before = set(folder.glob("*.deb"))
         done = self._apt("apt-get", "download", f"{offer.package}={offer.version}", cwd=folder)
         new = sorted(set(folder.glob("*.deb")) - before)
@@ -189,12 +198,13 @@ class Apt:
             f'Dir::State::status "{match[1] if match else "/var/lib/dpkg/status"}";',
             f'Dir::Cache "{self._folder / "cache"}/";',
             'Dir::Cache::archives "archives/";',
-            # Images of containers switch these off, and each question would read all lists anew.
+            # Container images switch these caches off. Without the caches, each query would read all package lists anew.
             'Dir::Cache::pkgcache "pkgcache.bin";',
             'Dir::Cache::srcpkgcache "srcpkgcache.bin";',
             'Acquire::Languages "none";',
             'Acquire::PDiffs "false";',
-            # Else apt downloads as the user _apt, who may have no way into this cache. Signatures are verified all the same.
+            # Otherwise apt downloads as the user _apt, who may not be able to enter this cache. Signatures are verified all the
+            # same.
             'APT::Sandbox::User "root";',
             *(f'Acquire::IndexTargets::deb::{name}::DefaultEnabled "false";' for name in _other_indexes()),
         ]
@@ -206,7 +216,10 @@ class Apt:
 
 
 def debian_archive(folder: Path, remedy: str) -> Archive:
-    """$DCGYM_DEBIAN_ARCHIVE, or the Debian archive that the machine's own apt uses, as a base for other suites of it."""
+    """Returns $DCGYM_DEBIAN_ARCHIVE, or the Debian archive that the machine's own apt uses.
+
+    Source lines for its other suites start from it.
+    """
     if shutil.which("apt-get") is None:
         raise KernelError(f"this machine has no apt-get, which fetches packages of the distribution: {remedy}")
     if named := os.environ.get(ARCHIVE):
@@ -219,7 +232,7 @@ def debian_archive(folder: Path, remedy: str) -> Archive:
 
 
 def _named_archive(uri: str, remedy: str) -> Archive:
-    """One that the user names, on a machine of another distribution; its signatures are verified all the same."""
+    """Returns an archive that the user names, on a machine of another distribution. apt still verifies its signatures."""
     if not re.match(r"(https?|file)://\S+$", uri):
         raise UsageError(
             f"{ARCHIVE}={uri}: not the URL of an archive; it begins with http:// or https:// and its folder has dists/"
@@ -238,13 +251,13 @@ def source_lines(archive: Archive, suites: Sequence[str], security_suites: Seque
 
 
 def _options(*more: str) -> str:
-    """Options in a line of sources: `more`, and the keyring that checks signatures, if it is where Debian has it."""
+    """Returns the options of a source line: `more`, and the keyring that checks signatures if it is where Debian keeps it."""
     keyring = [f"signed-by={path}" for path in KEYRINGS if Path(path).exists()][:1]
     return f"[{' '.join([*more, *keyring])}]" if more or keyring else ""
 
 
 def _by_origin() -> list[tuple[str, bool]]:
-    """Archives whose lists the machine has, known by the origin that their signed Release files state."""
+    """Returns the archives whose lists the machine has. The origin in their signed Release files identifies them."""
     form = "$(ORIGIN)|$(LABEL)|$(REPO_URI)"
     text = run(["apt-get", "indextargets", "--format", form, "Created-By: Packages"], KernelError, _plain_env())
     rows = [line.split("|") for line in text.splitlines()]
@@ -252,7 +265,10 @@ def _by_origin() -> list[tuple[str, bool]]:
 
 
 def _by_path(folder: Path) -> list[tuple[str, bool]]:
-    """On a machine without lists: archives by the usual names of their folders. Signatures decide whether that was right."""
+    """Returns archives on a machine without lists, recognized by the usual names of their folders.
+
+    The signatures later decide whether the guess was right.
+    """
     make_folder(folder / "none" / "partial")
     argv = ["apt-get", "-o", f"Dir::State::lists={folder / 'none'}/", "update", "--print-uris"]
     text = run(argv, KernelError, _plain_env())
@@ -265,7 +281,7 @@ def _by_path(folder: Path) -> list[tuple[str, bool]]:
 
 
 def _other_indexes() -> list[str]:
-    """Kinds of index, other than of packages, that the machine's apt would fetch as well."""
+    """Returns the kinds of index, apart from package indexes, that the machine's apt would fetch as well."""
     text = run(["apt-config", "dump", "Acquire::IndexTargets"], KernelError, _plain_env())
     names = set(re.findall(r"^Acquire::IndexTargets::deb::([^:\s]+)::", text, re.MULTILINE))
     return sorted(names - {"Packages", "Translations"})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab kernel: built once from source, patches, drivers and configuration, and cached under the hash of all four.
+"""Builds the lab kernel once from source, patches, drivers and configuration, and caches it under the hash of all four.
 
-`ensure()` is what a run calls. <cache>/kernel/<key>/ holds the kernel (linux), its configuration (config) and
-manifest.json; the name appears when all of it is there. Only the log of a build that failed stays beside it.
+A run calls `ensure()`. The folder <cache>/kernel/<key>/ holds the kernel (linux), its configuration (config) and manifest.json.
+The folder gets this name only when it is complete. After a failed build, only its log stays beside it.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ from dc_gym.kernel.cache import blocked_folder, cache_dir, check_room, find, loc
 from dc_gym.kernel.source import NotOnOffer, Source
 
 HERE = Path(__file__).parent
-RECIPE = 1  # raised when this file changes what comes out
-NEED_BYTES = 4_000_000_000  # the package, its 1.8 GB tree, the objects
-COMPILE_STEPS = 1250  # lines `CC` and `AR` of a build: an estimate for the progress bar
+RECIPE = 1  # increased when a change of this file changes the built kernel
+NEED_BYTES = 4_000_000_000  # the package, its unpacked tree of 1.8 GB and the object files
+COMPILE_STEPS = 1250  # number of `CC` and `AR` lines of a build; an estimate for the progress bar
 LAST_LINES = 15
 TOOLS = {
     "gcc": "gcc", "make": "make", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc",
     "xz": "xz-utils", "patch": "patch", "tar": "tar",
 }  # fmt: skip
-# Programs that Kconfig looks for and the lab kernel does not need: whether they are there must not show in it.
+# Kconfig looks for these programs, but the lab kernel does not need them. The result must not depend on whether they are
+# installed.
 MAKE = ("make", "ARCH=um", "RUSTC=false", "BINDGEN=false", "PAHOLE=false")
-PLACES = {  # where our files go in the kernel's tree; other drivers go to drivers/lab
+PLACES = {  # where the project's files go in the kernel tree; other drivers go to drivers/lab
     "lab.h": "include/uapi/linux/lab.h",
     "lab_page.h": "arch/um/include/shared/lab_page.h",
 }
@@ -52,11 +53,11 @@ PLACES = {  # where our files go in the kernel's tree; other drivers go to drive
 @dataclass(frozen=True, slots=True)
 class KernelBuild:
     path: Path
-    """The kernel: what a lab executes."""
+    """Path of the kernel binary that a lab executes."""
     key: str
     version: str
     fingerprint: str
-    """Names this kernel in results: equal for equal source, configuration, patches and drivers."""
+    """Identifies this kernel in results. It is equal for equal source, configuration, patches and drivers."""
     manifest: Mapping[str, Any]
 
     @property
@@ -66,7 +67,7 @@ class KernelBuild:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What of this project goes into the kernel."""
+    """The parts of this project that go into the kernel."""
 
     config: Path = HERE / "lab.config"
     patches: Path = HERE / "patches"
@@ -91,7 +92,7 @@ class Parts:
         return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:32]
 
     def copy_to(self, folder: Path) -> Parts:
-        """A copy that nobody edits while it is being built."""
+        """Returns a copy that nobody can edit while it is being built."""
         copy = Parts(folder / self.config.name, folder / "patches", folder / "drivers")
         for path in (folder, copy.patches, copy.drivers):
             path.mkdir()
@@ -108,9 +109,9 @@ class Parts:
 class Options:
     jobs: int | None = None
     keep_source: bool = False
-    """Leaves the patched tree at <key>.source."""
+    """Keeps the patched tree at <key>.source."""
     force: bool = False
-    """Builds although the kernel is in the cache."""
+    """Builds even if the kernel is in the cache."""
 
 
 def ensure(
@@ -121,7 +122,10 @@ def ensure(
     options: Options = Options(),
     parts: Parts = Parts(),
 ) -> KernelBuild:
-    """The lab kernel, built if neither the wheel nor the cache has it. Without arguments: the default version."""
+    """Returns the lab kernel.
+
+    Builds it if neither the wheel nor the cache has it. Without arguments it is the default version.
+    """
     if progress is None:
         with choose_progress(quiet=False) as shown:
             return ensure(shown, source, version, untested_version, options, parts)
@@ -145,7 +149,7 @@ def ensure(
 
 
 def lookup(source: Source, parts: Parts = Parts()) -> KernelBuild | None:
-    """The kernel in the cache that runs of `source` use, or that stood in for it; None if there is none, or a damaged one."""
+    """Returns the cached kernel that runs of `source` use, or its stand-in. Returns None if there is none or if it is damaged."""
     return _find(source, parts)[0]
 
 
@@ -157,7 +161,7 @@ def build_throwaway(
     untested_version: str | None = None,
     jobs: int | None = None,
 ) -> Mapping[str, Any]:
-    """Builds a kernel only to see what it takes, and keeps nothing of it: its manifest."""
+    """Builds a kernel only to measure what the build takes, keeps nothing of it, and returns its manifest."""
     chosen = choose(progress, source, version, untested_version)
     target = make_folder(cache_dir() / "kernel") / f"{parts.key(chosen)}-throwaway"
     with locked(target.with_name(f"{target.name}.lock")) as held, partial(target) as work:
@@ -167,7 +171,7 @@ def build_throwaway(
 
 
 def choose(progress: Progress, path: Path | None = None, version: str | None = None, untested: str | None = None) -> Source:
-    """The source that the user means."""
+    """Returns the source that the user's options select."""
     if sum(choice is not None for choice in (path, version, untested)) > 1:
         raise UsageError("--source, --version and --untested-version exclude each other: give one")
     if path is not None:
@@ -210,7 +214,7 @@ def _build_once(cache: Path, source: Source, parts: Parts, options: Options, pro
 
 
 def _build(work: Path, source: Source, parts: Parts, options: Options, progress: Progress, held: int, target: Path) -> Path:
-    """Builds in the folder `work`; the folder with the results."""
+    """Builds in the folder `work` and returns the folder with the results."""
     _check_machine()
     check_room(work, NEED_BYTES, "building the lab kernel")
     tree, out = work / "tree", work / "out"
@@ -259,7 +263,7 @@ def fingerprint(version: str, key: str) -> str:
 
 
 def place_drivers(tree: Path, parts: Parts) -> None:
-    """Copies our drivers and headers to their places in the tree."""
+    """Copies the project's drivers and headers to their places in the kernel tree."""
     (tree / "drivers/lab").mkdir()
     for path in parts.driver_files():
         place = tree / PLACES.get(path.name, f"drivers/lab/{path.name}")
@@ -270,7 +274,7 @@ def place_drivers(tree: Path, parts: Parts) -> None:
 
 
 def apply_patches(tree: Path, patches: Sequence[Path], version: str) -> None:
-    """Applies the patches in order, without fuzz; KernelError names the first that does not fit."""
+    """Applies the patches in order, without fuzz. Raises KernelError with the name of the first patch that does not fit."""
     for path in patches:
         argv = ["patch", "-p1", "--forward", "--fuzz=0", "--batch", "--no-backup-if-mismatch", "-i", str(path.absolute())]
         done = subprocess.run(argv, cwd=tree, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_environment())
@@ -279,7 +283,7 @@ def apply_patches(tree: Path, patches: Sequence[Path], version: str) -> None:
 
 
 def configure(make: _Make, fragment: Path, version: str) -> None:
-    """Lays the fragment over UML's defaults, and verifies that every line of it came out as asked."""
+    """Applies the configuration fragment over UML's defaults and verifies that every line of it took effect."""
     merge = ["scripts/kconfig/merge_config.sh", "-m", "arch/um/configs/x86_64_defconfig", str(fragment.absolute())]
     make.step(merge)
     make.step([*MAKE, "olddefconfig"])
@@ -289,7 +293,7 @@ def configure(make: _Make, fragment: Path, version: str) -> None:
 
 
 def config_differences(asked: str, got: str) -> list[str]:
-    """Lines of a fragment that a configuration does not honour. An option that does not exist is not set."""
+    """Returns the lines of a fragment that a configuration does not honour. An option that does not exist counts as not set."""
     have = _options(got)
     wrong = []
     for name, value in _options(asked).items():
@@ -300,7 +304,10 @@ def config_differences(asked: str, got: str) -> list[str]:
 
 
 class _Make:
-    """Runs build steps in a tree, logged to one file. The children hold the cache's lock while they live, and die with us."""
+    """Runs build steps in a tree and logs them to one file.
+
+    The child processes hold the cache's lock while they live, and they die with this process.
+    """
 
     def __init__(self, tree: Path, log: Path, held: int) -> None:
         self.tree = tree
@@ -323,7 +330,7 @@ class _Make:
             raise KernelError("\n".join([f"`{what}` of the lab kernel failed ({code}), its log is {self.log}:", *_tail(lines)]))
 
     def compile(self, jobs: int, progress: Progress) -> tuple[float, float]:
-        """CPU and wall seconds that it took."""
+        """Compiles the kernel and returns the CPU seconds and wall-clock seconds that it took."""
         done = 0
 
         def count(line: str) -> None:
@@ -353,7 +360,7 @@ class _Make:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ends what is left of a build step: its own session, so nothing but it."""
+    """Ends what is left of a build step. The step runs in a session of its own, so this ends nothing else."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)
         try:
@@ -364,7 +371,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _bring_source(work: Path, tree: Path, source: Source, progress: Progress) -> str:
-    """Makes the tree; SHA-256 of the package or file that it came from ('' for a tree of the user's)."""
+    """Creates the tree. Returns the SHA-256 of the package or file that it came from ('' for a tree of the user's)."""
     path = source.path
     if path is None:
         progress.phase(f"lab kernel: download {source.name} {source.version}")
@@ -399,7 +406,10 @@ def _load(folder: Path, key: str) -> KernelBuild | None:
 
 
 def _find(source: Source, parts: Parts) -> tuple[KernelBuild | None, str]:
-    """The kernel of `source`, or the one that stood in for it when it was on offer nowhere; and what to say about it."""
+    """Returns the kernel of `source` and a warning for the user.
+
+    If no archive offered that source when it was asked for, the kernel is the one that stood in for it.
+    """
     key = parts.key(source)
     built = _load(find("kernel", key), key)
     if built is not None:
@@ -422,7 +432,7 @@ def _warn(progress: Progress, warning: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """What a build may see: nothing of the caller's flags, and no clock, user or host."""
+    """Returns the environment of a build. It contains none of the caller's flags, and a fixed time, user and host."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.environ.get("HOME", "/"),
@@ -435,7 +445,7 @@ def _environment() -> dict[str, str]:
 
 
 def _misfit(output: str) -> str:
-    """The file and the hunk that a patch stumbled over, from patch's own words."""
+    """Returns the file and the hunk at which a patch failed, taken from patch's own output."""
     file = "a file that does not exist"
     for line in output.splitlines():
         if match := re.match(r"(?:patching|checking) file (\S+)", line):
@@ -467,7 +477,7 @@ def _digest_files(paths: Sequence[Path]) -> str:
 
 
 def _tail(lines: Sequence[str]) -> list[str]:
-    """The errors of a log, or else its last lines."""
+    """Returns the errors of a log, or its last lines if it has none."""
     errors = [line for line in lines if "error:" in line or "Error " in line or "undefined reference" in line]
     return [f"  {line}" for line in (errors or lines)[-LAST_LINES:]]
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cable as a module of a stock kernel: built against that kernel's headers, kept in the cache, loaded and unloaded.
+"""Builds the cable driver as a module for a stock kernel, keeps it in the cache, and loads and unloads it.
 
-<cache>/cable/<release>-<key>/cable.ko; the key is a hash of the sources. kernel/module/ says what the module adds to the driver.
+It is built against that kernel's headers, as <cache>/cable/<release>-<key>/cable.ko. The key is a hash of the sources.
+kernel/module/ says what the module adds to the driver.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def key() -> str:
-    """Of the sources."""
+    """Returns the hash of the sources."""
     digest = hashlib.sha256()
     for name in SOURCES:
         digest.update(f"{name}\n".encode() + (HERE / name).read_bytes())
@@ -37,18 +38,18 @@ def key() -> str:
 
 
 def headers_of(release: str) -> Path:
-    """Where a kernel's headers are when they are installed."""
+    """Returns the folder where a kernel's headers are when they are installed."""
     return Path("/lib/modules", release, "build")
 
 
 def find(release: str) -> Path | None:
-    """The module for that kernel, if it is built."""
+    """Returns the module for that kernel, or None if it is not built."""
     module = cache_dir() / "cable" / f"{release}-{key()}" / "cable.ko"
     return module if module.is_file() else None
 
 
 def ensure(release: str, headers: Path) -> Path:
-    """The module for that kernel, built if need be; KernelError says what is missing."""
+    """Returns the module for that kernel and builds it if necessary. The KernelError says what is missing."""
     found = find(release)
     if found is not None:
         return found
@@ -59,7 +60,7 @@ def ensure(release: str, headers: Path) -> Path:
 
 
 def load(module: Path) -> None:
-    """Loads it; KernelError in words when the kernel refuses."""
+    """Loads the module. Raises KernelError with an explanation if the kernel refuses it."""
     with module.open("rb") as file:
         if _libc.syscall(SYS_FINIT_MODULE, file.fileno(), b"", 0) == 0:
             return
@@ -74,7 +75,7 @@ def load(module: Path) -> None:
 
 
 def unload() -> bool:
-    """Unloads it; False when a network still uses it."""
+    """Unloads the module. Returns False if a network still uses it."""
     if _libc.syscall(SYS_DELETE_MODULE, b"cable", os.O_NONBLOCK) == 0:
         return True
     code = ctypes.get_errno()
@@ -84,14 +85,14 @@ def unload() -> bool:
 
 
 def build_id(module: Path) -> str:
-    """The GNU build id of a module file, as text; '' if it has none."""
+    """Returns the GNU build id of a module file as text, or '' if it has none."""
     data = module.read_bytes()
     at = data.find(struct.pack("<III", 4, 20, 3) + b"GNU\0")
     return data[at + 16 : at + 36].hex() if at >= 0 else ""
 
 
 def loaded_build_id() -> str:
-    """That of the loaded module; '' when none is loaded."""
+    """Returns the GNU build id of the loaded module, or '' if none is loaded."""
     note = LOADED / "notes" / ".note.gnu.build-id"
     return note.read_bytes()[16:36].hex() if note.is_file() else ""
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache folder, and how processes share it: a lock a name, work in NAME.partial-PID, one rename at the end.
+"""The cache folder, and the rules by which processes share it.
 
-What carries its final name is whole. A partial folder belongs to whoever holds the lock; without a holder it is litter.
+Each name has a lock. A process works in NAME.partial-PID and renames the folder once at the end. A folder with its final name is
+therefore complete. A partial folder belongs to the process that holds the lock; if nobody holds it, the folder is left over from
+a dead process.
 """
 
 from __future__ import annotations
@@ -20,13 +22,17 @@ PARTIAL = ".partial-"
 PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable")
 IN_USE = "in-use.lock"
 OF_ROOT = Path("/var/cache/dcgym")
-"""Root's cache, which everybody may read."""
+"""Root's cache. Every user may read it."""
 BUNDLE = Path(__file__).absolute().parents[1] / "bundle"
-"""What a wheel carries of all that: folders of the same names, never written to. A checkout has none."""
+"""Folder in a wheel that carries parts of the cache under the same names. It is never written to. A checkout has none."""
 
 
 def cache_dir() -> Path:
-    """$DCGYM_CACHE; else /var/cache/dcgym for root (its labs run as another user, who must read it), else the user's cache."""
+    """Returns the cache folder.
+
+    It is $DCGYM_CACHE if that is set. Otherwise it is /var/cache/dcgym for root, because root's labs run as another user who must
+    be able to read it, and the user's cache folder for everybody else.
+    """
     named = os.environ.get("DCGYM_CACHE")
     if named:
         path = Path(named).expanduser()
@@ -43,13 +49,13 @@ def cache_dir() -> Path:
 
 
 def find(*names: str) -> Path:
-    """Where to look for a thing of the cache, such as ("kernel", KEY): in the wheel's bundle if it has it, else in the cache."""
+    """Returns the path of a cached item such as ("kernel", KEY): in the wheel's bundle if that has it, otherwise in the cache."""
     bundled = BUNDLE.joinpath(*names)
     return bundled if bundled.exists() else cache_dir().joinpath(*names)
 
 
 def make_folder(path: Path) -> Path:
-    """The folder, made if need be; readable by all whatever the umask, as far as it is new."""
+    """Returns the folder and creates it if necessary. New folders are readable by all users whatever the umask."""
     try:
         for folder in (*reversed(path.parents), path):
             if not folder.is_dir():
@@ -61,7 +67,7 @@ def make_folder(path: Path) -> Path:
 
 
 def blocked_folder(path: Path) -> Path | None:
-    """The first folder on the way to `path` that other users may not pass; None when they may."""
+    """Returns the first folder on the way to `path` that other users may not enter, or None if they may enter all."""
     for folder in (*reversed(path.parents), path):
         if folder.exists() and not folder.stat().st_mode & stat.S_IXOTH:
             return folder
@@ -80,7 +86,10 @@ def check_room(path: Path, need_bytes: int, what: str) -> None:
 
 @contextmanager
 def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[int]:
-    """Holds the lock file `path`; yields its descriptor. A child that inherits it keeps the lock for as long as it lives."""
+    """Holds the lock file `path` and yields its descriptor.
+
+    A child that inherits the descriptor keeps the lock as long as it lives.
+    """
     make_folder(path.parent)
     fd = _locked(path, on_wait)
     try:
@@ -91,7 +100,7 @@ def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[i
 
 @contextmanager
 def locked_if_ours(path: Path) -> Iterator[None]:
-    """As `locked`, for what can be had without keeping it: a cache that this user may only read has nothing to guard."""
+    """Does the same as `locked` if this user may write to the cache. A cache that the user may only read needs no lock."""
     there = next(folder for folder in path.parents if folder.exists())
     if not os.access(there, os.W_OK):
         yield
@@ -102,11 +111,14 @@ def locked_if_ours(path: Path) -> Iterator[None]:
 
 @contextmanager
 def in_use() -> Iterator[None]:
-    """While open, `clear` leaves the cache alone: a lab executes what lies in it. Many processes may use it at once."""
+    """Keeps `clear` from removing the cache while the context is open, since a lab executes files in it.
+
+    Many processes may use the cache at once.
+    """
     path = cache_dir() / IN_USE
     try:
         fd = _open_shared(path)
-    except (OSError, UsageError):  # another user's, or none can be made: then what runs came with the wheel
+    except (OSError, UsageError):  # the cache is another user's or cannot be created; then the files in use came with the wheel
         yield
         return
     try:
@@ -117,9 +129,10 @@ def in_use() -> Iterator[None]:
 
 
 def clear() -> list[Path]:
-    """Removes all that was downloaded and built, and answers the folders; UsageError while a run uses it or it is being built.
+    """Removes everything that was downloaded and built, and returns the removed folders.
 
-    The cache folder itself stays, since it may be the user's own (DCGYM_CACHE).
+    Raises UsageError while a run uses the cache or something in it is being built. The cache folder itself stays, since it may be
+    the user's own (DCGYM_CACHE).
     """
     base, held = cache_dir(), []
     parts = [base / part for part in PARTS if (base / part).is_dir()]
@@ -140,7 +153,10 @@ def clear() -> list[Path]:
 
 @contextmanager
 def partial(target: Path) -> Iterator[Path]:
-    """A folder to work in, beside `target`, gone on exit whatever happens. The caller holds `target`'s lock."""
+    """Yields a working folder beside `target`, which is removed on exit whatever happens.
+
+    The caller holds the lock of `target`.
+    """
     remove_partials(target.parent, own=target.name)
     folder = target.with_name(f"{target.name}{PARTIAL}{os.getpid()}")
     make_folder(folder)
@@ -151,7 +167,7 @@ def partial(target: Path) -> Iterator[Path]:
 
 
 def publish(made: Path, target: Path, work: Path) -> None:
-    """Gives the finished folder `made` its final name; what had that name goes the way of the folder `work`."""
+    """Gives the finished folder `made` its final name. A folder that had this name is moved into the folder `work`."""
     for path in made.rglob("*"):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
@@ -162,7 +178,7 @@ def publish(made: Path, target: Path, work: Path) -> None:
 
 
 def remove_partials(folder: Path, own: str = "") -> list[Path]:
-    """Removes what dead processes left: partial folders whose lock nobody holds, and those of `own`, whose lock we hold."""
+    """Removes what dead processes left: partial folders whose lock nobody holds, and those of `own`, which the caller locks."""
     removed = []
     for path in sorted(folder.glob(f"*{PARTIAL}*")):
         name = path.name.partition(PARTIAL)[0]
@@ -175,7 +191,10 @@ def remove_partials(folder: Path, own: str = "") -> list[Path]:
 
 
 def _locked(path: Path, on_wait: Callable[[], None]) -> int:
-    """A descriptor that holds the lock, of the file that bears the name: `clear` may have removed the one that we waited for."""
+    """Returns a descriptor that holds the lock, of the file that now has this name.
+
+    `clear` may have removed the file for which this process waited.
+    """
     while True:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -195,7 +214,7 @@ def _locked(path: Path, on_wait: Callable[[], None]) -> int:
 
 
 def _open_shared(path: Path) -> int:
-    """For reading, which a shared lock takes; made for all users if it is not there."""
+    """Opens a file for reading, which is enough for a shared lock. Creates it for all users if it does not exist."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The host's end of the lab channel: messages with checked types and lengths, and the shared memory.
 
-The layout is kernel/drivers/lab.h; a test compares the two.
+kernel/drivers/lab.h defines the layout. A test compares the two.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MessageType(IntEnum):
 
 
 TYPES = {int(kind): kind for kind in MessageType}
-# Fixed payload lengths; text messages are absent.
+# Payload lengths of the message types with a fixed length. Text messages have none.
 LENGTHS = {
     MessageType.HELLO: HELLO.size,
     MessageType.STEP: STEP.size,
@@ -60,7 +60,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class LabState:
-    """What the lab's page says at one moment."""
+    """The contents of the lab's shared page at one moment."""
 
     virtual_ns: int
     switches: int
@@ -69,7 +69,7 @@ class LabState:
 
 
 def parse(data: bytes) -> Message:
-    """One datagram of the channel as a message; ProtocolError when type or length is wrong."""
+    """Parses one datagram of the channel into a message. Raises ProtocolError if its type or length is wrong."""
     if len(data) < HEADER.size:
         raise ProtocolError(f"lab channel: message of {len(data)} bytes is shorter than its header of {HEADER.size}")
     number, length = HEADER.unpack_from(data)
@@ -85,10 +85,10 @@ def parse(data: bytes) -> Message:
 
 
 class Channel:
-    """The socket, and after HELLO the page and the region that the lab shares.
+    """The socket to a lab and, after the HELLO message, the page and the region that the lab shares.
 
-    `region` is the memory of the state matrix, `state()` reads clock and running task; both stay
-    readable after the lab's death, until `close()`.
+    `region` is the memory of the state matrix. `state()` reads the clock and the running task. Both stay readable after the lab's
+    death, until `close()`.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -108,7 +108,7 @@ class Channel:
         return self._sock.fileno()
 
     def receive(self) -> Message | None:
-        """The next message (blocking); None when the lab has closed its end."""
+        """Returns the next message (blocking), or None when the lab has closed its end."""
         try:
             data, control, _, _ = self._sock.recvmsg(HEADER.size + MESSAGE_MAX_BYTES, ONE_DESCRIPTOR, socket.MSG_CMSG_CLOEXEC)
         except ConnectionResetError:
@@ -126,7 +126,7 @@ class Channel:
         return message
 
     def reply_step(self, step: int, code: int) -> None:
-        """Lets a lab that stands still in step `step` go on; `code` is what its call returns."""
+        """Resumes a lab that is paused in step `step`. The lab's call returns `code`."""
         payload = STEP_REPLY.pack(step, code, 0)
         self._sock.send(HEADER.pack(MessageType.STEP, len(payload)) + payload)
 
@@ -142,7 +142,7 @@ class Channel:
             if mapping is not None:
                 try:
                     mapping.close()
-                except BufferError:  # somebody holds a view; the mapping goes with it
+                except BufferError:  # somebody still holds a view; the mapping is removed with it
                     pass
         self._page = self.region = None
         if self._memory_fd >= 0:

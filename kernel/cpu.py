@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which CPU a lab runs on. A lab is single-threaded in effect, so labs that run at once want a CPU each."""
+"""Chooses the CPU on which a lab runs.
+
+A lab is in effect single-threaded, so labs that run at the same time should each have a CPU.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from dc_gym.base.errors import MachineError
 
 @contextmanager
 def claimed_cpu() -> Iterator[int]:
-    """One of the CPUs that fewest labs have claimed; labs of all processes count.
+    """Yields one of the CPUs that the fewest labs have claimed. The labs of all processes count.
 
-    A claim is an abstract UNIX socket, named by the CPU and a place on it: it needs no file and ends with the process.
+    A claim is an abstract UNIX socket whose name contains the CPU and a place number. It needs no file and ends with the process.
     """
     allowed = sorted(os.sched_getaffinity(0))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
@@ -25,7 +28,7 @@ def claimed_cpu() -> Iterator[int]:
 
 
 def _is_free(claim: socket.socket, cpu: int, place: int) -> bool:
-    """Whether this place on the CPU was; then it is taken."""
+    """Tries to claim this place on the CPU. Returns False if another process holds it."""
     try:
         claim.bind(f"\0dcgym-cpu-{cpu}-{place}")
     except OSError as error:

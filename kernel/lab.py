@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lab: one lab kernel as a process, from boot to its last message.
 
-The host's root is the lab's root, read-only; only the run's folder is writable in it. Everything that
-the lab may depend on is an argument here: memory, seed, what a clock read costs, the environment.
+The host's root directory is the lab's root directory, read-only. The lab can write only to the run's folder. Everything on which
+the lab may depend is an argument here: memory, seed, cost of a clock read, environment.
 """
 
 from __future__ import annotations
@@ -29,47 +29,47 @@ from dc_gym.kernel.memory import memory_folder
 from dc_gym.kernel.share import RegionServer
 from dc_gym.kernel.user import lab_user
 
-EPOCH_NS = 1_577_836_800_000_000_000  # what the lab's wall clock shows at boot: 2020-01-01 00:00 UTC
+EPOCH_NS = 1_577_836_800_000_000_000  # the lab's wall clock at boot: 2020-01-01 00:00 UTC
 LAST_LINES = 15
-_TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel's call trace: lab.log has it
-HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own
+_TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel call trace; the full trace is in lab.log
+HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own of these
 
 
 @dataclass(frozen=True, slots=True)
 class LabConfig:
     kernel: Path
-    """The lab kernel's binary."""
+    """Path of the lab kernel's binary."""
     programs: Path
-    """Folder of lab-init and lab-launch."""
+    """Folder with lab-init and lab-launch."""
     run_dir: Path
-    """The one folder of the host that the lab may write to. Absolute."""
+    """The one folder of the host that the lab may write to. An absolute path."""
     argv: Sequence[str]
-    """What runs in the lab, as its root. Its exit status is the lab's."""
+    """The program that runs in the lab, as the lab's root. Its exit status becomes the lab's."""
     env: Mapping[str, str]
     seed: int = 1
     memory_bytes: int = 512 << 20
     clock_read_ns: int = 25
-    """Virtual time that a process pays for a clock read."""
+    """Virtual time, in ns, that a process pays for a clock read."""
     watchdog_s: float = 60.0
-    """Wall time without progress of virtual time after which the lab counts as hung."""
+    """Wall-clock time, in s, without progress of virtual time after which the lab counts as hung."""
     virtual_limit_ns: int = 1 << 62
-    """A lab that is still alive at this virtual time counts as asleep for ever."""
+    """Virtual time, in ns, at which a lab that is still alive counts as asleep for ever."""
     kernel_args: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LabExit:
     status: int
-    """Exit status of the lab's program; 128 + signal when it was killed."""
+    """Exit status of the lab's program, or 128 + signal if a signal killed it."""
     virtual_ns: int
 
 
 class Lab:
-    """Boots on entry, is dead and gone on exit.
+    """A context manager that boots a lab on entry and kills and cleans it up on exit.
 
-    `wait()` runs the lab to its end. `on_log` gets each line that the lab's kernel or programs print;
-    `on_step(step, virtual_ns) -> code` answers programs that ask through the channel. Or the caller does so itself:
-    `until_step()` runs the lab up to the next question, `answer()` lets it go on.
+    `wait()` runs the lab to its end. `on_log` gets each line that the lab's kernel or programs print.
+    `on_step(step, virtual_ns) -> code` answers programs that ask through the channel.
+    Alternatively the caller answers: `until_step()` runs the lab up to the next request, and `answer()` resumes it.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Lab:
         on_step: Callable[[int, int], int] = lambda step, virtual_ns: 0,
     ) -> None:
         self.config = config
-        self.reseeded_ns: int | None = None  # when the lab's driver reseeded for t0
+        self.reseeded_ns: int | None = None  # virtual time at which the lab's driver reseeded for t0
         self.peak_bytes = 0  # most memory that the lab has touched so far, measured every poll_s of wait()
         self._on_log = on_log
         self._on_step = on_step
@@ -90,10 +90,10 @@ class Lab:
         self._stack = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
-        self._asked: tuple[int, int] | None = None  # by until_step: the question that has not been answered
+        self._asked: tuple[int, int] | None = None  # set by until_step: the request that has not been answered yet
         self._keeps_questions = False
         self._poll, self._channel_fd = select.poll(), -1
-        self._seen: tuple[int, float] = (-1, 0.0)  # virtual time, and when it was first seen so
+        self._seen: tuple[int, float] = (-1, 0.0)  # virtual time, and when it was first seen at this value
         self._share: RegionServer
 
     def __enter__(self) -> Self:
@@ -113,7 +113,7 @@ class Lab:
         return self._process.pid
 
     def fileno(self) -> int:
-        """Readable when the lab asks, or has ended: for select()."""
+        """Returns a descriptor that is readable when the lab asks or has ended, for select()."""
         return self._channel_fd
 
     @property
@@ -123,7 +123,7 @@ class Lab:
 
     @property
     def region(self) -> mmap.mmap:
-        """The memory of the state matrix."""
+        """Returns the memory of the state matrix."""
         assert self.channel.region is not None
         return self.channel.region
 
@@ -131,7 +131,7 @@ class Lab:
         return self.channel.state()
 
     def wait(self, on_progress: Callable[[LabState], None] = lambda state: None, poll_s: float = 0.1) -> LabExit:
-        """Serves the channel until the lab ends; LabError when it dies, or when virtual time stands still."""
+        """Serves the channel until the lab ends. Raises LabError when the lab dies or virtual time stands still."""
         self._keeps_questions = False
         measure_at = time.monotonic()
         self._seen = (-1, measure_at)
@@ -144,9 +144,9 @@ class Lab:
         return self._end()
 
     def until_step(self, poll_s: float = 0.1) -> tuple[int, int]:
-        """Serves the channel until a program in the lab asks: number of the step, and virtual time. The lab stands still then.
+        """Serves the channel until a program in the lab asks, and returns the number of the step and the virtual time.
 
-        LabError when the lab ends or dies instead, or hangs.
+        The lab is paused at that point. Raises LabError if the lab ends, dies or hangs instead.
         """
         self._keeps_questions, self._asked = True, None
         self._seen = (-1, time.monotonic())
@@ -162,14 +162,14 @@ class Lab:
         return self._asked
 
     def answer(self, code: int) -> None:
-        """Lets the lab that stands still in a step go on; its call returns `code`."""
+        """Resumes a lab that is paused in a step. The lab's call returns `code`."""
         assert self._asked is not None, "there is no question"
         step, self._asked = self._asked[0], None
-        with suppress(BrokenPipeError):  # it has died; who waits for its next question is told
+        with suppress(BrokenPipeError):  # the lab has died; the next wait for a request reports it
             self.channel.reply_step(step, code)
 
     def _serve(self, poll_s: float) -> bool:
-        """Waits for what comes, at most that long, and handles it; False at the end of the channel."""
+        """Waits at most `poll_s` for messages and handles them. Returns False at the end of the channel."""
         channel = self.channel
         for ready, _ in self._poll.poll(poll_s * 1000):
             if ready == self._channel_fd:
@@ -180,7 +180,7 @@ class Lab:
         return True
 
     def _check_alive(self, state: LabState, now: float) -> None:
-        """LabError when virtual time stands still, or has run away."""
+        """Raises LabError when virtual time stands still or has passed its limit."""
         seen_ns, seen_at = self._seen
         if state.virtual_ns != seen_ns:
             self._seen = (state.virtual_ns, now)
@@ -190,7 +190,7 @@ class Lab:
             raise LabError(self._story(_SLEEPS))
 
     def close(self) -> None:
-        """Kills the lab if it still runs and frees everything; may be called twice."""
+        """Kills the lab if it still runs and frees all resources. May be called twice."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
@@ -240,7 +240,7 @@ class Lab:
             os.close(lifeline)
 
     def _serve_one(self) -> bool:
-        """Handles one message; False at the end of the channel."""
+        """Handles one message. Returns False at the end of the channel."""
         message = self.channel.receive()
         if message is None:
             return False
@@ -251,7 +251,7 @@ class Lab:
                     self._asked = (step, virtual_ns)
                     return True
                 self.channel.reply_step(step, self._on_step(step, virtual_ns))
-                self._seen = (virtual_ns, time.monotonic())  # whoever answered may have taken his time
+                self._seen = (virtual_ns, time.monotonic())  # the caller may have taken a long time to answer
             case MessageType.LOG:
                 self._log(message.text)
             case MessageType.SEED:
@@ -261,7 +261,7 @@ class Lab:
             case MessageType.BYE:
                 status, _, virtual_ns = BYE.unpack(message.payload)
                 self._bye = LabExit(status, virtual_ns)
-            case MessageType.HELLO:  # until now there was nothing to give to watchers, and one that waits would keep poll() awake
+            case MessageType.HELLO:  # earlier there was nothing to give, and a waiting watcher would keep waking poll()
                 self._poll.register(self._share, select.POLLIN)
         return True
 
@@ -269,7 +269,7 @@ class Lab:
         *whole, self._partial = (self._partial + text).split("\n")
         for line in whole:
             line = line.rstrip("\r")
-            if line.endswith("reboot: Power down"):  # the kernel's last word in every lab
+            if line.endswith("reboot: Power down"):  # the kernel's last line in every lab
                 continue
             self._lines.append(line)
             self._on_log(line)
@@ -296,7 +296,7 @@ class Lab:
 
 
 def _peak_bytes(pid: int) -> int:
-    """The largest resident set of a process so far (proc(5), VmHWM); 0 when it has ended."""
+    """Returns the largest resident set of a process so far (proc(5), VmHWM), or 0 when the process has ended."""
     try:
         found = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:
@@ -305,7 +305,7 @@ def _peak_bytes(pid: int) -> int:
 
 
 def _give_back(folder: Path, uid: int, gid: int) -> None:
-    """The run's folder belongs to whom it belonged before the lab."""
+    """Gives the run's folder back to the user and group that owned it before the lab."""
     if folder.exists():
         os.chown(folder, uid, gid)
 
@@ -317,7 +317,10 @@ def _check_run_dir(path: Path) -> None:
 
 
 def check_place(path: Path, what: str, remedy: str) -> None:
-    """UsageError where a lab could not see or be told of a path: it has /run and such of its own, and a command line."""
+    """Raises UsageError for a path that a lab could not use.
+
+    A lab has its own /run and the like, so it does not see the host's, and it gets paths on a command line.
+    """
     if any(path.is_relative_to(hidden) for hidden in HIDDEN):
         raise UsageError(f"{path}: {what} may not be below {', '.join(HIDDEN)}, where a lab has its own files: {remedy}")
     if any(character.isspace() or character == "," for character in str(path)):
@@ -325,7 +328,7 @@ def check_place(path: Path, what: str, remedy: str) -> None:
 
 
 def _boot_entries(argv: Sequence[str], env: Mapping[str, str]) -> bytes:
-    """What lab-init reads: entries ended by a zero byte."""
+    """Returns the entries that lab-init reads, each ended by a zero byte."""
     entries = [*(f"env {name}={value}" for name, value in env.items()), *(f"arg {word}" for word in argv)]
     return b"".join(os.fsencode(entry) + b"\0" for entry in entries)
 
@@ -355,17 +358,17 @@ def _hang(state: LabState, watchdog_s: float) -> str:
 
 
 def _mapped_out(lab_pid: int, state: LabState) -> str:
-    """In words, if a process of the lab has as many memory maps as the host lets it have; empty if not.
+    """Returns an explanation if a process of the lab has as many memory maps as the host allows, otherwise ''.
 
-    A lab's process has one for each run of pages that lie side by side in the lab's memory, and a page that cannot be mapped is
-    asked for again, for ever.
+    A lab's process has one memory map for each run of adjacent pages of the lab's memory. If a page cannot be mapped, the process
+    asks for it again for ever.
     """
     limit = int(Path("/proc/sys/vm/max_map_count").read_text())
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             full = parent == lab_pid and (folder / "maps").read_bytes().count(b"\n") >= limit
-        except OSError:  # it has ended, or is somebody else's
+        except OSError:  # the process has ended or belongs to another user
             continue
         if full:
             return (

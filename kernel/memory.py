@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a lab's memory lives: in the machine's memory, or where that is too small in a file on disk."""
+"""Chooses where a lab's memory lives: in the machine's memory or, where that is too small, in a file on disk."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from dc_gym.kernel.user import lab_user
 
 IN_MEMORY = ("tmpfs", "ramfs")
 ON_DISK = ("/var/tmp", "/tmp")
-"""Where to look besides $TMPDIR."""
+"""Folders to try besides $TMPDIR."""
 UNLIMITED_BYTES = 1 << 60
 
 
 def memory_folder(memory_bytes: int) -> Path | None:
-    """None: the machine has room for a lab's memory. Else the folder of a file system on disk that has; MachineError if none.
+    """Returns None if the machine has room for a lab's memory, otherwise a folder of a file system on disk that has.
 
-    What a lab has not touched takes no room, and the room is that of now: labs that grow together can still run out.
+    Raises MachineError if neither has room. Memory that a lab has not touched takes no room. The function looks at the room that
+    is free now: labs that grow at the same time can still run out.
     """
     room = machine_room()
     if room >= memory_bytes:
@@ -39,12 +40,12 @@ def memory_folder(memory_bytes: int) -> Path | None:
 
 
 def machine_room() -> int:
-    """Bytes of memory and swap that new processes of this one can have (proc(5), meminfo; and its control groups)."""
+    """Returns the bytes of memory and swap that new child processes can have (proc(5), meminfo; and the control groups)."""
     return min(_meminfo_room(), *_control_group_rooms(), UNLIMITED_BYTES)
 
 
 def _unfit(folder: Path, memory_bytes: int) -> str:
-    """Why a lab's memory file cannot live there; empty if it can."""
+    """Returns why a lab's memory file cannot live in that folder, or '' if it can."""
     found = os.statvfs(folder)
     room = found.f_bavail * found.f_frsize
     if not _lets_in(folder):
@@ -57,7 +58,10 @@ def _unfit(folder: Path, memory_bytes: int) -> str:
 
 
 def _lets_in(folder: Path) -> bool:
-    """The lab's user may make files there; os.access() says yes to root, whatever the mode."""
+    """Returns True if the lab's user may create files there.
+
+    os.access() does not help: for root it returns True whatever the mode.
+    """
     if os.geteuid() != 0:
         return True
     (uid, gid), folder = lab_user(), folder.resolve()
@@ -70,7 +74,10 @@ def _lets_in(folder: Path) -> bool:
 
 
 def _type_of_file_system(folder: Path) -> str:
-    """What the mount that holds a folder is: ext4, tmpfs, ... Later lines of proc(5)'s mounts lie over earlier ones."""
+    """Returns the file system type of the mount that holds a folder: ext4, tmpfs, ...
+
+    In proc(5)'s list of mounts, later lines hide earlier ones.
+    """
     folder, best, kind = folder.resolve(), Path("/"), ""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         place, name = Path(line.split()[1].encode().decode("unicode_escape")), line.split()[2]
@@ -85,7 +92,7 @@ def _meminfo_room() -> int:
 
 
 def _control_group_rooms() -> Iterator[int]:
-    """Bytes that each control group above this process has left, cgroup v2 and v1; what it caches of files counts as free."""
+    """Yields the bytes that each control group above this process has left (cgroup v2 and v1). Its file cache counts as free."""
     groups = Path("/proc/self/cgroup")
     for line in groups.read_text().splitlines() if groups.exists() else ():  # a kernel may have none
         _, controllers, place = line.split(":", 2)
@@ -104,7 +111,7 @@ def _control_group_rooms() -> Iterator[int]:
 
 
 def _room_of(group: Path, limit: str, usage: str, cached: str) -> int | None:
-    """Bytes that one control group has left; None where it has no limit."""
+    """Returns the bytes that one control group has left, or None if it has no limit."""
     try:
         most, used = (group / limit).read_text().strip(), int((group / usage).read_text())
         rows = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open vSwitch's programs and Mininet, taken from the distribution's packages and installed nowhere.
+"""Open vSwitch's programs and Mininet, taken from the distribution's packages without installing them.
 
-The distribution's package would start daemons on the host. What a network needs of it goes to
-<cache>/openvswitch/<version>-<key>/ instead, with every library that the programs load and the loader of their C library: the
-folder works on any x86_64 Linux, also on one that has Open vSwitch installed: one way, one fingerprint.
-`current-<distribution>` there points to the one in use, which stays until `ensure(renew=True)`. A wheel carries such a folder.
+The distribution's package would start daemons on the host. This module copies what a network needs of it to
+<cache>/openvswitch/<version>-<key>/ instead, with every library that the programs load and with their dynamic loader. The folder
+works on any x86_64 Linux, also on one that has Open vSwitch installed: runs use the same programs in either case and have one
+fingerprint.
+`current-<distribution>` in that folder's parent points to the version in use, which stays until `ensure(renew=True)`. A wheel
+carries such a folder.
 
-    bin/      what people call: scripts that start a program of libexec/ with the libraries beside it
-    libexec/  the programs as the packages have them
-    lib/      their libraries and their loader
-    share/    vswitch.ovsschema
-    python/   the Python package mininet
-    doc/      the copyright file of every package
-    manifest.json
+bin/      scripts for users; each starts a program of libexec/ with the libraries beside it
+libexec/  the programs as the packages have them
+lib/      their libraries and their dynamic loader
+share/    vswitch.ovsschema
+python/   the Python package mininet
+doc/      the copyright file of every package
+manifest.json
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ PROGRAM_FOLDERS = ("usr/sbin", "usr/bin", "usr/lib/openvswitch-switch", "usr/lib
 SCHEMA = "share/vswitch.ovsschema"
 LOADER = "lib/ld-linux-x86-64.so.2"
 LAYOUT = 1
-"""Of the folder; raised when it changes."""
+"""Version of the folder's layout, increased when the layout changes."""
 REMEDY = "use a machine with Debian's or Ubuntu's packages, or install dc-gym's wheel, which has it inside"
 NEED_BYTES = 150_000_000
 _WRAPPER = """#!/bin/sh
@@ -52,30 +54,33 @@ exec "$here/../{loader}" --inhibit-cache --library-path "$here/../lib" "$here/..
 
 @dataclass(frozen=True, slots=True)
 class OpenVSwitch:
-    """The folder, and what it is."""
+    """The folder with the programs, and its version."""
 
     folder: Path
     version: str
-    """Of the package: 3.1.0-2+deb12u1."""
+    """Version of the package, such as 3.1.0-2+deb12u1."""
     fingerprint: str
 
     @property
     def python(self) -> Path:
-        """The folder that holds the Python package mininet."""
+        """Returns the folder that holds the Python package mininet."""
         return self.folder / "python"
 
     def argv(self, program: str) -> list[str]:
-        """How `program`, one of PROGRAMS, is started."""
+        """Returns the command that starts `program`, one of PROGRAMS."""
         return argv(self.folder, program)
 
 
 def argv(folder: Path, program: str) -> list[str]:
-    """How `program` of such a folder is started: by its own loader, with its own libraries alone."""
+    """Returns the command that starts `program` of such a folder with the folder's own dynamic loader and libraries only."""
     return [str(folder / LOADER), "--inhibit-cache", "--library-path", str(folder / "lib"), str(folder / "libexec" / program)]
 
 
 def ensure(progress: Progress | None = None, renew: bool = False) -> OpenVSwitch:
-    """The wheel's, or that of the cache, fetched first if it is not there. `renew` takes what the distribution has today."""
+    """Returns the wheel's copy, or the one in the cache, which is fetched first if it is missing.
+
+    `renew` fetches the version that the distribution offers today.
+    """
     if (bundled := load(cache.BUNDLE / "openvswitch")) is not None:
         return bundled
     if progress is None:
@@ -97,7 +102,7 @@ def ensure(progress: Progress | None = None, renew: bool = False) -> OpenVSwitch
 
 
 def load(current: Path) -> OpenVSwitch | None:
-    """What `current` is or points to, if it is whole."""
+    """Returns the folder that `current` is or points to, if it is complete, otherwise None."""
     try:
         folder = current.resolve(strict=True)
         manifest = json.loads((folder / "manifest.json").read_text())
@@ -133,7 +138,7 @@ def _fetch(work: Path, current: Path, progress: Progress) -> OpenVSwitch:
     }
     (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
     _open_to_all(out)
-    name = offers[0].version.rpartition(":")[2]  # without an epoch: a colon would end a path in --library-path
+    name = offers[0].version.rpartition(":")[2]  # without the epoch, because a colon would end a path in --library-path
     target = current.with_name(f"{name}-{_key(offers)}")
     publish(out, target, work)
     link = work / "current"
@@ -146,7 +151,7 @@ def _fetch(work: Path, current: Path, progress: Progress) -> OpenVSwitch:
 
 
 def _needed_libraries(apt: Apt, offers: Sequence[Offer]) -> list[Offer]:
-    """The packages of libraries that the programs depend on, and those that these depend on."""
+    """Returns the library packages that the programs depend on, and those on which these depend."""
     found: dict[str, Offer] = {}
     seen, waiting = {offer.package for offer in offers}, list(offers)
     while waiting:
@@ -155,14 +160,17 @@ def _needed_libraries(apt: Apt, offers: Sequence[Offer]) -> list[Offer]:
             if name in seen or not name.startswith(("lib", "zlib")):
                 continue
             seen.add(name)
-            if apt.offers(name):  # an alternative may be one that this suite does not have
+            if apt.offers(name):  # an alternative dependency may not exist in this suite
                 found[name] = apt.candidate(name)
                 waiting.append(found[name])
     return [found[name] for name in sorted(found)]
 
 
 def _assemble(root: Path, out: Path, version: str) -> set[str]:
-    """Makes the folder `out` of the packages that are unpacked in `root`, a folder each: the names of those that it took from."""
+    """Creates the folder `out` from the packages unpacked in `root` (one folder each).
+
+    Returns the names of the packages that it used.
+    """
     for name in ("bin", "libexec", "lib", "share", "python", "doc"):
         (out / name).mkdir()
     for program in PROGRAMS:
@@ -182,7 +190,7 @@ def _assemble(root: Path, out: Path, version: str) -> set[str]:
 
 
 def _libraries(root: Path, version: str) -> dict[str, Path]:
-    """By the name that programs ask for: every library that they load, and the loader."""
+    """Returns every library that the programs load, and the loader, by the name under which programs ask for it."""
     folders = sorted(
         {path.parent for place in ("*/lib", "*/usr/lib") for base in root.glob(place) for path in base.rglob("*.so.*")}
     )
@@ -195,7 +203,7 @@ def _libraries(root: Path, version: str) -> dict[str, Path]:
         listing = [str(loader), "--inhibit-cache", "--library-path", ":".join(map(str, folders)), "--list"]
         done = subprocess.run([*listing, _program(root, program)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         asked = re.findall(r"^\s*([^/\s]+\.so\S*) =>", done.stdout, re.MULTILINE)
-        if lacking := [name for name in asked if name not in by_name]:  # the machine's own may have been found: not in the lab
+        if lacking := [name for name in asked if name not in by_name]:  # may be the machine's own library, not in a lab
             raise KernelError(f"Open vSwitch {version} lacks {lacking[0]}, which no package that it depends on has")
         found |= {name: by_name[name] for name in asked}
     return found
@@ -214,7 +222,7 @@ def _one(root: Path, *places: str) -> Path:
 
 
 def _open_to_all(folder: Path) -> None:
-    """Readable by all, whatever the umask: others use this cache, too."""
+    """Makes a folder readable by all users whatever the umask, because other users also use this cache."""
     folder.chmod(0o755)
     for path in folder.rglob("*"):
         path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
@@ -225,7 +233,10 @@ def _listed(offers: Sequence[Offer]) -> dict[str, Mapping[str, Any]]:
 
 
 def _key(offers: Sequence[Offer]) -> str:
-    """Of the programs and Mininet only: security updates of libraries change no network."""
+    """Returns the hash of the versions of the programs and Mininet only.
+
+    Security updates of libraries do not change a network.
+    """
     rows = "".join(f"{offer.package} {offer.version} {offer.sha256}\n" for offer in offers)
     return hashlib.sha256(rows.encode()).hexdigest()[:16]
 
@@ -237,7 +248,7 @@ def _check_machine() -> None:
 
 
 def _distribution() -> str:
-    """debian-12: a name for the machine's distribution, whose packages are taken."""
+    """Returns a name such as debian-12 for the machine's distribution, whose packages are used."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a kernel's source its tests need: the packetdrill scripts of its selftests, and the header that declares tcp_info.
+"""The files of a kernel's source that its tests need: the packetdrill scripts of its selftests, and the header with tcp_info.
 
-They are GPL-2.0 and never part of this project: they are taken out of the source from which the lab kernel is built, into
+They are GPL-2.0 and never part of this project. They are taken from the source from which the lab kernel is built and stored in
 <cache>/selftests/<hash of the source's identity>/, when a kernel is built or when they are first asked for.
 """
 
@@ -32,7 +32,7 @@ class Selftests:
 
     @property
     def scripts(self) -> Path:
-        """The folder of the *.pkt files and of what they call."""
+        """Returns the folder of the *.pkt files and of the files that they call."""
         return self.folder / SCRIPTS
 
     @property
@@ -41,7 +41,10 @@ class Selftests:
 
 
 def ensure(identity: str, version: str, progress: Progress, path: Path | None = None) -> Selftests:
-    """The tests of a source, brought here if need be; `path`: the user's own package, tarball or tree of that source."""
+    """Returns the tests of a source and fetches them if necessary.
+
+    `path` is the user's own package, tarball or tree of that source.
+    """
     there = find("selftests", _name(identity))
     if path is None and _whole(there):
         return Selftests(there)
@@ -58,7 +61,7 @@ def ensure(identity: str, version: str, progress: Progress, path: Path | None = 
 
 
 def keep(tree: Path, source: Source) -> None:
-    """Keeps the tests of a tree that is at hand; a tree without them is no error."""
+    """Keeps the tests of a tree that is at hand. A tree without tests is no error."""
     target = _target(source.identity)
     if all((tree / part).exists() for part in PARTS) and not _whole(target):
         with locked(target.with_name(f"{target.name}.lock")), partial(target) as work:
@@ -80,7 +83,7 @@ def _download(source: Source, work: Path, progress: Progress) -> Path:
 
 
 def _publish(tree: Path, target: Path, work: Path) -> None:
-    """Copies the parts, readable by the user of labs."""
+    """Copies the parts and makes them readable for the user that labs run as."""
     out = work / "out"
     for part in PARTS:
         if not (tree / part).exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other processes' way to a lab's shared region: a UNIX socket in the run's folder that hands out a read-only descriptor."""
+"""Gives other processes access to a lab's shared region: a UNIX socket in the run's folder passes a read-only descriptor."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dc_gym.base.errors import UsageError
 
 PLACE = struct.Struct("<QQ")  # offset and length of the region in the file behind the descriptor
 NAME = "share"
-PATIENCE_S = 10.0  # a lab that boots, or whose host is busy, answers later
+PATIENCE_S = 10.0  # a lab that boots, or whose host is busy, answers late
 
 
 class RegionServer:
-    """Listens at `folder`/share; whoever connects gets the descriptor and the region's place, and the connection is closed."""
+    """Listens at `folder`/share. Each client gets the descriptor and the region's place; then the connection is closed."""
 
     def __init__(self, folder: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         self._path = folder / NAME
-        self._path.unlink(missing_ok=True)  # an earlier lab's
+        self._path.unlink(missing_ok=True)  # left by an earlier lab
         with _short(folder) as short:
             self._socket.bind(short)
         self._socket.listen(8)
@@ -40,7 +40,10 @@ class RegionServer:
         return self._socket.fileno()
 
     def serve_one(self, memory_fd: int, offset: int, length: int) -> None:
-        """Answers one connection. A watcher that has gone away again, or no descriptor left for it, is not the run's problem."""
+        """Answers one connection.
+
+        It ignores errors: a client that has gone away, or a lack of descriptors, must not disturb the run.
+        """
         with contextlib.suppress(OSError):
             peer, _ = self._socket.accept()
             with peer:
@@ -52,9 +55,9 @@ class RegionServer:
 
 
 class Request:
-    """Asks the lab that runs in `folder` for its region, which answers when its clock moves.
+    """A request for the region of the lab that runs in `folder`. The lab answers when its clock moves.
 
-    UsageError when no lab is there, or so many have asked that there is no room for another within `patience_s`.
+    Raises UsageError if there is no lab, or if so many clients wait that there is no room for another within `patience_s`.
     """
 
     def __init__(self, folder: Path, patience_s: float = 0.0) -> None:
@@ -76,7 +79,7 @@ class Request:
         return bool(select.select([self._client], [], [], patience_s)[0])
 
     def take(self) -> tuple[int, int, int]:
-        """Descriptor, offset and length of the region."""
+        """Returns descriptor, offset and length of the region."""
         with self._client:
             try:
                 data, fds, _, _ = socket.recv_fds(self._client, PLACE.size, 1)
@@ -92,7 +95,10 @@ class Request:
 
 
 def attach(folder: Path) -> tuple[int, int, int]:
-    """What the lab in `folder` answers; UsageError when it does not."""
+    """Returns the answer of the lab in `folder`: descriptor, offset and length of its region.
+
+    Raises UsageError if it does not answer.
+    """
     request = Request(folder, PATIENCE_S)
     if not request.is_answered(PATIENCE_S):
         request.close()
@@ -101,12 +107,12 @@ def attach(folder: Path) -> tuple[int, int, int]:
 
 
 def is_served(folder: Path) -> bool:
-    """Whether somebody holds the socket: one whose process was killed still has its name."""
+    """Returns True if a process holds the socket. After a process was killed, the socket's name still exists."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as client:
         try:
             with _short(folder) as short:
                 client.connect(short)
-        except BlockingIOError:  # others wait already
+        except BlockingIOError:  # others are waiting already
             return True
         except OSError:
             return False
@@ -114,7 +120,7 @@ def is_served(folder: Path) -> bool:
 
 
 class _short:
-    """A path of a socket in `folder` that fits into the 108 bytes of sockaddr_un, however long the folder's own is."""
+    """A path of a socket in `folder` that fits into the 108 bytes of sockaddr_un, however long the folder's own path is."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

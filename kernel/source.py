@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the kernel's source comes from: a tested version of the distribution, or what the user names.
+"""Finds the kernel's source: a tested version of the distribution, or what the user names.
 
-1. A version listed in sources.toml, as a package of any suite of the Debian mirror that the machine's apt uses.
-2. `--source PATH`: a .deb of a linux-source package, a tarball, or an unpacked tree.
-3. The default is on offer nowhere any more: another listed version, else the newest of a tested series, with a warning.
-4. `--untested-version V`: that version, with a warning.
+1. The default is a version listed in sources.toml, as a package of any suite of the Debian mirror that the machine's apt uses.
+2. `--source PATH` names a .deb of a linux-source package, a tarball, or an unpacked tree.
+3. If no suite offers the default any more, another listed version takes its place, or else the newest of a tested series, with a
+   warning.
+4. `--untested-version V` selects that version, with a warning.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?[0-9A-Za-z.~+-]*")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package of a kernel source."""
+    """A package with a kernel source."""
 
     version: str
     suite: str
@@ -41,7 +42,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """sources.toml."""
+    """The contents of sources.toml."""
 
     default: str
     series: tuple[str, ...]
@@ -53,22 +54,22 @@ class Catalogue:
 @dataclass(frozen=True, slots=True)
 class Source:
     identity: str
-    """What of the source enters the kernel's key."""
+    """Identifies the source; part of the kernel's key."""
     version: str
-    """Of the kernel: 7.2.12."""
+    """Version of the kernel, such as 7.2.12."""
     tested: bool
     name: str = ""
-    """The package it comes as: linux-source-7.2."""
+    """Name of the package that contains it, such as linux-source-7.2."""
     packages: tuple[Package, ...] = ()
-    """Any of these will do."""
+    """Packages of which any will do."""
     path: Path | None = None
     """The user's file or folder."""
     warning: str = ""
-    """To be said loudly whenever a kernel of this source is used."""
+    """A warning to show whenever a kernel of this source is used."""
 
 
 class NotOnOffer(KernelError):
-    """No suite has any of a source's packages. Carries what there is of the tested series."""
+    """No suite offers any of a source's packages. The error lists what is on offer of the tested series."""
 
     def __init__(self, message: str, offers: Sequence[Offer]) -> None:
         super().__init__(message)
@@ -83,7 +84,7 @@ def catalogue(path: Path = CATALOGUE) -> Catalogue:
 
 
 def tested(version: str | None = None) -> Source:
-    """A version of sources.toml, by default its default."""
+    """Returns a version of sources.toml, by default the default version of that file."""
     known = catalogue()
     version = version or known.default
     if version not in known.tested:
@@ -95,7 +96,7 @@ def tested(version: str | None = None) -> Source:
 
 
 def named(path: Path, progress: Progress) -> Source:
-    """The user's own source, identified by its content."""
+    """Returns the user's own source, identified by its content."""
     path = path.expanduser().absolute()
     if path.is_dir():
         return _tree(path, progress)
@@ -111,7 +112,10 @@ def named(path: Path, progress: Progress) -> Source:
 
 
 def stand_in(refused: NotOnOffer, wanted: Source) -> Source:
-    """What takes the place of a version that is gone: another tested one, or else the newest of a tested series, or the error."""
+    """Returns the source that replaces a version that is no longer on offer.
+
+    It is another tested version, or else the newest of a tested series. If there is neither, raises the error `refused`.
+    """
     gone = f"WARNING: kernel {wanted.version} is on offer nowhere any more;"
     on_offer = {offer.version for offer in refused.offers}
     for version, packages in reversed(catalogue().tested.items()):
@@ -124,7 +128,7 @@ def stand_in(refused: NotOnOffer, wanted: Source) -> Source:
 
 
 def offered(version: str, apt: Apt) -> Source:
-    """Any version that some suite has: 7.3.1, 7.3.1-1, or 7.3 for the newest of that series."""
+    """Returns any version that some suite offers: 7.3.1, 7.3.1-1, or 7.3 for the newest of that series."""
     if not _VERSION.fullmatch(version):
         raise UsageError(f"--untested-version {version}: not a kernel version like 7.3.1")
     name = package_name(version)
@@ -138,7 +142,7 @@ def offered(version: str, apt: Apt) -> Source:
 
 
 def find(source: Source, apt: Apt) -> Offer:
-    """The package of `source` that is on offer; NotOnOffer, with the newest stand-in, when there is none."""
+    """Returns the package of `source` that is on offer. Raises NotOnOffer, with the newest stand-in, if there is none."""
     offers = apt.offers(source.name)
     wanted = {package.version: package for package in source.packages}
     for offer in offers:
@@ -154,7 +158,7 @@ def find(source: Source, apt: Apt) -> Offer:
 
 
 def open_apt(cache: Path) -> Apt:
-    """The private apt of the kernel's suites, its lists fetched."""
+    """Returns the private apt of the kernel's suites, with its lists fetched."""
     folder = cache / "apt" / "kernel"
     known = catalogue()
     apt = Apt(folder, source_lines(debian_archive(folder, REMEDY), known.suites, known.security_suites), REMEDY)
@@ -163,7 +167,10 @@ def open_apt(cache: Path) -> Apt:
 
 
 def unpack(path: Path, tree: Path, only: Sequence[str] = ()) -> None:
-    """Makes the folder `tree` from a .deb, a tarball or a tree; with `only`, of nothing but these files and folders."""
+    """Creates the folder `tree` from a .deb, a tarball or a tree.
+
+    With `only`, it extracts nothing but these files and folders.
+    """
     tree.mkdir()
     extract = ["tar", "-x", "--no-same-owner", "-C", str(tree)]
     members = ["--wildcards", "--no-wildcards-match-slash", *(f"*/{name}" for name in only)] if only else []
@@ -184,12 +191,12 @@ def package_name(version: str) -> str:
 
 
 def upstream_version(version: str) -> str:
-    """The kernel's part of a package's version: 7.2.12-1~bpo13+1 -> 7.2.12."""
+    """Returns the kernel's part of a package's version: 7.2.12-1~bpo13+1 -> 7.2.12."""
     return version.rpartition("-")[0] or version
 
 
 def makefile_version(text: str, path: Path) -> str:
-    """The version that a kernel's top Makefile states."""
+    """Returns the version that a kernel's top Makefile states."""
     found = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=[ \t]*(\S*)$", text, re.MULTILINE))
     if "VERSION" not in found or "PATCHLEVEL" not in found:
         raise UsageError(f"{path} is not a kernel source: no Makefile in its top folder that states a VERSION")
@@ -198,7 +205,10 @@ def makefile_version(text: str, path: Path) -> str:
 
 
 def tree_digest(path: Path) -> str:
-    """SHA-256 over names, links, modes and contents of a tree, version control aside. One value wherever the tree lies."""
+    """Returns the SHA-256 of names, links, modes and contents of a tree without version control files.
+
+    It does not depend on the tree's location.
+    """
     total = hashlib.sha256()
     for folder, folders, files in os.walk(path):
         folders[:] = sorted(name for name in folders if name != ".git")
@@ -232,7 +242,10 @@ def _of_offer(offer: Offer, warning: str) -> Source:
 
 
 def _newest(offers: Iterable[Offer]) -> Offer | None:
-    """The highest version in dpkg's order, where 7.3~rc4 comes before 7.3 and a backport before what it was made from."""
+    """Returns the highest version in dpkg's order.
+
+    In this order 7.3~rc4 comes before 7.3, and a backport before the version that it was made from.
+    """
     newest: Offer | None = None
     for offer in offers:
         argv = ["dpkg", "--compare-versions", offer.version, "gt", newest.version if newest is not None else "0"]
@@ -273,7 +286,7 @@ def _read(path: Path) -> str:
 
 
 def _pipe(path: Path, *commands: Sequence[str]) -> bytes:
-    """Runs commands as a pipeline on `path`; what the last one writes."""
+    """Runs commands as a pipeline on `path` and returns the output of the last one."""
     running: list[subprocess.Popen[bytes]] = []
     try:
         for argv in commands:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user that a lab runs as."""
+"""The user as whom a lab runs."""
 
 from __future__ import annotations
 
 import os
 
-UNPRIVILEGED = 65534  # nobody, where root did not come by sudo
+UNPRIVILEGED = 65534  # nobody, if root was not reached by sudo
 
 
 def lab_user() -> tuple[int, int]:
-    """Uid and gid of a lab: the caller's, or for root the user behind sudo, or nobody."""
+    """Returns uid and gid of a lab: the caller's or, for root, those of the user behind sudo, otherwise those of nobody."""
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
     uid = int(os.environ.get("SUDO_UID", "0") or 0)

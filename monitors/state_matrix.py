@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state matrix: what every queue and flow of the network looks like now, and an agent's commands, in shared memory.
+"""The state matrix: the present state of every queue and flow of the network, and an agent's commands, in shared memory.
 
     with StateMatrix.attach("run/matrix") as matrix:
         sweep = matrix.read()
@@ -9,8 +9,9 @@
         number = matrix.commands.send(rates_bps)
 
 The layout is `state_matrix.h`. `read()` copies one complete sweep. `cells`, `flows` and the rates are the live memory without a
-copy: while the writer is at work their rows may belong to two sweeps. The loads of the sequence number are ordered as the
-processor orders them: enough on x86, whose loads stay in order, and wherever the writer stands still meanwhile (virtual clock).
+copy: while the writer is at work, their rows may belong to two sweeps. The loads of the sequence number have the order that the
+processor gives them. This is enough on x86, whose loads stay in order, and wherever the writer is paused meanwhile (virtual
+clock).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ NAME_LEN = 32
 MAX_ROWS = 65536
 MAX_COLS = 256
 READ_TRIES = 1000
-"""Attempts of `read()` to find a sweep that is not being written."""
+"""The number of attempts of `read()` to find a sweep that is not being written."""
 
 HEADER = np.dtype(
     [
@@ -98,10 +99,10 @@ RATE = np.dtype([("wanted_bps", "<u8"), ("enforced_bps", "<u8"), ("acked", "<u8"
 """`struct sm_rate`."""
 
 COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
-"""`SM_COLUMNS`: what the sweepers write of each row."""
+"""`SM_COLUMNS`: the values that the sweepers write for each row."""
 
 MAX_FLOWS = 1 << 20
-"""What tgen takes at most."""
+"""The largest number of flows that tgen accepts."""
 
 
 class FlowStatus(IntEnum):
@@ -139,15 +140,15 @@ class Sweep:
     """One complete sweep."""
 
     t_ns: int
-    """CLOCK_MONOTONIC; 0 as long as there was no sweep."""
+    """CLOCK_MONOTONIC of the sweep. 0 before the first sweep."""
     generation: int
-    """Sweeps published so far, with this one."""
+    """Number of sweeps published so far, including this one."""
     cells: npt.NDArray[np.uint64]
-    """[rows, cols], a copy."""
+    """Copied values, as [rows, cols]."""
 
 
 def _fault(header: Header) -> str | None:
-    """What is wrong with the sizes and offsets that region and trace share, if anything."""
+    """Returns what is wrong with the sizes and offsets that region and trace share, or None."""
     if not 0 < header.rows <= MAX_ROWS or not 0 < header.cols <= MAX_COLS:
         return f"{header.rows} rows and {header.cols} columns"
     if header.flow_rows > MAX_FLOWS or header.command_rows > header.rows:
@@ -162,7 +163,7 @@ def _fault(header: Header) -> str | None:
 
 
 def parse_header(buffer: Buffer, offset: int, what: str) -> Header:
-    """The header at `offset`, checked; `what` names the source in errors."""
+    """Returns the header at `offset`, checked. `what` names the source in errors."""
     room = len(buffer) - offset
     if room < HEADER.itemsize:
         raise ProtocolError(f"{what}: {room} bytes are too short for a header of {HEADER.itemsize}; is it a state matrix?")
@@ -182,7 +183,7 @@ def parse_header(buffer: Buffer, offset: int, what: str) -> Header:
 
 
 def parse_names(buffer: Buffer, offset: int, count: int, what: str) -> tuple[str, ...]:
-    """`count` NUL-padded names."""
+    """Returns `count` NUL-padded names."""
     raw = bytes(buffer[offset : offset + count * NAME_LEN])
     fields = [raw[i : i + NAME_LEN].split(b"\0", 1)[0] for i in range(0, len(raw), NAME_LEN)]
     try:
@@ -192,7 +193,7 @@ def parse_names(buffer: Buffer, offset: int, count: int, what: str) -> tuple[str
 
 
 def _check_cells(header: Header, room: int, what: str) -> None:
-    """The parts that only the shared region has."""
+    """Checks the parts that only the shared region has."""
     ends = {
         "off_cells": header.off_cells + header.rows * header.cols * 8,
         "off_activity": header.off_activity + header.rows * 8,
@@ -210,7 +211,7 @@ def _check_cells(header: Header, room: int, what: str) -> None:
 
 
 class Commands:
-    """An agent's hold on the hosts' rates, in the order of the hosts file. One writer at a time."""
+    """An agent's control of the hosts' rates, in the order of the hosts file. Only one writer may use it at a time."""
 
     rates: npt.NDArray[np.void]
     """`RATE` records of the hosts, live."""
@@ -222,79 +223,80 @@ class Commands:
         self._wanted_bps, self._enforced_bps = rates["wanted_bps"], rates["enforced_bps"]
 
     def send(self, rates_bps: npt.ArrayLike) -> int:
-        """Asks for these rates, one a host: the command's number. It is carried out once `ack` has that number.
+        """Requests these rates, one for each host, and returns the command's number.
 
-        A rate below a host's floor (not a number and less than 0 among them) becomes the floor, one above its line the line.
+        The command has been carried out once `ack` has that number. A rate below a host's floor (NaN and negative rates included)
+        becomes the floor. A rate above its line rate becomes the line rate.
         """
         wanted = np.asarray(rates_bps)
         if wanted.shape != self._wanted_bps.shape:
             raise ProtocolError(f"command: rates of shape {wanted.shape} for {len(self.rates)} hosts; give one a host")
         if not self._seq.flags.writeable:
             raise ProtocolError("command: the state matrix is mapped read-only; attach to it with writable=True")
-        number = int(self._seq[0]) // 2 * 2  # one that was begun and not finished, by an agent that died, is written over
+        number = int(self._seq[0]) // 2 * 2  # overwrites a command that an agent began and did not finish because it died
         self._seq[0] = number + 1
         np.fmax(wanted, 0, out=self._wanted_bps, casting="unsafe")
         self._seq[0] = number + 2
         return number + 2
 
     def end(self, code: int) -> None:
-        """Ends the episode that is under way on a real clock, at its next step, with this code of `dc_gym.grounds.guest.episodes`."""
+        """Ends the episode under way on a real clock, at its next step, with this code of `dc_gym.grounds.guest.episodes`."""
         self._end[0] = code
 
     @property
     def seq(self) -> int:
-        """Number of the last command; odd while it is being written."""
+        """The number of the last command. It is odd while the command is being written."""
         return int(self._seq[0])
 
     @property
     def ack(self) -> int:
-        """Number of the last command that was carried out, by all hosts."""
+        """The number of the last command that all hosts have carried out."""
         return int(self._ack[0])
 
     @property
     def applied_ns(self) -> int:
-        """CLOCK_MONOTONIC of that; 0: none yet in this episode."""
+        """CLOCK_MONOTONIC at which that command was carried out. 0: none yet in this episode."""
         return int(self._applied_ns[0])
 
     @property
     def timeouts(self) -> int:
-        """Commands to one host that were given up, or sent again."""
+        """The number of commands to one host that were given up or sent again."""
         return int(self._timeouts[0])
 
     @property
     def wanted_bps(self) -> npt.NDArray[np.uint64]:
-        """Of the last command, a copy."""
+        """A copy of the rates of the last command."""
         return self._wanted_bps.copy()
 
     @property
     def enforced_bps(self) -> npt.NDArray[np.uint64]:
-        """What the kernel said at the last sweep, a copy."""
+        """A copy of the rates that the kernel reported at the last sweep."""
         return self._enforced_bps.copy()
 
 
 class StateMatrix:
-    """A mapped state matrix. Close it, or use it as a context manager; closing twice is fine."""
+    """A mapped state matrix. Close it, or use it as a context manager. It may be closed twice."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     interval_ns: int
     writer_pid: int
     cells: npt.NDArray[np.uint64]
-    """[rows, columns], live and read-only. Its memory stays mapped as long as an array refers to it."""
+    """Live values as [rows, columns], read-only. Their memory stays mapped as long as an array refers to it."""
     flows: npt.NDArray[np.void]
-    """`FLOW` records by flow number, live and read-only; none where the traffic generator does not publish."""
+    """`FLOW` records by flow number, live and read-only. Empty if the traffic generator does not publish flows."""
 
     def __init__(
         self, fd: int, offset: int = 0, length: int | None = None, *, what: str | None = None, writable: bool = False
     ) -> None:
-        """Map the region at `offset` of the open file `fd`, which may be closed afterwards.
+        """Maps the region at `offset` of the open file `fd`, which may be closed afterwards.
 
         Args:
             fd: a file or device that can be mapped.
             offset: where the region begins; any multiple of 8.
-            length: how much there is to map after offset; None: up to the end of the file.
-            what: what errors call it.
-            writable: commands can be sent. The file must be open for writing.
+            length: number of bytes to map after offset; None: up to the end of the file.
+            what: name of the region in errors.
+            writable: True if commands can be sent. The file must be open for writing.
         """
         what = what or f"state matrix (descriptor {fd}, offset {offset})"
         if offset < 0 or offset % 8:
@@ -314,7 +316,7 @@ class StateMatrix:
 
     @classmethod
     def over(cls, buffer: Buffer, *, what: str = "state matrix") -> StateMatrix:
-        """On memory that is mapped already; whoever mapped it unmaps it. Commands can be sent if it is writable."""
+        """Uses memory that is already mapped. Whoever mapped it unmaps it. Commands can be sent if it is writable."""
         made = cls.__new__(cls)
         made._map = None
         made._view(buffer, 0, len(buffer), what)
@@ -322,7 +324,7 @@ class StateMatrix:
 
     @classmethod
     def attach(cls, path: str | Path, *, writable: bool = False) -> StateMatrix:
-        """Map the region in a file."""
+        """Maps the region in a file."""
         try:
             fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
         except OSError as error:
@@ -356,7 +358,7 @@ class StateMatrix:
 
     @property
     def t0_ns(self) -> int:
-        """CLOCK_MONOTONIC at which the traffic starts: of the present episode, where there are several."""
+        """CLOCK_MONOTONIC at which the traffic starts. If there are several episodes, it is that of the present one."""
         return int(self._live["t0_ns"][0])
 
     @property
@@ -372,7 +374,7 @@ class StateMatrix:
         return self._commands
 
     def read(self) -> Sweep:
-        """Copy the last complete sweep (before the first one: generation 0 and zeros)."""
+        """Copies the last complete sweep. Before the first one, it has generation 0 and zeros."""
         if not self._open:
             raise ProtocolError(f"{self._what}: read after close")
         for attempt in range(READ_TRIES):
@@ -397,7 +399,7 @@ class StateMatrix:
         try:
             region.close()
         except BufferError:
-            pass  # somebody still holds `cells`: the mapping goes with the last reference
+            pass  # somebody still holds `cells`; the mapping is removed with the last reference
 
     def __enter__(self) -> StateMatrix:
         return self

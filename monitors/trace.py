@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of qmon's trace: every sweep of a run, one after the other (docs/protocols.md).
+"""Reads qmon's trace: every sweep of a run, one after the other (docs/protocols.md).
 
-Counters in it are absolute; what a run did is the difference to the first sweep, which happens at t0.
+The counters in it are absolute. The counts of a run are the differences to the first sweep, which happens at t0.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Trace:
     interval_ns: int
     t0_ns: int
     t_ns: npt.NDArray[np.int64]
-    """[sweeps], CLOCK_MONOTONIC."""
+    """CLOCK_MONOTONIC of each sweep, as [sweeps]."""
     cells: npt.NDArray[np.uint64]
-    """[sweeps, rows, columns], read-only and backed by the file."""
+    """Values as [sweeps, rows, columns], read-only and backed by the file."""
 
     def column(self, name: str) -> npt.NDArray[np.uint64]:
-        """[sweeps, rows] of one column."""
+        """Returns one column as [sweeps, rows]."""
         if name not in self.columns:
             raise ProtocolError(f"trace: no column {name!r}; there are {', '.join(self.columns)}")
         return self.cells[:, :, self.columns.index(name)]
 
 
 def _map(path: Path) -> mmap.mmap:
-    """The bytes of a file."""
+    """Maps the bytes of a file."""
     try:
         with path.open("rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -56,7 +56,7 @@ def _names_end(header: Header) -> int:
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Map a trace file."""
+    """Maps a trace file."""
     path = Path(path)
     buffer = _map(path)
     header = parse_header(buffer, 0, str(path))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a Graph together: names nodes and numbers ports as Mininet does, in the order of the calls.
+"""Builds a Graph: names nodes and numbers ports as Mininet does, in the order of the calls.
 
-Hosts count ports from eth0, switches from eth1. A host with several ports lies in several planes: its port ethP has an address
-in (10+P)/8, and a flow stays in one plane.
+Hosts count ports from eth0, switches from eth1. A host with several ports lies in several planes: its port ethP has an address in
+(10+P)/8, and a flow stays in one plane.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ MOST_PLANES = 8
 
 
 class Builder:
-    """One network in the making."""
+    """One network while it is being built."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
-        self._hosts: dict[str, list[int]] = {}  # the numbers of its ports
-        self._named: dict[str, tuple[str | None, str | None]] = {}  # addresses that were given
+        self._hosts: dict[str, list[int]] = {}  # port numbers by host
+        self._named: dict[str, tuple[str | None, str | None]] = {}  # the addresses given by the caller
         self._switches: dict[str, Layer] = {}
         self._cables: list[Cable] = []
         self._next_port: dict[str, int] = {}
 
     def host(self, name: str | None = None, address: str | None = None, mac: str | None = None) -> str:
-        """Add h1, h2, ..., or a host with a name, or addresses of its first port, of its own."""
+        """Adds h1, h2, ..., or a host with a name of its own or with its own addresses at the first port."""
         name = name or f"h{len(self._hosts) + 1}"
         if len(self._hosts) >= MOST_HOSTS:
             raise TopologyError(f"hosts: value {len(self._hosts) + 1} is above {MOST_HOSTS}; build a smaller network")
@@ -37,7 +37,7 @@ class Builder:
         return name
 
     def switch(self, layer: Layer, name: str | None = None) -> str:
-        """Add s1, s2, ..., or a switch with a name of its own."""
+        """Adds s1, s2, ..., or a switch with a name of its own."""
         name = name or f"s{len(self._switches) + 1}"
         self._refuse_twice(name)
         self._switches[name] = layer
@@ -52,12 +52,15 @@ class Builder:
         link: LinkParams = NOTHING,
         ports: tuple[int | None, int | None] = (None, None),
     ) -> None:
-        """Add a cable between two nodes, at their next ports unless numbers are given; what else is not given is the wiring's."""
+        """Adds a cable between two nodes, at their next ports unless `ports` gives numbers.
+
+        The wiring fills in what the caller does not give.
+        """
         own = LinkParams(rate_bps=rate_bps).over(link)
         self._cables.append(self._wiring.cable(self._end(a, ports[0]), self._end(b, ports[1]), own))
 
     def graph(self) -> Graph:
-        """What was built, validated."""
+        """Returns the graph that was built, validated."""
         hosts = tuple(self._host(number, name) for number, name in enumerate(self._hosts, 1))
         switches = tuple(Switch(name, layer) for name, layer in self._switches.items())
         return Graph(hosts, switches, tuple(self._cables))
@@ -86,7 +89,7 @@ class Builder:
 
 
 def _address(number: int, plane: int) -> str:
-    """10.x.y.z with z in 1..250, x.y.z the same in every plane."""
+    """Returns 10.x.y.z with z in 1..250. x.y.z is the same in every plane."""
     third, fourth = divmod(number - 1, 250)
     return f"{FIRST_NETWORK + plane}.0.{third}.{fourth + 1}"
 

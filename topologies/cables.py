@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cables as netlink requests, and read back (the attributes are those of kernel/drivers/lab.h)."""
+"""Cables as netlink requests, and how they are read back. kernel/drivers/lab.h defines the attributes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STATS64 = struct.Struct("=10Q")  # rx_packets, tx_packets, rx_bytes, tx_bytes, r
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of a cable to be made: device name, MAC (None: the kernel's choice) and namespace (None: the socket's own)."""
+    """One end of a cable to be made: device name, MAC (None: the kernel chooses) and namespace (None: that of the socket)."""
 
     ifname: str
     mac: str | None = None
@@ -53,7 +53,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What the kernel says of one end of a cable. Counters since its creation, in frames and frame bytes."""
+    """The kernel's description of one end of a cable. The counters run from its creation, in frames and frame bytes."""
 
     ifindex: int
     ifname: str
@@ -81,7 +81,7 @@ class Device:
 
 
 def create(a: End, b: End, rate_bps: int, delay_ns: int) -> Request:
-    """A cable between two new devices, both directions alike."""
+    """Returns the request for a cable between two new devices, with the same rate and delay in both directions."""
     peer = attribute(IFLA_CABLE_PEER | NLA_F_NESTED, IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(b))
     data = nested(IFLA_INFO_DATA, peer, attr_u64(IFLA_CABLE_RATE, rate_bps), attr_u64(IFLA_CABLE_DELAY, delay_ns))
     body = IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(a) + nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), data)
@@ -90,7 +90,7 @@ def create(a: End, b: End, rate_bps: int, delay_ns: int) -> Request:
 
 
 def change(ifindex: int, ifname: str, rate_bps: int | None = None, delay_ns: int | None = None) -> Request:
-    """Another rate or delay for what this end sends."""
+    """Returns the request that changes the rate or the delay of what this end sends."""
     values = [attr_u64(IFLA_CABLE_RATE, rate_bps)] if rate_bps is not None else []
     values += [attr_u64(IFLA_CABLE_DELAY, delay_ns)] if delay_ns is not None else []
     info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, "cable"), nested(IFLA_INFO_DATA, *values))
@@ -98,7 +98,10 @@ def change(ifindex: int, ifname: str, rate_bps: int | None = None, delay_ns: int
 
 
 def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns: int) -> Request:
-    """What happens to the frames that this end sends from that moment of CLOCK_MONOTONIC on; they count from 0."""
+    """Returns the request that impairs the frames which this end sends from that time of CLOCK_MONOTONIC on.
+
+    Frames count from 0.
+    """
     data = nested(
         IFLA_INFO_DATA,
         attr_u32(IFLA_CABLE_LOSS, impairment.loss_ppb),
@@ -113,7 +116,7 @@ def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns
 
 
 def seed_of(seed: int, ifname: str) -> int:
-    """The seed of one direction: that of the frames that a port sends."""
+    """Returns the seed of one direction, that is, of the frames that one port sends."""
     return draw(seed, "cable", ifname)
 
 
@@ -122,10 +125,10 @@ def set_up(ifindex: int, ifname: str) -> Request:
 
 
 def settle(sock: NetlinkSocket, ifindexes: Iterable[int]) -> None:
-    """Returns when the carrier of each device holds and its queue lets frames through.
+    """Returns when each device has a stable carrier and its queue lets frames through.
 
-    The kernel's own worker sees to two hundred new carriers at once and to a hundred in each second after that. A request for
-    one device, unlike a dump, makes it do that device's now (rtnl_getlink() in net/core/rtnetlink.c).
+    The kernel's own worker handles two hundred new carriers at once and a hundred in each second after that. A request for one
+    device, unlike a dump, makes the kernel handle that device immediately (rtnl_getlink() in net/core/rtnetlink.c).
     """
     filters = attr_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS)
     for ifindex in ifindexes:
@@ -133,7 +136,7 @@ def settle(sock: NetlinkSocket, ifindexes: Iterable[int]) -> None:
 
 
 def devices(sock: NetlinkSocket) -> dict[str, Device]:
-    """All cable ends in the socket's namespace by name."""
+    """Returns all cable ends in the socket's namespace, by name."""
     found = {}
     for payload in sock.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0)):
         _family, _type, ifindex, flags, _change = IFINFOMSG.unpack_from(payload)
@@ -146,7 +149,7 @@ def devices(sock: NetlinkSocket) -> dict[str, Device]:
 
 
 def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
-    """FabricError unless both ends are up, carry, and have the rate, the delay and the offloads that were asked for."""
+    """Raises FabricError unless both ends are up, have a carrier, and have the requested rate, delay and offloads."""
     for ifname in (cable.a.ifname, cable.b.ifname):
         device = ends.get(ifname)
         if device is None:
@@ -163,7 +166,7 @@ def check_cable(cable: Cable, ends: dict[str, Device]) -> None:
 
 
 def check_impairment(cable: Cable, ends: dict[str, Device]) -> None:
-    """FabricError unless both ends are impaired as asked."""
+    """Raises FabricError unless both ends are impaired as requested."""
     for ifname in (cable.a.ifname, cable.b.ifname):
         read = ends[ifname].impairment
         if read != cable.impairment:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control network: a star of cables from a namespace of its own to every host, beside the data network and apart from it.
+"""The control network: a star of cables from a namespace of its own to every host, separate from the data network.
 
-As in Iroko, decisions never queue behind data. Each host has one more interface, `ctl0`; neighbours are static, and what these
-cables lose, they lose by draws of their own. The controller (agentd --control-netns) and the agents in the hosts (hostd) talk
+As in Iroko, decisions never queue behind data. Each host has one more interface, `ctl0`. Neighbours are static, and these cables
+lose packets by random draws of their own. The controller (agentd --control-netns) and the agents in the hosts (hostd) communicate
 over it (docs/protocols.md).
 """
 
@@ -34,19 +34,22 @@ from dc_gym.topologies.rtnl import (
 
 NETNS = f"{NETNS_FOLDER}/dcgym-control"
 IFNAME = "ctl0"
-PORT = 20130  # Iroko's; the next ones for more egresses of a host
+PORT = 20130  # Iroko's port; a host with more egresses uses the next ones
 RATE_BPS = 10**9
-FIRST_ADDRESS = IPv4Address("172.16.0.0")  # a pair for each host: the controller's and its own
+FIRST_ADDRESS = IPv4Address("172.16.0.0")  # each host has a pair of addresses: the controller's end and its own
 PAIR_BITS = 31  # RFC 3021
 CONTROLLER, HOST = 0, 1  # the ends of a pair
 IFA_LOCAL, IFA_ADDRESS, NDA_DST, NDA_LLADDR, NUD_PERMANENT = 2, 1, 1, 2, 0x80
 
 
 class ControlNetwork:
-    """The star while the context is open; its namespaces and cables end with the ground."""
+    """The star while the context is open. Its namespaces and cables end with the ground."""
 
     def __init__(self, hosts: Sequence[str], delay_ns: int = 0, loss_ppb: int = 0) -> None:
-        """`hosts`: names of namespaces that exist. `loss_ppb`: packets lost in each direction, of 10^9."""
+        """`hosts` are the names of namespaces that exist.
+
+        `loss_ppb` is the number of packets lost in each direction, per 10^9.
+        """
         self.hosts = tuple(hosts)
         self._delay_ns = delay_ns
         self._impairment = Impairment(loss_ppb=loss_ppb)
@@ -66,7 +69,10 @@ class ControlNetwork:
         self._stack.close()
 
     def write(self, path: Path, egresses: Sequence[tuple[str, str]]) -> None:
-        """The control file of agentd and hostd: for each egress, by its name and its host's, where its agent listens."""
+        """Writes the control file of agentd and hostd.
+
+        For each egress, given by its name and its host's name, it says where the egress's agent listens.
+        """
         lines, seen = ["name,address,port"], dict.fromkeys(self.hosts, 0)
         for name, host in egresses:
             lines.append(f"{name},{_address(self.hosts.index(host), HOST)},{PORT + seen[host]}")
@@ -74,7 +80,7 @@ class ControlNetwork:
         path.write_text("\n".join(lines) + "\n")
 
     def impair(self, seed: int, from_ns: int) -> None:
-        """From that moment of CLOCK_MONOTONIC on packets are lost, in each direction by a seed of its own."""
+        """Makes the cables lose packets from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own."""
         for host, (ours, theirs) in self.ends().items():
             number = self.hosts.index(host)
             for sock, end, name in ((self._control, ours, f"{host}-out"), (self._sockets[host], theirs, f"{host}-back")):
@@ -82,7 +88,7 @@ class ControlNetwork:
                 sock.batch([cables.impair(end.ifindex, end.ifname, self._impairment, own, from_ns)])
 
     def ends(self) -> dict[str, tuple[cables.Device, cables.Device]]:
-        """By host the controller's end of its cable and its own, as the kernel has them now."""
+        """Returns for each host the controller's end of its cable and its own end, as the kernel has them now."""
         ours = cables.devices(self._control)
         return {
             host: (ours[_ifname(number)], cables.devices(self._sockets[host])[IFNAME]) for number, host in enumerate(self.hosts)
@@ -122,12 +128,12 @@ def _address(number: int, end: int) -> IPv4Address:
 
 
 def _mac(number: int, end: int) -> str:
-    digits = f"06{number:08x}{end:02x}"  # locally administered, and no host's of the data network
+    digits = f"06{number:08x}{end:02x}"  # locally administered, and unlike any host's in the data network
     return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
 
 
 def _configure(sock: NetlinkSocket, device: cables.Device, number: int, end: int) -> None:
-    """Address, link and the neighbour at the other end."""
+    """Sets the address, the link and the neighbour at the other end."""
     own, other = _address(number, end), _address(number, 1 - end)
     address = IFADDRMSG.pack(socket.AF_INET, PAIR_BITS, 0, 0, device.ifindex)
     address += attribute(IFA_LOCAL, own.packed) + attribute(IFA_ADDRESS, own.packed)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static shortest-path routing with equal-cost multipath: OpenFlow rules, computed in advance, without a controller.
 
-A destination with one next hop gets an exact rule. Where several next hops are equally short, the hash of a flow is made
-explicit: TCP and UDP packets fall into 256 buckets by the low four bits of both ports, others into 16 by the low two bits of
-both addresses, and a table seeded by switch assigns a next hop to each bucket. A table is balanced in every row and column, so
-that flows to one well-known port spread too. The same rules give a flow's path before a packet is sent (`path`).
-The largest group of destinations with equal next hops has its buckets in table 0, below the exact rules; for each of the others
-(a spine with parallel links to every leaf) an exact rule sets the group's number and goes on to the buckets of table 1.
-A host's addresses are routed one by one, so planes do not mix as long as a flow uses addresses of one.
+A destination with one next hop gets an exact rule. Where several next hops are equally short, the rules make the hash of a flow
+explicit. TCP and UDP packets fall into 256 buckets by the low four bits of both ports. Other packets fall into 16 buckets by the
+low two bits of both addresses. A table, seeded by switch, assigns a next hop to each bucket. It is balanced in every row and
+column, so that flows to one well-known port spread too. The same rules tell a flow's path before a packet is sent (`path`).
+The largest group of destinations with equal next hops has its buckets in table 0, below the exact rules. For each other group (a
+spine with parallel links to every leaf) an exact rule sets the group's number and continues with the buckets of table 1.
+A host's addresses are routed one by one, so planes do not mix as long as a flow uses addresses of one plane.
 
-Limits: host addresses only, no ARP (neighbours are static), no broadcast; at most 16 equal-cost next hops.
+Limits: host addresses only, no ARP (neighbours are static), no broadcast, at most 16 equal-cost next hops.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ PORTED = ("tcp", "udp")
 ROUTINGS = ("ecmp", "single")
 
 EXACT_PRIORITY = 50
-PORTED_PRIORITY, OTHER_PRIORITY = 20, 10  # buckets: in table 0 of every destination that is left, in table 1 of a group
+PORTED_PRIORITY, OTHER_PRIORITY = 20, 10  # the buckets of all other destinations in table 0, and those of a group in table 1
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a packet must be. Bits are of the ports (tcp, udp) or of the addresses (ip); None: any."""
+    """The conditions on a packet. The bits are those of the ports (tcp, udp) or of the addresses (ip). None matches anything."""
 
-    protocol: str  # 'ip': any
+    protocol: str  # 'ip' matches any protocol
     destination: str | None = None  # IPv4
     source_bits: int | None = None
     destination_bits: int | None = None
-    group: int = 0  # what an earlier rule made the packet a member of: looked up in table 1
+    group: int = 0  # group that an earlier rule assigned to the packet; matched in table 1
 
     def fields(self) -> list[str]:
-        """The match in the words of ovs-ofctl(8)."""
+        """Returns the match in the syntax of ovs-ofctl(8)."""
         found = [self.protocol] + ([f"nw_dst={self.destination}"] if self.destination else [])
         found += [f"metadata={self.group:#x}"] if self.group else []
         for name, bits in (("src", self.source_bits), ("dst", self.destination_bits)):
@@ -57,16 +57,16 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One OpenFlow rule: the match of highest priority decides the port."""
+    """One OpenFlow rule. Of the rules that match a packet, the one with the highest priority decides the port."""
 
     switch: str
     priority: int
     match: Match
     out_port: int  # OpenFlow number: i of sN-ethi; 0: none, the group decides
-    group: int = 0  # goes on to the buckets of this group in table 1
+    group: int = 0  # continue with the buckets of this group in table 1
 
     def flow(self) -> str:
-        """The rule as a line for `ovs-ofctl -O OpenFlow13 add-flow` or `add-flows`."""
+        """Returns the rule as a line for `ovs-ofctl -O OpenFlow13 add-flow` or `add-flows`."""
         table = ["table=1"] if self.match.group else []
         action = f"write_metadata:{self.group:#x},goto_table:1" if self.group else f"output:{self.out_port}"
         return ",".join([*table, f"priority={self.priority}", *self.match.fields(), f"actions={action}"])
@@ -74,7 +74,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """All rules of a network, by switch in graph order, and a look-up that finds what Open vSwitch would."""
+    """All rules of a network, by switch in graph order, with a look-up that finds the same rule as Open vSwitch."""
 
     rules: tuple[Rule, ...]
     _index: dict[tuple[str, int, Match], Rule] = field(init=False, repr=False, compare=False)
@@ -86,7 +86,7 @@ class Router:
         object.__setattr__(self, "_index", index)
 
     def out_port(self, switch: str, packet: Packet) -> int | None:
-        """The number of the port that a packet leaves by; None: no rule matches, it is dropped."""
+        """Returns the number of the port by which a packet leaves. None: no rule matches, so the packet is dropped."""
         rule = self._look_up(switch, packet.matches())
         if rule is not None and rule.group:
             rule = self._look_up(switch, packet.buckets(rule.group))
@@ -107,12 +107,12 @@ class Packet:
     destination_port: int
 
     def matches(self) -> Iterator[tuple[int, Match]]:
-        """Every match that a rule of table 0 for this packet can have, highest priority first."""
+        """Yields every match that a rule of table 0 for this packet can have, highest priority first."""
         yield EXACT_PRIORITY, Match("ip", self.destination)
         yield from self.buckets(0)
 
     def buckets(self, group: int) -> Iterator[tuple[int, Match]]:
-        """Those of the buckets of a group."""
+        """Yields the matches of a group's buckets that this packet can have."""
         ported = self.source_port & PORT_MASK, self.destination_port & PORT_MASK
         other = _low_bits(self.source), _low_bits(self.destination)
         yield PORTED_PRIORITY, Match(self.protocol, None, *ported, group)
@@ -120,9 +120,9 @@ class Packet:
 
 
 def route(graph: Graph, seed: int, routing: str = "ecmp") -> Router:
-    """The rules of every switch of the graph for every host, from one seed. `routing`: one of ROUTINGS.
+    """Returns the rules of every switch of the graph for every host, from one seed. `routing` is one of ROUTINGS.
 
-    'single' leaves one path to a host, the same for all packets: no rule reads a port, and the seed decides nothing.
+    'single' leaves one path to a host, the same for all packets: no rule reads a port, and the seed has no effect.
     """
     hops = _next_hops(graph)
     if routing == "single":
@@ -133,7 +133,7 @@ def route(graph: Graph, seed: int, routing: str = "ecmp") -> Router:
 def path(
     graph: Graph, router: Router, src: str, dst: str, src_port: int, dst_port: int, proto: str = "tcp", plane: int = 0
 ) -> list[str]:
-    """The egress ports that the packets of a flow cross in a plane, from the sender's to that of the last switch."""
+    """Returns the egress ports that the packets of a flow cross in a plane, from the sender's port to the last switch's."""
     if src == dst:
         raise TopologyError(f"path: source and destination are both {src!r}; name two hosts")
     near, far = graph.host(src).nics, graph.host(dst).nics
@@ -151,7 +151,10 @@ def path(
 
 
 def draw(seed: int, *labels: object) -> int:
-    """64 bits that depend on nothing but the seed and the labels: SHA-256, so equal in every version of Python."""
+    """Returns 64 bits that depend only on the seed and the labels.
+
+    They come from SHA-256, so they are equal in every version of Python.
+    """
     text = "/".join(["dcgym", str(seed), *[str(label) for label in labels]])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
@@ -164,7 +167,7 @@ def _egress(graph: Graph, router: Router, switch: str, packet: Packet) -> Port:
 
 
 def _next_hops(graph: Graph) -> dict[str, dict[str, tuple[int, ...]]]:
-    """By switch and host's address: the numbers of the ports that are on a shortest path to it."""
+    """Returns by switch and host address the numbers of the ports that are on a shortest path to that address."""
     hops: dict[str, dict[str, tuple[int, ...]]] = {switch.name: {} for switch in graph.switches}
     toward: dict[str, dict[str, tuple[int, ...]]] = {}
     for host in graph.hosts:
@@ -178,7 +181,10 @@ def _next_hops(graph: Graph) -> dict[str, dict[str, tuple[int, ...]]]:
 
 
 def _single(graph: Graph, hops: dict[str, dict[str, tuple[int, ...]]]) -> dict[str, dict[str, tuple[int, ...]]]:
-    """One next hop a host: hosts are dealt out in turn at the edge, and each of its shares in turn at the layer above."""
+    """Keeps one next hop for each host.
+
+    At the edge, hosts take the next hops in turn. At the layer above, the hosts that share an edge next hop take theirs in turn.
+    """
     order = {nic.address: number for number, nic in enumerate(nic for host in graph.hosts for nic in host.nics)}
 
     def choose(edge: bool, address: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
@@ -193,7 +199,7 @@ def _single(graph: Graph, hops: dict[str, dict[str, tuple[int, ...]]]) -> dict[s
 
 
 def _ports_toward(graph: Graph, target: str) -> dict[str, tuple[int, ...]]:
-    """By switch: the ports that lead one hop nearer to the target switch; none at the target itself."""
+    """Returns by switch the ports that lead one hop nearer to the target switch, none for the target itself."""
     distance = _distances(graph, target)
     return {
         switch: tuple(port.number for port in graph.ports_of(switch) if distance.get(graph.peer(port).node, far) < far)
@@ -202,7 +208,7 @@ def _ports_toward(graph: Graph, target: str) -> dict[str, tuple[int, ...]]:
 
 
 def _distances(graph: Graph, target: str) -> dict[str, int]:
-    """Hops from every switch to the target switch, by breadth-first search. Hosts forward nothing."""
+    """Returns the hops from every switch to the target switch, by breadth-first search. Hosts do not forward."""
     distance, todo = {target: 0}, deque([target])
     switches = {switch.name for switch in graph.switches}
     while todo:
@@ -215,7 +221,10 @@ def _distances(graph: Graph, target: str) -> dict[str, int]:
 
 
 def _rules_of(graph: Graph, switch: str, hops: dict[str, tuple[int, ...]], seed: int) -> list[Rule]:
-    """Exact rules; then buckets: those of the largest group of destinations with equal next hops, then the other groups'."""
+    """Returns the exact rules, then the bucket rules.
+
+    The bucket rules of the largest group of destinations with equal next hops come first, then those of the other groups.
+    """
     groups: dict[tuple[int, ...], list[str]] = {}
     rules = []
     for address in (nic.address for host in graph.hosts for nic in host.nics):
@@ -233,7 +242,7 @@ def _rules_of(graph: Graph, switch: str, hops: dict[str, tuple[int, ...]], seed:
 
 
 def _bucket_rules(switch: str, numbers: Sequence[int], group: int, seed: int) -> list[Rule]:
-    """The buckets of one set of next hops, for a group or (0) for every destination that has no rule of its own."""
+    """Returns the bucket rules for one set of next hops: of a group, or (0) of every destination that has no rule of its own."""
     if len(numbers) > MOST_NEXT_HOPS:
         raise TopologyError(f"next hops of {switch}: value {len(numbers)} is above {MOST_NEXT_HOPS}; use fewer parallel paths")
     rows = _permutation(seed, "ecmp", switch, numbers, "source")
@@ -253,7 +262,7 @@ def _bucket_rules(switch: str, numbers: Sequence[int], group: int, seed: int) ->
 
 
 def _permutation(seed: int, *labels: object) -> list[int]:
-    """A seeded order of 0..15."""
+    """Returns a seeded order of 0..15."""
     return sorted(range(MOST_NEXT_HOPS), key=lambda number: draw(seed, *labels, number))
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs in hosts find below /etc: the names of all hosts, no name servers, and in a lab accounts that may write.
+"""The files below /etc that programs in hosts find.
 
-All hosts of a network find the same files; the machine's own stay as they are. Linux only, root of the ground.
+They contain the names of all hosts, no name servers and, in a lab, accounts that may write. All hosts of a network find the same
+files. The machine's own files stay as they are. Linux only; needs root in the ground.
 """
 
 from __future__ import annotations
@@ -22,27 +23,30 @@ ROOT = "0"
 
 
 def names(graph: Graph, etc: Path = ETC) -> dict[str, str]:
-    """The files that names are found by: hosts and their ports, and nobody outside is asked."""
+    """Returns the files for name resolution. They list the hosts and their ports, and no name server outside is asked."""
     return {HOSTS: _hosts(graph), SWITCH: _without_servers(_read(etc / SWITCH))}
 
 
 def accounts(uid: int, gid: int, etc: Path = ETC) -> dict[str, str]:
-    """The machine's accounts, but all except root's are that user. A program that gives up root, as tcpdump does, can then write
-    into the result: on the machine the whole lab is that user, and nobody else's files can be made."""
+    """Returns the machine's accounts, in which every account except root's has the ids of that user.
+
+    A program that gives up root, as tcpdump does, can then still write into the result: on the machine the whole lab is that
+    user, and nobody else's files can be created.
+    """
     rows = [line.split(":") for line in _read(etc / ACCOUNTS).splitlines()]
     changed = [row if len(row) < 4 or row[2] in (ROOT, "") else [*row[:2], str(uid), str(gid), *row[4:]] for row in rows]
     return {ACCOUNTS: "".join(":".join(row) + "\n" for row in changed)}
 
 
 def write(files: Mapping[str, str], etc: Path = ETC) -> None:
-    """Put files into an /etc that is the ground's own; what was a link or a file of the machine's stays as it is."""
+    """Writes files into an /etc that belongs to the ground. What was a link to, or a file of, the machine stays as it is."""
     for name, text in files.items():
         (etc / name).unlink(missing_ok=True)
         (etc / name).write_text(text)
 
 
 def cover(files: Mapping[str, str], folder: Path) -> None:
-    """Lay files, kept in `folder`, over the machine's for this mount namespace, where the machine has a file of that name."""
+    """Mounts files, kept in `folder`, over the machine's files of the same name, in this mount namespace only."""
     folder.mkdir()
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -59,7 +63,7 @@ def _hosts(graph: Graph) -> str:
 
 
 def _without_servers(text: str) -> str:
-    """A name service switch by which names of hosts come from files alone."""
+    """Returns a name service switch file by which host names come from files alone."""
     others = re.sub(r"^hosts:.*\n?", "", text, flags=re.MULTILINE)
     return f"{others}hosts: files\n"
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Realizes a Graph: Mininet's nodes, Open vSwitch's bridges, cables between them, queues on their ports, rules in the switches.
 
-Runs inside a ground, as root there. Everything goes in batches over netlink and is read back; nodes are named network namespaces
-without a shell until somebody asks for one (`node.cmd(...)` works as in Mininet). Neighbours are static, IPv6 is off, and there
-is no controller process. Mininet's camelCase stays in this module.
+This module runs inside a ground, as root there. It sends everything in batches over netlink and reads it back. Nodes are named
+network namespaces. A node has no shell until somebody asks for one (`node.cmd(...)` works as in Mininet). Neighbours are static,
+IPv6 is off, and there is no controller process. Mininet's camelCase stays in this module.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ LOOPBACK = 1
 IFA_LOCAL, IFA_ADDRESS = 2, 1
 NDA_DST, NDA_LLADDR = 1, 2
 NUD_PERMANENT = 0x80
-EVERYBODY = 320  # in a network of at most this many hosts each knows all others; their square costs time and memory
+EVERYBODY = 320  # up to this many hosts, each has all others as neighbours; more would cost too much time and memory
 
-# Of the first namespace, set before others are made: TCP's buffers are inherited.
+# Settings of the first namespace, made before other namespaces exist: they inherit TCP's buffers.
 GROUND_SYSCTLS = {
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv4/tcp_rmem": "4096 131072 67108864",
     "net/ipv4/tcp_wmem": "4096 65536 67108864",
-    "net/ipv4/tcp_mem": "1048576 1048576 1048576",  # pages: no silent pressure; a lab that is too small says so and dies
+    "net/ipv4/tcp_mem": "1048576 1048576 1048576",  # pages; no silent memory pressure: a lab that is too small says so and dies
     "net/core/rmem_max": "67108864",
     "net/core/wmem_max": "67108864",
     "net/core/netdev_max_backlog": "1000000",
@@ -60,7 +60,8 @@ GROUND_SYSCTLS = {
 }
 
 
-# Of /proc/net/netstat and snmp: packets that a host dropped, or a window that it shrank, for want of buffers or memory.
+# Counters of /proc/net/netstat and snmp for packets that a host dropped, or a window that it shrank, for lack of buffers or
+# memory.
 LOSS_COUNTERS = (
     "TcpExt.TCPMemoryPressures",
     "TcpExt.PruneCalled",
@@ -72,11 +73,11 @@ LOSS_COUNTERS = (
     "TcpExt.TCPZeroWindowDrop",
     "TcpExt.ListenOverflows",
     "Udp.RcvbufErrors",
-)  # not Udp.SndbufErrors: it counts what the host's own queue dropped, which the queue counts too, and a full socket's refusals
+)  # not Udp.SndbufErrors: it also counts drops of the host's own queue, which the queue counts too, and refusals of a full socket
 
 
 def host_sysctls(ecn: bool) -> dict[str, str]:
-    """Of every host: no IPv6, ECN as the controller wants it, and no memory of earlier connections."""
+    """Returns the settings of every host: no IPv6, ECN as the controller needs it, and no memory of earlier connections."""
     return {
         "net/ipv6/conf/all/disable_ipv6": "1",
         "net/ipv4/tcp_ecn": "1" if ecn else "0",
@@ -85,11 +86,11 @@ def host_sysctls(ecn: bool) -> dict[str, str]:
 
 
 class GraphTopo(Topo):  # type: ignore[misc]
-    """A Graph as Mininet's Topo."""
+    """A Graph in the form of a Mininet Topo."""
 
     def build(self, graph: Graph) -> None:
         for host in graph.hosts:
-            self.addHost(host.name, ip=f"{host.address}/{PREFIX_BITS}", mac=host.mac)  # of its first port, as Mininet has it
+            self.addHost(host.name, ip=f"{host.address}/{PREFIX_BITS}", mac=host.mac)  # its first port, as in Mininet
         for number, switch in enumerate(graph.switches, 1):
             self.addSwitch(switch.name, dpid=f"{number:016x}")
         for cable in graph.cables:
@@ -97,9 +98,9 @@ class GraphTopo(Topo):  # type: ignore[misc]
 
 
 class LazyShell:
-    """Mixin for Mininet's nodes: the shell starts when a command is sent for the first time.
+    """A mixin for Mininet's nodes that starts the shell when a command is sent for the first time.
 
-    While `building`, what Mininet would do by commands in every node's shell is the fabric's work: they are not run.
+    While `building` is set, the commands that Mininet would run in every node's shell are not run: the fabric does their work.
     """
 
     building = False
@@ -110,7 +111,7 @@ class LazyShell:
 
     @classmethod
     def checkSetup(cls) -> None:
-        """Nothing to probe: the fabric needs no ifconfig, and has started Open vSwitch itself."""
+        """Does nothing: the fabric needs no ifconfig and has started Open vSwitch itself."""
 
     def startShell(self, mnopts: str | None = None) -> None:
         self.shell = None
@@ -147,15 +148,15 @@ class FabricHost(LazyShell, MininetHost):  # type: ignore[misc]
         super().__init__(name, **params)
 
     def config(self, **params: Any) -> dict[str, Any]:
-        """The fabric has configured the host already."""
+        """Does nothing more: the fabric has configured the host already."""
         self.defaultIntf().ip, self.defaultIntf().prefixLen = params["ip"].split("/")
         return {}
 
 
 class FabricSwitch(LazyShell, OVSSwitch):  # type: ignore[misc]
-    """A bridge of the ground's Open vSwitch; all of them start in one batch."""
+    """A bridge of the ground's Open vSwitch. All bridges start in one batch."""
 
-    OVSVersion = "3.1"  # Mininet asks only whether it is older than 1.10; the real one is in the manifest
+    OVSVersion = "3.1"  # Mininet only asks whether it is older than 1.10; the real version is in the manifest
     ovs: OpenVSwitch
 
     @classmethod
@@ -170,7 +171,7 @@ class FabricSwitch(LazyShell, OVSSwitch):  # type: ignore[misc]
 
 
 class FabricLink(Link):  # type: ignore[misc]
-    """Mininet's record of a cable; the device pair is made by the fabric, with all others."""
+    """Mininet's record of a cable. The fabric makes the device pair, together with all others."""
 
     @classmethod
     def makeIntfPair(cls, *args: Any, **kwargs: Any) -> None:
@@ -178,7 +179,7 @@ class FabricLink(Link):  # type: ignore[misc]
 
 
 class Fabric:
-    """The network of a graph while the context is open; `net` is Mininet's view of it."""
+    """The network of a graph while the context is open. `net` is Mininet's view of it."""
 
     SYSCTLS: Mapping[str, str] = GROUND_SYSCTLS
 
@@ -191,10 +192,11 @@ class Fabric:
         peers: Mapping[str, Collection[str]] | None = None,
         sysctls: Mapping[str, str] | None = None,
     ) -> None:
-        """`rules`: for each switch, its flows as ovs-ofctl writes them. `ovs` must be running.
+        """`rules` holds each switch's flows in the syntax of ovs-ofctl. `ovs` must be running.
 
-        `peers`: by host whom it talks to. In a network of more than EVERYBODY hosts it has no other neighbours.
-        `sysctls`: what every host is told beyond the fabric's own, by path below /proc/sys.
+        `peers` lists by host the hosts that it communicates with. In a network of more than EVERYBODY hosts it has no other
+        neighbours.
+        `sysctls` holds settings of every host beyond the fabric's own, by path below /proc/sys.
         """
         self.graph = graph
         self._rules = rules
@@ -219,22 +221,22 @@ class Fabric:
         self._stack.close()
 
     def socket_of(self, node: str) -> NetlinkSocket:
-        """The fabric's netlink socket in a node's namespace."""
+        """Returns the fabric's netlink socket in a node's namespace."""
         return self._sockets.get(node, self._root)
 
     def devices(self) -> dict[str, cables.Device]:
-        """Every cable end of the network, as the kernel has it now."""
+        """Returns every cable end of the network, as the kernel has it now."""
         found = self.devices_in(self._root)
         for sock in self._sockets.values():
             found.update(self.devices_in(sock))
         return found
 
     def devices_in(self, sock: NetlinkSocket) -> dict[str, cables.Device]:
-        """Every cable end in the socket's namespace."""
+        """Returns every cable end in the socket's namespace."""
         return cables.devices(sock)
 
     def verify(self) -> None:
-        """FabricError unless every cable and every queue is what the graph asks for."""
+        """Raises FabricError unless every cable and every queue is what the graph asks for."""
         ends = self.devices()
         self._check_cables(ends)
         by_node: dict[str, dict[int, tuple[str, Any]]] = {}
@@ -255,7 +257,10 @@ class Fabric:
         return tc.queue_settings(sock)
 
     def read_back(self) -> dict[str, dict[str, int | str]]:
-        """What the kernel says of every port, by name: its cable's rate and delay, its queue's kind, limit and thresholds."""
+        """Returns the kernel's settings of every port by name.
+
+        They are its cable's rate and delay, and its queue's kind, limit and thresholds.
+        """
         ends, queues = self.devices(), dict[str, dict[int, tc.QueueSettings]]()
         for node in ("", *self._sockets):
             queues[node] = self._queue_settings(self.socket_of(node))
@@ -267,7 +272,7 @@ class Fabric:
         return found
 
     def impair(self, seed: int, from_ns: int) -> None:
-        """Links that are not perfect are so from that moment of CLOCK_MONOTONIC on, each direction by a seed of its own."""
+        """Impairs the links that are not perfect from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own."""
         impaired = [cable for cable in self.graph.cables if cable.impairment != NO_IMPAIRMENT]
         devices = self.devices() if impaired else {}
         for cable in impaired:
@@ -280,7 +285,7 @@ class Fabric:
             cables.check_impairment(cable, ends)
 
     def losses(self) -> dict[str, int]:
-        """Packets lost outside the queues since the fabric began, by the name of the counter that says so; empty in a fit run.
+        """Returns the packets lost outside the queues since the fabric began, by the name of the counter; empty in a valid run.
 
         SNMP counters are summed over the hosts.
         """
@@ -353,7 +358,7 @@ class Fabric:
                 )
 
     def _others(self, host: Host) -> list[Host]:
-        """Its neighbours."""
+        """Returns the host's neighbours."""
         if self._peers is None:
             return [other for other in self.graph.hosts if other is not host]
         return [self.graph.host(name) for name in self._peers.get(host.name, ())]
@@ -367,12 +372,12 @@ class Fabric:
         self._root.batch(requests)
 
     def _queue(self, ifindex: int, port: Port) -> list[Request]:
-        """What makes a port's queue."""
+        """Returns the requests that make a port's queue."""
         return [tc.set_queue(ifindex, port.queue, port.ifname)]
 
     def _make_mininet(self) -> Mininet:
         FabricSwitch.ovs = self._ovs
-        Mininet.inited = True  # the limits that Mininet raises are lab-init's business
+        Mininet.inited = True  # lab-init sets the limits that Mininet would raise
         LazyShell.building = True
         try:
             topo = GraphTopo(graph=self.graph)
@@ -404,7 +409,7 @@ def _add_neighbour(ifindex: int, other: Nic) -> Request:
 def write_sysctls(values: Mapping[str, str]) -> None:
     for name, value in values.items():
         if name.startswith("net/ipv6/") and not Path("/proc/sys/net/ipv6").exists():
-            continue  # a kernel without IPv6 has it off
+            continue  # a kernel without IPv6 cannot have it on
         try:
             Path("/proc/sys", name).write_text(value)
         except OSError as error:
@@ -412,12 +417,12 @@ def write_sysctls(values: Mapping[str, str]) -> None:
 
 
 def _softnet_drops() -> int:
-    """Packets that the kernel's input queues refused since boot, on all CPUs."""
+    """Returns the packets that the kernel's input queues refused since boot, on all CPUs."""
     return sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())
 
 
 def _counters(path: str) -> dict[str, int]:
-    """/proc/net/netstat and snmp: pairs of lines, names and values, as 'Prefix.Name'."""
+    """Reads /proc/net/netstat or snmp, which are pairs of lines with names and values, into 'Prefix.Name'."""
     lines = Path(path).read_text().splitlines()
     found = {}
     for names, values in zip(lines[::2], lines[1::2], strict=True):

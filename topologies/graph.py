@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network as plain data: hosts, switches, and the cables between their ports. Nothing here touches a kernel.
 
-Names are Mininet's: h1..hN, s1..sM, ports h1-eth0, s1-eth1, ...; the number after 'eth' is a switch port's OpenFlow number.
-A host's port ethP belongs to plane P: a network of its own addresses, which no flow leaves.
-Rates are bit/s, delays ns, sizes bytes. Queue sizes and thresholds are L2 frame bytes: without FCS (IEEE 802.3 counts it),
-preamble and gap, as Linux counts a packet in a qdisc.
+Names are Mininet's: h1..hN, s1..sM, ports h1-eth0, s1-eth1, ... For a switch port the number after 'eth' is its OpenFlow number.
+A host's port ethP belongs to plane P. A plane is a network with addresses of its own, which no flow leaves.
+Rates are bit/s, delays ns, sizes bytes. Queue sizes and thresholds are L2 frame bytes, as Linux counts a packet in a qdisc:
+without FCS (IEEE 802.3 counts it), preamble and gap.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Nic:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine: its first port's addresses, and those of more ports if it has them."""
+    """A host: the addresses of its first port and of its further ports, if it has any."""
 
     name: str
     address: str
@@ -75,7 +75,7 @@ class Host:
 
     @property
     def nics(self) -> tuple[Nic, ...]:
-        """One a port, in order: nics[P] is that of ethP, in plane P."""
+        """Returns the addresses of each port in order: nics[P] is that of ethP, in plane P."""
         return (Nic(self.address, self.mac), *self.more)
 
 
@@ -93,17 +93,18 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """How a switch port marks ECN.
+    """The way in which a switch port marks ECN.
 
-    'step': every packet that finds K bytes or more queued (DCTCP, SIGCOMM 2010, section 3.1, says more than K; RED compares so);
-    'red-instant': each packet that finds q bytes by a draw of its own, with probability x (q - min) / (max - min) from min on,
-    and every one from max on (DCQCN, SIGCOMM 2015, section 3.1);
-    'iroko-thesis': RED's slope on an average, with the parameters of the thesis' table 1.
+    'step' marks every packet that finds K bytes or more queued (DCTCP, SIGCOMM 2010, section 3.1, says more than K; RED compares
+    so).
+    'red-instant' marks each packet that finds q bytes by a draw of its own, with probability x (q - min) / (max - min) from min
+    on, and every packet from max on (DCQCN, SIGCOMM 2015, section 3.1).
+    'iroko-thesis' is RED's slope on an average, with the parameters of the thesis' table 1.
     """
 
     kind: MarkingKind = "none"
     k_bytes: int = 0  # step: frame bytes
-    min_bytes: int = 0  # the rest: RED as tc-red(8) names it
+    min_bytes: int = 0  # the other kinds: RED's parameters as tc-red(8) names them
     max_bytes: int = 0
     limit_bytes: int = 0
     avpkt_bytes: int = 0
@@ -133,12 +134,12 @@ NO_MARKING = Marking()
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The one queue of a port; 'tbf' is a token bucket over a bfifo, whose rate an agent changes."""
+    """The one queue of a port. 'tbf' is a token bucket over a bfifo; an agent changes its rate."""
 
     limit_bytes: int
     kind: QueueKind = "bfifo"
     marking: Marking = NO_MARKING
-    rate_bps: int = 0  # tbf: of frame bytes, until it is changed
+    rate_bps: int = 0  # tbf: rate of frame bytes until an agent changes it, bit/s
     burst_bytes: int = 0  # tbf
 
     def __post_init__(self) -> None:
@@ -163,7 +164,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One end of a cable; the queue is that of its egress."""
+    """One end of a cable. The queue is that of its egress."""
 
     node: str
     ifname: str
@@ -177,16 +178,17 @@ class Port:
 
     @property
     def number(self) -> int:
-        """The number in the name; of a switch port its OpenFlow number."""
+        """Returns the number in the name. For a switch port it is the OpenFlow number."""
         return int(self.ifname.rpartition("-eth")[2])
 
 
 @dataclass(frozen=True, slots=True)
 class Impairment:
-    """What may happen to a frame on its way, in either direction by a seed of its own (kernel/drivers/cable.c).
+    """The impairments of a frame on its way. Each direction has a seed of its own (kernel/drivers/cable.c).
 
-    Lost with a probability; later by a uniform draw from 0 .. jitter_ns, in order; and, with a probability, later by
-    reorder_delay_ns, so that those behind it overtake. Only while traffic runs: set-up is not impaired.
+    A frame is lost with a probability. It is delayed by a uniform draw from 0 .. jitter_ns, without a change of order. With
+    another probability it is delayed by reorder_delay_ns, so that the frames behind it overtake it. This happens only while
+    traffic runs: set-up is not impaired.
     """
 
     loss_ppb: int = 0  # 10^9: all frames
@@ -213,7 +215,7 @@ NO_IMPAIRMENT = Impairment()
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """A full-duplex link: each end serializes at the rate, then the frame travels for the delay."""
+    """A full-duplex link. Each end serializes at the rate; then the frame travels for the delay."""
 
     a: Port
     b: Port
@@ -234,13 +236,13 @@ class Cable:
         return f"{self.a.ifname}--{self.b.ifname}"
 
     def peer(self, ifname: str) -> Port:
-        """The other end."""
+        """Returns the other end."""
         return self.b if ifname == self.a.ifname else self.a
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A whole network: connected, names unique, every port of a host on a cable to a switch."""
+    """A whole network. It is connected, its names are unique, and every port of a host is on a cable to a switch."""
 
     hosts: tuple[Host, ...]
     switches: tuple[Switch, ...]
@@ -295,48 +297,54 @@ class Graph:
             _require(node in seen, "node", node, f"cannot be reached from {first}; connect it")
 
     def ports(self) -> tuple[Port, ...]:
-        """Every port: those of the switches in order, by number, then those of the hosts: the rows of the state matrix."""
+        """Returns every port: those of the switches in order, by number, then those of the hosts.
+
+        These are the rows of the state matrix.
+        """
         return tuple(port for ports in self._ports.values() for port in ports)
 
     def switch_ports(self) -> tuple[Port, ...]:
-        """The ports of the switches, in the same order."""
+        """Returns the ports of the switches, in the same order."""
         return tuple(port for switch in self.switches for port in self._ports[switch.name])
 
     def ports_of(self, node: str) -> tuple[Port, ...]:
-        """The ports of a node by number."""
+        """Returns the ports of a node by number."""
         return _find(self._ports, "node", node)
 
     def neighbours(self, node: str) -> tuple[str, ...]:
-        """Who is at the other ends of a node's ports, by port number."""
+        """Returns the nodes at the other ends of a node's ports, by port number."""
         return tuple(self.peer(port).node for port in self.ports_of(node))
 
     def host(self, name: str) -> Host:
-        """The host of that name."""
+        """Returns the host of that name."""
         return _find(self._hosts, "host", name)
 
     def switch(self, name: str) -> Switch:
-        """The switch of that name."""
+        """Returns the switch of that name."""
         return _find(self._switches, "switch", name)
 
     def cable_of(self, port: Port | str) -> Cable:
-        """The cable that a port, or a port's ifname, is an end of."""
+        """Returns the cable that ends at a port or at a port's ifname."""
         return _find(self._cables, "port", port if isinstance(port, str) else port.ifname)
 
     def port(self, ifname: str) -> Port:
-        """The port of that name."""
+        """Returns the port of that name."""
         cable = self.cable_of(ifname)
         return cable.a if cable.a.ifname == ifname else cable.b
 
     def peer(self, port: Port | str) -> Port:
-        """The port at the other end of the cable."""
+        """Returns the port at the other end of the cable."""
         return self.cable_of(port).peer(port if isinstance(port, str) else port.ifname)
 
     def unimpaired(self) -> Graph:
-        """The same network with perfect links."""
+        """Returns the same network with perfect links."""
         return replace(self, cables=tuple(replace(cable, impairment=NO_IMPAIRMENT) for cable in self.cables))
 
     def limited(self, burst_bytes: int, limit_bytes: int | None) -> Graph:
-        """The same network with a token bucket at every host, at line rate; `limit_bytes`: of its queue, None: as it was."""
+        """Returns the same network with a token bucket at every host, at line rate.
+
+        `limit_bytes` is the limit of the bucket's queue; None leaves it as it was.
+        """
 
         def port(port: Port, rate_bps: int) -> Port:
             if port.node not in self._hosts:
@@ -348,13 +356,13 @@ class Graph:
         return replace(self, cables=tuple(cables))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain lists, dicts, strings and integers."""
+        """Returns the graph as plain lists, dicts, strings and integers."""
         plain: dict[str, Any] = _to_plain(self)
         return plain
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Graph:
-        """The graph that to_json described; it is validated again."""
+        """Returns the graph that to_json described and validates it again."""
         graph: Graph = _from_plain(cls, plain, "graph")
         return graph
 
@@ -372,7 +380,7 @@ def _require_unique(what: str, values: list[str]) -> None:
 
 
 def _find(table: Mapping[str, T], what: str, name: str) -> T:
-    """The entry, or an error that shows some of the names there are."""
+    """Returns the entry of that name. The error for an unknown name shows some of the known names."""
     if name not in table:
         known = list(table)
         some = known if len(known) <= 8 else [*known[:3], "...", known[-1]]
@@ -381,14 +389,14 @@ def _find(table: Mapping[str, T], what: str, name: str) -> T:
 
 
 def _to_plain(value: Any) -> Any:
-    """JSON's types from dataclasses; what __init__ does not take is derived and left out."""
+    """Converts dataclasses to JSON's types. Fields that __init__ does not take are derived and left out."""
     if is_dataclass(value):
         return {each.name: _to_plain(getattr(value, each.name)) for each in fields(value) if each.init}
     return [_to_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _from_plain(kind: Any, value: Any, where: str) -> Any:
-    """A value of the annotated type from JSON's types; `where` names it in errors."""
+    """Converts JSON's types to a value of the annotated type. `where` names the value in errors."""
     if get_origin(kind) is tuple:
         _require(isinstance(value, list), where, value, "is not a list; write it with to_json")
         return tuple(_from_plain(get_args(kind)[0], each, f"{where}[{index}]") for index, each in enumerate(value))

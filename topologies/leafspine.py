@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leaf-spine: every leaf is joined to every spine by the same number of parallel links, hosts hang below the leaves.
 
-Leaves are s1..sL, spines the switches after them. With one NIC a host, leaf l (from 1) has hosts h((l-1) n + 1)..h(l n).
-With N NICs a host, each group of N leaves shares its hosts: NIC P of each goes to the leaf P of its group (ACC, SIGCOMM 2021,
-testbed), and belongs to plane P. A leaf's first ports lead to its hosts, the others to the spines, spine by spine.
+Leaves are s1..sL, and the spines are the switches after them. With one NIC for each host, leaf l (from 1) has hosts h((l-1) n +
+1)..h(l n). With N NICs for each host, each group of N leaves shares its hosts: NIC P of each host goes to leaf P of its group
+(ACC, SIGCOMM 2021, testbed) and belongs to plane P. A leaf's first ports lead to its hosts, the others to the spines, spine by
+spine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links are: the keys that hold for all of them, rules for some, and how a Cable follows from both.
+"""The keys of links: those that hold for all links, rules for some of them, and the Cable that follows from both.
 
-Unscaled rates and round trips give queues their bytes; then the scale s divides rates and multiplies times (docs/topologies.md).
+Queue sizes follow from unscaled rates and round trips. After that the scale s divides rates and multiplies times
+(docs/topologies.md).
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from dc_gym.topologies.graph import Cable, Impairment, Marking, Port, Queue, Que
 ANY = "*"
 HOST = "host"
 LAYERS = {"host": "host", "edge": "edge", "leaf": "edge", "tor": "edge", "agg": "agg", "core": "core", "spine": "core"}
-"""Words for a layer in [[topology.links]]."""
+"""Names of layers in [[topology.links]]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkParams:
-    """Keys of a link; None: not given."""
+    """The keys of a link. None means not given."""
 
     rate_bps: int | None = None
     delay_ns: int | None = None
-    buffer_bytes: Size | None = None  # of its switch ports
-    host_buffer_bytes: Size | None = None  # of its host's port
+    buffer_bytes: Size | None = None  # buffer of its switch ports
+    host_buffer_bytes: Size | None = None  # buffer of its host's port
     marking: str | None = None
     k_bytes: Size | None = None
     kmin_bytes: Size | None = None
@@ -40,11 +41,11 @@ class LinkParams:
     reorder_delay_ns: int | None = None
 
     def over(self, base: LinkParams) -> LinkParams:
-        """`base` with what is given here in place of its own."""
+        """Returns `base` with the values given here in place of its own."""
         return replace(base, **self.given())
 
     def given(self) -> dict[str, Any]:
-        """The keys that have a value."""
+        """Returns the keys that have a value."""
         return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
 
 
@@ -53,9 +54,9 @@ NOTHING = LinkParams()
 
 @dataclass(frozen=True, slots=True)
 class LinkRule:
-    """Keys for the links between two nodes, or between nodes of two layers, in either direction."""
+    """Keys for the links between two nodes, or between the nodes of two layers, in either direction."""
 
-    between: tuple[str, str]  # names of nodes, words for layers, or '*'
+    between: tuple[str, str]  # names of nodes, names of layers, or '*'
     params: LinkParams
 
     def matches(self, a: Node, b: Node) -> bool:
@@ -76,21 +77,24 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """How the links of a network come by rates, delays, queues and impairments."""
+    """Determines the rates, delays, queues and impairments of a network's links."""
 
     links: LinkParams
     rules: tuple[LinkRule, ...] = ()
     host_qdisc: QueueKind = "bfifo"
     ecn: bool = False
-    """The controller reads ECN: what marking 'auto' looks at."""
+    """True if the controller reads ECN. It decides what marking 'auto' stands for."""
     scale: int = 1
     rtt_ns: int | None = None
-    """The base round trip before scaling, for amounts in BDPs; None: not known."""
+    """The base round trip before scaling, in ns, for amounts in BDPs. None means not known."""
     measuring: bool = False
-    """Rates and delays alone count: no scale, and queues of one frame."""
+    """True if only rates and delays matter: no scale, and queues of one frame."""
 
     def cable(self, a: tuple[Node, str], b: tuple[Node, str], own: LinkParams = NOTHING) -> Cable:
-        """The link between two nodes with their port's names; `own`: what the topology says of this one."""
+        """Returns the link between two nodes, each given with the name of its port.
+
+        `own` holds what the topology says of this link.
+        """
         link = self._link(a[0], b[0], own)
         rate_bps, delay_ns = _given(link, "rate_bps"), _given(link, "delay_ns")
         scale = 1 if self.measuring else self.scale
@@ -98,7 +102,7 @@ class Wiring:
         return Cable(ports[0], ports[1], max(1, rate_bps // scale), delay_ns * scale, _impairment(link, scale))
 
     def missing(self, a: Node, b: Node, own: LinkParams = NOTHING) -> list[str]:
-        """Fields that a link between two nodes needs, and that neither it nor the spec gives."""
+        """Returns the fields that a link between two nodes needs, and that neither the link nor the spec gives."""
         link = self._link(a, b, own)
         needed = ["rate_bps", "delay_ns"]
         for node in (a, b):
@@ -109,7 +113,7 @@ class Wiring:
         return [name for name in dict.fromkeys(needed) if getattr(link, name) is None]
 
     def _link(self, a: Node, b: Node, own: LinkParams) -> LinkParams:
-        """All that holds for a link."""
+        """Returns all keys that hold for a link."""
         link = own.over(self.links)
         for rule in self.rules:
             if rule.matches(a, b):
@@ -150,14 +154,14 @@ class Wiring:
 
 
 def resolve_marking(name: str | None, ecn: bool) -> str:
-    """What marking 'auto', or none given, stands for."""
+    """Returns the marking; 'auto' and None are resolved to 'step' with ECN and to 'none' without."""
     if name is None or name == marking.AUTO:
         return "step" if ecn else "none"
     return name
 
 
 def key_of(name: str) -> str:
-    """The spec's key of a field: rate_bps -> topology.rate; k_bytes keeps its name."""
+    """Returns the spec's key of a field: rate_bps -> topology.rate; k_bytes keeps its name."""
     if name in ("k_bytes", "class_name"):
         return "topology." + name.removesuffix("_name")
     unit = name.rpartition("_")[2]

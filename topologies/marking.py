@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How switch ports mark ECN, by name. A new way is one function and one `register` at the end.
+"""The ways in which switch ports mark ECN, by name. To add one, write a function and a `register` call at the end.
 
 'step' is DCTCP's (SIGCOMM 2010, section 3.1). 'red-instant' is what switches with DCQCN do (SIGCOMM 2015, section 3.1, CP): the
 queue itself, not an average, between Kmin and Kmax raises the probability from 0 to Pmax, and beyond Kmax every packet is marked.
@@ -17,14 +17,14 @@ from dc_gym.topologies.graph import NO_MARKING, Marking
 
 KB = 1000
 GBIT = 10**9
-AUTO = "auto"  # step where the controller reads ECN, else none
+AUTO = "auto"  # 'step' if the controller reads ECN, otherwise 'none'
 IROKO_AVPKT_BYTES = 1500
 IROKO_PROBABILITY_PPM = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """The port that is to mark, and the keys of the spec in bytes and ppm; None: not given."""
+    """The port that marks, and the keys of the spec in bytes and ppm. None means not given."""
 
     rate_bps: int
     limit_bytes: int
@@ -36,7 +36,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A registered way to mark, the keys that it needs, and those that it may take."""
+    """A registered way to mark, with the keys that it needs and those that it may take."""
 
     make: Callable[[At], Marking]
     needs: tuple[str, ...]
@@ -47,26 +47,26 @@ KINDS: dict[str, Kind] = {}
 
 
 def register(name: str, make: Callable[[At], Marking], needs: tuple[str, ...] = (), takes: tuple[str, ...] = ()) -> None:
-    """Make a way to mark known as topology.marking; keys are those of `At`."""
+    """Registers a way to mark as a value of topology.marking. The keys are those of `At`."""
     if name in KINDS or name == AUTO:
         raise TopologyError(f"topology.marking: value {name!r} is registered already; choose another name")
     KINDS[name] = Kind(make, needs, takes)
 
 
 def names() -> tuple[str, ...]:
-    """What topology.marking can be."""
+    """Returns the possible values of topology.marking."""
     return (AUTO, *KINDS)
 
 
 def iroko_thesis(rate_bps: int, limit_bytes: int) -> Marking:
-    """RED as in the thesis' table 1, for a port of that rate and buffer.
+    """Returns RED as in the thesis' table 1, for a port of that rate and buffer.
 
-    min = 17 % of the bandwidth-delay product at 100 us, which is in bits and was used as bytes; at least 3000 (2 packets);
-    max = limit / 4; burst = (2 min + max) / (3 avpkt). This gives the table's numbers at 10 Mbit/s and at 1 Gbit/s.
+    min = 17 % of the bandwidth-delay product at 100 us, which is in bits and was used as bytes; at least 3000 (2 packets). max =
+    limit / 4. burst = (2 min + max) / (3 avpkt). This gives the table's numbers at 10 Mbit/s and at 1 Gbit/s.
     """
     low = max(3000, rate_bps * 17 // 10**6)
     high = limit_bytes // 4
-    # The thesis prints "10Gbit" for the links of 1 Gbit/s, twice; tc needs it only for the decay of the average on an idle port.
+    # The thesis prints "10Gbit" twice for the links of 1 Gbit/s. tc uses it only for the decay of the average on an idle port.
     bandwidth_bps = 10 * GBIT if rate_bps == GBIT else rate_bps
     if high <= low:
         raise TopologyError(f"topology.buffer: value {limit_bytes} is too small for iroko-thesis; give more than {4 * low + 3}")

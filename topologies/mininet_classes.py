@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mininet's classes, imported once for all of the project.
+"""Mininet's classes, imported in one place for the whole project.
 
-Mininet 2.3 asks `distutils` for a version number. Python 3.12 has none any more, and the one of setuptools takes longer to import
-than all else in a ground; so Mininet is given the one class that it asks for.
+Mininet 2.3 asks `distutils` for a version number. Python 3.12 has no `distutils` any more, and importing the one of setuptools
+takes longer than all other imports in a ground. So this module gives Mininet the one class that it asks for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Host", "Link", "Mininet", "OVSSwitch", "Topo"]
 
 
 class _Version:
-    """A version number with dots, such as 2.3.0: `distutils.version.StrictVersion` as far as Mininet needs it."""
+    """A version number with dots, such as 2.3.0. It does as much of `distutils.version.StrictVersion` as Mininet needs."""
 
     def __init__(self, text: str) -> None:
         self.numbers = tuple(map(int, text.split(".")))
@@ -30,7 +30,7 @@ class _Version:
 
 @contextmanager
 def _distutils() -> Iterator[None]:
-    """While open, `distutils.version.StrictVersion` is the class above."""
+    """Makes the class above importable as `distutils.version.StrictVersion` while the context is open."""
     package, module = ModuleType("distutils"), ModuleType("distutils.version")
     module.StrictVersion = _Version  # type: ignore[attr-defined]
     names = ("distutils", "distutils.version")
@@ -44,7 +44,7 @@ def _distutils() -> Iterator[None]:
         sys.modules.update(before)
 
 
-if find_spec("mininet") is None:  # a ground has it on its path, and a user may have one of his own
+if find_spec("mininet") is None:  # a ground has Mininet on its path, and a user may have installed it
     sys.path.append(str(openvswitch.ensure().python))
 with _distutils():
     from mininet.link import Link

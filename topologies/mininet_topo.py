@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's Mininet Topo as a Graph: its nodes, links and port numbers, and those options that a cable can honour.
 
-Of links: bw (Mbit/s), delay, jitter (times such as '5ms'), loss (percent), max_queue_size (frames, at both ends); of hosts: ip in
-10/8 and mac. Anything else that is given is an error. What a link does not say is the spec's. A host with several links has as
-many planes. Switches with hosts are of layer 'edge', others 'core'.
+The options of links are bw (Mbit/s), delay, jitter (times such as '5ms'), loss (percent) and max_queue_size (frames, at both
+ends). Those of hosts are ip in 10/8 and mac. Any other option is an error. The spec fills in what a link does not give. A host
+with several links has as many planes. Switches with hosts are of layer 'edge', others 'core'.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dc_gym.topologies.links import HOST, LinkParams, Node, Wiring, key_of
 PLACE = {"node1", "node2", "port1", "port2"}
 PLAIN_LINKS = ("Link", "TCLink")
 OWN = {"rate_bps": "bw", "buffer_bytes": "max_queue_size"}
-"""What a Mininet link calls the keys that it may lack."""
+"""Mininet's names of the keys that a link may lack."""
 MOST_TOLD = 4
 TIMES_NS = {"s": 10**9, "sec": 10**9, "secs": 10**9, "ms": 10**6, "msec": 10**6, "msecs": 10**6}
 TIMES_NS |= {"us": 10**3, "usec": 10**3, "usecs": 10**3, "ns": 1}
@@ -36,7 +36,7 @@ TIMES_NS |= {"us": 10**3, "usec": 10**3, "usecs": 10**3, "ns": 1}
 
 def build(wiring: Wiring, *, file: Path, class_name: str | None = None, args: tuple[tuple[str, Any], ...] | None = None) -> Graph:
     """The graph of the Topo `class_name` of `file`, or of the only one there, made with the keyword arguments `args`."""
-    from dc_gym.topologies import mininet_classes  # a quarter of a second; from here on files can import Mininet
+    from dc_gym.topologies import mininet_classes  # takes a quarter of a second; afterwards the user's file can import Mininet
 
     module = usercode.load(file).module
     topo_class = _find_class(file, vars(module), mininet_classes.Topo, class_name)
@@ -78,7 +78,7 @@ def _graph(wiring: Wiring, topo: Any) -> Graph:
 
 
 def _require_all(wiring: Wiring, links: Iterable[tuple[Node, Node, LinkParams]]) -> None:
-    """All that links lack, in one error: per key of the spec what Mininet calls it, and the links."""
+    """Raises one error for all keys that links lack: for each key of the spec, Mininet's name of it, and the links."""
     lacking: dict[str, list[str]] = {each.name: [] for each in fields(LinkParams)}
     for a, b, own in links:
         for name in wiring.missing(a, b, own):
@@ -121,7 +121,7 @@ def _number(where: str, key: str, value: Any, zero: bool = False) -> Fraction:
 
 
 def _time(where: str, key: str, value: Any) -> int | None:
-    """ns of a time as tc(8) has it, with a unit."""
+    """Returns the ns of a time with a unit, as in tc(8)."""
     if value is None:
         return None
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)", str(value))
@@ -131,7 +131,7 @@ def _time(where: str, key: str, value: Any) -> int | None:
 
 
 def _address(name: str, given: str | None) -> str | None:
-    """The address of Mininet's 'ip', which may have a prefix length."""
+    """Returns the address in Mininet's 'ip', which may have a prefix length."""
     if given is None:
         return None
     try:

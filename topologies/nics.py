@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The internal pair of each NIC: two veth devices in the host's namespace, with fq on the first, the ring (docs/nic.md).
+"""The internal pair of each NIC: two veth devices in the host's namespace, with fq on the first; it is the ring (docs/nic.md).
 
-What waits in the ring are tokens, one a flow, each until its departure time: fq must drop none, however many flows and however
-low their rates, keep none behind another, and be on time to the nanosecond.
+Tokens wait in the ring, one for each flow, each until its departure time. So fq must not drop tokens however many flows there are
+and however low their rates, must not keep one flow behind another, and must be on time to the nanosecond.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ TOKENS = 1 << 20
 FQ = {
     tc.TCA_FQ_PLIMIT: TOKENS,
     tc.TCA_FQ_FLOW_PLIMIT: TOKENS,
-    TCA_FQ_ORPHAN_MASK: 0xFFFFFFFF,  # a token is a flow of its own: its hash is random, and all of it counts
+    TCA_FQ_ORPHAN_MASK: 0xFFFFFFFF,  # each token is a flow of its own: its hash is random, and every bit of it counts
     TCA_FQ_TIMER_SLACK: 0,
     TCA_FQ_HORIZON: 4_000_000_000,  # us
-    TCA_FQ_RATE_ENABLE: 0,  # where the NIC caps the host's TCP: it alone paces
+    TCA_FQ_RATE_ENABLE: 0,  # the NIC alone paces where it caps the host's TCP
 }
-"""What is asked of fq, by attribute."""
+"""The settings requested of fq, by attribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,10 @@ class NicDevices:
 
 
 def make(fabric: Fabric, hosts: Sequence[str], caps: bool = False) -> list[NicDevices]:
-    """A NIC at each port of those hosts; FabricError unless all of them are read back as they should be.
+    """Makes a NIC at each port of those hosts. Raises FabricError unless all of them read back as requested.
 
-    `caps`: it gives segments of the host's TCP their departure times, and the fq of the wire keeps them as that of the ring does.
+    With `caps`, the NIC gives the segments of the host's TCP their departure times, and the fq of the wire holds them until then
+    as the ring's does.
     """
     ends = fabric.devices()
     found = []
@@ -92,7 +93,7 @@ def make(fabric: Fabric, hosts: Sequence[str], caps: bool = False) -> list[NicDe
 
 
 def write(path: Path, nics: Sequence[NicDevices]) -> None:
-    """The file of NICs, for nicd."""
+    """Writes the file of NICs for nicd."""
     rows = [f"{each.name},{netns_path(each.host)},{each.wire},{each.ring},{each.tail},{each.line_bps}" for each in nics]
     path.write_text("\n".join([HEADER, *rows]) + "\n")
 
@@ -122,7 +123,7 @@ def _fq(ifindex: int, name: str) -> Request:
 
 
 def _check(sock: NetlinkSocket, rings: dict[int, str]) -> None:
-    """FabricError unless each ring has the fq that was asked for."""
+    """Raises FabricError unless each ring has the fq that was requested."""
     found = {}
     for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)

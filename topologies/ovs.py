@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open vSwitch inside a ground: its two daemons, bridges in one batch, rules in one bundle a bridge.
+"""Open vSwitch inside a ground: its two daemons, all bridges in one batch, and the rules of each bridge in one bundle.
 
-The daemons do not take part in forwarding once the datapath has its flows: `freeze()` stops them for the time of the traffic,
-so that nothing of theirs can fall into a measurement. A packet that then finds no flow is lost and counted as a miss.
+Once the datapath has its flows, the daemons take no part in forwarding. `freeze()` stops them while traffic runs, so that their
+work cannot disturb a measurement. A packet that then finds no flow is lost and counted as a miss.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RUN_DIR = Path("/run/openvswitch")
 SWITCHD_CONTROL = RUN_DIR / "ovs-vswitchd.ctl"
 CPU_COUNT_AFTER_S = 11.0  # vswitchd starts no handler threads while the monotonic clock is below 10 s
 LONG_MS = 10**9  # flows do not expire
-MOST_FLOWS = 10**6  # of the datapath
+MOST_FLOWS = 10**6  # limit of the datapath
 START_DEADLINE_S = 30.0
 
 
@@ -53,7 +53,7 @@ class Programs:
 
 
 class OpenVSwitch:
-    """The daemons, running while the context is open."""
+    """The daemons, which run while the context is open."""
 
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
@@ -75,27 +75,27 @@ class OpenVSwitch:
         return self.run("ovs-vsctl", *words)
 
     def add_flows(self, bridge: str, flows: Sequence[str]) -> None:
-        """All rules of a bridge in one bundle: either all of them hold, or FabricError."""
+        """Installs all rules of a bridge in one bundle. Either all of them take effect, or it raises FabricError."""
         self.run(
             "ovs-ofctl", "-O", "OpenFlow14", "--bundle", "add-flows", bridge, "-", text="".join(f"{flow}\n" for flow in flows)
         )
 
     def lift_flow_limit(self) -> None:
-        """Lets the datapath have all the flows that it may, at once; there must be a bridge.
+        """Lets the datapath have all the flows that it may, at once. A bridge must exist.
 
-        Of its own accord vswitchd starts with 10,000, and adds 1,000 each time that it has looked through them.
+        By default vswitchd starts with a limit of 10,000 flows and adds 1,000 each time that it has looked through them.
         """
         self.run("ovs-appctl", "-t", str(SWITCHD_CONTROL), "upcall/set-flow-limit", str(MOST_FLOWS))
 
     def misses(self) -> tuple[int, int]:
-        """Packets that found no flow in the datapath, and packets lost for it, since the start."""
+        """Returns the packets since the start that found no flow in the datapath, and those that were lost for that reason."""
         found = re.search(r"lookups: hit:\d+ missed:(\d+) lost:(\d+)", self.run("ovs-dpctl", "show"))
         if found is None:
             raise FabricError("ovs-dpctl show: no line 'lookups: hit:... missed:... lost:...' in its output")
         return int(found[1]), int(found[2])
 
     def freeze(self) -> None:
-        """Stops both daemons where they are."""
+        """Stops both daemons (SIGSTOP)."""
         for daemon in self._daemons:
             daemon.send_signal(signal.SIGSTOP)
 

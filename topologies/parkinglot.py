@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parking lot: switches in a row, one flow over all of its links and one across each of them.
 
-With h hops there are switches s1..s(h+1) and n = h + 1 pairs of hosts, sender i = h(i) and receiver h(i+n), as the workload
-`pairs` joins them. Pair 1 runs the whole length, from s1 to s(h+1); pair i+1 crosses link i alone, from s(i) to s(i+1).
+With h hops there are switches s1..s(h+1) and n = h + 1 pairs of hosts. Sender i is h(i) and receiver i is h(i+n), as the workload
+`pairs` joins them. Pair 1 runs the whole length, from s1 to s(h+1). Pair i+1 crosses link i alone, from s(i) to s(i+1).
 """
 
 from __future__ import annotations

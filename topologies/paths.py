@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times over links without queues: one way, there and back, and the base round trip of a whole network.
 
-The base round trip is the longest over all pairs of hosts in one plane: a full frame there and an ACK back over a path of the
-fewest hops, of several the slowest. BDPs in a spec are of it.
+The base round trip is the longest over all pairs of hosts in one plane: a full frame one way and an ACK back, over a path of the
+fewest hops. If there are several such paths, the slowest counts. BDPs in a spec refer to this round trip.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ from dc_gym.base.units import FRAME_BYTES
 from dc_gym.topologies.graph import Cable, Graph
 
 ACK_BYTES = 66  # Ethernet 14, IP 20, TCP 20, timestamps 12
-BIT_NS = 8 * 10**9  # a byte at 1 bit/s
+BIT_NS = 8 * 10**9  # time of a byte at 1 bit/s
 
 
 def transfer_ns(cable: Cable, frame_bytes: int) -> int:
-    """From the first bit's start to the last bit's arrival, rounded up as the driver's timers are."""
+    """Returns the time from the start of the first bit to the arrival of the last, rounded up as the driver's timers are."""
     return serialization_ns(cable, frame_bytes) + cable.delay_ns
 
 
 def serialization_ns(cable: Cable, frame_bytes: int) -> int:
-    """For which a frame keeps the transmitter busy."""
+    """Returns the time for which a frame keeps the transmitter busy."""
     return -(-frame_bytes * BIT_NS // cable.rate_bps)
 
 
 def one_way_ns(graph: Graph, crossed: Sequence[str], frame_bytes: int = FRAME_BYTES) -> int:
-    """Of one frame over the egress ports of a path (ecmp.path), each switch storing and forwarding it."""
+    """Returns the time of one frame over the egress ports of a path (ecmp.path). Each switch stores and forwards it."""
     return sum(transfer_ns(graph.cable_of(ifname), frame_bytes) for ifname in crossed)
 
 
 def round_trip_ns(graph: Graph, crossed: Sequence[str]) -> int:
-    """A full frame over a path and an ACK back over the same cables."""
+    """Returns the time of a full frame over a path and an ACK back over the same cables."""
     return sum(_there_and_back_ns(graph.cable_of(ifname)) for ifname in crossed)
 
 
 def bottleneck(graph: Graph, crossed: Sequence[str]) -> str:
-    """The first of the slowest ports of a path."""
+    """Returns the first of the slowest ports of a path."""
     return min(crossed, key=lambda ifname: graph.cable_of(ifname).rate_bps)
 
 
 def base_rtt_ns(graph: Graph) -> int:
-    """The base round trip of the network; 0 with fewer than two hosts."""
+    """Returns the base round trip of the network, or 0 with fewer than two hosts."""
     return max((_plane_rtt_ns(graph, plane) for plane in range(max(len(host.nics) for host in graph.hosts))), default=0)
 
 
 def _plane_rtt_ns(graph: Graph, plane: int) -> int:
-    """The longest round trip between two hosts of a plane."""
-    access: dict[str, list[int]] = {}  # by switch: its hosts' links, the two slowest
+    """Returns the longest round trip between two hosts of a plane."""
+    access: dict[str, list[int]] = {}  # by switch: the links of its two slowest hosts
     for host in graph.hosts:
         if plane < len(host.nics):
             cable = graph.cable_of(f"{host.name}-eth{plane}")
@@ -63,7 +63,7 @@ def _plane_rtt_ns(graph: Graph, plane: int) -> int:
 
 
 def _slowest_ns(graph: Graph, target: str) -> dict[str, int]:
-    """By switch: the longest round trip to the target switch over the fewest hops."""
+    """Returns by switch the longest round trip to the target switch over the fewest hops."""
     found, hops, todo = {target: 0}, {target: 0}, deque([target])
     switches = {switch.name for switch in graph.switches}
     while todo:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the keys of [topology] to a Graph: the registry of topologies and the named presets.
+"""Turns the keys of [topology] into a Graph. Contains the registry of topologies and the named presets.
 
-A new topology is one file with a `build` and one `register`, at the end of this one or in a plug-in. Integers: bit/s, ns, bytes.
+To add a topology, write a file with a `build` function and one `register` call, at the end of this file or in a plug-in. Integers
+are bit/s, ns and bytes.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ _MAY_BE_ZERO = ("delay_ns", "loss_ppb", "jitter_ns", "reorder_ppb", "reorder_del
 
 @dataclass(frozen=True, slots=True)
 class TopologyParams:
-    """The keys of [topology] (docs/spec.md), parsed; None: not given."""
+    """The keys of [topology] (docs/spec.md), parsed. None means not given."""
 
     preset: str | None = None
     kind: str | None = None
     hosts: int | None = None  # single
-    pairs: int | None = None  # dumbbell, a side
-    k: int | None = None  # fattree, ports a switch
+    pairs: int | None = None  # dumbbell: hosts on each side
+    k: int | None = None  # fattree: ports of a switch
     hops: int | None = None  # parkinglot
-    leaves: int | None = None  # leafspine, as the five below
+    leaves: int | None = None  # leafspine, like the five below
     hosts_per_leaf: int | None = None
     spines: int | None = None
     uplinks: int | None = None
     uplink_rate_bps: int | None = None
     nics: int | None = None
-    file: Path | None = None  # mininet, as the two below
+    file: Path | None = None  # mininet, like the two below
     class_name: str | None = None
     args: tuple[tuple[str, Any], ...] | None = None
     rate_bps: int | None = None
@@ -64,7 +65,7 @@ class TopologyParams:
     reorder_delay_ns: int | None = None
     links: tuple[LinkRule, ...] = ()
     scale: int | None = None  # None: 1
-    ecn: bool = False  # the controller reads ECN: what marking 'auto' looks at
+    ecn: bool = False  # True if the controller reads ECN; it decides what marking 'auto' stands for
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -79,13 +80,13 @@ class TopologyParams:
             _known("topology.links: marking", rule.params.marking, marking.names())
 
     def link_params(self) -> LinkParams:
-        """The keys that hold for every link."""
+        """Returns the keys that hold for every link."""
         return LinkParams(**{each.name: getattr(self, each.name) for each in fields(LinkParams)})
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A registered topology: how it is built, and which keys give its shape."""
+    """A registered topology: the function that builds it, and the keys of its shape."""
 
     name: str
     build: Callable[..., Graph]
@@ -98,7 +99,7 @@ PRESETS: dict[str, TopologyParams] = {}
 
 
 def register(name: str, build: Callable[..., Graph], required: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
-    """Make `build(wiring, **shape)` known as topology.kind; the keys of the shape are fields of TopologyParams."""
+    """Registers `build(wiring, **shape)` as a value of topology.kind. The keys of the shape are fields of TopologyParams."""
     if name in TOPOLOGIES:
         raise TopologyError(f"topology.kind: value {name!r} is registered already; choose another name")
     known = {each.name for each in fields(TopologyParams)}
@@ -108,9 +109,9 @@ def register(name: str, build: Callable[..., Graph], required: tuple[str, ...], 
 
 
 def build(params: TopologyParams) -> Graph:
-    """The network that the keys ask for."""
+    """Returns the network that the keys ask for."""
     full = resolve(params)
-    if full.kind == "mininet":  # whose links may say it all, and have no delay unless they do
+    if full.kind == "mininet":  # its links may give all keys, and have no delay if they give none
         full = replace(full, delay_ns=full.delay_ns or 0)
     _require_all(full)
     wiring = _wiring(full)
@@ -122,12 +123,12 @@ def build(params: TopologyParams) -> Graph:
 
 
 def unscaled(params: TopologyParams) -> Graph:
-    """The same network before topology.scale slows it down."""
+    """Returns the same network before topology.scale slows it down."""
     return build(replace(params, scale=1))
 
 
 def resolve(params: TopologyParams) -> TopologyParams:
-    """The same with everything filled in: the preset's values, the defaults, and the marking that 'auto' stands for."""
+    """Returns the keys with everything filled in: the preset's values, the defaults, and the marking that 'auto' stands for."""
     base = PRESETS[params.preset] if params.preset else TopologyParams()
     kind = params.kind or base.kind
     if kind is None:
@@ -171,13 +172,13 @@ def _wiring(full: TopologyParams) -> Wiring:
 
 
 def _in_bdps(wiring: Wiring) -> bool:
-    """Some amount needs the base round trip."""
+    """Returns True if some amount needs the base round trip."""
     values = [value for link in (wiring.links, *(rule.params for rule in wiring.rules)) for value in link.given().values()]
     return any(isinstance(value, Amount) and value.unit == "bdp" for value in values)
 
 
 def _require_all(full: TopologyParams) -> None:
-    """What the shape needs, and what its links do, where they do not say it themselves."""
+    """Raises an error unless the keys of the shape are given, and those of the links where the links do not give them."""
     links = () if full.kind == "mininet" else ("rate_bps", "delay_ns", "buffer_bytes")
     names = (*TOPOLOGIES[full.kind or ""].required, *links)
     if lacking := [key_of(name) for name in names if getattr(full, name) is None]:
@@ -187,7 +188,7 @@ def _require_all(full: TopologyParams) -> None:
 
 
 def _refuse_unused(params: TopologyParams, topology: Topology) -> None:
-    """A key that this kind cannot honour is an error."""
+    """Raises an error for a key that this kind cannot honour."""
     for name in _shape_keys():
         value = getattr(params, name)
         if value is not None and name not in (*topology.required, *topology.optional):
@@ -195,7 +196,7 @@ def _refuse_unused(params: TopologyParams, topology: Topology) -> None:
 
 
 def _check_marking_keys(params: TopologyParams) -> None:
-    """A threshold that no port's marking reads is an error. Under 'auto' K is that of the step, where there is one."""
+    """Raises an error for a threshold that no port's marking reads. Under 'auto' K belongs to the step, where there is one."""
     read = _read_by_markings(params, resolved=False)
     for name in MARKING_KEYS:
         value = getattr(params, name)
@@ -205,7 +206,7 @@ def _check_marking_keys(params: TopologyParams) -> None:
 
 
 def _read_by_markings(params: TopologyParams, resolved: bool) -> set[str]:
-    """The thresholds that the markings of all links read; `resolved`: with what 'auto' stands for."""
+    """Returns the thresholds that the markings of all links read. With `resolved`, 'auto' counts as what it stands for."""
     names = {params.marking, *(rule.params.marking or params.marking for rule in params.links)}
     if resolved:
         names = {resolve_marking(name, params.ecn) for name in names}
@@ -214,7 +215,7 @@ def _read_by_markings(params: TopologyParams, resolved: bool) -> set[str]:
 
 
 def _check_rules(full: TopologyParams, graph: Graph) -> None:
-    """Every entry of [[topology.links]] is about some link."""
+    """Raises an error unless every entry of [[topology.links]] applies to some link."""
     layers = {switch.name: str(switch.layer) for switch in graph.switches}
     ends = {
         (layers.get(cable.a.node, "host"), layers.get(cable.b.node, "host"), cable.a.node, cable.b.node) for cable in graph.cables
@@ -244,28 +245,34 @@ register("parkinglot", parkinglot.build, ("hops",), ("bottleneck_rate_bps",))
 
 
 def _leafspine(**keys: Any) -> TopologyParams:
-    """A paper's leaf-spine. No paper gives its buffers and the K of a DCTCP step: 2 MB a port and one BDP are ours."""
+    """Returns a paper's leaf-spine.
+
+    No paper gives its buffers or the K of a DCTCP step. dc-gym chooses 2 MB for each port and one BDP.
+    """
     ours: dict[str, Any] = {"buffer_bytes": 2_000_000, "k_bytes": Amount(Fraction(1), "bdp")}
     return TopologyParams(**ours | {"kind": "leafspine"} | keys)
 
 
 def _acc(**keys: Any) -> TopologyParams:
-    """ACC, SIGCOMM 2021: servers at 25, spines at 100 Gbit/s. Its round trips, under 2.32 us in a rack and 6.13 us between two,
-    are those of small packets: 550 ns a host's link, 950 ns a spine's."""
+    """Returns a topology of ACC, SIGCOMM 2021: servers at 25, spines at 100 Gbit/s.
+
+    ACC's round trips are under 2.32 us within a rack and 6.13 us between two. They are those of small packets: 550 ns for a
+    host's link, 950 ns for a spine's.
+    """
     spine_delay = LinkRule(("leaf", "spine"), LinkParams(delay_ns=950))
     return _leafspine(**{"rate_bps": 25 * GBIT, "uplink_rate_bps": 100 * GBIT, "delay_ns": 550, "links": (spine_delay,)} | keys)
 
 
 PRESETS.update(
     {
-        # Iroko thesis, table 1: rate and buffer. The delay is ours (the thesis gives none), and so is K.
+        # Iroko thesis, table 1: rate and buffer. dc-gym chooses the delay (the thesis gives none) and K.
         "dumbbell-10m": TopologyParams(
             kind="dumbbell", pairs=2, rate_bps=10 * MBIT, delay_ns=10_000, buffer_bytes=400_000, k_bytes=2 * FRAME_BYTES
         ),
         "dumbbell-1g": TopologyParams(
             kind="dumbbell", pairs=2, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
         ),
-        # Four senders h1..h4 and the receiver h5. Round trip without serialization 10 us.
+        # Four senders h1..h4 and the receiver h5. The round trip without serialization is 10 us.
         "dctcp-10g": TopologyParams(
             kind="single", hosts=5, rate_bps=10 * GBIT, delay_ns=2_500, buffer_bytes=4_000_000, k_bytes=60 * FRAME_BYTES
         ),
@@ -278,18 +285,19 @@ PRESETS.update(
         "parkinglot-1g": TopologyParams(
             kind="parkinglot", hops=3, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
         ),
-        # RL-CC, section VI: 64 hosts, 4 ToR, 2 spines, 100 Gbit/s, round trip about 10 us, "via four 100 Gbps links": read as
-        # four from each ToR to each spine (2:1); with uplinks = 1 it is one (8:1). 5 MB: PCC-RL, figure 1.
+        # RL-CC, section VI: 64 hosts, 4 ToR, 2 spines, 100 Gbit/s, round trip about 10 us. "via four 100 Gbps links" is read as
+        # four links from each ToR to each spine (2:1); with uplinks = 1 it is one (8:1). 5 MB: PCC-RL, figure 1.
         "rlcc64": _leafspine(
             leaves=4, hosts_per_leaf=16, spines=2, uplinks=4, rate_bps=100 * GBIT, delay_ns=1_250, buffer_bytes=5_000_000
         ),
-        # FDCC: 4 access and 4 aggregation switches, 16 hosts each, 100 Gbit/s. Its delays are not given: 1 us a link, as HPCC's.
+        # FDCC: 4 access and 4 aggregation switches, 16 hosts each, 100 Gbit/s. It gives no delays: 1 us for each link, as in
+        # HPCC.
         "fdcc64": _leafspine(leaves=4, hosts_per_leaf=16, spines=4, uplinks=1, rate_bps=100 * GBIT, delay_ns=1_000),
-        # ACC, figures 1 and 2; how many links a pair is not given: one.
+        # ACC, figures 1 and 2. ACC does not give the number of links between a leaf and a spine: one.
         "acc24a": _acc(leaves=2, hosts_per_leaf=12, spines=2, uplinks=1),
-        # ACC, testbed: each server on two leaves, each leaf to the spines by four links.
+        # ACC, testbed: each server is on two leaves, and each leaf has four links to the spines.
         "acc24": _acc(leaves=4, hosts_per_leaf=12, spines=2, uplinks=2, nics=2),
-        # ACC, figure 14; links a pair are not given: three make it as wide as figure 12's.
+        # ACC, figure 14. ACC does not give the number of links between a leaf and a spine: three make it as wide as figure 12's.
         "acc96": _acc(leaves=4, hosts_per_leaf=24, spines=2, uplinks=3),
         # ACC, figure 12.
         "acc288": _acc(leaves=12, hosts_per_leaf=24, spines=6, uplinks=1),

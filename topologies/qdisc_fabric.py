@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Fabric whose links are made of stock qdiscs, for kernels that have no cable: on the host ground.
+"""A Fabric whose links are made of stock qdiscs, for kernels without the cable driver: on the host ground.
 
-A port is one end of a veth pair; its root is a token bucket (tbf) of the link's rate, with the port's queue inside. The other
-ends of a link's two pairs, in the namespace WIRES, hand over to each other through a netem of the link's rate and delay:
+A port is one end of a veth pair. Its root is a token bucket (tbf) of the link's rate, with the port's queue inside. The other
+ends of a link's two pairs lie in the namespace WIRES. They forward to each other through a netem of the link's rate and delay:
 
     port A: queue in tbf -- veth -- wire: netem -- veth -- port B          and the same back
 
-A host under a central agent has the agent's tbf as its root, which is made at line rate and is a port's queue as any other.
+A host under a central agent has the agent's tbf as its root. It is made at line rate and is the port's queue like any other.
 
-tbf says when a frame may start; netem serializes and delays it, and frees it from its sender's socket, as a cable does. What is
-left of tbf's faults is its burst: a frame can leave the queue early, to be serialized by netem, so the queue is too short by up
-to burst_bytes(); and timers and softirqs take their time, which calibration measures.
+tbf decides when a frame may start. netem serializes and delays it, and frees it from its sender's socket, as a cable does. The
+remaining error of tbf is its burst: a frame can leave the queue early, to be serialized by netem, so the queue is too short by up
+to burst_bytes(). Timers and softirqs add latency, which calibration measures.
 
-With `links` "tbf" there is no wire: veth pairs and tbf alone, as Mininet's links without delay are. docs/host.md shows what is
-wrong with that (who owns a packet; no serialization), and it is here so that it can be shown.
+With `links` "tbf" there is no wire: only veth pairs and tbf, as Mininet's links without delay are. docs/host.md shows what is
+wrong with that (who owns a packet; no serialization). The mode exists so that this can be shown.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from dc_gym.topologies.rtnl import (
 )
 
 WIRES = "wires+"  # '+' is in no host's name
-WIRE_SYSCTLS = {"net/ipv6/conf/all/disable_ipv6": "1"}  # a wire says nothing of its own
+WIRE_SYSCTLS = {"net/ipv6/conf/all/disable_ipv6": "1"}  # a wire sends no packets of its own
 VETH_INFO_PEER = 1
 IFLA_NET_NS_FD, IFLA_GSO_MAX_SEGS = cables.IFLA_NET_NS_FD, cables.IFLA_GSO_MAX_SEGS
 BURST = 2 * FRAME_BYTES
 LATENESS_NS = 20_000
-"""tbf catches up with timers that are late by this much: its burst is what the link sends in that time, or BURST."""
+"""Delay of timers, in ns, after which tbf can still catch up. Its burst is what the link sends in that time, or BURST."""
 STATS = ("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
 UP = cables.IFF_UP | cables.IFF_LOWER_UP
 
@@ -63,7 +63,7 @@ def burst_bytes(rate_bps: int) -> int:
 
 
 def check(graph: Graph, links: str) -> None:
-    """UsageError where such links cannot be what the graph asks for."""
+    """Raises UsageError where such links cannot do what the graph asks for."""
     if links == "tbf" and any(cable.delay_ns for cable in graph.cables):
         raise UsageError('host.links = "tbf" makes links without delay: set topology.delay=0ns, or take other links')
     if any(cable.impairment != NO_IMPAIRMENT for cable in graph.cables):
@@ -94,7 +94,7 @@ class QdiscFabric(Fabric):
         self._wires: NetlinkSocket | None = None
 
     def devices_in(self, sock: NetlinkSocket) -> dict[str, Device]:
-        """Veth ends that are ports, with what their wires hold and lost."""
+        """Returns the veth ends that are ports, with the packets that their wires hold and lost."""
         found = veths(sock)
         ports = {name: link for name, link in found.items() if name in self._cable_of}
         if self._wires is None or not ports:
@@ -135,7 +135,7 @@ class QdiscFabric(Fabric):
                 self._connect_wires(self._wires)
 
     def _connect_wires(self, sock: NetlinkSocket) -> None:
-        """What comes in at one end of a wire goes out at the other, through a netem."""
+        """Forwards what comes in at one end of a wire to the other end, through a netem."""
         found = veths(sock)
         requests = []
         for cable in self.graph.cables:
@@ -149,7 +149,7 @@ class QdiscFabric(Fabric):
         sock.batch(requests)
 
     def _queue(self, ifindex: int, port: Port) -> list[Request]:
-        if port.queue.kind == "tbf":  # an agent's: it limits and it holds the queue
+        if port.queue.kind == "tbf":  # an agent's: it both limits the rate and holds the queue
             return [tc.set_queue(ifindex, port.queue, port.ifname)]
         rate_bps = self._cable_of[port.ifname].rate_bps
         return shapers.set_limited_queue(ifindex, port.queue, rate_bps, burst_bytes(rate_bps), port.ifname)
@@ -166,7 +166,7 @@ class QdiscFabric(Fabric):
 
 
 class Veth:
-    """What the kernel says of one end of a pair."""
+    """The kernel's description of one end of a pair."""
 
     __slots__ = ("flags", "ifindex", "ifname", "link")
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """rtnetlink in batches: many requests in few system calls, every answer checked.
 
-In a lab a system call costs as much as hundreds of packets, and importing a netlink library as much as
-a whole run of the dumbbell; RED and the cable are not in the libraries either. So this is the small
-part that the fabric needs: build messages, send a batch, raise on the first refusal with the kernel's
-own words. Numbers are host-endian as netlink has them; lengths are checked before anything is read.
+In a lab a system call costs as much as hundreds of packets, and importing a netlink library costs as much as a whole run of the
+dumbbell. RED and the cable are not in the libraries either. So this module contains the small part that the fabric needs: it
+builds messages, sends a batch, and raises on the first refusal with the kernel's own words. Numbers are host-endian as in
+netlink. Lengths are checked before anything is read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def attribute(kind: int, value: bytes) -> bytes:
-    """One netlink attribute, padded to four bytes."""
+    """Returns one netlink attribute, padded to four bytes."""
     length = 4 + len(value)
     return struct.pack("=HH", length, kind) + value + bytes(-length % 4)
 
@@ -64,7 +64,7 @@ def nested(kind: int, *attributes: bytes) -> bytes:
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """The attributes in `data` by type (the last of each type wins); FabricError when a length is wrong."""
+    """Returns the attributes in `data` by type (the last of each type wins). Raises FabricError when a length is wrong."""
     found: dict[int, bytes] = {}
     at = 0
     while at + 4 <= len(data):
@@ -77,7 +77,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
 
 
 class Request:
-    """One message to the kernel; `what` says in words what it does, for the error."""
+    """One message to the kernel. `what` describes it in words, for the error."""
 
     __slots__ = ("body", "flags", "kind", "what")
 
@@ -86,7 +86,7 @@ class Request:
 
 
 class NetlinkSocket:
-    """A netlink socket in one network namespace (`netns` a path, None: the caller's)."""
+    """A netlink socket in one network namespace. `netns` is a path; None means the caller's namespace."""
 
     def __init__(self, netns: str | None = None, protocol: int = socket.NETLINK_ROUTE) -> None:
         self._seq = 0
@@ -107,9 +107,9 @@ class NetlinkSocket:
         self.close()
 
     def batch(self, requests: Sequence[Request]) -> None:
-        """Sends all requests, in order; FabricError at the first that the kernel refuses, naming it.
+        """Sends all requests in order. Raises FabricError at the first that the kernel refuses, and names it.
 
-        Refusals are always answered; of a group that succeeds only the last request is acknowledged.
+        The kernel always answers refusals. Of a group that succeeds it acknowledges only the last request.
         """
         for group in _groups(requests):
             first, last = self._seq + 1, len(group) - 1
@@ -123,7 +123,7 @@ class NetlinkSocket:
                     done = seq == first + last
 
     def dump(self, kind: int, body: bytes, flags: int = NLM_F_DUMP) -> list[bytes]:
-        """All payloads that the kernel lists for a dump request (or, with flags 0, the one answer)."""
+        """Returns all payloads that the kernel lists for a dump request or, with flags 0, the one answer."""
         request = Request(kind, flags, body, f"list objects of type {kind}")
         self._socket.send(self._pack(request, 0))
         found: list[bytes] = []
@@ -180,7 +180,7 @@ def _check(request: Request, payload: bytes) -> None:
 
 
 class entered:
-    """The calling thread is in network namespace `netns` meanwhile (None: nothing changes)."""
+    """Moves the calling thread into network namespace `netns` while the context is open. With None nothing changes."""
 
     def __init__(self, netns: str | None) -> None:
         self._netns = netns
@@ -209,13 +209,13 @@ def _setns(fd: int, name: str) -> None:
 
 
 def new_namespace() -> None:
-    """The calling thread moves into a network namespace of its own; needs CAP_SYS_ADMIN."""
+    """Moves the calling thread into a new network namespace. Needs CAP_SYS_ADMIN."""
     if _libc.unshare(CLONE_NEWNET):
         raise FabricError(f"create a network namespace: {os.strerror(ctypes.get_errno())}")
 
 
 def add_namespaces(paths: Sequence[str]) -> None:
-    """Creates a network namespace behind each path (as `ip netns add` does); needs CAP_SYS_ADMIN."""
+    """Creates a network namespace at each path (as `ip netns add` does). Needs CAP_SYS_ADMIN."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         for path in paths:

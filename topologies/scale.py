@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scaling rule: a network s times slower, on which everything that counts in packets and round trips stays as it was.
+"""The scaling rule: a network s times slower, with the same behaviour counted in packets and round trips.
 
-Rates are divided by s and delays multiplied; frames, buffers and thresholds keep their bytes, so BDPs stay. What Linux, the
-programs and the spec measure in seconds does not follow; `not_scale_free` names it. Values are those of Linux 7.2 with HZ 1000.
+Rates are divided by s and delays multiplied by s. Frames, buffers and thresholds keep their bytes, so BDPs stay the same. Times
+that Linux, the programs and the spec measure in seconds do not scale; `not_scale_free` lists them. The values are those of Linux
+7.2 with HZ 1000.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ MS = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Something that keeps its time, or its rate, when the network slows down."""
+    """A time, or a rate, that stays the same when the network is slowed down."""
 
     what: str
     time_ns: int | None = None
-    """Its length where it has one; then it is told in base round trips, too."""
+    """Its length in ns, if it has one. It is then also shown in base round trips."""
 
 
 RTO_MIN = Fixed("TCP's shortest retransmission timeout", 200 * MS)
@@ -39,7 +40,10 @@ NOT_SCALE_FREE = (
 
 
 def not_scale_free(scale: int, base_rtt_ns: int, rto_min_ns: int | None) -> list[str]:
-    """One line for each, for a network slowed down by `scale` to that base round trip. `rto_min_ns` None: Linux's own."""
+    """Returns one line for each, for a network slowed down by `scale` to that base round trip.
+
+    `rto_min_ns` None means Linux's own.
+    """
     lines = []
     for fixed in NOT_SCALE_FREE:
         time_ns = rto_min_ns if fixed is RTO_MIN and rto_min_ns is not None else fixed.time_ns

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stock qdiscs that stand in for a cable, as netlink requests, and read back: tbf, netem, and a redirection between devices.
+"""Stock qdiscs that stand in for a cable, as netlink requests, and how they are read back.
 
-Rates are given in bytes a second where the kernel takes bytes, times in ns; nothing is rounded to the ticks of tc(8).
+They are tbf, netem and a redirection between devices. Rates are bytes/s where the kernel takes bytes, times are ns. Nothing is
+rounded to the ticks of tc(8).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ INGRESS_PARENT, INGRESS_HANDLE = 0xFFFFFFF1, 0xFFFF0000
 ALL_PROTOCOLS = socket.htons(3)  # ETH_P_ALL
 TCA_NETEM_RATE, TCA_NETEM_RATE64, TCA_NETEM_LATENCY64 = 6, 8, 10
 NETEM_PARMS, NETEM_RATE = struct.Struct("=6I"), struct.Struct("=IiIi")
-NETEM_LIMIT = 10**6  # frames on the way: never the limit
+NETEM_LIMIT = 10**6  # frames on the way; high enough never to limit
 TCA_BPF_FD, TCA_BPF_NAME = 6, 7
 TCA_MATCHALL_ACT, TCA_ACT_KIND, TCA_ACT_OPTIONS, TCA_MIRRED_PARMS = 2, 1, 2, 2
 MIRRED = struct.Struct("=IIiiiiI")
@@ -44,7 +45,7 @@ TC_ACT_STOLEN, EGRESS_REDIRECT = 4, 1
 
 
 def set_limited_queue(ifindex: int, queue: Queue, rate_bps: int, burst_bytes: int, name: str) -> list[Request]:
-    """A tbf as the device's root, and the queue inside of it."""
+    """Returns the requests for a tbf as the device's root and the queue inside it."""
     options = tc.tbf_options(rate_bps, burst_bytes, limit_bytes=0)
     body = TCMSG.pack(0, ifindex, TBF_HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "tbf") + options
     tbf = Request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: limit to {rate_bps} bit/s by tbf")
@@ -52,7 +53,7 @@ def set_limited_queue(ifindex: int, queue: Queue, rate_bps: int, burst_bytes: in
 
 
 def set_netem(ifindex: int, rate_bps: int, delay_ns: int, name: str) -> Request:
-    """A netem as the device's root: serializes at the rate, then delays."""
+    """Returns the request for a netem as the device's root. It serializes at the rate, then delays."""
     rate = rate_bps // 8
     options = attribute(
         TCA_OPTIONS,
@@ -67,14 +68,14 @@ def set_netem(ifindex: int, rate_bps: int, delay_ns: int, name: str) -> Request:
 
 
 def redirect(ifindex: int, to_ifindex: int, name: str) -> list[Request]:
-    """Whatever comes in at the device goes out at the other."""
+    """Returns the requests that send whatever comes in at the device out at the other."""
     parms = MIRRED.pack(0, 0, TC_ACT_STOLEN, 0, 0, EGRESS_REDIRECT, to_ifindex)
     action = nested(1, attr_text(TCA_ACT_KIND, "mirred"), nested(TCA_ACT_OPTIONS, attribute(TCA_MIRRED_PARMS, parms)))
     return [_ingress(ifindex, name), match_all(ifindex, name, nested(TCA_MATCHALL_ACT, action))]
 
 
 def classify(ifindex: int, program: int, name: str) -> list[Request]:
-    """Whatever comes in at the device goes through a BPF program, given by its file descriptor."""
+    """Returns the requests that pass whatever comes in at the device through a BPF program, given by its file descriptor."""
     body = TCMSG.pack(0, ifindex, 0, INGRESS_HANDLE, 1 << 16 | ALL_PROTOCOLS) + attr_text(TCA_KIND, "bpf")
     body += nested(TCA_OPTIONS, attr_u32(TCA_BPF_FD, program), attr_text(TCA_BPF_NAME, name))
     flags = NLM_F_CREATE | NLM_F_EXCL
@@ -87,14 +88,17 @@ def _ingress(ifindex: int, name: str) -> Request:
 
 
 def match_all(ifindex: int, name: str, *options: bytes, priority: int = 1) -> Request:
-    """A filter on what comes in at the device, which must have an ingress."""
+    """Returns the request for a filter on what comes in at the device, which must have an ingress qdisc."""
     body = TCMSG.pack(0, ifindex, 0, INGRESS_HANDLE, priority << 16 | ALL_PROTOCOLS) + attr_text(TCA_KIND, "matchall")
     body += nested(TCA_OPTIONS, *options)
     return Request(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, body, f"{name}: redirect what comes in (matchall, mirred)")
 
 
 def check_rates(sock: NetlinkSocket, rates_bps: dict[int, tuple[str, int]]) -> None:
-    """FabricError unless each device's root is a tbf of its rate. By ifindex: the port's name and its rate."""
+    """Raises FabricError unless each device's root is a tbf of its rate.
+
+    `rates_bps` holds the port's name and its rate by ifindex.
+    """
     found = {}
     for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queueing disciplines as netlink requests, and read back: bfifo, fq, tbf, and RED: step, on the queue itself, as tc(8) sets it.
+"""Queueing disciplines as netlink requests, and how they are read back: bfifo, fq, tbf, and RED.
 
-All sizes are bytes of the frame as Linux counts it in a qdisc: L2 header and payload, no FCS.
+RED is configured as a step, as a slope on the queue itself, or as tc(8) sets it. All sizes are bytes of the frame as Linux counts
+it in a qdisc: L2 header and payload, no FCS.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ STATS_QUEUE = struct.Struct("=5I")  # qlen, backlog, drops, requeues, overlimits
 TCA_RED_PARMS, TCA_RED_STAB, TCA_RED_MAX_P, TCA_RED_FLAGS = 1, 2, 3, 4
 RED_PARMS = struct.Struct("=IIIBBBB")  # limit, qth_min, qth_max, Wlog, Plog, Scell_log, flags
 RED_ECN, RED_NODROP = 1, 8
-RED_INDEPENDENT = 128  # of kernel/patches/0005: each packet is marked by a draw of its own
+RED_INDEPENDENT = 128  # of kernel/patches/0005: a draw of its own decides whether each packet is marked
 NO_AVERAGE = bytes([31] * 256)  # an idle queue's average is 0
 TCA_FQ_PLIMIT, TCA_FQ_FLOW_PLIMIT = 1, 2
 TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
@@ -51,7 +52,7 @@ LONGEST_IDLE_US = 512
 
 @dataclass(frozen=True, slots=True)
 class RedSettings:
-    """What the kernel needs of RED beyond thresholds: logs of averaging weight, probability and idle cells."""
+    """The settings of RED besides its thresholds: logarithms of averaging weight, probability and idle cells."""
 
     wlog: int
     plog: int
@@ -62,7 +63,7 @@ class RedSettings:
 
 
 def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, handle: int = HANDLE) -> Request:
-    """Makes `queue` the root qdisc of the device (or that of the class `parent`), in place of any other."""
+    """Returns the request that replaces the device's root qdisc (or that of the class `parent`) by `queue`."""
     kind, options = _options(queue)
     body = TCMSG.pack(0, ifindex, handle, parent, 0) + attr_text(TCA_KIND, kind) + options
     own = " with marking red-instant, which the lab's kernel alone knows" if queue.marking.kind == "red-instant" else ""
@@ -72,9 +73,9 @@ def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, ha
 
 
 def check_queues(sock: NetlinkSocket, queues: dict[int, tuple[str, Queue]], parent: int = TC_H_ROOT) -> None:
-    """Reads all qdiscs of the socket's namespace back; FabricError where one is not what was asked for.
+    """Reads all qdiscs of the socket's namespace back. Raises FabricError where one is not what was requested.
 
-    `queues`: by ifindex the port's name and queue, which is the root or that of the class `parent`.
+    `queues` holds by ifindex the port's name and queue, which is the root or that of the class `parent`.
     """
     found: dict[int, bytes] = {}
     for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
@@ -94,11 +95,11 @@ class QueueSettings:
     qdisc: str
     buffer_bytes: int
     k_bytes: int | None
-    """Where RED begins to mark; None: it is no RED."""
+    """Queue length in bytes at which RED begins to mark. None if it is no RED."""
 
 
 def queue_settings(sock: NetlinkSocket, parent: int = TC_H_ROOT) -> dict[int, QueueSettings]:
-    """The root qdisc (or that of the class `parent`) of every device in the socket's namespace, by ifindex."""
+    """Returns the root qdisc (or that of the class `parent`) of every device in the socket's namespace, by ifindex."""
     found = {}
     for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
         _family, ifindex, _handle, its_parent, _info = TCMSG.unpack_from(payload)
@@ -132,7 +133,7 @@ class QueueCounters:
 
 
 def queue_counters(sock: NetlinkSocket) -> dict[int, QueueCounters]:
-    """Counters of the root qdisc of every device in the socket's namespace, by ifindex."""
+    """Returns the counters of the root qdisc of every device in the socket's namespace, by ifindex."""
     found = {}
     for payload in sock.dump(RTM_GETQDISC, TCMSG.pack(0, 0, 0, 0, 0)):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
@@ -147,27 +148,30 @@ def queue_counters(sock: NetlinkSocket) -> dict[int, QueueCounters]:
 
 
 def step(k_bytes: int) -> RedSettings:
-    """RED as DCTCP's step: the average is the queue itself, and every ECN-capable frame that finds K bytes or more is marked.
+    """Returns RED as DCTCP's step.
 
-    nodrop: a frame without ECN above K (SYN, ARP, pure ACK) passes unmarked; with RED's default it would be dropped.
+    The average is the queue itself, and every ECN-capable frame that finds K bytes or more is marked. nodrop: a frame without ECN
+    above K (SYN, ARP, pure ACK) passes unmarked; with RED's default it would be dropped.
     """
     return RedSettings(wlog=0, plog=0, scell_log=0, stab=NO_AVERAGE, max_p=0xFFFFFFFF, flags=RED_ECN | RED_NODROP)
 
 
 def instant(marking: Marking) -> RedSettings:
-    """RED on the queue itself, as the step, but with a slope and independent marks; other kernels than the lab's refuse the flag.
+    """Returns RED on the queue itself, like the step, but with a slope and independent marks.
 
-    RED as it stands draws the gap to the next mark, uniform in 1 .. 1/p: its share of marks is 2p / (1 + p) instead of p.
+    Kernels other than the lab's refuse the flag. RED without the patch draws the gap to the next mark, uniform in 1 .. 1/p, so
+    that its share of marks is 2p / (1 + p) instead of p.
     """
     max_p = min(0xFFFFFFFF, (marking.probability_ppm << 32) // PPM)
     return RedSettings(0, 0, 0, stab=NO_AVERAGE, max_p=max_p, flags=RED_ECN | RED_NODROP | RED_INDEPENDENT)
 
 
 def slope(marking: Marking) -> RedSettings:
-    """RED's constants from the parameters of tc-red(8), as that program computes them.
+    """Returns RED's constants from the parameters of tc-red(8), computed as that program does, with one exception.
 
-    But for one: Linux (since 4.15) refuses an averaging weight with which the scaled average might overflow 32 bits. The thesis'
-    burst of 229 packets at 1 Gbit/s asks for 2^-12 with max = 1 MB, one bit too many, and tc fails; the next weight stands in.
+    Linux (since 4.15) refuses an averaging weight with which the scaled average might overflow 32 bits. The thesis' burst of 229
+    packets at 1 Gbit/s asks for 2^-12 with max = 1 MB, one bit too many, and tc fails. This function takes the next weight
+    instead.
     """
     wlog = _ewma_log(marking.min_bytes, marking.burst_packets, marking.avpkt_bytes)
     wlog = min(wlog, 31 - marking.max_bytes.bit_length())
@@ -181,12 +185,12 @@ def _options(queue: Queue) -> tuple[str, bytes]:
     if queue.kind == "bfifo":
         return "bfifo", attribute(TCA_OPTIONS, struct.pack("=I", queue.limit_bytes))
     if queue.kind == "fq":
-        packets = max(1, queue.limit_bytes // 1514)  # fq limits packets, in all and of one flow
+        packets = max(1, queue.limit_bytes // 1514)  # fq limits packets, in total and for one flow
         return "fq", nested(TCA_OPTIONS, attr_u32(TCA_FQ_PLIMIT, packets), attr_u32(TCA_FQ_FLOW_PLIMIT, packets))
     if queue.kind == "tbf":
         return "tbf", tbf_options(queue.rate_bps, queue.burst_bytes, queue.limit_bytes)
     red, low, high = _red(queue.marking)
-    parms = RED_PARMS.pack(queue.limit_bytes, low, high, red.wlog, red.plog, red.scell_log, 0)  # flags: the attribute below
+    parms = RED_PARMS.pack(queue.limit_bytes, low, high, red.wlog, red.plog, red.scell_log, 0)  # flags: attribute below
     flags = struct.pack("=II", red.flags, red.flags | RED_ECN | RED_NODROP)  # value and selector of a bitfield32
     return "red", nested(
         TCA_OPTIONS,
@@ -198,7 +202,7 @@ def _options(queue: Queue) -> tuple[str, bytes]:
 
 
 def tbf_options(rate_bps: int, burst_bytes: int, limit_bytes: int) -> bytes:
-    """A token bucket; with a limit the kernel puts a bfifo of that size inside, with 0 nothing yet."""
+    """Returns the options of a token bucket. With a limit, the kernel puts a bfifo of that size inside; with 0 nothing yet."""
     rate = rate_bps // 8
     parms = TBF_PARMS.pack(0, LINK_ETHERNET, 0, 0, 0, min(rate, LARGEST_U32), bytes(12), limit_bytes, 0, 0)
     return nested(
@@ -210,7 +214,7 @@ def tbf_options(rate_bps: int, burst_bytes: int, limit_bytes: int) -> bytes:
 
 
 def tbf_rate_bps(options: dict[int, bytes]) -> int:
-    """What a tbf's options, as the kernel dumps them, say of its rate."""
+    """Returns the rate in a tbf's options, as the kernel dumps them."""
     if TCA_TBF_RATE64 in options:
         return 8 * int.from_bytes(options[TCA_TBF_RATE64], "little")
     return 8 * int(TBF_PARMS.unpack_from(options[TCA_TBF_PARMS])[5])
@@ -251,7 +255,10 @@ def _check_value(name: str, what: str, asked: int, read: int) -> None:
 
 
 def _ewma_log(min_bytes: int, burst_packets: int, avpkt_bytes: int) -> int:
-    """Smallest Wlog with which a burst from an empty queue stays below min (Floyd and Jacobson 1993, section 6, eq. 3)."""
+    """Returns the smallest Wlog with which a burst from an empty queue stays below min.
+
+    Source: Floyd and Jacobson 1993, section 6, eq. 3.
+    """
     allowed = burst_packets + 1 - min_bytes / avpkt_bytes
     for wlog in range(1, 32):
         weight = 0.5**wlog
@@ -261,7 +268,7 @@ def _ewma_log(min_bytes: int, burst_packets: int, avpkt_bytes: int) -> int:
 
 
 def _probability_log(min_bytes: int, max_bytes: int, probability: float) -> int:
-    """Plog: the probability falls by 2^-Plog a byte above min."""
+    """Returns Plog: the probability rises by 2^-Plog for each byte above min."""
     value = probability / (max_bytes - min_bytes)
     for plog in range(32):
         if value > 1:
@@ -271,7 +278,7 @@ def _probability_log(min_bytes: int, max_bytes: int, probability: float) -> int:
 
 
 def _idle_damping(wlog: int, avpkt_bytes: int, bandwidth_bps: int) -> tuple[int, bytes]:
-    """Scell_log and the table of shifts by which the average decays over an idle period."""
+    """Returns Scell_log and the table of shifts by which the average decays over an idle period."""
     ticks = avpkt_bytes * 8 * 1e6 / bandwidth_bps * TICKS_PER_US
     decay = -math.log(1 - 0.5**wlog) / ticks
     longest = 31 / decay

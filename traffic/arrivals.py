@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows of a size distribution: at a load, whoever waits (`poisson`, open loop), or a number outstanding a host (`closed_loop`).
+"""Flows of a size distribution, in an open loop at a given load (`poisson`) or in a closed loop (`closed_loop`).
 
-Open loop: arrivals of each host are a Poisson process of its own with the mean gap 8 E[size] / (load x rate), destinations are
-uniform over the other hosts, as in HPCC's traffic generator. They follow from the seed alone: the same flows for every
+The closed loop keeps a number of flows outstanding for each host. In the open loop, flows start whatever the state of earlier
+ones: arrivals of each host are a Poisson process of its own with the mean gap 8 E[size] / (load x rate). Destinations are uniform
+over the other hosts, as in HPCC's traffic generator. The flows follow from the seed alone: they are the same for every
 controller.
 """
 
@@ -24,7 +25,7 @@ SIZE_KEYS = ("size_bytes", "distribution", "distribution_file", "truncate_bytes"
 
 
 def size_distribution(setting: Setting) -> Sizes:
-    """By name, by file, or a fixed size; scaled, then truncated."""
+    """Returns the distribution by its name, its file, or a fixed size. It is scaled, then truncated."""
     params = setting.params
     given = [name for name in SIZE_KEYS[:3] if getattr(params, name)]
     if len(given) != 1:
@@ -100,9 +101,10 @@ def _host_rates(setting: Setting) -> dict[str, Fraction]:
 
 
 def _bisection_rates(setting: Setting) -> dict[str, Fraction]:
-    """What each host must offer to fill its share of the links above its edge switches, given that some of it stays below them.
+    """Returns the rate in bit/s that each host must offer to fill its share of the links above its edge switches.
 
-    A host of more planes has an edge switch in each, and its flows choose among the planes alike.
+    Part of each host's traffic stays below these links. A host in several planes has an edge switch in each plane, and its flows
+    are spread evenly over the planes.
     """
     graph, hosts = setting.graph, setting.hosts
     members: dict[str, list[str]] = {}

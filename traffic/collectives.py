@@ -49,7 +49,7 @@ def decide(processes: int, size_bytes: int) -> str:
 
 
 def steps(schedule: str, processes: int) -> list[list[Message]]:
-    """What is sent in each step; a process' next step waits for its own messages alone."""
+    """Returns the messages of each step. A process begins its next step when its own messages have arrived."""
     ranks = range(processes)
     if schedule == "linear":
         return [[(rank, (rank - back) % processes, 1) for back in range(1, processes) for rank in ranks]]

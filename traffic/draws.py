@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers of workloads: streams that depend on nothing but seed and labels, and integers alone.
+"""Random numbers of workloads: streams of integers that depend only on seed and labels.
 
-A stream is SHA-256 of its labels and a counter, so it is equal in every version of Python and on every machine; logarithms are
-taken in integers, since those of a C library may differ in the last bit from CPU to CPU.
+A stream is SHA-256 of its labels and a counter, so it is equal in every version of Python and on every machine. Logarithms are
+computed in integers, since those of a C library may differ in the last bit from CPU to CPU.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOG_BITS = 40  # binary places of a logarithm
 
 
 class Stream:
-    """Draws, one after the other."""
+    """A stream of draws."""
 
     def __init__(self, seed: int, *labels: object) -> None:
         self._prefix = "/".join(["dcgym", str(seed), *map(str, labels)]).encode()
@@ -28,7 +28,7 @@ class Stream:
         self._words: list[int] = []
 
     def bits(self) -> int:
-        """Uniform in [0, 2^64)."""
+        """Returns a uniform draw from [0, 2^64)."""
         if not self._words:
             block = hashlib.sha256(self._prefix + b"#%d" % self._blocks).digest()
             self._words = [int.from_bytes(block[at : at + 8], "big") for at in range(0, 32, 8)]
@@ -36,19 +36,19 @@ class Stream:
         return self._words.pop()
 
     def below(self, bound: int) -> int:
-        """Uniform in [0, bound)."""
+        """Returns a uniform draw from [0, bound)."""
         return self.bits() * bound // WORD
 
     def chance(self, probability: float) -> bool:
-        """True with that probability."""
+        """Returns True with that probability."""
         return self.bits() < int(Fraction(probability) * WORD)
 
     def choose(self, values: Sequence[T]) -> T:
-        """One of them."""
+        """Returns one of the values."""
         return values[self.below(len(values))]
 
     def shuffled(self, values: Sequence[T]) -> list[T]:
-        """A random order (Fisher and Yates)."""
+        """Returns a random order (Fisher and Yates)."""
         order = list(values)
         for last in range(len(order) - 1, 0, -1):
             other = self.below(last + 1)
@@ -56,7 +56,10 @@ class Stream:
         return order
 
     def around(self, mean: int, pattern: str) -> int:
-        """`mean` itself (exact), uniform in 0 .. 2 x mean, or exponential with that mean; rounded down."""
+        """Returns `mean` itself (exact), a uniform draw from 0 ..
+
+        2 x mean, or an exponential draw with that mean, rounded down.
+        """
         if pattern == "exact":
             return mean
         if pattern == "uniform":
@@ -65,8 +68,8 @@ class Stream:
 
 
 def minus_log2(word: int) -> int:
-    """-log2((word + 1/2) / 2^64) with LOG_BITS binary places: the bits of a logarithm by repeated squaring."""
-    word = 2 * word + 1  # of 2^65
+    """Returns -log2((word + 1/2) / 2^64) with LOG_BITS binary places: the bits of a logarithm by repeated squaring."""
+    word = 2 * word + 1  # scaled by 2^65
     whole = word.bit_length() - 1
     word <<= 64 - whole  # word / 2^64 is in [1, 2)
     fraction = 0

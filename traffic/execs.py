@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real programs in hosts: started and stopped at instants after t0, in a host's network namespace, their output in files.
+"""Real programs in hosts: started and stopped at times after t0, in a host's network namespace, with their output in files.
 
-Each program has a keeper, a forked process that sleeps until the start, runs it in a session of its own, and ends that session at
-the stop. Nothing polls. What a program writes into its folder (RUN/exec) stays with the result, and so do HOST-N.stdout and
-HOST-N.stderr; how it ended goes through a pipe to whoever asks (`finish`). Linux only, root of the ground.
+Each program has a keeper: a forked process that sleeps until the start, runs the program in a session of its own, and ends that
+session at the stop. Nothing polls. What a program writes into its folder (RUN/exec) stays with the result, and so do
+HOST-N.stdout and HOST-N.stderr. A pipe passes on how it ended (`finish`). Linux only; needs root in the ground.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import Any, Self
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-KEEPER_PRIORITY = 5  # SCHED_FIFO: sleeps end when they should; below tgen and qmon
+KEEPER_PRIORITY = 5  # SCHED_FIFO, so that sleeps end on time; below tgen and qmon
 GRACE_NS = 10**9  # between SIGTERM and SIGKILL
 NS_PER_S = 10**9
 FOLDER = "exec"
 LONGEST_SAID = 300
-"""Letters of a failed program's last line that are passed on."""
+"""The number of characters of a failed program's last line that are passed on."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecRequest:
-    """A program that is asked for. Times are ns after t0."""
+    """A program to run. Times are ns after t0."""
 
     host: str
     argv: tuple[str, ...]
@@ -39,16 +39,16 @@ class ExecRequest:
 
 
 def find_program(name: str) -> str | None:
-    """The path of a program as a host would find it; None: there is none."""
+    """Returns the path of a program as a host would find it, or None if there is none."""
     return shutil.which(name, path=PATH)
 
 
 class Execs:
-    """All programs of a run, from before t0 to its end; none outlives the context."""
+    """All programs of a run, from before t0 to its end. No program outlives the context."""
 
     def __init__(self, requests: Sequence[ExecRequest], run_folder: Path, t0_ns: int) -> None:
         self._requests, self._folder, self._t0_ns = tuple(requests), run_folder / FOLDER, t0_ns
-        self._keepers: list[tuple[int, int]] = []  # process, reading end of its pipe
+        self._keepers: list[tuple[int, int]] = []  # process, and reading end of its pipe
 
     def __enter__(self) -> Self:
         if self._requests:
@@ -63,12 +63,12 @@ class Execs:
     def __exit__(self, *_: object) -> None:
         while self._keepers:
             keeper, pipe = self._keepers.pop()
-            os.kill(keeper, signal.SIGTERM)  # it ends its program, then itself
+            os.kill(keeper, signal.SIGTERM)  # the keeper ends its program, then itself
             os.waitpid(keeper, 0)
             os.close(pipe)
 
     def finish(self) -> list[dict[str, Any]]:
-        """Waits until all programs have ended or were stopped; how each did, in the order of the requests."""
+        """Waits until all programs have ended or were stopped, and returns how each ended, in the order of the requests."""
         ends = []
         for _, pipe in self._keepers:
             with os.fdopen(os.dup(pipe), "rb") as file:
@@ -94,8 +94,8 @@ class Execs:
 
 
 def _keep(request: ExecRequest, folder: Path, name: str, t0_ns: int) -> dict[str, Any]:
-    """The keeper's life."""
-    from dc_gym.topologies.fabric import netns_path  # with Mininet, which only a ground needs
+    """Runs the whole life of a keeper."""
+    from dc_gym.topologies.fabric import netns_path  # imports Mininet, which only a ground needs
     from dc_gym.topologies.rtnl import entered
 
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
@@ -119,7 +119,7 @@ def _keep(request: ExecRequest, folder: Path, name: str, t0_ns: int) -> dict[str
 
 
 def _last_line(stderr: Path) -> str:
-    """The last line with a word in it, shortened; empty if there is none."""
+    """Returns the last line that contains a word, shortened, or '' if there is none."""
     with stderr.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 4 * LONGEST_SAID))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
@@ -142,13 +142,13 @@ def _start(request: ExecRequest, folder: Path, out: Any, err: Any) -> subprocess
 
 
 def _be_ordinary() -> None:
-    """Scheduling and signals are inherited: a program should find neither the keeper's."""
+    """Resets scheduling and signals. A program would otherwise inherit the keeper's."""
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
 
 
 def _wait_for(program: subprocess.Popen[bytes], stop_ns: int) -> bool:
-    """Until the program ends, or its time is up: then its whole session goes. Whether it was stopped."""
+    """Waits until the program ends or its time is up, then ends its whole session. Returns True if it was stopped."""
     if _ends(program, stop_ns):
         return False
     for how in (signal.SIGTERM, signal.SIGKILL):
@@ -160,7 +160,7 @@ def _wait_for(program: subprocess.Popen[bytes], stop_ns: int) -> bool:
 
 
 def _ends(program: subprocess.Popen[bytes], until_ns: int) -> bool:
-    """Waits for its end; False if it did not come in time, or the keeper is told to end."""
+    """Waits for the program's end. Returns False if it did not end in time, or if the keeper is told to end."""
     while program.poll() is None:
         if _wait({signal.SIGTERM, signal.SIGCHLD}, until_ns) != signal.SIGCHLD:
             return program.poll() is not None
@@ -175,7 +175,7 @@ def _signal_session(leader: int, how: signal.Signals) -> None:
 
 
 def _wait(signals: set[signal.Signals], until_ns: int) -> signal.Signals | None:
-    """The first of the (blocked) signals, or None when the time has come."""
+    """Returns the first of the (blocked) signals to arrive, or None when the time is up."""
     while (left_ns := until_ns - time.monotonic_ns()) > 0:
         if (found := signal.sigtimedwait(signals, left_ns / NS_PER_S)) is not None:
             return signal.Signals(found.si_signo)
@@ -183,10 +183,10 @@ def _wait(signals: set[signal.Signals], until_ns: int) -> signal.Signals | None:
 
 
 def to_json(requests: Sequence[ExecRequest]) -> list[dict[str, Any]]:
-    """For the plan."""
+    """Returns the requests as JSON types for the plan."""
     return [asdict(request) for request in requests]
 
 
 def from_json(plain: Sequence[dict[str, Any]]) -> list[ExecRequest]:
-    """What to_json wrote."""
+    """Returns the requests that to_json wrote."""
     return [ExecRequest(**{**each, "argv": tuple(each["argv"])}) for each in plain]

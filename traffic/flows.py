@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow that is asked for: what workloads make and the schedule turns into tgen's CSV (docs/protocols.md). Plain data.
+"""A requested flow. Workloads make such flows, and the schedule turns them into tgen's CSV (docs/protocols.md). Plain data.
 
-Times are ns, sizes payload bytes, rates bit/s of payload. A flow may wait at a *gate*, which opens when every flow that names
-it in `opens` has ended: repetitions, rounds and requests with answers are gates.
+Times are ns, sizes payload bytes, rates bit/s of payload. A flow may wait at a *gate*. A gate opens when every flow that names it
+in `opens` has ended. Repetitions, rounds, and requests with answers are made with gates.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from dc_gym.base.errors import WorkloadError
 from dc_gym.base.spelling import unknown
 
 LARGEST_PORT = 65535
-LARGEST = 2**60  # ns, bytes and bit/s that tgen takes
+LARGEST = 2**60  # largest ns, bytes and bit/s that tgen accepts
 MOST_FLOWS = 2**20
 NO_GATE = -1
 TRANSPORTS = ("tcp", "udp", "rdma")
 RDMA_PORT = 4791
-"""RoCEv2's: where all RDMA flows go."""
+"""RoCEv2's UDP port, to which all RDMA flows go."""
 GAPS = ("exact", "uniform", "exponential")
 GROUPS = (
     *("flow", "background", "query", "response", "short", "long", "read", "write", "replica"),
     *("push", "pull", "ring"),
 )
-"""What a flow is for; metrics tell them apart. The order is part of the digest: new ones go to the end."""
+"""The purpose of a flow. Metrics distinguish flows by it. The order is part of the digest: new ones go to the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowRequest:
-    """A flow that is asked for."""
+    """A requested flow."""
 
     src: str
     dst: str
@@ -45,20 +45,20 @@ class FlowRequest:
     rep: int = 0  # number of its repetition or round
     gate: int = NO_GATE
     opens: tuple[int, ...] = ()
-    spare: bool = False  # the tail of endless repetitions: left out of the results if it never starts
+    spare: bool = False  # True for the tail of endless repetitions: left out of the results if it never starts
 
     def __post_init__(self) -> None:
         if why := self._fault():
             raise WorkloadError(f"flow {self.src} to {self.dst}: {why}")
 
     def over_rdma(self) -> FlowRequest:
-        """The same as a NIC sends it."""
+        """Returns the same flow as a NIC sends it."""
         if self.transport == "udp":
             raise WorkloadError(f"flow {self.src} to {self.dst}: over udp, which NICs' algorithms do not send; choose a TCP")
         return replace(self, transport="rdma", dst_port=RDMA_PORT)
 
     def _fault(self) -> str:
-        """What is wrong with it; empty: nothing."""
+        """Returns what is wrong with the flow, or '' if nothing is."""
         if self.src == self.dst:
             return f"destination {self.dst!r} is the source; name two hosts"
         if not 1 <= self.dst_port <= LARGEST_PORT:

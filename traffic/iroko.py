@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iroko's flow matrices in both dialects, and the kinds `matrix` (a user's file) and `iroko` (the files that come along).
+"""Iroko's flow matrices in both dialects, and the kinds `matrix` (a user's file) and `iroko` (the files shipped with dc-gym).
 
-*Thesis* (table 4.1): source, destination, port, start, length, size, reps, gap; length 0: no time limit; size and reps may be
-inf. *Repository*: src, dst, port, seed, start_time, stop_time, flow_size, flow_size_pattern, reps, flow_gap, random_gap; reps
--1 is endless; patterns exact, uniform (0 .. twice the value), exponential, by the row's seed and the run's. A row with one
-cell more, TCP or UDP after the port, is read as that transport: a file of Iroko's has such rows. The header tells the dialect.
+*Thesis* (table 4.1): source, destination, port, start, length, size, reps, gap. Length 0 means no time limit; size and reps may
+be inf.
+*Repository*: src, dst, port, seed, start_time, stop_time, flow_size, flow_size_pattern, reps, flow_gap, random_gap. Reps -1 means
+endless. The patterns are exact, uniform (0 .. twice the value) and exponential; they follow from the row's seed and the run's. A
+row with one cell more, TCP or UDP after the port, is read with that transport: a file of Iroko's has such rows. The header
+identifies the dialect.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ REPOSITORY = (
     *("reps", "flow_gap", "random_gap"),
 )
 LAST_HOST_OF_BLOCK = 254  # 10.A.x.y: y from 1 to 254, then x goes on
-BROKEN_HOST, RIGHT_HOST = "10.3.1.3", "10.8.0.2"  # in stride8: a host that no fat-tree has, and who is meant
+BROKEN_HOST, RIGHT_HOST = "10.3.1.3", "10.8.0.2"  # in stride8: a host that no fat-tree has, and the host that is meant
 BROKEN = ("fix", "keep")
 
 
@@ -57,7 +59,7 @@ class Row:
 
 
 def names() -> tuple[str, ...]:
-    """The files that come along; incast_N may be any N."""
+    """Returns the names of the shipped files. In incast_N, N may be any number."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.csv")))
 
 
@@ -81,7 +83,7 @@ def matrix(setting: Setting) -> list[FlowRequest]:
 
 
 def flows_of(setting: Setting, text: str, name: str) -> list[FlowRequest]:
-    """The flows of a matrix; its first line tells the dialect."""
+    """Returns the flows of a matrix. Its first line identifies the dialect."""
     header = _header(text)
     if header == THESIS:
         return _expand(setting, _rows(setting, text, name, THESIS, _thesis_row))
@@ -91,7 +93,7 @@ def flows_of(setting: Setting, text: str, name: str) -> list[FlowRequest]:
 
 
 def _header(text: str) -> tuple[str, ...]:
-    """The first line's columns; the thesis' own spelling ("Flow size (B)", "Dest") is understood too."""
+    """Returns the columns in the first line. The thesis' own spelling ("Flow size (B)", "Dest") is accepted too."""
     first = text.partition("\n")[0].strip()
     cells = [sub(r"\s*\(.*?\)\s*", "", cell).strip().lower() for cell in first.split(",")]
     plain = ["destination" if cell == "dest" else cell.removeprefix("flow ") for cell in cells]
@@ -99,7 +101,10 @@ def _header(text: str) -> tuple[str, ...]:
 
 
 def _expand(setting: Setting, rows: list[Row]) -> list[FlowRequest]:
-    """Every repetition a flow. A UDP row without a rate sends at what its host's link carries, as Iroko's generator does."""
+    """Returns one flow for each repetition.
+
+    A UDP row without a rate sends at the rate of its host's link, as Iroko's generator does.
+    """
     gates, flows = Gates(), list[FlowRequest]()
     for row in rows:
         flows += chained(setting, gates, row.reps, _repetitions(setting, row))
@@ -127,7 +132,7 @@ def _repetitions(setting: Setting, row: Row) -> Callable[[int], tuple[FlowReques
 
 
 def _rows(setting: Setting, text: str, name: str, columns: tuple[str, ...], parse: Callable[[_Cells], Row]) -> list[Row]:
-    """The rows after the header; empty lines do not count."""
+    """Returns the rows after the header. Empty lines do not count."""
     hosts, found = _HostNames(setting), []
     reader = csv.reader(text.splitlines(), strict=True)
     try:
@@ -144,9 +149,9 @@ def _rows(setting: Setting, text: str, name: str, columns: tuple[str, ...], pars
 
 
 class _HostNames:
-    """What a matrix may call a host: its name in any case, its address, or Iroko's address by place.
+    """The names by which a matrix may call a host: its name in any case, its address, or Iroko's address by place.
 
-    10.A.x.y is host 254 x + y on the A-th switch that has hosts: in Iroko's fat-tree A is an edge switch, in its dumbbell a side.
+    10.A.x.y is host 254 x + y on the A-th switch that has hosts. In Iroko's fat-tree A is an edge switch, in its dumbbell a side.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -160,7 +165,7 @@ class _HostNames:
         self._places = [switches[name] for name in order]
 
     def find(self, text: str) -> str | None:
-        """The host, or None."""
+        """Returns the host, or None."""
         if text.lower() in self._names:
             return self._names[text.lower()]
         if text in self._addresses:
@@ -175,7 +180,7 @@ class _HostNames:
 
 
 class _Cells:
-    """One row by column, with errors that name the place."""
+    """One row by column. Its errors name the place in the file."""
 
     def __init__(self, row: list[str], columns: tuple[str, ...], where: str, hosts: _HostNames) -> None:
         self._where, self._hosts = where, hosts
@@ -188,7 +193,7 @@ class _Cells:
         self._cells: Mapping[str, str] = dict(zip(columns, row, strict=True))
 
     def is_left_out(self) -> bool:
-        """A row of Iroko's stride8 that names a host which does not exist, kept as it is: nobody sends, nobody receives."""
+        """Returns True if a row of Iroko's stride8 names a host that does not exist and is kept: no flow runs for it."""
         setting = self._hosts.setting
         if setting.params.kind != "iroko" or BROKEN_HOST not in self._cells.values() or self._hosts.find(BROKEN_HOST):
             return False
@@ -222,7 +227,7 @@ class _Cells:
         return self._parse(column, parse, "seconds of at most 9 decimals")
 
     def count(self, column: str, endless: str) -> int | None:
-        """How often; None: endless."""
+        """Returns the number of repetitions, or None for endless."""
         return None if self._cells[column] == endless else self.number(column, 1)
 
     def size(self, column: str) -> int:
@@ -275,7 +280,10 @@ def _repository_row(cells: _Cells) -> Row:
 
 
 def _disjoint_pairs(count: int) -> str:
-    """The rule of Iroko's incast_N, of which it has files up to 1024: N disjoint pairs across a dumbbell, no fan-in."""
+    """Returns the text of Iroko's incast_N for any N: N disjoint pairs across a dumbbell, no fan-in.
+
+    Iroko's repository has such files up to 1024.
+    """
     blocks = [divmod(number, LAST_HOST_OF_BLOCK) for number in range(count)]
     rows = [f"10.1.{x}.{y + 1},10.2.{x}.{y + 1},12345,2,0,600,2147483647,exact,-1,0,exact" for x, y in blocks]
     return "\n".join([",".join(REPOSITORY), *rows]) + "\n"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every kind of workload is made of: its keys, what it sees of the experiment, the registry, gates and repetitions.
+"""The parts of every kind of workload: its keys, what it sees of the experiment, the registry, gates and repetitions.
 
-A kind is one function from a Setting to its flows and one `register`, at the end of its file; workloads.py imports the files.
+A kind is one function from a Setting to its flows and one `register` call at the end of its file. workloads.py imports the files.
 Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
 """
 
@@ -28,7 +28,7 @@ NS_PER_S = 10**9
 
 @dataclass(frozen=True, slots=True)
 class WorkloadParams:
-    """The keys of [workload], parsed (docs/spec.md). None: not given."""
+    """The keys of [workload], parsed (docs/spec.md). None means not given."""
 
     kind: str
     size_bytes: int = 0  # 0: no limit
@@ -38,7 +38,7 @@ class WorkloadParams:
     jitter_ns: int = 0
     transport: str = "tcp"
     gaps: str = "exact"  # between the packets of a flow with a rate
-    # What only some kinds read:
+    # Keys that only some kinds read:
     file: Path | None = None
     pattern: str | None = None
     broken: str | None = None
@@ -85,39 +85,39 @@ class WorkloadParams:
 
 
 def key_of(name: str) -> str:
-    """The spec's key of a field: size_bytes -> workload.size."""
+    """Returns the spec's key of a field: size_bytes -> workload.size."""
     return "workload." + name.removesuffix("_ns").removesuffix("_bps").removesuffix("_bytes")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a kind sees of the experiment."""
+    """The part of the experiment that a kind sees."""
 
     graph: Graph
     params: WorkloadParams
     duration_ns: int
     seed: int
     notes: dict[str, Any] = field(default_factory=dict)
-    """What a kind has to say of itself: it goes into the manifest."""
+    """Notes of the kind about itself. They go into the manifest."""
 
     @cached_property
     def hosts(self) -> list[str]:
-        """Names, in the order of the graph."""
+        """The hosts' names, in the order of the graph."""
         return [host.name for host in self.graph.hosts]
 
     @property
     def horizon_ns(self) -> int:
-        """How long flows may start, counted from workload.start."""
+        """The time in which flows may start, in ns from workload.start."""
         ends = (self.duration_ns, self.params.stop_ns, self.params.last_start_ns)
         stop = min(end for end in ends if end is not None)
         return max(0, stop - self.params.start_ns - self.params.jitter_ns)
 
     def stream(self, *labels: object) -> Stream:
-        """Draws of this kind, from the one seed."""
+        """Returns a stream of draws for this kind. All streams follow from the one seed."""
         return Stream(self.seed, "workload", self.params.kind, *labels)
 
     def need(self, name: str) -> Any:
-        """A key that this kind cannot do without."""
+        """Returns the value of a key that this kind requires."""
         value = getattr(self.params, name)
         if value is None or (name == "size_bytes" and value == 0):
             raise WorkloadError(
@@ -126,19 +126,22 @@ class Setting:
         return value
 
     def ports_of(self, host: str) -> list[Port]:
-        """Its interfaces."""
+        """Returns the host's interfaces."""
         return self._access[host]
 
     def rate_bps(self, host: str) -> int:
-        """What its interfaces carry together."""
+        """Returns the total rate of the host's interfaces."""
         return sum(self.graph.cable_of(port).rate_bps for port in self._access[host])
 
     def edge_of(self, host: str) -> str:
-        """The switch that its first interface is on."""
+        """Returns the switch at the host's first interface."""
         return self.graph.peer(self._access[host][0]).node
 
     def least_ns(self, src: str, dst: str, size_bytes: int) -> int:
-        """No flow of that size takes less: three ways over the access links, and its bytes over the slower of them."""
+        """Returns a lower bound of the time of a flow of that size.
+
+        It is three one-way delays over the access links, and the time of its bytes over the slower link.
+        """
         cables = [self.graph.cable_of(self._access[host][0]) for host in (src, dst)]
         wire_bytes = size_bytes + HEADER_BYTES * -(-size_bytes // SEGMENT_BYTES)
         slowest = min(self.rate_bps(src), self.rate_bps(dst))
@@ -154,7 +157,7 @@ Pattern = Callable[[Setting], list[FlowRequest]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A registered kind of workload, the keys that not all kinds read, and those of all that it takes into its own hands."""
+    """A registered kind of workload, the keys that not all kinds read, and those of all kinds that it handles itself."""
 
     pattern: Pattern
     uses: tuple[str, ...]
@@ -164,10 +167,10 @@ KINDS: dict[str, Kind] = {}
 
 
 def register(name: str, pattern: Pattern, uses: tuple[str, ...] = ()) -> None:
-    """Make a pattern known as workload.kind. `uses`: fields of WorkloadParams.
+    """Registers a pattern as a value of workload.kind. `uses` lists fields of WorkloadParams.
 
-    With "size_bytes" among them, workload.size is the pattern's business; else it is the size of each flow that has none.
-    TypeError if the pattern cannot be called with one Setting.
+    If `uses` contains "size_bytes", the pattern itself handles workload.size; otherwise workload.size is the size of each flow
+    that has none. Raises TypeError if the pattern cannot be called with one Setting.
     """
     inspect.signature(pattern).bind(Setting)
     if name in KINDS:
@@ -177,7 +180,7 @@ def register(name: str, pattern: Pattern, uses: tuple[str, ...] = ()) -> None:
 
 @dataclass(slots=True)
 class Gates:
-    """Numbers of gates, each given out once."""
+    """Hands out the numbers of gates, each once."""
 
     _numbers: count[int] = field(default_factory=count)
 
@@ -186,13 +189,13 @@ class Gates:
 
 
 def require(holds: bool, key: str, value: object, why: str) -> None:
-    """A WorkloadError about a key unless it holds."""
+    """Raises a WorkloadError about a key unless the condition holds."""
     if not holds:
         raise WorkloadError(f"{key_of(key)}: value {value} {why}")
 
 
 def bounded(flows: Iterable[FlowRequest]) -> list[FlowRequest]:
-    """All of them, if a run takes so many."""
+    """Returns all flows if their number is within the limit of a run."""
     found: list[FlowRequest] = []
     for flow in flows:
         found.append(flow)
@@ -206,10 +209,10 @@ def bounded(flows: Iterable[FlowRequest]) -> list[FlowRequest]:
 def chained(
     setting: Setting, gates: Gates, reps: int | None, make: Callable[[int], tuple[FlowRequest, int]]
 ) -> list[FlowRequest]:
-    """A flow again and again: each repetition starts a gap after the one before has ended.
+    """Repeats a flow: each repetition starts a gap after the one before has ended.
 
-    `make` gives a repetition, as if it were alone, and the gap before it. `reps` None: endless, that is as often as could fit
-    into the run if nothing ever waited; those that do not start are left out of the results.
+    `make` returns a repetition, as if it were alone, and the gap before it. With `reps` None it is endless: as many repetitions
+    as could fit into the run if nothing ever waited. Those that do not start are left out of the results.
     """
     chain: list[FlowRequest] = []
     now_ns, rep = 0, 0
@@ -225,7 +228,7 @@ def chained(
         chain.append(replace(flow, rep=rep))
         least = [time for time in (flow.length_ns, _least_ns(setting, flow)) if time]
         if not least:
-            break  # it never ends
+            break  # the flow never ends
         now_ns, rep = now_ns + min(least), rep + 1
     return chain
 

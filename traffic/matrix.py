@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The flow matrix: a CSV file in the manner of Iroko (thesis, table 4.1), one flow a row; docs/spec.md describes its columns.
 
-Seconds become integer nanoseconds exactly; sizes are payload bytes. What is not understood is an error that names its place.
+Seconds become integer nanoseconds exactly. Sizes are payload bytes. Text that cannot be parsed is an error that names its place.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ COLUMNS = ("source", "destination", "port", "start", "stop", "size")
 
 
 def read_matrix(path: Path, hosts: Collection[str]) -> list[FlowRequest]:
-    """The flows of a file, in its order."""
+    """Returns the flows of a file, in its order."""
     return parse_matrix(read_text(path), str(path), hosts)
 
 
 def read_text(path: Path) -> str:
-    """The text of a matrix file."""
+    """Returns the text of a matrix file."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -34,9 +34,9 @@ def read_text(path: Path) -> str:
 def parse_matrix(
     text: str, name: str, hosts: Collection[str], dialects: Sequence[Sequence[str]] = (COLUMNS,)
 ) -> list[FlowRequest]:
-    """The flows of a matrix; `name` stands for the file in errors, `hosts` are the names that exist.
+    """Returns the flows of a matrix. `name` stands for the file in errors, `hosts` are the names that exist.
 
-    `dialects`: the headers that the caller knows, for the error about one that nobody knows.
+    `dialects` are the headers that the caller knows, for the error about an unknown header.
     """
     reader = csv.reader(text.splitlines(), strict=True)
     flows: list[FlowRequest] = []
@@ -56,7 +56,7 @@ def parse_matrix(
 
 
 def _flow(row: list[str], where: str, hosts: Collection[str]) -> FlowRequest:
-    """One row."""
+    """Returns the flow of one row."""
     if len(row) != len(COLUMNS):
         raise WorkloadError(f"{where}: it has {len(row)} columns, not {len(COLUMNS)}; write {','.join(COLUMNS)}")
     cells = dict(zip(COLUMNS, row, strict=True))
@@ -83,7 +83,7 @@ def _port(text: str) -> int | None:
 
 
 def _seconds(text: str) -> int | None:
-    """Nanoseconds of a decimal number of seconds."""
+    """Returns the nanoseconds of a decimal number of seconds."""
     value_ns = Fraction(text) * 10**9 if fullmatch(r"[0-9]{1,12}(\.[0-9]{1,18})?", text) else Fraction(-1)
     return int(value_ns) if value_ns.denominator == 1 and 0 <= value_ns <= LARGEST else None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who sends to whom, all at once: pairs, many to one, all to all, and Hedera's patterns (NSDI 2010, section 5).
+"""Patterns of hosts that all send at once: pairs, many to one, all to all, and Hedera's patterns (NSDI 2010, section 5).
 
 Hedera's paper leaves two things open. Staggered(p_edge, p_pod): here the three classes are disjoint, so "pod" means the own pod
 but not the own edge switch; a class that a network does not have hands its probability to the next wider one that it has, else

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From flows that are asked for to the CSV that tgen runs (docs/protocols.md): addresses, namespaces, source ports, paths.
+"""Turns requested flows into the CSV that tgen runs (docs/protocols.md): addresses, namespaces, source ports, paths.
 
 Everything follows from the arguments: equal arguments give equal bytes. Times are ns relative to t0.
 """
@@ -24,7 +24,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A flow as it is run: what was asked for, its sockets and its path."""
+    """A flow as it is run: the request, its sockets and its path."""
 
     flow: int
     request: FlowRequest
@@ -49,12 +49,12 @@ class Flow:
 
     @property
     def answer_ports(self) -> tuple[int, int]:
-        """Source and destination port of what comes back; RoCEv2's keep those of the data."""
+        """The source and destination port of packets that come back. With RoCEv2 they equal those of the data."""
         ports = (self.src_port, self.dst_port)
         return ports if self.request.transport == "rdma" else ports[::-1]
 
     def cells(self) -> tuple[object, ...]:
-        """Of tgen's CSV, in the order of COLUMNS."""
+        """Returns the cells of tgen's CSV, in the order of COLUMNS."""
         asked = self.request
         gate = "" if asked.gate == NO_GATE else asked.gate
         spaces = f"{NETNS_FOLDER}/{asked.src}", f"{NETNS_FOLDER}/{asked.dst}"
@@ -75,18 +75,18 @@ class Schedule:
     flows: tuple[Flow, ...]
 
     def csv(self) -> str:
-        """The text for `tgen --flows`."""
+        """Returns the text for `tgen --flows`."""
         lines = [",".join(COLUMNS)] + [",".join(map(str, flow.cells())) for flow in self.flows]
         return "\n".join(lines) + "\n"
 
     def paths(self) -> int:
-        """How many groups of flows there are that no switch can tell apart."""
+        """Returns the number of groups of flows that no switch can tell apart."""
         bits = ((flow.src_port & PORT_MASK, flow.dst_port & PORT_MASK) for flow in self.flows)
         ends = ((flow.request.transport, flow.src_addr, flow.dst_addr) for flow in self.flows)
         return len(set(zip(ends, bits, strict=True)))
 
     def peers(self) -> dict[str, list[str]]:
-        """By host: whom it exchanges packets with, in the order of the flows."""
+        """Returns for each host the hosts that it exchanges packets with, in the order of the flows."""
         found: dict[str, dict[str, None]] = {}
         for flow in self.flows:
             found.setdefault(flow.src, {})[flow.dst] = None
@@ -103,7 +103,10 @@ def make_schedule(
     ports: Sequence[Port] | None = None,
     one_path: bool = False,
 ) -> Schedule:
-    """Give every flow its sockets and its path. A row of the state matrix is an index into `ports`, by default graph.ports()."""
+    """Gives every flow its sockets and its path.
+
+    A row of the state matrix is an index into `ports`, by default graph.ports().
+    """
     if not fullmatch(r"[a-z0-9_-]{1,15}", controller):
         raise WorkloadError(f"controller.name: value {controller!r} is no name of a TCP congestion control; one of docs/spec.md")
     if len(requests) > MOST_FLOWS:
@@ -128,7 +131,7 @@ class _Paths:
         self._known: dict[tuple[object, ...], tuple[tuple[str, ...], tuple[int, ...]]] = {}
 
     def of(self, number: int, asked: FlowRequest, src_port: int, plane: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """The ports that data of the flow crosses, and their rows."""
+        """Returns the ports that data of the flow crosses, and their rows."""
         key = asked.transport, plane, asked.src, asked.dst, src_port & PORT_MASK, asked.dst_port & PORT_MASK
         if key not in self._known:
             ports = src_port, asked.dst_port
@@ -141,15 +144,16 @@ class _Paths:
 
 
 def _plane(planes: int, seed: int, number: int) -> int:
-    """The plane of a flow, by seed, of those that both ends have a port in: no hash of the kernel takes part."""
+    """Returns the plane of a flow, drawn by seed from those in which both ends have a port. No hash of the kernel takes part."""
     return draw(seed, "plane", number) % planes if planes > 1 else 0
 
 
 def _source_ports(requests: Sequence[FlowRequest], seed: int, one_path: bool) -> list[int]:
-    """A seeded source port for each flow. `one_path`: those from one host to another share the bits that switches read.
+    """Returns a seeded source port for each flow.
 
-    Unique among the flows of a host to one destination and port, and none that the host listens on: then a bind or a connect
-    never fails for a reason of our own making. TIME_WAIT does not matter, since no connection comes twice.
+    With `one_path`, flows between the same two hosts share the bits that switches read. A port is unique among the flows of a
+    host to one destination and port, and the host does not listen on it. So neither bind nor connect fails because of the chosen
+    ports. TIME_WAIT does not matter, since no connection comes twice.
     """
     listened: dict[str, set[int]] = {}
     for request in requests:
@@ -167,7 +171,7 @@ def _source_ports(requests: Sequence[FlowRequest], seed: int, one_path: bool) ->
             raise WorkloadError(f"{where}: all {most // step} source ports are used; use more ports, hosts, or a shorter run")
         drawn = (request.src, request.dst) if one_path else (number, 0)
         port = FIRST_SOURCE_PORT + draw(seed, "source port", *drawn) % most
-        while port in used:  # the next free one: a new draw each time would take ever longer
+        while port in used:  # the next free one: a new draw each time would take longer and longer
             port = FIRST_SOURCE_PORT + (port - FIRST_SOURCE_PORT + step) % most
         used.add(port)
         chosen.append(port)

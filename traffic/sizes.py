@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flow-size distributions: a file of points, size in bytes and cumulative probability, and how it is sampled.
+"""Flow-size distributions: a file of points, each a size in bytes and a cumulative probability, and how it is sampled.
 
-The line '# sampling: linear' or '# sampling: discrete' says whether sizes between two points occur or only the points; without
-one it is linear. flow_sizes/README.md names the sources of the files that come along. Means are those of the sampler in use.
+The line '# sampling: linear' or '# sampling: discrete' says whether sizes between two points occur or only the points. Without
+such a line it is linear. flow_sizes/README.md names the sources of the shipped files. Means are those of the sampler in use.
 """
 
 from __future__ import annotations
@@ -19,51 +19,54 @@ from dc_gym.base.spelling import unknown
 from dc_gym.traffic.draws import WORD, Stream
 
 FOLDER = Path(__file__).parent / "flow_sizes"
-SEGMENT_BYTES, HEADER_BYTES = 1448, 66  # payload of a full TCP segment, and what its frame has besides
-SUBUNITS = 2**16  # of a byte, while a size is drawn
+SEGMENT_BYTES, HEADER_BYTES = 1448, 66  # payload of a full TCP segment, and the headers in its frame
+SUBUNITS = 2**16  # units in a byte while a size is drawn
 SAMPLINGS = ("linear", "discrete")
 
 Point = tuple[Fraction, Fraction]  # size, cumulative probability
 
 
 def names() -> tuple[str, ...]:
-    """The distributions that come along."""
+    """Returns the names of the shipped distributions."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.txt")))
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """A distribution of flow sizes, bytes of payload."""
+    """A distribution of flow sizes in bytes of payload."""
 
     points: tuple[Point, ...]
-    """Sizes never fall, probabilities never fall, the last probability is 1. Equal sizes are a step."""
+    """Points (size, cumulative probability).
+
+    Sizes never fall, probabilities never fall, and the last probability is 1. Equal sizes are a step.
+    """
     sampling: str = "linear"
 
     def scaled(self, factor: Fraction) -> Sizes:
-        """Every size times a factor."""
+        """Returns the distribution with every size multiplied by a factor."""
         return Sizes(tuple((size * factor, probability) for size, probability in self.points), self.sampling)
 
     def truncated(self, most_bytes: int) -> Sizes:
-        """Sizes above `most_bytes` become that size."""
+        """Returns the distribution in which sizes above `most_bytes` become that size."""
         most = Fraction(most_bytes)
         kept = [point for point in self.points if point[0] < most]
         below = self._probability_below(most)
         return Sizes((*kept, (most, below), (most, Fraction(1))), self.sampling)
 
     def mean_bytes(self) -> Fraction:
-        """Of what a Sampler draws, but for its rounding to whole bytes."""
+        """Returns the mean of what a Sampler draws, without its rounding to whole bytes."""
         return sum((weight * (low + high) / 2 for low, high, weight in self._pieces()), Fraction(0))
 
     def mean_segments(self) -> Fraction:
-        """Packets of full segments, the last one maybe not full."""
+        """Returns the mean number of packets. All are full segments, except that the last one may be shorter."""
         return sum((weight * _mean_ceiling(low, high) for low, high, weight in self._pieces()), Fraction(0))
 
     def mean_wire_bytes(self) -> Fraction:
-        """With the headers of its frames (Ethernet, IP, TCP with timestamps), as a cable counts them."""
+        """Returns the mean size with the headers of its frames (Ethernet, IP, TCP with timestamps), as a cable counts them."""
         return self.mean_bytes() + HEADER_BYTES * self.mean_segments()
 
     def _pieces(self) -> Iterator[tuple[Fraction, Fraction, Fraction]]:
-        """Least size, largest size and probability of each piece, in which sizes are uniform."""
+        """Yields the least size, largest size and probability of each piece. Within a piece, sizes are uniform."""
         before = Fraction(0)
         low = self.points[0][0]
         for size, probability in self.points:
@@ -71,7 +74,7 @@ class Sizes:
             low, before = size, probability
 
     def _probability_below(self, most: Fraction) -> Fraction:
-        """Of a size below `most`."""
+        """Returns the probability of a size below `most`."""
         before: Point = (self.points[0][0], Fraction(0))
         for size, probability in self.points:
             if size >= most:
@@ -83,7 +86,7 @@ class Sizes:
 
 
 class Sampler:
-    """Draws sizes by inverse transform, at least 1 byte each; in integers, since a run may have a million."""
+    """Draws sizes by inverse transform, at least 1 byte each. It uses integers, since a run may have a million flows."""
 
     def __init__(self, sizes: Sizes) -> None:
         self._linear = sizes.sampling == "linear"
@@ -91,7 +94,7 @@ class Sampler:
         self._sizes = [int(size * SUBUNITS) for size, _ in sizes.points]
 
     def draw(self, stream: Stream) -> int:
-        """The next size."""
+        """Returns the next size."""
         word = stream.bits()
         above = bisect_right(self._thresholds, word)
         size = self._sizes[above]
@@ -102,7 +105,7 @@ class Sampler:
 
 
 def _mean_ceiling(low: Fraction, high: Fraction) -> Fraction:
-    """Mean of ceil(x / SEGMENT_BYTES) for x uniform in [low, high]."""
+    """Returns the mean of ceil(x / SEGMENT_BYTES) for x uniform in [low, high]."""
     if low == high:
         return Fraction(-(-low // SEGMENT_BYTES))
 
@@ -114,19 +117,19 @@ def _mean_ceiling(low: Fraction, high: Fraction) -> Fraction:
 
 
 def fixed(size_bytes: int) -> Sizes:
-    """All flows alike."""
+    """Returns a distribution in which all flows have this size."""
     return Sizes(((Fraction(size_bytes), Fraction(1)),), "discrete")
 
 
 def load(name: str) -> Sizes:
-    """One of names()."""
+    """Returns the distribution of that name, one of names()."""
     if name not in names():
         raise WorkloadError(unknown("workload.distribution", name, names()))
     return read(FOLDER / f"{name}.txt", "workload.distribution")
 
 
 def read(path: Path, key: str = "workload.distribution_file") -> Sizes:
-    """The distribution of a file."""
+    """Returns the distribution of a file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -135,7 +138,7 @@ def read(path: Path, key: str = "workload.distribution_file") -> Sizes:
 
 
 def parse(text: str, name: str) -> Sizes:
-    """The distribution of a text; `name` stands for the file in errors."""
+    """Returns the distribution of a text. `name` stands for the file in errors."""
     sampling, points = "linear", list[Point]()
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()

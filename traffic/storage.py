@@ -20,7 +20,7 @@ KIB, MIB = 2**10, 2**20
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Of ten operations `reads` are reads; block sizes from `least` to `most` bytes."""
+    """A mix of reads and writes: `reads` of ten operations are reads; blocks have `least_bytes` to `most_bytes`."""
 
     reads: int
     least_bytes: int

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what tgen leaves behind: ``flows.bin``, ``samples.bin`` and ``nics.bin`` (layouts: traffic/tgen/tgen_log.h).
+"""Reads tgen's output files: ``flows.bin``, ``samples.bin`` and ``nics.bin`` (layouts: traffic/tgen/tgen_log.h).
 
-Records come back as numpy structured arrays whose fields are named as the columns of docs/results.md. Times are
-nanoseconds after t0. A file that is not exactly what tgen writes is refused.
+Records are numpy structured arrays whose fields are named as the columns of docs/results.md. Times are nanoseconds after t0. A
+file that does not have exactly tgen's format is refused.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ SAMPLE_DTYPE = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class TgenHeader:
-    """What was asked of the run that wrote a file."""
+    """The settings of the run that wrote a file."""
 
     t0_ns: int  # CLOCK_MONOTONIC
     duration_ns: int
-    sample_ns: int  # 0: no samples were asked for
+    sample_ns: int  # 0: no samples were requested
     seed: int
 
 
@@ -87,13 +87,13 @@ Records = npt.NDArray[np.void]
 
 
 def read_header(path: Path) -> TgenHeader:
-    """The header of either file."""
+    """Returns the header of either file."""
     with path.open("rb") as file:
         return _header(path, file.read(HEADER_DTYPE.itemsize))[0]
 
 
 def read_flows(path: Path) -> Records:
-    """One record a flow, in order of ``flow``; ``status`` is an index into STATUS_NAMES."""
+    """Returns one record for each flow, in order of ``flow``. ``status`` is an index into STATUS_NAMES."""
     _, records = _read(path, b"DCGYMFL2", FLOW_DTYPE)
     _require(path, bool(np.array_equal(records["flow"], np.arange(len(records)))), "flows are not numbered 0, 1, 2, ...")
     _require(path, bool(np.all(records["status"] < len(STATUS_NAMES))), "a status that is not known")
@@ -101,7 +101,7 @@ def read_flows(path: Path) -> Records:
 
 
 def read_samples(path: Path) -> Records:
-    """One record a flow under way and sample instant, ordered by ``t_ns``, then ``flow``."""
+    """Returns one record for each sample time and flow under way, ordered by ``t_ns``, then ``flow``."""
     header, records = _read(path, b"DCGYMSA1", SAMPLE_DTYPE)
     t, flow = records["t_ns"], records["flow"].astype(np.int64)
     _require(path, header.sample_ns > 0 or not len(records), "samples, though none were asked for")
@@ -113,7 +113,7 @@ def read_samples(path: Path) -> Records:
 
 
 def read_nics(path: Path) -> Records:
-    """What the NICs counted: one record a flow over RDMA, in order of ``flow``."""
+    """Returns the counts of the NICs: one record for each RDMA flow, in order of ``flow``."""
     _, records = _read(path, b"DCGYMNI1", NIC_DTYPE)
     _require(path, bool(np.all(np.diff(records["flow"].astype(np.int64)) > 0)), "flows are out of order")
     return records

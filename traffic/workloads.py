@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads: who sends to whom, and when (docs/workloads.md). The kinds are in the modules imported here.
+"""Workloads: which hosts send to which, and when (docs/workloads.md). The kinds are in the modules imported here.
 
-A kind gives the pattern; `generate` adds to every flow what the spec's other keys say (docs/spec.md, workload.*).
+A kind gives the pattern. `generate` adds to every flow what the spec's other keys say (docs/spec.md, workload.*).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from dc_gym.traffic.kinds import KINDS, Setting, WorkloadParams, register
 __all__ = ["KINDS", "WorkloadParams", "generate", "generate_with_notes", "register"]
 
 FAMILIES = (patterns, iroko, rounds, phases, arrivals, training, collectives, storage)
-"""Importing a module registers its kinds."""
+"""The modules with kinds. Importing a module registers its kinds."""
 
 
 def generate(graph: Graph, params: WorkloadParams, duration_ns: int, seed: int) -> list[FlowRequest]:
-    """The flows of a run, in the order of the pattern, equal for equal arguments."""
+    """Returns the flows of a run, in the order of the pattern. Equal arguments give equal flows."""
     return generate_with_notes(graph, params, duration_ns, seed)[0]
 
 
 def generate_with_notes(
     graph: Graph, params: WorkloadParams, duration_ns: int, seed: int, *, may_be_idle: bool = False
 ) -> tuple[list[FlowRequest], dict[str, object]]:
-    """The flows, and what the kind has to say of itself. `may_be_idle`: no flow at all is no error, but what this seed gives."""
+    """Returns the flows, and the kind's notes about itself. With `may_be_idle`, it is no error if a seed gives no flow at all."""
     setting = Setting(graph, params, duration_ns, seed)
     kind = KINDS[params.kind]
     fill_size = 0 if "size_bytes" in kind.uses else params.size_bytes
@@ -45,10 +45,10 @@ def generate_with_notes(
 
 
 def _timed(flow: FlowRequest, setting: Setting, fill_size_bytes: int, row: int) -> FlowRequest:
-    """The flow of a pattern with the spec's keys.
+    """Returns a pattern's flow completed with the spec's keys.
 
-    workload.start and jitter move a flow; workload.size, rate, stop and transport stand in where the pattern says nothing.
-    A flow without any end stops with the run.
+    workload.start and jitter move a flow. workload.size, rate, stop and transport apply where the pattern gives nothing. A flow
+    without any end stops with the run.
     """
     params = setting.params
     size_bytes = flow.size_bytes or fill_size_bytes
@@ -67,9 +67,9 @@ def _timed(flow: FlowRequest, setting: Setting, fill_size_bytes: int, row: int) 
         "gaps": params.gaps if flow.gaps == "exact" else flow.gaps,
     }
     changed = {name: value for name, value in values.items() if getattr(flow, name) != value}
-    return replace(flow, **changed) if changed else flow  # a run may have a million: most stay as they are
+    return replace(flow, **changed) if changed else flow  # a run may have a million flows; most stay as they are
 
 
 def _jitter_ns(bound_ns: int, seed: int, row: int) -> int:
-    """Uniform in [0, bound), by seed and row."""
+    """Returns a uniform draw from [0, bound), by seed and row."""
     return draw(seed, "jitter", row) * bound_ns >> 64 if bound_ns else 0

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NICs that do congestion control: their algorithms, the data path that carries them, and what tools make of both."""
+"""NICs with congestion control: their algorithms, the data path that carries them, and the tools around both."""

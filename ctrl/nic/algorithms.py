@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The algorithms of the NIC, as their headers describe themselves, and what their parameters come to on a line of a given rate.
+"""The NIC's algorithms as their headers describe them, and the values of their parameters on a line of a given rate.
 
-An algorithm is a registered controller with `nic=True` (controllers.py): one of ours, whose header is algorithms/NAME.h, or a
-user's own, which names its header there. What is known of it comes from its runner, `ccrun-NAME --describe`, so it is written
-down once, in the header.
+An algorithm is a registered controller with `nic=True` (controllers.py). It is either one of dc-gym, whose header is
+algorithms/NAME.h, or a user's own, registered with the path of its header. All facts about it come from its runner,
+`ccrun-NAME --describe`, so that they are written down only once, in the header.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dc_gym.ctrl import controllers
 
 HEADERS = Path(__file__).resolve().parent / "algorithms"
 SCALED = "ns at 100 Gbit/s"
-"""The unit of times that keep their proportion to a packet's time (CC_NS_AT_100G)."""
+"""The unit of times that scale with the time of a packet on the line (CC_NS_AT_100G)."""
 SCALED_FOR_BPS = 100 * 10**9
 NIC_PREFIX, NIC_SETTINGS = "nic.", ("cnp_interval",)
-"""Of what a preset asks of the NIC (CC_NIC): how its runner marks it, and what it may be."""
+"""The prefix by which a runner marks what a preset asks of the NIC (CC_NIC), and the settings that a preset may ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Parameter:
     help: str
 
     def check(self, value: Any) -> int:
-        """A value of a user's, in its range."""
+        """Returns a user's value if it is in the parameter's range, otherwise raises SpecError."""
         if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= self.greatest:
             raise SpecError(f"{self.name} is a whole number of {self.least}..{self.greatest} ({self.unit}), not {value!r}")
         return value
@@ -50,35 +50,35 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One row of CC_PRESETS: what it sets; all else keeps its default."""
+    """One row of CC_PRESETS: the values that it sets. All other parameters keep their defaults."""
 
     name: str
     help: str
     values: Mapping[str, int]
     nic: Mapping[str, int]
-    """What it asks of the NIC around the algorithm (CC_NIC), by key of a spec's `[nic]`; in SCALED."""
+    """Settings that the preset asks of the NIC around the algorithm (CC_NIC), by key of a spec's `[nic]`, in SCALED."""
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """An algorithm that has been compiled."""
+    """A compiled algorithm."""
 
     name: str
     help: str
     events: tuple[str, ...]
-    """Those that it wants: cnp, tx, ack, nack, rtt."""
+    """The events that it receives: cnp, tx, ack, nack, rtt."""
     state_words: int
     fits: bool
-    """A ConnectX has room for its state: 12 words a flow."""
+    """True if a ConnectX has room for its state: 12 words for each flow."""
     table: bool
-    """It reads a table of a policy file."""
+    """True if it reads a table from a policy file."""
     parameters: tuple[Parameter, ...]
     presets: tuple[Preset, ...]
     header: Path
     runner: Path
-    """ccrun-NAME: the algorithm in userspace."""
+    """Path of ccrun-NAME, the algorithm in userspace."""
     object: Path
-    """nic-NAME.bpf.o: the NIC with this algorithm."""
+    """Path of nic-NAME.bpf.o, the NIC with this algorithm."""
 
     def preset(self, name: str) -> Preset:
         for each in self.presets:
@@ -95,34 +95,34 @@ class Algorithm:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """An algorithm's parameters in a run, and how they came about."""
+    """An algorithm's parameters in a run, and how they were determined."""
 
     preset: str
-    """"": the algorithm has none."""
+    """Name of the preset. "" if the algorithm has none."""
     line_bps: int
     factor: float
-    """What times in SCALED were multiplied by."""
+    """Factor by which times in SCALED were multiplied."""
     values: Mapping[str, int]
-    """All parameters by name, in order, as the NIC gets them."""
+    """All parameters by name, in order, as the NIC receives them."""
     scaled: tuple[str, ...]
-    """Those in SCALED that did not keep their number."""
+    """Names of the parameters in SCALED whose number changed."""
     capped: tuple[str, ...]
-    """Those of them that would have become more, or less, than can be."""
+    """Names of those that were limited because the scaled value was out of range."""
     nic: Mapping[str, int]
-    """What the preset asks of the NIC, in ns on this line."""
+    """Settings that the preset asks of the NIC, in ns on this line."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Returns the setting for the manifest."""
         return asdict(self)
 
 
 def names() -> tuple[str, ...]:
-    """All NIC algorithms that a spec can name, in the order of registration."""
+    """Returns all NIC algorithms that a spec can name, in the order of registration."""
     return tuple(name for name in controllers.names() if _is_nic(name))
 
 
 def header_of(name: str) -> Path:
-    """The header of a registered algorithm."""
+    """Returns the header of a registered algorithm."""
     known = controllers.find(name)
     if known is None:
         raise UsageError(unknown("NIC algorithm", name, names()))
@@ -132,7 +132,7 @@ def header_of(name: str) -> Path:
 
 
 def load(name: str, folder: Path) -> Algorithm:
-    """A registered algorithm; one of a user's is compiled into `folder` first."""
+    """Returns a registered algorithm. A user's algorithm is first compiled into `folder`."""
     header = header_of(name)
     known = controllers.find(name)
     if known is not None and known.header is not None:
@@ -147,7 +147,7 @@ def load(name: str, folder: Path) -> Algorithm:
 
 @cache
 def describe(header: Path, runner: Path, object_file: Path) -> Algorithm:
-    """What a runner says of its algorithm."""
+    """Returns the algorithm as its runner describes it."""
     try:
         said = subprocess.run([str(runner), "--describe"], capture_output=True, text=True, timeout=60)
     except PermissionError as error:
@@ -173,7 +173,11 @@ def describe(header: Path, runner: Path, object_file: Path) -> Algorithm:
 
 
 def settle(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps: int) -> Setting:
-    """Parameters of a run: defaults, then those of the preset ("" is the first), scaled to the line, then `given` as they are."""
+    """Returns the parameters of a run.
+
+    They start as the defaults. The values of the preset ("" is the first preset) replace them, and the result is scaled to the
+    line. The values in `given` then apply unchanged.
+    """
     chosen = algorithm.preset(preset) if preset else next(iter(algorithm.presets), None)
     factor = SCALED_FOR_BPS / line_bps
     values: dict[str, int] = {}

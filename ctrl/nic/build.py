@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles a user's algorithm, one header, to what `make programs` builds for each of ours: a runner and the NIC's BPF object."""
+"""Compiles a user's algorithm, one header, to what `make programs` builds for dc-gym's own: a runner and the NIC's BPF object."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SOURCES = Path(__file__).resolve().parent
 RUNNER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fsanitize=integer-divide-by-zero")
 INCLUDES = (
-    f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"  # of asm/types.h, where clang does not look for another machine
+    f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"  # has asm/types.h; clang does not search it for another machine
 )
 BPF_FLAGS = ("-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-idirafter", INCLUDES)
 WARNING = re.compile(r" \[-W[^]]*\]$")
 
 
 _products: dict[tuple[Path, bytes], tuple[bytes, bytes]] = {}
-"""Runner and object by header and what was in it: a process compiles a header once, however many runs and folders it has."""
+"""Runner and object by header path and content. A process compiles a header once, for all its runs and folders."""
 
 
 def compile_header(header: Path, folder: Path, name: str | None = None) -> Algorithm:
-    """The algorithm of this header, its products in `folder`. `name`: what it has to call itself."""
+    """Compiles this header into `folder` and returns the algorithm. `name` is the name that the header must state."""
     runner, product = _runner(header, folder), folder / f"nic-{header.stem}.bpf.o"
     known = _products.get(_key(header))
     if known is not None:
@@ -48,7 +48,7 @@ def compile_header(header: Path, folder: Path, name: str | None = None) -> Algor
 
 
 def compile_runner(header: Path, folder: Path, sanitized: bool = False) -> Path:
-    """ccrun with this algorithm; sanitized, it ends at the first thing that C leaves open."""
+    """Compiles ccrun with this algorithm. If sanitized, it ends at the first undefined behaviour of C."""
     out = _runner(header, folder, sanitized)
     sources = [str(SOURCES / name) for name in ("ccrun.c", "cctrace.c")]
     flags = [*RUNNER_FLAGS, *(SANITIZERS if sanitized else ())]
@@ -57,13 +57,13 @@ def compile_runner(header: Path, folder: Path, sanitized: bool = False) -> Path:
 
 
 def compile_object(header: Path, out: Path) -> None:
-    """The NIC with this algorithm."""
+    """Compiles the NIC with this algorithm."""
     flags = [*BPF_FLAGS, *_algorithm(header), "-c", "-o", str(out), str(SOURCES / "shim.bpf.c")]
     _compile("clang", header, flags)
 
 
 def compile_test_object(header: Path, out: Path) -> Path:
-    """The algorithm alone in BPF, for cctest."""
+    """Compiles the algorithm alone to BPF, for cctest."""
     _compile("clang", header, [*BPF_FLAGS, *_algorithm(header), "-c", "-o", str(out), str(SOURCES / "cctest.bpf.c")])
     return out
 
@@ -77,12 +77,12 @@ def _key(header: Path) -> tuple[Path, bytes]:
 
 
 def _algorithm(header: Path) -> list[str]:
-    """A header elsewhere finds cc.h and ours by the same names as a header here."""
+    """Returns the flags for a header in another folder. With them it includes cc.h and dc-gym's headers as a header here does."""
     return [f'-DCC_ALGORITHM="{header.resolve()}"', f"-I{SOURCES}", f"-I{SOURCES / 'algorithms'}"]
 
 
 def _compile(compiler: str, header: Path, flags: list[str]) -> None:
-    """The compiler's first complaint becomes one line."""
+    """Runs the compiler. Its first error message becomes the one line of the exception."""
     if not header.is_file():
         raise UsageError(f"{header}: no such file; give the header of an algorithm")
     found = shutil.which(compiler)
@@ -96,6 +96,6 @@ def _compile(compiler: str, header: Path, flags: list[str]) -> None:
 
 
 def complaint(said: str) -> str:
-    """What of a compiler's output its user has to read first."""
+    """Returns the part of a compiler's output that its user has to read first."""
     lines = [line for line in said.splitlines() if "error: " in line] or said.splitlines()[-1:] or ["the compiler failed"]
     return WARNING.sub("", lines[0].strip())

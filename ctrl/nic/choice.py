@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a spec asks of its NIC's algorithm (`[nic]`: preset, parameters, policy, tcp), held against what the algorithm has."""
+"""Checks what a spec asks of its NIC's algorithm (`[nic]`: preset, parameters, policy, tcp) against what the algorithm has."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a spec comes to."""
+    """The algorithm and the settings that follow from a spec."""
 
     algorithm: Algorithm
     setting: Setting
     policy: PolicyFile | None
-    """None: the algorithm reads none."""
+    """The policy file. None if the algorithm reads none."""
 
 
 def choose(spec: Spec, line_bps: int, folder: Path) -> Choice:
-    """KeyFault for what the algorithm does not have or take. One of a user's is compiled into `folder`."""
+    """Returns the choice of a spec. Raises KeyFault for anything that the algorithm does not have or accept.
+
+    A user's algorithm is compiled into `folder`.
+    """
     nic = spec.nic
     with _blamed("controller.name", None):
         algorithm = algorithms.load(spec.controller.name, folder)
@@ -51,12 +54,12 @@ def choose(spec: Spec, line_bps: int, folder: Path) -> Choice:
 
 
 def check(spec: Spec, line_bps: int) -> None:
-    """`choose`, for its complaints alone."""
+    """Does the same as `choose`, only for its errors."""
     known = controllers.find(spec.controller.name)
     if known is None or known.header is None:
         choose(spec, line_bps, Path())
         return
-    from dc_gym.base.files import scratch  # it brings what a spec is
+    from dc_gym.base.files import scratch  # imported here because it imports the spec
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         choose(spec, line_bps, folder)
@@ -73,7 +76,7 @@ def _policy(algorithm: Algorithm, asked: str | Path | None) -> PolicyFile | None
 
 @contextmanager
 def _blamed(key: str, value: object) -> Iterator[None]:
-    """A complaint about a key; the machine's faults are nobody's key."""
+    """Turns an error inside the context into a fault of this key. Errors of the machine belong to no key."""
     try:
         yield
     except MachineError:

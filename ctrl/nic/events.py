@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an algorithm of the NIC is told and what it says, as cc.h has it, for code in Python that stands beside the headers."""
+"""The events and decisions of a NIC algorithm, as in cc.h, for the Python code that accompanies the headers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 LONGEST_NS = 2**30
 CNP, TX, ACK, NACK, RTT = 2, 3, 4, 5, 6
 TIMEOUT, PROBING = 2, 4
-"""Flags: of a NACK, of TX."""
+"""Flags: TIMEOUT of a NACK, PROBING of a TX."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Event:
 
     @property
     def rtt_ns(self) -> int:
-        """As every algorithm here takes it: at least 1 ns, at most 2^30."""
+        """Returns the round trip as every algorithm here takes it: at least 1 ns, at most 2^30 ns."""
         whole, inside = since(self.sent_ns, self.first_ns), since(self.received_ns, self.answered_ns)
         return max(1, min(LONGEST_NS, whole - inside))
 
@@ -46,11 +46,11 @@ class Flow:
 @dataclass(frozen=True, slots=True)
 class Decision:
     rate: float
-    """Share of the line."""
+    """Share of the line rate."""
     window_bytes: float
     probe: bool
 
 
 def since(then_ns: int, now_ns: int) -> int:
-    """Time that a clock of 32 bits has seen pass."""
+    """Returns the time that has passed on a 32-bit clock."""
     return (now_ns - then_ns) % 2**32

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden traces: seeded events of flows' lives, what an algorithm decides on them, and how far that is from its float reference.
+"""Golden traces: seeded events, an algorithm's decisions on them, and how far these are from its floating-point reference.
 
-A trace is many short lives of one flow each. Four kinds: `fabric`, round trips and marks as a network makes them; `lossy`, the
-same with events lost and summed up; `silent`, with silences up to a turn of the 32-bit clock; `hostile`, zeros and extremes in
-every field. Clocks start anywhere, often just before they wrap.
+A trace consists of many short lives of one flow each. There are four kinds. `fabric` has round trips and marks as a network
+produces them. `lossy` is the same with events lost and summed up. `silent` has silences up to a full turn of the 32-bit clock.
+`hostile` has zeros and extremes in every field. Clocks start anywhere, often just before they wrap.
 """
 
 from __future__ import annotations
@@ -27,26 +27,29 @@ REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "timely": Timely,
     "timely-patched": TimelyPatched,
 }
-PATIENCE_S = 120  # with a trace, of seconds at most
+PATIENCE_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
 LIVES, STEPS = 10, 150
 NEW_FLOW = 1
 TYPES = {"cnp": CNP, "tx": TX, "ack": ACK, "nack": NACK, "rtt": RTT}
 TURN = 2**32
 LONGEST = TURN - 10**6
-"""The longest silence: with less than a timer's period to a whole turn, the clock cannot tell it from none."""
+"""The longest silence in ns.
+
+If less than a timer's period is missing to a full turn, the clock cannot tell it from no silence.
+"""
 EXTREMES = (0, 1, 2, 255, 65535, 65536, 2**20, 2**30, 2**31 - 1, 2**31, TURN - 2, TURN - 1)
 Q20 = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How far from the reference a header may be."""
+    """The largest permitted difference between a header and its reference."""
 
     rate: float
-    """Share of the line, in 2^-20."""
+    """Tolerance of rates: share of the line, in 2^-20."""
     relative: float
-    """Of windows, to a byte, and of rates where this is more."""
+    """Relative tolerance of windows, to a byte, and of rates where it allows more than `rate`."""
 
 
 BOUNDS = {
@@ -60,7 +63,7 @@ BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """One line of a runner: what is in force after an event."""
+    """One output line of a runner: the rate, window and probe in force after an event."""
 
     rate: int
     window_bytes: int
@@ -70,22 +73,22 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """A whole trace's decisions and its reference's."""
+    """The difference between a whole trace's decisions and those of the reference."""
 
     decisions: int
     rate: float
-    """The largest difference, in 2^-20 of the line."""
+    """The largest difference of rates, in 2^-20 of the line."""
     window: float
-    """The largest relative difference beyond a byte."""
+    """The largest relative difference of windows beyond a byte."""
     broken: str
-    """The first decision out of bounds; "": none is."""
+    """The first decision out of bounds, or "" if there is none."""
 
 
 Step = tuple[Event, Flow]
 
 
 def trace(kind: str, algorithm: Algorithm, seed: int, lives: int = LIVES, steps: int = STEPS) -> list[Step]:
-    """Events for this algorithm; equal arguments, equal trace."""
+    """Returns events for this algorithm. Equal arguments give equal traces."""
     draw = random.Random(f"{kind} {algorithm.name} {seed}")
     types = [TYPES[name] for name in algorithm.events] or [TX]
     return [step for _ in range(lives) for step in _life(draw, kind, types, steps)]
@@ -129,7 +132,7 @@ def _hostile_flow(draw: random.Random) -> Flow:
 
 
 def _gap(draw: random.Random, kind: str, flow: Flow) -> int:
-    """From one event to the next: none, packet times, round trips; silences."""
+    """Returns the time from one event to the next: zero, packet times, round trips or silences."""
     if kind == "silent" and draw.random() < 0.1:
         return draw.choice([draw.randrange(10**6, 10**8), draw.randrange(10**8, LONGEST), LONGEST])
     if kind == "hostile" and draw.random() < 0.2:
@@ -143,14 +146,14 @@ def _event(draw: random.Random, kind: int, now_ns: int, flow: Flow, queue: float
     rtt_ns = int(flow.base_rtt_ns * (1 + queue)) + draw.randrange(1000) if kind == RTT else 0
     inside_ns = draw.randrange(2000) if kind == RTT else 0
     sent_ns = (now_ns - rtt_ns - inside_ns) % TURN
-    received_ns = draw.randrange(TURN)  # by another clock
+    received_ns = draw.randrange(TURN)  # of another clock
     flags |= TIMEOUT if kind == NACK and draw.random() < 0.5 else 0
     size = packets * flow.packet_bytes
     return Event(kind, flags, now_ns, now_ns, 1, size, packets, sent_ns, received_ns, (received_ns + inside_ns) % TURN)
 
 
 def _probing(draw: random.Random, event: Event, flow: Flow) -> Event:
-    """A packet that leaves while a probe is under way, mostly not for long."""
+    """Returns the event of a packet that leaves while a probe is under way, in most cases for a short time."""
     if draw.random() < 0.4:
         return event
     round_trips = draw.choice([draw.random(), draw.uniform(1.0, 10.0), draw.uniform(1.0, 200.0)])
@@ -159,7 +162,7 @@ def _probing(draw: random.Random, event: Event, flow: Flow) -> Event:
 
 
 def _summed(draw: random.Random, event: Event) -> Event:
-    """Several events that the NIC hands over as one."""
+    """Returns several events that the NIC combines into one."""
     times = draw.choice([1, 1, 2, 5, 40])
     first_ns = event.now_ns if event.type == RTT else (event.now_ns - draw.randrange(100_000)) % TURN
     fixed = (event.sent_ns, event.received_ns, event.answered_ns)
@@ -167,7 +170,7 @@ def _summed(draw: random.Random, event: Event) -> Event:
 
 
 def _spoilt(draw: random.Random, event: Event) -> Event:
-    """One field or two at an extreme."""
+    """Sets up to two fields to an extreme value."""
     fields = list(astuple(event))
     for index in draw.sample(range(3, len(fields)), draw.choice([0, 1, 2])):
         fields[index] = draw.choice(EXTREMES) if index != 4 else draw.choice([1, 2, 65536, TURN - 1])
@@ -175,12 +178,12 @@ def _spoilt(draw: random.Random, event: Event) -> Event:
 
 
 def text(steps: Sequence[Step]) -> str:
-    """As runners read it."""
+    """Returns the steps in the format that runners read."""
     return "".join(",".join(map(str, (*astuple(event), *astuple(flow)))) + "\n" for event, flow in steps)
 
 
 def decisions(argv: Sequence[str], steps: Sequence[Step]) -> list[Decided]:
-    """What a runner (ccrun, or cctest in a kernel) makes of a trace."""
+    """Returns the decisions of a runner (ccrun, or cctest in a kernel) on a trace."""
     try:
         done = subprocess.run(list(argv), input=text(steps), capture_output=True, text=True, timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
@@ -196,14 +199,17 @@ def parsed(line: str) -> Decided:
 
 
 def runner_argv(algorithm: Algorithm, values: Mapping[str, int], table: Path | None = None) -> list[str]:
-    """ccrun with these parameters."""
+    """Returns the command of ccrun with these parameters."""
     argv = [str(algorithm.runner)]
     argv += ["--parameters", ",".join(map(str, values.values()))] if values else []
     return argv + (["--table", str(table)] if table else [])
 
 
 def table_of(algorithm: Algorithm, folder: Path, policy: Path | None = None) -> Path | None:
-    """The words of the policy that it reads, the shipped one unless told, as a file; None: it reads none."""
+    """Writes the words of the policy that the algorithm reads to a file and returns its path. None: it reads none.
+
+    It is the shipped policy unless `policy` names another.
+    """
     if not algorithm.table:
         return None
     from dc_gym.nets import policy_file
@@ -218,7 +224,7 @@ def values_of(algorithm: Algorithm, preset: str, line_bps: int = 10**11) -> Mapp
 
 
 def references(name: str, values: Mapping[str, int], steps: Sequence[Step]) -> list[Decision]:
-    """What the papers' formulas say, a flow anew wherever one begins."""
+    """Returns the decisions of the papers' formulas. Each new flow starts with a new reference."""
     make = REFERENCES[name]
     flow_of, said = make(values), []
     for event, flow in steps:
@@ -229,12 +235,12 @@ def references(name: str, values: Mapping[str, int], steps: Sequence[Step]) -> l
 
 
 def held(name: str, steps: Sequence[Step], made: Sequence[Decided], values: Mapping[str, int]) -> Distance:
-    """A trace's decisions against the algorithm's reference, within its bound."""
+    """Compares a trace's decisions with the algorithm's reference, within its bound."""
     return distance(BOUNDS[name], steps, made, references(name, values, steps))
 
 
 def distance(bound: Bound, steps: Sequence[Step], made: Sequence[Decided], said: Sequence[Decision]) -> Distance:
-    """The largest differences, and the first that is out of bounds."""
+    """Returns the largest differences, and the first decision that is out of bounds."""
     rates, windows, broken = 0.0, 0.0, ""
     for number, (mine, theirs) in enumerate(zip(made, said, strict=True), 1):
         rate = abs(mine.rate - theirs.rate * Q20)

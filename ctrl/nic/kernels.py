@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `cctest` where there is BPF: in a lab, or in this machine's own kernel as root."""
+"""Runs `cctest` where BPF is available: in a lab, or in this machine's own kernel as root."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Command:
 
     arguments: tuple[str, ...]
     text: str = ""
-    """Its standard input."""
+    """Text for its standard input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Answer:
     error: str
 
     def lines(self) -> list[str]:
-        """Its output; a program that the kernel refuses is its author's to mend."""
+        """Returns its output. If the kernel refuses the program, the error is addressed to the program's author."""
         if self.status:
             raise UsageError(self.error.strip() or f"cctest ended with {self.status}")
         return self.out.splitlines()
@@ -50,19 +50,22 @@ Kernel = Callable[[Sequence[Command]], list[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A BPF program as a kernel took it."""
+    """A BPF program after a kernel has loaded it."""
 
     name: str
     instructions: int
-    """After the kernel has rewritten them."""
+    """Number of instructions after the kernel has rewritten them."""
     machine_bytes: int
-    """What the JIT made of them; 0: this kernel interprets."""
+    """Size of the JIT's machine code. 0: this kernel interprets."""
     verified: int
-    """Instructions that the verifier went through; its budget is a million."""
+    """Number of instructions that the verifier processed. Its budget is a million."""
 
 
 def load(kernel: Kernel, calls: Sequence[tuple[str, ...]]) -> list[list[Program]]:
-    """The programs of objects, each loaded and let go again; a call is what `arguments` answers, or an object alone."""
+    """Returns the programs of BPF objects, each loaded and released again.
+
+    A call is the result of `arguments`, or an object alone.
+    """
     answers = kernel([Command((*call, "--load")) for call in calls])
     return [[_program(line) for line in answer.lines()] for answer in answers]
 
@@ -73,12 +76,12 @@ def _program(line: str) -> Program:
 
 
 def test_object(algorithm: Algorithm) -> Path:
-    """cctest-NAME.bpf.o, beside its runner."""
+    """Returns the path of cctest-NAME.bpf.o, beside the algorithm's runner."""
     return algorithm.runner.with_name(algorithm.runner.name.replace("ccrun", "cctest", 1) + ".bpf.o")
 
 
 def arguments(object_file: Path, values: Mapping[str, int], table: Path | None = None, repeat: int = 0) -> tuple[str, ...]:
-    """cctest's, for an algorithm with these parameters."""
+    """Returns the arguments of cctest for an algorithm with these parameters."""
     words = [str(object_file)]
     words += ["--parameters", ",".join(map(str, values.values()))] if values else []
     words += ["--table", str(table)] if table else []
@@ -86,7 +89,7 @@ def arguments(object_file: Path, values: Mapping[str, int], table: Path | None =
 
 
 def here(commands: Sequence[Command]) -> list[Answer]:
-    """In this machine's kernel."""
+    """Runs the commands in this machine's kernel."""
     answers = []
     for each in commands:
         argv = [str(CCTEST), *each.arguments]
@@ -96,7 +99,7 @@ def here(commands: Sequence[Command]) -> list[Answer]:
 
 
 def why_not_here() -> str:
-    """What keeps this machine's kernel from it; "": nothing does."""
+    """Returns why this machine's kernel cannot run them, or "" if it can."""
     if os.geteuid() != 0:
         return "not root"
     (answer,) = here([Command((str(PROGRAMS / "cctest-fixed.bpf.o"), "--load"))])
@@ -104,7 +107,7 @@ def why_not_here() -> str:
 
 
 def lab(commands: Sequence[Command]) -> list[Answer]:
-    """In a lab, one after the other."""
+    """Runs the commands in a lab, one after the other."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         run_dir = folder / "run"
         run_dir.mkdir()

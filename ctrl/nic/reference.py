@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NIC's algorithms in floating point, written from the papers' formulas: what the integer headers are held to.
+"""The NIC's algorithms in floating point, written from the papers' formulas. The integer headers are tested against them.
 
 Nothing of the headers' arithmetic is here: rates are shares of the line, windows are packets, timers (reference_dcqcn.py) expire
-one by one. What the headers define beyond the papers is here by definition, too: DCQCN's alpha has 10 bits, a gradient of TIMELY
-below 2^-16 is none, targets of Swift are whole ns, round trips end at 2^30 ns, a clock of 32 bits wraps.
+one by one. What the headers define beyond the papers is part of this module by definition, too: DCQCN's alpha has 10 bits, a
+gradient of TIMELY below 2^-16 counts as none, targets of Swift are whole ns, round trips end at 2^30 ns, a clock of 32 bits
+wraps.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PACKET = 2.0**20
 
 
 class Reference(Protocol):
-    """One flow's congestion control."""
+    """The congestion control of one flow."""
 
     def on_event(self, event: Event, flow: Flow) -> Decision: ...
 
@@ -35,7 +36,7 @@ def clamped(rate: float) -> float:
 
 
 class Fixed:
-    """A rate that nothing changes."""
+    """A constant rate."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._rate = parameters["rate"] / 2**20
@@ -66,7 +67,7 @@ class Timely:
         return Decision(clamped(self._rate), 0.0, True)
 
     def _time(self, name: str, flow: Flow) -> float:
-        """A parameter for this flow's base round trip."""
+        """Returns a parameter, in ns, for this flow's base round trip."""
         reference = self._p["reference_rtt"]
         return self._p[name] * flow.base_rtt_ns / reference if reference else float(self._p[name])
 
@@ -95,7 +96,7 @@ class Timely:
         self._rate += (self._p["hai_steps"] if self._in_a_row >= self._p["hai_after"] else 1) * self._delta
 
     def _lost(self, now_ns: int) -> None:
-        """Ours: once a round trip."""
+        """Reacts to a loss at most once in a round trip. This rule is dc-gym's own."""
         if not self._p["loss_cut"] or since(self._cut_ns or 0, now_ns) < (self._rtt_ns or 0):
             return
         self._cut_ns = now_ns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DCQCN in floating point, its timers one by one: what dcqcn.h is held to. Alpha has 10 bits by definition."""
+"""DCQCN in floating point, with each timer separately. dcqcn.h is tested against it. Alpha has 10 bits by definition."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dc_gym.ctrl.nic.events import CNP, NACK, TX, Decision, Event, Flow, since
 from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
 
 MOST_CNPS = 16
-"""Of one event that are acted on."""
+"""The most CNPs of one event that have an effect."""
 
 
 class Dcqcn:
-    """Zhu et al., SIGCOMM 2015, and with a monitor period the firmware's variant."""
+    """DCQCN of Zhu et al., SIGCOMM 2015, and with a monitor period the firmware's variant."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._p = parameters
@@ -24,7 +24,7 @@ class Dcqcn:
         self._timer_stage = self._byte_stage = 0
         self._sent = 0
         self._due: dict[str, int] = {}
-        """By timer: how long until it expires, in ns."""
+        """Time in ns until each timer expires, by timer."""
         self._now_ns = 0
 
     def on_event(self, event: Event, flow: Flow) -> Decision:
@@ -38,7 +38,7 @@ class Dcqcn:
         return Decision(clamped(self._current), 0.0, False)
 
     def _wait(self, passed_ns: int) -> None:
-        """Timers in the order in which they expire: at one time alpha's, the raise, the cut."""
+        """Lets timers expire in order. At the same time, alpha's comes first, then the raise, then the cut."""
         while live := self._live():
             step = min(self._due[name] for name in live)
             if step > passed_ns:
@@ -51,7 +51,7 @@ class Dcqcn:
         self._elapse(passed_ns)
 
     def _live(self) -> list[str]:
-        """Timers whose expiry changes something."""
+        """Returns the timers whose expiry changes something."""
         back = self._target == LINE and LINE - self._current < 1e-12 and self._timer_stage > self._p["stages"]
         moved = {"alpha": self.alpha or self._marked_alpha, "raise": not back, "cut": self._marked_cut}
         return [name for name, moves in moved.items() if moves]
@@ -61,7 +61,7 @@ class Dcqcn:
         return periods | ({"cut": self._p["monitor_period"]} if self._p["monitor_period"] else {})
 
     def _elapse(self, step_ns: int) -> None:
-        """Timers run on, and anew where they end."""
+        """Advances the timers, and restarts those that expire."""
         for name, period in self._periods().items():
             left = self._due[name] - step_ns
             self._due[name] = left if left > 0 else period - -left % period
@@ -119,5 +119,5 @@ class Dcqcn:
 
 
 def hardware_alpha(alpha: int, g: int, marked: bool) -> int:
-    """alpha = (1 - g) alpha + g marked, in a register of 10 bits: what falls below its last bit is lost."""
+    """Returns alpha = (1 - g) alpha + g marked, in a register of 10 bits. What falls below its last bit is lost."""
     return math.floor(((1024 - g) * alpha + g * 1024 * marked) / 1024)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
-"""The rows of shim.h as Python sees them: the data path's memory, by the ids of its maps."""
+"""The rows of shim.h in Python: the data path's memory, accessed by the ids of its maps."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Receiver(Structure):
 
 
 class Rows:
-    """A map's rows, as they are at every moment, while the context is open."""
+    """Gives access to a map's live rows while the context is open."""
 
     def __init__(self, map_id: int, row: type[Structure]) -> None:
         fd = _bpf(BPF_MAP_GET_FD_BY_ID, map_id.to_bytes(4, "little"))
@@ -102,7 +102,7 @@ class Rows:
 
 
 def _shape(fd: int) -> tuple[int, int]:
-    """A map's bytes a value, and how many there are."""
+    """Returns the bytes of a map's value and the number of values."""
     info = (c_uint32 * 32)()  # struct bpf_map_info: type, id, key_size, value_size, max_entries
     argument = fd.to_bytes(4, "little") + ctypes.sizeof(info).to_bytes(4, "little")
     _bpf(BPF_OBJ_GET_INFO_BY_FD, argument + ctypes.addressof(info).to_bytes(8, "little"))

@@ -20,7 +20,7 @@ _WORD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(p|bdp)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """So many full frames, or so many bandwidth-delay products."""
+    """A number of full frames, or of bandwidth-delay products."""
 
     number: Fraction
     unit: str  # 'p' or 'bdp'
@@ -29,17 +29,17 @@ class Amount:
         return f"{units.format_fraction(self.number)}{self.unit}"
 
     def bytes_at(self, rate_bps: int, rtt_ns: int) -> int:
-        """In bytes, rounded down, for a port of that rate in a network of that base round trip; at least a frame."""
+        """Returns bytes, rounded down, for a port of that rate in a network of that base round trip. The least is one frame."""
         whole = FRAME_BYTES if self.unit == "p" else Fraction(rate_bps * rtt_ns, 8 * NS)
         return max(FRAME_BYTES, int(self.number * whole))
 
 
 Size = int | Amount
-"""Bytes, or what will be bytes once rate and round trip are known."""
+"""Bytes, or an amount that becomes bytes once rate and round trip are known."""
 
 
 def parse(value: int | str, field: str = "size") -> Size:
-    """A number of bytes, '400kB', '100p' or '2bdp'."""
+    """Parses a number of bytes, '400kB', '100p' or '2bdp'."""
     if isinstance(value, int):
         return value
     found = _WORD.fullmatch(value)
@@ -57,17 +57,17 @@ def parse(value: int | str, field: str = "size") -> Size:
 
 
 def write(value: Size) -> str:
-    """The text that parses back to the same."""
+    """Returns the text that parses back to the same value."""
     return units.format_size(value) if isinstance(value, int) else str(value)
 
 
 def write_plain(value: Size) -> int | str:
-    """The same, but bytes as a number."""
+    """Does the same as `write`, but returns bytes as a number."""
     return value if isinstance(value, int) else str(value)
 
 
 def in_bytes(value: Size, rate_bps: int, rtt_ns: int | None) -> int:
-    """Bytes at a port; `rtt_ns` may be None as long as nothing is given in BDPs."""
+    """Returns the bytes at a port. `rtt_ns` may be None as long as nothing is given in BDPs."""
     if isinstance(value, int):
         return value
     if value.unit == "bdp" and rtt_ns is None:

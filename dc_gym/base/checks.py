@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bench says: bars, each with what was asked and what was measured."""
+"""The output of a bench: bars, each with the requested and the measured value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar. A bar that could not be tried here is `skipped`: shown, and neither good nor bad."""
+    """One bar. A bar that could not be tested here is `skipped`: it is shown, and neither passes nor fails."""
 
     name: str
     asked: str
@@ -25,7 +25,7 @@ class Bar:
 
 
 def show(title: str, bars: Iterable[Bar]) -> list[Bar]:
-    """Prints bars as a table; answers them as a list."""
+    """Prints bars as a table and returns them as a list."""
     shown = list(bars)
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
     for column in ("bar", "asked", "measured", ""):
@@ -38,7 +38,7 @@ def show(title: str, bars: Iterable[Bar]) -> list[Bar]:
 
 
 def save(path: Path, name: str, bars: Sequence[Bar]) -> None:
-    """The same as JSON."""
+    """Writes the bars as JSON."""
     path.write_text(json.dumps({"bench": name, "bars": [asdict(bar) for bar in bars]}, indent=1) + "\n")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors a user can meet: one line each, saying what was tried, with which value, and what to do next."""
+"""The errors that a user can see. Each is one line that says what was tried, with which value, and what to do next."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 class TestbedError(Exception):
     """A run, a build or a bar failed (exit code 1)."""
 
-    __test__ = False  # not a test class, whatever pytest thinks of its name
+    __test__ = False  # not a test class, although its name begins with Test
     exit_code = 1
 
 
 class UsageError(TestbedError):
-    """The user's to mend: a wrong key, value, file or argument, or the machine (exit code 2)."""
+    """An error that the user can correct: a wrong key, value, file or argument, or the machine (exit code 2)."""
 
     exit_code = 2
 
 
 class MachineError(UsageError):
-    """The machine lacks what only its user can mend: room, a permission, a program (exit code 2)."""
+    """The machine lacks something that only its user can provide: room, a permission, a program (exit code 2)."""
 
 
 class SpecError(UsageError):
@@ -31,7 +31,7 @@ class SpecError(UsageError):
 
 
 class TopologyError(UsageError):
-    """A topology cannot be what was asked for."""
+    """A topology cannot be built as requested."""
 
 
 class WorkloadError(UsageError):
@@ -39,11 +39,11 @@ class WorkloadError(UsageError):
 
 
 class AgentError(UsageError):
-    """An observation, an action, a reward or a policy is unknown, or not what the network takes."""
+    """An observation, an action, a reward or a policy is unknown, or does not fit the network."""
 
 
 class ResultError(UsageError):
-    """A folder is not a result, or not one that this version reads."""
+    """A folder is not a result, or not one that this version can read."""
 
 
 class KernelError(MachineError):
@@ -59,4 +59,4 @@ class ProtocolError(TestbedError):
 
 
 class FabricError(TestbedError):
-    """The network that was built is not the one that was asked for."""
+    """The network that was built differs from the requested one."""

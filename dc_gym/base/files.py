@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files and folders that go with the process that made them: scratch folders, single files written whole or not at all.
+"""Files and folders that are removed with the process that made them.
 
-Only ours is ever removed: what has our lock (claim.py).
+They are scratch folders, and single files written whole or not at all. Only dc-gym's own files are ever removed: those with its
+lock (folder_lock.py).
 """
 
 from __future__ import annotations
@@ -21,19 +22,22 @@ from dc_gym.base.folder_lock import LOCK
 __all__ = ["PARTIAL", "SCRATCH", "discard", "put", "remove", "scratch", "words"]
 
 PARTIAL = ".partial"
-"""What the name of a file or folder ends in while it is written."""
+"""Ending of the name of a file or folder while it is written."""
 SCRATCH = tuple(
     f"dcgym-{what}-"
     for what in ("verify", "doctor", "links", "user", "cell", "bench", "golden", "conformance", "vm", "ray", "env", "nic")
 )
-"""How the names of scratch folders begin."""
+"""Beginnings of the names of scratch folders."""
 SCRATCH_REMEDY = "another folder to work in, by TMPDIR or by going there"
-"""Many a command needs a scratch folder and has no --out."""
+"""Advice for an error: many commands need a scratch folder and have no --out."""
 
 
 @contextlib.contextmanager
 def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
-    """A folder in `parent`, gone afterwards, also after a kill -9; readable for the unprivileged user that a lab of root's is."""
+    """Creates a folder in `parent` that is removed afterwards, also after a kill -9.
+
+    The unprivileged user as whom root's labs run can read it.
+    """
     assert prefix in SCRATCH, "`dcgym clean` finds them by name"
     path = parent.resolve() / f"{prefix}{name}{secrets.token_hex(4)}"
     with janitor.watching(path) as watch:
@@ -49,11 +53,11 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
                 discard(path)
                 watch.done = not path.exists()
             finally:
-                os.close(held)  # the janitor, which is waited for, removes what is left
+                os.close(held)  # the janitor, for which this waits, removes what is left
 
 
 def put(path: Path, content: bytes) -> Path:
-    """A single file that a user asked for, whole or not at all; its folder is made if need be."""
+    """Writes a single file that a user asked for, whole or not at all. Creates its folder if necessary."""
     work = path.with_name(path.name + PARTIAL)
     with words("write", path, "another path"):
         try:
@@ -68,7 +72,10 @@ def put(path: Path, content: bytes) -> Path:
 
 
 def discard(path: Path) -> None:
-    """Removes as much as it can of a folder that this process holds; the lock last, which tells that the rest is ours."""
+    """Removes as much as it can of a folder that this process holds.
+
+    The lock goes last, because it shows that the rest is dc-gym's.
+    """
     try:
         for each in path.iterdir():
             if each.name != LOCK:
@@ -80,7 +87,7 @@ def discard(path: Path) -> None:
 
 @contextlib.contextmanager
 def words(doing: str, path: Path, other: str = "another --out") -> Iterator[None]:
-    """An OSError inside becomes one line that names what was tried."""
+    """Turns an OSError inside the context into one line that names what was tried."""
     try:
         yield
     except OSError as error:
@@ -89,7 +96,7 @@ def words(doing: str, path: Path, other: str = "another --out") -> Iterator[None
 
 
 def remove(path: Path) -> None:
-    """Removes a file, a link, or a folder with all that it holds."""
+    """Removes a file, a link, or a folder with all its contents."""
     with words("remove", path):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose folder is it? A process that works in a folder holds a lock on FOLDER/.lock; a folder without a holder is litter.
+"""The ownership of a folder.
 
-The lock is flock(2)'s: it ends with the process, however that ends, and flock(1) in the janitor's shell knows it, too.
-The file says that it is ours: many a program has a .lock, and only what we made may be removed.
+A process that works in a folder holds a lock on FOLDER/.lock. A folder without a holder is left over from an ended process. The
+lock is that of flock(2). It ends with the process, however that ends, and flock(1) in the janitor's shell respects it, too. The
+file's content says that it is dc-gym's: many programs have a .lock, and dc-gym may only remove what it made.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MARK = "dcgym"
 
 
 def take(folder: Path) -> int | None:
-    """A descriptor that holds `folder` until it is closed; None while another process holds it."""
+    """Returns a descriptor that holds `folder` until it is closed, or None while another process holds it."""
     lock = folder / LOCK
     while True:
         fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -36,15 +37,15 @@ def take(folder: Path) -> int | None:
             os.close(fd)
             if held:
                 return None
-            continue  # it was is_held() of another process that looked just now
+            continue  # it was is_held() of another process, which tested the lock just now
         except BaseException:
             os.close(fd)
             raise
-        os.close(fd)  # its last holder has removed the file in between
+        os.close(fd)  # its last holder removed the file in the meantime
 
 
 def is_held(folder: Path) -> bool:
-    """Says whether a process works there; False, too, where the lock cannot be read."""
+    """Returns True if a process works in the folder, and False also where the lock cannot be read."""
     try:
         fd = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -56,7 +57,7 @@ def is_held(folder: Path) -> bool:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a process of ours has, or had, the folder."""
+    """Returns True if a dc-gym process has, or had, the folder."""
     try:
         with (folder / LOCK).open("rb") as file:
             return file.read(len(MARK)) == MARK.encode()
@@ -65,14 +66,14 @@ def is_ours(folder: Path) -> bool:
 
 
 def release(folder: Path, fd: int) -> None:
-    """Gives up a folder that stays: the lock's file goes."""
+    """Gives up a folder that stays, and removes the lock's file."""
     (folder / LOCK).unlink(missing_ok=True)
     os.close(fd)
 
 
 @contextmanager
 def held(folder: Path, who: str) -> Iterator[None]:
-    """While open, `folder` is this process'; UsageError where `who` is at work there already."""
+    """Holds `folder` for this process while the context is open. Raises UsageError where `who` already works in it."""
     fd = take(folder)
     if fd is None:
         raise UsageError(f"{folder}: {who} is under way here; wait for its end, or give another --out")
@@ -83,7 +84,7 @@ def held(folder: Path, who: str) -> Iterator[None]:
 
 
 def _mark(fd: int, lock: Path) -> None:
-    """Says that the lock is ours; where there is no room for that, there is no lock either."""
+    """Marks the lock as dc-gym's. Where there is no room for the mark, it removes the lock."""
     try:
         os.write(fd, f"{MARK}\n".encode())
     except OSError as error:
@@ -92,7 +93,7 @@ def _mark(fd: int, lock: Path) -> None:
 
 
 def _is_locked(fd: int) -> bool:
-    """Says whether a holder has the lock behind `fd`: holders lock exclusively, those who only look do not."""
+    """Returns True if a holder has the lock behind `fd`. Holders lock exclusively; those who only test it do not."""
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

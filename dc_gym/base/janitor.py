@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes what a killed run leaves behind: the one thing that no `finally` can do.
+"""Removes what a killed run leaves behind, which no `finally` can do.
 
-A janitor is a shell that waits for a word on its standard input. A run that ends by itself says it; when the run is killed
-(kill -9 too), the pipe closes without the word, and the janitor tidies up: an unfinished folder goes, a result that was stepping
-aside gets its name back, or goes where there is a new one. It acts only on what a run of ours claimed (claim.py): it watches
-before the run has looked at what lies there, which may be a stranger's. And only on what nobody holds: the next run on the same
-folder may have begun already. It has its own session, so that Ctrl-C does not reach it.
+A janitor is a shell that waits for a word on its standard input. A run that ends by itself sends the word. When the run is killed
+(kill -9 too), the pipe closes without the word, and the janitor cleans up: it removes an unfinished folder. A result that the run
+was about to replace gets its name back, or is removed if there is a new one. The janitor acts only on what a dc-gym run claimed
+(folder_lock.py), because it starts to watch before the run has checked what lies there, and that may belong to somebody else. It
+acts only on what nobody holds, because the next run on the same folder may have begun already. It has its own session, so that
+Ctrl-C does not reach it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from dc_gym.base.folder_lock import LOCK, MARK
 
-# flock(1) makes the file that it locks: so each lock is read first. The lock goes last: it tells whose the rest is.
+# flock(1) creates the file that it locks, so each lock is read first. The lock goes last, because it shows whose the rest is.
 _SCRIPT = f"""
 read -r word && [ "$word" = done ] && exit 0
 ours() {{ [ "$(head -c {len(MARK)} "$1/{LOCK}")" = {MARK} ]; }}
@@ -40,7 +41,7 @@ fi
 
 
 class Watch:
-    """What the janitor is told: `done` says that there is nothing to tidy up."""
+    """The message to the janitor: `done` says that there is nothing to clean up."""
 
     def __init__(self) -> None:
         self.done = False
@@ -48,8 +49,10 @@ class Watch:
 
 @contextmanager
 def watching(partial: Path, out: Path | None = None, aside: Path | None = None) -> Iterator[Watch]:
-    """While the context is open, this process' death removes `partial`, and renames `aside` to `out` or, if `out` was just
-    finished, removes it; what is neither claimed nor empty stays. So does an end of the context without `done`.
+    """Cleans up if this process dies while the context is open, or if the context ends without `done`.
+
+    It removes `partial`. It renames `aside` to `out` or, if `out` was just finished, removes `aside`. It leaves what is neither
+    claimed nor empty.
     """
     argv = ["/bin/sh", "-c", _SCRIPT, "dcgym-janitor", *(str(path.absolute()) if path else "" for path in (partial, out, aside))]
     janitor = subprocess.Popen(
@@ -65,5 +68,5 @@ def watching(partial: Path, out: Path | None = None, aside: Path | None = None) 
                 janitor.stdin.write(b"done\n")
             janitor.stdin.close()
         except BrokenPipeError:
-            pass  # somebody killed it; this process cleans up itself
+            pass  # somebody killed the janitor; this process cleans up itself
         janitor.wait()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A key of the spec: how its value is written in the file, what it is inside, and what it may be.
+"""A key of the spec: how its value is written in the file, how it is stored, and which values it may have.
 
-A field of a section's dataclass is a key; its metadata say all that is to know of it.
+A field of a section's dataclass is a key. Its metadata hold everything about it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KB, KIB, MIB = 10**3, 2**10, 2**20
 
 
 class KeyFault(SpecError):
-    """A key whose value is wrong; the loader adds where it was written, and how."""
+    """A key whose value is wrong. The loader adds where it was written, and how."""
 
     def __init__(self, key: str, value: object, why: str) -> None:
         super().__init__(f"{key} = {quoted(value)}: {why}" if value is not None else f"{key}: {why}")
@@ -30,12 +30,12 @@ class KeyFault(SpecError):
 
 
 class UnknownKey(KeyFault):
-    """No key of that name; the loader adds the nearest that there is."""
+    """There is no key of that name. The loader adds the most similar one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a value is written in the file and what it is inside."""
+    """The form of a value in the file, and the form in which it is stored."""
 
     toml_types: tuple[type, ...]
     example: str
@@ -48,7 +48,7 @@ def _same(value: Any) -> Any:
 
 
 def _share_of(parts: int) -> Kind:
-    """A share of `parts`, such as parts in 10^9."""
+    """A share, stored as a number of `parts`, such as parts in 10^9."""
     kinds = (str, float, int)
     return Kind(
         kinds,
@@ -59,12 +59,12 @@ def _share_of(parts: int) -> Kind:
 
 
 def _policy(value: str) -> str | Path:
-    """A file is a path, which the loader takes as relative to the spec's; all else is a name."""
+    """Returns a file as a path, which the loader takes relative to the spec's folder, and anything else as a name."""
     return Path(value) if value.endswith(".npz") else value
 
 
 def _nic_policy(value: str) -> str | Path:
-    """Likewise; a name is that of a policy that comes with dc-gym."""
+    """Does the same for a NIC's policy. A name is that of a policy shipped with dc-gym."""
     return Path(value) if "." in value or "/" in value else value
 
 
@@ -100,12 +100,12 @@ def key(
     high: int | None = None,
     names: Callable[[], Iterable[str]] | None = None,
 ) -> Any:
-    """A field that is a key of the file: its name there, its least and largest value, or the names that it takes."""
+    """Declares a field that is a key of the file: its name there, its least and largest value, or the names that it accepts."""
     return field(default=default, metadata={"kind": kind, "name": name, "low": low, "high": high, "names": names})
 
 
 def parse(table: Mapping[str, Any], section: str, cls: type) -> dict[str, Any]:
-    """Arguments of a section's dataclass."""
+    """Returns the arguments of a section's dataclass."""
     known = fields_by_key(cls)
     parsed = {}
     for name, value in table.items():
@@ -130,7 +130,10 @@ def parse_value(key: str, value: Any, kind: Kind) -> Any:
 
 
 def entries(tables: list[Any], array: str, cls: type, needed: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """The entries of an array of tables such as [[topology.links]], each with its place; `needed`: keys, and what to give."""
+    """Yields the entries of an array of tables such as [[topology.links]], each with its place.
+
+    `needed` maps the required keys to the text on what to give.
+    """
     for number, table in enumerate(tables):
         section = f"{array}[{number}]"
         if not isinstance(table, Mapping):
@@ -144,12 +147,12 @@ def entries(tables: list[Any], array: str, cls: type, needed: Mapping[str, str])
 
 
 def tables_of(array: str, cls: type, read: Callable[[list[Any]], tuple[Any, ...]]) -> Kind:
-    """The kind of a key that is an array of tables."""
+    """Returns the kind of a key that is an array of tables."""
     return Kind((list,), f"tables: write [[{array}]]", read, lambda value: [to_plain(each, cls) for each in value])
 
 
 def check(section: Any, prefix: str) -> None:
-    """Every value within the bounds and names of its field."""
+    """Raises KeyFault unless every value is within the bounds and names of its field."""
     for name, each in fields_by_key(type(section)).items():
         value, kind = getattr(section, each.name), each.metadata["kind"]
         low, high, names = (each.metadata[what] for what in ("low", "high", "names"))
@@ -176,12 +179,12 @@ def require_given(section: Any, prefix: str, name: str) -> None:
 
 
 def missing(section: Any, name: str) -> bool:
-    """The loader gave no value to a field that must have one."""
+    """Returns True if the loader gave no value to a field that must have one."""
     return getattr(section, name) is None
 
 
 def fields_by_key(cls: type) -> dict[str, Any]:
-    """The fields of a section by the names they have in the file."""
+    """Returns the fields of a section by their names in the file."""
     return {each.metadata["name"] or each.name: each for each in fields(cls) if each.metadata}
 
 
@@ -191,7 +194,7 @@ def to_plain(section: Any, cls: type) -> dict[str, Any]:
 
 
 def quoted(value: object) -> str:
-    """A value as TOML writes it."""
+    """Returns a value as TOML writes it."""
     return json.dumps(value, default=str, ensure_ascii=False)
 
 

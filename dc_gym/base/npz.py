@@ -17,11 +17,11 @@ import numpy.typing as npt
 from dc_gym.base.errors import AgentError
 
 DAMAGED = (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
-"""What numpy and zipfile say of a file that is no .npz, or no longer a whole one."""
+"""The exceptions of numpy and zipfile for a file that is no .npz, or that is incomplete."""
 
 
 def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
-    """All arrays of an .npz; AgentError in one line, with `guide` as what to do next, if it is none."""
+    """Returns all arrays of an .npz. If it is none, raises AgentError in one line, with `guide` as what to do next."""
     try:
         with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a command may write a file for its user: nothing that is there is lost unasked.
+"""Places for a command's output files. No existing file is lost unless the user asks for it.
 
-A file says itself what it is, by a mark in its bytes that names the command and what the file was made of, or by its content. The
-same command renews what it made of the same things; anything else stays, unless the user gives --force.
+A file identifies itself by a mark in its bytes, which names the command and what the file was made of, or by its content. The
+same command renews what it made of the same inputs. Any other file stays, unless the user gives --force.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from dc_gym.base.errors import UsageError
 __all__ = ["Mine", "free_place", "is_json_of", "is_marked", "is_table_of", "mark_of", "require_place"]
 
 Mine = Callable[[Path], bool]
-"""Whether a file that is there is the command's own, of the same things."""
+"""A test of whether an existing file is the command's own, made of the same inputs."""
 REMEDY = "replace it with --force, or give another --out"
 DIGITS = 16
 
 
 def mark_of(command: str, sources: Iterable[Path | str], place: Path) -> str:
-    """What a file at `place` says of itself: the command, and a hash over what it was made of.
+    """Returns the mark of a file at `place`: the command, and a hash over what it was made of.
 
-    A source is a path, taken as it leads there from `place`, or a name.
+    A source is a path, taken relative to `place`, or a name.
     """
     start = os.path.realpath(place.absolute().parent)
     paths = sorted(
@@ -38,7 +38,7 @@ def mark_of(command: str, sources: Iterable[Path | str], place: Path) -> str:
 
 
 def is_marked(mark: str) -> Mine:
-    """Knows a file by its mark."""
+    """Recognizes a file by its mark."""
 
     def mine(path: Path) -> bool:
         if not path.is_file() or not path.stat().st_size:
@@ -50,7 +50,7 @@ def is_marked(mark: str) -> Mine:
 
 
 def is_json_of(**told: object) -> Mine:
-    """Knows a JSON object by some of its values."""
+    """Recognizes a JSON object by some of its values."""
 
     def mine(path: Path) -> bool:
         try:
@@ -63,7 +63,7 @@ def is_json_of(**told: object) -> Mine:
 
 
 def is_table_of(columns: Sequence[str]) -> Mine:
-    """Knows a table of comma-separated values by its first line."""
+    """Recognizes a table of comma-separated values by its first line."""
 
     def mine(path: Path) -> bool:
         try:
@@ -76,7 +76,10 @@ def is_table_of(columns: Sequence[str]) -> Mine:
 
 
 def free_place(path: Path, mine: Mine) -> Path:
-    """`path`, or with somebody else's file there NAME-2, NAME-3, ...: for files that the user has not named."""
+    """Returns `path` or, if somebody else's file is there, NAME-2, NAME-3, ...
+
+    It serves for files that the user has not named.
+    """
     numbers = itertools.count(2)
     place = path
     while os.path.lexists(place) and not mine(place):
@@ -85,7 +88,7 @@ def free_place(path: Path, mine: Mine) -> Path:
 
 
 def require_place(path: Path, mine: Mine, *, force: bool = False, remedy: str = REMEDY) -> None:
-    """UsageError if something is at `path` that would be lost: not the command's own, and --force was not given."""
+    """Raises UsageError if a file at `path` would be lost: it is not the command's own, and --force was not given."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file")
     if not force and os.path.lexists(path) and not mine(path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where this package lies, and its C programs."""
+"""The location of this package and of its C programs."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).absolute().parents[1]
 PROGRAMS = PACKAGE / "bin"
-"""What `make programs` builds: daemons, tools and BPF objects."""
+"""Folder of what `make programs` builds: daemons, tools and BPF objects."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run tells its user while it is under way: the phase, and how far virtual time is, how fast, and how long it will take.
+"""The progress that a run shows its user: the phase, how far virtual time is, how fast it is, and the remaining time.
 
-On a terminal a bar that is redrawn; elsewhere a line for each phase and each tenth of the run; with --quiet nothing but that
-something takes minutes which the user did not ask for, such as the build of the lab kernel.
-All of it goes to standard error: standard output is for results.
+On a terminal it is a bar that is redrawn; elsewhere, a line for each phase and each tenth of the run. With --quiet it only
+announces work that takes minutes and that the user did not ask for, such as the build of the lab kernel. All output goes to
+standard error: standard output is for results.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ LINE_EVERY_S = 10.0
 
 
 class Progress(Protocol):
-    """The seam: the runner calls it, from one thread; entering and leaving it are the caller's."""
+    """The interface that the runner calls, from one thread. The caller enters and leaves it."""
 
     def phase(self, name: str) -> None:
-        """A new phase begins, such as "boot"; "done" ends a run, and another may follow."""
+        """Begins a new phase, such as "boot". "done" ends a run, and another run may follow."""
 
     def virtual(self, now_ns: int, total_ns: int) -> None:
-        """Virtual time of traffic is at now_ns of total_ns; below 0 it has not begun."""
+        """Reports that the virtual time of the traffic is at now_ns of total_ns. Below 0 the traffic has not begun."""
 
     def advance(self, done: int, total: int, state: str = "") -> None:
-        """How far a phase without virtual time is, such as a build or a sweep; `state` says it in words.
+        """Reports how far a phase without virtual time is, such as a build or a sweep. `state` describes it in words.
 
-        Without words `total` is taken for an estimate.
+        Without words `total` is taken as an estimate.
         """
 
     def note(self, line: str) -> None:
-        """One line that the user should see now."""
+        """Shows one line that the user should see now."""
 
     def announce(self, line: str) -> None:
-        """One line that even a user who wants quiet should see: why nothing happens for minutes."""
+        """Shows one line even to a user who wants quiet: why nothing happens for minutes."""
 
     def __enter__(self) -> Progress: ...
 
@@ -54,23 +54,23 @@ class Progress(Protocol):
 
 
 class Pace:
-    """Virtual time against wall time, from the first report that traffic runs."""
+    """Virtual time against wall-clock time, from the first report that traffic runs."""
 
     def __init__(self, wall_s: Callable[[], float] = time.monotonic) -> None:
         self._wall_s = wall_s
         self._start: tuple[float, int] | None = None
         self._total_ns = 0
         self.factor: float | None = None
-        """Virtual seconds a wall second; None: not known yet."""
+        """Virtual seconds in a wall-clock second. None: not known yet."""
         self.eta_s: float | None = None
-        """Wall seconds to go."""
+        """Remaining wall-clock time in seconds."""
 
     def restart(self) -> None:
-        """Forget what was measured."""
+        """Forgets what was measured."""
         self._start = self.factor = self.eta_s = None
 
     def report(self, now_ns: int, total_ns: int) -> None:
-        """Virtual time is at now_ns; another total, or a step back, is another run."""
+        """Reports that virtual time is at now_ns. A different total, or a step back, means another run."""
         if self._start is None or now_ns < self._start[1] or total_ns != self._total_ns:
             self.restart()
             self._start, self._total_ns = (self._wall_s(), max(0, now_ns)), total_ns
@@ -87,7 +87,7 @@ class Pace:
 
 
 class Quiet:
-    """Says nothing, or next to it."""
+    """Shows almost nothing."""
 
     def phase(self, name: str) -> None:
         pass
@@ -112,7 +112,7 @@ class Quiet:
 
 
 class VirtualOnly(Quiet):
-    """Passes on how far virtual time is; for a run within a phase of another."""
+    """Passes on only how far virtual time is, for a run within a phase of another."""
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
@@ -125,7 +125,7 @@ class VirtualOnly(Quiet):
 
 
 class Lines(Quiet):
-    """Plain lines, for logs and pipes."""
+    """Prints plain lines, for logs and pipes."""
 
     def __init__(self, stream: TextIO, wall_s: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -168,11 +168,11 @@ class Lines(Quiet):
 
 
 class Bar(Quiet):
-    """One line that is redrawn, on a terminal."""
+    """One line on a terminal that is redrawn."""
 
     def __init__(self, console: Console, wall_s: Callable[[], float] = time.monotonic) -> None:
         self._pace = Pace(wall_s)
-        from rich.progress import BarColumn, TextColumn  # rich takes time to import, and help needs none of it
+        from rich.progress import BarColumn, TextColumn  # rich takes time to import, and help does not need it
         from rich.progress import Progress as RichBar
 
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=32), TextColumn("{task.fields[state]}"))
@@ -211,7 +211,7 @@ class Bar(Quiet):
 
 
 def choose(quiet: bool, stream: TextIO | None = None) -> Progress:
-    """Nothing, a bar, or lines: as asked for, and as the stream (standard error) allows."""
+    """Returns no output, a bar, or lines, depending on `quiet` and on the stream (standard error)."""
     stream = sys.stderr if stream is None else stream
     if quiet:
         return Quiet()
@@ -222,14 +222,14 @@ def choose(quiet: bool, stream: TextIO | None = None) -> Progress:
 
 
 def _so_far(now_ns: int, total_ns: int) -> str:
-    """359 of 3,000 s: both in the unit that suits the whole, to a thousandth of it."""
+    """Returns text such as '359 of 3,000 s': both in the unit that suits the total, to a thousandth of it."""
     scale = scale_of("ns", [total_ns])
     places = max(0, 2 - math.floor(math.log10(scale.of(total_ns))))
     return f"{fixed(scale.of(now_ns), places, strip=True)} of {scale.text(total_ns)}"
 
 
 def short_time(seconds: float) -> str:
-    """3.2 s, 4 min 10 s, 2 h 5 min."""
+    """Returns text such as '3.2 s', '4 min 10 s' or '2 h 5 min'."""
     if seconds < 60:
         return f"{number(seconds, 2)} s"
     minutes, rest = divmod(round(seconds), 60)

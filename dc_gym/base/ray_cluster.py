@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Ray cluster that somebody has started: the one way in, for sweeps and trainings.
+"""Connects to a Ray cluster that somebody has started. Sweeps and trainings use only this module for it.
 
 Import this module before anything of Ray's: it sets what Ray reads when it is imported.
 """
@@ -29,8 +29,11 @@ GET_TOKEN = f"copy ~/{TOKEN_FILE} from the machine of `ray start --head`"
 
 
 def _show_token() -> None:
-    """Where its user has a token, `ray start` asks for it; who joins by address shows it only if told to. A cluster without one
-    takes no offence."""
+    """Makes Ray present the user's token.
+
+    If the user has a token, `ray start` asks for it, but a driver that joins by address presents it only if told to. A cluster
+    without a token does not mind.
+    """
     if "ray" not in sys.modules and _has_token():
         os.environ.setdefault(AUTH_MODE, "token")
 
@@ -38,7 +41,7 @@ def _show_token() -> None:
 def _has_token() -> bool:
     try:
         return any(os.environ.get(name) for name in TOKENS) or (Path.home() / TOKEN_FILE).is_file()
-    except (OSError, RuntimeError):  # no home, or one of somebody else's
+    except (OSError, RuntimeError):  # there is no home folder, or it belongs to somebody else
         return False
 
 
@@ -46,8 +49,10 @@ _show_token()
 
 
 def join(address: str, extra: str, start: str = "ray start --head", **options: Any) -> Any:
-    """Ray, as a driver on the cluster at `address`, with more options of ray.init(). `extra`: of dc-gym, which installs Ray;
-    `start`: what starts a cluster that will do."""
+    """Connects as a driver to the cluster at `address`, with more options of ray.init(), and returns Ray.
+
+    `extra` is the extra of dc-gym that installs Ray. `start` is a command that starts a suitable cluster.
+    """
     try:
         ray: Any = importlib.import_module("ray")
     except ImportError:
@@ -59,15 +64,15 @@ def join(address: str, extra: str, start: str = "ray start --head", **options: A
     try:
         with hushed(), own_sigterm():
             ray.init(address=address, logging_level="ERROR", log_to_driver=False, **options)
-    except Exception as error:  # Ray has no class for it
+    except Exception as error:  # Ray has no exception class for it
         raise MachineError(f"--address {address}: {_why(error, start)}") from None
     return ray
 
 
 def _why(error: Exception, start: str) -> str:
-    """What the refusal of whoever listens there means, and what to do."""
+    """Returns what the refusal of the server at that address means, and what to do."""
     words = " ".join(str(error).split())
-    if "Version mismatch" in words:  # whose Ray and Python are which
+    if "Version mismatch" in words:  # the message names the Ray and Python versions of both sides
         return f"{words}; all machines need the same Ray and the same Python"
     if type(error).__name__ == "AuthenticationError":
         return f"{AUTH_MODE} asks for a token and this user has none; {GET_TOKEN}, or unset {AUTH_MODE}"
@@ -81,7 +86,7 @@ def _nobody(words: str, start: str) -> str:
 
 
 def _knock(address: str) -> None:
-    """OSError where nobody listens; Ray itself would try for minutes."""
+    """Raises OSError where nobody listens. Ray itself would try for minutes."""
     host, colon, port = address.rpartition(":")
     if colon and port.isdecimal() and "/" not in host:
         socket.create_connection((host, int(port)), KNOCK_S).close()
@@ -89,7 +94,10 @@ def _knock(address: str) -> None:
 
 @contextlib.contextmanager
 def own_sigterm() -> Iterator[None]:
-    """What SIGTERM does stays: Ray's way is to abort in C++, with a stack trace and before anything is tidied up."""
+    """Keeps the process's own handling of SIGTERM.
+
+    Ray's would abort in C++, with a stack trace and before anything is cleaned up.
+    """
     own = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -100,7 +108,7 @@ def own_sigterm() -> Iterator[None]:
 
 @contextlib.contextmanager
 def hushed() -> Iterator[None]:
-    """Without standard error, also that of code which is not Python's: Ray tells of its log level, of tokens, of each attempt."""
+    """Silences standard error, also for code outside Python. Ray reports its log level, tokens and each attempt."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

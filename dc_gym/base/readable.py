@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as people read them: in engineering units, with as many digits as make sense, thousands apart, never an exponent.
+"""Numbers for readers: in engineering units, with sensible digits, with thousands separators, never with an exponent.
 
     quantity(73.4e9, "bps")          73.4 Gbit/s
     quantity(2.723e5, "us")          272.3 ms
     scale_of("s", values)            the unit in which all of these read well: a column, an axis
     with_interval(3.5, 0.62)         3.50 +- 0.62
 
-A family is a base unit: what `family_of` finds in the name of a metric. What a spec takes is written by units.py, which is exact.
+A family is a base unit: `family_of` finds it in the name of a metric. units.py, which is exact, writes the values of a spec.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 NOTHING = "-"
-"""Stands where there is no number."""
+"""Text for a missing number."""
 DIGITS = 4
 MOST_PLACES = 9
 FAMILIES: Mapping[str, tuple[tuple[float, str], ...]] = {
@@ -44,31 +44,31 @@ FAMILIES: Mapping[str, tuple[tuple[float, str], ...]] = {
     "share": ((1e-2, "%"),),
     "": ((1, ""),),
 }
-"""By base unit: how many of it the units are that a reader likes, from the largest on."""
+"""For each base unit, the units that readers prefer, each with its size in base units, the largest first."""
 SUFFIXES = {"_bps": "bps", "_bytes": "bytes", "_us": "us", "_ns": "ns", "_s": "s", "_ratio": "share", "_share": "share"}
 SHARES = ("utilization",)
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A unit, and how many base units it is."""
+    """A unit, and its size in base units."""
 
     factor: float
     unit: str
 
     def of(self, value: float) -> float:
-        """A value in base units in this unit."""
+        """Converts a value from base units to this unit."""
         return value if self.factor == 1 else value / self.factor
 
     def text(self, value: float | None, digits: int = DIGITS) -> str:
-        """The number and the unit."""
+        """Returns the number and the unit."""
         return NOTHING if value is None or not math.isfinite(value) else _joined(number(self.of(value), digits), self.unit)
 
 
 def family_of(name: str) -> str:
-    """The family of a metric or of a key inside, by the end of its name: mean_srtt_us is us; '' for a plain number.
+    """Returns the family of a metric or of a nested key, by the end of its name: mean_srtt_us is us.
 
-    An element of a list is as the list: flow_goodput_bps.0.
+    '' stands for a plain number. An element of a list has the family of the list: flow_goodput_bps.0.
     """
     plain = name.partition(".")[0]
     if plain in SHARES:
@@ -77,26 +77,29 @@ def family_of(name: str) -> str:
 
 
 def scale_of(family: str, values: Iterable[float]) -> Scale:
-    """The unit in which these values, in base units, read well side by side: the one for their geometric mean."""
+    """Returns the unit in which these values, in base units, read well side by side: the one for their geometric mean."""
     logs = [math.log(abs(value)) for value in values if math.isfinite(value) and value]
     return _largest_below(family, math.exp(sum(logs) / len(logs)) if logs else 0.0)
 
 
 def axis_scale(family: str, peak: float) -> Scale:
-    """The unit of an axis from 0 to `peak`, in base units, with ticks that are whole numbers or close to it."""
+    """Returns the unit of an axis from 0 to `peak`, in base units, with ticks that are whole numbers or close to it."""
     return _largest_below(family, abs(peak) / 2 if math.isfinite(peak) else 0.0)
 
 
 def quantity(value: float | None, family: str, digits: int = DIGITS) -> str:
-    """A value in base units with its unit; '-' where there is none."""
+    """Returns a value in base units as text with a readable unit, or '-' if there is none."""
     if value is None or not math.isfinite(value):
         return NOTHING
-    rounded = float(f"{abs(value):.{digits - 1}e}")  # 999.96 kB are 1 MB
+    rounded = float(f"{abs(value):.{digits - 1}e}")  # 999.96 kB become 1 MB
     return _largest_below(family, rounded).text(value, digits)
 
 
 def number(value: float | None, digits: int = DIGITS, minus: str = "-") -> str:
-    """So many significant digits, or more where they stand before the point, without zeros at their end; an int in full."""
+    """Returns a number with so many significant digits, or more where they stand before the point, without trailing zeros.
+
+    An int is written in full.
+    """
     if value is None or not math.isfinite(value):
         return NOTHING
     if isinstance(value, int):
@@ -107,17 +110,20 @@ def number(value: float | None, digits: int = DIGITS, minus: str = "-") -> str:
 
 
 def sentence(words: str) -> str:
-    """Words as a label begins: with a capital letter."""
+    """Returns words with a capital first letter, as in a label."""
     return words[:1].upper() + words[1:]
 
 
 def typeset(unit: str) -> str:
-    """A unit as a page or a figure writes it, which is not bound to ASCII."""
+    """Returns a unit in the form for a page or a figure, which is not limited to ASCII."""
     return "\u00b5s" if unit == "us" else unit
 
 
 def column(values: Sequence[float | None], family: str = "", digits: int = DIGITS) -> tuple[str, list[str]]:
-    """The unit of a column of a table, and its cells: all with as many places, so that they stand below each other."""
+    """Returns the unit of a column of a table, and its cells.
+
+    All cells have the same number of decimal places, so that they align.
+    """
     known = [value for value in values if value is not None and math.isfinite(value)]
     scale = scale_of(family, known)
     places = 0 if all(isinstance(value, int) for value in known) and scale.factor == 1 else _places(map(scale.of, known), digits)
@@ -135,7 +141,10 @@ def with_interval(
     digits: int = DIGITS,
     places: int = MOST_PLACES,
 ) -> str:
-    """Mean and half the width of its interval, to two digits of the latter, at most `places` places; a lone value to `digits`."""
+    """Returns the mean and half the width of its interval as text, with two digits of the latter, at most `places` places.
+
+    A value without an interval has `digits` digits.
+    """
     sign = "+" if signed and mean > 0 else ""
     if half is None or not math.isfinite(half):
         return sign + number(float(mean), digits, minus)
@@ -146,7 +155,7 @@ def with_interval(
 
 
 def fixed(value: float, places: int, *, strip: bool = False, minus: str = "-") -> str:
-    """So many places after the point; `strip`: without zeros at their end. -0 is 0."""
+    """Returns a number with so many decimal places. `strip` removes trailing zeros. -0 becomes 0."""
     text = f"{abs(value):,.{places}f}"
     if strip and "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -154,7 +163,7 @@ def fixed(value: float, places: int, *, strip: bool = False, minus: str = "-") -
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "") -> str:
-    """Rows of texts, each column as wide as its widest; the last one runs free."""
+    """Returns rows of texts as lines. Each column is as wide as its widest text; the last one is not padded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     lines = []
     for row in rows:
@@ -164,18 +173,18 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "") -> str:
 
 
 def _largest_below(family: str, value: float) -> Scale:
-    """The largest unit of which the value is at least one; the smallest where there is none."""
+    """Returns the largest unit of which the value is at least one, or the smallest unit if there is none."""
     units = FAMILIES[family]
     return Scale(*next((each for each in units if value >= each[0] * (1 - 1e-9)), _base(units) if value == 0 else units[-1]))
 
 
 def _base(units: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    """The base unit itself, in which 0 is written; the only one where that has no name."""
+    """Returns the base unit itself, in which 0 is written, or the only unit where the base unit has no name."""
     return next((each for each in units if each[0] == 1), units[-1])
 
 
 def _places(values: Iterable[float], digits: int) -> int:
-    """Enough for `digits` of the middle one, and for two of the smallest."""
+    """Returns enough decimal places for `digits` digits of the middle value, and for two of the smallest."""
     orders = sorted(math.floor(math.log10(abs(value))) for value in values if value)
     if not orders:
         return 0

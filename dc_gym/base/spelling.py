@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One line about a name that nobody knows: what may have been meant, else all that there is.
+"""One line about an unknown name: the names that may have been meant, otherwise all known names.
 
-First come names that differ in case, dashes or blanks alone, then those that begin with what was written, then the nearest.
+First come names that differ only in case, dashes or blanks, then those that begin with what was written, then the most similar.
 """
 
 from __future__ import annotations
@@ -14,26 +14,29 @@ __all__ = ["hint", "near", "unknown"]
 LIKENESS = 0.5
 """Share of the letters that two names must have in common, as difflib counts it."""
 AS_NEAR = 0.11
-"""A name that is less like it by no more than this may have been meant as well."""
+"""A name that is less similar than the best by at most this much may have been meant as well."""
 LEAST_LETTERS = 3
-"""Shorter beginnings say too little."""
+"""Shorter beginnings of a name are not considered."""
 MOST = 4
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """feature 'backlogg' is unknown; did you mean backlog? Without a near one: all that there are."""
+    """Returns text such as "feature 'backlogg' is unknown; did you mean backlog?".
+
+    Without a similar name it lists all known names.
+    """
     return f"{what} {name!r} is unknown; {hint(name, known)}"
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """What may have been meant; else all."""
+    """Returns the names that may have been meant, otherwise all."""
     names = list(known)
     found = near(name, names)
     return f"did you mean {_either(found)}?" if found else f"one of: {', '.join(names)}"
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
-    """The names that may have been meant, the likeliest first; [] where none is like it."""
+    """Returns the names that may have been meant, the likeliest first; [] if none is similar."""
     names, folded = list(known), _fold(name)
     if same := [each for each in names if _fold(each) == folded]:
         return same
@@ -49,7 +52,7 @@ def _alike(folded: str, names: list[str]) -> list[str]:
 
 
 def _fold(name: str) -> str:
-    """Without what is easily mistaken: case, and what joins words."""
+    """Removes what is easily mistaken: case, and the characters that join words."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
 

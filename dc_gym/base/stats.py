@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Means over seeds and their 95 % intervals, and paired differences: Student's t, with n stated wherever it is shown.
+"""Means over seeds with their 95 % intervals, and paired differences: Student's t, with n stated wherever it is shown.
 
 Runs with the same seed share their random numbers (flow starts, sizes, ports, routes), whatever the controller. Their difference
-is therefore taken seed by seed: what both have in common cancels, and the interval is the narrower for it.
+is therefore taken seed by seed: what both have in common cancels, which makes the interval narrower.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 Z_975 = 1.959963984540054
-NOISE = 1e-9  # of a number: what floating point may add
+NOISE = 1e-9  # relative error that floating point may add
 T_975 = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139)
 """Student's t, two-sided 95 %, for 1 .. 10 degrees of freedom."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean, half the width of its 95 % interval, and of how many values; one value has no interval."""
+    """A mean, half the width of its 95 % interval, and the number of values. One value has no interval."""
 
     mean: float
     half: float | None
@@ -30,12 +30,15 @@ class Estimate:
 
     @property
     def differs_from_0(self) -> bool:
-        """The interval does not hold 0."""
+        """True if the interval does not contain 0."""
         return self.half is not None and abs(self.mean) > self.half
 
 
 def t_975(freedom: int) -> float:
-    """Student's t that 2.5 % lie above; from 11 degrees of freedom on by Fisher and Cornish's series (error below 1e-5)."""
+    """Returns the quantile of Student's t that is exceeded with probability 2.5 %.
+
+    From 11 degrees of freedom on it uses Fisher and Cornish's series (error below 1e-5).
+    """
     if freedom < 1:
         raise ValueError(f"{freedom} degrees of freedom have no Student's t")
     if freedom <= len(T_975):
@@ -51,7 +54,7 @@ def t_975(freedom: int) -> float:
 
 
 def estimate(values: Sequence[float]) -> Estimate | None:
-    """Of the values that are there; None without any."""
+    """Returns the estimate from the existing values, or None if there are none."""
     known = [value for value in values if math.isfinite(value)]
     if not known:
         return None
@@ -64,7 +67,10 @@ def estimate(values: Sequence[float]) -> Estimate | None:
 
 
 def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate | None:
-    """Of b - a over the seeds that both have; what is left of equal numbers in the last digits is no difference."""
+    """Returns the estimate of b - a over the seeds that both have.
+
+    Where the numbers are equal, a rest in their last digits does not count as a difference.
+    """
     seeds = sorted(a.keys() & b.keys())
     noise = NOISE * max((max(abs(a[seed]), abs(b[seed])) for seed in seeds), default=0.0)
     differences = [b[seed] - a[seed] for seed in seeds]
@@ -72,7 +78,10 @@ def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate | None:
 
 
 def band(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Mean over the first axis and half the width of its 95 % interval; NaN is no value; one value has no interval (NaN)."""
+    """Returns the mean over the first axis and half the width of its 95 % interval.
+
+    NaN counts as no value. One value has no interval (NaN).
+    """
     counts = np.isfinite(values).sum(axis=0)
     filled = np.where(np.isfinite(values), values, 0.0)
     mean = np.where(counts > 0, filled.sum(axis=0) / np.maximum(counts, 1), np.nan)

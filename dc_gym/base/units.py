@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities with units, parsed once at the edge: '10Mbit/s' -> bit/s, '10us' -> ns, '400kB' -> bytes.
+"""Quantities with units, parsed once when they are read: '10Mbit/s' -> bit/s, '10us' -> ns, '400kB' -> bytes.
 
-Exact: Fraction inside, integers outside. A value that is not a whole number of base units is an error, not rounded.
-Rates and times are decimal; sizes are decimal (kB, MB, GB) or binary (KiB, MiB, GiB). What people also write is understood
-where it can mean one thing only: a blank before the unit, and of rates and times other capitals and tc's words (10mbit, 5msec).
-Of what means two things the error gives both: KB is 1000 bytes to some and 1024 to others, Mbps megabytes a second to tc.
+Conversions are exact: Fraction inside, integers outside. A value that is not a whole number of base units is an error; it is not
+rounded. Rates and times are decimal; sizes are decimal (kB, MB, GB) or binary (KiB, MiB, GiB). Other common spellings are
+accepted where they have only one meaning: a blank before the unit, and, for rates and times, other capitals and tc's words
+(10mbit, 5msec). For an ambiguous spelling the error shows both meanings: KB may be 1000 bytes or 1024, and Mbps means megabytes a
+second in tc.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ LARGEST = 2**63 - 1  # fits every signed 64-bit field further down
 _RATE_WORDS = {word: unit for unit in RATE_UNITS for word in (unit.lower(), unit.lower().removesuffix("/s"))}
 _TIME_WORDS = {f"{unit[:-1]}{second}": unit for unit in TIME_UNITS for second in ("s", "sec", "secs")}
 _SIZE_WORDS = {unit[0].lower() + unit[1:]: unit for unit in ("KiB", "MiB", "GiB")}
-"""What tc(8) and people write, by what it means: rates and times in small letters; of sizes the B tells bytes from bits."""
+"""Spellings of tc(8) and of people, by meaning.
+
+Those of rates and times are in small letters; in sizes the B distinguishes bytes from bits.
+"""
 _MICRO = str.maketrans("\u00b5\u03bc", "uu")
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([^0-9\s].*)")
 _RATE_SLIP = re.compile(r"([kmg]?)(?:bits?|b|)(ps|/s|/sec)?", re.IGNORECASE)
@@ -34,7 +38,7 @@ _PREFIXES = {"": "", "k": "k", "m": "M", "g": "G"}
 
 
 class QuantityError(SpecError):
-    """A text that is no quantity, or none that can be had."""
+    """The text is no quantity, or one that is not possible."""
 
     def __init__(self, field: str, value: object, why: str) -> None:
         super().__init__(f"{field}: value {value!r} {why}")
@@ -42,45 +46,45 @@ class QuantityError(SpecError):
 
 
 class TooFine(QuantityError):
-    """A quantity that lies between two which can be had."""
+    """The quantity lies between two that are possible."""
 
 
 class Misspelt(QuantityError):
-    """A unit that is spelled wrong, or may mean two things; `why` has the right spelling."""
+    """The unit is misspelled or ambiguous. `why` contains the right spelling."""
 
 
 def parse_rate_bps(text: str, field: str = "rate") -> int:
-    """Bits per second of a text such as '10Mbit/s'."""
+    """Returns the bits per second of a text such as '10Mbit/s'."""
     return _parse(text, field, RATE_UNITS, "10Mbit/s")
 
 
 def parse_time_ns(text: str, field: str = "time") -> int:
-    """Nanoseconds of a text such as '2.5us' (2500)."""
+    """Returns the nanoseconds of a text such as '2.5us' (2500)."""
     return _parse(text, field, TIME_UNITS, "10us")
 
 
 def parse_size_bytes(text: str, field: str = "size") -> int:
-    """Bytes of a text such as '400kB' (400,000) or '512MiB'."""
+    """Returns the bytes of a text such as '400kB' (400,000) or '512MiB'."""
     return _parse(text, field, SIZE_UNITS, "400kB")
 
 
 def format_rate(rate_bps: int) -> str:
-    """The shortest text that parses back to the same rate: 10_000_000 -> '10Mbit/s'."""
+    """Returns the shortest text that parses back to the same rate: 10_000_000 -> '10Mbit/s'."""
     return _format(rate_bps, RATE_UNITS)
 
 
 def format_time(time_ns: int) -> str:
-    """The shortest text that parses back to the same time: 2500 -> '2.5us'."""
+    """Returns the shortest text that parses back to the same time: 2500 -> '2.5us'."""
     return _format(time_ns, TIME_UNITS)
 
 
 def format_size(size_bytes: int) -> str:
-    """The shortest text that parses back to the same size: 400_000 -> '400kB', 536_870_912 -> '512MiB'."""
+    """Returns the shortest text that parses back to the same size: 400_000 -> '400kB', 536_870_912 -> '512MiB'."""
     return _format(size_bytes, SIZE_UNITS)
 
 
 def parse_share(value: object, parts: int, field: str = "share") -> int:
-    """Parts of `parts` of a number such as 0.001 or a text such as '0.1%'."""
+    """Returns a share such as 0.001 or '0.1%' as a number of `parts`."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", value) if isinstance(value, str) else None
     if found is None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise SpecError(f"{field}: value {value!r} is no share; write it like '0.1%' or 0.001")
@@ -93,17 +97,17 @@ def parse_share(value: object, parts: int, field: str = "share") -> int:
 
 
 def format_share(count: int, parts: int) -> str:
-    """The text that parses back to the same share: 1_000_000 of 10^9 -> '0.1%'."""
+    """Returns the text that parses back to the same share: 1_000_000 of 10^9 -> '0.1%'."""
     return f"{format_fraction(Fraction(100 * count, parts))}%"
 
 
 def format_fraction(value: Fraction) -> str:
-    """A fraction whose denominator divides a power of ten as a decimal number."""
+    """Returns a fraction whose denominator divides a power of ten as a decimal number."""
     return _exact(value.numerator, value.denominator)
 
 
 def _parse(text: object, field: str, units: dict[str, int], example: str) -> int:
-    """The quantity in base units."""
+    """Returns the quantity in base units."""
     found = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
     unit = _unit(found[2], units) if found else None
     if found is None or unit is None:
@@ -120,7 +124,7 @@ def _parse(text: object, field: str, units: dict[str, int], example: str) -> int
 
 
 def _unit(word: str, units: dict[str, int]) -> str | None:
-    """The unit that a word means without doubt."""
+    """Returns the unit that a word clearly means, or None."""
     if word in units:
         return word
     if units is SIZE_UNITS:
@@ -129,7 +133,7 @@ def _unit(word: str, units: dict[str, int]) -> str | None:
 
 
 def _meant(number: str, word: str, units: dict[str, int]) -> str:
-    """Why a word is no unit, and the right spelling of what it may mean; '' where nothing comes near."""
+    """Returns why a word is no unit and the right spelling of what it may mean, or '' if no unit is similar."""
     if units is RATE_UNITS and (rate := _RATE_SLIP.fullmatch(word)):
         prefix = _PREFIXES[rate[1].lower()]
         if "B" in word:
@@ -151,13 +155,13 @@ def _meant(number: str, word: str, units: dict[str, int]) -> str:
 
 
 def _spelled(number: str, scale: int) -> str:
-    """'400' of 1000 -> '400,000 bytes'."""
+    """Returns text such as '400,000 bytes' for '400' of scale 1000."""
     count = Fraction(number) * scale
     return f"{count.numerator:,} bytes" if count.denominator == 1 else f"{float(count):,} bytes"
 
 
 def _format(value: int, units: dict[str, int]) -> str:
-    """The shortest exact text; of two equally short ones that with the larger unit."""
+    """Returns the shortest exact text. Of two equally short ones it returns the one with the larger unit."""
     base = next(iter(units))
     if value < 0:
         raise SpecError(f"{base}: value {value} is negative; give 0 or more")
@@ -166,7 +170,7 @@ def _format(value: int, units: dict[str, int]) -> str:
 
 
 def _exact(value: int, scale: int) -> str:
-    """value / scale as a decimal number without rounding (every scale divides a power of ten)."""
+    """Returns value / scale as a decimal number without rounding (every scale divides a power of ten)."""
     whole, rest = divmod(value, scale)
     digits = ""
     while rest:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python files of the user's: plug-ins that register topologies, markings, workloads or controllers, and Mininet topologies.
+"""Python files of the user: plug-ins that register topologies, markings, workloads or controllers, and Mininet topologies.
 
-A file is run once for its content, wherever it lies, so a spec and its result's copy are one plug-in. What goes wrong in it is
-one line with its name and the line's number: `blamed` says so where it is read, the command line of all that comes later. To who
-calls from Python exceptions stay what they are, or are the cause of that line. Results keep a copy of what ran (folder CODE) and
-its SHA-256.
+A file is run once for its content, wherever it lies, so a spec and its result's copy are one plug-in. An error in it becomes one
+line with the file's name and the line number. `blamed` does this where the file is read; the command line does it for everything
+later. For callers from Python, exceptions stay what they are or are the cause of that line. Results keep a copy of what ran
+(folder CODE) and its SHA-256.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOVED = {
     "dc_gym.envs.flows": "dc_gym.methods.rlcc.flows",
     "dc_gym.envs.flows_parallel": "dc_gym.methods.rlcc.flows_parallel",
 }
-"""Modules that users import, by the names that they once had."""
+"""Modules that users import, by their former names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class UserFile:
 _by_digest: dict[str, UserFile] = {}
 _by_path: dict[Path, UserFile] = {}
 _names: set[str] = set()
-"""What Python calls the user's files, in tracebacks."""
+"""The names of the user's files in Python's tracebacks."""
 _shown: dict[Path, str] = {}
-"""Of copies: the names of their originals."""
+"""The original names of copied files."""
 
 
 def load(path: Path) -> UserFile:
-    """Run the file, unless one of the same content has been run."""
+    """Runs the file, unless one of the same content has been run."""
     try:
         source = path.read_bytes()
     except OSError as error:
@@ -68,7 +68,7 @@ def load(path: Path) -> UserFile:
     if digest not in _by_digest:
         module = ModuleType(f"dcgym_user_{digest[:16]}")
         module.__file__ = str(path)
-        sys.modules[module.__name__] = module  # dataclasses look there
+        sys.modules[module.__name__] = module  # dataclasses look the module up there
         name = _shown.get(path, str(path))
         _names.add(name)
         with blamed():
@@ -79,7 +79,10 @@ def load(path: Path) -> UserFile:
 
 
 def find_module(name: str) -> ModuleType:
-    """Import a module of the user's by its dotted name; ImportError where there is none, and what goes wrong in it is blamed."""
+    """Imports a module of the user by its dotted name.
+
+    Raises ImportError where there is none. Other errors in it are blamed on it.
+    """
     parts = name.split(".")
     with blamed():
         for count in range(1, len(parts) + 1):  # looking for a module imports the packages above it
@@ -90,13 +93,13 @@ def find_module(name: str) -> ModuleType:
 
 
 def shown_as(copies: Mapping[Path, str]) -> None:
-    """Of copies of the user's files: by what paths he knows them, for messages."""
+    """Sets the paths by which the user knows copied files, for messages."""
     _shown.update(copies)
 
 
 @contextmanager
 def blamed() -> Iterator[None]:
-    """An exception that comes from one of the user's files becomes one line that says where; others stay as they are."""
+    """Turns an exception from one of the user's files into one line with its place. Others stay as they are."""
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -108,7 +111,10 @@ def blamed() -> Iterator[None]:
 
 
 def in_words(error: BaseException) -> SpecError | None:
-    """An exception, or one that it came from, as one line, FILE:LINE and what was raised; None: none of the user's files did."""
+    """Returns one line, FILE:LINE and what was raised, for an exception or for one that caused it.
+
+    Returns None if none of them came from the user's files.
+    """
     for each in chain(error):
         place = _place(each)
         if place is not None:
@@ -117,7 +123,7 @@ def in_words(error: BaseException) -> SpecError | None:
 
 
 def in_words_of(text: str) -> SpecError | None:
-    """Likewise, of what Python printed of an exception in another process, what it came from first."""
+    """Does the same for the text that Python printed of an exception in another process, with the first cause."""
     place = None
     for line in text.splitlines():
         found = re.match(r' *File "(.+)", line ([0-9]+)', line)
@@ -129,7 +135,7 @@ def in_words_of(text: str) -> SpecError | None:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception, and what it was raised from, each once."""
+    """Yields an exception and the exceptions that caused it, each once."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -138,7 +144,10 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
-    """Write files, those that were loaded as they were then, into CODE of a result; their rows in the manifest."""
+    """Writes files into CODE of a result and returns their rows for the manifest.
+
+    Loaded files are written as they were when loaded.
+    """
     rows = []
     for path in files:
         source = _by_path[path].source if path in _by_path else path.read_bytes()
@@ -149,7 +158,7 @@ def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
 
 
 def _place(error: BaseException) -> str | None:
-    """FILE:LINE of the innermost frame in one of the user's files, or where one cannot be read as Python."""
+    """Returns FILE:LINE of the innermost frame in one of the user's files, or where one cannot be parsed as Python."""
     if isinstance(error, SyntaxError) and (error.filename in _names or _frame(error)):
         return f"{error.filename}:{error.lineno}"
     return _frame(error)
@@ -166,7 +175,7 @@ def _frame(error: BaseException) -> str | None:
 
 
 def _what(error: BaseException) -> str:
-    """Its class, if that says more than its words, and their first line."""
+    """Returns the first line of the exception's text, with its class where that adds something."""
     text = (str(error).splitlines() or [""])[0]
     if isinstance(error, SyntaxError):
         return error.msg
@@ -176,7 +185,7 @@ def _what(error: BaseException) -> str:
 
 
 def _add_place(error: TestbedError) -> None:
-    """One of ours, raised on behalf of a file of the user's, says where that was."""
+    """Adds the place to an error of dc-gym that was raised because of a user's file."""
     place = _frame(error)
     if place is not None and type(error).__init__ is Exception.__init__ and not str(error).startswith(place.rpartition(":")[0]):
         error.args = (f"{place}: {error}",)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of the command line's arguments: from a text to a value, or ArgumentTypeError with what to write."""
+"""The types of the command line's arguments: each turns a text into a value or raises ArgumentTypeError with what to write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_SEEDS = 10_000
 
 
 def seeds(text: str) -> list[int]:
-    """1..5 or 1,2,3: distinct, not negative."""
+    """Parses 1..5 or 1,2,3 into distinct numbers that are not negative."""
     first, dots, last = text.partition("..")
     if dots and first.isdecimal() and last.isdecimal() and int(last) - int(first) < MOST_SEEDS:
         found = list(range(int(first), int(last) + 1))
@@ -25,7 +25,7 @@ def seeds(text: str) -> list[int]:
 
 
 def names(text: str) -> list[str]:
-    """a,b: each once."""
+    """Parses a,b into names that occur once each."""
     found = [part.strip() for part in text.split(",")]
     if not all(found) or len(set(found)) != len(found):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names; write it like a,b")
@@ -33,7 +33,7 @@ def names(text: str) -> list[str]:
 
 
 def controllers(text: str) -> list[str]:
-    """dctcp,nv: registered names, each once."""
+    """Parses dctcp,nv into registered names that occur once each."""
     from dc_gym.ctrl import controllers as known
 
     given = [part.strip() for part in text.split(",")]
@@ -67,7 +67,7 @@ def jobs(text: str) -> int:
 
 
 def lab(text: str) -> str:
-    """A name, or a number."""
+    """Returns a name, or a number."""
     return str(jobs(text)) if not text or text.lstrip("-").isdecimal() else text
 
 

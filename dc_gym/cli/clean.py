@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym clean`: what was left by commands that were killed together with their janitors, in the folders that are named and in
-the one for temporary files, and with --cache what was downloaded and built.
+"""`dcgym clean`: removes what killed commands left.
 
-Nothing that a living process holds is touched. A cleaner is a function in CLEANERS that removes what is nobody's and yields a
-line for each thing; what else may be left behind gets one of its own.
+A killed command leaves something only if its janitor was killed, too. The command searches the folders that are named and the one
+for temporary files. With --cache it also removes what was downloaded and built.
+
+It removes nothing that a living process holds. A cleaner is a function in CLEANERS that removes what belongs to nobody and yields
+a line for each thing. To clean up another kind of leftover, add a cleaner.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ DEPTH = 2
 
 
 def main(args: Namespace) -> int:
-    """`args.folders`: where to look for unfinished results; `args.cache`: remove kernels and Open vSwitch too."""
+    """Runs the command.
+
+    `args.folders` are the folders to search for unfinished results; `args.cache` removes kernels and Open vSwitch too.
+    """
     for cleaner in CLEANERS:
         for line in cleaner(args):
             print(line)
@@ -33,7 +38,7 @@ def main(args: Namespace) -> int:
 
 
 def _folders(args: Namespace) -> Iterator[str]:
-    """Unfinished results, replaced ones, and scratch folders of verify, doctor and benches."""
+    """Removes unfinished results, replaced ones, and scratch folders of verify, doctor and benches."""
     for folder in args.folders:
         if not folder.is_dir():
             raise UsageError(f"{folder}: no such folder; give one that holds results")
@@ -45,21 +50,24 @@ def _folders(args: Namespace) -> Iterator[str]:
 
 
 def _temporary(_args: Namespace) -> Iterator[str]:
-    """The user's own scratch folders among everybody's temporary files."""
+    """Removes the user's own scratch folders among all users' temporary files."""
     for path in sorted(Path(tempfile.gettempdir()).iterdir()):
         if path.name.startswith(SCRATCH) and path.lstat().st_uid == os.geteuid() and is_unfinished(path):
             yield from _remove(path)
 
 
 def _cache(args: Namespace) -> Iterator[str]:
-    """Kernels, Open vSwitch and package lists; the cache folder itself may be the user's own (DCGYM_CACHE)."""
+    """Removes kernels, Open vSwitch and package lists.
+
+    The cache folder itself stays, as it may be the user's own (DCGYM_CACHE).
+    """
     if args.cache:
         for path in cache.clear():
             yield f"removed {path}"
 
 
 def _search(folder: Path, depth: int) -> Iterator[Path]:
-    """Folders below, whatever is in the way of a name; results, symbolic links, scratch and hidden folders are not entered."""
+    """Yields the folders below. It does not enter results, symbolic links, scratch folders and hidden folders."""
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or not path.is_dir():
             continue
@@ -80,7 +88,7 @@ def _remove(path: Path) -> Iterator[str]:
         return
     try:
         if path.name.endswith(PARTIAL):
-            settle(path.with_suffix(""))  # an older result that stepped aside gets its name back first
+            settle(path.with_suffix(""))  # an older result that was to be replaced gets its name back first
         discard(path)
     finally:
         os.close(held)
@@ -88,17 +96,17 @@ def _remove(path: Path) -> Iterator[str]:
 
 
 def _put_back(aside: Path) -> Iterator[str]:
-    """An older result beside which no run is under way any more."""
+    """Repairs an older result beside which no run is under way any more."""
     out = aside.with_suffix("")
     newer = os.path.lexists(out)
     if not is_result(aside) or (newer and not is_result(out)) or out.with_name(out.name + PARTIAL).exists():
-        return  # nothing of ours, or a run's, with which it is put right
+        return  # not dc-gym's, or it is repaired together with its run
     recover(out)
     yield f"removed {aside}" if newer else f"renamed {aside} to {out.name}"
 
 
 def _host(_args: Namespace) -> Iterator[str]:
-    """What the host ground owns below /run/dcgym, and its module."""
+    """Removes what the host ground owns below /run/dcgym, and its module."""
     yield from state.clean()
 
 

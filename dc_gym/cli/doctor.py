@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym doctor`: what this machine can do, a line a check with its remedy, and a lab of one virtual second."""
+"""`dcgym doctor`: what this machine can do, with one line and a remedy for each check, and a lab of one virtual second."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ CACHE_BYTES = 5 << 30
 PROCESSES = 1024
 FILES = 65536
 GUEST = "import time; import dc_gym.grounds.guest.main, dc_gym.topologies.fabric; time.sleep(1)"
-"""The doctor's lab runs this: it imports all that a run's Python imports, and sleeps a second of virtual time."""
-SYSTEM = (  # name, programs, what they are for, packages, whether a run cannot do without
+"""The program in the doctor's lab. It imports all that a run's Python imports, and sleeps for a second of virtual time."""
+SYSTEM = (  # name, programs, their purpose, packages, whether a run needs them
     ("clean-up", ("sh", "flock", "find", "head", "mv", "rm", "rmdir", "sleep"), "what is left of a run that is killed",
      "util-linux, findutils and coreutils", True),
     ("own NICs", ("cc", "clang"), "NIC algorithms of your own", "gcc and clang", False),
@@ -52,11 +52,11 @@ class Finding:
     words: str
     remedy: str = ""
     fatal: bool = True
-    """A run cannot work without it."""
+    """True if a run cannot work without it."""
 
 
 def main(args: Namespace) -> int:
-    """Prints every finding; 0 when a run can work here."""
+    """Prints every finding. Returns 0 when a run can work here."""
     worst = 0
     for check in CHECKS:
         for finding in _tried(check):
@@ -103,7 +103,7 @@ def _map_count() -> Iterator[Finding]:
 
 
 def _limits() -> Iterator[Finding]:
-    """What networks of a thousand hosts need; smaller ones get by with less."""
+    """Yields findings about the limits that networks of a thousand hosts need. Smaller networks need less."""
     why = "a lab has one of ours for each of its own"
     yield _limit("processes", resource.RLIMIT_NPROC, PROCESSES, f"ulimit -u {PROCESSES}", why)
     why = "a thousand hosts are as many namespaces, sockets of each and flows"
@@ -117,7 +117,7 @@ def _limits() -> Iterator[Finding]:
 
 
 def _limit(name: str, number: int, least: int, remedy: str, why: str) -> Finding:
-    """A limit of this process: the hard one counts, since programs raise the soft one themselves."""
+    """Returns a finding about a limit of this process. The hard limit counts, since programs raise the soft one themselves."""
     soft, hard = resource.getrlimit(number)
     good = resource.RLIM_INFINITY in (soft, hard) or hard >= least
     words = "no limit" if soft == resource.RLIM_INFINITY else f"{soft}, at most {'unlimited' if hard < 0 else hard}"
@@ -125,7 +125,7 @@ def _limit(name: str, number: int, least: int, remedy: str, why: str) -> Finding
 
 
 def _control_group() -> Finding:
-    """Processes and threads that this one's control group may have (cgroup v2)."""
+    """Yields a finding about the number of processes and threads that this process's control group may have (cgroup v2)."""
     group = Path("/proc/self/cgroup").read_text().strip().rpartition("::")[2]
     path = Path("/sys/fs/cgroup", group.lstrip("/"), "pids.max")
     text = path.read_text().strip() if path.exists() else "max"
@@ -154,7 +154,7 @@ def _programs() -> Iterator[Finding]:
 
 
 def _system() -> Iterator[Finding]:
-    """Programs of the distribution; a lab itself needs none of them but Python."""
+    """Yields findings about programs of the distribution. A lab itself needs none of them but Python."""
     for name, programs, purpose, packages, fatal in SYSTEM:
         missing = [program for program in programs if shutil.which(program) is None]
         words = f"{', '.join(missing) or 'all'} {'missing' if missing else 'there'}, for {purpose}"
@@ -200,7 +200,7 @@ def _lab() -> Iterator[Finding]:
 
 
 def _host() -> Iterator[Finding]:
-    """The host ground; a machine without it has labs all the same."""
+    """Yields findings about the host ground. A machine without it can still run labs."""
     name = "host ground"
     if os.geteuid() != 0:
         yield Finding(name, False, "not tried", "it needs root: sudo dcgym doctor; or use `dcgym vm`", fatal=False)

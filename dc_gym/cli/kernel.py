@@ -78,7 +78,7 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def describe(path: Path | None = None, version: str | None = None, untested_version: str | None = None) -> dict[str, Any]:
-    """What there is to know about the lab kernel without building it."""
+    """Returns the facts about the lab kernel that are known without building it."""
     with choose(quiet=False) as progress:
         chosen = build.choose(progress, path, version, untested_version)
         built = build.lookup(chosen)

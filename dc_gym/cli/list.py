@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym list`: what a spec can name, and of one name what it is and which keys it reads.
+"""`dcgym list`: the names that a spec can use; for one name, what it is and which keys it reads.
 
-What a key means is read from the table in docs/spec.md, of which the package has a copy.
+The meanings of keys come from the table in docs/spec.md, of which the package has a copy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_NAMES = 4
 
 
 def main(args: Namespace) -> int:
-    """`args.what`: None, a group, a name in one, or a table of the spec."""
+    """Runs the command. `args.what` is None, a group, a name in one, or a table of the spec."""
     if args.what is None or args.what in GROUPS:
         for name in (args.what,) if args.what else GROUPS:
             print("\n".join([f"{name}:", *(f"  {line}" for line in GROUPS[name]())]))
@@ -90,7 +90,7 @@ def _show_topology(name: str) -> int:
 
 
 def _set_by(params: presets.TopologyParams) -> dict[str, str]:
-    """The values that a preset gives, by key, as in the file."""
+    """Returns the values that a preset gives, by key, as in the file."""
     from dc_gym.base.key import fields_by_key, quoted
     from dc_gym.spec.experiment import SECTIONS
 
@@ -102,7 +102,10 @@ def _set_by(params: presets.TopologyParams) -> dict[str, str]:
 
 
 def _show_controller(name: str) -> int:
-    """A TCP has one key; an algorithm of the NICs has parameters, which it says itself, and [nic]."""
+    """Prints what a controller is and its keys.
+
+    A TCP has one key. A NIC's algorithm describes its parameters itself, and has [nic].
+    """
     found = controllers.find(name)
     assert found is not None, "one of names()"
     if found.nic:
@@ -134,7 +137,7 @@ def _keys_of(section: str) -> list[str]:
 
 
 def _print_keys(keys: Iterable[str], values: Mapping[str, str] | None = None) -> None:
-    """Prints a key a line: how it is written, its value if `values` has one, else its default, and what it means."""
+    """Prints a line for each key: how it is written, its value if `values` has one, otherwise its default, and its meaning."""
     from dc_gym.base.readable import columns
 
     told, given = meanings(), values or {}
@@ -143,7 +146,7 @@ def _print_keys(keys: Iterable[str], values: Mapping[str, str] | None = None) ->
 
 
 def _written(key: str) -> str:
-    """As in the file: its few names, else an example with its unit."""
+    """Returns how a key is written in the file: its few names, otherwise an example with its unit."""
     from dc_gym.base.key import fields_by_key
     from dc_gym.spec.experiment import SECTIONS
 
@@ -156,13 +159,13 @@ def _written(key: str) -> str:
 
 
 def meanings() -> dict[str, tuple[str, str]]:
-    """Default and meaning of every key, by the table of docs/spec.md."""
+    """Returns default and meaning of every key, from the table of docs/spec.md."""
     rows = re.findall(r"^\| `([a-z_0-9.]+)` \|(.*?)\| (.*) \|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
     return {key: (_plain(default), _plain(meaning)) for key, default, meaning in rows}
 
 
 def _plain(text: str) -> str:
-    """Markdown as people read it."""
+    """Returns Markdown as plain text."""
     return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "").strip() or "-"
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `dcgym` command: arguments, exit codes, and errors as one line. What a command does is elsewhere and imported when it runs.
+"""The `dcgym` command: arguments, exit codes, and errors as one line.
 
-Exit codes: 0 good; 1 the run or a bar failed; 2 the user's to mend, in the command or on the machine; 130 interrupted (Ctrl-C);
-143 terminated (SIGTERM, as `timeout` and batch systems send it). Both leave nothing behind.
+Other modules do the commands' work; they are imported when needed.
+Exit codes: 0 good; 1 the run or a bar failed; 2 an error that the user can correct, in the command or on the machine; 130
+interrupted (Ctrl-C); 143 terminated (SIGTERM, as `timeout` and batch systems send it). After 130 and 143 nothing is left behind.
 DCGYM_TRACEBACK=1 shows where an error came from.
 """
 
@@ -29,19 +30,22 @@ EXPECTED_ERRNOS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
     *(errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTEMPTY, errno.EIO),
 )
-"""What the machine or a path of the user's can bring about anywhere; any other OSError is a bug, and keeps its traceback."""
+"""Error numbers that the machine or a path of the user's can cause anywhere.
+
+Any other OSError is a bug and keeps its traceback.
+"""
 TRACEBACK = "DCGYM_TRACEBACK"
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: all that Ctrl-C has to clean up."""
+    """SIGTERM. It causes the same clean-up as Ctrl-C."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; answers the exit code. argparse's own exits (--help, 2 for bad arguments) are SystemExit."""
+    """Runs the command and returns the exit code. argparse's own exits (--help, 2 for bad arguments) are SystemExit."""
     words = sys.argv[1:] if argv is None else argv
     args = parser.build().parse_args(words, Namespace(argv=tuple(words)))
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where its cache is, if there is no home, is not our user's concern
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # without a home it warns about its cache folder
     try:
         with _terminable():
             code = _dispatch(args)
@@ -51,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush is silent
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush prints nothing
         return 1
     except (Exception, SystemExit) as error:
         _reraise_if_asked()
@@ -63,8 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM raises Terminated, once: another one is not to disturb the clean-up. Where it is ignored, or this is a thread of
-    somebody's program, it stays as it is."""
+    """Makes SIGTERM raise Terminated once, so that a second one does not disturb the clean-up.
+
+    If SIGTERM is ignored or handled already, or in a thread of another program, nothing changes.
+    """
 
     def terminate(_number: int, _frame: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -77,12 +83,12 @@ def _terminable() -> Iterator[None]:
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGTERM) is terminate:  # else the process is about to end, and shall do so with its own word
+        if signal.getsignal(signal.SIGTERM) is terminate:  # otherwise the process is about to end by its own signal
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _in_words(error: BaseException) -> tuple[str, int] | None:
-    """Text and exit code of an error that a user can meet; None: it is a bug, which keeps its traceback."""
+    """Returns text and exit code of an error that a user can see. None: it is a bug, which keeps its traceback."""
     if isinstance(error, TestbedError):
         return str(error), error.exit_code
     if (own := usercode.in_words(error)) is not None:
@@ -96,15 +102,15 @@ def _in_words(error: BaseException) -> tuple[str, int] | None:
 
 
 def _told(error: OSError) -> str:
-    """One line about an error of the operating system."""
-    if error.filename is None and "temporary directory" in str(error.strerror):  # tempfile's own
+    """Returns one line about an error of the operating system."""
+    if error.filename is None and "temporary directory" in str(error.strerror):  # an error of tempfile
         return f"{error.strerror}: set TMPDIR to a folder that you may write to"
     room = "; free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return f"{error.filename or 'reading or writing'}: {error.strerror}{room}"
 
 
 def _missing_library(error: ImportError) -> str | None:
-    """The shared library for want of which a package could not be imported; None: it is something else."""
+    """Returns the missing shared library that kept a package from being imported, or None if the error has another cause."""
     found = re.search(r"(\S+\.so\S*): cannot open shared object file", f"{error} {error.__cause__}")
     return found[1] if found else None
 

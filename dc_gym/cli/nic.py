@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic list` and `dcgym nic show`: the algorithms of the NIC and their parameters. check.py, policy_cli.py: the rest."""
+"""`dcgym nic list` and `dcgym nic show`: the algorithms of the NIC and their parameters. check.py and policy_cli.py have the
+rest.
+"""
 
 from __future__ import annotations
 

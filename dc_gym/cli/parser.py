@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All commands and their options; what a command does lies elsewhere, and is imported when it is called."""
+"""All commands and their options. Other modules do the commands' work; they are imported when the command is called."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dc_gym.cli import arguments
 
 
 class Parser(ArgumentParser):
-    """A parser whose error about an unknown name says which may have been meant."""
+    """A parser whose error about an unknown name suggests the name that was probably meant."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -24,7 +24,7 @@ class Parser(ArgumentParser):
 
 
 def build() -> ArgumentParser:
-    """All commands; each has an example in its help."""
+    """Returns the parser of all commands. Each has an example in its help."""
     parser = Parser(
         prog="dcgym",
         description="A testbed for datacenter congestion control: real Linux TCP on virtual time, without root.",
@@ -62,7 +62,7 @@ def build() -> ArgumentParser:
 
 
 def _add(commands: Any, name: str, summary: str, example: str, command: Callable[[Namespace], int]) -> ArgumentParser:
-    """A subcommand with its one-line summary and an example."""
+    """Adds a subcommand with its one-line summary and an example."""
     parser: ArgumentParser = commands.add_parser(
         name,
         help=summary,
@@ -75,7 +75,7 @@ def _add(commands: Any, name: str, summary: str, example: str, command: Callable
 
 
 def _add_spec(parser: ArgumentParser, what: str = "TOML file, or the manifest.json of a result") -> None:
-    """What commands that take a spec have in common."""
+    """Adds the arguments that all commands with a spec have."""
     parser.add_argument("spec", type=Path, metavar="SPEC", help=what)
     parser.add_argument(
         "--set",
@@ -92,7 +92,7 @@ def _add_quiet(parser: ArgumentParser) -> None:
 
 
 def _add_force(parser: ArgumentParser) -> None:
-    """Adds --force to a command that writes a file; one that it made of the same things it renews without it."""
+    """Adds --force to a command that writes a file. Without it the command only renews a file that it made of the same inputs."""
     parser.add_argument("--force", action="store_true", help="replace a file that this command did not make of the same things")
 
 
@@ -373,7 +373,7 @@ def _add_bench(commands: Any) -> None:
 
 
 def _add_comparison(parser: ArgumentParser) -> None:
-    """What one of the benches takes, which is a campaign."""
+    """Adds the arguments of `bench comparison`, which is a campaign."""
     compare = parser.add_argument_group("of compare alone")
     options: dict[str, str] = {}
 
@@ -437,7 +437,10 @@ def _add_clean(commands: Any) -> None:
 
 
 def _delegate(module: str, progress: bool = True) -> Callable[[Namespace], int]:
-    """A command that is `main(args, progress) -> int` of a module (`main(args)` without progress), imported when it is called."""
+    """Returns a command that calls `main(args, progress) -> int` of a module (`main(args)` without progress).
+
+    The module is imported when the command is called.
+    """
 
     def command(args: Namespace) -> int:
         body = importlib.import_module(module).main

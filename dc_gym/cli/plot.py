@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym plot`: a result's figure again, or what many results say of one key."""
+"""`dcgym plot`: draws a result's figure again, or a metric of many results against a key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dc_gym.records.results import is_result, load_result
 
 
 def main(args: Namespace) -> int:
-    """One result, or with axes many; of many results without them it says what there is to choose from."""
+    """Plots one result or, with axes, many. For many results without axes it lists the possible ones."""
     if args.x is not None and args.y is not None:
         return curves.main(args.dir, args.x, args.y, args.by, args.out, args.force)
     if args.x is None and args.y is None and (is_result(args.dir) or not args.dir.is_dir()):

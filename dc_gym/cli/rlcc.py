@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc`: RL-CC's pipeline. Each command is a module here with `main(args)`, imported when it runs."""
+"""`dcgym rlcc`: RL-CC's pipeline. Each command is a module with `main(args)`, imported when it runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _add(commands: Any, name: str, summary: str, example: str) -> argparse.Argum
 
 
 def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
-    """What a command has made of the same thing it renews without being told."""
+    """Adds --force. Without it a command only renews what it has made of the same inputs."""
     parser.add_argument("--force", action="store_true", help=f"replace {what}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym run`: one experiment, and its numbers in a few lines."""
+"""`dcgym run`: runs one experiment and shows its main numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def main(args: Namespace) -> int:
-    """Runs, tells, and says whether the result is fit."""
+    """Runs the experiment, shows its numbers, and says whether the result is fit."""
     from dc_gym.base.progress import choose
     from dc_gym.grounds.plan import DISTURB
     from dc_gym.spec import load
@@ -45,12 +45,15 @@ def main(args: Namespace) -> int:
 
 
 def _drawn(folder: Path) -> set[str]:
-    """Pages and figures that lie in a result's folder."""
+    """Returns the pages and figures in a result's folder."""
     return {path.name for path in folder.glob("*") if path.suffix in (".html", ".png", ".pdf", ".svg")}
 
 
 def _default_out(spec: Spec) -> Path:
-    """results/NAME-CONTROLLER-sSEED, or the policy in the controller's place, in letters that every file system takes."""
+    """Returns results/NAME-CONTROLLER-sSEED, in letters that every file system accepts.
+
+    A policy stands in the controller's place.
+    """
     name = re.sub(r"[^a-z0-9.]+", "-", spec.name.lower()).strip("-.") or "run"
     policy = spec.controller.policy
     acting = spec.controller.name if policy is None else policy_name(policy)
@@ -59,7 +62,7 @@ def _default_out(spec: Spec) -> Path:
 
 
 def _show_result(result: Result) -> None:
-    """A few numbers, the digest and the place; null is '-'."""
+    """Prints a few numbers, the digest and the folder. null becomes '-'."""
     from dc_gym.base.readable import number
 
     summary = result.summary
@@ -91,7 +94,7 @@ def _show_result(result: Result) -> None:
 
 
 def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:
-    """What an environment would say of a run with a policy."""
+    """Returns what an environment would report of a run with a policy."""
     if not totals:
         return []
     from dc_gym.base.readable import number
@@ -102,7 +105,7 @@ def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:
 
 
 def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Completion times, where flows have a size."""
+    """Returns the completion times if flows have a size."""
     flows, unfinished = summary.get("fct_flows") or 0, summary.get("fct_unfinished") or 0
     if not flows:
         done = summary.get("flows_done") or 0
@@ -114,7 +117,7 @@ def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _program_rows(ends: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """How the programs of workload.exec ended."""
+    """Returns how the programs of workload.exec ended."""
     return [("program", f"{end['command'][0]} in {end['host']}: {_how_it_ended(end)}") for end in ends]
 
 
@@ -123,7 +126,7 @@ def _how_it_ended(end: Mapping[str, Any]) -> str:
 
 
 def _metric(values: Mapping[str, Any], name: str) -> str:
-    """A metric as people read it, in the unit that its name says."""
+    """Returns a metric for readers, in the unit of its name."""
     from dc_gym.base.readable import family_of, quantity
 
     return quantity(values.get(name), family_of(name))

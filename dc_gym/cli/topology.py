@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym topology`: what a spec's network is, in words, and drawn: links, queues, marks, round trips, bottlenecks, scale."""
+"""`dcgym topology`: describes and draws a spec's network: links, queues, marks, round trips, bottlenecks, scale."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_PAIRS = 5000
 A_PORT = 5001
 BIT_NS = 8 * 10**9
 TIME_DIGITS = 7
-"""These times are exact."""
+"""Number of digits of exact times."""
 PAIR_HEADER = ("pairs", "such as", "links", "one way", "RTT", "bottleneck")
 
 
@@ -43,7 +43,7 @@ def main(args: Namespace) -> int:
 
 
 def describe(spec: Spec, graph: Graph) -> list[str]:
-    """What there is to say of a network, line by line."""
+    """Returns the description of a network, line by line."""
     params = presets.resolve(spec.topology.params(spec.controller.ecn))
     rtt_ns, scale = base_rtt_ns(graph), params.scale or 1
     named = f"{spec.topology.preset}, a {params.kind}" if spec.topology.preset else params.kind
@@ -79,7 +79,7 @@ def _planes(graph: Graph) -> int:
 
 
 def _plane_cell(graph: Graph, text: str) -> tuple[str, ...]:
-    """A first cell that says which plane, where there are several."""
+    """Returns a first cell with the plane if there are several planes, otherwise no cell."""
     return (text,) if _planes(graph) > 1 else ()
 
 
@@ -88,7 +88,7 @@ def _layer(graph: Graph, node: str, names: dict[str, str]) -> str:
 
 
 def _link_rows(graph: Graph) -> Iterator[tuple[str, ...]]:
-    """Links that are alike, in the order of the first."""
+    """Yields a row for each group of equal links, in the order of the first of each."""
     layers = {switch.name: str(switch.layer) for switch in graph.switches}
     groups: dict[tuple[str, ...], int] = {}
     for cable in graph.cables:
@@ -100,7 +100,7 @@ def _link_rows(graph: Graph) -> Iterator[tuple[str, ...]]:
 
 
 def _port_rows(graph: Graph, rtt_ns: int) -> Iterator[tuple[str, ...]]:
-    """Queues that are alike."""
+    """Yields a row for each group of equal queues."""
     layers = {switch.name: str(switch.layer) for switch in graph.switches}
     groups: dict[tuple[str, ...], int] = {}
     for port in graph.ports():
@@ -114,7 +114,7 @@ def _port_rows(graph: Graph, rtt_ns: int) -> Iterator[tuple[str, ...]]:
 
 
 def _marking(port: Port, bdp: float) -> str:
-    """In bytes, frames and BDPs."""
+    """Returns the marking thresholds in bytes, frames and BDPs."""
     marking: Marking = port.queue.marking
     if marking.kind == "none":
         return "none" if port.queue.kind == "bfifo" else f"none ({port.queue.kind})"
@@ -139,7 +139,10 @@ def _impaired(impairment: Impairment) -> str:
 
 
 def _pair_rows(graph: Graph, seed: int) -> Iterator[tuple[str, ...]]:
-    """Pairs whose paths are alike, plane by plane; of many hosts, those of two at each switch."""
+    """Yields a row for each group of pairs with equal paths, plane by plane.
+
+    With many hosts, it takes two hosts at each switch.
+    """
     router = route(graph, seed)
     groups: dict[tuple[int, int, int, int, int], list[str]] = {}
     for plane in range(_planes(graph)):
@@ -168,14 +171,14 @@ def _time(time_ns: int) -> str:
 
 
 def _table(header: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> list[str]:
-    """Columns below each other."""
+    """Returns aligned columns."""
     table = [header, *rows]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
 
 
 def _check_name(out: Path) -> None:
-    from dc_gym.figures.plots import check_name  # with pyarrow, which takes longer than all else here
+    from dc_gym.figures.plots import check_name  # imports pyarrow, which takes longer than everything else here
 
     check_name(out)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym conformance`: the kernel's own packetdrill scripts in a lab, with a few of ours, or a user's.
+"""`dcgym conformance`: runs the kernel's own packetdrill scripts in a lab, with a few of dc-gym's, or a user's scripts.
 
-script.py (with grammar.lark) reads the language, packets.py and connection.py know TCP on the wire, calls.py and symbols.py
-the system calls, tun.py the network; interpreter.py runs a script with them, guest.py many of them in a lab. host.py boots
-the labs, report.py says what came of it, known.py what is expected to fail,
-scripts/ what the kernel's scripts leave out (DCTCP). docs/conformance.md has the table.
+script.py (with grammar.lark) parses the language. packets.py and connection.py handle TCP on the wire. calls.py and symbols.py
+handle the system calls, and tun.py the network. interpreter.py runs a script with them, and guest.py many of them in a lab.
+host.py boots the labs, report.py reports the outcome, and known.py lists what is expected to fail. scripts/ holds scripts for
+what the kernel's leave out (DCTCP). docs/conformance.md has the table.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from dc_gym.base.progress import Progress
 
 OWN = Path(__file__).parent / "scripts"
-"""Scripts of this project, for what the kernel's leave out."""
+"""Folder of dc-gym's own scripts, for what the kernel's leave out."""
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """0 when all went as known, else 1."""
+    """Runs the scripts. Returns 0 when all outcomes are the known ones, otherwise 1."""
     from dc_gym.conformance import host, report
     from dc_gym.kernel import build, selftests
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""System calls of a script, made through libc as they are written: bad pointers, odd lengths and all.
+"""System calls of a script, made through libc exactly as written, also with bad pointers and wrong lengths.
 
-A call is a function here, found by its name in CALLS: it gets the unevaluated arguments and answers what libc answered, or
-raises Mismatch when the call succeeded and filled in something else than the script says.
+A call is a function here, found by its name in CALLS. It gets the unevaluated arguments and returns what libc returned. It raises
+Mismatch when the call succeeded and filled in something else than the script says.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PORT = 8080
 CONTROL_BYTES = 4096
 SOL_SOCKET, SCM_TIMESTAMPING, SOL_TCP = socket.SOL_SOCKET, SYMBOLS["SCM_TIMESTAMPING"], socket.IPPROTO_TCP
 SIZED = ("read", "write", "recv", "send", "sendto", "sendmsg", "recvmsg", "splice", "sendfile")
-"""Functions of libc that answer a size; the others answer an int."""
+"""Functions of libc that return a size. The others return an int."""
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -33,16 +33,16 @@ class Mismatch(Exception):
 
 
 class Unsupported(Exception):
-    """The script uses something that this interpreter does not know."""
+    """The script uses something that this interpreter does not support."""
 
 
 @dataclass(slots=True)
 class Process:
-    """What the system calls of one script share."""
+    """The state that the system calls of one script share."""
 
     domain: int
     local: bytes
-    """Packed address that bind() takes; of the domain's length."""
+    """Packed address that bind() takes, of the domain's length."""
     remote: bytes
     defines: dict[str, int | str]
     realtime_start_ns: int = 0
@@ -51,7 +51,7 @@ class Process:
     on_connect: Callable[[int], None] = lambda fd: None
     on_accept: Callable[[int, int], None] = lambda fd, port: None
     fds: dict[int, int] = field(default_factory=dict)
-    """From the script's descriptors to ours."""
+    """The script's descriptors, mapped to the real ones."""
     kept: list[Any] = field(default_factory=list)
     """Buffers that the kernel may still read (MSG_ZEROCOPY)."""
 
@@ -64,7 +64,7 @@ class Process:
         return self.fds[number]
 
     def number(self, argument: Any) -> int:
-        """An integer, a symbol, or symbols with | between."""
+        """Returns an integer from an integer, a symbol, or symbols with | between."""
         value = evaluate(argument, self.defines)
         if not isinstance(value, int):
             raise Unsupported(f"{argument!r} where a number is expected")
@@ -72,7 +72,7 @@ class Process:
 
 
 def evaluate(argument: Any, defines: dict[str, int | str]) -> Any:
-    """Symbols become numbers; all else stays."""
+    """Replaces symbols by numbers. Everything else stays."""
     match argument:
         case Name(name) if name in defines:
             value = defines[name]
@@ -90,7 +90,7 @@ def evaluate(argument: Any, defines: dict[str, int | str]) -> Any:
 
 
 def _raw(name: str, *args: Any) -> int:
-    """What libc answers, with errno kept for the caller."""
+    """Calls libc and returns its result. errno is kept for the caller."""
     ctypes.set_errno(0)
     function = getattr(libc, name)
     function.restype = ctypes.c_ssize_t if name in SIZED else ctypes.c_int
@@ -98,7 +98,7 @@ def _raw(name: str, *args: Any) -> int:
 
 
 def _buffer(process: Process, argument: Any, length: int) -> Any:
-    """Memory of `length` zero bytes, given bytes, or NULL."""
+    """Returns memory of `length` zero bytes, given bytes, or NULL."""
     if argument == Name("NULL"):
         return None
     memory = ctypes.create_string_buffer(argument if isinstance(argument, bytes) else b"", max(length, 1))
@@ -107,7 +107,7 @@ def _buffer(process: Process, argument: Any, length: int) -> Any:
 
 
 def _address(process: Process, argument: Any, default: bytes) -> tuple[Any, int]:
-    """A socket address for `...`, AF_UNSPEC, or none for NULL."""
+    """Returns a socket address: `default` for `...`, and zero bytes (AF_UNSPEC) for 0."""
     if isinstance(argument, Anything):
         family = struct.pack("=H", process.domain) + struct.pack("!H", PORT)
         plain = family + default if process.domain == socket.AF_INET else family + bytes(4) + default + bytes(4)
@@ -236,7 +236,7 @@ class _Message(ctypes.Structure):
 
 
 def _message(process: Process, argument: Any) -> _Message:
-    """A struct msghdr with the vectors that the script asks for."""
+    """Returns a struct msghdr with the vectors that the script asks for."""
     if not isinstance(argument, Struct):
         raise Unsupported(f"message {argument!r}")
     parts = argument.get("msg_iov") or []
@@ -266,7 +266,7 @@ def _recvmsg(process: Process, args: Sequence[Any]) -> int:
 
 
 def _check_control(process: Process, expected: Sequence[Struct], data: bytes) -> None:
-    """Control messages in the order of the kernel."""
+    """Compares control messages in the kernel's order."""
     found = []
     while len(data) >= 16:
         length, level, kind = struct.unpack_from("=Qii", data)
@@ -369,7 +369,7 @@ def _epoll_wait(process: Process, args: Sequence[Any]) -> int:
 
 
 def _user(process: Process, event: Struct) -> int:
-    """The user data of an epoll event: the script's own number of a descriptor, or whatever it wrote."""
+    """Returns the user data of an epoll event: the script's own number of a descriptor, or whatever it wrote."""
     values = [event.get(name) for name in ("fd", "ptr", "u32", "u64")]
     return next((process.number(value) for value in values if value is not None), 0)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One TCP connection of a script: what is a relative number there and a live one here, and how the two compare.
+"""One TCP connection of a script: it maps the script's relative numbers to live ones, and compares packets.
 
-A sequence number in a SYN is written as it is; any other counts from the initial one of its direction. A timestamp that the
-kernel sent is remembered under the value that the script has for it, so that the script can echo it.
+A sequence number in a SYN is written as it is. Any other counts from the initial one of its direction. A timestamp that the
+kernel sent is stored under the value that the script has for it, so that the script can echo it.
 """
 
 from __future__ import annotations
@@ -43,31 +43,34 @@ class Connection:
     script_local_isn: int = 0
     remote_isn: int = 0
     timestamps: dict[int, int] = field(default_factory=dict)
-    """From the script's values to live ones."""
+    """The script's timestamps, mapped to live ones."""
     first_timestamps: tuple[int, int] | None = None
-    """The first the kernel sent: in the script, live."""
+    """The first timestamp that the kernel sent: the script's value, and the live one."""
 
     @classmethod
     def accepted(cls, remote_isn: int, number: int) -> Connection:
-        """A connection that the peer opens; each has another port."""
+        """Returns a connection that the peer opens. Each has another port."""
         return cls(State.SYN_RECEIVED, local_port=PORT, remote_port=FIRST_REMOTE_PORT + number, remote_isn=remote_isn)
 
     def on_inbound(self, packet: Tcp) -> None:
-        """Before a packet of the peer goes in."""
+        """Is called before a packet of the peer goes in."""
         if self.state is State.SYNACK_SENT and "." in packet.flags:
             self.state = State.ESTABLISHED
         elif self.state is State.SYN_SENT and "S" in packet.flags and "." in packet.flags:
             self.state, self.remote_isn = State.ESTABLISHED, packet.seq
 
     def on_expected(self, packet: Tcp) -> None:
-        """Before a packet of the kernel is waited for."""
+        """Is called before waiting for a packet of the kernel."""
         if self.state is State.CONNECTING and "S" in packet.flags and "." not in packet.flags:
             self.state, self.script_local_isn = State.SYN_SENT, packet.seq
         elif self.state is State.SYN_RECEIVED and "S" in packet.flags and "." in packet.flags:
             self.script_local_isn = packet.seq
 
     def match(self, data: bytes, family: Family) -> Segment | None:
-        """The segment, if the packet is one of this connection; a first SYN or SYN-ACK tells the kernel's own numbers."""
+        """Returns the segment if the packet belongs to this connection.
+
+        The first SYN or SYN-ACK gives the kernel's own numbers.
+        """
         segment = decode(data)
         if segment is None or (segment.src, segment.dst) != (family.wire_local, family.wire_remote):
             return None
@@ -83,14 +86,17 @@ class Connection:
         return segment
 
     def joined(self, parts: Sequence[Segment]) -> Segment:
-        """Consecutive segments as one: where TCP cuts what a script writes as one is left to it."""
+        """Joins consecutive segments into one. Where TCP splits what a script writes as one segment is up to TCP."""
         first, last = parts[0], parts[-1]
         at_end = FLAG_BITS["F"] | FLAG_BITS["P"]
         payload = b"".join(part.payload for part in parts)
         return replace(first, flags=first.flags & ~at_end | last.flags & at_end, payload=payload)
 
     def to_live(self, packet: Tcp, family: Family, defines: Mapping[str, str]) -> Segment:
-        """A packet of the peer with the kernel's numbers in it. ValueError for an echo of a timestamp that was never sent."""
+        """Returns a packet of the peer with the kernel's numbers in it.
+
+        Raises ValueError for an echo of a timestamp that was never sent.
+        """
         syn, ack = "S" in packet.flags, "." in packet.flags
         ack_offset = self.local_isn - self.script_local_isn if syn else self.local_isn
         options = [self._live_option(option, ack, ack_offset, defines) for option in packet.options or ()]
@@ -122,7 +128,7 @@ class Connection:
     def compare(
         self, packet: Tcp, segment: Segment, defines: Mapping[str, str], tick_us: int, tolerance_us: int
     ) -> Sequence[str]:
-        """What of a segment is not as written, in words."""
+        """Returns the differences between a segment and the script, in words."""
         return [
             *self._compare_header(packet, segment),
             *self._compare_options(packet, segment, defines, tick_us, tolerance_us),
@@ -167,14 +173,14 @@ class Connection:
                 yield f"option {_option_words(option)}, not {_option_words(want)}"
 
     def _script_option(self, option: TcpOption) -> TcpOption:
-        """A live option in the script's numbers, its timestamp aside."""
+        """Returns a live option in the script's numbers, except for its timestamp."""
         if option.kind != "sack":
             return option
         blocks = (((left - self.remote_isn) % WORD, (right - self.remote_isn) % WORD) for left, right in option.values)
         return TcpOption("sack", tuple(blocks))
 
     def _compare_timestamp(self, found: TcpOption, want: TcpOption, tick_us: int, tolerance_us: int) -> Iterator[str]:
-        """Remembers the value; with --tcp_ts_tick_usecs, it must have advanced as in the script."""
+        """Stores the value. With --tcp_ts_tick_usecs, it must have advanced as in the script."""
         live, script = found.values[0], want.values[0]
         self.timestamps[script] = live
         if self.first_timestamps is None:
@@ -186,7 +192,7 @@ class Connection:
 
 
 def _flag_bits(flags: str) -> int:
-    """Letters, and a digit for the ACE counter."""
+    """Parses letters, and a digit for the ACE counter."""
     bits = sum(FLAG_BITS[letter] for letter in flags if letter in FLAG_BITS)
     for digit in filter(str.isdigit, flags):
         bits |= sum(bit for place, bit in enumerate(ACE) if int(digit) >> place & 1)
@@ -194,7 +200,7 @@ def _flag_bits(flags: str) -> int:
 
 
 def _flag_letters(bits: int, like: str) -> str:
-    """As the script writes flags: with a digit for the ACE counter if it does."""
+    """Returns flags as the script writes them: with a digit for the ACE counter if the script has one."""
     counted = any(map(str.isdigit, like))
     letters = "".join(letter for letter, bit in FLAG_BITS.items() if bits & bit and not (counted and bit in ACE))
     ace = sum(1 << place for place, bit in enumerate(ACE) if bits & bit)
@@ -221,7 +227,7 @@ def _compare_ecn(ecn: str | None, tos: int) -> Iterator[str]:
 
 
 def _defined(option: TcpOption, defines: Mapping[str, str]) -> TcpOption:
-    """Cookies may be names."""
+    """Returns an option in which names of cookies are replaced by their values."""
     if option.kind in ("FO", "FOEXP"):
         return TcpOption(option.kind, (defines.get(option.values[0], option.values[0]).lower(),))
     return option

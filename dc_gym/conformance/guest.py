@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in the lab: each case in a process and a network namespace of its own.
+"""Runs in the lab: each case in a process and a network namespace of its own.
 
-    python -m dc_gym.conformance.guest RUN_FOLDER
+  python -m dc_gym.conformance.guest RUN_FOLDER
 
-RUN_FOLDER/.lab/cases.pickle is a Plan, written by the host's half of this package. One JSON object a case goes to
+RUN_FOLDER/.lab/cases.pickle is a Plan, written by the host's half of this package. One JSON object for each case goes to
 RUN_FOLDER/.lab/results.jsonl.
 """
 
@@ -28,18 +28,18 @@ from dc_gym.conformance.tun import FAMILIES
 __all__ = ["Case", "Plan", "Verdict", "main"]
 
 CLONE_NEWNET = 0x40000000
-PRIORITY = 10  # SCHED_FIFO: no timer slack, and nothing but the kernel delays us
+PRIORITY = 10  # SCHED_FIFO: no timer slack, and only the kernel delays this process
 COOKIES = {"ipv4": ("3021b9d889017eeb", "b7c12350a90dc8f5"), "ipv6": ("c1d1e9742a47a9bc", "82af1a8f9a205c34")}
-"""Of Fast Open, for the key that the kernel's defaults.sh sets and for a key of zeroes (its ksft_runner.sh)."""
+"""Cookies of Fast Open, for the key that the kernel's defaults.sh sets and for a key of zeroes (its ksft_runner.sh)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A script on an IP version."""
+    """A script on one IP version."""
 
     script: Script
     folder: str
-    """Of the script and its helpers: where its commands run."""
+    """Folder of the script and its helpers, in which its commands run."""
     family: str
 
 
@@ -52,18 +52,18 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """status: passed, failed, unsupported, or broken (this interpreter's fault)."""
+    """The outcome of a case. status: passed, failed, unsupported, or broken (an error of this interpreter)."""
 
     script: str
     family: str
     status: str
     why: str = ""
     packets: int = 0
-    """Outbound packets that were compared."""
+    """Number of outbound packets that were compared."""
     worst_ns: int = 0
-    """The most that one of them was off its time."""
+    """The largest timing error of one of them, in ns."""
     said: tuple[str, ...] = ()
-    """What the script's commands wrote to standard error."""
+    """Output of the script's commands on standard error."""
 
 
 def main(argv: Sequence[str] = sys.argv) -> int:
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] = sys.argv) -> int:
 
 
 def _in_child(case: Case, info: TcpInfo) -> Verdict:
-    """Runs a case where it can leave nothing behind."""
+    """Runs a case in a child process, where it can leave nothing behind."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -100,10 +100,10 @@ def _in_child(case: Case, info: TcpInfo) -> Verdict:
 
 
 def _run(case: Case, info: TcpInfo) -> Verdict:
-    """One case, in the namespace that it gets here."""
+    """Runs one case in a new namespace."""
     status, why, interpreter = "passed", "", None
     try:
-        if libc.unshare(CLONE_NEWNET):  # os.unshare is Python 3.12's
+        if libc.unshare(CLONE_NEWNET):  # os.unshare needs Python 3.12
             raise OSError(ctypes.get_errno(), "unshare")
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
         interpreter = Interpreter(case.script, FAMILIES[case.family], Path(case.folder), info, _defines(case.family))
@@ -121,7 +121,7 @@ def _run(case: Case, info: TcpInfo) -> Verdict:
 
 
 def _defines(family: str) -> dict[str, str]:
-    """The symbols that the kernel's ksft_runner.sh gives to packetdrill."""
+    """Returns the symbols that the kernel's ksft_runner.sh gives to packetdrill."""
     cookies = COOKIES["ipv6" if family == "ipv6" else "ipv4"]
     six = family != "ipv4"
     return {

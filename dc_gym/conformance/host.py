@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's half: which scripts, on which IP versions, in how many labs; and their verdicts."""
+"""The host's half: selects the scripts, the IP versions and the number of labs, and collects the verdicts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ POLL_S = 0.2
 
 
 def check_programs(kernels_own: bool) -> None:
-    """UsageError when a program is missing that scripts call: they would fail, or worse, pass without what they set up."""
+    """Raises UsageError when a program is missing that scripts call. They would fail or, worse, pass without what they set up."""
     needed = PROGRAMS_OF_SCRIPTS if kernels_own else {"ip": "iproute2"}
     missing = {name: package for name, package in needed.items() if shutil.which(name, path=SEARCH) is None}
     if missing:
@@ -49,9 +49,9 @@ def check_programs(kernels_own: bool) -> None:
 def select(
     paths: Sequence[Path], globs: Sequence[str], families: Sequence[str], must_parse: bool = False
 ) -> tuple[list[Case], list[Verdict]]:
-    """The cases to run, and verdicts on scripts that cannot be; UsageError when nothing is left to do.
+    """Returns the cases to run, and verdicts on scripts that cannot be run. Raises UsageError when nothing is left to do.
 
-    `must_parse`: a script that is not understood is the user's own, and an error.
+    With `must_parse`, a script that cannot be parsed is the user's own, and an error.
     """
     cases: list[Case] = []
     refused: list[Verdict] = []
@@ -80,14 +80,14 @@ def select(
 
 
 def run(cases: Sequence[Case], tcp_header: str, kernel: Path, jobs: int, progress: Progress) -> list[Verdict]:
-    """Verdicts in the order of the cases."""
+    """Returns verdicts in the order of the cases."""
     jobs = max(1, min(jobs, len(cases)))
     progress.phase(f"conformance: {len(cases)} cases, {jobs} labs at a time")
     labs = _Labs(tcp_header, kernel, len(cases), progress)
     with ThreadPoolExecutor(jobs) as pool:
         parts = [pool.submit(labs.run, cases[first::jobs]) for first in range(jobs)]
         try:
-            # Waits in bits: a signal may reach another thread, and Python acts on it when this one wakes.
+            # Waits in short steps: a signal may reach another thread, and Python handles it when this one wakes up.
             while wait(parts, timeout=POLL_S).not_done:
                 pass
             found = {(v.script, v.family): v for part in parts for v in part.result()}
@@ -99,7 +99,7 @@ def run(cases: Sequence[Case], tcp_header: str, kernel: Path, jobs: int, progres
 
 
 class _Labs:
-    """Runs cases in labs, any number of them at a time, and counts how many are done."""
+    """Runs cases in labs, any number of labs at a time, and counts how many cases are done."""
 
     def __init__(self, tcp_header: str, kernel: Path, total: int, progress: Progress) -> None:
         self._tcp_header, self._kernel, self._total, self._progress = tcp_header, kernel, total, progress
@@ -108,13 +108,13 @@ class _Labs:
         self._running: list[Lab] = []
 
     def stop(self) -> None:
-        """Ends all labs; whoever waits for one gets an error."""
+        """Ends all labs. Whoever waits for one gets an error."""
         self._stopped = True
         for lab in list(self._running):
             lab.close()
 
     def run(self, cases: Sequence[Case]) -> list[Verdict]:
-        """One lab after another: a case that kills its lab fails, and the next lab goes on behind it."""
+        """Runs one lab after another. A case that kills its lab fails, and the next lab continues after it."""
         verdicts: list[Verdict] = []
         while len(verdicts) < len(cases):
             todo = cases[len(verdicts) :]
@@ -128,7 +128,7 @@ class _Labs:
         return verdicts
 
     def _run_lab(self, cases: Sequence[Case]) -> tuple[list[Verdict], str]:
-        """Verdicts of the cases that came to an end, and what ended the lab before the others."""
+        """Returns verdicts of the cases that ended, and what ended the lab before the others."""
         with scratch(Path(tempfile.gettempdir()), "dcgym-conformance-") as folder:
             private = folder / ".lab"
             private.mkdir()
@@ -180,12 +180,12 @@ def _verdict(line: str) -> Verdict:
 
 
 def default_jobs() -> int:
-    """One lab a CPU that this process may use."""
+    """Returns one lab for each CPU that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def families(text: str) -> list[str]:
-    """IP versions of a comma-separated list."""
+    """Returns the IP versions of a comma-separated list."""
     names = [part.strip() for part in text.split(",")]
     for name in names:
         if name not in FAMILIES:

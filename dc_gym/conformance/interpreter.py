@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one script: makes its system calls, plays the peer on tun0, and compares what the kernel sends with what is written.
+"""Runs one script: makes its system calls, plays the peer on tun0, and compares what the kernel sends with the script.
 
-Semantics are those of google/packetdrill's local mode. A relative time counts from now, but between two inbound packets from
-the time of the first. An event may be off by the tolerance, or by an eighth of the time since the event before, whichever is
-more (timers of the kernel's wheel are that coarse). In a lab computing takes no time, so what is off is the kernel's doing.
+The semantics are those of google/packetdrill's local mode. A relative time counts from now, but between two inbound packets from
+the time of the first. An event's timing error may be up to the tolerance, or an eighth of the time since the previous event,
+whichever is more (timers of the kernel's wheel are that coarse). In a lab computing takes no time, so every timing error is the
+kernel's.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ JIFFY_NS = 1_000_000
 START_EVERY_NS = 32_768 * JIFFY_NS
 INTO_JIFFY_NS = 250_000
 PATIENCE_NS = 20 * 10**9
-"""Virtual time that an outbound packet may be late before nobody waits for it any longer."""
+"""Virtual time, in ns, by which an outbound packet may be late before the interpreter stops waiting for it."""
 SETTLE_S = 1e-6
-"""In virtual time, whoever sleeps this long wakes when everybody else has got as far as they can."""
+"""Virtual time, in s. A thread that sleeps this long wakes when all others have got as far as they can."""
 
 
 class Failure(Exception):
-    """The kernel did not do what the script says; says where."""
+    """The kernel did not do what the script says. The text says where."""
 
 
 class _Blocking:
@@ -69,7 +70,7 @@ class _Blocking:
 
 
 class Interpreter:
-    """One script on one IP version, in the namespace of the caller."""
+    """Runs one script on one IP version, in the namespace of the caller."""
 
     def __init__(self, script: Script, family: Family, folder: Path, info: TcpInfo, defines: Mapping[str, str]) -> None:
         unknown = [name for name, _ in script.options if name not in KNOWN_OPTIONS]
@@ -88,11 +89,11 @@ class Interpreter:
         self._start_ns = 0
         self._last: tuple[Event, int] | None = None
         self.packets = 0
-        """Outbound packets that were compared."""
+        """Number of outbound packets that were compared."""
         self.worst_ns = 0
-        """The most that one of them was off its time."""
+        """The largest timing error of one of them, in ns."""
         self.said: list[str] = []
-        """What commands wrote to standard error."""
+        """Output of commands on standard error."""
         self._process = Process(
             domain=2 if family.name == "ipv4" else 10,
             local=family.socket_address(family.local),
@@ -106,7 +107,7 @@ class Interpreter:
         self._defines = defines
 
     def run(self) -> None:
-        """The whole script; Failure at the first event that does not go as written."""
+        """Runs the whole script. Raises Failure at the first event that does not go as written."""
         try:
             if self._script.init is not None:
                 self._shell(self._script.init)
@@ -121,8 +122,10 @@ class Interpreter:
     # -- time ---------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Starts well into a jiffy, so that times in whole milliseconds never fall on its edge; and at a time that is a multiple
-        of what the kernel rounds timers to, so that a verdict does not depend on what ran before. Waiting costs nothing.
+        """Starts the clock of the script.
+
+        It starts well into a jiffy, so that times in whole milliseconds never fall on its edge. The time is a multiple of what
+        the kernel rounds timers to, so that a verdict does not depend on what ran before. Waiting costs nothing.
         """
         self._start_ns = (time.monotonic_ns() // START_EVERY_NS + 1) * START_EVERY_NS + INTO_JIFFY_NS
         self._tun.wait_until(self._start_ns)
@@ -132,7 +135,10 @@ class Interpreter:
         return time.monotonic_ns() - self._start_ns
 
     def _times(self, event: Event) -> tuple[int, int, int]:
-        """When the event is due, from and to, and what a relative time counts from: ns since the start of the script."""
+        """Returns from and until when the event is due, and from when a relative time counts.
+
+        All are ns since the start of the script.
+        """
         when = event.when
         offset = 0
         if when.relative or when.start_ns is None:
@@ -193,7 +199,7 @@ class Interpreter:
             raise Failure(f"command `{' '.join(text.split())[:80]}`: {said[0]}")
 
     def _code(self, text: str) -> None:
-        """Python of the script, which sees tcp_info of the connection."""
+        """Runs Python of the script, which sees tcp_info of the connection."""
         connection = self._current()
         names = self._names
         if connection.fd is not None:
@@ -217,7 +223,7 @@ class Interpreter:
         self._check_result(call, _invoke(self._process, call))
 
     def _finish_blocking(self, patience_ns: int) -> None:
-        """Waits for a call that may still block, and checks what it answered and when."""
+        """Waits for a call that may still block, and checks what it returned and when."""
         blocking = self._blocking
         if blocking is None:
             return
@@ -259,9 +265,9 @@ class Interpreter:
                 connection.fd = fd
 
     def _current(self) -> Connection:
-        """The connection that packets belong to: the latest one."""
+        """Returns the connection to which packets belong: the latest one."""
         if not self._connections:
-            self._connections.append(Connection(State.LISTENING))  # packets to a port where nobody listens
+            self._connections.append(Connection(State.LISTENING))  # packets to a port on which nobody listens
         return self._connections[-1]
 
     # -- packets ------------------------------------------------------------
@@ -303,7 +309,7 @@ class Interpreter:
         self._check_time(event, start_ns, end_ns, t_ns - self._start_ns, f"packet {describe(packet)}")
 
     def _next_segment(self, connection: Connection, deadline_ns: int, packet: Tcp) -> tuple[int, Segment]:
-        """The next packet of the connection that leaves the kernel, and when."""
+        """Returns the next packet of the connection that leaves the kernel, and its time."""
         while (captured := self._tun.receive(deadline_ns)) is not None:
             segment = connection.match(captured.data, self._family)
             if segment is not None:
@@ -312,19 +318,19 @@ class Interpreter:
 
 
 def _breaks(parts: Sequence[Segment], segment: Segment) -> bool:
-    """Whether a segment does not go on where those before it end."""
+    """Returns True if a segment does not continue where those before it end."""
     last = parts[-1]
     return segment.seq != (last.seq + len(last.payload)) % (1 << 32) or len(last.payload) != len(parts[0].payload)
 
 
 def describe(packet: Tcp) -> str:
-    """A packet as the script writes it, options aside."""
+    """Returns a packet as the script writes it, without options."""
     ack = "" if packet.ack is None else f" ack {packet.ack}"
     return f"{packet.flags} {packet.seq}:{packet.seq + packet.length}({packet.length}){ack}"
 
 
 def _invoke(process: Process, call: Syscall) -> tuple[int, int]:
-    """Result and errno."""
+    """Returns result and errno of a call."""
     try:
         result = CALLS[call.name](process, call.args)
     except (IndexError, TypeError, AttributeError, struct.error) as error:
@@ -337,7 +343,7 @@ def _is_inbound(event: Event) -> bool:
 
 
 def unsupported(script: Script) -> Sequence[str]:
-    """What of a script is known in advance not to be interpreted."""
+    """Returns the parts of a script that this interpreter is known not to support."""
     options = [f"option --{name}" for name, _ in script.options if name not in KNOWN_OPTIONS]
     calls = [each.action.name for each in script.events if isinstance(each.action, Syscall) and each.action.name not in CALLS]
     return [*options, *(f"system call {name}" for name in dict.fromkeys(calls))]

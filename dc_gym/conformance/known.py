@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts of the kernel's own tests that do not pass in the lab, and why. What is listed here is expected to fail."""
+"""Scripts of the kernel's own tests that do not pass in the lab, and why. They are expected to fail."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 KNOWN: Mapping[tuple[str, str], str] = {}
-"""By script and IP version."""
+"""Reasons by script and IP version."""

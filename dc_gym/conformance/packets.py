@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP segments and ICMP errors as bytes on a TUN device, and back. Numbers are live: absolute sequence numbers, real ports.
+"""Converts TCP segments and ICMP errors to bytes on a TUN device, and back.
 
-Options follow RFC 9293, 7323 (timestamps), 2018 (SACK), 7413 (Fast Open), 2385 (MD5) and 9768 (Accurate ECN).
+Numbers are live: absolute sequence numbers, real ports. Options follow RFC 9293, 7323 (timestamps), 2018 (SACK), 7413 (Fast
+Open), 2385 (MD5) and 9768 (Accurate ECN).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Segment:
     seq: int
     ack: int
     flags: int
-    """FLAG_BITS; higher bits are the reserved ones."""
+    """FLAG_BITS. Higher bits are the reserved ones."""
     window: int
     urgent: int
     options: bytes
@@ -49,7 +50,7 @@ class Segment:
 
 
 def encode(segment: Segment) -> bytes:
-    """The IP packet, with checksums."""
+    """Returns the IP packet, with checksums."""
     offset = 5 + len(segment.options) // 4
     header = struct.pack(
         "!HHIIHHHH",
@@ -68,7 +69,7 @@ def encode(segment: Segment) -> bytes:
 
 
 def encode_icmp(kind: str, code: str | None, mtu: int, src: bytes, dst: bytes, seq: int, ports: tuple[int, int]) -> bytes:
-    """An ICMP error from `src` about a segment that `dst` sent from ports[0] to ports[1]."""
+    """Returns an ICMP error from `src` about a segment that `dst` sent from ports[0] to ports[1]."""
     version = 4 if len(src) == 4 else 6
     number = ICMP_CODES[version][code] if code is not None else 0
     echoed = _ip_header(dst, src, TCP, 20, 0) + struct.pack("!HHI", *ports, seq & 0xFFFFFFFF) + bytes(12)
@@ -80,7 +81,7 @@ def encode_icmp(kind: str, code: str | None, mtu: int, src: bytes, dst: bytes, s
 
 
 def decode(packet: bytes) -> Segment | None:
-    """The TCP segment in an IP packet; None if there is none."""
+    """Returns the TCP segment in an IP packet, or None if there is none."""
     if packet[0] >> 4 == 4:
         header, protocol, tos = (packet[0] & 15) * 4, packet[9], packet[1]
         src, dst, total = packet[12:16], packet[16:20], int.from_bytes(packet[2:4], "big")
@@ -96,7 +97,7 @@ def decode(packet: bytes) -> Segment | None:
 
 
 def encode_options(options: Sequence[TcpOption]) -> bytes:
-    """The options as they were written; nothing is padded: a script says each nop."""
+    """Returns the options as they were written, without padding: a script writes each nop."""
     data = b"".join(map(_encode_option, options))
     if len(data) % 4 or len(data) > 40:
         raise ValueError(f"TCP options of {len(data)} bytes: must be a multiple of 4 and at most 40")
@@ -104,7 +105,7 @@ def encode_options(options: Sequence[TcpOption]) -> bytes:
 
 
 def decode_options(data: bytes) -> Iterator[TcpOption]:
-    """Options one by one; cookies and digests in hexadecimal."""
+    """Yields the options one by one, with cookies and digests in hexadecimal."""
     while data:
         kind = data[0]
         if kind == 0:
@@ -195,7 +196,7 @@ def _pseudo_header(src: bytes, dst: bytes, protocol: int, length: int) -> bytes:
 
 
 def _checksum(data: bytes) -> bytes:
-    """RFC 1071."""
+    """Returns the checksum of RFC 1071."""
     words = array.array("H", data + b"\0" * (len(data) % 2))
     total = sum(words)
     while total >> 16:

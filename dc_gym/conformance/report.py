@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts as a table, as JSON, and as the section of a document."""
+"""Shows verdicts as a table, as JSON, and as the section of a document."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXACT_NS = 1000
 
 
 def lines(verdicts: Sequence[Verdict], verbose: bool = False) -> Iterator[str]:
-    """Every script in a line, what did not pass with its reason, and the counts."""
+    """Yields a line for every script, those that did not pass with the reason, and the counts."""
     width = max(len(verdict.script) for verdict in verdicts)
     yield "  ".join(["script".ljust(width), *(f"{name:16}" for name in FAMILIES), "packets", "worst timing"])
     for script, by_family in _by_script(verdicts).items():
@@ -44,7 +44,7 @@ def lines(verdicts: Sequence[Verdict], verbose: bool = False) -> Iterator[str]:
 
 
 def summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """How many passed, by IP version and in all, and how exact their timing is."""
+    """Yields how many passed, by IP version and in total, and how exact their timing is."""
     for name in (*FAMILIES, "all"):
         counts = Counter(verdict.status for verdict in verdicts if name in (verdict.family, "all"))
         if counts:
@@ -55,7 +55,7 @@ def summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def surprises(verdicts: Sequence[Verdict], unsupported_too: bool = False) -> Iterator[str]:
-    """What is not as known.py says: scripts that fail and should not, and the other way round."""
+    """Yields what differs from known.py: scripts that fail and should not, and the other way round."""
     bad = ("failed", "broken", "unsupported") if unsupported_too else ("failed", "broken")
     for verdict in verdicts:
         known = (verdict.script, verdict.family) in KNOWN
@@ -66,7 +66,7 @@ def surprises(verdicts: Sequence[Verdict], unsupported_too: bool = False) -> Ite
 
 
 def as_json(verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> dict[str, Any]:
-    """One object: the kernel, the counts, every case."""
+    """Returns one object: the kernel, the counts, every case."""
     return {
         "command": COMMAND,
         "kernel": kernel,
@@ -80,16 +80,16 @@ def as_json(verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) ->
 
 
 def lacking_options(asked: Path, got: Path) -> list[str]:
-    """Options that the file beside the kernel's scripts asks for and the lab kernel's configuration does not have."""
+    """Returns the options that the file beside the kernel's scripts asks for and that the lab kernel's configuration lacks."""
     want, have = (
         re.findall(r"^(CONFIG_\w+=\S+)$", path.read_text() if path.exists() else "", re.MULTILINE) for path in (asked, got)
     )
-    chosen = ["CONFIG_HZ_1000=y"] if "CONFIG_HZ=1000" in have else []  # User Mode Linux has a number and no choice
+    chosen = ["CONFIG_HZ_1000=y"] if "CONFIG_HZ=1000" in have else []  # User Mode Linux has a number instead of a choice
     return [option for option in want if option not in (*have, *chosen)]
 
 
 def check_places(to_json: Path | None, to_write: Path | None) -> None:
-    """Before minutes are spent: UsageError unless the files can be written."""
+    """Raises UsageError unless the files can be written. It is called before minutes are spent."""
     if to_json is not None and not to_json.absolute().parent.is_dir():
         raise UsageError(f"--json {to_json}: there is no folder {to_json.parent}")
     if to_json is not None:
@@ -99,7 +99,7 @@ def check_places(to_json: Path | None, to_write: Path | None) -> None:
 
 
 def _page(path: Path) -> str:
-    """A document with the two marks in it."""
+    """Returns a document with the two marks in it."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -110,7 +110,7 @@ def _page(path: Path) -> str:
 
 
 def write_table(path: Path, verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> None:
-    """Puts the table between its two marks in a document."""
+    """Writes the table between its two marks in a document."""
     text = _page(path)
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
@@ -150,10 +150,10 @@ def _worst_ns(by_family: Mapping[str, Verdict]) -> int:
 
 
 def _shown(worst_ns: int) -> str:
-    """Microseconds or milliseconds."""
+    """Returns a time in microseconds or milliseconds."""
     return f"{worst_ns / 1e6:.2f} ms" if worst_ns >= 100_000 else f"{worst_ns / 1e3:.2f} us"
 
 
 def save(path: Path, document: Mapping[str, Any]) -> None:
-    """As JSON."""
+    """Writes the document as JSON."""
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

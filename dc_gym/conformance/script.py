@@ -42,15 +42,15 @@ __all__ = [
 
 
 SHOWN = 100
-"""Characters of a line that is quoted."""
+"""Number of characters of a quoted line."""
 
 
 class ScriptError(UsageError):
-    """A script that the grammar does not take."""
+    """The grammar does not accept a script."""
 
 
 class Anything:
-    """`...`: whatever fits."""
+    """`...`: matches anything."""
 
     def __repr__(self) -> str:
         return "..."
@@ -101,13 +101,16 @@ class Struct:
     items: tuple[Any, ...]
 
     def get(self, name: str) -> Any:
-        """The value of a field; None if it is not there."""
+        """Returns the value of a field, or None if it is not there."""
         return next((item.value for item in self.items if isinstance(item, Field) and item.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """The time of an event. `relative` counts from the event before; `end_ns` makes it a range; both None: any time."""
+    """The time of an event.
+
+    `relative` counts from the previous event. `end_ns` makes it a range. If both are None, any time is right.
+    """
 
     start_ns: int | None
     end_ns: int | None = None
@@ -116,7 +119,7 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class TcpOption:
-    """kind: nop, eol, mss, wscale, sackOK, sack, TS, FO, FOEXP, md5, ECN; values as the kind has them."""
+    """A TCP option. kind: nop, eol, mss, wscale, sackOK, sack, TS, FO, FOEXP, md5, ECN. The values are those of the kind."""
 
     kind: str
     values: tuple[Any, ...] = ()
@@ -124,7 +127,7 @@ class TcpOption:
 
 @dataclass(frozen=True, slots=True)
 class Tcp:
-    """A TCP segment, sequence numbers relative to the initial ones."""
+    """A TCP segment. Its sequence numbers are relative to the initial ones."""
 
     inbound: bool
     ecn: str | None
@@ -135,7 +138,7 @@ class Tcp:
     window: int | None
     urgent: int
     options: tuple[TcpOption, ...] | None
-    """None: <...>, not checked."""
+    """The options. None: <...>, not checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ class Syscall:
     result: Any
     errno: str | None
     end_ns: int | None
-    """When a call that blocks returns; None: at once."""
+    """Time at which a blocking call returns. None: at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Python, with the fields of tcp_info as variables."""
+    """Python code, with the fields of tcp_info as variables."""
 
     text: str
 
@@ -190,12 +193,12 @@ class Script:
     cleanup: str | None
 
     def option(self, name: str) -> str | None:
-        """The value of --name=value; None without it."""
+        """Returns the value of --name=value, or None if the option is not there."""
         return dict(self.options).get(name)
 
 
 def parse(text: str, name: str) -> Script:
-    """A script; ScriptError in one line when the grammar does not take it."""
+    """Parses a script. Raises a one-line ScriptError when the grammar does not accept it."""
     try:
         return _Build(name).transform(_parser().parse(text))  # type: ignore[no-any-return]
     except UnexpectedInput as error:
@@ -214,18 +217,18 @@ def _parser() -> Lark:
 
 
 def _ns(number: str) -> int:
-    """Seconds in decimal, as nanoseconds."""
+    """Returns a decimal number of seconds as nanoseconds."""
     return int(Decimal(number) * 10**9)
 
 
 def _named(children: Sequence[Any], kind: str) -> Any:
-    """The value of the one child ('kind', value); None if there is none."""
+    """Returns the value of the one child ('kind', value), or None if there is none."""
     return next((child[1] for child in children if isinstance(child, tuple) and child[0] == kind), None)
 
 
 @v_args(inline=True)
 class _Build(Transformer[Token, Any]):
-    """From lark's tree to the dataclasses, rule by rule."""
+    """Converts lark's tree to the dataclasses, rule by rule."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

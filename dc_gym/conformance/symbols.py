@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that scripts use for numbers, and the layout of tcp_info, which grows from kernel to kernel: it is read from the
-header of the kernel under test. Numbers that Python's modules lack are those of the kernel's uapi headers.
+"""The numbers behind the names in scripts, and the layout of tcp_info.
+
+tcp_info grows from kernel to kernel, so its layout is read from the header of the kernel under test. Numbers that Python's
+modules lack are those of the kernel's uapi headers.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ _OPTIONS = ("TIMESTAMPS", "SACK", "WSCALE", "ECN", "ECN_SEEN", "SYN_DATA", "USEC
 _MEMORY = (
     "RMEM_ALLOC", "RCVBUF", "WMEM_ALLOC", "SNDBUF", "FWD_ALLOC", "WMEM_QUEUED", "OPTMEM", "BACKLOG", "DROPS",
 )  # fmt: skip
-"""Of linux/sock_diag.h: SK_MEMINFO_*."""
+"""Names of SK_MEMINFO_* in linux/sock_diag.h."""
 SO_MEMINFO = 55
 _TYPES = {"8": ctypes.c_uint8, "16": ctypes.c_uint16, "32": ctypes.c_uint32, "64": ctypes.c_uint64}
 
@@ -88,7 +90,7 @@ SYMBOLS = _collect()
 
 
 def code_symbols() -> dict[str, int]:
-    """What Python in a script may name besides the fields of tcp_info."""
+    """Returns the names that Python in a script may use besides the fields of tcp_info."""
     states = {f"TCP_{name}": number for number, name in enumerate(_STATES, 1)}
     ca_states = {f"TCP_CA_{name}": number for number, name in enumerate(_CA_STATES)}
     options = {f"TCPI_OPT_{name}": 1 << bit for bit, name in enumerate(_OPTIONS)}
@@ -108,7 +110,7 @@ class TcpInfo:
         self.names = tuple(str(field[0]) for field in fields)
 
     def read(self, fd: int) -> dict[str, int]:
-        """What a live socket says of itself: the fields of tcp_info, and its memory."""
+        """Returns the state of a live socket: the fields of tcp_info, and its memory."""
         with socket.socket(fileno=os.dup(fd)) as copy:
             data = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ctypes.sizeof(self.struct))
             memory = copy.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 4 * len(_MEMORY))
@@ -120,7 +122,7 @@ class TcpInfo:
 
 
 def _declared(statement: str) -> Iterator[tuple[Any, ...]]:
-    """(name, type) or (name, type, bits) for each name of a declaration."""
+    """Yields (name, type) or (name, type, bits) for each name of a declaration."""
     match = re.match(r"\s*__u(8|16|32|64)\s+(.+)", statement, re.DOTALL)
     for declarator in match[2].split(",") if match else ():
         name, _, bits = (part.strip() for part in declarator.partition(":"))

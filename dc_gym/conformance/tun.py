@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of one script: a namespace of its own with tun0 in it, on whose other side the script plays the peer.
+"""The network of one script: a namespace of its own with tun0 in it. The script plays the peer on the other side of tun0.
 
-Offloads are on, as on a usual network card: a script sees the large segments that TCP hands down.
+Offloads are on, as on a usual network card: a script sees the large segments that TCP passes down.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ libc = ctypes.CDLL(None)
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Addresses of one IP version, as in the kernel's ksft_runner.sh."""
+    """The addresses of one IP version, as in the kernel's ksft_runner.sh."""
 
     name: str
     local: str
@@ -41,7 +41,7 @@ class Family:
     prefix: int
     mtu: int
     mapped: bool = False
-    """IPv4 on the wire, IPv6 sockets."""
+    """True for IPv4 on the wire with IPv6 sockets."""
 
     @property
     def wire_local(self) -> bytes:
@@ -52,7 +52,7 @@ class Family:
         return ip_address(self.remote).packed
 
     def socket_address(self, address: str) -> bytes:
-        """As a socket of this family takes it."""
+        """Returns an address in the form that a socket of this family takes."""
         return ip_address(f"::ffff:{address}" if self.mapped else address).packed
 
 
@@ -68,7 +68,7 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A packet that left the kernel, and when (CLOCK_MONOTONIC)."""
+    """A packet that left the kernel, and its time (CLOCK_MONOTONIC)."""
 
     t_ns: int
     data: bytes
@@ -79,7 +79,7 @@ class _Timespec(ctypes.Structure):
 
 
 class Tun:
-    """tun0 in the namespace of the caller. Packets are captured whenever somebody waits here."""
+    """tun0 in the namespace of the caller. It captures packets while a caller waits here."""
 
     def __init__(self, family: Family) -> None:
         self._fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
@@ -90,19 +90,19 @@ class Tun:
         _configure(family)
 
     def send(self, packet: bytes, gso_bytes: int = 0) -> None:
-        """Into the kernel; with `gso_bytes`, as one that the card has put together from segments of that size."""
+        """Sends a packet into the kernel. With `gso_bytes` it counts as merged by the network card from segments of that size."""
         kind = self._gso if gso_bytes else 0
         os.write(self._fd, HEADER.pack(0, kind, 0, gso_bytes, 0, 0) + packet)
 
     def wait_until(self, t_ns: int) -> None:
-        """Captures until that time, to the nanosecond: select() counts in microseconds, so the last few are slept."""
+        """Captures until that time, to the nanosecond. select() counts in microseconds, so it sleeps for the last few."""
         while (left_ns := t_ns - time.monotonic_ns()) > SLEPT_NS:
             self._capture(left_ns - SLEPT_NS)
         libc.clock_nanosleep(time.CLOCK_MONOTONIC, TIMER_ABSTIME, ctypes.byref(_Timespec(*divmod(t_ns, 10**9))), None)
         self._capture(0)
 
     def receive(self, deadline_ns: int) -> Captured | None:
-        """The next packet that left the kernel; None when there is none by then."""
+        """Returns the next packet that left the kernel, or None if there is none by then."""
         self._capture(0)
         while not self._captured and (left_ns := deadline_ns - time.monotonic_ns()) > 0:
             self._capture(left_ns)
@@ -119,7 +119,10 @@ class Tun:
 
 
 def _configure(family: Family) -> None:
-    """Addresses and the route to the peer. No duplicate address detection, no router solicitation: nobody would answer."""
+    """Sets addresses and the route to the peer.
+
+    Duplicate address detection and router solicitation are off: nobody would answer.
+    """
     version = "-6" if ":" in family.local else "-4"
     for name in ("accept_dad", "router_solicitations"):
         with open(f"/proc/sys/net/ipv6/conf/tun0/{name}", "w") as file:  # noqa: PTH123

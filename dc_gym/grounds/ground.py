@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a network can live: what the runner asks of a ground, and which ones there are.
+"""The grounds on which a network can run: what the runner asks of a ground, and which grounds there are.
 
-`dc_gym.grounds.guest.main` is what runs inside of each; the two differ in how it gets there.
+`dc_gym.grounds.guest.main` runs inside each of them. The grounds differ in how they start it.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ class Driver(Protocol):
     """Answers the steps of a run whose plan has an agent."""
 
     def step(self, region: Buffer, step: int) -> int:
-        """Answers a step of the network with this state matrix: what follows it (guest/episodes.py)."""
+        """Answers a step of the network with this state matrix. Returns what follows the step (guest/episodes.py)."""
 
 
 class Ground(Protocol):
     """One ground for one run."""
 
     def prepare(self, progress: Progress) -> None:
-        """Gets what is needed, or TestbedError; the machine is not changed yet."""
+        """Gets what the run needs, or raises TestbedError. It does not change the machine yet."""
 
     def run(self, partial: Path, on_line: Callable[[str], None], progress: Progress, driver: Driver | None = None) -> int:
-        """Runs the plan in `partial`/.lab to its end: its exit status. `on_line` gets each line that it prints.
+        """Runs the plan in `partial`/.lab to its end and returns its exit status. `on_line` gets each line that it prints.
 
-        `driver`: the policy that answers the steps of a plan with an agent.
+        `driver` is the policy that answers the steps of a plan with an agent.
         """
 
     def environment(self, ovs: OpenVSwitch) -> dict[str, str]:
-        """By name: identities of all that results may depend on besides the spec."""
+        """Returns by name the identities of everything that results may depend on besides the spec."""
 
     def facts(self) -> dict[str, Any]:
-        """What else the manifest should say of this run."""
+        """Returns further facts about this run for the manifest."""
 
 
 def ground_of(spec: Spec) -> Ground:
-    """The ground that the spec asks for."""
+    """Returns the ground that the spec asks for."""
     if spec.ground == "host":
         from dc_gym.grounds.host.ground import HostGround
 
@@ -63,9 +63,9 @@ def ground_of(spec: Spec) -> Ground:
 
 
 def inside(tmp: str) -> dict[str, str]:
-    """The environment of Python inside of a ground, whatever the user's is; `tmp`: its folder for temporary files.
+    """Returns the environment of Python inside a ground, whatever the user's environment is.
 
-    What it imports are this package and the Mininet that comes with Open vSwitch.
+    `tmp` is its folder for temporary files. Python can import this package and the Mininet that comes with Open vSwitch.
     """
     return {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -79,7 +79,7 @@ def inside(tmp: str) -> dict[str, str]:
 
 
 def check_programs() -> None:
-    """MachineError unless the C programs are built; UsageError where a lab could not run them from."""
+    """Raises MachineError unless the C programs are built, and UsageError where a lab could not run them from their folder."""
     missing = [name for name in NEEDED if not (PROGRAMS / name).is_file()]
     if missing:
         raise MachineError(f"{PROGRAMS}: {', '.join(missing)} not built; run `make programs`")

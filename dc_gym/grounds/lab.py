@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab as a ground: a lab kernel for one run, on virtual time."""
+"""The lab as a ground: one lab kernel for one run, on virtual time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NS = 1e-9
 
 
 def lab_config(spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: int) -> LabConfig:
-    """The lab that runs the plan in `folder`/.lab."""
+    """Returns the settings of the lab that runs the plan in `folder`/.lab."""
     assert spec.lab.memory_bytes is not None, "an Experiment's is given"
     return LabConfig(
         kernel=kernel.path,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run over RDMA needs beside the rest of its plan: the files of the NICs' loader (ctrl/nic/nicd.c), and what it leaves.
+"""The parts that a run over RDMA adds to its plan.
 
-Every port of a host has a NIC, which is called like it; a flow's row in all tables is its number.
+They are the files of the NICs' loader (ctrl/nic/nicd.c), and the tables that it leaves. Every port of a host has a NIC of the
+same name. A flow's row in all tables is its number.
 """
 
 from __future__ import annotations
@@ -48,28 +49,28 @@ DECISION_DTYPE = np.dtype(
 )
 """struct nic_decision of ctrl/nic/shim.h."""
 STEP_DTYPE = np.dtype([*DECISION_DTYPE.descr, ("state", "<u4", (8,))])
-"""struct nic_step: with the first words of the algorithm's context after the decision."""
+"""struct nic_step: nic_decision with the first words of the algorithm's context after the decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class NicPlan:
-    """What the ground is told, and what the run's manifest says of it."""
+    """The settings of the NICs that the ground gets, and the facts about them in the run's manifest."""
 
     object: str
     """The algorithm as a BPF object."""
     table: bool
-    """It reads a policy's table."""
+    """True if the algorithm reads a policy's table."""
     trace: bool
     caps: bool
-    """Flows are the hosts' TCP, and it caps them."""
+    """True if the flows are the hosts' TCP and the algorithm caps them."""
     keep_pairs: bool
-    """A flow begins with what the last one between its hosts left."""
+    """True if a flow begins with the state that the last flow between its hosts left."""
     facts: dict[str, Any]
     step_ns: int = 0
-    """Between barriers, at which the lab waits for the host (rlcc/data_path.py); 0: there are none."""
+    """Time in ns between barriers, at which the lab waits for the host (rlcc/data_path.py). 0: there are none."""
 
     def lasting(self) -> dict[str, Any]:
-        """What a lone flow's completion time depends on."""
+        """Returns the settings on which the completion time of a flow alone in the network depends."""
         settings = {name: value for name, value in self.facts["settings"].items() if name not in ("seed", "trace")}
         return self.facts | {"settings": settings}
 
@@ -78,7 +79,7 @@ class NicPlan:
 
 
 def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
-    """The loader's files, and what the ground's plan says of the NICs."""
+    """Writes the loader's files. Returns what the ground's plan says of the NICs."""
     spec, graph = experiment.spec, experiment.graph
     chosen = choice.choose(spec, line_bps(graph), folder)
     algorithm, setting = chosen.algorithm, chosen.setting
@@ -101,7 +102,7 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
 
 
 def flows_csv(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> str:
-    """What the loader is told of each flow."""
+    """Returns the loader's table of flows."""
     nics = {nic.address: (nic.mac, f"{host.name}-eth{plane}") for host in graph.hosts for plane, nic in enumerate(host.nics)}
     ports, lines = _FramePorts(graph, router), [COLUMNS]
     for flow, base_ns in zip(schedule.flows, base_rtts_ns(schedule, graph, router, spec), strict=True):
@@ -116,7 +117,7 @@ def flows_csv(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> s
 
 
 def capped_csv(schedule: Schedule) -> str:
-    """The flows of the hosts' TCP, and by what ports their segments are known."""
+    """Returns the flows of the hosts' TCP, with the ports that identify their segments."""
     rows = [f"{flow.flow},{flow.src_port},{flow.dst_port}" for flow in schedule.flows if flow.request.transport == "tcp"]
     return "\n".join(["flow,src_port,dst_port", *rows]) + "\n"
 
@@ -129,9 +130,10 @@ class _FramePorts:
         self._known: dict[tuple[str, str, int, int], int] = {}
 
     def of(self, flow: Flow) -> int:
-        """A flow's own; beside TCP, whose segments have other ports, one of 16 with which frames take the segments' path.
+        """Returns a flow's own port.
 
-        None of them does for one flow in 100, where there are four paths: its frames take the path of its own port.
+        Beside TCP, whose segments have other ports, it is one of 16 with which frames take the segments' path. With four paths,
+        none of the 16 does for one flow in 100. The frames of such a flow take the path of its own port.
         """
         if flow.request.transport == "rdma":
             return flow.src_port
@@ -147,13 +149,13 @@ class _FramePorts:
 
 
 def base_rtts_ns(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> list[int]:
-    """Of each flow's probes."""
+    """Returns the base round trip of each flow's probes."""
     known: dict[tuple[str, str, int], int] = {}
     ports = _FramePorts(graph, router)
     packet_bytes, found = spec.nic.payload_bytes + FRAME_HEADERS_BYTES, []
     for flow in schedule.flows:
         port = ports.of(flow)
-        key = flow.src_addr, flow.dst_addr, port & PORT_MASK  # all that routing reads
+        key = flow.src_addr, flow.dst_addr, port & PORT_MASK  # all fields that routing reads
         if key not in known:
             known[key] = probe_rtt_ns(graph, flow.ports, way_back(flow, graph, router, port), packet_bytes)
         found.append(known[key])
@@ -161,7 +163,7 @@ def base_rtts_ns(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -
 
 
 def way_back(flow: Flow, graph: Graph, router: Router, src_port: int | None = None) -> tuple[str, ...]:
-    """The ports that answers cross. `src_port`: of the frames that they answer, None: the flow's."""
+    """Returns the ports that answers cross. `src_port` is that of the frames that they answer; None means the flow's."""
     ports = flow.src_port if src_port is None else src_port, RDMA_PORT
     return tuple(path(graph, router, flow.dst, flow.src, *ports, "udp", plane_of(flow, graph)))
 
@@ -171,10 +173,12 @@ def plane_of(flow: Flow, graph: Graph) -> int:
 
 
 def probe_rtt_ns(graph: Graph, forward: Sequence[str], back: Sequence[str], packet_bytes: int) -> int:
-    """The round trip of a probe over the idle path. It leaves right behind a packet of its flow, and stays behind it: at each
-    link it waits until that one has been sent. Its answer comes back alone.
+    """Returns the round trip of a probe over the idle path.
+
+    The probe leaves right behind a packet of its flow and stays behind it: at each link it waits until that packet has been sent.
+    Its answer comes back alone.
     """
-    packet_ns = probe_ns = 0  # when each has arrived
+    packet_ns = probe_ns = 0  # arrival times
     for cable in map(graph.cable_of, forward):
         sent_ns = packet_ns + serialization_ns(cable, packet_bytes)
         probe_ns = max(probe_ns, sent_ns) + transfer_ns(cable, FRAME_HEADERS_BYTES)
@@ -183,7 +187,7 @@ def probe_rtt_ns(graph: Graph, forward: Sequence[str], back: Sequence[str], pack
 
 
 def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, int]:
-    """struct nic_settings by name; `asked`: what the algorithm's preset would have where the spec says nothing."""
+    """Returns struct nic_settings by name. `asked` holds what the algorithm's preset asks for where the spec gives nothing."""
     nic, longest = spec.nic, round_trip_ns(graph)
     timeout = nic.timeout_ns or max(2 * longest, LEAST_TIMEOUT_NS)
     probe_timeout = nic.probe_timeout_ns or timeout
@@ -208,18 +212,18 @@ def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, in
 
 
 def line_bps(graph: Graph) -> int:
-    """Of the fastest NIC: what times that keep their proportion to a packet's are scaled to."""
+    """Returns the rate of the fastest NIC. Times that scale with the time of a packet are scaled to it."""
     return max(graph.cable_of(port).rate_bps for host in graph.hosts for port in graph.ports_of(host.name))
 
 
 def round_trip_ns(graph: Graph) -> int:
-    """The base round trip of the network, through its longest queue."""
+    """Returns the base round trip of the network, through its longest queue."""
     drains = [port.queue.limit_bytes * BIT_NS // graph.cable_of(port).rate_bps for port in graph.switch_ports()]
     return base_rtt_ns(graph) + max(drains, default=0)
 
 
 def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32]) -> Records:
-    """The table nic_flows of a run: of the flows that started."""
+    """Returns the table nic_flows of a run, with the flows that started."""
     if not (folder / COUNTS).is_file():
         return empty("nic_flows")
     counted = tgen_log.read_nics(folder / COUNTS)
@@ -232,7 +236,7 @@ def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32])
 
 
 def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records:
-    """The table of decisions; `of_flow_bps`: the rate of each flow's NIC, of which decisions are parts."""
+    """Returns the table of decisions. `of_flow_bps` is the rate of each flow's NIC; decisions are fractions of it."""
     if not (folder / DECISIONS).is_file():
         return empty("decisions")
     data = (folder / DECISIONS).read_bytes()
@@ -251,11 +255,11 @@ def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records
 
 
 def _part(line: Any, rate: Any) -> Any:
-    """line x rate / 2^20 in whole numbers that do not overflow."""
+    """Returns line x rate / 2^20 in integers that do not overflow."""
     whole, rest = line // LINE_RATE, line % LINE_RATE
     return whole * rate + rest * rate // LINE_RATE
 
 
 def lines_bps(schedule: Schedule, graph: Graph) -> dict[int, int]:
-    """By flow the rate of its NIC."""
+    """Returns the rate of each flow's NIC by flow."""
     return {flow.flow: graph.cable_of(flow.ports[0]).rate_bps for flow in schedule.flows}

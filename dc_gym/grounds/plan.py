@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a spec to what a ground runs: everything that follows from it before anything boots, and the files that say so."""
+"""Turns a spec into what a ground runs: everything that follows from it before anything boots, and the files that contain it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ from dc_gym.traffic import execs, workloads
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
 DISTURB = "DCGYM_DISTURB"
-"""A shell command that every run carries out in its lab before traffic starts; how determinism is tested."""
+"""Environment variable with a shell command that every run executes in its lab before traffic starts.
+
+It serves to test determinism.
+"""
 MOST_SHOWN = 1 << 14
-"""Flows of a run that its state matrix has rows for, 1 MiB of the 4 that a lab has; of more it has none."""
+"""Most flows for which the state matrix of a run has rows: 1 MiB of the 4 that a lab has. With more flows it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Experiment:
     router: Router
     schedule: Schedule
     notes: Mapping[str, Any]
-    """What the workload has to say of itself."""
+    """Notes of the workload about itself."""
 
     @classmethod
     def of(cls, spec: Spec) -> Experiment:
@@ -48,7 +51,7 @@ class Experiment:
         return cls(sized, graph, router, schedule, notes)
 
     def episode(self, seed: int) -> Experiment:
-        """The same network with the traffic of another seed: an episode of an environment."""
+        """Returns the same network with the traffic of another seed, as an episode of an environment."""
         params, duration_ns = self.spec.workload.params(), self.spec.time.duration_ns
         flows, notes = workloads.generate_with_notes(self.graph, params, duration_ns, seed, may_be_idle=True)
         schedule = make_schedule(flows, self.graph, self.router, self.spec.tcp_name, seed, one_path=self.spec.nic.keeps_pairs)
@@ -65,14 +68,16 @@ def write_plan(
     seed: int | None = None,
     nic_step_ns: int = 0,
 ) -> NicPlan | None:
-    """The files that the ground reads: plan.json, flows.csv, ports.csv, and under an agent hosts.csv and the first episode.
+    """Writes the files that the ground reads: plan.json, flows.csv and ports.csv.
 
-    Under an algorithm of the NICs also what their loader reads; answers what they are told, None: there are none.
+    Under an agent it also writes hosts.csv and the first episode. Under an algorithm of the NICs it also writes what their loader
+    reads. It returns what the NICs are told, or None if there are none.
 
-    `flow_rows`: flows that an episode may have at the most, None: as many as this one; only for an environment, which keeps
-    nothing but what it is shown. `publish_ns`: how often flows are looked at, where agent.publish does not say; 0: each step.
-    `seed`: of the first episode, None: the spec's.
-    `nic_step_ns`: between the barriers of the NICs, 0: there are none.
+    `flow_rows` is the largest number of flows in an episode; None means as many as in this one. It is only for an environment,
+    which keeps nothing but what it is shown.
+    `publish_ns` is the time between updates of the flows where agent.publish gives none; 0 means each step.
+    `seed` is the seed of the first episode; None means the spec's.
+    `nic_step_ns` is the time between the barriers of the NICs; 0 means that there are none.
     """
     spec, graph = experiment.spec, experiment.graph
     rules: dict[str, list[str]] = {switch.name: [] for switch in graph.switches}
@@ -128,7 +133,7 @@ def _agent_plan(experiment: Experiment, flow_rows: int | None, publish_ns: int) 
 
 
 def _hosts_csv(experiment: Experiment) -> str:
-    """The egresses that carry a token bucket, in the order of `Scene.host_row`: every port of every host."""
+    """Returns the egresses that carry a token bucket, in the order of `Scene.host_row`: every port of every host."""
     graph, agent = experiment.graph, experiment.spec.agent
     lines = ["row,name,netns,ifname,line_bps,floor_bps,burst_bytes,limit_bytes"]
     hosts = {host.name for host in graph.hosts}
@@ -141,7 +146,7 @@ def _hosts_csv(experiment: Experiment) -> str:
 
 
 def _peers(experiment: Experiment) -> dict[str, list[str]]:
-    """By host: whom it must be able to reach. A program may talk to anybody."""
+    """Returns for each host those that it must be able to reach. A program may communicate with any host."""
     peers = experiment.schedule.peers()
     hosts = [host.name for host in experiment.graph.hosts]
     for each in experiment.spec.workload.exec or ():

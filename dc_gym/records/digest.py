@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of a result as canonical records, and their digest (docs/results.md, "The digest").
 
-A canonical record is packed, little-endian and all integers: a string is its row number in `Names`. In memory, tables are
-numpy arrays of these records; only files and messages have the strings.
+A canonical record is packed, little-endian and all integers: a string is its row number in `Names`. In memory, tables are numpy
+arrays of these records; only files and messages have the strings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 DIGEST_VERSION = 2
 STATUSES = ("done", "stopped", "running", "failed", "waiting")
 NIC_EVENTS = ("none", "firmware", "cnp", "tx", "ack", "nack", "rtt")
-"""What NICs tell their algorithm, by the numbers of ctrl/nic/cc.h."""
+"""The events that NICs pass to their algorithm, by the numbers of ctrl/nic/cc.h."""
 CHUNK_RECORDS = 1 << 16
 
 Records = npt.NDArray[np.void]
@@ -45,17 +45,17 @@ Records = npt.NDArray[np.void]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of one table, in order, and the order of its rows."""
+    """The columns of one table in order, and the order of its rows."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    """Name and numpy type of each column; those of STRING_KINDS are strings (u32 row numbers of Names)."""
+    """Name and numpy type of each column. Those of STRING_KINDS are strings (u32 row numbers of Names)."""
     order: tuple[str, ...]
     """Rows are sorted by these columns."""
     time: str
-    """The column that says when."""
+    """The column with the time."""
     optional: bool = False
-    """A result without rows of it has neither the file nor, in its digest, the table."""
+    """True if a result without rows of this table has no file of it and leaves it out of its digest."""
 
     @property
     def dtype(self) -> np.dtype[np.void]:
@@ -181,10 +181,10 @@ TABLES = {
         ),
     )
 }
-"""In the order of the digest."""
+"""All tables, in the order of the digest."""
 
 REQUIRED = tuple(name for name, table in TABLES.items() if not table.optional)
-"""What every result has."""
+"""The tables that every result has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +192,11 @@ class Names:
     """The strings of a result; a record holds a string's row number."""
 
     port: tuple[str, ...]
-    """As in ports.json."""
+    """Names of the ports, as in ports.json."""
     node: tuple[str, ...]
     """Owners of the ports in the order of their first port: the switches, then the hosts."""
     controller: tuple[str, ...]
-    """As registered (ctrl/controllers.py)."""
+    """Names of the controllers, as registered (ctrl/controllers.py)."""
     transport: tuple[str, ...] = TRANSPORTS
     group: tuple[str, ...] = GROUPS
     status: tuple[str, ...] = STATUSES
@@ -204,19 +204,19 @@ class Names:
 
     @classmethod
     def of(cls, ports: Sequence[Mapping[str, Any]]) -> Names:
-        """The names that the ports of a run give."""
+        """Returns the names that the ports of a run give."""
         owners = dict.fromkeys(str(port["owner"]) for port in ports)
         return cls(tuple(str(port["name"]) for port in ports), tuple(owners), controllers.names())
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
-        """All strings of a kind (one of STRING_KINDS) by row number."""
+        """Returns all strings of a kind (one of STRING_KINDS) by row number."""
         names: tuple[str, ...] = getattr(self, kind)
         return names
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What a run measured: canonical records, sorted, and the ports they speak of."""
+    """The measurements of a run: canonical records, sorted, and the ports to which they refer."""
 
     flows: Records
     queues: Records
@@ -227,7 +227,10 @@ class Tables:
 
     @classmethod
     def build(cls, *, ports: Sequence[Mapping[str, Any]], **arrays: Records) -> Tables:
-        """From structured arrays with the columns of docs/results.md; a string column may hold strings or row numbers."""
+        """Builds tables from structured arrays with the columns of docs/results.md.
+
+        A string column may hold strings or row numbers.
+        """
         names = Names.of(ports)
         return cls(ports=tuple(ports), **{name: encode(TABLES[name], array, names) for name, array in arrays.items()})
 
@@ -237,25 +240,25 @@ class Tables:
         return Names.of(self.ports)
 
     def table(self, name: str) -> Records:
-        """The records of one of TABLES."""
+        """Returns the records of one of TABLES."""
         records: Records = getattr(self, name)
         return records
 
 
 def empty(name: str) -> Records:
-    """A table without rows."""
+    """Returns a table without rows."""
     return np.zeros(0, TABLES[name].dtype)
 
 
 class Digest:
-    """SHA-256 over canonical records, fed table after table, each in as many pieces as the caller likes."""
+    """SHA-256 over canonical records. Tables are added one after the other, each in any number of pieces."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256(f"dcgym-digest {DIGEST_VERSION}\n".encode("ascii"))
         self._todo = list(TABLES)
 
     def begin(self, table: str) -> None:
-        """Start a table; they come in the order of TABLES, and optional ones may be left out."""
+        """Starts a table. Tables come in the order of TABLES; optional ones may be left out."""
         while self._todo and self._todo[0] != table and TABLES[self._todo[0]].optional:
             self._todo.pop(0)
         if not self._todo or self._todo[0] != table:
@@ -264,21 +267,21 @@ class Digest:
         self._hash.update(f"{table}\n".encode("ascii"))
 
     def update(self, records: Records) -> None:
-        """Add canonical records of the table that was begun."""
+        """Adds canonical records of the table that was begun."""
         if records.dtype != self._table.dtype:
             raise ProtocolError(f"digest: records of {self._table.name} are not canonical; encode() makes them so")
         for start in range(0, len(records), CHUNK_RECORDS):
             self._hash.update(np.ascontiguousarray(records[start : start + CHUNK_RECORDS]).data.cast("B"))
 
     def hexdigest(self) -> str:
-        """64 hexadecimal digits; every table that is not optional must have been begun."""
+        """Returns 64 hexadecimal digits. Every table that is not optional must have been begun."""
         if missing := [name for name in self._todo if not TABLES[name].optional]:
             raise ProtocolError(f"digest: table {missing[0]!r} is missing")
         return self._hash.hexdigest()
 
 
 def digest_of(tables: Tables) -> str:
-    """The digest of a run."""
+    """Returns the digest of a run."""
     digest = Digest()
     for name, table in TABLES.items():
         if len(tables.table(name)) or not table.optional:
@@ -288,7 +291,7 @@ def digest_of(tables: Tables) -> str:
 
 
 def encode(table: Table, array: Records, names: Names) -> Records:
-    """Canonical records, sorted, of a structured array with the table's columns (others are left out)."""
+    """Returns canonical records, sorted, of a structured array with the table's columns (others are left out)."""
     records = np.empty(len(array), table.dtype)
     for name, kind in table.columns:
         if array.dtype.names is None or name not in array.dtype.names:
@@ -299,7 +302,10 @@ def encode(table: Table, array: Records, names: Names) -> Records:
 
 
 def _fitting(table: Table, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The column, if its values fit the record; a wrapped number would be a silent lie."""
+    """Returns the column if its values fit the record.
+
+    Otherwise raises an error, since a wrapped number would be wrong unnoticed.
+    """
     bounds = np.iinfo(table.dtype[name])
     if column.dtype.kind not in "iu":
         raise ProtocolError(f"table {table.name}: column {name!r} holds {column.dtype}, not integers")
@@ -309,7 +315,7 @@ def _fitting(table: Table, name: str, column: npt.NDArray[Any]) -> npt.NDArray[A
 
 
 def _row_numbers(table: Table, name: str, column: npt.NDArray[Any], known: tuple[str, ...]) -> npt.NDArray[Any]:
-    """Row numbers of a column of strings, or the column itself if it holds row numbers."""
+    """Returns the row numbers of a column of strings, or the column itself if it holds row numbers."""
     if column.dtype.kind in "iu":
         if len(column) and not 0 <= int(column.min()) <= int(column.max()) < len(known):
             raise ProtocolError(f"table {table.name}: column {name!r} has row numbers outside 0..{len(known) - 1}")
@@ -327,7 +333,7 @@ def _text(value: Any) -> str:
 
 
 def _sorted(table: Table, records: Records) -> Records:
-    """The records in the table's order."""
+    """Returns the records in the table's order."""
     keys = [records[name] for name in table.order]
     order = np.lexsort(keys[::-1])
     return records if np.array_equal(order, np.arange(len(records))) else records[order]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two results part: the earliest record in virtual time, over all tables, that is not the same in both.
+"""Finds where two results diverge: the earliest record in virtual time, over all tables, that is not the same in both.
 
 The queue trace and the TCP samples are ordered by time: their first unequal record is their earliest. A row of the flow log
-speaks of several instants, so each of its columns has the time at which it was settled: what the flow is at its start, the
-handshake at its end, sums when the flow ends, or at the end of the run.
+refers to several times, so each of its columns has the time at which its value became final: the flow's identity at its start,
+the handshake at its end, sums when the flow ends or at the end of the run.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ class Inequality:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first place where two results part."""
+    """The first place where two results diverge."""
 
     table: str
     """'flows', 'queues', 'tcp', or 'ports'."""
     where: str
-    """Which port or flow, and whose: 'port s1-eth3 of s1', 'flow 2 (h1 to h3)'."""
+    """Name of the port or flow and of its hosts or switch: 'port s1-eth3 of s1', 'flow 2 (h1 to h3)'."""
     t_ns: int | None
-    """When, relative to t0; None for ports, which have no time."""
+    """Time relative to t0. None for ports, which have no time."""
     row: int
     """Row number in the table."""
     only: str
-    """'a' or 'b' when the other result has no such record, else empty."""
+    """'a' or 'b' when the other result has no such record, otherwise ''."""
     columns: tuple[Inequality, ...]
-    """What differs in a record that both have."""
+    """The columns that differ in a record that both have."""
     also: tuple[str, ...] = ()
-    """What else differs at the same instant."""
+    """Other ports or flows that differ at the same time."""
 
     def __str__(self) -> str:
         when = "" if self.t_ns is None else f" at t = {self.t_ns} ns"
@@ -62,7 +62,7 @@ class Difference:
 
 
 def first_difference(a: Tables, b: Tables) -> Difference | None:
-    """Where two results part first, or None. Ports come first: without equal names records cannot be compared."""
+    """Returns where two results first diverge, or None. Ports come first: without equal names records cannot be compared."""
     if (ports := _ports_difference(a.ports, b.ports)) is not None:
         return ports
     found = [each for table in TABLES.values() if (each := _table_difference(table, a, b)) is not None]
@@ -70,7 +70,10 @@ def first_difference(a: Tables, b: Tables) -> Difference | None:
 
 
 def history(a: Tables, b: Tables, difference: Difference, count: int) -> list[int]:
-    """Row numbers of up to `count` records before the difference: of the same port or flow in a trace, of any in the flow log."""
+    """Returns the row numbers of up to `count` records before the difference.
+
+    In a trace they are of the same port or flow, in the flow log of any flow.
+    """
     table = TABLES[difference.table]
     records = (b if difference.only == "b" else a).table(table.name)[: difference.row + 1]
     if not _is_trace(table):
@@ -80,12 +83,12 @@ def history(a: Tables, b: Tables, difference: Difference, count: int) -> list[in
 
 
 def _last_instant(tables: Tables) -> int:
-    """The last instant of which a result has a record."""
+    """Returns the last time for which a result has a record."""
     return max((int(tables.table(each.name)[each.time].max(initial=0)) for each in TABLES.values()), default=0)
 
 
 def values_of(tables: Tables, table: str, row: int) -> dict[str, Value]:
-    """One record by column: integers, and strings as such."""
+    """Returns one record by column: integers, and strings as such."""
     record, names = tables.table(table)[row], tables.names
     return {name: _value(TABLES[table], names, record, name) for name, _ in TABLES[table].columns}
 
@@ -99,7 +102,7 @@ def _is_trace(table: Table) -> bool:
 
 
 def _trace_difference(table: Table, a: Tables, b: Tables) -> Difference | None:
-    """Of records in the order of time."""
+    """Returns the first difference in a table whose records are ordered by time."""
     one, other = a.table(table.name), b.table(table.name)
     row = _first_unequal(one, other)
     if row is None:
@@ -121,7 +124,7 @@ def _only(in_a: bool, in_b: bool) -> str:
 
 
 def _first_unequal(one: Records, other: Records) -> int | None:
-    """The first row that is not the same in both, or that only one has."""
+    """Returns the first row that is not the same in both, or that only one has."""
     common = min(len(one), len(other))
     for start in range(0, common, CHUNK_RECORDS):
         stop = min(start + CHUNK_RECORDS, common)
@@ -132,7 +135,7 @@ def _first_unequal(one: Records, other: Records) -> int | None:
 
 
 def _at_instant(table: Table, a: Tables, b: Tables, t_ns: int) -> Iterator[str]:
-    """Ports or flows whose records of one instant are not the same."""
+    """Yields the ports or flows whose records at one time are not the same."""
     key = table.order[1]
     mine, theirs = (_of_instant(table, tables, t_ns) for tables in (a, b))
     for number in sorted(mine.keys() | theirs.keys()):
@@ -150,7 +153,10 @@ def _of_instant(table: Table, tables: Tables, t_ns: int) -> Mapping[int, bytes]:
 
 
 def _log_difference(table: Table, a: Tables, b: Tables) -> Difference | None:
-    """Of records in the order of their numbers, each with several times: the column that was settled first says which."""
+    """Returns the first difference in a table whose records are ordered by number, each with several times.
+
+    The differing column whose value became final first decides.
+    """
     one, other = a.table(table.name), b.table(table.name)
     end_ns = max(_last_instant(a), _last_instant(b))
     common = min(len(one), len(other))
@@ -180,7 +186,10 @@ def _log_record(table: Table, a: Tables, b: Tables, t_ns: int, row: int) -> Diff
 
 
 def _settled(records: Records, column: str, end_ns: int) -> npt.NDArray[np.int64]:
-    """When the values of a column of the flow log were what they are; what never happened is known at the end of the run."""
+    """Returns the times at which the values of a column of the flow log became final.
+
+    For an event that never happened it is the end of the run.
+    """
     when = "start_ns" if column in AT_START else "established_ns" if column in AT_HANDSHAKE else "end_ns"
     times = records[when].astype(np.int64)
     return np.where(times == NEVER, end_ns, times)
@@ -197,7 +206,7 @@ def _value(table: Table, names: Names, record: Any, column: str) -> int | str:
 
 
 def _where(table: Table, tables: Tables, record: Any) -> str:
-    """The port or the flow of a record, and on which hosts or switch it is."""
+    """Returns the port or the flow of a record, with its hosts or switch."""
     if "port" in table.strings:
         port = tables.ports[int(record["port"])]
         return f"port {port['name']} of {port['owner']}"

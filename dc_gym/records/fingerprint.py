@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment fingerprint: what a digest may depend on besides the spec. Equal fingerprint and equal spec, equal digest."""
+"""The environment fingerprint: what a digest may depend on besides the spec.
+
+Equal fingerprint and equal spec give equal digests.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.openvswitch import OpenVSwitch
 
 STAMP = "sources.sha256"
-# What runs in the lab, and what decides its input. Results, plots and the command line are not among it.
+# The code that runs in the lab, and the code that determines its input. Results, plots and the command line are not part of it.
 GUEST = (
     *("kernel/*.c", "kernel/drivers/*.h", "daemon/*.[ch]", "traffic/tgen/*.[ch]", "traffic/*.py", "traffic/matrices/*.csv"),
     *(
@@ -42,7 +45,7 @@ GUEST = (
 
 
 def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
-    """By name: identities of all that runs in the lab."""
+    """Returns by name the identities of everything that runs in the lab."""
     return {
         "kernel": kernel.fingerprint,
         "openvswitch": ovs.fingerprint,
@@ -53,7 +56,7 @@ def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
 
 
 def programs() -> str:
-    """SHA-256 over the sources of what runs in the lab, by path."""
+    """Returns the SHA-256 over the sources of what runs in the lab, by path."""
     digest = hashlib.sha256()
     for pattern in GUEST:
         for path in sorted(PACKAGE.glob(pattern)):
@@ -63,7 +66,7 @@ def programs() -> str:
 
 
 def stale() -> str | None:
-    """A source that has changed since the C programs were built of it (`make programs` leaves the list); None: none has."""
+    """Returns a source that has changed since the C programs were built from it, or None. `make programs` writes the list."""
     stamp = PACKAGE / "bin" / STAMP
     if not stamp.is_file():
         return STAMP
@@ -76,5 +79,5 @@ def stale() -> str | None:
 
 
 def fingerprint(parts: Mapping[str, str]) -> str:
-    """Sixteen hexadecimal digits over the environment."""
+    """Returns sixteen hexadecimal digits over the environment."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

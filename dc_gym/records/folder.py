@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of a result's folder: DIR.partial while it is written, synced, then renamed to DIR.
 
-    with writing(out, force) as partial:   # nobody else's; gone unless it is finished, however this process ends
+    with writing(out, force) as partial:   # nobody else's; removed unless it is finished, however this process ends
         ...
         finish(partial)                    # now it is called DIR
 
-With force an older result is called DIR.replaced until the new one is there; if that fails it gets its name back.
-Every step is such that a kill between any two of them leaves what the janitor, the next run or `dcgym clean` can put right.
-Only ours is ever removed: a result is what has all of FILES, unfinished is what has our lock (claim.py).
+With force an older result is called DIR.replaced until the new one is there. If that fails, it gets its name back.
+After a kill between any two steps, the janitor, the next run or `dcgym clean` can repair what is left.
+Only dc-gym's own folders are ever removed: a result is a folder with all of FILES, an unfinished one has dc-gym's lock
+(folder_lock.py).
 """
 
 from __future__ import annotations
@@ -38,15 +39,18 @@ __all__ = [
 
 ASIDE = ".replaced"
 COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY, NIC_POLICY_COPY)
-"""Files that a spec reads, kept with the result."""
+"""Files that a spec reads and of which the result keeps copies."""
 FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in REQUIRED))
-"""What a whole result has at the least."""
+"""The files that a complete result has at least."""
 PATIENCE_S = 10.0
 
 
 @contextlib.contextmanager
 def writing(out: Path, force: bool) -> Iterator[Path]:
-    """DIR.partial, empty and this process' alone. UsageError if DIR is taken, or another run is at it."""
+    """Yields DIR.partial, empty and reserved for this process.
+
+    Raises UsageError if DIR is taken, or if another run writes to it.
+    """
     partial, aside = partial_of(out), out.with_name(out.name + ASIDE)
     _require_free(out, force)
     with words("make", partial):
@@ -55,7 +59,7 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
         try:
             held = _claim(partial)
         except UsageError:
-            watch.done = True  # what is there is somebody else's
+            watch.done = True  # the folder that is there belongs to somebody else
             raise
         try:
             settle(out)
@@ -70,7 +74,7 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
 
 
 def finish(partial: Path) -> Path:
-    """Sync everything in DIR.partial to disk and rename it to DIR, which must not exist; an older result goes for good."""
+    """Syncs everything in DIR.partial to disk and renames it to DIR, which must not exist. An older result is removed."""
     if partial.suffix != PARTIAL:
         raise ValueError(f"{partial} does not end in {PARTIAL}")
     out = partial.with_suffix("")
@@ -92,12 +96,12 @@ def finish(partial: Path) -> Path:
 
 
 def settle(out: Path) -> None:
-    """Puts right what a killed run left of a replacement: the older result goes if the new one is there, else it comes back.
+    """Repairs what a killed run left of a replacement: removes the older result if the new one is there, otherwise restores it.
 
     The caller holds DIR.partial. What is not a result stays where it is.
     """
     aside = out.with_name(out.name + ASIDE)
-    if is_result(out) and folder_lock.is_ours(out):  # finished, and its writer was killed, or is just about to end
+    if is_result(out) and folder_lock.is_ours(out):  # finished; its writer was killed, or is about to end
         held = _patiently(out)
         if _may_go(aside):
             remove(aside)
@@ -110,7 +114,7 @@ def settle(out: Path) -> None:
 
 
 def recover(out: Path) -> None:
-    """`settle` where no run is under way; UsageError if one is."""
+    """Does `settle` where no run is under way. Raises UsageError if one is."""
     partial = partial_of(out)
     held = _claim(partial)
     try:
@@ -121,12 +125,12 @@ def recover(out: Path) -> None:
 
 
 def is_result(path: Path) -> bool:
-    """A whole result, by what lies in it."""
+    """Returns True if the folder is a complete result, judged by its files."""
     return _is_folder(path) and all((path / name).is_file() for name in FILES)
 
 
 def is_unfinished(path: Path) -> bool:
-    """A folder of which a run of ours had the lock, or was about to take it."""
+    """Returns True if a dc-gym run had the folder's lock, or was about to take it."""
     if not _is_folder(path):
         return False
     made = [each for each in path.iterdir() if each.name != LOCK or not each.is_file() or each.stat().st_size]
@@ -140,7 +144,7 @@ def partial_of(out: Path) -> Path:
 
 
 def _claim(partial: Path) -> int:
-    """Makes the folder, or takes over what a killed run left of it."""
+    """Creates the folder, or takes over what a killed run left of it."""
     while True:
         with words("make", partial), contextlib.suppress(FileExistsError):
             partial.mkdir()
@@ -152,7 +156,7 @@ def _claim(partial: Path) -> int:
         except MachineError:
             if partial.exists():
                 with contextlib.suppress(OSError):
-                    partial.rmdir()  # no room even for its lock
+                    partial.rmdir()  # there is no room even for its lock
                 raise
             continue  # its owner removed it just now
         if held is None:
@@ -165,7 +169,7 @@ def _claim(partial: Path) -> int:
 
 
 def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
-    """After a run: the older result back if there is no new one, then away with what is unfinished."""
+    """Cleans up after a run: restores the older result if there is no new one, then removes what is unfinished."""
     try:
         if os.path.lexists(aside) and not os.path.lexists(out):
             with words("rename", aside):
@@ -176,7 +180,7 @@ def _give_up(partial: Path, out: Path, aside: Path, held: int) -> None:
 
 
 def _patiently(out: Path) -> int:
-    """Holds a result that somebody may be finishing."""
+    """Takes the lock of a result that another process may be finishing."""
     deadline = time.monotonic() + PATIENCE_S
     while (held := folder_lock.take(out)) is None:
         if time.monotonic() > deadline:
@@ -186,7 +190,7 @@ def _patiently(out: Path) -> int:
 
 
 def _require_free(out: Path, force: bool) -> None:
-    """Anything but a result is never touched."""
+    """Raises UsageError if `out` may not be written. Anything but a result is never touched."""
     aside = out.with_name(out.name + ASIDE)
     if os.path.lexists(aside) and not _may_go(aside):
         raise UsageError(f"{aside} is in the way and not a result; move it, or give another --out")
@@ -199,7 +203,7 @@ def _require_free(out: Path, force: bool) -> None:
 
 
 def _may_go(path: Path) -> bool:
-    """A result or an empty folder: what --force may replace."""
+    """Returns True for a result or an empty folder, which --force may replace."""
     return is_result(path) or (_is_folder(path) and not any(path.iterdir()))
 
 
@@ -208,7 +212,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _sync(path: Path) -> None:
-    """Data and names of a file or folder are on the disk."""
+    """Returns when data and names of a file or folder are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

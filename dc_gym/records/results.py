@@ -5,7 +5,8 @@
         write_result(partial, tables, manifest, summary)  # the manifest goes last
         finish(partial)                                   # now it is called DIR
 
-Parquet files have the documented columns and types (`schema`); strings are dictionaries. Nothing here knows how a run is made.
+Parquet files have the documented columns and types (`schema`). Strings are dictionaries. This module does not depend on how a run
+is made.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ __all__ = [
 
 RESULT_VERSION = 1
 UNFIT = "unfit: "
-"""How a line begins that says why a result is unfit; whoever started the run tells such an end from a failure by it."""
+"""Beginning of a line that says why a result is unfit. By it, whoever started the run distinguishes this end from a failure."""
 DERIVED = ("port_metrics", "flow_metrics", "agent")
-"""Tables that a result of today has beside those; one of an older version has not."""
+"""Further tables of a present result. A result of an older version may lack them."""
 ROW_GROUP = 1 << 18
 DEPTH = 3
 """Levels of folders that are searched for results."""
@@ -69,7 +70,7 @@ _ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.ui
 
 
 class Result:
-    """A whole result: its manifest, summary and ports at once, its tables when they are asked for."""
+    """A complete result. Its manifest, summary and ports are read at once, its tables when they are asked for."""
 
     def __init__(
         self, path: Path, manifest: Mapping[str, Any], summary: Mapping[str, Any], ports: Sequence[Mapping[str, Any]]
@@ -83,24 +84,24 @@ class Result:
 
     @property
     def digest(self) -> str:
-        """The digest that the manifest states."""
+        """The digest stated in the manifest."""
         return str(self.manifest["digest"])
 
     @property
     def fit(self) -> bool:
-        """Nothing happened that the numbers do not show (docs/results.md, "Fit or unfit")."""
+        """True if nothing happened that the numbers do not show (docs/results.md, "Fit or unfit")."""
         return bool(self.manifest.get("fit", True))
 
     @property
     def faults(self) -> list[str]:
-        """What went wrong in it, causes first: programs that failed, then why it is unfit."""
+        """The faults of the run, causes first: programs that failed, then why it is unfit."""
         ends = [end for end in self.manifest.get("exec", ()) if end.get("exit") and not end.get("stopped")]
         programs = [f"{end['command'][0]} in {end['host']} failed: {_last_words(end)}" for end in ends]
         return programs + [f"{UNFIT}{reason}" for reason in self.manifest.get("unfit_reasons", ())]
 
     @property
     def controller(self) -> dict[str, Any]:
-        """The section of its spec, with a policy by its own name and not by that of the copy."""
+        """The section `[controller]` of its spec. A policy has its own name, not that of the copy."""
         section: dict[str, Any] = dict(self.manifest.get("spec", {}).get("controller", {}))
         policy = section.get("policy")
         if policy == POLICY_COPY:
@@ -111,13 +112,13 @@ class Result:
 
     @property
     def policies(self) -> dict[str, str]:
-        """What the policies that it keeps copies of are called, by the names of the copies."""
+        """The original names of the policies of which it keeps copies, by the names of the copies."""
         stated = self.manifest.get("policies")
         return dict(stated) if isinstance(stated, Mapping) else {}
 
     @property
     def inputs(self) -> dict[str, str]:
-        """SHA-256 of the files that the spec read, by the names of their copies: the spec says no more than those names."""
+        """SHA-256 of the files that the spec read, by the names of their copies. The spec contains only those names."""
         stated, code = self.manifest.get("inputs"), self.manifest.get("code")
         found = stated if isinstance(stated, Mapping) else _sha256(self.path, COPIES)
         rows = [row for row in code if isinstance(row, Mapping)] if isinstance(code, list) else []
@@ -129,7 +130,7 @@ class Result:
         return Tables(ports=self.ports, **{name: self.records(name) for name in TABLES})
 
     def arrow(self, name: str) -> pa.Table:
-        """A table as pyarrow reads it."""
+        """Returns a table as pyarrow reads it."""
         path = self.path / f"{name}.parquet"
         if TABLES[name].optional and not path.is_file():
             return schema(TABLES[name]).empty_table()
@@ -140,13 +141,13 @@ class Result:
             raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
 
     def records(self, name: str) -> Records:
-        """A table as canonical records; a string column holds row numbers of `names`."""
+        """Returns a table as canonical records. A string column holds row numbers of `names`."""
         if name not in self._records:
             self._records[name] = _from_arrow(self.path, TABLES[name], self.arrow(name), self.names)
         return self._records[name]
 
     def derived(self, name: str) -> pa.Table | None:
-        """A table of DERIVED as pyarrow reads it; None: the result is of a version that had none."""
+        """Returns a table of DERIVED as pyarrow reads it, or None if the result is of a version that had none."""
         path = self.path / f"{name}.parquet"
         if name not in DERIVED:
             raise UsageError(unknown("derived table", name, DERIVED))
@@ -159,13 +160,13 @@ class Result:
             raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
 
     def column(self, name: str, column: str) -> npt.NDArray[Any]:
-        """One column: integers, or the strings themselves."""
+        """Returns one column: integers, or the strings themselves."""
         values = self.records(name)[column]
         kind = TABLES[name].strings.get(column)
         return values if kind is None else np.array(self.names.of_kind(kind), dtype=object)[values]
 
     def to_pandas(self, name: str) -> Any:
-        """A table as a pandas DataFrame; pandas is not among our dependencies."""
+        """Returns a table as a pandas DataFrame. pandas is not a dependency of dc-gym."""
         try:
             importlib.import_module("pandas")
         except ImportError:
@@ -176,7 +177,7 @@ class Result:
         return table.to_pandas()
 
     def check_digest(self) -> None:
-        """Compute the digest from the tables and compare it with the manifest's."""
+        """Computes the digest from the tables and compares it with the manifest's."""
         found = digest_of(self.tables)
         if found != self.digest:
             raise ResultError(f"{self.path}: the tables have digest {found}, the manifest says {self.digest}: they were changed")
@@ -188,7 +189,7 @@ def write_result(
     manifest: Mapping[str, Any],
     summary: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Write everything but inputs, plot and log; answers the manifest with versions and digest filled in."""
+    """Writes everything but inputs, plot and log. Returns the manifest with versions and digest filled in."""
     full = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION, **manifest, "digest": digest_of(tables)}
     for name in [name for name, table in TABLES.items() if len(tables.table(name)) or not table.optional]:
         _write_table(partial / f"{name}.parquet", TABLES[name], tables.table(name), tables.names)
@@ -199,9 +200,9 @@ def write_result(
 
 
 def copy_inputs(partial: Path, copies: Mapping[str, Path]) -> dict[str, str]:
-    """Keep the files that a spec reads, by their names here (Spec.copies); before the run, for they may change during it.
+    """Copies the files that a spec reads, by their names in the result (Spec.copies).
 
-    Answers their SHA-256, for the manifest.
+    This happens before the run, because the files may change during it. Returns their SHA-256, for the manifest.
     """
     for name, source in copies.items():
         with words("write", partial / name):
@@ -210,8 +211,10 @@ def copy_inputs(partial: Path, copies: Mapping[str, Path]) -> dict[str, str]:
 
 
 def policies(copies: Mapping[str, Path]) -> dict[str, str]:
-    """For the manifest: what the policies among the files that a spec reads are called. One that is a result's copy, as where a
-    result is run again, is called what it was called there."""
+    """Returns the names of the policies among the files that a spec reads, for the manifest.
+
+    If a policy is itself a result's copy, as when a result is run again, it keeps the name that it has there.
+    """
     found = {}
     for name in [name for name in (POLICY_COPY, NIC_POLICY_COPY) if name in copies]:
         path = copies[name]
@@ -223,24 +226,27 @@ def policies(copies: Mapping[str, Path]) -> dict[str, str]:
 
 
 def _sha256(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Of those files that are there."""
+    """Returns the SHA-256 of those of the files that exist."""
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names if (folder / name).is_file()}
 
 
 def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write NAME.parquet: numbers that follow from the tables, one of DERIVED. Not part of the digest."""
+    """Writes NAME.parquet: numbers that follow from the tables, one of DERIVED. It is not part of the digest."""
     table = pa.Table.from_arrays([to_arrow(values) for values in columns.values()], names=list(columns))
     with words("write", partial / f"{name}.parquet"), (partial / f"{name}.parquet").open("wb") as file:
         pq.write_table(table, file, compression="zstd")
 
 
 def number(value: object) -> float:
-    """Of a summary; NaN where it has none."""
+    """Returns a number of a summary, or NaN if it has none."""
     return float(value) if isinstance(value, int | float) else float("nan")
 
 
 def load_result(path: str | Path, check_digest: bool = False) -> Result:
-    """The result in a folder; one line of ResultError if it is none, not whole, of a later version, or changed."""
+    """Returns the result in a folder.
+
+    Raises a one-line ResultError if it is no result, incomplete, of a later version, or changed.
+    """
     path = Path(path)
     if not path.is_dir():
         raise ResultError(f"{path}: no such folder; give the folder of a result")
@@ -262,12 +268,12 @@ def load_result(path: str | Path, check_digest: bool = False) -> Result:
 
 
 def holds_results(folder: Path) -> bool:
-    """It is no result, whole or damaged, but a folder with results, such as that of a sweep."""
+    """Returns True if the folder is no result, complete or damaged, but contains results, such as the folder of a sweep."""
     return folder.is_dir() and not any((folder / name).is_file() for name in FILES) and any(_results_below(folder))
 
 
 def result_folders(folder: Path) -> list[Path]:
-    """Where whole results lie in a folder that may hold many, such as a sweep's, in the order of their paths."""
+    """Returns the folders of complete results in a folder that may hold many, such as a sweep's, in the order of their paths."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; give one that holds results, such as that of a sweep")
     found = sorted(_results_below(folder))
@@ -277,19 +283,19 @@ def result_folders(folder: Path) -> list[Path]:
 
 
 def _results_below(folder: Path) -> Iterator[Path]:
-    """The folder itself, too."""
+    """Yields the result folders below, including the folder itself."""
     for depth in range(DEPTH):
         yield from (path.parent for path in folder.glob("*/" * depth + "manifest.json") if not path.parent.name.endswith(PARTIAL))
 
 
 def schema(table: Table) -> pa.Schema:
-    """The columns of a table's Parquet file."""
+    """Returns the columns of a table's Parquet file."""
     text = pa.dictionary(pa.int32(), pa.string())
     return pa.schema([pa.field(name, _ARROW.get(kind, text), nullable=False) for name, kind in table.columns])
 
 
 def port_rows(graph: Graph) -> list[dict[str, Any]]:
-    """The rows of ports.json as they were asked for, in the order of the state matrix."""
+    """Returns the requested rows of ports.json, in the order of the state matrix."""
     rows, hosts = [], {host.name for host in graph.hosts}
     for port in graph.ports():
         cable, queue = graph.cable_of(port), port.queue
@@ -304,9 +310,10 @@ def port_rows(graph: Graph) -> list[dict[str, Any]]:
 
 
 def queue_records(t_ns: npt.NDArray[np.int64], columns: Mapping[str, npt.NDArray[np.uint64]]) -> Records:
-    """The queue trace from sweeps: times relative to t0 [sweeps] and state matrix columns by name [sweeps, ports].
+    """Returns the queue trace of sweeps.
 
-    Counters become those since the first sweep, which happens at t0; levels stay as they are.
+    `t_ns` are times relative to t0 [sweeps], `columns` those of the state matrix by name [sweeps, ports]. Counters are counted
+    from the first sweep, which happens at t0. Levels stay as they are.
     """
     sweeps, ports = next(iter(columns.values())).shape
     records = np.zeros(sweeps * ports, TABLES["queues"].dtype)
@@ -319,7 +326,7 @@ def queue_records(t_ns: npt.NDArray[np.int64], columns: Mapping[str, npt.NDArray
 
 
 def _write_table(path: Path, table: Table, records: Records, names: Names) -> None:
-    """One Parquet file, in row groups so that memory stays flat."""
+    """Writes one Parquet file, in row groups so that the memory use stays constant."""
     kind = schema(table)
     with words("write", path), path.open("wb") as file, pq.ParquetWriter(file, kind, compression="zstd") as writer:
         for begin in range(0, max(1, len(records)), ROW_GROUP):
@@ -337,7 +344,10 @@ def _to_arrow(table: Table, records: Records, field: pa.Field, names: Names) -> 
 
 
 def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
-    """Numbers, truth values and strings without pa.array(), which imports pandas where it is installed: half a second a run."""
+    """Converts numbers, truth values and strings without pa.array().
+
+    pa.array() imports pandas if it is installed: half a second a run.
+    """
     if values.dtype.kind == "b":
         return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
     if values.dtype.kind in "iuf":
@@ -352,7 +362,7 @@ def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
 
 
 def _last_words(end: Mapping[str, Any]) -> str:
-    """What a failed program said last (traffic/execs.py), and how it ended."""
+    """Returns the last line of a failed program (traffic/execs.py), and how it ended."""
     status = f"exit {end['exit']}" if end["exit"] > 0 else f"killed by signal {-end['exit']}"
     return f"{end['said']} ({status})" if end.get("said") else status
 
@@ -367,7 +377,7 @@ def _from_arrow(path: Path, table: Table, read: pa.Table, names: Names) -> Recor
 
 
 def _row_numbers(path: Path, name: str, column: pa.ChunkedArray, known: tuple[str, ...]) -> npt.NDArray[Any]:
-    """Row numbers of a dictionary column; a chunk has a dictionary of its own."""
+    """Returns the row numbers of a dictionary column. Each chunk has a dictionary of its own."""
     rows = {text: row for row, text in enumerate(known)}
     parts = [np.empty(0, "<u4")]
     for chunk in column.chunks:
@@ -381,7 +391,10 @@ def _row_numbers(path: Path, name: str, column: pa.ChunkedArray, known: tuple[st
 
 
 def _check_schema(path: Path, table: Table) -> None:
-    """The documented columns with their types; more columns are a later minor version's."""
+    """Raises an error unless the file has the documented columns with their types.
+
+    Further columns are those of a later minor version.
+    """
     try:
         found = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run: from a spec to what a ground carries, what runs inside of the ground, and what is made of what it leaves."""
+"""A run: turns a spec into what a ground carries, runs it inside the ground, and turns what it leaves into a result."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a run measured to the numbers it reports: summary.json, and tables of ports and of flows (docs/results.md).
+"""Turns the measurements of a run into the numbers that it reports.
 
-Here the metrics, which know tables only, meet the experiment: its routes, its windows, and the ideal completion times.
+They are summary.json, and tables of ports and of flows (docs/results.md). This module gives the metrics, which know tables only,
+the facts of the experiment: its routes, its windows, and the ideal completion times.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ Columns = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What is derived from a run's tables."""
+    """The numbers derived from a run's tables."""
 
     summary: dict[str, Any]
     ports: Columns
-    """port_metrics.parquet."""
+    """Columns of port_metrics.parquet."""
     flows: Columns
-    """flow_metrics.parquet."""
+    """Columns of flow_metrics.parquet."""
 
 
 def analyse(
     spec: Spec, schedule: Schedule, tables: Tables, ideal: Ideal | None = None, links: LinkLosses | None = None
 ) -> Analysis:
-    """All numbers of a run."""
+    """Returns all numbers of a run."""
     context = replace(context_of(spec, schedule, ideal), links=links)
     extra = {} if ideal is None else _against_ideal(tables, ideal)
     return Analysis(
@@ -50,12 +51,15 @@ def analyse(
 
 
 def recorded(schedule: Schedule, tables: Tables) -> Schedule:
-    """The flows of the schedule that the table of flows has, in its order: repetitions that never came are left out of it."""
+    """Returns the flows of the schedule that are in the table of flows, in its order.
+
+    Repetitions that never started are not in it.
+    """
     return Schedule(tuple(schedule.flows[number] for number in tables.flows["flow"]))
 
 
 def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Context:
-    """What the metrics of a run are to know."""
+    """Returns the facts about a run that its metrics need."""
     least = spec.monitor.tcp_interval_ns
     interval = spec.metrics.rate_interval_ns or spec.time.duration_ns // metrics.INTERVALS
     return Context(
@@ -70,13 +74,13 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
 
 
 def payload_share(spec: Spec) -> float:
-    """Of a full frame as a cable counts it."""
+    """Returns the payload's share of a full frame as a cable counts it."""
     payload = spec.nic.payload_bytes
     return payload / (payload + FRAME_HEADERS_BYTES) if spec.rdma else PAYLOAD_SHARE
 
 
 def routes_of(schedule: Schedule, payload_share: float = PAYLOAD_SHARE) -> Routes:
-    """The ports that each flow crosses, and the rate of its application."""
+    """Returns the ports that each flow crosses, and the rate of its application."""
     paths: Sequence[tuple[int, ...]] = [flow.rows for flow in schedule.flows]
     rates = np.array([flow.request.rate_bps for flow in schedule.flows], np.float64)
     return Routes(paths, np.where(rates > 0, rates, np.inf), payload_share)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration: what was asked of each port, and what was read back or measured. The manifest's key `calibration`.
+"""Calibration: for each port the requested values, and those read back or measured. It is the manifest's key `calibration`.
 
-On the lab ground the numbers are what the kernel says of its cable and qdisc (`how` is "read back"): `dcgym bench links` shows
-that a cable does what it says, to the nanosecond. A ground on real time measures rate and delay (`how` is "measured").
+On the lab ground the numbers are what the kernel reports of its cable and qdisc (`how` is "read back"): `dcgym bench links` shows
+that a cable behaves as configured, to the nanosecond. A ground on real time measures rate and delay (`how` is "measured").
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ Row = dict[str, Any]
 
 
 def rows(ports: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]], how: str = "read back") -> list[Row]:
-    """One row a port: its name, how it was looked at, and for each quantity that was looked at [asked, found]."""
+    """Returns one row for each port: its name, how it was checked, and [asked, found] for each quantity that was checked."""
     calibrated = []
     for port in ports:
         values = found.get(str(port["name"]), {})
         pairs = {name: [port.get(name), values[name]] for name in QUANTITIES if name in values}
         if port.get("marking") not in ("step", None):
-            pairs.pop("k_bytes", None)  # the slope of an average has thresholds, and no K
+            pairs.pop("k_bytes", None)  # RED's slope on an average has thresholds, and no K
         calibrated.append({"port": port["name"], "how": how, **pairs})
     return calibrated
 
 
 def worst(calibration: Sequence[Mapping[str, Any]], quantity: str) -> float | None:
-    """The largest relative error of a number over all ports; None: it was not looked at."""
+    """Returns the largest relative error of a quantity over all ports, or None if it was not checked."""
     pairs = [row[quantity] for row in calibration if _numbers(row.get(quantity))]
     errors = [abs(found / asked - 1) if asked else float(found != asked) for asked, found in pairs]
     return max(errors, default=None)

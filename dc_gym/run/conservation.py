@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The conservation check: every frame is accounted for, and none was lost outside a queue.
 
-Over a run, from counters at two instants (docs/results.md, "Fit or unfit"):
-- cable: what an end has sent is what its peer has received, plus what is on its way, plus what was lost: by the link's own loss
-  rate, which is as asked for, or because the peer was down, which is not;
-- port: what a queue has let go is what the cable has sent;
+It compares counters at two times of a run (docs/results.md, "Fit or unfit"):
+- cable: what an end has sent equals what its peer has received, plus what is on its way, plus what was lost. Losses by the link's
+  own loss rate are as requested; losses because the peer was down are not.
+- port: what a queue has released equals what the cable has sent.
 - switch: what came in through all its ports was sent by its cables, dropped by its queues, or is held by them. Bytes are exact
-  where nothing was dropped; a queue counts its drops in packets, so with drops the missing bytes must fit that many frames.
+  where nothing was dropped. A queue counts its drops in packets, so with drops the missing bytes must fit that many frames.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ SMALLEST_FRAME_BYTES, LARGEST_FRAME_BYTES = 60, 1514
 
 
 def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> list[str]:
-    """What is not conserved, in words; empty for a fit run. Counters by port are those of dc_gym.grounds.guest.main.count()."""
+    """Returns sentences about everything that is not conserved; none for a fit run.
+
+    The counters by port are those of dc_gym.grounds.guest.main.count().
+    """
     delta = {port: {name: after[port][name] - before[port].get(name, 0) for name in after[port]} for port in after}
     found = []
     for port in graph.ports():
@@ -32,7 +35,10 @@ def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str,
 
 
 def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> dict[str, int]:
-    """Where the frames of a run went, for its certificate. What hosts sent is what the next five sum up to, in a fit run."""
+    """Returns where the frames of a run went, for its certificate.
+
+    In a fit run, what hosts sent is the sum of the next five numbers.
+    """
     hosts = [port.ifname for host in graph.hosts for port in graph.ports_of(host.name)]
     switches = [port.ifname for port in graph.switch_ports()]
 
@@ -55,7 +61,7 @@ def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Co
 
 
 def lost_on_links(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> list[int]:
-    """Frames that each port sent and its link lost by its own loss rate, in the order of `graph.ports()`."""
+    """Returns the frames that each port sent and its link lost by its own loss rate, in the order of `graph.ports()`."""
     names = [port.ifname for port in graph.ports()]
     return [after[name]["dropped_packets"] - before[name].get("dropped_packets", 0) for name in names]
 

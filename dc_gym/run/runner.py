@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs an experiment: spec -> plan -> ground -> tables -> result folder.
 
-All of it happens in DIR.partial; the folder gets its name when it is whole. Whatever ends the run early (an error, Ctrl-C,
+All of it happens in DIR.partial. The folder gets its name when it is complete. Whatever ends the run early (an error, Ctrl-C,
 kill -9) leaves neither processes nor files.
 """
 
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from dc_gym.envs.driver import Driver
 
 KEPT_LOG_LINES = 100_000
-IDLE_SEED = 1  # of the runs that measure lone flows: what they find serves every seed
+IDLE_SEED = 1  # seed of the runs that measure single flows: their findings serve every seed
 NS = 1e-9
 
 
 @dataclass(slots=True)
 class Clock:
-    """Wall seconds by phase."""
+    """Wall-clock seconds by phase."""
 
     wall_s: dict[str, float] = field(default_factory=dict)
     _phase: str = ""
@@ -67,10 +67,10 @@ class Clock:
 
 
 def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot: bool = True, disturb: str = "") -> Result:
-    """Runs `spec` and leaves its result in `out`; the result may be unfit, which is for the caller to say.
+    """Runs `spec` and leaves its result in `out`. The result may be unfit; reporting that is the caller's task.
 
-    TestbedError when the run fails: then nothing is left. `disturb`: a shell command run during set-up, for tests of
-    determinism. The plot is left out with `plot=False`.
+    Raises TestbedError when the run fails; then nothing is left. `disturb` is a shell command run during set-up, for tests of
+    determinism. With `plot=False` the plot is left out.
     """
     out = out.absolute()
     clock = Clock()
@@ -150,16 +150,16 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
 
 
 def _driver(experiment: Experiment) -> Driver | None:
-    """What acts for controller.policy."""
+    """Returns the driver that acts for controller.policy."""
     if experiment.spec.controller.policy is None:
         return None
-    from dc_gym.envs.driver import Driver  # it brings Gymnasium
+    from dc_gym.envs.driver import Driver  # imports Gymnasium
 
     return Driver(experiment)
 
 
 def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, dict[str, Any]]:
-    """The tables of a run, and the counters before and after it."""
+    """Returns the tables of a run, and the counters before and after it."""
     counts: dict[str, Any] = json.loads((folder / "ground.json").read_text())
     trace = read_trace(folder / "queues.trace")
     columns = {name: trace.column(name) for name in trace.columns}
@@ -184,7 +184,10 @@ def _ideals(
     progress: Progress,
     nic: NicPlan | None,
 ) -> ideal.Ideal | None:
-    """The ideal completion time of each flow, as the spec asks for it; None: it does not, or no flow has one."""
+    """Returns the ideal completion time of each flow as the spec asks for it.
+
+    Returns None if it does not ask, or if no flow has one.
+    """
     spec, how = experiment.spec, experiment.spec.metrics.slowdown
     if how == "off" or not any(map(ideal.has_ideal, experiment.schedule.flows)):
         return None
@@ -210,8 +213,10 @@ def _ideals(
 
 
 def _on_idle_network(experiment: Experiment, partial: Path, ovs: openvswitch.OpenVSwitch, progress: Progress) -> ideal.Measure:
-    """What runs lone flows: the same network (under an agent with its token buckets at line rate) without impairments, the same
-    ground, another schedule, nothing sampled, and nobody who decides.
+    """Returns the function that measures single flows.
+
+    It runs them on the same network (under an agent with its token buckets at line rate) without impairments, on the same ground,
+    with another schedule, no samples and no agent.
     """
 
     def measure(schedule: Schedule, duration_ns: int) -> Any:
@@ -243,7 +248,7 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: openvswitch.Ope
 
 
 def _flow_table(experiment: Experiment, log: Any) -> Any:
-    """tgen's log with the columns that follow from the schedule."""
+    """Returns tgen's log with the columns that follow from the schedule."""
     scheduled = experiment.schedule.flows
     if len(log) != len(scheduled):
         raise ResultError(f"tgen logged {len(log)} flows of {len(scheduled)}")
@@ -264,7 +269,7 @@ def _flow_table(experiment: Experiment, log: Any) -> Any:
 
 
 def _log_to(log: TextIO, clock: Clock, progress: Progress) -> Callable[[str], None]:
-    """What takes the lines that a ground prints: phases for the clock and the user, all else for the log."""
+    """Returns the function for the lines that a ground prints: phases go to the clock and the user, all others to the log."""
     kept = 0
 
     def on_line(line: str) -> None:
@@ -311,7 +316,7 @@ def _manifest(spec: Spec, parts: dict[str, str], t0_ns: int, clock: Clock, unfit
 
 
 def _scale(experiment: Experiment) -> dict[str, Any]:
-    """Of a network that is slowed down: the factor, and what does not follow it."""
+    """Returns the factor by which a network is slowed down, and what does not scale with it."""
     factor = experiment.spec.topology.scale or 1
     if factor == 1:
         return {}
@@ -320,7 +325,7 @@ def _scale(experiment: Experiment) -> dict[str, Any]:
 
 
 def _set_times(path: Path, clock: Clock) -> None:
-    """The manifest is written before the plot, which is part of the time that a run takes."""
+    """Updates the times in the manifest. It is written before the plot, which is part of the time that a run takes."""
     manifest = json.loads(path.read_text())
     manifest["wall_s"] = {name: round(seconds, 4) for name, seconds in clock.wall_s.items()}
     path.write_text(json.dumps(manifest, indent=1) + "\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`[agent]`: what a central agent sees of the network, what it does, and when (docs/environment.md)."""
+"""`[agent]`: what a central agent observes of the network, how it acts, and when (docs/environment.md)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ HOSTS = ("all", "senders")
 TBFS = ("exact", "stock")
 CONTROLS = ("direct", "network")
 REAL_BURST_BYTES = 2 * FRAME_BYTES
-"""A real timer is late: a bucket of one frame would be full before the frame that waits for it goes, and the rate fall short."""
+"""Default burst on a real clock.
+
+A real timer is late: a bucket of one frame would be full before the waiting frame leaves, and the rate would be too low.
+"""
 EXTERNAL = "external"
-"""controller.policy of an environment's lab: actions come from outside."""
+"""Value of controller.policy in an environment's lab: the actions come from outside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """`[agent]`: the central agent, where controller.policy names one; a gym has it always."""
+    """`[agent]`: the central agent, if controller.policy names one. A Gymnasium environment always has it."""
 
     interval_ns: int = key(TIME, 1 * MS, name="interval", low=10 * US)
     latency_ns: int = key(TIME, 0, name="latency", low=0, high=10 * S)
@@ -28,7 +31,7 @@ class AgentSpec:
     floor_bps: int = key(RATE, 10_000, name="floor", low=1_000)
     burst_bytes: int | None = key(SIZE, name="burst", low=FRAME_BYTES)  # None: a frame, on a real clock two
     limit_bytes: int | None = key(SIZE, name="limit", low=FRAME_BYTES)  # None: topology.host_buffer
-    tbf: str | None = key(TEXT, names=lambda: TBFS)  # None: exact, which the lab's kernel alone can be, else stock
+    tbf: str | None = key(TEXT, names=lambda: TBFS)  # None: exact, which only the lab's kernel supports, otherwise stock
     control: str = key(TEXT, "direct", names=lambda: CONTROLS)
     control_delay_ns: int = key(TIME, 0, name="control_delay", low=0, high=LONGEST_DELAY_NS)
     control_loss_ppb: int = key(SHARE_PPB, 0, name="control_loss", low=0, high=PPB)
@@ -49,13 +52,13 @@ class AgentSpec:
                 )
 
     def on(self, clock: str) -> AgentSpec:
-        """With what holds on that clock where the spec does not say."""
+        """Returns the section with the defaults for that clock filled in."""
         real = clock == "real"
         burst_bytes = REAL_BURST_BYTES if real else FRAME_BYTES
         return replace(self, burst_bytes=self.burst_bytes or burst_bytes, tbf=self.tbf or ("stock" if real else "exact"))
 
     def check_real(self) -> None:
-        """KeyFault about what needs the lab's kernel."""
+        """Raises KeyFault about settings that need the lab's kernel."""
         if self.tbf == "exact":
             raise KeyFault(
                 "agent.tbf", "exact", 'is a patch of the lab\'s kernel; on ground "host" leave it out, or give "stock"'

@@ -25,10 +25,10 @@ from dc_gym.traffic.flows import FlowRequest
 SPEC_VERSION = 1
 MATRIX_COPY, SIZES_COPY, POLICY_COPY = "matrix.csv", "sizes.txt", "policy.npz"
 NIC_POLICY_COPY = "nic-policy.npz"
-DEFAULT_INTERVAL_NS = 10 * MS  # of the monitor
+DEFAULT_INTERVAL_NS = 10 * MS  # interval of the monitor
 LARGEST_SEED = 2**63 - 1
 CLOCKS = {"lab": "virtual", "host": "real"}
-"""The grounds, and each one's clock."""
+"""The grounds, and the clock of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,23 +119,23 @@ class Spec:
 
     @property
     def rdma(self) -> bool:
-        """Flows go over RDMA."""
+        """True if flows go over RDMA."""
         return self.controller.nic and self.nic.tcp is None
 
     @property
     def tcp_name(self) -> str:
-        """What TCP_CONGESTION is given."""
+        """The value of TCP_CONGESTION."""
         known = controllers.find(self.nic.tcp) if self.nic.tcp else None
         return known.kernel_name if known else self.controller.kernel_name
 
     @property
     def tcp_ecn(self) -> bool:
-        """Hosts' TCP uses ECN; that under a NIC does not: marks are the NIC's."""
+        """True if the hosts' TCP uses ECN. TCP under a NIC does not: the NIC reads the marks."""
         return self.controller.ecn and self.nic.tcp is None
 
     @property
     def steps(self) -> int:
-        """Of the agent, in the whole of time.duration."""
+        """The number of the agent's steps in the whole of time.duration."""
         return self.time.duration_ns // self.agent.interval_ns
 
     def _check_metrics(self) -> None:
@@ -146,35 +146,35 @@ class Spec:
             raise KeyFault("metrics.rate_interval", interval, "is above time.duration; give a shorter one")
 
     def graph(self) -> Graph:
-        """The network; under an agent with a token bucket at each host."""
+        """Returns the network. Under an agent it has a token bucket at each host."""
         params, burst_bytes = self.topology.params(self.controller.ecn), self.agent.burst_bytes
         if self.nic.tcp is not None:
-            params = replace(params, host_qdisc="fq")  # it keeps departure times
+            params = replace(params, host_qdisc="fq")  # fq keeps departure times
         graph = presets.build(params)
         assert burst_bytes is not None, "given at construction"
         return graph if self.controller.policy is None else graph.limited(burst_bytes, self.agent.limit_bytes)
 
     def flows(self, graph: Graph) -> list[FlowRequest]:
-        """The flows in the order of their numbers."""
+        """Returns the flows in the order of their numbers."""
         return self.flows_with_notes(graph)[0]
 
     def code(self) -> tuple[Path, ...]:
-        """The user's files of code that make this spec what it is."""
+        """The user's files of code that belong to this spec."""
         known = controllers.find(self.controller.name)
         header = known.header if known else None
         return (*self.plugins, *(path for path in (self.topology.file, header) if path is not None))
 
     def flows_with_notes(self, graph: Graph) -> tuple[list[FlowRequest], dict[str, Any]]:
-        """The flows, and what the workload has to say of itself."""
+        """Returns the flows, and the workload's notes about itself."""
         flows, notes = workloads.generate_with_notes(graph, self.workload.params(), self.time.duration_ns, self.seed)
         return ([flow.over_rdma() for flow in flows] if self.rdma else flows), notes
 
     def execs(self, graph: Graph) -> list[ExecRequest]:
-        """The programs to run in hosts."""
+        """Returns the programs to run in hosts."""
         return [each.request(graph, self.time.duration_ns) for each in self.workload.exec or ()]
 
     def copies(self) -> dict[str, Path]:
-        """The files that this spec reads, by the names that a result keeps copies of them under."""
+        """The files that this spec reads, by the names of their copies in a result."""
         files = {
             MATRIX_COPY: self.workload.file,
             SIZES_COPY: self.workload.distribution_file,
@@ -184,14 +184,15 @@ class Spec:
         return {name: path for name, path in files.items() if isinstance(path, Path)}
 
     def to_dict(self, *, copied: bool = False) -> dict[str, Any]:
-        """The keys as a file would give them, defaults filled in, what was not given left out; `from_dict` takes it back.
+        """Returns the keys as a file would give them. `from_dict` reads them back.
 
-        `copied`: paths are those of the copies that a result keeps.
+        Defaults are filled in, and keys without a value are left out. With `copied`, paths are those of the copies that a result
+        keeps.
         """
         plain: dict[str, Any] = {}
         for section, cls in SECTIONS.items():
             if section == "agent" and self.controller.policy is None and self.agent == AgentSpec().on(self.clock):
-                continue  # there is none
+                continue  # the key has no value
             if section == "nic" and not self.controller.nic and self.nic == NicSpec():
                 continue
             values = to_plain(getattr(self, section) if section else self, cls)
@@ -211,7 +212,7 @@ class Spec:
         return plain
 
     def to_json(self) -> str:
-        """The one canonical text of this spec: sorted keys, no spaces."""
+        """Returns the one canonical text of this spec: sorted keys, no spaces."""
         return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
@@ -231,12 +232,12 @@ SECTIONS: dict[str, type] = {
 
 
 def keys() -> tuple[str, ...]:
-    """Every key, dotted, in the order of declaration."""
+    """Returns every key, dotted, in the order of declaration."""
     return tuple(f"{section}.{name}" if section else name for section, cls in SECTIONS.items() for name in fields_by_key(cls))
 
 
 def unit_of(key: str) -> str:
-    """The ending of what a key's quantity is called inside: '_bps', '_ns', '_bytes'; '' for what has no unit."""
+    """Returns the suffix of the internal name of a key's quantity: '_bps', '_ns', '_bytes', or '' for a key without unit."""
     section, _, name = key.rpartition(".")
     each = fields_by_key(SECTIONS[section]).get(name) if section in SECTIONS else None
     return next((suffix for suffix in ("_bps", "_ns", "_bytes") if each is not None and each.name.endswith(suffix)), "")

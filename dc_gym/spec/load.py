@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a file to a Spec, or to one line on what is wrong, with the place where it was written."""
+"""Turns a file into a Spec, or into a one-line error with the place where the wrong value was written."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from dc_gym.topologies import presets
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.execs import find_program
 
-OVERRIDE = "--set"  # where a value comes from that no file gave
+OVERRIDE = "--set"  # source of a value that no file gave
 TABLES = frozenset(
     f"{section}.{name}"
     for section, cls in SECTIONS.items()
     for name, each in fields_by_key(cls).items()
     if each.metadata["kind"] is ARGS
 )
-"""Keys that are tables of whatever names."""
+"""Keys that are tables with arbitrary names."""
 SHORT = {
     "controller": ("controller.policy", "controller.name"),
     "topology": ("topology.preset", "topology.kind"),
     "workload": ("workload.kind",),
 }
-"""What a plain text for a whole table may stand for; the first, unless another one knows it."""
+"""The keys for which a plain text in place of a whole table may stand. It is the first one, unless another one knows the text."""
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Spec:
-    """The spec of a TOML file, of a JSON file that `to_dict` wrote, or of a result's manifest.json.
+    """Returns the spec of a TOML file, of a JSON file that `to_dict` wrote, or of a result's manifest.json.
 
-    `overrides` are texts "key=value" that replace keys of the file; `seed` replaces `seed` last.
+    `overrides` are texts "key=value" that replace keys of the file. `seed` replaces `seed` last.
     """
     source = Path(path)
     data = _read(source)
@@ -58,16 +58,16 @@ def _overridden(data: dict[str, Any], overrides: Iterable[str], seed: int | None
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """The plain contents of a spec file, unchecked: what `vary` takes."""
+    """Returns the plain contents of a spec file, unchecked, for `vary`."""
     return _read(Path(path))
 
 
 def vary(
     data: Mapping[str, Any], base: Path, source: str, overrides: Iterable[str], values: Mapping[str, Any], origin: str
 ) -> Spec:
-    """The spec of plain contents in which `overrides` ("key=value"), then `values` (by dotted key) replace keys.
+    """Returns the spec of plain contents in which first `overrides` ("key=value") and then `values` (by dotted key) replace keys.
 
-    `origin` says where the values were written. What a sweep makes its runs of.
+    `origin` says where the values were written. A sweep makes its runs with this function.
     """
     changed = copy.deepcopy(dict(data))
     origins = _put_all(changed, overrides)
@@ -78,28 +78,31 @@ def vary(
 
 
 def not_given(values: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """The values, by dotted key, that no override ("key=value") names: for `vary`, where the user's word is to hold."""
+    """Returns the values, by dotted key, that no override ("key=value") names.
+
+    It serves calls of `vary` in which the user's value has priority.
+    """
     given = {key for key, _ in map(_override, overrides)}
     return {key: value for key, value in values.items() if key not in given}
 
 
 def of_preset(name: str, overrides: Iterable[str] = ()) -> Spec:
-    """A spec of nothing but a preset's network, for looking at it; the overrides are as in `load`."""
+    """Returns a spec that has only a preset's network, to show it. The overrides are as in `load`."""
     data: dict[str, Any] = {"name": name, "topology": {"preset": name}, "controller": {"name": "dctcp"}}
     data |= {"workload": {"kind": "many_to_one"}, "time": {"duration": "1s"}}
     return _overridden(data, overrides, None, name, Path.cwd())
 
 
 def from_dict(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec:
-    """The spec of a dict such as `to_dict` gives; `base` is the folder that workload.file is relative to.
+    """Returns the spec of a dict such as `to_dict` gives. `base` is the folder to which workload.file is relative.
 
-    It may be one that ran long ago and is only looked at: what it asks of the NICs is checked if it runs again.
+    The spec may be that of an old run which is only shown: its settings of the NICs are checked when it runs again.
     """
     return _build(data, source, {}, base, to_run=False)
 
 
 def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], base: Path, to_run: bool = True) -> Spec:
-    """Read, check, and build the network once, so that every mistake shows before anything boots."""
+    """Reads and checks the spec, and builds the network once, so that every mistake shows before anything boots."""
     try:
         if (version := data.get("spec_version", SPEC_VERSION)) != SPEC_VERSION:
             check_version(version)
@@ -125,7 +128,10 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
 
 
 def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> dict[str, Any]:
-    """Arguments of Spec. `here`: keys that were set where the command was given, which no file is the place of."""
+    """Returns the arguments of Spec.
+
+    `here` holds the keys that were set on the command line, so that their paths do not belong to the file's folder.
+    """
     values: dict[str, Any] = {}
     for section, cls in SECTIONS.items():
         table = data.get(section, {}) if section else {key: value for key, value in data.items() if key not in SECTIONS}
@@ -144,12 +150,15 @@ def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> di
 
 
 def _place(path: Path, base: Path, here: bool) -> Path:
-    """Where a path leads: from the spec's folder. One that was set by an override is first looked for from the working folder."""
+    """Returns the absolute place of a path, from the spec's folder.
+
+    A path set by an override is first looked for from the working folder.
+    """
     return Path.cwd() / path if here and Path(path).is_file() else base / path
 
 
 def _check_execs(spec: Spec, graph: Graph, to_run: bool) -> None:
-    """Hosts and programs exist, before anything boots; of a run that is only looked at the programs may be gone."""
+    """Checks that hosts and programs exist before anything boots. In a run that is only shown, the programs may be gone."""
     hosts = [host.name for host in graph.hosts]
     for number, each in enumerate(spec.workload.exec or ()):
         section, program = f"workload.exec[{number}]", each.words()[0]
@@ -162,13 +171,13 @@ def _check_execs(spec: Spec, graph: Graph, to_run: bool) -> None:
 
 
 def _check_file(key: str, path: str | Path | None) -> None:
-    """A name is no file."""
+    """Raises KeyFault if a path names no file. A name is not a path."""
     if isinstance(path, Path) and not path.is_file():
         raise KeyFault(key, str(path), "no such file; paths are relative to the spec")
 
 
 def _load_plugins(value: Any, base: Path, here: bool) -> None:
-    """Run them first of all: what they register may be named by any other key."""
+    """Runs the plug-ins before everything else, because any other key may use the names that they register."""
     for path in parse_value("plugins", value, PATHS):
         place = _place(path, base, here)
         _check_file("plugins", place)
@@ -176,7 +185,7 @@ def _load_plugins(value: Any, base: Path, here: bool) -> None:
 
 
 def _check_code(spec: Spec) -> None:
-    """A result keeps the files side by side."""
+    """Checks that the files have different names, since a result keeps them side by side."""
     _check_file("topology.file", spec.topology.file)
     names = [path.name for path in spec.code()]
     for name in names:
@@ -185,7 +194,7 @@ def _check_code(spec: Spec) -> None:
 
 
 def _check_network(spec: Spec, to_run: bool) -> None:
-    """Topology and workload can be what they ask for, and fit each other."""
+    """Checks that topology and workload are possible as requested, and that they fit each other."""
     graph = spec.graph()
     _check_execs(spec, graph, to_run)
     spec.flows(graph)
@@ -194,19 +203,19 @@ def _check_network(spec: Spec, to_run: bool) -> None:
 
 
 def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
-    """`to_run`: also what only the algorithm knows, which may have to be compiled for it."""
+    """Checks the NICs. With `to_run`, also checks what only the algorithm knows, for which it may have to be compiled."""
     lines_bps = [graph.cable_of(port).rate_bps for host in graph.hosts for port in graph.ports_of(host.name)]
     if min(lines_bps) < LEAST_LINE_BPS:
         why = f"a host's link has {format_rate(min(lines_bps))}, and NICs need {format_rate(LEAST_LINE_BPS)}; give that or more"
         raise KeyFault("topology.rate", None, why)
     if to_run:
-        from dc_gym.ctrl.nic import choice  # it brings NumPy, and reads keys, too
+        from dc_gym.ctrl.nic import choice  # imports NumPy, and reads keys, too
 
         choice.check(spec, max(lines_bps))
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The plain contents of a spec file."""
+    """Returns the plain contents of a spec file."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -225,7 +234,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _put_all(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, str]:
-    """Sets the keys, and answers where each comes from. A network by its name alone takes the place of preset and kind."""
+    """Sets the keys, and returns the origin of each. A network given only by its name replaces preset and kind."""
     origins: dict[str, str] = {}
     for text in overrides:
         key, value = _override(text)
@@ -238,7 +247,10 @@ def _put_all(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, str]:
 
 
 def _override(text: str) -> tuple[str, Any]:
-    """Key and value of "key=value": what TOML reads, a list too, else the bare text. A table is for keys that are one."""
+    """Returns key and value of "key=value".
+
+    A value is what TOML reads (a list too), otherwise the bare text. A table is accepted only for keys that are tables.
+    """
     key, equals, raw = text.partition("=")
     key, raw = key.strip(), raw.strip()
     if not equals or not key:
@@ -247,7 +259,7 @@ def _override(text: str) -> tuple[str, Any]:
         parsed = tomllib.loads(f"value = {raw}")
         value = parsed["value"] if len(parsed) == 1 else raw
     except tomllib.TOMLDecodeError as error:
-        if raw.startswith("["):  # most often the shell has taken the quotation marks away
+        if raw.startswith("["):  # in most cases the shell has removed the quotation marks
             raise SpecError(
                 f"{OVERRIDE} {text!r}: no TOML list ({error}); quote it: {OVERRIDE} 'plugins=[\"ring.py\"]'"
             ) from None
@@ -260,14 +272,14 @@ def _override(text: str) -> tuple[str, Any]:
 
 
 def _key_of_section(key: str, value: str) -> str:
-    """The key of a table that a plain text is meant for: controller=nv is controller.name=nv."""
+    """Returns the key that a plain text for a table stands for: controller=nv is controller.name=nv."""
     known = {"controller.name": controllers.names(), "topology.kind": presets.TOPOLOGIES}
     named = [each for each in SHORT.get(key, ()) if value in known.get(each, ())]
     return next(iter((*named, *SHORT.get(key, ()))), key)
 
 
 def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> None:
-    """Set a dotted key, or an entry of a key that is a table: nic.parameters.g."""
+    """Sets a dotted key, or an entry of a key that is a table: nic.parameters.g."""
     if key not in keys() and key.rpartition(".")[0] not in TABLES:
         raise SpecError(f"{origin}: {key}: unknown key{_did_you_mean(key)}")
     *outer, name = key.split(".")
@@ -275,12 +287,12 @@ def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> 
     for each in outer:
         table = table.setdefault(each, {})
         if not isinstance(table, dict):
-            return  # the file's mistake: it is reported when the section is read
+            return  # a mistake in the file; it is reported when the section is read
     table[name] = value
 
 
 def _did_you_mean(key: str) -> str:
-    """The nearest known key in words: one of the same last name, else one spelled alike."""
+    """Returns a hint with the most similar known key: one with the same last name, otherwise one with similar spelling."""
     known = keys()
     if key in SHORT:
         return f"; write {' or '.join(SHORT[key])}"
@@ -295,7 +307,7 @@ def _first_key(section: str) -> str:
 
 
 def _written(data: Mapping[str, Any], fault: KeyFault) -> Any:
-    """The value as the user wrote it, if he did."""
+    """Returns the value as the user wrote it, or None if the user wrote none."""
     if fault.value is None:
         return None
     section, _, name = fault.key.rpartition(".")

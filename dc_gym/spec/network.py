@@ -45,7 +45,7 @@ _PAIR = Kind((list,), 'two words such as ["leaf", "spine"]', _pair, list)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSpec:
-    """`[[topology.links]]`: keys for some links; None: not given, what holds for all links holds."""
+    """`[[topology.links]]`: keys for some links. None means not given: the setting of all links applies."""
 
     between: tuple[str, str] = key(_PAIR)
     rate_bps: int | None = key(RATE, name="rate", low=1, high=FASTEST_BPS)
@@ -63,13 +63,13 @@ class LinkSpec:
     reorder_delay_ns: int | None = key(TIME, name="reorder_delay", low=0, high=LONGEST_DELAY_NS)
 
     def rule(self) -> LinkRule:
-        """What the topologies take."""
+        """Returns the rule in the form that topologies use."""
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "between"}
         return LinkRule(self.between, LinkParams(**given))
 
 
 def _link_specs(tables: list[Any]) -> tuple[LinkSpec, ...]:
-    """The entries of [[topology.links]]."""
+    """Returns the entries of [[topology.links]]."""
     needed = {"between": f"write {_PAIR.example}"}
     return tuple(link for _, link in entries(tables, "topology.links", LinkSpec, needed))
 
@@ -79,7 +79,7 @@ _LINKS = tables_of("topology.links", LinkSpec, _link_specs)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologySpec:
-    """`[topology]`; None: not given, the preset or the default holds."""
+    """`[topology]`. None means not given: the preset or the default applies."""
 
     preset: str | None = key(TEXT, names=lambda: presets.PRESETS)
     kind: str | None = key(TEXT, names=lambda: presets.TOPOLOGIES)
@@ -119,6 +119,6 @@ class TopologySpec:
         check(self, "topology.")
 
     def params(self, ecn: bool) -> TopologyParams:
-        """What the topologies take; `ecn`: the controller reads it."""
+        """Returns the keys in the form that topologies use. `ecn` is True if the controller reads ECN."""
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("links", "routing")}
         return TopologyParams(ecn=ecn, links=tuple(link.rule() for link in self.links or ()), **given)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`[nic]`: the hosts' NICs, where controller.name is an algorithm of theirs (docs/nic.md)."""
+"""`[nic]`: the hosts' NICs, for runs in which controller.name is an algorithm of the NIC (docs/nic.md)."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from dc_gym.base.units import FRAME_BYTES, PPM
 from dc_gym.ctrl import controllers
 
 FRAME_HEADERS_BYTES = 74
-"""Ethernet 14, IPv4 20, UDP 8, the NIC's header 32 (ctrl/nic/shim.h)."""
+"""Bytes of headers in a frame: Ethernet 14, IPv4 20, UDP 8, the NIC's header 32 (ctrl/nic/shim.h)."""
 RETRANSMITS = ("go-back-n", "selective")
 QUEUE_PAIRS = ("flow", "hosts")
 TRACES = ("off", "changes", "all")
 DECISIONS = ("side-by-side", "in-turn")
-"""By the numbers of ctrl/nic/shim.h."""
+"""Names of the numbers in ctrl/nic/shim.h."""
 LONGEST_NS = 1 * S
 LEAST_LINE_BPS = 100_000
 MOST_COALESCED = 1 << 16
-"""Of ctrl/nic/nic_csv.c."""
+"""The limit in ctrl/nic/nic_csv.c."""
 
 
 def tcps() -> tuple[str, ...]:
-    """The TCPs that a NIC may cap: those that leave marks to it."""
+    """Returns the TCPs that a NIC may cap: those that do not read marks themselves."""
     known = [each for name in controllers.names() if (each := controllers.find(name))]
     return tuple(each.name for each in known if not each.nic and not each.ecn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicSpec:
-    """`[nic]`; None: what follows from the network, or the algorithm's default."""
+    """`[nic]`. None means that the value follows from the network, or is the algorithm's default."""
 
     tcp: str | None = key(TEXT, names=tcps)  # None: flows go over RDMA
     latency_ns: int = key(TIME, 0, name="latency", low=0, high=LONGEST_NS)
@@ -60,7 +60,7 @@ class NicSpec:
 
     @property
     def keeps_pairs(self) -> bool:
-        """Flows between two hosts follow one another in one queue pair."""
+        """True if flows between two hosts follow one another in one queue pair."""
         return self.queue_pairs == "hosts"
 
     def __post_init__(self) -> None:

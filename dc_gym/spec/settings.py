@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections that describe no network and no traffic: `[controller]`, `[time]`, `[monitor]`, `[metrics]`, `[lab]`, `[host]`."""
+"""The sections other than network and traffic: `[controller]`, `[time]`, `[monitor]`, `[metrics]`, `[lab]`, `[host]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dc_gym.ctrl.controllers import Controller
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")
 UNDER_AGENT = "cubic"
-"""The TCP below an agent that names none: Linux' default, as in the thesis."""
+"""The TCP below an agent if the spec names none: Linux' default, as in the thesis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,29 +32,29 @@ class ControllerSpec:
 
     @property
     def controller(self) -> Controller:
-        """The registered controller of that name."""
+        """Returns the registered controller of that name."""
         found = controllers.find(self.name)
         assert found is not None, "checked at construction"
         return found
 
     @property
     def kernel_name(self) -> str:
-        """What TCP_CONGESTION calls it."""
+        """The controller's name for TCP_CONGESTION."""
         return self.controller.kernel_name
 
     @property
     def nic(self) -> bool:
-        """It runs in the hosts' NICs."""
+        """True if the controller runs in the hosts' NICs."""
         return self.controller.nic
 
     @property
     def ecn(self) -> bool:
-        """It reads ECN."""
+        """True if the controller reads ECN."""
         return self.controller.ecn
 
     @property
     def sysctls(self) -> dict[str, str]:
-        """What every host's kernel is told, by path below /proc/sys."""
+        """The settings of every host's kernel, by path below /proc/sys."""
         return {} if self.rto_min_ns is None else {"net/ipv4/tcp_rto_min_us": str(self.rto_min_ns // US)}
 
 
@@ -74,7 +74,7 @@ class TimeSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorSpec:
-    """`[monitor]`: how often queues and TCP are looked at."""
+    """`[monitor]`: how often queues and TCP are sampled."""
 
     interval_ns: int = key(TIME, name="interval", low=10 * US)
     tcp_interval_ns: int = key(TIME, name="tcp_interval", low=10 * US)
@@ -85,14 +85,14 @@ class MonitorSpec:
         check(self, "monitor.")
 
     def every(self, interval_ns: int) -> MonitorSpec:
-        """With what holds where the spec gives no interval."""
+        """Returns the section with this interval where the spec gives none."""
         given = None if missing(self, "tcp_interval_ns") else self.tcp_interval_ns
         return MonitorSpec(interval_ns=interval_ns, tcp_interval_ns=given or interval_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSpec:
-    """`[metrics]`: how a run's tables become numbers; None: the default of docs/spec.md."""
+    """`[metrics]`: how a run's tables become numbers. None means the default of docs/spec.md."""
 
     slowdown: str = key(TEXT, "auto", names=lambda: SLOWDOWNS)
     cutoff_ns: int | None = key(TIME, name="cutoff", low=1)
@@ -107,7 +107,7 @@ class MetricsSpec:
 class LabSpec:
     """`[lab]`: the lab kernel."""
 
-    memory_bytes: int | None = key(SIZE, name="memory", low=64 * MIB)  # None: by hosts and paths
+    memory_bytes: int | None = key(SIZE, name="memory", low=64 * MIB)  # None: follows from hosts and paths
     clock_read_ns: int = key(TIME, 25, name="clock_read", low=1, high=1 * MS)
     watchdog_ns: int = key(TIME, 60 * S, name="watchdog", low=1 * S)
     t0_ns: int = key(TIME, 20 * S, name="t0", low=11 * S)
@@ -116,10 +116,11 @@ class LabSpec:
         check(self, "lab.")
 
     def sized(self, hosts: int, paths: int, nic_flows: int = 0) -> LabSpec:
-        """With the memory that a network of so many hosts, and flows on so many paths, is given where the spec does not say.
-        `nic_flows`: how many of them are NICs', which have rows for all.
+        """Returns the section with the lab's memory filled in where the spec gives none.
 
-        Measured (docs/scale.md): 65 MiB for all, a third of a MiB a host, up to 4 KiB a path in Open vSwitch.
+        It follows from the number of hosts and of the paths of flows. `nic_flows` is the number of flows of NICs, which have rows
+        for all. Measured (docs/scale.md): 65 MiB for all, a third of a MiB for each host, up to 4 KiB for each path in Open
+        vSwitch.
         """
         needed = 512 * MIB + max(0, hosts - 256) * MIB // 2 + max(0, paths - 8192) * 8 * KIB
         needed += max(0, nic_flows - 32768) * 4 * KIB

@@ -33,18 +33,18 @@ class ExecSpec:
     stop_ns: int | None = key(TIME, name="stop", low=1)
 
     def words(self) -> list[str]:
-        """The command, split as a shell does it; no shell runs it."""
+        """Returns the command, split as a shell does it. No shell runs it."""
         return shlex.split(self.command)
 
     def beside(self, base: Path) -> ExecSpec:
-        """The same with a program of a relative path taken from a folder."""
+        """Returns the same entry with a relative path of the program taken from a folder."""
         words = self.words()
         if "/" not in words[0] or words[0].startswith("/"):
             return self
         return replace(self, command=shlex.join([str((base / words[0]).absolute()), *words[1:]]))
 
     def request(self, graph: Graph, duration_ns: int) -> ExecRequest:
-        """What the ground runs: {h2} stands for the first address of host h2."""
+        """Returns what the ground runs. {h2} stands for the first address of host h2."""
         addresses = {f"{{{host.name}}}": host.address for host in graph.hosts}
         argv = [sub(r"\{[a-z][a-z0-9]*\}", lambda found: addresses.get(found[0], found[0]), word) for word in self.words()]
         stop_ns = duration_ns if self.stop_ns is None else min(self.stop_ns, duration_ns)
@@ -52,7 +52,7 @@ class ExecSpec:
 
 
 def _exec_specs(tables: list[Any]) -> tuple[ExecSpec, ...]:
-    """The entries of [[workload.exec]]."""
+    """Returns the entries of [[workload.exec]]."""
     specs = []
     needed = dict.fromkeys(("host", "command"), "give a host and a command")
     for section, spec in entries(tables, "workload.exec", ExecSpec, needed):
@@ -77,7 +77,7 @@ _EXECS = tables_of("workload.exec", ExecSpec, _exec_specs)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSpec:
-    """`[workload]`; None: no limit, or the default."""
+    """`[workload]`. None means no limit, or the default."""
 
     kind: str = key(TEXT, names=lambda: workloads.KINDS)
     size_bytes: int | None = key(SIZE, name="size", low=1)
@@ -138,6 +138,6 @@ class WorkloadSpec:
             raise KeyFault("workload.gaps", self.gaps, "means nothing without workload.rate; give one")
 
     def params(self) -> WorkloadParams:
-        """What the workloads take."""
+        """Returns the keys in the form that workloads use."""
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "exec"}
         return WorkloadParams(**(given | {"size_bytes": self.size_bytes or 0, "rate_bps": self.rate_bps or 0}))

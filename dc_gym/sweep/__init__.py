@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps: many runs of one spec with some keys varied, a lab a CPU (docs/sweeps.md).
+"""Sweeps: many runs of one spec with some keys varied, one lab for each CPU (docs/sweeps.md).
 
-grid.py says which runs; pool.py and cluster.py run them; folder.py knows which are there already; summary.py tells how they went.
-The demo and the benches use the pool alone.
+grid.py determines the runs. pool.py and cluster.py run them. state.py knows which of them exist already. summary.py reports how
+they ended. The demo and the benches use only the pool.
 """
 
 from dc_gym.sweep.command import local, main, run_grid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on a Ray cluster: a lab is a task of one CPU, and its result travels back through Ray, so no storage is shared.
+"""Runs on a Ray cluster. A lab is a task of one CPU, and its result travels back through Ray, so no shared storage is needed.
 
 Every node needs this version of dcgym, its lab kernel and Open vSwitch. Ray is the extra `ray`.
 """
@@ -28,23 +28,23 @@ from dc_gym.spec import POLICY_COPY
 from dc_gym.sweep.pool import Cell, Outcome, Tally
 
 NODE = "dc_gym.cli.node"
-"""The module that a node runs, in a process of its own."""
+"""The module that a node runs in a process of its own."""
 FAREWELL_S = 20.0
 POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What a run left on its node."""
+    """The output of a run on its node."""
 
     status: int
     message: str
     files: dict[str, bytes]
-    """By path; empty where there is no result."""
+    """Contents of the files by path. Empty if there is no result."""
 
 
 def connect(address: str, jobs: int | None) -> Callable[[list[Cell], Progress, Callable[[Outcome], None]], None]:
-    """What runs cells on the cluster at `address`, `jobs` at a time or as many as it has CPUs."""
+    """Returns the function that runs cells on the cluster at `address`, `jobs` at a time or as many as it has CPUs."""
     ray = ray_cluster.join(address, "ray")
 
     def run(cells: list[Cell], progress: Progress, on_end: Callable[[Outcome], None]) -> None:
@@ -57,7 +57,7 @@ def connect(address: str, jobs: int | None) -> Callable[[list[Cell], Progress, C
 
 
 class _Driver:
-    """Keeps the cluster busy, and brings home what it made."""
+    """Keeps the cluster busy and collects the results."""
 
     def __init__(self, ray: Any, jobs: int | None, tally: Tally, on_end: Callable[[Outcome], None]) -> None:
         self._ray, self._jobs, self._tally, self._on_end = ray, jobs, tally, on_end
@@ -85,7 +85,7 @@ class _Driver:
         progress.phase("done")
 
     def _room(self) -> int:
-        """Labs at a time; a cluster may grow."""
+        """Returns the number of labs that may run at a time. A cluster may grow."""
         return self._jobs or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def _bring(self, reference: Any) -> None:
@@ -100,7 +100,7 @@ class _Driver:
                 with writing(cell.out, "--force" in cell.options) as partial:
                     write_all(partial, parcel.files)
                     finish(partial)
-            except (OSError, TestbedError) as error:  # of this cell alone: the others go on
+            except (OSError, TestbedError) as error:  # only this cell fails: the others continue
                 status, message = getattr(error, "exit_code", 1), f"its result could not be kept: {error}"
         self._end(Outcome(cell, status, message))
 
@@ -109,7 +109,7 @@ class _Driver:
         self._tally.count(outcome)
 
     def _cancel(self) -> None:
-        """Ctrl-C for what is still under way: each ends its lab and removes what is unfinished."""
+        """Sends Ctrl-C to the runs that are still under way. Each ends its lab and removes what is unfinished."""
         for reference in self._under_way:
             self._ray.cancel(reference)
         if self._under_way:
@@ -117,7 +117,10 @@ class _Driver:
 
 
 def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> Parcel:
-    """The task: one run in a process of its own. Ray kills a worker with its children: what tidies up must not be one of them."""
+    """Runs one cell as a task, in a process of its own.
+
+    Ray kills a worker with its children, so the process that cleans up must not be one of them.
+    """
     argv = [sys.executable, "-P", "-m", NODE, str(os.getpid())]
     order = pickle.dumps((spec, own))
     with subprocess.Popen(
@@ -134,8 +137,8 @@ def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> Parcel:
 
 
 def _talk(process: subprocess.Popen[bytes], order: bytes) -> tuple[bytes, bytes]:
-    """What a process says until it ends. Ray's interrupts are seen between two system calls, not in one."""
-    rest: bytes | None = order  # a later call goes on with what the first was given
+    """Returns a process's output until it ends. Ray's interrupts take effect between two system calls, not within one."""
+    rest: bytes | None = order  # a later call continues with the input of the first
     while True:
         try:
             return process.communicate(rest, timeout=POLL_S)
@@ -144,11 +147,11 @@ def _talk(process: subprocess.Popen[bytes], order: bytes) -> tuple[bytes, bytes]
 
 
 def _load(cell: Cell) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What a node must be given: the spec, and the files that it names, as a result would keep them."""
+    """Returns what a node needs: the spec, and the files that it names, as a result would keep them."""
     spec = specs.load(cell.spec)
     own = {f"{CODE}/{path.name}": path for path in spec.code()} | spec.copies()
     plain = spec.to_dict(copied=True)
-    if (policy := own.pop(POLICY_COPY, None)) is not None:  # there it has its folder's name no more
+    if (policy := own.pop(POLICY_COPY, None)) is not None:  # on the node the policy no longer has its folder's name
         plain["controller"]["policy"] = f"{policy_name(policy)}{policy.suffix}"
         own[plain["controller"]["policy"]] = policy
     try:
@@ -158,12 +161,12 @@ def _load(cell: Cell) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, by its path there."""
+    """Returns every file below a folder, by its path there."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def write_all(folder: Path, files: dict[str, bytes]) -> None:
-    """Writes files below a folder, by their paths there; TestbedError for one that would lie elsewhere."""
+    """Writes files below a folder, by their paths there. Raises TestbedError for a path that leads outside."""
     for name, content in files.items():
         path = folder / name
         if not path.resolve().is_relative_to(folder.resolve()):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym sweep`: reads the grid, runs what is not there yet, and tells how everything went.
+"""`dcgym sweep`: reads the grid, runs what does not exist yet, and reports how all runs ended.
 
-Running it again goes on where it stopped, however it stopped.
+If it is run again, it continues where it stopped, however it stopped.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dc_gym.sweep.pool import Cell, Outcome
 from dc_gym.sweep.state import SUMMARY, Mismatch, State, Status, SweepFolder
 
 Runs = Callable[[list[Cell], Progress, Callable[[Outcome], None]], object]
-"""Where cells are run: here or on a cluster."""
+"""A function that runs cells, here or on a cluster."""
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """0 when every run is there and fit, else 1."""
+    """Returns 0 when every run exists and is fit, otherwise 1."""
     axes = {"controller.name": args.controllers, "seed": args.seeds}
     asked = grid.load(args.spec, args.overrides, {key: values for key, values in axes.items() if values})
     runs = _where(args, real_time=any(point.spec.clock == "real" for point in asked.points))
@@ -44,7 +44,7 @@ def main(args: Namespace, progress: Progress) -> int:
 def run_grid(
     asked: grid.Grid, out: Path, runs: Runs, progress: Progress, *, retry: bool = False, force: bool = False
 ) -> list[Status]:
-    """Runs what is not there yet; where all runs stand afterwards."""
+    """Runs what does not exist yet, and returns the status of all runs afterwards."""
     folder = SweepFolder(out, asked, _fingerprints(asked, progress))
     folder.make()
     with folder_lock.held(out, "a sweep"):
@@ -58,12 +58,16 @@ def run_grid(
 
 
 def local(jobs: int) -> Runs:
-    """Runs on this machine, so many at a time."""
+    """Returns the function that runs cells on this machine, so many at a time."""
     return lambda cells, progress, on_end: pool.run_cells(cells, jobs, progress, on_end)
 
 
 def _where(args: Namespace, real_time: bool) -> Runs:
-    """Runs in real time would take CPUs from each other, and show it in their results: one at a time unless told otherwise."""
+    """Returns where cells are run.
+
+    Runs in real time would compete for CPUs, which changes their results. So they run one at a time unless the user asks for
+    more.
+    """
     if args.address is None:
         return local(args.jobs or (1 if real_time else pool.cpus()))
     cluster = importlib.import_module("dc_gym.sweep.cluster")
@@ -72,7 +76,10 @@ def _where(args: Namespace, real_time: bool) -> Runs:
 
 
 def _fingerprints(asked: grid.Grid, progress: Progress) -> dict[str, str]:
-    """Of runs that began now, by ground; kernel and Open vSwitch are brought once, before many runs ask for them."""
+    """Returns the fingerprints of runs that began now, by ground.
+
+    Kernel and Open vSwitch are fetched once, before many runs ask for them.
+    """
     check_programs()
     ovs = openvswitch.ensure(progress)
     found = {}
@@ -85,7 +92,7 @@ def _fingerprints(asked: grid.Grid, progress: Progress) -> dict[str, str]:
 
 
 def _todo(folder: SweepFolder, retry: bool, force: bool) -> list[Cell]:
-    """The runs that are to be made; UsageError if a result is another sweep's and --force was not given."""
+    """Returns the runs to be made. Raises UsageError if a result is another sweep's and --force was not given."""
     cells: list[Cell] = []
     wrong: list[str] = []
     for point in folder.grid.points:
@@ -112,16 +119,16 @@ def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress)
     points = {point.name: point for point in folder.grid.points}
     for cell in cells:
         folder.forget_failure(points[cell.name])
-    _finish(folder)  # so that what reads the folder knows from the start what there will be
+    _finish(folder)  # so that readers of the folder see from the start which runs there will be
 
     def on_end(outcome: Outcome) -> None:
-        """A result speaks for itself, also an unfit one; what was interrupted is still to be done."""
+        """Records a failure. A result, also an unfit one, needs no record, and an interrupted run is still to be done."""
         if outcome.status not in (0, INTERRUPTED, TERMINATED) and results.UNFIT not in outcome.message:
             folder.record_failure(points[outcome.cell.name], outcome.status, outcome.message.strip())
         if outcome.status == 0:
             try:
                 folder.status(points[outcome.cell.name])
-            except Mismatch as error:  # the node of a cluster has another kernel
+            except Mismatch as error:  # a cluster's node has another kernel
                 folder.record_failure(points[outcome.cell.name], 1, str(error))
 
     if cells:
@@ -129,7 +136,7 @@ def _run(folder: SweepFolder, cells: list[Cell], runs: Runs, progress: Progress)
 
 
 def _finish(folder: SweepFolder) -> list[Status]:
-    """Where all runs stand, written to the sweep's own files."""
+    """Returns the status of all runs and writes it to the sweep's own files."""
     statuses = [_status(folder, point) for point in folder.grid.points]
     summary.write(folder, statuses)
     return statuses
@@ -138,5 +145,5 @@ def _finish(folder: SweepFolder) -> list[Status]:
 def _status(folder: SweepFolder, point: Point) -> Status:
     try:
         return folder.status(point)
-    except Mismatch:  # --force was given, and its turn has not come
+    except Mismatch:  # --force was given, and this run has not been repeated yet
         return Status(point, State.WAITING)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs a sweep has: a grid file, or a spec with seeds and controllers, becomes a list of points, each with its whole spec.
+"""The runs of a sweep: a grid file, or a spec with seeds and controllers, becomes a list of points, each with its whole spec.
 
     base = "dumbbell.toml"                    # or a table [base] with the spec itself
     [grid]
@@ -8,7 +8,7 @@
     [[cells]]                                 # any number of further blocks, each like [grid]
     "controller.name" = "bbr"
 
-Every spec is read and checked here, before anything runs. Plain data: nothing here touches a disk but to read.
+This module reads and checks every spec before anything runs. It works on plain data and writes nothing to disk.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Point:
     """One run of a sweep."""
 
     name: str
-    """Of its folder: what varies, in short."""
+    """Name of its folder: the varied values in short."""
     values: Mapping[str, Any]
-    """What the grid's keys are here, as the spec has them; None: not given."""
+    """Values of the grid's keys in this run, as the spec has them. None means not given."""
     spec: Spec
 
 
@@ -50,18 +50,18 @@ class Point:
 class Grid:
     name: str
     keys: tuple[str, ...]
-    """What varies: dotted keys of the spec."""
+    """The keys that vary: dotted keys of the spec."""
     points: tuple[Point, ...]
 
 
 Block = dict[str, list[Any]]
-"""Values by dotted key; their product are points."""
+"""Values by dotted key. Their product gives the points."""
 
 
 def load(path: Path, overrides: Sequence[str] = (), axes: Mapping[str, list[Any]] | None = None) -> Grid:
-    """The grid of a grid file, or of a spec that `axes` vary (as --seeds and --controllers do in a grid file, too).
+    """Returns the grid of a grid file, or of a spec that `axes` vary (as --seeds and --controllers do in a grid file, too).
 
-    SpecError with the file and the key if anything in it, or in any of its specs, is wrong.
+    Raises SpecError with the file and the key if anything in it, or in any of its specs, is wrong.
     """
     data = specs.read(path)
     if not {"base", "grid", "cells"} & set(data):
@@ -85,7 +85,7 @@ def load(path: Path, overrides: Sequence[str] = (), axes: Mapping[str, list[Any]
 
 
 def _base(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path, Path]:
-    """The spec that is varied, where it is written, and the folder that its paths are relative to."""
+    """Returns the spec that is varied, where it is written, and the folder to which its paths are relative."""
     unknown = [key for key in data if key not in KEYS]
     if unknown:
         raise SpecError(f"{path}: {unknown[0]}: unknown key; {hint(unknown[0], KEYS)}")
@@ -114,7 +114,7 @@ def _blocks(data: Mapping[str, Any], path: Path) -> list[Block]:
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys, whether they were written with quotes or as tables."""
+    """Yields dotted keys, whether they were written with quotes or as tables."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
@@ -123,7 +123,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _axis(path: Path, where: str, key: str, value: Any) -> list[Any]:
-    """The values of one key: a list, a range of whole numbers "1..5", or a single one."""
+    """Returns the values of one key: a list, a range of whole numbers "1..5", or a single one."""
     found = _RANGE.fullmatch(value) if isinstance(value, str) else None
     if found:
         first, last = int(found[1]), int(found[2])
@@ -143,7 +143,7 @@ def _size(block: Block) -> int:
 
 
 def _value(spec: Spec, key: str) -> Any:
-    """A key as the spec would be written."""
+    """Returns a key's value as the spec would be written."""
     plain: Any = spec.to_dict()
     for part in key.split("."):
         plain = plain.get(part) if isinstance(plain, dict) else None
@@ -151,7 +151,10 @@ def _value(spec: Spec, key: str) -> Any:
 
 
 def _names(points: Sequence[Mapping[str, Any]], path: Path) -> list[str]:
-    """A name a point, from what varies: dctcp-rate-10Mbits-s1. Where that is too long, or not the only one, its number."""
+    """Returns a name for each point, from what varies: dctcp-rate-10Mbits-s1.
+
+    Where the name is too long or not unique, it is the point's number.
+    """
     varying = {key for point in points for key in point if _varies(key, points)}
     names = ["-".join(_part(key, value) for key, value in point.items() if key in varying) or "run" for point in points]
     seen: dict[str, Mapping[str, Any]] = {}
@@ -165,12 +168,15 @@ def _names(points: Sequence[Mapping[str, Any]], path: Path) -> list[str]:
 
 
 def _varies(key: str, points: Sequence[Mapping[str, Any]]) -> bool:
-    """Seeds and controllers are always named; another key only where it has more than one value."""
+    """Returns True if a key is part of the names.
+
+    Seeds and controllers always are, another key only if it has more than one value.
+    """
     return key in ("seed", "controller.name") or any(point.get(key) != points[0].get(key) for point in points)
 
 
 def _part(key: str, value: Any) -> str:
-    """What a file system takes of a key and its value."""
+    """Returns a key and its value in characters that a file system accepts."""
     value = policy_name(value) if key == "controller.policy" else value
     text = re.sub(r"[^A-Za-z0-9._+-]+", "", str(value).replace(" ", "-")).strip(".-") or "x"
     if key == "controller.name":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The local pool: runs as processes, so many at a time.
 
-A cell is one `dcgym run` in a process and session of its own, so that cells share nothing and Ctrl-C reaches each of them once,
-through the pool. They die with the pool, however it ends.
+A cell is one `dcgym run` in a process and session of its own. So cells share nothing, and Ctrl-C reaches each of them once,
+through the pool. Cells die with the pool, however it ends.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dc_gym.base.progress import Progress, short_time
 
 PR_SET_PDEATHSIG = 1
 CELL = "dc_gym.cli.cell"
-"""The module that Python runs to be a cell; its arguments are the id of the process that it belongs to, and those of `dcgym`."""
+"""The module that Python runs as a cell. Its arguments are the id of its parent process, and the arguments of `dcgym`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run: what it is called, and what `dcgym run` is told."""
+    """One run: its name, and the arguments of `dcgym run`."""
 
     name: str
     spec: Path
@@ -37,10 +37,10 @@ class Cell:
     """`KEY=VALUE`, as for --set."""
     options: Sequence[str] = ("--no-plot",)
     env: Mapping[str, str] = field(default_factory=dict)
-    """Added to the environment."""
+    """Additions to the environment."""
     umask: int = -1
     user: int | None = None
-    """Runs as this uid and gid; only root can."""
+    """Uid and gid to run as. Only root can set it."""
 
     def argv(self) -> list[str]:
         words = ["run", str(self.spec), "--out", str(self.out), "--quiet", *self.options]
@@ -54,18 +54,18 @@ class Outcome:
     cell: Cell
     status: int
     message: str
-    """What the cell said on standard error."""
+    """The cell's output on standard error."""
 
 
 def run_cells(
     cells: Iterable[Cell], jobs: int, progress: Progress, on_end: Callable[[Outcome], None] = lambda outcome: None
 ) -> list[Outcome]:
-    """Runs all cells, `jobs` at a time, and answers how each ended, in the order given; `on_end` hears of each as it ends."""
+    """Runs all cells, `jobs` at a time, and returns how each ended, in the given order. `on_end` is called as each ends."""
     return asyncio.run(_run_all(list(cells), jobs, progress, on_end))
 
 
 class Tally:
-    """Tells the progress of many runs: how many have ended, how many of them badly, and how long the rest may take."""
+    """Shows the progress of many runs: how many have ended, how many of them failed, and how long the rest may take."""
 
     def __init__(self, total: int, progress: Progress, wall_s: Callable[[], float] = time.monotonic) -> None:
         self._total, self._progress, self._wall_s = total, progress, wall_s
@@ -73,7 +73,7 @@ class Tally:
         self._ended = self._bad = 0
 
     def count(self, outcome: Outcome) -> None:
-        """A run has ended."""
+        """Counts a run that has ended."""
         self._ended += 1
         self._bad += outcome.status != 0
         if outcome.status:
@@ -89,29 +89,29 @@ class Tally:
 
 
 def cpus() -> int:
-    """Labs that can run at once without sharing a CPU."""
+    """Returns the number of labs that can run at once without sharing a CPU."""
     return len(os.sched_getaffinity(0))
 
 
 def failures(outcomes: Iterable[Outcome]) -> list[str]:
-    """A line for each cell that did not end well."""
+    """Returns a line for each cell that failed."""
     return [f"{outcome.cell.name}: exit {outcome.status}: {outcome.message.strip()}" for outcome in outcomes if outcome.status]
 
 
 def require_all(outcomes: Sequence[Outcome]) -> None:
-    """TestbedError unless every cell ended well."""
+    """Raises TestbedError unless every cell ended well."""
     if failed := failures(outcomes):
         raise TestbedError(f"{len(failed)} of {len(outcomes)} runs failed:\n" + "\n".join(failed))
 
 
 def tie_to_parent() -> None:
-    """This process ends with the one whose id comes first in its arguments, and Ctrl-C reaches it whatever it inherited."""
+    """Ends this process together with the process whose id is its first argument, and restores Ctrl-C whatever it inherited."""
     parent = int(sys.argv.pop(1))
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit(INTERRUPTED)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started it in the background
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked in Ray's workers
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for processes started in the background
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's workers block it
 
 
 async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Callable[[Outcome], None]) -> list[Outcome]:
@@ -133,7 +133,7 @@ async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Cal
         await asyncio.gather(*workers)
     finally:
         for each in workers:
-            if not each.cancelling():  # by Ctrl-C they are, and a second time would keep them from waiting for their cells
+            if not each.cancelling():  # after Ctrl-C it is; a second time would keep it from waiting for its cell
                 each.cancel()
         await asyncio.gather(*workers, return_exceptions=True)  # each ends its cell first
     progress.phase("done")
@@ -142,7 +142,7 @@ async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Cal
 
 async def _run_one(cell: Cell) -> Outcome:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", CELL, str(os.getpid()), *cell.argv(),  # -P: nothing from the working directory
+        sys.executable, "-P", "-m", CELL, str(os.getpid()), *cell.argv(),  # -P: no imports from the working directory
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **cell.env}, umask=cell.umask, user=cell.user, group=cell.user,
         extra_groups=None if cell.user is None else [], start_new_session=True,
@@ -151,7 +151,7 @@ async def _run_one(cell: Cell) -> Outcome:
         _, errors = await process.communicate()
     except asyncio.CancelledError:
         if process.returncode is None:
-            process.send_signal(signal.SIGINT)  # it ends its lab and removes what is unfinished
+            process.send_signal(signal.SIGINT)  # the run ends its lab and removes what is unfinished
         await process.communicate()
         raise
     return Outcome(cell, process.returncode or 0, errors.decode(errors="replace"))

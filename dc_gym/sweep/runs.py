@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What benches share: experiments as TOML texts, run as cells in a scratch folder, read back."""
+"""Common code of the benches: experiments as TOML texts, run as cells in a scratch folder, and read back."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from dc_gym.base.progress import Progress, choose
 from dc_gym.records.results import Result, load_result
 
 START_PHASES = ("prepare", "boot", "switches", "fabric", "programs")
-"""Of a run, as its manifest calls them: what comes before the traffic."""
+"""The phases of a run before the traffic, by their names in its manifest."""
 
 
 @contextmanager
 def scratch(name: str) -> Iterator[Path]:
-    """A folder below results/, gone afterwards, whatever ends the bench."""
+    """Yields a folder below results/ that is removed afterwards, whatever ends the bench."""
     with files.scratch(Path("results"), "dcgym-bench-", name) as path:
         yield path
 
 
 def mark_of(bench: str) -> str:
-    """The mark in a figure of a bench, by which the bench knows it again."""
+    """Returns the mark in a figure of a bench, by which the bench recognizes it."""
     return f"dcgym bench {bench}"
 
 
 def figure_place(path: Path, bench: str) -> Path:
-    """Where a bench keeps its figure: it renews its own, and leaves anybody else's."""
+    """Returns where a bench saves its figure. It replaces its own figure, and keeps anybody else's."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return free_place(path, is_marked(mark_of(bench)))
 
@@ -42,7 +42,7 @@ def write_spec(folder: Path, name: str, text: str) -> Path:
 
 
 def run_all(cells: Sequence[sweep.Cell], jobs: int | None = None, progress: Progress | None = None) -> dict[str, Result]:
-    """All cells' results by name; TestbedError where one failed or is unfit."""
+    """Returns all cells' results by name. Raises TestbedError if one failed or is unfit."""
     if progress is not None:
         sweep.require_all(sweep.run_cells(cells, jobs or sweep.cpus(), progress))
     else:

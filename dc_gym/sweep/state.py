@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a sweep (docs/sweeps.md): which runs are there, which failed and why, which are still to be done.
+"""The folder of a sweep (docs/sweeps.md): which runs exist, which failed and why, and which are still to be done.
 
     DIR/NAME/              the result of a run
-    DIR/failed/NAME.json   why it failed; gone when it is tried again
-    DIR/specs/NAME.json    its whole spec: `dcgym run` takes it
+    DIR/failed/NAME.json   why it failed; removed when the run is repeated
+    DIR/specs/NAME.json    its whole spec, which `dcgym run` accepts
     DIR/sweep.json, summary.csv, summary.parquet    written by summary.py
 
-The state is what lies there, so there is no journal that a kill -9 could leave behind the truth. A result counts if its manifest
-has the same spec and the same fingerprint.
+The files are the state: there is no journal that could be out of date after a kill -9. A result counts if its manifest has the
+same spec and the same fingerprint.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Of one run."""
+    """The status of one run."""
 
     point: Point
     state: State
     exit: int | None = None
-    """Of `dcgym run`; None: not run yet."""
+    """Exit status of `dcgym run`. None: not run yet."""
     message: str = ""
     digest: str | None = None
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Mismatch(UsageError):
-    """A folder that bears a run's name is of another sweep."""
+    """A folder with a run's name belongs to another sweep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class SweepFolder:
     path: Path
     grid: Grid
     fingerprints: Mapping[str, str]
-    """By ground: what a result must have to count. Others would not be comparable."""
+    """Fingerprint that a result must have to count, by ground. Other results would not be comparable."""
 
     def make(self) -> None:
         if (self.path / "manifest.json").exists():
@@ -70,7 +70,7 @@ class SweepFolder:
             (self.path / SPECS).mkdir(parents=True, exist_ok=True)
 
     def write_specs(self) -> None:
-        """`dcgym run` takes them, also to look into a run that failed."""
+        """Writes the specs. `dcgym run` accepts them, also to examine a run that failed."""
         for point in self.grid.points:
             put(self.spec_file(point), f"{point.spec.to_json()}\n".encode())
 
@@ -81,9 +81,9 @@ class SweepFolder:
         return self.path / SPECS / f"{point.name}.json"
 
     def status(self, point: Point) -> Status:
-        """What is there of a run. Mismatch if that is of another spec, or was made in another environment."""
+        """Returns the status of a run. Raises Mismatch if its result is of another spec or was made in another environment."""
         failure = self._failure(point)
-        if failure is not None:  # also where an older result has got its name back
+        if failure is not None:  # also if an older result got its name back
             return Status(point, State.FAILED, failure["exit"], failure["message"])
         folder = self.result_of(point)
         if not folder.exists():
@@ -96,7 +96,7 @@ class SweepFolder:
 
     def forget_failure(self, point: Point) -> None:
         self._failure_file(point).unlink(missing_ok=True)
-        with suppress(OSError):  # there is none, or others failed, too
+        with suppress(OSError):  # the folder does not exist, or has failures of other runs
             (self.path / FAILED).rmdir()
 
     def _load(self, folder: Path, spec: Spec) -> Result:
@@ -121,21 +121,24 @@ class SweepFolder:
         return self.path / FAILED / f"{point.name}.json"
 
     def _failure(self, point: Point) -> dict[str, Any] | None:
-        """How it failed, if it was this spec that did."""
+        """Returns how the run failed, if the failed run had this spec, otherwise None."""
         try:
             found: dict[str, Any] = json.loads(self._failure_file(point).read_text())
             return found if found["spec"] == plain(point.spec) and {"exit", "message"} <= set(found) else None
-        except (OSError, ValueError, KeyError, TypeError):  # cut off by a full disk or a kill: it is run again
+        except (OSError, ValueError, KeyError, TypeError):  # cut off by a full disk or a kill: the run is repeated
             return None
 
 
 def plain(spec: Spec) -> Any:
-    """As the manifest of its result has it."""
+    """Returns the spec as in the manifest of its result."""
     return json.loads(json.dumps(spec.to_dict(copied=True)))
 
 
 def _is_of(result: Result, spec: Spec) -> bool:
-    """Its manifest has this spec; the memory that a run gives its lab where the spec says nothing is no difference."""
+    """Returns True if the result's manifest has this spec.
+
+    The memory that a run gives its lab where the spec gives none does not count as a difference.
+    """
     found, wanted = dict(result.manifest.get("spec", {})), plain(spec)
     if spec.lab.memory_bytes is None and isinstance(found.get("lab"), dict):
         found["lab"] = {key: value for key, value in found["lab"].items() if key != "memory"}
@@ -143,7 +146,7 @@ def _is_of(result: Result, spec: Spec) -> bool:
 
 
 def _same_files(folder: Path, spec: Spec) -> bool:
-    """The result was made of the files (flow matrix, sizes, Python) that the spec names."""
+    """Returns True if the result was made with the files (flow matrix, sizes, Python) that the spec names."""
     own = [(folder / CODE / path.name, path) for path in spec.code()]
     own += [(folder / name, path) for name, path in spec.copies().items()]
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the runs of a sweep went: sweep.json for programs, summary.csv and summary.parquet for tables, and one on the screen."""
+"""Reports how the runs of a sweep ended: sweep.json for programs, summary.csv and summary.parquet, and a table on the screen."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SHOWN = {
 }
 """Columns of the table on the screen: a metric and its heading."""
 SELDOM = ("lost_on_links",)
-"""Shown only where it is not 0 everywhere."""
+"""Columns shown only if a value is not 0."""
 COLOURS = {State.DONE: "green", State.UNFIT: "yellow", State.FAILED: "red", State.WAITING: "dim"}
 
 
 def write(folder: SweepFolder, statuses: Sequence[Status]) -> None:
-    """All of the sweep's own files; each is there in full or as it was."""
+    """Writes all of the sweep's own files. Each is complete or unchanged."""
     cells = [
         {
             "name": status.point.name,
@@ -62,7 +62,7 @@ def write(folder: SweepFolder, statuses: Sequence[Status]) -> None:
 
 
 def rows(statuses: Sequence[Status], keys: Sequence[str]) -> pa.Table:
-    """One row a run: name, the keys that vary, state, digest, and every metric that is one number or one text."""
+    """Returns one row for each run: name, the varied keys, state, digest, and every metric that is one number or one text."""
     plain: list[dict[str, Any]] = []
     metrics: dict[str, None] = {}
     for status in statuses:
@@ -75,7 +75,7 @@ def rows(statuses: Sequence[Status], keys: Sequence[str]) -> pa.Table:
 
 
 def show(statuses: Sequence[Status]) -> None:
-    """A table of all runs, and what those said that did not end well."""
+    """Prints a table of all runs, and the messages of those that did not end well."""
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("run", overflow="fold")
     table.add_column("")
@@ -96,13 +96,13 @@ def show(statuses: Sequence[Status]) -> None:
 
 
 def counts(statuses: Sequence[Status]) -> str:
-    """12 runs: 9 done, 1 failed, 2 waiting."""
+    """Returns text such as '12 runs: 9 done, 1 failed, 2 waiting'."""
     found = [(sum(status.state is state for status in statuses), state) for state in State]
     return f"{len(statuses)} runs: " + ", ".join(f"{number} {state}" for number, state in found if number)
 
 
 def _column(values: list[Any]) -> pa.Array:
-    """One type a column: where values are of several, their texts."""
+    """Returns a column with one type. Where values are of several types, it contains their texts."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) > 1 and kinds != {int, float}:
         values = [None if value is None else str(value) for value in values]

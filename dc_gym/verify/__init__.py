@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that repeat: digests, what they may depend on, and where two runs part."""
+"""Repeatable runs: digests, what they may depend on, and where two runs diverge."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym compare A B`: the metrics of two results side by side, and whether the two are the same run to the bit.
 
-Both must be of a version that `load_result` reads, and their digests of one version. Different experiments may be compared:
-that is what it is for; where they are the same experiment and differ all the same, the first differing record is named.
+Both must be of a version that `load_result` reads, and their digests of one version. The experiments may differ; comparing
+different experiments is the purpose of the command. If they are the same experiment and the results differ, it names the first
+differing record.
 """
 
 from __future__ import annotations
@@ -39,35 +40,35 @@ class Row:
     a: Value
     b: Value
     difference: float | None
-    """b - a; None: not both are numbers."""
+    """b - a. None unless both are numbers."""
     ratio: float | None
-    """b / a; None: not both are numbers, or a is 0."""
+    """b / a. None unless both are numbers and a is not 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What there is to say about two results."""
+    """The comparison of two results."""
 
     a: str
     b: str
     controllers: tuple[str, str]
-    """What acted in each, as figures call it: "fair-share over CUBIC"."""
+    """The policy or controller of each, by its name in figures: "fair-share over CUBIC"."""
     rows: tuple[Row, ...]
     same_spec: bool
     same_inputs: bool
-    """The files that the specs read: flow matrix, sizes, Python files."""
+    """True if the specs read equal files: flow matrix, sizes, Python files."""
     same_fingerprint: bool
     same_digest: bool
     first_difference: Difference | None
-    """Looked for only between runs of the same spec and inputs with different digests."""
+    """Determined only for runs of the same spec and inputs with different digests."""
 
     def to_json(self) -> str:
-        """One JSON object."""
+        """Returns one JSON object."""
         return json.dumps(asdict(self), indent=1, allow_nan=False)
 
 
 def compare(a: Result, b: Result) -> Comparison:
-    """The comparison of two results; ResultError if their digests are of different versions."""
+    """Returns the comparison of two results. Raises ResultError if their digests are of different versions."""
     versions = [result.manifest.get("digest_version", 1) for result in (a, b)]
     if versions[0] != versions[1]:
         raise ResultError(f"{a.path} has a digest of version {versions[0]}, {b.path} of {versions[1]}; run one of them again")
@@ -92,12 +93,12 @@ def _controller(result: Result) -> str:
 
 
 def main(args: Namespace) -> int:
-    """`args.a`, `args.b`: result folders; `args.json`: whether to print one JSON object."""
+    """Compares the result folders `args.a` and `args.b`. `args.json` says whether to print one JSON object."""
     return show(args.a, args.b, args.json)
 
 
 def show(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
-    """Prints the comparison to standard output; 0 whatever it says, for two results may differ."""
+    """Prints the comparison to standard output. Returns 0 in any case, since two results may differ."""
     found = compare(load_result(folder_a), load_result(folder_b))
     if as_json:
         print(found.to_json())
@@ -107,7 +108,7 @@ def show(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
 
 
 def _rows(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Row, ...]:
-    """Metrics of either result; lists, one value a flow, are left out."""
+    """Returns the metrics of either result. Lists, with one value for each flow, are left out."""
     names = [name for name in dict.fromkeys((*a, *b)) if not isinstance(a.get(name, b.get(name)), list)]
     return tuple(_row(name, a.get(name), b.get(name)) for name in names)
 
@@ -123,7 +124,7 @@ def _unit(name: str) -> str:
 
 
 def _show(found: Comparison, console: Console) -> None:
-    """The table, and in words what is the same."""
+    """Prints the table, and in words what is the same."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in (
         ("metric", "left"),
@@ -154,7 +155,7 @@ def _verdict(found: Comparison) -> list[str]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    """A row as people read it: both values and their difference in one unit, '-' where one has none."""
+    """Returns a row for readers: both values and their difference in one unit, '-' where a value is missing."""
     known = [value for value in (row.a, row.b) if isinstance(value, int | float)]
     scale = readable.scale_of(readable.family_of(row.name), known)
 

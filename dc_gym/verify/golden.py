@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym golden`: digests of a few short scenarios, kept in golden.json and compared with what runs give today.
+"""`dcgym golden`: keeps digests of a few short scenarios in golden.json and compares them with those of present runs.
 
-A digest is kept for an *outside*: Linux source, Open vSwitch, libc and Python. What is ours (programs, kernel patches, drivers
-and configuration) is left out of it on purpose: a change of ours that alters a result is what a golden digest is there to
-catch. Whoever means such a change renews the digests and says why (a habit of OMNeT++/INET); the file keeps the history.
-An outside that is not in the file is said to be unknown, and its digests are written down for a maintainer to add.
+A digest is kept for an *outside*: Linux source, Open vSwitch, libc and Python. dc-gym's own parts (programs, kernel patches,
+drivers and configuration) are not part of it on purpose: golden digests shall detect a change of dc-gym that alters a result.
+Whoever intends such a change renews the digests and gives the reason (a habit of OMNeT++/INET); the file keeps the history. An
+outside that is not in the file is reported as unknown, and its digests are written to a file for a maintainer to add.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["CONTROLLERS", "FILE", "SCENARIOS", "Book", "Entry", "Finding", "main
 
 FILE = Path(__file__).with_name("golden.json")
 SHORT = 16
-"""Hexadecimal digits of a digest in the history."""
+"""Number of hexadecimal digits of a digest in the history."""
 CONTROLLERS = ("dctcp", "cubic", "nv")
 SCENARIOS = {
     "single": """
@@ -67,31 +67,31 @@ workload = { kind = "pairs", jitter = "20ms" }
 time.duration = "150ms"
 """,
 }
-"""Specs by name; each runs with every controller."""
+"""Specs by name. Each runs with every controller."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """What is kept for one outside."""
+    """The entry for one outside."""
 
     outside: dict[str, str]
     made_by: dict[str, str]
-    """What was ours when the digests were made."""
+    """Identities of dc-gym's own parts when the digests were made."""
     digests: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Book:
-    """golden.json."""
+    """The contents of golden.json."""
 
     digest_version: int = DIGEST_VERSION
     entries: dict[str, Entry] = field(default_factory=dict)
-    """By the fingerprint of the outside."""
+    """Entries by the fingerprint of the outside."""
     history: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path) -> Book:
-        """UsageError when the file is damaged."""
+        """Reads the file. Raises UsageError when it is damaged."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             entries = {key: Entry(**entry) for key, entry in data["entries"].items()}
@@ -105,7 +105,7 @@ class Book:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
     def renew(self, key: str, entry: Entry, because: str, today: str) -> list[str]:
-        """Takes the digests of `entry` for its outside, and a line of history; answers what changed."""
+        """Stores the digests of `entry` for its outside, and adds a line of history. Returns the names that changed."""
         old = self.entries.get(key)
         before = old.digests if old is not None and self.digest_version == DIGEST_VERSION else {}
         changed = {
@@ -124,7 +124,7 @@ class Book:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One scenario against the book. `kept` None: the book does not know this outside or this scenario."""
+    """One scenario compared with the book. `kept` is None if the book does not know this outside or this scenario."""
 
     name: str
     digest: str
@@ -136,7 +136,7 @@ class Finding:
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """`args`: only, out, jobs, renew, because, add, record, file. 0 when nothing differs."""
+    """Runs the command with `args`: only, out, jobs, renew, because, add, record, file. Returns 0 when nothing differs."""
     path = args.file or FILE
     if args.renew or args.add:
         _require_reason(args.because)
@@ -158,19 +158,19 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def scenarios() -> dict[str, tuple[str, str]]:
-    """Every run: its name, scenario and controller."""
+    """Returns every run: its name, scenario and controller."""
     return {f"{name}-{controller}": (name, controller) for name in SCENARIOS for controller in CONTROLLERS}
 
 
 def outside(kernel: build.KernelBuild, ovs: openvswitch.OpenVSwitch) -> tuple[dict[str, str], dict[str, str]]:
-    """What others made of what runs in a lab, and what we made."""
+    """Returns the identities of the parts of a lab that others made, and of those that dc-gym made."""
     parts = fingerprint.environment(kernel, ovs)
     ours = {name: parts.pop(name) for name in ("kernel", "programs")}
     return {"linux": str(kernel.manifest["source"]["identity"]), **parts}, ours
 
 
 def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -> Entry:
-    """Runs scenarios; their results stay in `out`, if it is given."""
+    """Runs scenarios. Their results stay in `out` if it is given."""
     theirs, ours = outside(build.ensure(progress), openvswitch.ensure())
     with ExitStack() as stack:
         folder = out or stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-golden-"))
@@ -182,13 +182,13 @@ def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -
 
 
 def compare(book: Book, entry: Entry) -> list[Finding]:
-    """Each digest beside the one that is kept for its outside."""
+    """Returns each digest with the one kept for its outside."""
     kept = book.entries.get(fingerprint.fingerprint(entry.outside)) if book.digest_version == DIGEST_VERSION else None
     return [Finding(name, digest, kept.digests.get(name) if kept else None) for name, digest in entry.digests.items()]
 
 
 def report(findings: Sequence[Finding], book: Book, entry: Entry) -> Iterator[str]:
-    """A line a scenario, and what to do about those that differ or are unknown."""
+    """Yields a line for each scenario, and advice about those that differ or are unknown."""
     key = fingerprint.fingerprint(entry.outside)
     for finding in findings:
         yield f"{finding.name:18} {finding.status:10} {finding.digest}" + (
@@ -205,7 +205,7 @@ def report(findings: Sequence[Finding], book: Book, entry: Entry) -> Iterator[st
 
 
 def _advice(names: Sequence[str], kept: Entry, entry: Entry) -> Iterator[str]:
-    """How to find the first divergence."""
+    """Yields advice on how to find the first divergence."""
     parts = [name for name in ("programs", "kernel") if kept.made_by.get(name) != entry.made_by.get(name)]
     changed = " and ".join(f"{name} ({kept.made_by.get(name)} then, {entry.made_by.get(name)} now)" for name in parts)
     yield f"{len(names)} results are not what they were. Changed since: {changed or 'nothing that the fingerprint knows of'}"
@@ -218,7 +218,7 @@ def _advice(names: Sequence[str], kept: Entry, entry: Entry) -> Iterator[str]:
 
 
 def record(entry: Entry, path: Path) -> Path:
-    """Writes the digests of an unknown outside down, beside what another outside recorded; answers where."""
+    """Writes the digests of an unknown outside beside those recorded for other outsides, and returns the path."""
     place = free_place(path, is_json_of(outside=entry.outside))
     return put(place, (json.dumps(asdict(entry), indent=1) + "\n").encode())
 

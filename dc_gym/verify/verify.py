@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym verify`: whether two runs are the same, and if not, the first record in virtual time where they part.
+"""`dcgym verify`: says whether two runs are the same and, if not, the first record in virtual time where they diverge.
 
     dcgym verify DIR                  runs DIR's spec again and compares the two (so does --against DIR alone)
     dcgym verify DIR --against OTHER  compares two results and runs nothing
     dcgym verify SWEEP                runs every result below a folder again, a line each
 
-What differs between the experiments themselves (spec, its files, environment) is said first: that is where a difference
-comes from.
+It first reports differences between the experiments themselves (spec, its files, environment), because these cause differences of
+the results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MISSING = "(not stated)"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What there is to say about two results."""
+    """The comparison of two results."""
 
     a: str
     b: str
@@ -47,13 +47,13 @@ class Verdict:
     digest_a: str
     digest_b: str
     experiments: tuple[str, ...]
-    """What differs in spec and environment, one line each; empty when a difference of the results is a surprise."""
+    """Differences of spec and environment, one line each. If it is empty, a difference of the results is unexpected."""
     difference: Difference | None
     before: tuple[str, ...]
-    """The records before the difference and its own, side by side."""
+    """The records before the difference and the differing ones, side by side."""
 
     def lines(self) -> Iterator[str]:
-        """In words."""
+        """Yields the verdict in words."""
         yield f"A  {self.a}"
         yield f"B  {self.b}"
         yield from (f"other {each}" for each in self.experiments)
@@ -70,7 +70,7 @@ class Verdict:
         yield from (f"  {line}" for line in self.before)
 
     def line(self) -> str:
-        """In one line."""
+        """Returns the verdict in one line."""
         if self.same:
             return f"equal, digest {self.digest_a}"
         why = "every record is the same" if self.difference is None else f"first difference: {self.difference}"
@@ -78,7 +78,10 @@ class Verdict:
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """`args.dir`, `args.against`, `args.json`; 0 when all are the same, else 1, or 2 where one could not be compared."""
+    """Runs the command with `args.dir`, `args.against`, `args.json`.
+
+    Returns 0 when all are the same, otherwise 1, or 2 where one could not be compared.
+    """
     folders = [Path(each) for each in (args.dir, args.against) if each is not None]
     if not folders:
         raise UsageError("verify: give the folder of a result, or two: dcgym verify DIR --against OTHER")
@@ -96,7 +99,7 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def _verify_all(folder: Path, progress: Progress, to_json: bool) -> int:
-    """Every result below a folder, such as a sweep's: a line each, as soon as it is known."""
+    """Verifies every result below a folder, such as a sweep's, and prints a line for each as soon as it is known."""
     places, verdicts, codes = results.result_folders(folder), [], []
     for number, place in enumerate(places, 1):
         progress.note(f"{number} of {len(places)}: {place}")
@@ -120,7 +123,7 @@ def _verify_all(folder: Path, progress: Progress, to_json: bool) -> int:
 
 
 def verify(folder: Path, progress: Progress) -> Verdict:
-    """Run a result's spec again and compare."""
+    """Runs a result's spec again and compares the results."""
     result = results.load_result(folder, check_digest=True)
     written = _stated(result, "spec")
     if written is None:
@@ -129,14 +132,17 @@ def verify(folder: Path, progress: Progress) -> Verdict:
     if spec.clock == "real":
         raise UsageError(f"{folder}: a run in real time never repeats to the bit; compare two with dcgym compare A B")
     beside = folder.resolve().parent
-    parent = beside if os.access(beside, os.W_OK) else Path(tempfile.gettempdir())  # somebody else's result
+    parent = beside if os.access(beside, os.W_OK) else Path(tempfile.gettempdir())  # the result may belong to somebody else
     with scratch(parent, "dcgym-verify-") as place:
         again = runner.run(spec, place / "again", progress, plot=False)
         return compare(result, again, (str(folder), f"{folder} run again"))
 
 
 def _register(folder: Path) -> None:
-    """What a result's plug-ins register its tables may name, and the digest counts. A broken manifest is told of later."""
+    """Runs a result's plug-ins, because its tables may contain the names that they register, and the digest counts them.
+
+    A broken manifest is reported later.
+    """
     try:
         written = json.loads((folder / "manifest.json").read_text())["spec"].get("plugins", [])
     except (OSError, ValueError, LookupError, AttributeError, TypeError):
@@ -147,7 +153,7 @@ def _register(folder: Path) -> None:
 
 
 def compare(a: Result, b: Result, labels: tuple[str, str] | None = None) -> Verdict:
-    """Two results, whatever they are of; ResultError if their digests are of different versions."""
+    """Compares any two results. Raises ResultError if their digests are of different versions."""
     versions = [result.manifest.get("digest_version", 1) for result in (a, b)]
     if versions[0] != versions[1]:
         raise ResultError(f"{a.path} has a digest of version {versions[0]}, {b.path} of {versions[1]}; run one of them again")
@@ -162,7 +168,7 @@ def compare(a: Result, b: Result, labels: tuple[str, str] | None = None) -> Verd
 
 
 def experiment_differences(a: Result, b: Result) -> Iterator[str]:
-    """Keys of the specs, files that they read and parts of the environments that differ, one line each."""
+    """Yields one line for each difference in keys of the specs, files that they read, and parts of the environments."""
     for section in ("spec", "inputs", "environment"):
         stated = [result.inputs if section == "inputs" else _stated(result, section) or {} for result in (a, b)]
         one, other = map(_flat, stated)
@@ -178,7 +184,10 @@ def experiment_differences(a: Result, b: Result) -> Iterator[str]:
 
 
 def side_by_side(a: Tables, b: Tables, difference: Difference, count: int = BEFORE) -> Iterator[str]:
-    """The `count` records before the difference, and it, of A and of B: a line a record, '>' and '*' at what differs."""
+    """Yields the `count` records before the difference, and the differing one, of A and of B.
+
+    There is one line for each record. '>' and '*' mark what differs.
+    """
     if difference.table not in TABLES:
         return
     table = TABLES[difference.table]
@@ -195,7 +204,7 @@ Row = Mapping[str, Value] | None
 
 
 def _layout(columns: Sequence[str], keys: Sequence[str], one: Sequence[Row], other: Sequence[Row]) -> Iterator[str]:
-    """Two blocks of the columns that change; the others are named below."""
+    """Yields two blocks of the columns that change. The others are listed below them."""
     stated = [row for row in (*one, *other) if row is not None]
     shown = [name for name in columns if name not in keys and len({row[name] for row in stated}) > 1]
     left = _block([*keys, *shown], one, other)
@@ -208,7 +217,7 @@ def _layout(columns: Sequence[str], keys: Sequence[str], one: Sequence[Row], oth
 
 
 def _block(columns: Sequence[str], side: Sequence[Row], beside: Sequence[Row]) -> list[str]:
-    """Lines of one side, heading first; a value that is another on the other side has a star."""
+    """Returns the lines of one side, heading first. A value that differs on the other side has a star."""
     lines = [[*(f"{name} " for name in columns)]]
     for row, opposite in zip(side, beside, strict=True):
         lines.append([_cell(row, opposite, name) for name in columns])
@@ -228,7 +237,7 @@ def _stated(result: Result, key: str) -> Mapping[str, Any] | None:
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables with dotted keys."""
+    """Returns nested tables with dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inside a ground: the episodes of a run with a central agent. The network stays; traffic starts anew with each.
+"""Runs the episodes of a run with a central agent, inside a ground. The network stays; traffic starts anew in each episode.
 
-`agentd` (ctrl/) sweeps, hands over and enforces; this module starts the traffic of an episode, waits for its end, and brings the
-network back to rest: traffic is aborted, every token bucket has line rate, and the site lets time pass. In a lab that is QUIET_NS
-of virtual time, which cost no wall time: in them TIME_WAIT ends (60 s), queues drain, buckets fill, RED's average decays. In real
-time hosts keep no TIME_WAIT, and the wait is as long as queues and sockets take. What must be gone then is checked.
-The switches' flows stay: they are rules of the network, and those of new connections are added before traffic starts.
+`agentd` (ctrl/) sweeps, passes on the state and enforces rates. This module starts the traffic of an episode, waits for its end,
+and brings the network back to rest: it aborts the traffic, every token bucket gets line rate, and the site lets time pass.
+In a lab that is QUIET_NS of virtual time, which costs no wall-clock time. In this time TIME_WAIT ends (60 s), queues drain,
+buckets fill, and RED's average decays. In real time hosts keep no TIME_WAIT, and the wait is as long as queues and sockets take.
+The module then checks that nothing is left.
+The switches' flows stay: they are rules of the network. Those of new connections are added before traffic starts.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ if TYPE_CHECKING:
     from dc_gym.topologies.fabric import Fabric
     from dc_gym.topologies.ovs import OpenVSwitch
 
-AGENTD_PRIORITY = 5  # in a lab, below tgen's: at one instant, flows are looked at before queues are. In real time as qmon's
-HOSTD_PRIORITY = 6  # a host obeys before it is looked at
+AGENTD_PRIORITY = 5  # in a lab, below tgen's: at the same instant, flows are read before queues. In real time the same as qmon's
+HOSTD_PRIORITY = 6  # a host applies a command before its state is read
 S = 10**9
 NEVER_MS = str(2**31 - 1)
-"""24 days: half of it is the period of the kernel's work on neighbours."""
+"""24 days in ms. The kernel repeats its work on neighbours after half of this time."""
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
-"""What the agent's side answers to a step."""
+"""The possible answers of the agent's side to a step."""
 TGEN_ABORTED = 143
 HOSTD_SOCKETS = "UDP sockets inuse"
-"""What hostd's sockets count among, by the names of `in_use`."""
+"""The name in `in_use` of the counter that includes hostd's sockets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPlan:
-    """The network of an agent's control packets."""
+    """The settings of the network for an agent's control packets."""
 
     delay_ns: int
     loss_ppb: int
@@ -53,7 +54,7 @@ class ControlPlan:
 
 @dataclass(frozen=True, slots=True)
 class AgentPlan:
-    """What a ground must know of an agent."""
+    """The facts about an agent that a ground needs."""
 
     step_ns: int
     latency_ns: int
@@ -61,7 +62,10 @@ class AgentPlan:
     flow_rows: int
     stock_tbf: bool
     keeps: bool
-    """It is a run: sweeps, samples and flows are kept, and traffic comes to its own end. Else episodes of an environment."""
+    """True for a run: sweeps, samples and flows are kept, and traffic comes to its own end.
+
+    False for episodes of an environment.
+    """
 
     control: ControlPlan | None
     """None: rates are set directly."""
@@ -77,19 +81,19 @@ class AgentPlan:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One episode, as the agent's side writes it to episode-N.json before it answers the last step of the one before."""
+    """One episode. The agent's side writes it to episode-N.json before it answers the last step of the previous episode."""
 
     seed: int
     steps: int
     flows: str
-    """The file with its flows."""
+    """Name of the file with its flows."""
 
     def write(self, folder: Path, number: int) -> None:
         (folder / f"episode-{number}.json").write_text(json.dumps(asdict(self)))
 
     @classmethod
     def remove(cls, folder: Path, number: int) -> None:
-        """One that is over, with its flows; nothing if there was none."""
+        """Removes an episode that is over, with its flows. Does nothing if there is none."""
         if number >= 0:
             (folder / cls.read(folder, number).flows).unlink()
             (folder / f"episode-{number}.json").unlink()
@@ -101,7 +105,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What the episodes of a run share: the network, and the programs that stay."""
+    """The network and the programs that all episodes of a run share."""
 
     plan: Plan
     agent: AgentPlan
@@ -116,7 +120,7 @@ class Stage:
 def run(
     plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int
 ) -> tuple[dict[str, dict[str, int]], str]:
-    """Episodes until the agent's side ends the run: the counters before the first, and agentd's last word."""
+    """Runs episodes until the agent's side ends the run. Returns the counters before the first one, and agentd's last line."""
     from dc_gym.grounds.guest.main import QMON_PRIORITY, Program, count, phase
 
     assert plan.agent is not None
@@ -141,7 +145,7 @@ def run(
 
 
 def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> ControlNetwork | None:
-    """The network of control packets and the hosts' agents in it, if they are not set directly."""
+    """Starts the network of control packets and the hosts' agents in it. Returns None if rates are set directly."""
     from dc_gym.grounds.guest.main import Program
 
     if agent.control is None:
@@ -155,9 +159,11 @@ def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> Co
 
 
 def _draw_first(fabric: Fabric) -> None:
-    """What the kernel draws for itself must not come from the stream of an episode's seed, or all that is drawn after it (RED's
-    marks) would be another than in a fresh lab: secrets of sequence numbers and hash tables, drawn at the first connection, and
-    every 300 s for how long neighbours count as reachable, which means nothing where all of them are permanent.
+    """Makes the kernel draw its own random numbers before the first episode.
+
+    These draws must not come from the stream of an episode's seed. Otherwise all later draws (RED's marks) would differ from
+    those in a fresh lab. The kernel draws secrets of sequence numbers and hash tables at the first connection. Every 300 s it
+    also draws for how long neighbours count as reachable, which has no effect where all of them are permanent.
     """
     from dc_gym.topologies.fabric import netns_path, write_sysctls
     from dc_gym.topologies.rtnl import entered
@@ -172,7 +178,7 @@ def _draw_first(fabric: Fabric) -> None:
 
 
 def _one(stage: Stage, t0_ns: int, number: int) -> bool:
-    """One episode; whether there is another."""
+    """Runs one episode. Returns True if another follows."""
     from dc_gym.grounds.guest.main import TGEN_PRIORITY, Program, phase
 
     episode = Episode.read(stage.folder, number)
@@ -206,16 +212,16 @@ def _code(line: str) -> int:
 
 
 def _rest(stage: Stage) -> None:
-    """Brings the network back to rest: nothing is queued, and no host has a socket but those of its own agent.
+    """Brings the network back to rest: nothing is queued, and no host has a socket except those of its own agent.
 
-    Rest is defined and not counted before the first episode: what set-up has started may or may not be up by then.
-
-    agentd has set every rate to the line before it said that the episode is over, and sends nothing after that.
+    Rest is an absolute state, not a comparison with the state before the first episode: what set-up has started may or may not be
+    running by then. agentd has set every rate to line rate before it reports that the episode is over, and sends nothing after
+    that.
     """
     fabric, of_agents = stage.fabric, 0
     if stage.agent.control is not None:
         _outlast(stage.agent.control, fabric)
-        of_agents = sum(len(fabric.graph.ports_of(host.name)) for host in fabric.graph.hosts)  # hostd: one an egress
+        of_agents = sum(len(fabric.graph.ports_of(host.name)) for host in fabric.graph.hosts)  # hostd has one for each egress
 
     def left() -> dict[str, int]:
         found = in_use(fabric)
@@ -228,9 +234,9 @@ def _rest(stage: Stage) -> None:
 
 
 def _outlast(control: ControlPlan, fabric: Fabric) -> None:
-    """Commands that are still under way will be obeyed, which agentd cannot know: lets them all arrive, and undoes them.
+    """Lets all commands that are still under way arrive, and undoes them. Hosts will obey them, and agentd cannot know of them.
 
-    One that came later would leave a host at its floor, where a full queue takes longer than QUIET_NS to drain.
+    A command that came later would leave a host at its floor, where a full queue takes longer than QUIET_NS to drain.
     """
     time.sleep((control.delay_ns + S) / S)
     for host in fabric.graph.hosts:
@@ -242,7 +248,7 @@ def _outlast(control: ControlPlan, fabric: Fabric) -> None:
 
 
 def in_use(fabric: Fabric) -> dict[str, int]:
-    """Of all hosts and switches together: bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
+    """Returns totals over all hosts and switches: bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
     from dc_gym.topologies.fabric import netns_path
     from dc_gym.topologies.rtnl import entered
 
@@ -286,5 +292,5 @@ def _tgen(stage: Stage, t0_ns: int, episode: Episode) -> list[str]:
     plan, agent = stage.plan, stage.agent
     sample_ns = plan.tcp_interval_ns if agent.keeps else 0
     traffic = Traffic(episode.flows, episode.seed, episode.steps * agent.step_ns, sample_ns, agent.publish_ns)
-    # agentd comes after it at the last instant, too, and must find its sockets as they were.
+    # tgen stays because agentd runs after it at the last instant, too, and must find its sockets unchanged.
     return [*tgen_argv(plan, stage.folder, stage.site.matrix, t0_ns, traffic), "--stay"]

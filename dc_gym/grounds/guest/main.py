@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs inside a ground: builds the network of a plan, runs the traffic and the monitor, and counts what was lost.
+"""Runs inside a ground: builds the network of a plan, runs the traffic and the monitor, and counts what was lost.
 
-    python -m dc_gym.grounds.guest.main RUN_FOLDER
+  python -m dc_gym.grounds.guest.main RUN_FOLDER
 
-The plan is RUN_FOLDER/.lab/plan.json, written by the runner on the host; tgen's flows and qmon's ports lie beside it. The ground
-leaves flows.bin, samples.bin, queues.trace and ground.json there. A line '::phase NAME' on standard output marks each phase.
+The plan is RUN_FOLDER/.lab/plan.json, written by the runner on the host. tgen's flows and qmon's ports lie beside it. The ground
+writes flows.bin, samples.bin, queues.trace and ground.json there. A line '::phase NAME' on standard output marks each phase.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from dc_gym.topologies.ovs import OpenVSwitch, Programs
 from dc_gym.traffic import execs
 from dc_gym.traffic.execs import Execs
 
-if TYPE_CHECKING:  # it brings Mininet, which a runner on the host never needs and takes long to import
+if TYPE_CHECKING:  # imports Mininet, which a runner on the host never needs and which takes long to import
     from dc_gym.topologies.fabric import Fabric
 
 PLAN_VERSION = 1
 S = 10**9
 QUIET_NS = 70 * S
-"""Of virtual time, between two episodes in a lab."""
+"""Virtual time, in ns, between two episodes in a lab."""
 FLOWS = "flows.csv"
-"""The flows of a run, and of the first episode."""
+"""File with the flows of a run, or of the first episode."""
 NICS, NIC_FLOWS, NIC_CAPPED, NIC_SETTINGS, NIC_TABLE = "nics.csv", "nic_flows.csv", "nic_capped.csv", "nic_settings", "nic_table"
-"""What the NICs' loader reads."""
+"""The files that the NICs' loader reads."""
 DECISIONS = "decisions.bin"
-"""What it writes."""
+"""The file that the NICs' loader writes."""
 LAB_DEVICE = "/dev/lab"
 LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64) of kernel/drivers/lab.h
-LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, where it is not the lab's own
-NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY = 5, 10, 20  # SCHED_FIFO: what measures goes first, and nothing else delays either
+LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, if it is not the lab's own
+NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY = 5, 10, 20  # SCHED_FIFO: measuring programs go first, and nothing else delays either
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that a ground needs to know of a run. Times are ns of CLOCK_MONOTONIC, or durations."""
+    """All facts about a run that a ground needs. Times are ns of CLOCK_MONOTONIC, or durations."""
 
     graph: Graph
     rules: dict[str, list[str]]
@@ -65,17 +65,17 @@ class Plan:
     tcp_interval_ns: int
     programs: str
     openvswitch: str
-    """The folder of Open vSwitch's programs."""
+    """Folder of Open vSwitch's programs."""
     disturb: str
-    """A command run during set-up; a test of what set-up leaks into results. Empty: none."""
+    """A command run during set-up, to test whether set-up affects results. Empty: none."""
     execs: list[dict[str, Any]]
     """Programs to run in hosts (traffic/execs.py)."""
     agent: dict[str, Any] | None = None
-    """A central agent's settings (episodes.AgentPlan); None: there is none."""
+    """A central agent's settings (episodes.AgentPlan). None: there is no agent."""
     nic: dict[str, Any] | None = None
-    """What the hosts' NICs are told (nics.NicPlan); None: they are told nothing."""
+    """The settings of the hosts' NICs (nics.NicPlan). None: the run has no NICs."""
     flow_rows: int = 0
-    """Flows in the state matrix, for who watches; under an agent it says how many."""
+    """Number of flows in the state matrix, for watchers. Under an agent the agent's settings give the number."""
 
     def write(self, path: Path) -> None:
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
@@ -91,66 +91,75 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What tgen is to run."""
+    """The traffic that tgen runs."""
 
     flows: str
-    """The file with the flows, in the plan's folder."""
+    """Name of the file with the flows, in the plan's folder."""
     seed: int
     duration_ns: int
     sample_ns: int
-    """Between samples that are kept; 0: none."""
+    """Time between samples that are kept, in ns. 0: none are kept."""
     publish_ns: int = 0
-    """Between looks at the flows for the state matrix; 0: at their starts and ends alone."""
+    """Time between updates of the flows in the state matrix, in ns. 0: updates only at their starts and ends."""
     nic: str = ""
-    """Ids of the tables that the NICs share, as their loader prints them; empty: there are none."""
+    """Ids of the tables that the NICs share, as their loader prints them. Empty: there are none."""
     keep_pairs: bool = False
-    """Of the NICs' queue pairs."""
+    """True if a flow keeps the state of the NICs' queue pair."""
 
 
 class Site(Protocol):
-    """What a ground brings of its own; all else here is the same in each."""
+    """The parts in which grounds differ. Everything else in this module is the same in each ground."""
 
     matrix: str
-    """The file or device that holds the state matrix."""
+    """Path of the file or device that holds the state matrix."""
 
     virtual: bool
-    """Its clock is: an agent is waited for."""
+    """True if its clock is virtual. The network then waits for an agent."""
 
     quiet_ns: int
-    """How long a network is given to come to rest after an episode."""
+    """Time, in ns, that a network gets to come to rest after an episode."""
 
     qmon_options: tuple[str, ...]
 
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
-        """The network, not yet entered."""
+        """Returns the network, not yet entered."""
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
-        """Programs find the hosts by name. `folder`: the run's, which belongs to who may write there."""
+        """Lets programs find the hosts by name.
+
+        `folder` is the run's folder. It belongs to the user who may write there.
+        """
 
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
-        """When traffic starts; the network stands, and programs are told next."""
+        """Returns the time at which traffic starts. It is called when the network stands and before programs are told."""
 
     def arm(self, t0_ns: int, seed: int | None = None) -> None:
-        """The last call before traffic; an error if t0 is past. `seed`: of randomness from then on; None: the run's."""
+        """Is called last before traffic. Raises an error if t0 is past.
+
+        `seed` is the seed of randomness from then on; None means the run's.
+        """
 
     def verdict(self, code: int, keeps: bool) -> int:
-        """What follows an episode that ended with this code of agentd's; `keeps`: it is a run."""
+        """Returns what follows an episode that ended with this code of agentd's. `keeps` is True for a run."""
 
     def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
-        """An episode's traffic was aborted: lets at most quiet_ns pass. What is left of it then."""
+        """Lets at most quiet_ns pass after an episode's traffic was aborted. Returns what is then left of it."""
 
     def next_t0(self) -> int:
-        """When the next episode's traffic starts; on a real clock after the agent has asked for it."""
+        """Returns the time at which the next episode's traffic starts.
+
+        On a real clock it returns after the agent has asked for the episode.
+        """
 
     def settle(self, fabric: Fabric, late_sweeps: int) -> None:
-        """The traffic is over. Returns when the counters of all ports stand still, or will not."""
+        """Is called when the traffic is over. Returns when the counters of all ports stand still, or will not."""
 
     def findings(self) -> dict[str, Any]:
-        """What else the run should know: `calibration` and `fidelity` for the manifest, `unfit` with reasons."""
+        """Returns further findings for the run: `calibration` and `fidelity` for the manifest, `unfit` with reasons."""
 
 
 class LabSite:
-    """A lab kernel: t0 is fixed, and time stands still while programs start."""
+    """The site of a lab kernel: t0 is fixed, and time stands still while programs start."""
 
     matrix = LAB_DEVICE
     virtual = True
@@ -170,7 +179,7 @@ class LabSite:
         return plan.t0_ns
 
     def arm(self, t0_ns: int, seed: int | None = None) -> None:
-        """At t0 the driver makes the kernel's randomness a function of the seed alone."""
+        """Lets the driver make the kernel's randomness at t0 a function of the seed alone."""
         with Path(LAB_DEVICE).open("wb", buffering=0) as device:
             if seed is not None:
                 fcntl.ioctl(device, LAB_IOC_SEED, struct.pack("<Q", seed))
@@ -180,7 +189,7 @@ class LabSite:
                 raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({error.strerror}); raise lab.t0") from error
 
     def verdict(self, code: int, keeps: bool) -> int:
-        """The agent's own answer."""
+        """Returns the agent's own answer."""
         return code
 
     def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
@@ -188,11 +197,11 @@ class LabSite:
         return left()
 
     def next_t0(self) -> int:
-        """A whole second."""
+        """Returns a whole second."""
         return (time.monotonic_ns() // S + 2) * S
 
     def settle(self, fabric: Fabric, late_sweeps: int) -> None:
-        """Nothing moves: computing takes no time."""
+        """Does nothing: no counter moves, since computing takes no virtual time."""
 
     def findings(self) -> dict[str, Any]:
         return {}
@@ -241,10 +250,10 @@ def run(folder: Path, site: Site) -> None:
 def _undirected(
     plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int
 ) -> tuple[dict[str, dict[str, int]], str]:
-    """The traffic of a run without an agent: the counters before it, and qmon's last word."""
+    """Runs the traffic of a run without an agent. Returns the counters before it, and qmon's last line."""
     with ExitStack() as stack:
         qmon = stack.enter_context(Program([*_qmon(plan, folder, site.matrix, t0_ns), *site.qmon_options], QMON_PRIORITY))
-        qmon.expect_ready()  # tgen looks into its matrix
+        qmon.expect_ready()  # tgen reads its matrix
         nicd = None if plan.nic is None else stack.enter_context(_nics(plan, folder, fabric, site, t0_ns))
         ids = "" if nicd is None else nicd.hear().removeprefix("ready ").replace(" ", ",")
         keep = plan.nic is not None and plan.nic["keep_pairs"]
@@ -266,7 +275,7 @@ def _undirected(
 
 
 def count(fabric: Fabric) -> dict[str, dict[str, int]]:
-    """Every counter of every port at one instant of virtual time, by port name: the cable's and its queue's."""
+    """Returns every counter of every port at one instant of virtual time, by port name: the cable's and its queue's."""
     queues = {}
     for node in ("", *(host.name for host in fabric.graph.hosts)):
         queues[node] = tc.queue_counters(fabric.socket_of(node))
@@ -284,7 +293,7 @@ def count(fabric: Fabric) -> dict[str, dict[str, int]]:
 
 
 class Program:
-    """tgen or qmon: started, watched for its words, and never left behind."""
+    """tgen, qmon or another daemon as a child process: started, its output read, and always ended."""
 
     def __init__(self, argv: Sequence[str], priority: int) -> None:
         self._name = Path(argv[0]).name
@@ -311,7 +320,7 @@ class Program:
             raise FabricError(f"{self._name} said {line!r} where 'ready' was expected")
 
     def hear(self) -> str:
-        """The next line of its standard output, without the end; FabricError when it has ended."""
+        """Returns the next line of its standard output, without the line end. Raises FabricError when it has ended."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -320,7 +329,7 @@ class Program:
         return line.decode().strip()
 
     def stop(self, status: int) -> None:
-        """Tells it to end by SIGTERM; `status`: what it then answers."""
+        """Ends it by SIGTERM. `status` is the exit status that it then returns."""
         self._process.terminate()
         if (ended := self._process.wait()) != status:
             raise FabricError(f"{self._name} ended with status {ended} when it was stopped")
@@ -331,12 +340,15 @@ class Program:
         self._process.stdin.flush()
 
     def hang_up(self) -> None:
-        """The end of its standard input."""
+        """Closes its standard input."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def expect_end(self) -> str:
-        """Waits for the end: its last words. Its own line on standard error says why a status is not 0."""
+        """Waits for its end and returns its last line.
+
+        If its status is not 0, its own line on standard error gives the reason.
+        """
         assert self._process.stdout is not None
         said = self._process.stdout.read().decode().strip()
         status = self._process.wait()
@@ -346,7 +358,7 @@ class Program:
 
 
 def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffic) -> list[str]:
-    """The command that runs `traffic` from t0 on."""
+    """Returns the command that runs `traffic` from t0 on."""
     return [
         f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder),
         "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
@@ -366,8 +378,8 @@ def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
 
 
 def _nics(plan: Plan, folder: Path, fabric: Fabric, site: Site, t0_ns: int) -> Program:
-    """Every host's NIC, and their loader."""
-    from dc_gym.topologies import nics  # Mininet comes with it
+    """Makes every host's NIC and starts their loader."""
+    from dc_gym.topologies import nics  # imports Mininet
 
     assert plan.nic is not None
     nics.write(folder / NICS, nics.make(fabric, [host.name for host in plan.graph.hosts], plan.nic["caps"]))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host ground: this machine's own kernel, root, real time (docs/host.md); and a VM to run it in (`dcgym vm`)."""
+"""The host ground: this machine's own kernel, as root, in real time (docs/host.md); and a VM to run it in (`dcgym vm`)."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Link calibration: each direction of each link is measured on the idle network, before the traffic.
+"""Link calibration: measures each direction of each link on the idle network, before the traffic.
 
-A lone full frame gives the delay: from send() to the kernel's own time stamp at the other end, less its serialization. A train
-of full frames gives the rate, by its median gap, and how far the gaps are from the line's: the pacing error. Frames have an
-EtherType that nobody listens to (IEEE 802's local experimental one), and each goes over one link only. Each has a number of its
-own, so that one that comes too late for its try is not taken for one of the next.
+A single full frame gives the delay: from send() to the kernel's time stamp at the other end, less its serialization. A train of
+full frames gives the rate, by its median gap. It also gives the pacing error: how far the gaps are from those of the line. Frames
+have an EtherType that nobody listens to (IEEE 802's local experimental one), and each crosses only one link. Each frame has a
+number, so that a frame that comes too late for its try is not mistaken for one of the next try.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ from dc_gym.topologies.graph import Cable, Port
 from dc_gym.topologies.rtnl import entered
 
 ETHERTYPE = 0x88B5
-HEAD = struct.Struct(">HI")  # the EtherType and the number of a frame
+HEAD = struct.Struct(">HI")  # EtherType and number of a frame
 HEAD_AT = 12
 ALL_PROTOCOLS = 3
 SO_TIMESTAMPNS = 35
 TIMESPEC = struct.Struct("=qq")
 LONE_FRAMES, TRAIN_FRAMES = 5, 24
-LEFT_OUT = 4  # of a train's first frames: a token bucket sends them as a burst
+LEFT_OUT = 4  # first frames of a train that are left out: a token bucket sends them as a burst
 RATE_TOLERANCE = 0.02
 DELAY_TOLERANCE = 0.1
-"""Of the delay with its serialization; the time of one full frame is tolerated, too: no queue is known better than that."""
+"""Tolerance, as a share of the delay with its serialization.
+
+The time of one full frame is tolerated too, since no queue is known better than that.
+"""
 WAIT_S = 1.0
 TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One direction of a link, named by the port that sends."""
+    """The measurement of one direction of a link, named by the port that sends."""
 
     port: str
     asked_rate_bps: int
@@ -49,14 +52,14 @@ class Measured:
     rate_bps: int
     delay_ns: int
     pacing_error_ns: int
-    """90th percentile of how far a gap in a train is from the serialization time."""
+    """90th percentile of the difference between a gap in a train and the serialization time."""
 
     @property
     def frame_ns(self) -> int:
         return FRAME_BYTES * 8 * 10**9 // self.asked_rate_bps
 
     def row(self) -> dict[str, Any]:
-        """For the manifest's `calibration`: each quantity as [asked, found]."""
+        """Returns the row for the manifest's `calibration`: each quantity as [asked, found]."""
         return {
             "port": self.port,
             "how": "measured",
@@ -66,7 +69,7 @@ class Measured:
         }
 
     def faults(self) -> list[str]:
-        """In words: what is farther from what was asked than the tolerances allow."""
+        """Returns sentences about all quantities that differ from what was asked by more than the tolerances."""
         found = []
         if abs(self.rate_bps - self.asked_rate_bps) > RATE_TOLERANCE * self.asked_rate_bps:
             found.append(
@@ -85,7 +88,7 @@ class Measured:
 
 
 def measure(fabric: Fabric) -> list[Measured]:
-    """Every direction of every link, one after the other."""
+    """Measures every direction of every link, one after the other."""
     found, numbers = [], count()
     for cable in fabric.graph.cables:
         for sender, receiver in ((cable.a, cable.b), (cable.b, cable.a)):
@@ -95,7 +98,7 @@ def measure(fabric: Fabric) -> list[Measured]:
 
 
 def _tried(cable: Cable, sender: Port, source: socket.socket, sink: socket.socket, numbers: Iterator[int]) -> Measured:
-    """Again if need be: one stall of the machine is not the link's fault."""
+    """Measures a link, and repeats it if necessary: a stall of the machine is not the link's fault."""
     for _ in range(TRIES - 1):
         measured = _measure(cable, sender, source, sink, numbers)
         if not measured.faults():
@@ -127,7 +130,7 @@ def percentile_90(values: Sequence[int]) -> int:
 
 
 def _tap(fabric: Fabric, port: Port) -> socket.socket:
-    """A packet socket at a port; it sees frames before a switch takes them."""
+    """Opens a packet socket at a port. It sees frames before a switch takes them."""
     hosts = {host.name for host in fabric.graph.hosts}
     with entered(netns_path(port.node) if port.node in hosts else None):
         tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -149,7 +152,7 @@ def _one_way_ns(source: socket.socket, sink: socket.socket, number: int) -> int:
 
 
 def _arrivals(sink: socket.socket, numbers: Collection[int]) -> list[int]:
-    """The kernel's times of the frames of these numbers, or of as many as come."""
+    """Returns the kernel's arrival times of the frames with these numbers, or of those that arrive."""
     wanted = {HEAD.pack(ETHERTYPE, number) for number in numbers}
     times: list[int] = []
     deadline = time.monotonic() + WAIT_S

@@ -12,7 +12,10 @@ TRAILER = "TRAILER!!!"
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
-    """`files` by path without a leading slash, each executable; their folders are made, and the console's device."""
+    """Returns an archive of `files`, of their folders, and of the console device.
+
+    `files` are given by path without a leading slash. Each is executable.
+    """
     folders = sorted({parent for path in files for parent in _parents(path)} | {"dev"})
     parts = [_record(number, path, FOLDER) for number, path in enumerate(folders, 1)]
     parts.append(_record(len(parts) + 1, "dev/console", stat.S_IFCHR | 0o600, device=(5, 1)))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fidelity check: whether this machine kept up with the traffic in real time. What it did not makes the run unfit.
+"""The fidelity check: whether this machine kept up with the traffic in real time. If it did not, the run is unfit.
 
-After Mininet-HiFi (Handigol et al., CoNEXT 2012): do not trust the plot, check invariants in every run. Looked at, over the time
-of the traffic and no other: how busy CPUs were, and how much of that was softirqs, where packets are forwarded; whether softirqs
-ran out of their budget (/proc/net/softnet_stat); how late timers were, at this process and at the monitor.
+The check follows Mininet-HiFi (Handigol et al., CoNEXT 2012): do not trust the plot, check invariants in every run. It covers
+exactly the time of the traffic. It measures how busy the CPUs were, and how much of that was softirqs, where packets are
+forwarded; whether softirqs ran out of their budget (/proc/net/softnet_stat); and how late timers were in this process and in the
+monitor.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dc_gym.base.errors import FabricError
 from dc_gym.grounds.host.calibration import percentile_90
 
 PERIOD_NS = 10_000_000
-TIMER_PRIORITY = 15  # SCHED_FIFO: above tgen, which it judges
+TIMER_PRIORITY = 15  # SCHED_FIFO: above tgen, which this process checks
 BUSIEST = 0.95
 SOFTIRQ = 0.8
 STOLEN = 0.02
@@ -28,20 +29,20 @@ SQUEEZES_A_SECOND = 10
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """What was found. Shares are of the traffic's time, on the CPU where they were largest."""
+    """The findings. Shares are shares of the traffic's time, on the CPU where they were largest."""
 
     busiest_cpu: float
     softirq: float
     stolen: float
-    """By other VMs of the machine that this is one of."""
+    """Share of CPU time that went to other VMs on the same physical machine."""
     squeezes_per_s: float
     timer_late_ns_p90: int
     timer_late_ns_worst: int
     late_sweeps: int
-    """Of the monitor, that began after the next was due."""
+    """Number of the monitor's sweeps that began after the next was due."""
 
     def faults(self) -> list[str]:
-        """Why the run is unfit, in words."""
+        """Returns the reasons why the run is unfit, in words."""
         late_ms = self.timer_late_ns_p90 / 1e6
         checks = (
             (self.busiest_cpu > BUSIEST, f"a CPU was {self.busiest_cpu:.0%} busy (limit {BUSIEST:.0%}): take lower rates"),
@@ -83,9 +84,9 @@ class Counts:
 
 
 class Watch:
-    """Looks on from one time to another, ns of CLOCK_MONOTONIC.
+    """Watches the machine from one time to another, in ns of CLOCK_MONOTONIC.
 
-    It counts first one period early: reading takes a while, and nothing may delay the first flows. A tick is as long.
+    The first count is one period early: reading takes a while, and nothing may delay the first flows. A tick has the same length.
     """
 
     def __init__(self, from_ns: int, to_ns: int) -> None:
@@ -98,7 +99,7 @@ class Watch:
         self._thread.start()
 
     def result(self, late_sweeps: int) -> Fidelity:
-        """Waits for the end of the time."""
+        """Waits for the end of the time and returns the findings."""
         self._thread.join()
         if len(self._counts) != 2:
             raise FabricError("the fidelity check could not be a real-time process: give CAP_SYS_NICE")
@@ -115,7 +116,7 @@ class Watch:
         )
 
     def _look_on(self) -> None:
-        """A timer every PERIOD_NS, at the priority of programs that measure."""
+        """Runs a timer every PERIOD_NS, with the priority of the measuring programs."""
         try:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(TIMER_PRIORITY))
         except PermissionError:
@@ -132,25 +133,25 @@ class Watch:
 
 
 def _sleep_until(due_ns: int) -> int:
-    """The time afterwards."""
+    """Returns the time after sleeping."""
     time.sleep(max(0, due_ns - time.monotonic_ns()) / 1e9)
     return time.monotonic_ns()
 
 
 def cpu_ticks(text: str | None = None) -> dict[str, list[int]]:
-    """By CPU: ticks in user, nice, system, idle, iowait, irq, softirq, steal (proc(5), /proc/stat)."""
+    """Returns by CPU the ticks in user, nice, system, idle, iowait, irq, softirq, steal (proc(5), /proc/stat)."""
     lines = (Path("/proc/stat").read_text() if text is None else text).splitlines()
     rows = [line.split() for line in lines if line.startswith("cpu") and not line.startswith("cpu ")]
     return {row[0]: [int(ticks) for ticks in row[1:9]] for row in rows}
 
 
 def share(before: list[int], after: list[int]) -> tuple[float, float, float]:
-    """Busy, in softirqs, stolen: of the ticks between the two."""
+    """Returns the shares of ticks between the two that were busy, in softirqs, and stolen."""
     passed = [late - early for early, late in zip(before, after, strict=True)]
     total = max(sum(passed), 1)
     return 1 - (passed[3] + passed[4]) / total, passed[6] / total, passed[7] / total
 
 
 def _squeezes() -> int:
-    """How often softirqs of any CPU stopped with packets left, since boot."""
+    """Returns how often softirqs of any CPU stopped with packets left, since boot."""
     return sum(int(line.split()[2], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The host as a ground: namespaces of this machine's own kernel, as root, in real time.
 
-The whole network lives in a network, a mount and a PID namespace of its own (dc_gym.grounds.host.inside): no name in it can collide with
-anybody's, nothing of the machine's is changed, and when its first process dies, however that comes, the kernel takes all of it
-away. That process dies with this one: it waits for the end of a pipe.
+The whole network lives in network, mount and PID namespaces of its own (dc_gym.grounds.host.inside). Its names cannot collide
+with others, and it changes nothing on the machine. When the first process of the PID namespace dies for any reason, the kernel
+removes everything. That process ends together with this one: it waits for the end of a pipe.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class HostGround:
         needs.require(needs.modules_for(self._links, queues, [controller.kernel_name], controller.nic))
 
     def _choose_links(self, progress: Progress) -> Path | None:
-        """What links are made of; the cable's module if they are cables."""
+        """Chooses what links are made of. Returns the cable's module if they are cables."""
         if self._spec.host.links not in ("auto", "cable"):
             self._links = self._spec.host.links
             return None
@@ -74,14 +74,14 @@ class HostGround:
         duration_ns = self._spec.time.duration_ns
         with self.live(partial, on_line, progress.note) as network:
             if driver is not None:
-                with suppress(Ended):  # its status says why
+                with suppress(Ended):  # its exit status gives the reason
                     _drive(network, driver, lambda since_ns: progress.virtual(since_ns, duration_ns))
             return network.wait(duration_ns, progress.virtual)
 
     def live(
         self, folder: Path, on_line: Callable[[str], None] = lambda line: None, on_note: Callable[[str], None] = lambda note: None
     ) -> LiveNetwork:
-        """The network of the plan in `folder`/.lab, not yet entered; `prepare` comes first."""
+        """Returns the network of the plan in `folder`/.lab, not yet entered. Call `prepare` first."""
 
         def argv(matrix: int) -> list[str]:
             return self._argv(folder, matrix)
@@ -115,7 +115,7 @@ class HostGround:
 
 
 def _drive(network: LiveNetwork, driver: Driver, on_step: Callable[[int], None]) -> None:
-    """The driver's steps, each when it comes; one that it is late for is missed, and the traffic goes on."""
+    """Passes each step to the driver when it comes. A step for which the driver is late is missed, and the traffic goes on."""
     code = GO_ON
     while code == GO_ON:
         step, t_ns = network.until_step()

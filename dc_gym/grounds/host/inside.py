@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first process of a host ground: process 1 of its PID namespace, in a network and a mount namespace of its own.
 
-    unshare --net --mount --pid --fork --kill-child --mount-proc -- python -m dc_gym.grounds.host.inside RUN_FOLDER FD LINKS LEAD_NS
+  unshare --net --mount --pid --fork --kill-child --mount-proc -- python -m dc_gym.grounds.host.inside RUN_FOLDER FD LINKS LEAD_NS
 
-FD is the memory of the state matrix. Standard input is a pipe from the runner: each line asks for another episode, and its end
-is the end of everything here.
+FD is the memory of the state matrix. Standard input is a pipe from the runner. Each line on it asks for another episode, and its
+end ends everything in the ground.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ OWN_SYSCTLS: Mapping[str, str] = {
     for name, value in GROUND_SYSCTLS.items()
     if name.startswith(("net/ipv6/", "net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem"))
 }
-"""Of the ground's, those that a network namespace has for itself; what is the machine's is left alone."""
+"""Those of the ground's settings that each network namespace has for itself. Settings of the whole machine stay unchanged."""
 SETTLE_LIMIT_S, SETTLE_STEP_S = 20.0, 0.1
 MOST_FAULTS = 5
 REST_STEP_S = 0.02
 NO_TIME_WAIT = {"net/ipv4/tcp_max_tw_buckets": "0"}
-"""Of hosts between whose episodes nobody waits a minute: a connection that has closed is forgotten at once."""
+"""Settings of hosts that have episodes without a minute's wait between them: a closed connection is forgotten at once."""
 SHARED_COUNTS = ("TCP sockets orphan",)
-"""Of sockstat: the kernel counts them of the whole machine. A host's own are among its sockets in use."""
+"""Counters of sockstat that cover the whole machine. A host's own such sockets are included in its sockets in use."""
 LEAST_LEAD_NS, LEAD_FACTOR = S // 2, 4
 NO_CHANGE = ("queue_backlog_packets", "flight_packets")
 MS_NOSUID, MS_NODEV = 2, 4
@@ -49,7 +49,7 @@ OWN_ETC = Path("/run/etc")
 
 
 class HostFabric(Fabric):
-    """Cables in this machine's kernel."""
+    """A Fabric with cables in this machine's kernel."""
 
     SYSCTLS = OWN_SYSCTLS
 
@@ -66,7 +66,10 @@ class HostSite:
     qmon_options: tuple[str, ...] = ("--check-late",)
 
     def __init__(self, matrix: str, links: str, lead_ns: int, orders: threading.Semaphore, cpu: int | None) -> None:
-        """`orders`: an episode that was asked for is one more. `cpu`: the one for hosts' NICs; None: they have none."""
+        """`orders` is raised by one for each requested episode.
+
+        `cpu` is the CPU of the hosts' NICs; None means that they have none.
+        """
         self.matrix = matrix
         self._links = links
         self._lead_ns = self._next_lead_ns = lead_ns
@@ -87,11 +90,11 @@ class HostSite:
         return HostQdiscFabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, sysctls, self._links)
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
-        """In this mount namespace alone."""
+        """Names the hosts in this mount namespace only."""
         etc.cover(etc.names(graph), OWN_ETC)
 
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
-        """After the links are calibrated."""
+        """Calibrates the links, then returns t0."""
         print("::phase calibration", flush=True)
         self._links_found = calibration.measure(fabric)
         print("::phase programs", flush=True)
@@ -111,11 +114,14 @@ class HostSite:
         self._watch.start()
 
     def verdict(self, code: int, keeps: bool) -> int:
-        """An episode ends by the clock, whatever the agent is doing. A run has one; an environment's network waits for more."""
+        """Returns what follows an episode: the end for a run, which has one episode, otherwise the next episode.
+
+        An episode ends by the clock, whatever the agent is doing.
+        """
         return END_OF_RUN if keeps else NEXT_EPISODE
 
     def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
-        """Until nothing is left and nothing is on its way."""
+        """Waits until nothing is left and nothing is under way."""
         deadline_ns = time.monotonic_ns() + self.quiet_ns
         while True:
             found = {name: count for name, count in left().items() if name not in SHARED_COUNTS}
@@ -126,12 +132,15 @@ class HostSite:
             time.sleep(REST_STEP_S)
 
     def next_t0(self) -> int:
-        """Soon: programs need a fraction of what the first ones were given."""
+        """Waits for the request of an episode, then returns a time soon after now.
+
+        Programs now need a fraction of the time that the first ones were given.
+        """
         self._orders.acquire()
         return time.monotonic_ns() + self._next_lead_ns
 
     def settle(self, fabric: Fabric, late_sweeps: int) -> None:
-        """Real packets drain in real time; those of closed connections are few."""
+        """Waits while real packets drain in real time. Those of closed connections are few."""
         assert self._watch is not None
         self._fidelity = self._watch.result(late_sweeps)
         deadline = time.monotonic() + SETTLE_LIMIT_S
@@ -168,7 +177,7 @@ def main(argv: Sequence[str] = sys.argv) -> int:
 
 
 def _die_with_the_runner(orders: threading.Semaphore) -> None:
-    """Process 1 ends, and with it everything in its namespaces, when the runner's end of the pipe is closed."""
+    """Ends process 1, and with it everything in its namespaces, when the runner's end of the pipe is closed."""
 
     def wait() -> None:
         while data := os.read(0, 64):
@@ -180,7 +189,7 @@ def _die_with_the_runner(orders: threading.Semaphore) -> None:
 
 
 def _own_run_folder() -> None:
-    """/run is this ground's: its namespaces' names, and the sockets of its Open vSwitch."""
+    """Gives this ground its own /run, for its namespaces' names and the sockets of its Open vSwitch."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"dcgym", b"/run", b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=755"):
         raise FabricError(f"mount a tmpfs at /run: {os.strerror(ctypes.get_errno())}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network on the host ground while it lives: its process, its shared memory, and the steps of an agent in real time.
+"""A live network on the host ground: its process, its shared memory, and the steps of an agent in real time.
 
-Who steps it finds what a Lab has (`until_step`, `answer`, `region`), but nothing here waits for the agent. A step is the sweep at
-t0 + k x step; an agent that comes too late for one is handed the newest, and has missed those between.
+It has the same interface for steps as a Lab (`until_step`, `answer`, `region`), but the network does not wait for the agent. A
+step is the sweep at t0 + k x step. An agent that comes too late for a step gets the newest one and has missed those between.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from dc_gym.monitors.state_matrix import StateMatrix
 
 SETUP_LIMIT_S = 600.0
 GRACE_S = 120.0  # after the traffic, for counting
-SWEEP_LIMIT_S = 30.0  # a sweep that is later will not come
+SWEEP_LIMIT_S = 30.0  # a sweep that is later than this will not come
 POLL_S, LOOK_S = 0.2, 0.0005
 NEXT_WORD = b"next\n"
-"""To the network's process: the files of another episode are there."""
+"""Line to the network's process: the files of another episode are ready."""
 LAST_LINES = 15
 
 
 class Ended(LabError):
-    """The network's process is gone where a step was expected."""
+    """The network's process has ended where a step was expected."""
 
 
 class LiveNetwork:
-    """One network, for as long as the context is open."""
+    """One network, while the context is open."""
 
     def __init__(
         self,
@@ -50,14 +50,17 @@ class LiveNetwork:
         on_line: Callable[[str], None] = lambda line: None,
         on_note: Callable[[str], None] = lambda words: None,
     ) -> None:
-        """`argv`: the command of its process, by the descriptor of its memory. `folder`: the run's. `module`: the cable."""
+        """`argv` returns the command of the network's process for the descriptor of its memory.
+
+        `folder` is the run's folder. `module` is the cable's module.
+        """
         self._argv, self._folder, self._module, self._step_ns = argv, folder, module, step_ns
         self._on_line, self._on_note = on_line, on_note
         self._stack = ExitStack()
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._rest = b""
         self.t0_ns: int | None = None
-        """CLOCK_MONOTONIC; None until it is known, of a run or of the present episode."""
+        """CLOCK_MONOTONIC of t0, of a run or of the present episode. None until it is known."""
         self._next_step = 0
         self._memory = -1
         self._share: RegionServer | None = None
@@ -82,14 +85,14 @@ class LiveNetwork:
 
     @property
     def region(self) -> mmap.mmap:
-        """The state matrix, writable; from the first step on."""
+        """The state matrix, writable, from the first step on."""
         assert self._region is not None, "until_step comes first"
         return self._region
 
     def until_step(self) -> tuple[int, int]:
-        """Waits for the next step, or takes the newest if that is past: its number, and the time of its sweep.
+        """Waits for the next step, or takes the newest if that is past. Returns its number and the time of its sweep.
 
-        Ended when the network is gone instead; LabError when sweeps do not come.
+        Raises Ended if the network has ended instead, and LabError if sweeps do not come.
         """
         t0_ns = self._until_t0()
         due_ns = t0_ns + self._next_step * self._step_ns
@@ -106,18 +109,18 @@ class LiveNetwork:
         return step, t_ns
 
     def answer(self, code: int) -> None:
-        """What the agent has decided of the episode; one that it ends is over at its next step."""
+        """Passes on the agent's decision about the episode. If the agent ends the episode, it is over at its next step."""
         if code == GO_ON:
             return
         self._matrix.commands.end(code)
         if code == NEXT_EPISODE:
             self.t0_ns, self._next_step = None, 0
             assert self._process.stdin is not None
-            with suppress(BrokenPipeError):  # who waits for the next step is told
+            with suppress(BrokenPipeError):  # the next wait for a step reports it
                 os.write(self._process.stdin.fileno(), NEXT_WORD)
 
     def wait(self, duration_ns: int, on_progress: Callable[[int, int], None]) -> int:
-        """Until the network's process ends by itself: its status; FabricError when that does not come."""
+        """Waits until the network's process ends by itself and returns its status. Raises FabricError if it does not end."""
         began = time.monotonic()
         while self._attend(POLL_S):
             self._check_time(began, duration_ns)
@@ -128,7 +131,7 @@ class LiveNetwork:
     def close(self) -> None:
         if self._region is not None:
             self._matrix.close()
-            with suppress(BufferError):  # somebody still looks at it: it goes with the last reference
+            with suppress(BufferError):  # somebody still views it; it is released with the last reference
                 self._region.close()
             self._region = None
         self._stack.close()
@@ -149,7 +152,7 @@ class LiveNetwork:
         in_ground(self._process.pid)
 
     def _serve(self) -> RegionServer | None:
-        """Where `dcgym watch` attaches; a file system without sockets (9p) has none."""
+        """Opens the socket to which `dcgym watch` attaches. A file system without sockets (9p) has none."""
         folder = self._folder / ".lab"
         try:
             return self._stack.enter_context(RegionServer(folder))
@@ -158,7 +161,7 @@ class LiveNetwork:
             return None
 
     def _until_t0(self) -> int:
-        """When traffic starts, or has started, in the present episode."""
+        """Returns the time at which traffic starts, or has started, in the present episode."""
         began = time.monotonic()
         while self.t0_ns is None:
             self._attend_alive(POLL_S)
@@ -166,7 +169,7 @@ class LiveNetwork:
         return self.t0_ns
 
     def _mapped(self) -> StateMatrix:
-        """agentd has made the matrix before t0 was told."""
+        """Maps the matrix. agentd has created it before t0 is known."""
         if self._region is None:
             self._region = mmap.mmap(self._memory, os.fstat(self._memory).st_size)
             self._matrix = StateMatrix.over(self._region)
@@ -177,7 +180,7 @@ class LiveNetwork:
             raise Ended(self._story(f"the network on the host ended with status {self._process.wait()}"))
 
     def _attend(self, timeout_s: float) -> bool:
-        """Passes on what the network says, and serves whoever watches, at most that long; False when it has ended."""
+        """Passes on the network's output and serves watchers for at most that long. Returns False when the network has ended."""
         assert self._process.stdout is not None
         sources: list[Any] = [self._process.stdout, *([] if self._share is None else [self._share])]
         ready, _, _ = select.select(sources, [], [], timeout_s)
@@ -208,14 +211,14 @@ class LiveNetwork:
             raise FabricError(f"the run has not ended {GRACE_S:g} s after its traffic should have")
 
     def _story(self, what: str) -> str:
-        """The reason that it gave itself, if it did, and its last words."""
+        """Returns the reason that the network's process gave, if it did, and its last lines."""
         reasons = [line.removeprefix("ground: ") for line in self._lines if line.startswith("ground: ")]
         words = [line for line in self._lines if not line.startswith("ground: ")]
         return "\n".join([reasons[-1] if reasons else what, *(f"  host: {line}" for line in words)])
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Closing the pipe ends the ground; what hangs is killed, and all in its namespaces with it."""
+    """Ends the ground by closing the pipe. If it hangs, kills it, and all in its namespaces with it."""
     assert process.stdin is not None and process.stdout is not None
     with suppress(BrokenPipeError):
         process.stdin.close()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the host ground needs of this machine's kernel, tried in a network namespace that is thrown away.
+"""The needs of the host ground from this machine's kernel, tested in a network namespace that is thrown away.
 
-Nothing is looked up in lists of files: a kernel can have a feature built in, as a module that it loads itself, or not at all, and
-only asking tells. What is missing is named as the module, with the package that brings it.
+Lists of files would not help: a kernel can have a feature built in, as a module that it loads itself, or not at all. Only a test
+tells. A missing feature is named as its module, with the package that contains it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MODULES = (
     "veth", "openvswitch", "sch_tbf", "sch_netem", "sch_red", "sch_fq", "sch_ingress", "cls_matchall", "act_mirred",
     "bpf", "cls_bpf", "tcp_dctcp", "tcp_nv", "tcp_bbr", "tcp_vegas",
 )  # fmt: skip
-"""All that any experiment can need. TCP's CUBIC and Reno, and bfifo, are in every kernel."""
+"""All modules that any experiment can need. TCP's CUBIC and Reno, and bfifo, are in every kernel."""
 LINK_MODULES = {
     "cable": frozenset({"openvswitch"}),
     "netem": frozenset({"openvswitch", "veth", "sch_tbf", "sch_netem", "sch_ingress", "cls_matchall", "act_mirred"}),
     "tbf": frozenset({"openvswitch", "veth", "sch_tbf"}),
 }
 NIC_MODULES = frozenset({"veth", "sch_fq", "sch_ingress", "bpf", "cls_bpf"})
-"""Of a run over RDMA (docs/nic.md); `bpf` is bpf(2), which is built in or not there."""
+"""Modules for a run over RDMA (docs/nic.md). `bpf` is bpf(2), which is either built in or missing."""
 QUEUE_MODULES = {"red": "sch_red", "fq": "sch_fq", "tbf": "sch_tbf"}
 NETLINK_GENERIC, GENL_ID_CTRL = 16, 16
 GET_FAMILY = struct.Struct("=BBxx")  # genlmsghdr: command 3, version 1
@@ -43,7 +43,7 @@ CTRL_ATTR_FAMILY_NAME = 2
 SOME_RATE_BPS = 10**7
 SYSCALL_BPF, BPF_PROG_LOAD, BPF_PROG_TYPE_SCHED_CLS = 321, 5, 3  # x86-64
 PASS_ALL = bytes.fromhex("b7000000000000009500000000000000")
-"""A program: r0 = 0; exit."""
+"""A BPF program: r0 = 0; exit."""
 PACKAGES = {
     "debian": "linux-image-amd64 (a cloud kernel lacks it: boot this one)",
     "ubuntu": "linux-modules-extra-{release}",
@@ -54,17 +54,20 @@ PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One module, and how to find out whether it is there."""
+    """One module, and the test of whether the kernel has it."""
 
     module: str
     probe: Callable[[NetlinkSocket, int], object]
-    """Called in a namespace of its own, with the ifindex of a device to try things on; OSError or FabricError: it is not."""
+    """Is called in a namespace of its own, with the ifindex of a device for tests.
+
+    OSError or FabricError: the kernel lacks the module.
+    """
     device: str = "probe"
-    """Its name. A root qdisc does not give way to one of another kind, so each has its own device."""
+    """Name of that device. A root qdisc cannot be replaced by one of another kind, so each test has its own device."""
 
 
 def modules_for(links: str, queue_kinds: Iterable[str], tcp: Iterable[str], nic: bool = False) -> frozenset[str]:
-    """The modules that an experiment needs; `nic`: it is one over RDMA."""
+    """Returns the modules that an experiment needs. `nic` is True for one over RDMA."""
     found = {QUEUE_MODULES[kind] for kind in queue_kinds if kind in QUEUE_MODULES}
     found |= NIC_MODULES if nic else frozenset()
     found |= {f"tcp_{name}" for name in tcp if f"tcp_{name}" in MODULES}
@@ -72,16 +75,16 @@ def modules_for(links: str, queue_kinds: Iterable[str], tcp: Iterable[str], nic:
 
 
 def missing(modules: Collection[str]) -> list[str]:
-    """Those of `modules` that this kernel does not have. Needs root, and leaves nothing but loaded modules."""
+    """Returns those of `modules` that this kernel does not have. Needs root, and leaves nothing but loaded modules."""
     found: list[str] = []
     trouble: list[BaseException] = []
 
     def probe() -> None:
         try:
-            new_namespace()  # of this thread; it ends with it
+            new_namespace()  # for this thread; it ends with it
             with NetlinkSocket() as sock:
                 found.extend(_missing_here(sock, modules))
-        except BaseException as error:  # handed to the caller's thread
+        except BaseException as error:  # passed on to the caller's thread
             trouble.append(error)
 
     thread = threading.Thread(target=probe)
@@ -93,14 +96,14 @@ def missing(modules: Collection[str]) -> list[str]:
 
 
 def require(modules: Collection[str]) -> None:
-    """UsageError that names each missing module and its package; nothing has been changed then."""
+    """Raises a UsageError that names each missing module and its package. At that point nothing has been changed."""
     lacking = missing(modules)
     if lacking:
         raise UsageError(f"this kernel ({platform.release()}) has no {', '.join(lacking)}: {remedy()}")
 
 
 def remedy() -> str:
-    """Where the kernel's modules come from on this machine."""
+    """Returns where the kernel's modules come from on this machine."""
     release = platform.release()
     if not Path("/lib/modules", release).is_dir():
         return "it is not a distribution's kernel, or its modules are not installed: boot one that has them, or use `dcgym vm`"
@@ -119,7 +122,7 @@ def _missing_here(sock: NetlinkSocket, modules: Collection[str]) -> list[str]:
 
 
 def _device(sock: NetlinkSocket, name: str) -> int:
-    """The ifindex of a device of that name, made if need be; 0 where there are no veth pairs."""
+    """Returns the ifindex of a device of that name and creates it if necessary. Returns 0 where there are no veth pairs."""
     try:
         if name not in qdisc_fabric.veths(sock):
             sock.batch([qdisc_fabric.pair(End(name), End(f"{name}-peer"))])
@@ -150,7 +153,7 @@ def _tcp(kernel_name: str) -> Callable[[NetlinkSocket, int], None]:
 
 
 def _bpf_program() -> int:
-    """A file descriptor of PASS_ALL; OSError where it cannot be loaded."""
+    """Returns a file descriptor of PASS_ALL. Raises OSError where it cannot be loaded."""
     code, license = ctypes.create_string_buffer(PASS_ALL), ctypes.create_string_buffer(b"GPL")
     about = struct.pack("=IIQQ", BPF_PROG_TYPE_SCHED_CLS, len(PASS_ALL) // 8, ctypes.addressof(code), ctypes.addressof(license))
     fd = ctypes.CDLL(None, use_errno=True).syscall(SYSCALL_BPF, BPF_PROG_LOAD, about, len(about))
@@ -179,7 +182,7 @@ def _needs() -> tuple[Need, ...]:
     red = Queue(10**6, "red", Marking("step", k_bytes=3028))
     fifo = Queue(10**6, "bfifo")
     known = filter(None, map(controllers.find, controllers.names()))
-    tcp = {each for each in known if not each.nic}  # a NIC's algorithm is no module
+    tcp = {each for each in known if not each.nic}  # a NIC's algorithm is no kernel module
     return (
         Need("veth", lambda sock, at: sock.batch([set_up(at, "probe")])),
         Need("openvswitch", _openvswitch),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One CPU for all that runs a NIC's programs: their rows have one writer at a time, as in a lab (docs/nic.md).
+"""Keeps everything that runs a NIC's programs on one CPU. Their rows then have one writer at a time, as in a lab (docs/nic.md).
 
 A NIC's programs run in softirqs: where a token's timer expires, where a frame arrives, and where tgen rings. Timers of fq, tbf
-and netem stay on the CPU that set them, so what this process and its children begin stays on theirs. A cable's may move to
-another; what arrives by it comes back by receive packet steering, before the NIC sees it.
+and netem stay on the CPU that set them, so what this process and its children start stays on theirs. A cable's timer may move to
+another CPU. Receive packet steering brings frames that arrive by a cable back before the NIC sees them.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from dc_gym.topologies.rtnl import entered
 
 SYSFS = Path("/run/sysfs")
 FIRST_WORD = 32
-"""CPUs in one word of a mask in sysfs: ours is among these."""
+"""The number of CPUs in one word of a mask in sysfs. The chosen CPU must be among the first of these."""
 
 
 def pin() -> int:
-    """This process and all that it starts from now on run on one of its CPUs: that one."""
+    """Binds this process and all that it starts from now on to one of its CPUs, and returns that CPU."""
     cpu = min(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpu})
     return cpu
 
 
 def steer(fabric: Fabric, cpu: int) -> None:
-    """What arrives at a host goes on to that CPU."""
+    """Moves the processing of frames that arrive at a host to that CPU."""
     if cpu >= FIRST_WORD:
         raise FabricError(f"CPU {cpu}: NICs need one of the first {FIRST_WORD}; run this with `taskset -c 0-{FIRST_WORD - 1}`")
     libc = ctypes.CDLL(None, use_errno=True)

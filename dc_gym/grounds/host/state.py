@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the host ground owns on this machine outside its namespaces, and how it is removed: all of it is named below /run/dcgym.
+"""The host ground's property on this machine outside its namespaces, and its removal. All of it is listed below /run/dcgym.
 
-    /run/dcgym/PID.run    a run: who runs it, and the process whose namespaces hold its network
-    /run/dcgym/cable      the build of the module cable that we load: a loaded module of another build is not ours
+  /run/dcgym/PID.run    a run: the process that runs it, and the process whose namespaces hold its network
+  /run/dcgym/cable      the build of the module cable that dc-gym loads: a loaded module of another build is not dc-gym's
 
-A run is on record before it touches the module: no `dcgym clean` takes that away in between. Files appear whole, by a rename.
-A run removes its own; `dcgym clean` removes what dead ones left. A process is known by its number and its start, so a number
-that was given to another is never mistaken.
+A run is recorded before it touches the module, so no `dcgym clean` removes the module in between. Files appear whole, by a
+rename. A run removes its own files; `dcgym clean` removes those of dead runs. A process is identified by its number and its start
+time, so a number that was reused is never mistaken.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from dc_gym.kernel import cable_module
 
 STATE = Path("/run/dcgym")
 MARK = "cable"
-START_FIELD = 22  # of /proc/PID/stat: when the process started, in clock ticks since boot
+START_FIELD = 22  # field of /proc/PID/stat: when the process started, in clock ticks since boot
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
     pid: int
     start: int
-    """Clock ticks since boot; 0: it was gone already."""
+    """Start time in clock ticks since boot. 0: the process had already ended."""
 
     @classmethod
     def of(cls, pid: int) -> Process:
@@ -71,10 +71,10 @@ class Run:
 
 @contextmanager
 def registered(out: Path, folder: Path = STATE) -> Iterator[Callable[[int], None]]:
-    """While the context is open, the run of this process is on record; the ground's number is told later: it has none yet.
+    """Records the run of this process while the context is open.
 
-    UsageError for a second one: networks in real time would take each other's CPU. One that nobody closes goes off the record
-    when the process ends, unless it is killed.
+    The ground's process number is added later: it does not exist yet. Raises UsageError for a second run: networks in real time
+    would compete for the CPU. If nobody closes the context, the record is removed when the process ends, unless it is killed.
     """
     folder.mkdir(mode=0o755, exist_ok=True)
     run = Run(Process.of(os.getpid()), NOBODY, str(out))
@@ -95,7 +95,7 @@ def registered(out: Path, folder: Path = STATE) -> Iterator[Callable[[int], None
 
 
 def use_cable(module: Path, folder: Path = STATE) -> None:
-    """The module is loaded afterwards, this build of it; KernelError when it cannot be."""
+    """Loads this build of the module if it is not loaded. Raises KernelError if it cannot be loaded."""
     wanted, loaded = cable_module.build_id(module), cable_module.LOADED.is_dir()
     if loaded and cable_module.loaded_build_id() == wanted:
         return
@@ -109,7 +109,7 @@ def use_cable(module: Path, folder: Path = STATE) -> None:
 
 
 def clean(folder: Path = STATE) -> list[str]:
-    """Removes what dead runs left, and the module; a line for each thing. What a live run owns stays."""
+    """Removes what dead runs left, and the module. Returns a line for each removed thing. What a live run owns stays."""
     if folder.is_dir() and not os.access(folder, os.W_OK):
         return [f"left    {folder}: it is root's: sudo dcgym clean"]
     said, living = [], 0
@@ -134,7 +134,7 @@ def clean(folder: Path = STATE) -> list[str]:
 
 
 def _put(path: Path, text: str) -> None:
-    """The file as a whole, or as it was."""
+    """Writes the whole file, or leaves it as it was."""
     new = path.with_name(f"{os.getpid()}.new")
     try:
         new.write_text(text)
@@ -144,12 +144,12 @@ def _put(path: Path, text: str) -> None:
 
 
 def _is_ours(mark: Path) -> bool:
-    """The loaded module is the build that we marked."""
+    """Returns True if the loaded module is the build that is marked as dc-gym's."""
     return mark.exists() and mark.read_text().strip() == cable_module.loaded_build_id()
 
 
 def _read(path: Path) -> Run | None:
-    """None for what is no record."""
+    """Returns None if the file is not a record."""
     try:
         return Run.read(path)
     except (ValueError, KeyError, TypeError):
@@ -157,7 +157,7 @@ def _read(path: Path) -> Run | None:
 
 
 def _end(ground: Process) -> list[str]:
-    """Kills a ground that has survived its run; the kernel takes its namespaces away, and all that is in them."""
+    """Kills a ground that has survived its run. The kernel removes its namespaces and all that is in them."""
     if not ground.alive():
         return []
     os.kill(ground.pid, signal.SIGKILL)
@@ -168,10 +168,10 @@ def _end(ground: Process) -> list[str]:
 
 
 def _unload(mark: Path) -> list[str]:
-    """The mark goes; the module too, if it is ours: a load that was marked may have failed, or was never begun."""
+    """Removes the mark, and also the module if it is dc-gym's. The marked load may have failed or never begun."""
     ours = cable_module.LOADED.is_dir() and _is_ours(mark)
     if ours:
-        for _ in range(100):  # namespaces are taken apart some time after their last process
+        for _ in range(100):  # namespaces are taken apart some time after their last process ends
             if cable_module.unload():
                 break
             time.sleep(0.1)

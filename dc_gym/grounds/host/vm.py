@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym vm COMMAND...`: the same command as root in a VM with Debian's stock kernel, where the host ground has all it needs.
+"""`dcgym vm COMMAND...` runs the same command as root in a VM with Debian's stock kernel, where the host ground has all it needs.
 
-qemu emulates the VM's CPU (TCG): no KVM and no root is needed, and it is 10 to 20 times slower than the machine. The VM's root
-is this machine's, as the caller may read it; what is written there stays in the VM's memory. One folder, the current one, is
-shared both ways. Nothing of the VM is left but what the command wrote there.
+qemu emulates the VM's CPU (TCG). It needs neither KVM nor root, and is 10 to 20 times slower than the machine. The VM's root
+directory is this machine's, as the caller may read it. Writes to it stay in the VM's memory. One folder, the current one, is
+shared in both directions. Nothing remains of the VM except what the command wrote there.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from dc_gym.kernel.cache import cache_dir
 QEMU = "qemu-system-x86_64"
 PACKAGE = "qemu-system-x86"
 INIT = "vm-init"
-DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # util-linux
-PORTS = ("control", "output", "errors")  # numbered from 1, as vm-init knows them
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # from util-linux
+PORTS = ("control", "output", "errors")  # numbered from 1, as vm-init expects
 BOOT_LIMIT_S = 300.0
 INTERRUPT_LIMIT_S = 60.0  # an emulated CPU cleans up slowly
 SHOWN_LINES = 15
@@ -43,7 +43,7 @@ HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the VM has its own
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    """Runs `args.words` as `dcgym` does in the VM, and answers its exit code."""
+    """Runs `args.words` as `dcgym` in the VM and returns its exit code."""
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words:
         raise UsageError("dcgym vm: no command; write it like: dcgym vm -- run examples/dumbbell.toml --ground host")
@@ -56,7 +56,7 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def prepare(progress: Progress) -> VmKernel:
-    """Puts all that a run in the VM needs into the cache: the VM has no way to the package archive."""
+    """Puts all that a run in the VM needs into the cache, because the VM cannot reach the package archive."""
     kernel = vm_kernel.ensure(progress)
     openvswitch.ensure(progress)
     try:
@@ -68,7 +68,7 @@ def prepare(progress: Progress) -> VmKernel:
 
 
 def check() -> None:
-    """UsageError unless qemu is there and the current folder can be shared."""
+    """Raises UsageError unless qemu is installed and the current folder can be shared."""
     if shutil.which(QEMU) is None:
         raise UsageError(f"{QEMU} is not installed: apt-get install --no-install-recommends {PACKAGE}")
     if Path.cwd() == Path("/") or any(Path.cwd().is_relative_to(hidden) for hidden in HIDDEN):
@@ -78,7 +78,10 @@ def check() -> None:
 
 
 def environment() -> dict[str, str]:
-    """Of the command in the VM: what this one's cache and checkout are, and nothing of the caller's own."""
+    """Returns the environment of the command in the VM.
+
+    It has this command's cache and checkout, and nothing of the caller's own.
+    """
     kept = {name: os.environ[name] for name in ("DCGYM_TRACEBACK", "COLUMNS") if name in os.environ}
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -93,7 +96,7 @@ def environment() -> dict[str, str]:
 def run(
     kernel: VmKernel, argv: Sequence[str], env: Mapping[str, str], share: Path, memory_bytes: int = 2 << 30, cpus: int = 2
 ) -> int:
-    """Runs `argv` in a VM, in folder `share`; its output goes to standard output and error. Answers its exit status."""
+    """Runs `argv` in a VM in folder `share`, with its output on standard output and error. Returns its exit status."""
     with ExitStack() as stack:
         work = stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-vm-"))
         (work / "initrd").write_bytes(_initramfs(kernel, _command(argv, env, share)))
@@ -124,7 +127,7 @@ class _Conversation:
             self._selector.register(end.fileno(), selectors.EVENT_READ)
 
     def hold(self) -> int:
-        """The command's exit status."""
+        """Returns the command's exit status."""
         booted_by = time.monotonic() + BOOT_LIMIT_S
         try:
             while self._selector.get_map():
@@ -151,7 +154,7 @@ class _Conversation:
                 self._sinks[key.fd].flush()
 
     def _interrupt(self) -> None:
-        """Ctrl-C for the command; what it has to clean up it may, for a while."""
+        """Sends Ctrl-C to the command, which then has some time to clean up."""
         patience = time.monotonic() + INTERRUPT_LIMIT_S
         if b"ready" not in self._said:
             return
@@ -172,7 +175,7 @@ def _qemu(kernel: VmKernel, work: Path, fds: Sequence[int], share: Path, memory_
         "-kernel", str(kernel.image), "-initrd", str(work / "initrd"),
         "-append", "console=ttyS0 panic=-1 loglevel=4 mitigations=off random.trust_cpu=on",
         "-serial", f"file:{work / 'console.log'}",
-        "-device", "virtio-serial",  # the first: its ports are then /dev/vport0p1 and so on
+        "-device", "virtio-serial",  # must be the first: its ports are then /dev/vport0p1 and so on
         "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",
         "-virtfs", f"local,path={share},mount_tag=share,security_model=none,multidevs=remap",
     ]  # fmt: skip
@@ -188,7 +191,7 @@ def _initramfs(kernel: VmKernel, command: bytes) -> bytes:
 
 
 def _command(argv: Sequence[str], env: Mapping[str, str], share: Path) -> bytes:
-    """What vm-init reads."""
+    """Returns what vm-init reads."""
     entries = [f"share {share}", f"cwd {share}", *(f"env {name}={value}" for name, value in env.items())]
     return b"".join(os.fsencode(entry) + b"\0" for entry in (*entries, *(f"arg {word}" for word in argv)))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The VM's kernel: Debian's stock one, its modules and its headers, unpacked into the cache and installed nowhere.
+"""The VM's kernel: Debian's stock kernel, its modules and its headers, unpacked into the cache and installed nowhere.
 
 <cache>/vm/<release>/ has vmlinuz, the modules that a boot and the host ground need (all in one folder, with the order in which
-they load), and the headers that out-of-tree modules are built against. `current` there points to the one in use.
+they load), and the headers against which out-of-tree modules are built. `current` in <cache>/vm points to the release in use.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NEED_BYTES = 900_000_000
 class VmKernel:
     folder: Path
     release: str
-    """What uname -r says in the VM."""
+    """Output of uname -r in the VM."""
 
     @property
     def image(self) -> Path:
@@ -46,17 +46,17 @@ class VmKernel:
 
     @property
     def headers(self) -> Path:
-        """What /lib/modules/RELEASE/build would be."""
+        """Folder that corresponds to /lib/modules/RELEASE/build."""
         return self.folder / "headers/usr/src" / f"linux-headers-{self.release}"
 
     def modules(self) -> list[Path]:
-        """In the order in which they load."""
+        """Paths of the modules in the order in which they load."""
         names: list[str] = json.loads((self.folder / "modules.json").read_text())
         return [self.folder / "modules" / name for name in names]
 
 
 def ensure(progress: Progress, renew: bool = False) -> VmKernel:
-    """The kernel from the cache, fetched first if it is not there."""
+    """Returns the kernel from the cache and fetches it first if it is not there."""
     base = make_folder(cache_dir() / "vm")
     found = None if renew else load(base / "current")
     if found is not None:
@@ -70,7 +70,7 @@ def ensure(progress: Progress, renew: bool = False) -> VmKernel:
 
 
 def load(current: Path) -> VmKernel | None:
-    """What `current` points to, if it is whole."""
+    """Returns the kernel that `current` points to, if it is complete."""
     try:
         folder = current.resolve(strict=True)
         manifest = json.loads((folder / "manifest.json").read_text())
@@ -118,7 +118,7 @@ def _unpack(apt: Apt, package: str, into: Path, work: Path, progress: Progress) 
 
 
 def _unpack_headers(apt: Apt, release: str, into: Path, work: Path, progress: Progress) -> dict[str, str]:
-    """Headers of the kernel and what they lean on; made to find each other where they are."""
+    """Unpacks the headers of the kernel and what they depend on, and makes them find each other in this folder."""
     package = f"linux-headers-{release}"
     versions = _unpack(apt, package, into, work, progress)
     for name in apt.depends(package, versions[package]):
@@ -131,7 +131,7 @@ def _unpack_headers(apt: Apt, release: str, into: Path, work: Path, progress: Pr
 
 
 def _take_modules(tree: Path, out: Path) -> None:
-    """Copies the needed modules and all that they depend on, uncompressed."""
+    """Copies the needed modules and all modules that they depend on, uncompressed."""
     found = {_module_name(path): path for path in tree.rglob("*.ko*")}
     order = load_order(WANTED, {name: path for name, path in found.items()})
     folder = make_folder(out / "modules")
@@ -141,7 +141,10 @@ def _take_modules(tree: Path, out: Path) -> None:
 
 
 def load_order(wanted: Iterable[str], found: Mapping[str, Path]) -> list[str]:
-    """`wanted` and what they depend on, each after its own dependencies. What is not there is taken for built in."""
+    """Returns `wanted` and the modules that they depend on, each after its own dependencies.
+
+    A missing module counts as built in.
+    """
     order: list[str] = []
 
     def visit(name: str) -> None:
@@ -157,7 +160,7 @@ def load_order(wanted: Iterable[str], found: Mapping[str, Path]) -> list[str]:
 
 
 def dependencies(module: bytes) -> list[str]:
-    """What a module's own information says that it depends on."""
+    """Returns the dependencies listed in a module's own information."""
     match = re.search(rb"\0depends=([^\0]*)\0", module)
     return [name.decode().replace("-", "_") for name in match[1].split(b",") if name] if match else []
 
