@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _ran(report: Path) -> Iterator[str]:
-    """Names of the tests that were not skipped."""
+    """Yields the names of the tests that were not skipped."""
     for case in ElementTree.parse(report).iter("testcase"):
         if case.find("skipped") is None:
             yield _name(case)
@@ -55,7 +55,7 @@ def _name(case: ElementTree.Element) -> str:
 
 
 def _skips(reports: list[Path]) -> dict[str, str]:
-    """By test: why it was skipped."""
+    """Returns for each skipped test the reason."""
     found = {}
     for report in reports:
         for case in ElementTree.parse(report).iter("testcase"):

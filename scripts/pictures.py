@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LABS = ROOT / "docs" / "labs"
 KEPT = LABS / "pictures.json"
 PLACES = 6
-"""Significant digits of a coordinate that the hash knows."""
+"""Significant digits of a coordinate that enter the hash."""
 BLOCK = re.compile(r"```\n((?:dcgym .*\n)+)```\n\n!\[[^\]]*\]\((\w[\w-]*)\.png\)")
 
 
@@ -55,12 +55,12 @@ class Picture:
         return LABS / f"{self.name}.png"
 
     def option(self, name: str) -> list[str]:
-        """Values of an option of the plot."""
+        """Returns the values of an option of the plot command."""
         return [value for option, value in zip(self.plot, self.plot[1:], strict=False) if option == name]
 
 
 def pictures() -> dict[str, Picture]:
-    """All of them, from the pages: a block of two commands, a sweep and a plot of it, and the picture below."""
+    """Returns the pictures of all pages: below a block of two commands, a sweep and its plot, a page shows the picture."""
     found = {}
     for page in sorted(LABS.glob("*.md")):
         for commands, name in BLOCK.findall(page.read_text()):
@@ -71,7 +71,7 @@ def pictures() -> dict[str, Picture]:
 
 
 def run(picture: Picture, folder: Path) -> tuple[Sheet, dict[str, Any]]:
-    """Runs the sweep in a folder; what the plot shows, and the environment of the runs."""
+    """Runs the sweep in a folder; returns what the plot shows, and the environment of the runs."""
     out = folder / picture.name
     argv = [str(out) if before == "--out" else word for before, word in zip(("", *picture.sweep), picture.sweep, strict=False)]
     argv = [str(ROOT / word) if word.startswith("examples/") else word for word in argv]
@@ -84,7 +84,7 @@ def curves_of(out: Path) -> Iterator[Path]:
 
 
 def sheet_of(picture: Picture, out: Path) -> Sheet:
-    """What the plot of a sweep's folder shows."""
+    """Returns the sheet that the plot of a sweep's folder shows."""
     by = picture.option("--by")
     sheet, left_out = curves.sheet_of(out, picture.option("--x")[0], picture.option("--y"), *by)
     assert not left_out, left_out
@@ -92,7 +92,7 @@ def sheet_of(picture: Picture, out: Path) -> Sheet:
 
 
 def plain(sheet: Sheet) -> dict[str, Any]:
-    """As JSON has it."""
+    """Returns the sheet as values of JSON."""
     told: dict[str, Any] = json.loads(json.dumps(asdict(sheet)))
     return told
 
@@ -109,7 +109,7 @@ def from_plain(told: Mapping[str, Any]) -> Sheet:
 
 
 def fingerprint_of(figure: Figure) -> str:
-    """A hash over what a figure says: texts, lines and markers with their places and colours, scales and limits."""
+    """Returns a hash over what a figure says: texts, lines and markers with their places and colours, scales and limits."""
     told: list[Any] = [[text.get_text() for text in figure.texts], figure.get_supxlabel()]
     for legend in figure.legends:
         told.append([legend.get_title().get_text(), *(text.get_text() for text in legend.get_texts())])
@@ -140,7 +140,7 @@ def mark_of(figure: Figure) -> str:
 
 
 def kept() -> dict[str, Any]:
-    """The record of each picture: commands, environment, and what it shows."""
+    """Returns the kept record of each picture: commands, environment, and what the picture shows."""
     found: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
     return found
 

@@ -31,9 +31,9 @@ from dc_gym.kernel.cache import cache_dir
 ROOT = Path(__file__).resolve().parent.parent
 PLATFORM = "manylinux_2_17_x86_64"  # nothing in the wheel asks for a C library of the machine
 PERMISSIVE = {"libbpf", "libevent", "mininet", "openssl", "openvswitch", "unbound", "xdp-tools", "zlib"}
-"""Source packages of the distribution whose licences, or one of two to choose from, ask for no source."""
+"""Source packages of the distribution whose licence does not require the source, or that offer the choice of such a licence."""
 LINKED = ("libc6-dev", "libbpf-dev", "libelf-dev", "zlib1g-dev")
-"""What the C programs and the lab kernel are linked with, statically."""
+"""Packages whose libraries are linked statically into the C programs and the lab kernel."""
 README = """Complete corresponding source of the wheel {wheel}
 
 {sdist}: dc-gym itself, with the lab kernel's configuration, patches and drivers (dc_gym/kernel), under GPL-2.0-only where
@@ -65,7 +65,7 @@ def main(out: Path, with_source: bool) -> None:
 
 
 def _build_package(tree: Path, out: Path, *options: str) -> Path:
-    """Runs the build backend on a tree, with what this Python has installed: the file that it makes in `out`."""
+    """Runs the build backend on a tree, with the packages of this Python; returns the file that it makes in `out`."""
     before = set(out.iterdir())
     run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), *options, str(tree)], TestbedError)
     (made,) = set(out.iterdir()) - before
@@ -73,7 +73,7 @@ def _build_package(tree: Path, out: Path, *options: str) -> Path:
 
 
 def _build_wheel(sdist: Path, work: Path, progress: Progress) -> Path:
-    """The wheel of a source distribution, with the bundle added."""
+    """Builds the wheel of a source distribution, with the bundle added."""
     progress.phase("wheel: unpack the source distribution")
     shutil.unpack_archive(sdist, work / "tree")
     (tree,) = (work / "tree").iterdir()
@@ -88,7 +88,7 @@ def _build_wheel(sdist: Path, work: Path, progress: Progress) -> Path:
 
 
 def _copy_bundle(bundle: Path, progress: Progress) -> None:
-    """Lab kernel, the tests of its source, Open vSwitch and Mininet, in the folders where the package looks for them."""
+    """Copies lab kernel, the tests of its source, Open vSwitch and Mininet to the folders where the package looks for them."""
     kernel = build.ensure(progress)
     if not kernel.manifest["tested"]:
         raise KernelError(f"the lab kernel is {kernel.version}, untested: a wheel carries a tested one; `dcgym kernel build`")
@@ -101,7 +101,7 @@ def _copy_bundle(bundle: Path, progress: Progress) -> None:
 
 
 def _check_static(path: Path) -> None:
-    """TestbedError if a program asks for a loader or a library of the machine."""
+    """Raises TestbedError if a program needs a loader or a shared library of the machine."""
     if path.suffix in (".o", ".sha256"):
         return
     said = run(["readelf", "--program-headers", "--dynamic", str(path)], TestbedError)
@@ -110,7 +110,7 @@ def _check_static(path: Path) -> None:
 
 
 def _collect_source(sdist: Path, wheel: Path, work: Path, progress: Progress) -> Path:
-    """The archive of all that the wheel's copyleft parts are made of."""
+    """Makes the archive with the source of all copyleft parts of the wheel."""
     name = f"dc_gym-{__version__}-corresponding-source"
     folder = work / name
     folder.mkdir()
@@ -135,9 +135,9 @@ def _collect_source(sdist: Path, wheel: Path, work: Path, progress: Progress) ->
 
 
 def _fetch_libraries(folder: Path) -> list[str]:
-    """Downloads the source packages of the libraries in the wheel whose licences ask for it: those that are not on offer.
+    """Downloads the sources of the libraries in the wheel whose licences require it; returns the packages that are not on offer.
 
-    The source of a library that has been upgraded in the distribution since it was installed here is not.
+    A source is not on offer if the distribution has upgraded the library since it was installed here.
     """
     remedy = "upgrade the packages of scripts/packages.sh and run `dcgym clean --cache`"
     binaries = Apt(cache_dir() / "apt" / "system", None, remedy)
@@ -156,14 +156,14 @@ def _fetch_libraries(folder: Path) -> list[str]:
 
 
 def _linked() -> Iterator[tuple[str, str]]:
-    """Source packages, with versions, of what is installed here to link with."""
+    """Yields source package and version of each package in LINKED, as installed here."""
     for package in LINKED:
         name, version = run(["dpkg-query", "-W", "-f", "${source:Package} ${source:Version}", package]).split()
         yield name, version
 
 
 def _bundled(apt: Apt) -> Iterator[tuple[str, str]]:
-    """Those of the libraries beside Open vSwitch."""
+    """Yields source package and version of each library beside Open vSwitch."""
     manifest = json.loads((openvswitch.ensure().folder / "manifest.json").read_text())
     for package, row in manifest["libraries"].items():
         yield apt.source_of(package, row["version"])

@@ -23,7 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 NETWORKS_OF_ROOT = {"pair", "wire"}
-"""Fixtures that make networks of the machine's own."""
+"""Fixtures that make networks in the machine's own kernel, which needs root."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,7 +42,7 @@ PROGRAMS = Path(__file__).resolve().parent.parent / "dc_gym" / "bin"
 
 @dataclass
 class Ran:
-    """What a program in a lab came to."""
+    """How a program in a lab ended, and the lines that it printed."""
 
     exit: LabExit
     lines: list[str]
@@ -54,7 +54,7 @@ class Ran:
 
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What plug-ins register is gone afterwards, and one of the same content is run again by the next test."""
+    """Removes afterwards what plug-ins registered, so that the next test runs a plug-in of the same content again."""
     from dc_gym.base import usercode
     from dc_gym.ctrl import controllers
     from dc_gym.envs import action, observation, policies, reward
@@ -113,7 +113,7 @@ def in_lab(lab_config: Callable[..., LabConfig]) -> Callable[..., Ran]:
 
 @pytest.fixture
 def agentd(lab_config: Callable[..., LabConfig]) -> Callable[..., list[str]]:
-    """Runs a program after agent_lab.PROLOGUE, with a host that decides: what the program printed."""
+    """Runs a program after agent_lab.PROLOGUE, with a host that decides; returns what the program printed."""
 
     def run(program: str, host: agent_lab.Host | None = None) -> list[str]:
         config = lab_config([sys.executable, "-c", agent_lab.PROLOGUE + textwrap.dedent(program)])
@@ -147,7 +147,7 @@ with OpenVSwitch(programs) as ovs, Fabric(graph, rules, ovs, ecn={ecn}) as fabri
 
 @pytest.fixture
 def in_fabric(in_lab: Callable[..., Ran]) -> Callable[..., str]:
-    """Runs a program with `graph`, `router`, `fabric`, `ovs` in a lab; its output."""
+    """Runs a program with `graph`, `router`, `fabric`, `ovs` in a lab; returns its output."""
     from dc_gym.kernel import openvswitch
 
     found = openvswitch.ensure()
@@ -164,7 +164,7 @@ def in_fabric(in_lab: Callable[..., Ran]) -> Callable[..., str]:
 
 @pytest.fixture
 def in_nics(in_fabric: Callable[..., str]) -> Callable[..., Any]:
-    """Runs a program with `nic`, the NICs of all hosts; what it leaves in `out`. Bad cables alone may lose frames."""
+    """Runs a program with `nic`, the NICs of all hosts; returns what it leaves in `out`. Only bad cables may lose frames."""
     head = f"sys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom nic_guest import *\n"
     head += "nic = Nics(fabric)\nnic.warm(ovs)\nout = {}\n"
     tail = "\nprint(json.dumps([out, fabric.losses()]))"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documentation tells its readers to type: commands, Python snippets, files to save, page by page, in their order."""
+"""Finds what the documentation tells readers to type: commands, Python snippets and files to save, in order of each page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROGRAMS = (
     *("dcgym", "dcgym-venv/bin/dcgym", "sudo", "make", "python", "python3", "pip", "dcgym-venv/bin/pip", "git", "apt-get"),
     *(".", "export", "sed", "echo", "docker", "ray", "tensorboard"),
 )
-"""A block whose first word is one of these is one of commands, whatever its fence says."""
+"""A block whose first word is one of these holds commands, whatever its fence says."""
 SHELLS = ("", "sh", "bash", "console", "shell")
 COMMENT = re.compile(r"^\s*(?:#|\*|/\*|\"\"\")\s?(.*)$")
 
@@ -53,7 +53,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Snippet:
-    """A block of Python; `file`: what its first line calls it."""
+    """A block of Python; `file` is the name that its first line gives it."""
 
     page: str
     line: int
@@ -85,7 +85,7 @@ def pages() -> list[str]:
 
 
 def items(page: str, text: str | None = None) -> list[Item]:
-    """All of a page, in its order. `text`: the page's, for tests."""
+    """Returns all items of a page, in its order. `text` replaces the page's text, for tests."""
     text = (ROOT / page).read_text() if text is None else text
     if not page.endswith(".md"):
         return list(_of_comments(page, text))
@@ -121,7 +121,7 @@ def _of_block(block: Block) -> Iterator[Item]:
 
 
 def _commands(block: Block) -> Iterator[Command]:
-    """One a line; a line that ends in a backslash goes on in the next."""
+    """Yields one command per line; a line that ends in a backslash goes on in the next."""
     begun: list[str] = []
     for number, line in enumerate(block.lines, block.line):
         text = without_comment(line)
@@ -133,14 +133,14 @@ def _commands(block: Block) -> Iterator[Command]:
 
 
 def _of_comments(page: str, text: str) -> Iterator[Command]:
-    """Of an example: `dcgym ...` at a comment's begin, or after a colon or semicolon, to the line's end or an aside."""
+    """Yields `dcgym ...` in an example's comments: at the start, or after a colon or semicolon, to the line's end or an aside."""
     for number, line in enumerate(text.splitlines(), 1):
         if (comment := COMMENT.match(line)) and (found := re.search(r"(?:^\s*|[:;] )(dcgym [^`(;]*)", comment[1])):
             yield Command(page, number, found[1].strip())
 
 
 def without_comment(line: str) -> str:
-    """A line of the shell up to its comment."""
+    """Returns a line of the shell up to its comment."""
     quote = ""
     for place, letter in enumerate(line):
         if quote:
@@ -153,7 +153,7 @@ def without_comment(line: str) -> str:
 
 
 def mentions(page: str) -> Iterator[tuple[int, str]]:
-    """`dcgym ...` within sentences."""
+    """Yields each `dcgym ...` within sentences."""
     for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
         for text in re.findall(r"`(dcgym [^`]+)`", line):
             yield number, text

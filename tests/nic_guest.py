@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inside a lab: NICs at all hosts of a fabric, flows posted by hand, and what becomes of them. For tests of the NIC shim."""
+"""Inside a lab: puts NICs at all hosts of a fabric, posts flows by hand and observes them. For tests of the NIC shim."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Nics:
     def start(
         self, algorithm: str, flows: Sequence[Flow], trace: bool = False, table: Path | None = None, **settings: int
     ) -> None:
-        """Settings: a parameter is `parameter_INDEX`."""
+        """Starts the NICs. An algorithm's parameter is the setting `parameter_INDEX`."""
         self.flows = flows
         rows = [self._row(number, flow) for number, flow in enumerate(flows)]
         (FOLDER / "flows.csv").write_text("\n".join([FLOWS, *rows]) + "\n")
@@ -80,13 +80,13 @@ class Nics:
         )
 
     def post(self, number: int, packets: int | None = None) -> None:
-        """All of a flow, or so many packets more."""
+        """Posts all of a flow, or so many packets more."""
         sender = self.senders[number]
         sender.end = sender.total_packets if packets is None else sender.end + packets
         self._doorbells[self.flows[number].src].send(bytes(sender.frame))
 
     def wait(self, number: int, timeout_s: float) -> int:
-        """When the flow's end was heard of, CLOCK_MONOTONIC. No other may end at that host meanwhile."""
+        """Returns when the flow's end was reported (CLOCK_MONOTONIC). No other flow may end at that host meanwhile."""
         bell = self._bells[self.flows[number].dst]
         bell.settimeout(timeout_s)
         frame = bell.recv(2048)
@@ -94,7 +94,7 @@ class Nics:
         return time.monotonic_ns()
 
     def bells(self) -> list[int]:
-        """The flows whose ends were heard of since, in order."""
+        """Returns the flows whose ends were reported since the last call, in order for each host."""
         found = []
         for bell in self._bells.values():
             found += [struct.unpack_from(">I", frame, BARE - 32 + 4)[0] for frame, _ in drain(bell)]
@@ -106,16 +106,16 @@ class Nics:
         assert self._nicd.wait() == 0
 
     def kill(self) -> None:
-        """kill -9 of the loader."""
+        """Kills the loader with SIGKILL."""
         self._nicd.kill()
         self._nicd.wait()
 
     def decisions(self) -> list[Decision]:
-        """After stop()."""
+        """Returns the recorded decisions; call it after stop()."""
         return [Decision(*fields) for fields in DECISION.iter_unpack((FOLDER / "trace").read_bytes())]
 
     def warm(self, ovs: Any) -> None:
-        """A packet each way between all hosts, so that Open vSwitch has its flows, and then rests: it takes time."""
+        """Sends a packet each way between all hosts, so that Open vSwitch installs its flows, and rests: that takes time."""
         names = [host.name for host in self.graph.hosts]
         self.start("fixed", [Flow(a, b, 1440) for a in names for b in names if a != b], parameter_0=1 << 20)
         for number in range(len(self.flows)):
@@ -141,14 +141,14 @@ def packet_socket(host: str, ifname: str, protocol: int) -> socket.socket:
 
 
 def tap(host: str) -> socket.socket:
-    """Sees each frame at a host's cable end when it starts to leave, or has arrived."""
+    """Returns a socket that sees each frame at a host's cable end when it starts to leave, or has arrived."""
     sock = packet_socket(host, f"{host}-eth0", 3)  # ETH_P_ALL
     sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     return sock
 
 
 def drain(sock: socket.socket) -> list[tuple[bytes, int]]:
-    """Frames that have come since, and when."""
+    """Returns the frames that have come since the last call, with their times."""
     found: list[tuple[bytes, int]] = []
     sock.setblocking(False)
     while True:
@@ -161,5 +161,5 @@ def drain(sock: socket.socket) -> list[tuple[bytes, int]]:
 
 
 def plain(row: Any) -> dict[str, int]:
-    """The whole numbers of a row."""
+    """Returns the integer fields of a row."""
     return {name: value for name, *_ in row._fields_ if isinstance(value := getattr(row, name), int)}

@@ -17,7 +17,7 @@ RATE_BPS = 10 * 10**6
 
 
 def ports(rate_bps: int = RATE_BPS, k_bytes: int | None = 3028) -> list[dict[str, Any]]:
-    """ports.json of a bottleneck and two hosts."""
+    """Returns the rows of ports.json for a bottleneck and two hosts."""
     common = {"rate_bps": rate_bps, "delay_ns": 10_000, "buffer_bytes": 400_000}
     switch = {"name": "s1-eth3", "owner": "s1", **common, "qdisc": "red", "marking": "step", "k_bytes": k_bytes}
     hosts = [
@@ -27,7 +27,7 @@ def ports(rate_bps: int = RATE_BPS, k_bytes: int | None = 3028) -> list[dict[str
 
 
 def flow_row(flow: int, **values: Any) -> dict[str, Any]:
-    """A flow that runs to the end, unless told otherwise."""
+    """Returns a flow that runs to the end, unless told otherwise."""
     row = dict.fromkeys(name for name, _ in TABLES["flows"].columns)
     row |= dict.fromkeys(
         ("start_ns", "size_bytes", "sent_bytes", "received_bytes", "retransmits", "error", "established_ns", "rep", "due_ns"), 0
@@ -38,7 +38,7 @@ def flow_row(flow: int, **values: Any) -> dict[str, Any]:
 
 
 def array(table: str, rows: list[dict[str, Any]]) -> np.ndarray[Any, np.dtype[np.void]]:
-    """A structured array with the table's columns; strings stay strings; what a row does not say is 0."""
+    """Returns a structured array with the table's columns; strings stay strings; fields that a row does not set are 0."""
     dtype = np.dtype([(name, kind if kind.startswith("<") else "U16") for name, kind in TABLES[table].columns])
     filled = [tuple(row.get(name, 0) for name, _ in TABLES[table].columns) for row in rows]
     return np.array(filled, dtype)
@@ -52,7 +52,7 @@ def tables(
     nic_flows: list[dict[str, Any]] | None = None,
     decisions: list[dict[str, Any]] | None = None,
 ) -> Tables:
-    """Tables from rows given as dicts."""
+    """Returns tables from rows given as dicts."""
     return Tables.build(
         flows=array("flows", flows or []),
         queues=array("queues", queues or []),
@@ -73,7 +73,7 @@ def run(
     queue_bytes: float = 6000,
     noise: float = 0.15,
 ) -> Tables:
-    """A run that looks like one: `flows` flows that converge to a fair share, and a queue around `queue_bytes`."""
+    """Returns a plausible run: `flows` flows that converge to a fair share, and a queue around `queue_bytes`."""
     rng = np.random.default_rng(seed)
     t_ns = np.arange(0, duration_ns, interval_ns, dtype=np.int64)
     backlog = np.abs(queue_bytes * (1 + noise * rng.standard_normal(len(t_ns)))) * np.minimum(1, t_ns / (0.05 * duration_ns))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""agentd: its mistakes as any user; in labs what it does to token bucket filters, when, and what it says of it."""
+"""agentd: its errors, as any user; in labs: what it does to token bucket filters, when, and what it reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ AT_ONCE_SEEN = [
 
 
 def test_commands_of_a_step_are_enforced_at_once(agentd, tmp_path):
-    """Clamped to floor and line, each read back at the next step; and burst and limit stay what they were."""
+    """Rates are clamped to floor and line, and read back at the next step; burst and limit stay as they were."""
     host = told(AT_ONCE)
     trace = tmp_path / "run" / "trace"
     lines = agentd(EPISODE.format(options=f"'--trace', '{trace}'", count=5), host)
@@ -43,7 +43,7 @@ def test_commands_of_a_step_are_enforced_at_once(agentd, tmp_path):
 
 
 def test_without_aio_it_does_the_same(agentd, tmp_path):
-    """A kernel or container that offers no io_setup(2), by a library that says so."""
+    """A preloaded library plays a kernel or container without io_setup(2)."""
     shim = tmp_path / "run" / "no_aio.so"
     shim.parent.mkdir()
     source = tmp_path / "no_aio.c"
@@ -60,7 +60,8 @@ def test_without_aio_it_does_the_same(agentd, tmp_path):
 
 @pytest.mark.parametrize("latency_ns", [MS, 250_001, 2_500_000])
 def test_a_decision_that_takes_time_is_enforced_that_much_later(agentd, latency_ns):
-    """To the nanosecond; later than a step, several commands are on their way. One that falls on a sweep is shown by the next."""
+    """The delay is exact to the nanosecond. If it exceeds a step, several commands are under way. The next sweep shows a command
+    that is enforced at the instant of a sweep."""
     rates = {step: [(step + 1) * 1e6, (step + 2) * 1e6] for step in range(6)}
     host = told(rates)
     agentd(EPISODE.format(options=f"'--latency', {latency_ns}", count=8), host)
@@ -84,7 +85,8 @@ def test_sweeps_between_steps(agentd, tmp_path):
 
 
 def test_episodes_one_after_the_other(agentd, tmp_path):
-    """The host ends one, the next knows nothing of what was on its way; code 2 is passed on; the input's end is a good end."""
+    """After the host ends an episode, no command of it reaches the next; code 2 is passed on; at the end of input agentd exits
+    without an error."""
     codes = iter([0, 0, 1, 0, 0, 0, 0, 2])
     host = Host(lambda step: ([(step + 1) * 1e6] * 2, next(codes)))
     trace = tmp_path / "run" / "trace"
@@ -110,7 +112,7 @@ def test_episodes_one_after_the_other(agentd, tmp_path):
 
 
 def test_a_host_sends_what_it_was_told(agentd):
-    """With a queue that never empties, what has left at each step is what the rates so far allow, to a frame."""
+    """With a queue that never empties, the bytes sent by each step are those that the rates so far allow, within one frame."""
     draw = np.random.default_rng(1)
     rates = draw.uniform(1e6, LINE, 100)
     host = told({step: [rate, LINE] for step, rate in enumerate(rates)})
@@ -160,7 +162,7 @@ print(agentd.process.stdout.read().strip())
 
 
 def test_without_a_channel_nothing_waits(agentd):
-    """Commands are looked for at each sweep, and their time is read from the clock."""
+    """agentd looks for commands at each sweep, and reads their time from the clock."""
     assert agentd(REAL_CLOCK) == ["0", "2 True 3000000 4000000", "3000000 4000000 5004000000", f"over 10 0 {LINE}", "late 0"]
 
 
@@ -188,7 +190,7 @@ print(agentd.process.returncode, complaint.strip())
 
 
 def test_without_a_channel_the_agent_says_when_it_is_over(agentd):
-    """And its command does not wait for a sweep that is far away."""
+    """A command does not wait for a sweep that is far away."""
     assert agentd(SLOW_SWEEPS) == [
         "2 True 3000000 4000000",
         f"over 3 1 5030000000 {LINE}",
@@ -198,7 +200,7 @@ def test_without_a_channel_the_agent_says_when_it_is_over(agentd):
 
 
 def test_its_mistakes_in_a_ground(agentd):
-    """Each is one line that names what, where and the remedy; 2 for what the user must mend."""
+    """Each error is one line that names what, where and the remedy; the exit code is 2 where the user must act."""
     program = """
     def attempt(*options, text="", **keywords):
         agentd = Agentd(*options, **keywords)
@@ -254,7 +256,7 @@ def test_a_code_that_nobody_knows(agentd):
 
 
 def test_a_filter_that_is_taken_away(agentd):
-    """A change that the kernel refuses is told at the next sweep, by namespace."""
+    """A change that the kernel refuses is reported at the next sweep, with the namespace."""
     program = """
     from dc_gym.topologies.graph import Queue
     agentd = Agentd().ready()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches compute, by hand-made data."""
+"""Tests the computations of the benches on hand-made data."""
 
 import sys
 from dataclasses import replace
@@ -92,7 +92,7 @@ def test_the_offered_load_is_that_of_the_flows_that_are_made(tmp_path, monkeypat
 
 @pytest.mark.lab
 def test_lone_flows_take_their_ideal_time(tmp_path, lab_kernel, monkeypatch):
-    """With few enough flows that each size is measured; the bench has many."""
+    """There are few enough flows here that each size is measured; the bench has many."""
     monkeypatch.setattr(fct, "LONE_FLOWS", 12)
     tmp_path.chmod(0o755)
     spec = runs.write_spec(tmp_path, "fct", fct.SPEC)

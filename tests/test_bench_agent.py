@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benches of agents: what they compute, and that they see what they are there to see."""
+"""The benches of agents: what they compute, and that they find what they look for."""
 
 import os
 import sys
@@ -134,7 +134,7 @@ time.sleep(60)
 
 
 def test_what_is_left_is_found(tmp_path, monkeypatch):
-    """A child that outlives its parent, and a file in shared memory."""
+    """The bench finds a child that outlives its parent, and a file in shared memory."""
     monkeypatch.setattr(orphans, "DEADLINE_S", 0.5)
     monkeypatch.setattr(orphans, "UNDER_WAY_S", 0.5)
     case = Case("a test: the driver", lambda spec, folder: [sys.executable, "-c", STRAY], orphans.the_driver, True)
@@ -158,7 +158,7 @@ time.sleep(60)
 
 
 def test_what_never_begins_is_left_to_its_janitors(tmp_path, monkeypatch):
-    """They are below the driver, and killed with it they would leave what they were there for."""
+    """Janitors descend from the driver: if they were killed with it, what they must remove would stay."""
     monkeypatch.setattr(orphans, "START_S", 1.0)
     litter = tmp_path / "dcgym-litter"
     litter.mkdir()
@@ -178,7 +178,7 @@ time.sleep(60)
 
 
 def test_a_folder_of_those_who_live_on_is_not_left_by_the_dead(tmp_path, monkeypatch):
-    """Such as that of their Ray. When they are killed, too, it must go."""
+    """Surviving processes may keep a folder, such as that of their Ray. When they are killed, too, it must be removed."""
     monkeypatch.setattr(orphans, "DEADLINE_S", 0.5)
     monkeypatch.setattr(orphans, "UNDER_WAY_S", 0.5)
     monkeypatch.setattr(orphans.tempfile, "gettempdir", lambda: str(tmp_path))

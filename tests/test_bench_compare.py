@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison: which runs it asks for, who is best, when a link has recovered, and the page."""
+"""The comparison: which runs it asks for, which controller is best, when a link has recovered, and the page."""
 
 from __future__ import annotations
 

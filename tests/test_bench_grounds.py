@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench grounds`: how it judges what it has seen; and itself, in a VM (long)."""
+"""`dcgym bench grounds`: how it judges measurements; and the bench itself, in a VM (long)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Killed(BaseException):
 
 @pytest.fixture
 def begun(monkeypatch):
-    """Trainings that are over at once: (name, goes on) of each that was begun. The first one is killed when it has a folder."""
+    """Makes trainings end at once; lists (name, resumes) of all that begin. The first one is killed when it has a folder."""
     found = []
 
     def run_cells(cells, jobs, progress, on_end):

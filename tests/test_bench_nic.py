@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches of the NICs compute, by hand-made data."""
+"""Tests the computations of the NIC benches on hand-made data."""
 
 from __future__ import annotations
 

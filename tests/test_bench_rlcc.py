@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bench of RL-CC's training says of a run."""
+"""Tests how the bench of RL-CC's training judges a run."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches of RL-CC's pipeline compute, by hand-made data."""
+"""Tests the computations of the benches of RL-CC's pipeline on hand-made data."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_policy_is_held_to_eq_2_and_to_where_it_rests() -> None:
 
 
 def _swift(turn: float) -> Iterator[tuple[int, float]]:
-    """A root up to 128 flows, then steeper."""
+    """Returns a root up to 128 flows, and a steeper curve beyond."""
     for flows in rlcc_theory.FLOWS:
         yield flows, 2.5 + 0.3 * flows**0.5 + turn * max(0, flows - 128)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong in a user's Python or C is one line with file and line number, whatever kind of plug-in it is in, and whenever it
-shows: when the file is run, when it registers something, at the first call, in the middle of a run. Trainings: tests/rl."""
+"""A mistake in a user's Python or C is reported as one line with file and line number, in every kind of plug-in and at any time:
+when the file is run, when it registers something, at the first call, in the middle of a run. Trainings: tests/rl."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Mine:
 where.register("mine", Mine)
 """,
 }
-"""Each has `where.register`, and calls act() when it is called."""
+"""Code of each kind: it registers a plug-in, which calls act() when it is called."""
 ONLY_REGISTERED = {
     "controller": "from dc_gym.ctrl import controllers as where\n",
     "NIC algorithm": "from dc_gym.ctrl import controllers as where\n",
@@ -93,7 +93,7 @@ pytestmark = pytest.mark.usefixtures("registries")
 
 
 def write(folder, kind, code, duration="50ms"):
-    """The plug-in, and a spec that uses it; the path of that."""
+    """Writes the plug-in and a spec that uses it; returns the path of the spec."""
     (folder / "mine.py").write_text(code)
     shape = 'kind = "{}"\nhosts = 3'.format("mine" if kind == "topology" else "single")
     shape += '\nmarking = "mine"' if kind == "marking" else ""
@@ -103,7 +103,7 @@ def write(folder, kind, code, duration="50ms"):
 
 
 def run(path, capsys, *more):
-    """What `dcgym run` says, without its progress."""
+    """Runs `dcgym run` without progress; returns its exit code and its lines on stderr."""
     code = main.main(["run", str(path), "--out", str(path.parent / "out"), "--quiet", "--no-plot", *more])
     said = capsys.readouterr().err.splitlines()
     return code, said
@@ -132,7 +132,7 @@ def test_at_import_and_at_registration(kind, wrong, words, tmp_path, capsys):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in AT_STEPS])
 @pytest.mark.parametrize("at", [1, 2])
 def test_before_anything_boots(kind, at, tmp_path, capsys):
-    """Also where what was called once without a fault is called again."""
+    """Parametrized by the number of the call that fails: the first, or a later one."""
     status, said = run(write(tmp_path, kind, HEAD.format(at=at) + KINDS[kind]), capsys)
     assert status == 2 and len(said) == 1 and said[0].endswith(PLACE), said
 
@@ -170,7 +170,7 @@ def test_a_mininet_topology(tmp_path, capsys):
 @pytest.mark.parametrize("named", ["mine.py:Mine", "package.inner:Mine"])
 @pytest.mark.parametrize("where", ["import", "construction"])
 def test_a_policy_s_class(named, where, tmp_path, capsys, monkeypatch):
-    """Of a file, and of a module in a package of the user's."""
+    """The class is in a file, or in a module of the user's own package."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     act = "act()\n" if where == "import" else ""

@@ -92,6 +92,6 @@ def test_fuzz_for_a_minute(name, tmp_path):
 
 
 def test_every_c_test_is_run():
-    """A file in tests/c that no table names would be a test that cannot fail."""
+    """A file in tests/c that no table names would never run."""
     found = {path.stem for path in (ROOT / "tests" / "c").glob("*.c")}
     assert found - {"print_sm_layout", "rlcc_steps"} == set(UNIT_TESTS) | set(FUZZERS)

@@ -143,7 +143,7 @@ def eventually(condition, seconds=30):
 
 @pytest.fixture
 def cable(in_lab):
-    """Runs a program after the PROLOGUE in a lab without IPv6; it must end well and leave no word of the kernel."""
+    """Runs a program after the PROLOGUE in a lab without IPv6; it must succeed, and the kernel must print nothing."""
 
     def run(program):
         ran = in_lab(PROLOGUE + textwrap.dedent(program), kernel_args=("ipv6.disable=1", "panic_on_warn=1", "loglevel=5"))
@@ -283,7 +283,7 @@ def test_frames_bytes_and_where_they_are_count_exactly(cable):
 
 
 def test_frames_are_lost_by_seed_and_counted(cable):
-    """Which ones follows from the draws, and how many lies within four deviations of the binomial."""
+    """The seed's draws decide which frames are lost; their number lies within four standard deviations of the binomial."""
     cable("""
         n, ppb = 20_000, 20_000_000
         pair(10**10, 1000)
@@ -305,7 +305,7 @@ def test_frames_are_lost_by_seed_and_counted(cable):
 
 
 def test_jitter_is_uniform_by_seed_and_keeps_the_order(cable):
-    """Frames far apart have each its own draw; of frames that follow closely none overtakes."""
+    """Frames far apart have independent draws; frames that follow closely do not overtake each other."""
     cable("""
         jitter_ns, n, seed = 10_000, 3000, 3
         pair(10**10, 1000)  # 125 bytes: 100 ns
@@ -346,7 +346,7 @@ def test_a_reordered_frame_is_overtaken_by_those_of_its_delay(cable):
 
 
 def test_a_reordered_frame_arrives_so_much_later_and_delays_no_other(cable):
-    """Far apart, the delays are those of the wire, and for the late ones so much more; with jitter on top, the sum."""
+    """Frames far apart have the wire's delay, and reordered ones the extra delay on top; with jitter, the sum."""
     cable("""
         n, ppb, extra_ns, seed = 1000, 200_000_000, 5_000, 9
         pair(10**10, 1000)
@@ -398,7 +398,7 @@ def test_impairments_out_of_range_are_refused_and_change_nothing(cable, values, 
 
 @pytest.mark.parametrize("kind", ["bfifo", "pfifo", "pfifo_fast", "fq", "fq_codel"])
 def test_a_frame_that_waits_is_not_counted_as_sent(cable, kind):
-    """A qdisc that may be bypassed would count the second frame at once, as sent and as waiting."""
+    """A qdisc that can be bypassed would count the second frame at once both as sent and as waiting."""
     cable(f"""
         import subprocess
         pair(10**7, 1000)

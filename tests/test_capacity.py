@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links can carry of a run's flows, and bursts of what was read put where it can have arrived."""
+"""Tests what links can carry of a run's flows, and how bursts in what programs read are moved to when they can have arrived."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = np.arange(6) * 1e9
 
 
 def network(*links: tuple[str, str, float]) -> list[dict[str, Any]]:
-    """ports.json of links between nodes, hosts' ports first."""
+    """Returns the rows of ports.json for links between nodes, hosts' ports first."""
     rows, counts = [], dict[str, int]()
     for a, b, mbps in links:
         names = []
@@ -66,7 +66,7 @@ def test_without_peers_nothing_is_bounded() -> None:
 
 
 def test_a_burst_arrives_as_late_as_the_link_allows() -> None:
-    """1 MB a second; nothing is read in the third second, and in the fourth what waited as well."""
+    """The link carries 1 MB/s; nothing is read in the third second, and the fourth second reads what waited as well."""
     read = np.array([[0.0, 1, 2, 2, 4, 5]]) * 1e6
     found = arrived(read, SECONDS, np.array([8e6]))
     assert found[0] / 1e6 == pytest.approx([0, 1, 2, 3, 4, 5])
@@ -75,7 +75,7 @@ def test_a_burst_arrives_as_late_as_the_link_allows() -> None:
 
 
 def test_flows_that_burst_together_share_the_link() -> None:
-    """Both could have the whole link alone, and together they have it once."""
+    """Each flow alone could have the whole link; together they share it."""
     read = np.array([[0.0, 1, 1, 1, 4, 5], [0.0, 1, 1, 1, 4, 5]]) * 1e6
     alone = arrived(read, SECONDS, np.array([16e6, 16e6]))
     assert np.diff(alone[0]) / 1e6 == pytest.approx([1, 0, 1, 2, 1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym clean`: what is nobody's goes, what somebody holds or what no run made stays."""
+"""`dcgym clean`: leftovers that no process holds are removed; what a process holds and what no run made stays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dc_gym.records import folder
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nobody else's temporary files."""
+    """A temporary folder that is the test's own."""
     folder = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
@@ -31,7 +31,7 @@ def names_in(path: Path) -> list[str]:
 
 
 def claimed_before(path: Path) -> None:
-    """As a run leaves it that is killed with its janitor."""
+    """Leaves a folder as a run does that is killed together with its janitor."""
     fd = folder_lock.take(path)
     assert fd is not None
     os.close(fd)
@@ -116,7 +116,7 @@ def test_the_cache_is_removed_unless_it_is_used_or_built(tmp_path: Path, monkeyp
 
 
 def test_a_lock_is_that_of_the_file_that_bears_the_name(tmp_path: Path) -> None:
-    """Who waited for a lock that `clean --cache` removed does not hold it beside somebody else."""
+    """A process that waited for a lock file which `clean --cache` removed must not hold the lock beside another process."""
     lock = tmp_path / "kernel" / "key.lock"
     with cache.locked(lock):
         lock.unlink()

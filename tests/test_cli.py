@@ -50,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Stand in for a module that runs labs."""
+    """Replaces a module that runs labs."""
 
     def put(name: str, **members: Any) -> None:
         fake = types.ModuleType(name)
@@ -68,7 +68,7 @@ def raising(error: BaseException) -> Callable[..., Any]:
 
 
 def usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What argparse says before it exits with 2."""
+    """Returns the message of argparse, which must exit with 2."""
     with pytest.raises(SystemExit) as caught:
         main.main(argv)
     assert caught.value.code == 2
@@ -397,7 +397,7 @@ def test_a_run_without_a_completion_time_that_counts_says_so() -> None:
 
 
 def test_a_library_that_a_package_lacks_is_named_in_one_line(monkeypatch, capsys):
-    """As numpy says it, in a story of many lines."""
+    """numpy reports a missing library in a message of many lines."""
 
     def dispatch(args):
         raise ImportError("\n\nIMPORTANT\n\n\nOriginal error was: libstdc++.so.6: cannot open shared object file: No such file\n")

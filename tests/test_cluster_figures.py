@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's cluster figures and PCC-RL's tables: which rows run, what is measured of a run, what a page says of who did not run."""
+"""RL-CC's cluster figures and PCC-RL's tables: which rows run, what is measured, what a page says of rows that did not run."""
 
 from dataclasses import replace
 
@@ -69,7 +69,7 @@ def test_hpcc_has_the_paper_s_numbers_alone(tmp_path):
 
 @pytest.mark.lab
 def test_a_long_and_a_short_flow_that_are_known(tmp_path, lab_kernel):
-    """Each at a quarter of the line: the short one needs four times as long as the line would."""
+    """Each flow has a quarter of the line: the short one takes four times as long as at line rate."""
     row = replace(
         figure_1.ROWS[0],
         controller="fixed",

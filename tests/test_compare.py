@@ -23,7 +23,7 @@ def a(tmp_path: Path) -> Result:
 
 
 def again(a: Result, name: str, change: int = 0, **manifest: object) -> Result:
-    """The same run under another name, with its 100th srtt changed."""
+    """Returns the same run under another name, with its 100th srtt changed."""
     tables = synthetic.run()
     tcp = tables.tcp.copy()
     tcp["srtt_us"][100] += change

@@ -41,7 +41,7 @@ GOOD = WRITES + "   +0 > P. 1:1001(1000) ack 1\n +.01 < . 1:1(0) ack 1001 win 25
 
 
 def one(line: str):
-    """The action of a script of one event."""
+    """Returns the action of a script of one event."""
     (event,) = parse(f"0 {line}\n", "t").events
     return event.action
 
@@ -155,7 +155,7 @@ def established() -> Connection:
 
 
 def live(**changes: object) -> Segment:
-    """What the kernel sends as `> P. 1:11(10) ack 1`, with changes."""
+    """Returns the segment that the script's `> P. 1:11(10) ack 1` expects from the kernel, with changes."""
     family = FAMILIES["ipv4"]
     fields = {
         "src": family.wire_local, "dst": family.wire_remote, "src_port": 8080, "dst_port": 40001, "seq": 5001, "ack": 101,
@@ -406,7 +406,7 @@ def test_interruption_leaves_nothing(tmp_path: Path, lab_kernel: Path) -> None:
 @pytest.mark.lab
 @pytest.mark.long
 def test_all_scripts_of_the_kernel(tmp_path: Path, lab_kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Only what known.py names may fail, and the timing of a script does not depend on which lab it ran in."""
+    """Only scripts that known.py names may fail, and a script's timing does not depend on the lab that it ran in."""
     outs = [tmp_path / "one.json", tmp_path / "two.json"]
     assert main(arguments(ip="ipv4,ipv6,ipv4-mapped-ipv6", json=outs[0]), Quiet()) == 0, capsys.readouterr().out
     assert main(arguments(jobs=1, json=outs[1]), Quiet()) == 0

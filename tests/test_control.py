@@ -56,7 +56,7 @@ def test_commands_arrive_after_the_network_s_delay(agentd):
 
 
 def test_a_lost_packet_stops_nothing(agentd):
-    """Three of ten are lost in each direction: each command comes through in the end, and no step waits for it."""
+    """Three of ten packets are lost in each direction: each command arrives in the end, and no step waits for it."""
     rates = {step: [1e6 + step * 1e4, 2e6 + step * 1e4] for step in range(0, 200, 10)}
     host = told(rates)
     program = f"""
@@ -125,7 +125,7 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int ms)
 
 
 def test_a_signal_just_before_the_wait_stops_hostd(agentd, tmp_path):
-    """At the worst moment, which a wait that raises the signal first makes the only one: after the look, before the wait."""
+    """The signal comes at the worst moment: after hostd has checked for it, before it waits. A wrapped wait raises it there."""
     source, programs = tmp_path / "signal_first.c", tmp_path / "run"
     source.write_text(SIGNAL_FIRST)
     programs.mkdir()
@@ -164,7 +164,7 @@ def test_refuses_arguments(args, words):
 
 
 def episode(env, seed: int) -> tuple[list[list[float]], list[dict]]:
-    """Observations and infos of 60 steps of actions that follow from the seed."""
+    """Returns observations and infos of 60 steps, with actions that follow from the seed."""
     observation, info = env.reset(seed=seed)
     env.action_space.seed(seed)
     seen, infos = [observation.tolist()], [info]
@@ -176,7 +176,7 @@ def episode(env, seed: int) -> tuple[list[list[float]], list[dict]]:
 
 
 def test_an_environment_over_a_control_network_that_loses_packets_repeats():
-    """Over a reset and over boots, bit for bit; and a loss is seen in what is enforced."""
+    """Episodes repeat bit for bit after a reset and after a boot; a loss shows in the enforced rates."""
     network = ["agent.control=network", "agent.control_delay=100us", "agent.control_loss=0.2", "agent.control_timeout=2ms"]
     runs = []
     assert "dcgym/Dumbbell10m-v0" in SPECS
@@ -195,7 +195,7 @@ UDP = ["workload.transport=udp", "workload.rate=10Mbit/s", "workload.jitter=10ms
 
 @pytest.mark.parametrize("delay", ["3ms", "20ms"])
 def test_a_reset_outlasts_commands_under_way(delay):
-    """Full queues and hosts near their floor: what arrives after the episode's end does not keep the queues from draining."""
+    """Queues are full and hosts near their floor: commands that arrive after the episode do not keep the queues from draining."""
     network = ["agent.control=network", f"agent.control_delay={delay}", "agent.interval=1ms", "time.duration=200ms", *UDP]
     assert "dcgym/Dumbbell10m-v0" in SPECS
     after, fresh = (gymnasium.make("dcgym/Dumbbell10m-v0", overrides=network) for _ in range(2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs share the CPUs evenly, whoever starts them."""
+"""Labs share the CPUs evenly, whichever process starts them."""
 
 import os
 from collections import Counter
@@ -10,7 +10,7 @@ from dc_gym.kernel.cpu import claimed_cpu
 
 
 def test_labs_share_the_cpus_evenly(monkeypatch):
-    """On CPUs that no machine has, so that the claims of labs that run do not count."""
+    """The test uses CPU numbers that no machine has, so that labs which run here do not count."""
     monkeypatch.setattr(cpu.os, "sched_getaffinity", lambda pid: {100_002, 100_001, 100_003})
     with ExitStack() as labs:
         taken = [labs.enter_context(claimed_cpu()) for _ in range(7)]

@@ -54,7 +54,7 @@ def test_a_point_is_the_mean_over_seeds_with_its_interval(sweep: Path) -> None:
 
 
 def test_lines_of_a_quantity_are_in_its_order(sweep: Path) -> None:
-    """By size, not by spelling: 50kB is less than 1MB, 2 less than 12."""
+    """Values are ordered by size, not by spelling: 50kB is less than 1MB, 2 less than 12."""
     by_buffer = curves.curves(curves.find_results(sweep), "controller.name", "mean_srtt_us", "topology.buffer")
     assert [line.name for line in by_buffer] == ["50kB", "1MB"]
     for path in sweep.glob("dctcp-*/manifest.json"):
@@ -65,7 +65,7 @@ def test_lines_of_a_quantity_are_in_its_order(sweep: Path) -> None:
 
 
 def test_a_policy_has_a_line_of_its_own(sweep: Path) -> None:
-    """The TCP below them is the same."""
+    """The TCP below the policies is the same."""
     for path in sweep.glob("cubic-*/manifest.json"):
         spec = json.loads(path.read_text())["spec"]
         edit(path, spec=spec | {"controller": {"name": "cubic", "policy": "max" if spec["seed"] == 1 else "fair-share"}})
@@ -76,7 +76,7 @@ def test_a_policy_has_a_line_of_its_own(sweep: Path) -> None:
 
 
 def test_policies_from_files_are_told_apart_by_what_is_in_them(tmp_path: Path) -> None:
-    """The specs of all of them say policy.npz; by content only those that have one name."""
+    """All specs say policy.npz: lines have the policies' names, and those of one name are told apart by content."""
     for content, name in (("a", "ppo"), ("b", "ppo"), ("c", "sac")):
         made = result(tmp_path / content, inputs={"policy.npz": content * 64}, policies={"policy.npz": name})
         edit(made.path / "manifest.json", spec=made.manifest["spec"] | {"controller": {"name": "cubic", "policy": "policy.npz"}})
@@ -96,7 +96,7 @@ def test_one_result_has_no_interval(sweep: Path) -> None:
 
 
 def test_results_of_different_experiments_are_no_samples_of_one(sweep: Path) -> None:
-    """A third axis must not look like the spread over seeds."""
+    """Values of a third axis must not count as the spread over seeds."""
     with pytest.raises(UsageError, match=r"topology.buffer varies, too \(1MB, 50kB\)"):
         curves.curves(curves.find_results(sweep), "controller.name", "mean_srtt_us", "topology.preset")
 
@@ -167,7 +167,7 @@ def test_nothing_but_a_figure_of_the_same_results_is_overwritten(
 
 
 def a_sheet(key: str, lines: dict[str, dict[Any, list[float]]], metric: str = "mean_srtt_us", **more: Any) -> sweep_figure.Sheet:
-    """One panel; values by line and x."""
+    """Returns a sheet with one panel, from values by line and x."""
     made = [
         Curve(name, tuple(Point(x, sum(values) / len(values), 1.0, tuple(values)) for x, values in points.items()))
         for name, points in lines.items()
@@ -177,7 +177,7 @@ def a_sheet(key: str, lines: dict[str, dict[Any, list[float]]], metric: str = "m
 
 
 def drawn(sheet: sweep_figure.Sheet) -> Any:
-    """The figure, with everything placed as it is when it is written."""
+    """Returns the figure, laid out as it is when written."""
     figure = sweep_figure.draw(sheet)
     figure.canvas.draw()
     return figure
@@ -219,7 +219,7 @@ def test_elements_of_one_list_have_one_scale() -> None:
 
 
 def test_bars_end_on_the_axis() -> None:
-    """An interval that reaches below 0 has no place on a logarithmic axis: an arrow at its edge says so."""
+    """An interval that reaches below 0 does not fit on a logarithmic axis: an arrow at the edge shows it."""
     figure = plots.new_figure(4, 3)
     ax = figure.subplots()
     bars = [bar_of(0.5, 0.01), bar_of(60.0, 270.0), bar_of(200.0, 5.0)]

@@ -32,7 +32,7 @@ def small(**changes: Any) -> Tables:
 
 
 def test_bytes_are_those_of_the_document() -> None:
-    """Written out with struct, independently of numpy's records: owners are s1, h1, h2; cubic is the third controller."""
+    """The expected bytes are packed with struct, independently of numpy: owners are s1, h1, h2; cubic is the third controller."""
     expected = b"dcgym-digest 2\n"
     expected += b"flows\n" + struct.pack(
         "<IIIHHIIIIqqqqQQQQqIi", 0, 2, 1, 40000, 5001, 0, 2, 0, 0, 0, 0, 0, 9, 0, 8, 7, 0, -1, 1, 0

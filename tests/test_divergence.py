@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two results part: the earliest record in virtual time, over all tables."""
+"""Where two results diverge: at the earliest record that differs, in virtual time, over all tables."""
 
 from __future__ import annotations
 

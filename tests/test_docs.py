@@ -23,7 +23,7 @@ def test_the_documentation_builds(tmp_path):
 
 
 def test_every_page_of_the_build_stands_without_the_network(tmp_path):
-    """No font, script or picture from elsewhere: people read it on machines without network."""
+    """Pages load no font, script or picture from other servers: people read them on machines without network."""
     argv = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")]
     subprocess.run(argv, cwd=ROOT, check=True, capture_output=True)
     for page in (tmp_path / "site").rglob("*.html"):

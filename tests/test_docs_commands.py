@@ -35,18 +35,18 @@ SHEET: dict[str, Any] = tomllib.loads(TABLE.read_text())
 KEYS = {"add", "instead", "level", "seconds", "exit", "not_run"}
 LEVELS = ("quick", "long", "rl")
 QUICK_S, ALL_QUICK_S = 2.0, 60.0
-"""CPU seconds: what takes longer belongs to another level, and all that is quick must fit into a default run."""
+"""CPU seconds of one quick item, and of all quick items together. Items that take longer belong to another level."""
 REQUIRED = "DCGYM_REQUIRE_RL"
 NEEDS_RL = pytest.mark.skipif(
     find_spec("ray") is None and not os.environ.get(REQUIRED), reason="needs the extra rl (make test-rl installs it)"
 )
 PARSER = parser.build()
 COMMAND_S = 1800.0
-"""Wall time after which a command hangs."""
+"""Wall time after which a command counts as hanging."""
 
 
 def entry_of(item: Command | Snippet, sheet: Mapping[str, Any] = SHEET) -> dict[str, Any]:
-    """What the table says of it: the first key that fits. A command's may have `*`; a snippet's is a text that it holds."""
+    """Returns the table's entry for an item: the first key that fits. A command's key may have `*`; a snippet holds its key."""
     if isinstance(item, Snippet):
         found = next((entry for key, entry in sheet["python"].items() if key in item.text), None)
     else:
@@ -61,7 +61,7 @@ def fits(key: str, command: str) -> bool:
 
 
 def advice(item: Command | Snippet) -> str:
-    """What to add to the table for an item that nobody knows."""
+    """Tells what to add to the table for an item that it lacks."""
     if isinstance(item, Snippet):
         key = next(line for line in item.text.splitlines() if line and not line.startswith(("#", "import ", "from ")))
         section = "[python]"
@@ -76,12 +76,12 @@ def advice(item: Command | Snippet) -> str:
 
 
 def quoted(key: str) -> str:
-    """As a key of TOML."""
+    """Returns the text as a key of TOML."""
     return json.dumps(key) if "'" in key else f"'{key}'"
 
 
 def level_of(item: Item) -> str | None:
-    """None: it is not run; files that are saved are there for every level."""
+    """Returns the item's level; None if it is not run. Files to save are there for every level."""
     if isinstance(item, Saved):
         return "quick"
     entry = entry_of(item)
@@ -94,7 +94,7 @@ def all_items() -> Iterator[Item]:
 
 
 def known(items: Iterable[Item]) -> Iterator[tuple[Command | Snippet, dict[str, Any]]]:
-    """Those that the table knows; another test demands that it knows all."""
+    """Returns the items that the table has; another test requires that it has all."""
     for item in items:
         if not isinstance(item, Saved):
             try:
@@ -109,7 +109,7 @@ SNIPPETS = [item for item in all_items() if isinstance(item, Snippet)]
 
 
 def pages_with(level: str) -> list[str]:
-    """Pages that have something for a level to run."""
+    """Returns the pages that have something to run at a level."""
     return [
         page
         for page in PAGES
@@ -118,7 +118,7 @@ def pages_with(level: str) -> list[str]:
 
 
 def as_typed(text: str, words: Mapping[str, str] = SHEET["words"]) -> str:
-    """A command with something in the place of each of its placeholders, and of a synopsis all that may be left out."""
+    """Returns a command with its placeholders filled in, and with all optional parts of a synopsis."""
     text = re.sub(r"(?<=\s)\[(-[^\]]*)\]", r"\1", text)
     for word, stands in words.items():
         text = re.sub(rf"(?<![\w./-]){re.escape(word)}(?![\w./-])", stands, text)
@@ -126,7 +126,7 @@ def as_typed(text: str, words: Mapping[str, str] = SHEET["words"]) -> str:
 
 
 def dcgym_words(command: str) -> list[str] | None:
-    """The arguments of a `dcgym` command; None: it is another program's."""
+    """Returns the arguments of a `dcgym` command; None for another program's command."""
     words = shlex.split(as_typed(command))
     words = words[1:] if words[0] == "sudo" else words
     return words[1:] if Path(words[0]).name == "dcgym" else None
@@ -142,7 +142,7 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 
 
 def parse(words: list[str]) -> argparse.Namespace:
-    """Arguments of `dcgym` as it takes them, and those of the command that `dcgym vm` hands on."""
+    """Parses the arguments of `dcgym`, and those of the command that `dcgym vm` hands on."""
     args = PARSER.parse_args(words)
     if words[0] == "vm":
         parse(words[words.index("--") + 1 :])
@@ -213,7 +213,7 @@ def test_the_files_that_it_names_are_there(command: Command) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".md")])
 def test_options_that_sentences_name_exist(page: str) -> None:
-    """`dcgym ...` in running text: words may stand for others and be left out, but command, subcommand and options exist."""
+    """In running text `dcgym ...` may have placeholders and gaps, but its command, subcommand and options exist."""
     wrong = []
     for line, text in doc_pages.mentions(page):
         parser, words = PARSER, re.split(r"[\s\[\]|]+", text)[1:]
@@ -263,7 +263,7 @@ def test_a_page_s_trainings_work(page: str, tmp_path: Path, lab_kernel: Any) -> 
 
 
 def work_through(page: str, level: str, folder: Path) -> None:
-    """All of a page that is of the level, and what is quick; what went wrong, together."""
+    """Runs a page's items of the level and its quick ones; reports all failures together."""
     desk = Desk(folder)
     wrong = [desk.shell(before, 0)] if (before := SHEET["before"].get(page)) else []
     for item in doc_pages.items(page):
@@ -274,7 +274,7 @@ def work_through(page: str, level: str, folder: Path) -> None:
 
 
 class Desk:
-    """A folder that looks like a checkout to what is typed in it; the checkout itself stays as it is."""
+    """A folder that looks like a checkout to the commands that run in it; they do not change the checkout itself."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -286,7 +286,7 @@ class Desk:
         self.environment.pop(main.TRACEBACK, None)
 
     def do(self, item: Item) -> str:
-        """What was wrong, or nothing."""
+        """Runs an item; returns what went wrong, or an empty text."""
         if isinstance(item, Saved):
             (self.folder / item.file).write_text(item.text)
             return ""
@@ -308,7 +308,7 @@ class Desk:
         return self.shell(f"python {file.name}", 0)
 
     def shell(self, text: str, code: int) -> str:
-        """Runs it as bash does, in a session of its own, which ends with it."""
+        """Runs the command in bash, in a session of its own, which ends with it."""
         child = subprocess.Popen(
             ["bash", "-e", "-c", text],
             cwd=self.folder,
@@ -359,6 +359,6 @@ def tail(said: str, lines: int = 25) -> str:
 
 
 def without_head(text: str) -> str:
-    """A program from its first line on that is no comment."""
+    """Returns a program from its first line that is no comment."""
     lines = text.splitlines()
     return "\n".join(lines[next(n for n, line in enumerate(lines) if not line.startswith("#")) :]).strip()

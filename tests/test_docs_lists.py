@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documentation lists is what exists: folders, commands, benches, papers, pages, and what it says cannot be done."""
+"""The documentation's lists are true: folders, commands, benches, papers, pages, and the limitations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FOLDER = re.compile(r"(?<![\w./])((?:\w+/)+)(?=[\s,]|$)")
 
 
 def tracked_folders(below: str = "") -> set[str]:
-    """Folders that are under version control, one level down, without links and hidden ones."""
+    """Returns the folders under version control, one level down, without links and hidden ones."""
     done = subprocess.run(["git", "-C", str(ROOT), "ls-files", "--", below or "."], capture_output=True, text=True)
     if done.returncode:
         pytest.skip("not a checkout")
@@ -37,7 +37,7 @@ def tracked_folders(below: str = "") -> set[str]:
 
 
 def layout(text: str) -> dict[str, list[str]]:
-    """Folders that the layout of design.md names: by the one at a line's begin, those that follow it."""
+    """Returns the folders in the layout of design.md: for each folder at the start of a line, those that follow it."""
     block = re.search(r"^## Layout\n```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert block is not None, f"{LAYOUT} has no layout"
     found: dict[str, list[str]] = {}
@@ -52,7 +52,7 @@ def layout(text: str) -> dict[str, list[str]]:
 
 
 def layout_faults(text: str) -> list[str]:
-    """What the layout has too much and too little."""
+    """Tells which folders the layout names wrongly, and which it lacks."""
     named = layout(text)
     faults = [
         f"{base}: no folder {name}" for base, names in named.items() for name in ["", *names] if not found(base, name).is_dir()
@@ -63,7 +63,7 @@ def layout_faults(text: str) -> list[str]:
 
 
 def found(base: str, name: str) -> Path:
-    """A folder below the one at the line's begin, or in the checkout."""
+    """Returns the path of a folder: below the one at the line's start, or in the checkout."""
     below = ROOT / base / name
     return below if below.is_dir() else ROOT / name
 
@@ -96,12 +96,12 @@ def _names(parser: argparse.ArgumentParser, before: str) -> Iterator[str]:
 
 
 def unmentioned(names: Iterator[str], before: str, text: str) -> list[str]:
-    """Those that no page has behind `before`."""
+    """Returns the names that no page has after `before`."""
     return [name for name in names if not re.search(rf"{before} {re.escape(name)}(?![\w-])", text)]
 
 
 def test_every_command_is_in_a_page() -> None:
-    """Pages name none that does not exist: tests/test_docs_commands.py."""
+    """That pages name no other commands is tested in tests/test_docs_commands.py."""
     text = "\n".join(DOCS.values())
     assert not unmentioned(command_names(), "dcgym", text)
     assert unmentioned(iter(["compare", "compar"]), "dcgym", text) == ["compar"]
@@ -124,14 +124,14 @@ def test_every_paper_and_figure_is_in_a_page() -> None:
 
 
 def linked(page: str) -> set[str]:
-    """Pages that a page links to."""
+    """Returns the pages that a page links to."""
     folder = Path(page).parent
     links = re.findall(r"\]\(([\w./-]+\.md)(?:#[\w-]+)?\)", DOCS[page])
     return {str((ROOT / folder / link).resolve().relative_to(ROOT)) for link in links}
 
 
 def test_the_index_leads_to_every_page() -> None:
-    """Of a folder of pages to its index, which leads to the rest."""
+    """For a folder with an index of its own, the index links to the folder's pages."""
     pages = set(DOCS) - {"README.md", "docs/index.md"}
     indices = {page for page in pages if page.endswith("/index.md")}
     reached = linked("docs/index.md")
@@ -194,7 +194,7 @@ def has_offloads(folder: Path) -> bool:
 
 
 def takes(folder: Path, *overrides: str) -> bool:
-    """A spec with these is understood."""
+    """Is a spec with these settings accepted?"""
     (folder / "spec.toml").write_text(SPEC)
     try:
         spec.load(folder / "spec.toml", list(overrides))
@@ -204,7 +204,7 @@ def takes(folder: Path, *overrides: str) -> bool:
 
 
 def any_key(*parts: str) -> bool:
-    """A key of the spec has one of these words, by the list of keys, which is complete (tests/test_spec.py)."""
+    """Has a key of the spec one of these words? The list of keys is complete (tests/test_spec.py)."""
     keys = re.findall(r"^\| `([\w.]+)`", DOCS["docs/spec.md"], re.MULTILINE)
     assert "topology.rate" in keys
     return any(part in re.split(r"[._]", key) for key in keys for part in parts)
@@ -221,11 +221,11 @@ DENIED: dict[str, Callable[[Path], bool]] = {
     "no traffic classes": has_classes,
     "Segmentation offloads are off": has_offloads,
 }
-"""What limitations.md says in its first column where this project lacks it, and whether it has it."""
+"""For each limitation in the first column of limitations.md: a function that tells whether dc-gym has the feature after all."""
 
 
 def denials(text: str) -> set[str]:
-    """Those of DENIED that a page's first column has."""
+    """Returns the entries of DENIED that a page's first column has."""
     seen = "\n".join(line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")).lower()
     return {denial for denial in DENIED if denial.lower() in seen}
 

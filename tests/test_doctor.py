@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym doctor`: its remedies, on machines that are made up. A whole one: test_run.py."""
+"""`dcgym doctor`: its remedies on simulated machines. On a real machine: test_run.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers of workloads: their distributions, and that they are the same for ever."""
+"""Random numbers of workloads: their distributions, and that they never change."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def registered(kind):
 
 
 def wire(hosts, links):
-    """A graph of host i on switch hosts[i], and links between switches."""
+    """Returns a graph with host i on switch hosts[i], and links between switches."""
     ports = Counter()
 
     def port(node):
@@ -57,7 +57,7 @@ GRAPHS = {
 
 
 def hops(graph, src, dst):
-    """Cables between two hosts, found anew."""
+    """Returns the number of cables between two hosts, computed independently of the router."""
     distance, todo = {src: 0}, deque([src])
     while todo:
         node = todo.popleft()
@@ -90,7 +90,7 @@ def test_rules_name_ports_that_exist_and_are_unambiguous(graph):
 
 
 def lead(rules, destination):
-    """Every port that some packet for the address can leave by, by the rules of one switch."""
+    """Returns every port by which a packet for the address can leave, by the rules of one switch."""
     exact = [rule for rule in rules if rule.match.destination == destination]
     assert len(exact) <= 1
     group = exact[0].group if exact else 0
@@ -161,7 +161,7 @@ def masked(text, wanted, value):
 
 
 def as_switch(lines, header):
-    """What a switch does with the text of its rules: the match of highest priority decides. Independent of Router."""
+    """Returns what a switch does by the text of its rules: the match of highest priority decides. Independent of Router."""
     found = []
     for line in lines:
         match, _, actions = line.partition(",actions=")
@@ -237,7 +237,7 @@ def chi_square(counts, cells):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_flows_take_every_uplink_equally_often(seed):
-    """Of 2000 flows of an edge switch an uplink gets a binomial share with p = 1/2: four standard deviations bound it."""
+    """An uplink gets a binomial share (p = 1/2) of an edge switch's 2000 flows: four standard deviations bound it."""
     graph, ports, flows = GRAPHS["preset fattree-k4"], random.Random(seed), 4000
     router, uplinks, cores = route(graph, seed), Counter(), Counter()
     for number in range(flows):
@@ -258,7 +258,7 @@ def test_seeds():
 
 
 def test_single_routing_has_one_path_and_uses_every_link():
-    """Whatever the ports, and whatever the seed; an edge's uplinks carry to equally many hosts, and so do the cores."""
+    """The path does not depend on ports or seed; an edge's uplinks lead to equally many hosts each, and so do the cores."""
     graph = GRAPHS["preset fattree-k4"]
     router, uplinks, cores = route(graph, 1, "single"), Counter(), Counter()
     assert router == route(graph, 2, "single") and {rule.priority for rule in router.rules} == {EXACT_PRIORITY}

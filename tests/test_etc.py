@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs in hosts find below /etc. In a lab: test_traffic_runs.py; on the host ground: test_host.py."""
+"""Tests the files below /etc that programs in hosts find. In a lab: test_traffic_runs.py; on the host ground: test_host.py."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in hosts: what a spec may ask for, and that a mistake shows before anything boots. Runs: test_traffic_runs.py."""
+"""Programs in hosts: what a spec may ask for; a mistake is reported before anything boots. Runs: test_traffic_runs.py."""
 
 from __future__ import annotations
 

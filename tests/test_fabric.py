@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fabric in a lab: every pair is reached over the path that routing says, nodes have shells, mistakes are read back."""
+"""The fabric in a lab: every pair communicates over the path of the router, nodes have shells, wrong settings are detected."""
 
 import json
 from itertools import permutations
@@ -91,7 +91,7 @@ ovs.thaw()
 
 @pytest.mark.lab
 def test_a_paths_time_is_that_of_its_links(in_fabric):
-    """Links of different rates and delays, frames of several lengths, both planes: serialization and delay of each, no more."""
+    """Frames of several lengths take each link's serialization and delay and no more, in both planes."""
     links = [
         {"between": ["s1", "s5"], "rate_bps": 10**10, "delay_ns": 1234},
         {"between": ["h3", "leaf"], "rate_bps": 333_333_333},
@@ -156,7 +156,7 @@ def test_both_kinds_of_marking_are_set_and_read_back(in_fabric):
 
 def test_iroko_red_is_what_tc_computes():
     """At 10 Mbit/s: what tc (iproute2 6.1) shows for `red limit 400000 min 3000 max 100000 avpkt 1500 burst 23 bandwidth 10Mbit
-    probability 0.1 ecn`. At 1 Gbit/s tc asks for ewma 12, which Linux refuses for max 1000000: one less stands in."""
+    probability 0.1 ecn`. At 1 Gbit/s tc asks for ewma 12, which Linux refuses for max 1000000: dc-gym takes 11."""
     slow = tc.slope(iroko_thesis(10**7, 400_000))
     assert (slow.wlog, slow.scell_log, slow.flags) == (8, 19, tc.RED_ECN)
     assert slow.stab[0] == 0 and slow.stab[255] == 31 and list(slow.stab) == sorted(slow.stab)

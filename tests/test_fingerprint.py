@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a digest depends on besides the spec, and programs that are older than their sources."""
+"""Tests what a digest depends on besides the spec, and how programs that are older than their sources are found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dc_gym.records import fingerprint
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of what is fingerprinted."""
+    """A copy of the files that are fingerprinted."""
     for pattern in (*fingerprint.GUEST, f"bin/{fingerprint.STAMP}", "benchmarks/checks/*.c"):
         for path in fingerprint.PACKAGE.glob(pattern):
             copy = tmp_path / path.relative_to(fingerprint.PACKAGE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a result's folder: nothing half-done looks whole, nobody's is taken, and a kill at any step can be put right."""
+"""The life of a result's folder: no partial result looks complete, folders of others stay, a kill at any step can be repaired."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write(partial: Path, seed: int = 1) -> None:
 
 
 def claimed_before(path: Path) -> None:
-    """As a run leaves it that is killed with its janitor."""
+    """Leaves a folder as a run does that is killed together with its janitor."""
     fd = folder_lock.take(path)
     assert fd is not None
     os.close(fd)
@@ -47,7 +47,7 @@ FAMILIAR = ("manifest.json", "exec/notes", "plot.png", ".lab/notes", ".lock")
 
 
 def strangers(path: Path, familiar: str) -> Path:
-    """Somebody's folder; what must be left of it."""
+    """Makes a folder that no run made; returns the file in it that must survive."""
     for name in (familiar, "thesis.tex"):
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text("years of work")
@@ -62,7 +62,7 @@ def wait_for(path: Path, *names: str) -> None:
 
 
 def wait_until_gone(*words: str) -> None:
-    """Until no process has all these words in its command."""
+    """Waits until no process has all these words in its command."""
     deadline = time.monotonic() + 20
     while any(all(word.encode() in command(path) for word in words) for path in Path("/proc").glob("[0-9]*")):
         assert time.monotonic() < deadline
@@ -97,7 +97,7 @@ with folder.writing(Path(sys.argv[1]), force=True) as partial:
 
 
 class Holder:
-    """Another process that writes a result; `patch` is carried out there first."""
+    """Another process that writes a result; it executes `patch` first."""
 
     def __init__(self, out: Path, *words: str, patch: str = "") -> None:
         program = HOLDER.format(tests=str(Path(__file__).parent), patch=patch)
@@ -175,7 +175,7 @@ def test_no_permission_is_one_line_and_the_users_to_mend(tmp_path: Path, monkeyp
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even room for the lock's mark."""
+    """There is not even room for the lock's mark."""
 
     def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -227,7 +227,7 @@ def test_a_strangers_folder_with_a_familiar_name_in_it_is_never_touched(tmp_path
 
 @pytest.mark.parametrize("familiar", FAMILIAR)
 def test_a_kill_before_the_claim_costs_a_stranger_nothing(tmp_path: Path, holder: Any, familiar: str) -> None:
-    """The janitor watches already, and nobody has looked yet."""
+    """The janitor watches already, and the run has not yet looked whose folder it is."""
     theirs = strangers(tmp_path / "run.partial", familiar)
     other = holder(tmp_path / "run", patch="folder._claim = lambda partial: stop()")
     assert other.word == "stopped"
@@ -237,7 +237,7 @@ def test_a_kill_before_the_claim_costs_a_stranger_nothing(tmp_path: Path, holder
 
 
 def test_the_lock_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What could not be removed is still known as ours."""
+    """A folder that could not be removed is still recognised as a run's own."""
     (tmp_path / "half").mkdir()
     claimed_before(tmp_path / "half")
     (tmp_path / "half" / "stays").touch()
@@ -263,7 +263,7 @@ def test_two_runs_on_one_folder_do_not_destroy_each_other(good: results.Result, 
 
 
 def test_what_a_killed_run_left_is_taken_over(good: results.Result, holder: Any) -> None:
-    """Also when its janitor was killed with it."""
+    """This holds also when the run's janitor was killed with it."""
     patch = "from dc_gym.base import janitor; janitor._SCRIPT = 'read -r word'"
     holder(good.path, "wait", patch=patch).kill()
     assert names_in(good.path.parent) == ["run.partial", "run.replaced"]

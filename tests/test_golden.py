@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden digests: what is kept, what is compared, and that a change is noticed."""
+"""Golden digests: what is kept, what is compared, and that a change is detected."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def entry(**digests: str) -> Entry:
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """The command on a file of its own, with made-up runs: command(entry, *words) -> (code, output, errors)."""
+    """Runs the command on a file of its own, with made-up runs: command(entry, *words) -> (code, output, errors)."""
     file = tmp_path / "golden.json"
 
     def call(of: Entry | None, *words: str) -> tuple[int, str, str]:
@@ -128,7 +128,7 @@ def test_the_file_has_every_scenario() -> None:
 
 @pytest.mark.lab
 def test_results_are_what_they_were(capsys: pytest.CaptureFixture[str], lab_kernel: Path) -> None:
-    """If this fails after a change that is meant: dcgym golden --renew --because WHY."""
+    """If this fails after an intended change, run dcgym golden --renew --because WHY."""
     fields = {"only": [], "out": None, "jobs": None, "renew": False, "add": None, "because": None, "file": None}
     code = golden.main(argparse.Namespace(**fields, record=RECORD), Quiet())
     said = capsys.readouterr().out
@@ -138,7 +138,7 @@ def test_results_are_what_they_were(capsys: pytest.CaptureFixture[str], lab_kern
 
 
 def test_the_runs_folder_is_one_that_a_janitor_watches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A kill -9 leaves nothing: test_folder.py."""
+    """That a kill -9 then leaves nothing is tested in test_folder.py."""
     seen: list[Path] = []
 
     def stop(cells: Any, *rest: Any) -> None:

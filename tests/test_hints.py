@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What messages tell users to do can be done: commands and options that they name are there, in the command that says so."""
+"""The commands and options that messages name exist, and the command that prints the message has the option."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OTHERS = (
     ("the --out of a run", ("--out",)),
     ("#!/bin/sh", ("--inhibit-cache", "--library-path")),
 )
-"""Words by which a message speaks of another program, and that program's options."""
+"""Words that show that a message speaks of another program, and that program's options."""
 WHO_SAYS = {
     "benchmarks/studies/compare": ("bench",),
     "benchmarks": ("bench", "reproduce"),
@@ -54,12 +54,12 @@ WHO_SAYS = {
     "kernel/source.py": ("kernel",),
     "kernel/build.py": ("kernel",),
 }
-"""By the beginning of a module's path, the longest one counts: the commands that say what is written there. All of them must have
-an option that a message names without naming a command; of other modules any command."""
+"""For each beginning of a module's path (the longest match counts): the commands that print its messages. Where a message names
+an option without a command, all of these must have the option. For modules that are not listed, any command may have it."""
 
 
 def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Every command and subcommand by its words."""
+    """Yields every command and subcommand with its words."""
     yield name, parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -72,12 +72,12 @@ OF_ALL = {option for each in COMMANDS.values() for option in each._option_string
 
 
 def options_of(name: str) -> set[str]:
-    """Of a command and of its subcommands."""
+    """Returns the options of a command and of its subcommands."""
     return {option for words, each in COMMANDS.items() if words.split()[:1] == [name] for option in each._option_string_actions}
 
 
 def spoken(path: Path) -> Iterator[tuple[int, str]]:
-    """Texts that a module says to its user: of errors, of what it prints, and what it keeps to be said."""
+    """Yields a module's messages to its user: those of errors, those that it prints, and those that it keeps for later."""
     for node in ast.walk(ast.parse(path.read_text())):
         said: list[ast.expr] = []
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
@@ -92,7 +92,7 @@ def spoken(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def texts(node: ast.AST) -> Iterator[str]:
-    """Sentences in an expression; what stands in lists are arguments of programs."""
+    """Yields the sentences in an expression; strings in lists are arguments of programs, and left out."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
@@ -108,14 +108,14 @@ def modules() -> list[Path]:
 
 
 def sayers(path: Path) -> tuple[str, ...]:
-    """The commands that say what a module says; none: it may be any."""
+    """Returns the commands that print a module's messages; empty if it may be any."""
     relative = str(path.relative_to(PACKAGE))
     known = [prefix for prefix in WHO_SAYS if relative.startswith(prefix)]
     return WHO_SAYS[max(known, key=len)] if known else ()
 
 
 def named(text: str) -> Iterator[tuple[str, str]]:
-    """Commands that a text names with what follows them."""
+    """Yields the commands that a text names, with what follows them."""
     for found in COMMAND.finditer(text):
         words = found[1].split()
         pair, first = " ".join(words[:2]), words[0]
@@ -124,7 +124,7 @@ def named(text: str) -> Iterator[tuple[str, str]]:
 
 
 def wrong_hints(path: Path) -> list[str]:
-    """Options that a module's messages name and that nobody has who could be meant."""
+    """Returns the options in a module's messages that no command which could be meant has."""
     found = dict[str, None]()
     for line, text in spoken(path):
         theirs = {option for words, options in OTHERS if words in text for option in options}

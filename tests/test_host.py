@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host ground as far as no other kernel is needed: what is asked of this one, what is owned on it, and what is judged."""
+"""The host ground, as far as it needs no other kernel: its requirements, what it owns on this machine, and its checks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def host_spec(*settings: str) -> spec.Spec:
 
 
 def in_namespace(body):
-    """What `body(socket)` answers in a network namespace that ends with it."""
+    """Returns the result of `body(socket)` in a new network namespace, which ends with it."""
     found = []
 
     def run() -> None:
@@ -253,7 +253,7 @@ def test_the_module_is_loaded_when_the_run_is_on_record(tmp_path, monkeypatch):
 
 
 def test_a_module_of_another_build_is_not_ours(tmp_path, monkeypatch):
-    """The mark stands before the module does; when loading failed, and somebody loads one of theirs, it stays."""
+    """dc-gym writes its mark before it loads the module; if loading fails and somebody else loads a module, that module stays."""
     loaded = tmp_path / "loaded"
     folder = tmp_path / "state"
 
@@ -295,7 +295,7 @@ def test_a_link_is_judged_by_rate_delay_and_gaps():
 
 
 class LateSink:
-    """A packet socket on which a frame of a failed try comes first, then another protocol's, then those that are waited for."""
+    """A packet socket that delivers a frame of a failed attempt first, then one of another protocol, then the expected frames."""
 
     def __init__(self, numbers):
         arp = calibration._frame(7).replace(calibration.HEAD.pack(calibration.ETHERTYPE, 7), b"\x08\x06\0\0\0\7")
@@ -353,7 +353,7 @@ def test_shares_of_a_cpu():
 
 @root
 def test_watching_this_machine(monkeypatch):
-    """From the time asked for to its end, however early it was started and however late somebody asks."""
+    """The watch covers the requested time to its end, however early it started and however late it is read."""
     looked, t0_ns = [], time.monotonic_ns() + 200_000_000
     ticks = fidelity.cpu_ticks
     monkeypatch.setattr(fidelity, "cpu_ticks", lambda: looked.append(time.monotonic_ns()) or ticks())

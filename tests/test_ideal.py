@@ -57,7 +57,7 @@ class Network:
 
 
 def slow_start(size: int) -> float:
-    """An FCT with a jump of a round trip wherever another window is needed, as on a path of 1000 packets."""
+    """Returns an FCT that jumps by a round trip wherever another window is needed, as on a path of 1000 packets."""
     packets = -(-size // 1448)
     return 1000 + 12_112 * packets + 200_000 * np.ceil(np.log2(packets / 10 + 1))
 
@@ -79,7 +79,7 @@ def test_flows_without_a_size_or_with_a_rate_have_no_ideal() -> None:
 
 
 def test_closed_form_by_hand() -> None:
-    """Two hops of 1 Gbit/s and 1 us: SYN and SYN-ACK of 74 bytes, an ACK, then the frames."""
+    """The path has two hops of 1 Gbit/s and 1 us; SYN and SYN-ACK of 74 bytes and an ACK come before the frames."""
     hop = (GBIT, 1000, "")
     path = PathClass((hop, hop), (hop, hop))
     syn = 4 * (74 * 8 + 1000)
@@ -92,7 +92,7 @@ def test_closed_form_by_hand() -> None:
 
 
 def test_closed_form_is_the_pipeline_frame_by_frame() -> None:
-    """Against a store-and-forward pipeline, on hops of different rates."""
+    """It equals a store-and-forward pipeline on hops of different rates."""
     rng = np.random.default_rng(3)
     for _ in range(40):
         hops = tuple((int(rng.integers(1, 50)) * 10**8, int(rng.integers(0, 5000)), "") for _ in range(rng.integers(1, 6)))
@@ -137,7 +137,7 @@ def test_a_flow_that_was_not_alone_is_sent_again() -> None:
 
 
 class Bottleneck(Network):
-    """Flows that overlap share it: whoever starts before all others have ended takes three times as long."""
+    """Flows that overlap share it: a flow that starts before all others have ended takes three times as long."""
 
     def __call__(self, asked: Schedule, duration_ns: int) -> Any:
         table = super().__call__(asked, duration_ns)
@@ -153,7 +153,7 @@ class Bottleneck(Network):
 
 @pytest.mark.parametrize("first_ms", [40, 90, 1000])
 def test_a_flow_that_started_before_an_earlier_one_ended_is_sent_again(first_ms: int) -> None:
-    """It ends before the next one starts, and yet it was not alone. 1000 ms: the earlier one does not end in the first run."""
+    """It ends before the next one starts, yet it was not alone. With 1000 ms the earlier one does not end in the first run."""
 
     network = Bottleneck(lambda size: first_ms * 10**6 if size == 1000 else 10**6)
     found = find(schedule([1000, 2000, 3000, 4000, 5000]), network)
@@ -177,7 +177,7 @@ def test_the_way_back_is_in_the_flow_s_own_plane() -> None:
 
 
 def test_the_error_is_measured_at_the_largest_size_that_is_affordable() -> None:
-    """100 sizes of 30 MB and more: by size, the bytes are gone after two; the largest is one of them. Above 64 MB nothing is."""
+    """100 sizes of 30 MB and more: the budget in bytes is gone after two; the largest below 64 MB is one of them."""
     sizes = [*range(30_000_000, 64_000_000, 340_007), 70_000_000]
     found = find(schedule(sizes), Network(slow_start))
     assert found.facts["classes"][0]["probed_to_bytes"] == sizes[-2]
@@ -194,7 +194,7 @@ def test_the_probes_are_by_lot_and_within_their_bytes() -> None:
 
 
 def test_what_the_cache_has_changes_nothing_between_points() -> None:
-    """Two workloads of other sizes; the second finds the same whether the first has been there or not."""
+    """Two workloads have different sizes; the second gets the same times with and without the first in the cache."""
     first, second = list(range(200, 200_000, 997)), list(range(300, 150_000, 1009))
     fresh = ideal.of(schedule(second), GRAPH, ROUTER, {"environment": "fresh"}, Network(slow_start), 1)
     network = Network(slow_start)

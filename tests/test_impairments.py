@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs over links that lose, delay and reorder: fit, accounted for, and equal to the bit for equal seeds."""
+"""Runs over links that lose, delay and reorder: they are fit, every frame is accounted for, and equal seeds give equal bits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_lost_frame_is_accounted_for_and_leaves_the_run_fit(result):
 
 
 def test_the_result_says_what_links_lost_and_which(result):
-    """Those that lose are the hosts' links, in both directions; what a queue dropped is told apart from it."""
+    """The hosts' links lose frames, in both directions; drops of queues are counted apart."""
     account, summary = result.manifest["conservation"], result.summary
     assert summary["lost_on_links"] == account["lost_on_links"]
     assert summary["loss_ratio"] == account["lost_on_links"] / account["sent_by_hosts"]

@@ -18,7 +18,7 @@ MAKEFILE = "VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 99\n"
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A kernel tree with nothing in it but what is asked for; the cache is elsewhere."""
+    """A kernel tree that contains only what is needed here, and a cache of its own."""
     monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "cache"))
     tree = tmp_path / "linux-7.2.99"
     for part in selftests.PARTS:

@@ -42,7 +42,7 @@ exit 0
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that decides what the fake apt says."""
+    """A folder whose files decide what the fake apt answers."""
     folder = tmp_path / "fake"
     programs = folder / "bin"
     programs.mkdir(parents=True)
@@ -223,7 +223,7 @@ def test_a_machine_without_lists_is_known_by_its_sources(fake: Path, monkeypatch
 def test_an_archive_that_the_user_names_is_taken_with_debians_keys(
     fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a machine of another distribution."""
+    """This is the case on a machine of another distribution."""
     (tmp_path / "keys.gpg").touch()
     monkeypatch.setattr(apt, "KEYRINGS", (str(tmp_path / "keys.gpg"),))
     monkeypatch.setenv("DCGYM_DEBIAN_ARCHIVE", "http://mine.test/debian")

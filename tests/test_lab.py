@@ -118,7 +118,7 @@ print(os.urandom(16).hex())
 
 
 def test_each_t0_has_the_randomness_of_its_own_seed(in_lab):
-    """Whatever came before: the order of the seeds, what was drawn, the lab's own seed."""
+    """Earlier events do not matter: the order of the seeds, numbers drawn before, the lab's own seed."""
     program = """
 import fcntl, os, struct, sys, time
 with open("/dev/lab", "wb", buffering=0) as lab:
@@ -157,7 +157,7 @@ with open("/dev/lab", "wb", buffering=0) as lab:
 
 
 def test_step_stops_the_lab_and_its_clock(lab_config):
-    """At each step the lab stands still; the host's answer is what its call returns, and memory is shared both ways."""
+    """At each step the lab stops; the lab's call returns the host's answer, and memory is shared both ways."""
     program = """
 import fcntl, mmap, os, struct, time
 lab = os.open("/dev/lab", os.O_RDWR)
@@ -258,7 +258,7 @@ def gone(pid):
 
 @pytest.mark.parametrize("loop", ["while :; do :; done", "sleep 1000000"], ids=["busy", "asleep"])
 def test_lab_dies_with_its_parent(lab_config, loop):
-    """kill -9 of the process that started it takes the lab and all its processes, however it is occupied."""
+    """kill -9 of the process that started the lab ends the lab and all its processes, whatever it is doing."""
     config = lab_config(sh(loop))
     program = (
         "import sys; from pathlib import Path; from dc_gym.kernel.lab import *\n"
@@ -357,7 +357,7 @@ def test_hello_that_points_outside_the_memory_is_refused(tmp_path, hello):
 @pytest.mark.root
 @pytest.mark.parametrize(("within", "keeps"), [((), 1 << 2), (("setpriv", "--bounding-set", "-dac_read_search"), 0)])
 def test_root_keeps_the_right_to_read_and_no_other_where_it_has_it(within, keeps):
-    """In a container root may lack it."""
+    """In a container root may lack this right."""
     lifeline, held = os.pipe()
     launch = [str(PROGRAMS / "lab-launch"), str(os.getpid()), str(lifeline), "65534", "65534", "0"]
     argv = [*within, *launch, "/bin/cat", "/proc/self/status"]

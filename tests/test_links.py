@@ -17,7 +17,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(scope="module")
 def answered(lab_kernel):
-    """Cases and the lab's answers, by name of the case."""
+    """Returns cases and the lab's answers, by name of the case."""
     cases = [
         grid_case(10**7, 50 * 10**6, "1514", "burst", 1),
         grid_case(10**9, 1_000, "mixed", "marks", 1),

@@ -69,7 +69,7 @@ print(json.dumps(found))
 
 @pytest.fixture
 def marks(in_lab):
-    """By queue length: how many frames of each batch are marked."""
+    """Returns for each queue length how many frames of each batch are marked."""
 
     def run(*fills, own_draws=True):
         asked = json.dumps([KMIN, KMAX, PMAX_PPM, BATCHES, FRAMES, fills, own_draws])
@@ -95,7 +95,7 @@ def test_each_frame_is_marked_with_the_slopes_probability_by_a_draw_of_its_own(m
 
 
 def test_reds_own_marks_come_twice_as_often_and_evenly(marks):
-    """What the patch is for: RED draws the gap to the next mark, uniform in 1 .. 1/p, with the mean (1/p + 1) / 2.
+    """Without the patch RED draws the gap to the next mark: uniform in 1 .. 1/p, with the mean (1/p + 1) / 2.
 
     A renewal process with gaps of mean m and variance v has n / m marks in n frames, with the variance n v / m^3.
     """

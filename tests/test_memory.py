@@ -25,7 +25,7 @@ def small(monkeypatch):
 
 
 def test_memory_that_the_machine_has_needs_no_file_system(monkeypatch, tmp_path):
-    """However small, read-only or noexec its folders are."""
+    """This holds however small, read-only or noexec the machine's folders are."""
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
     monkeypatch.setattr(memory, "ON_DISK", ())
     assert memory.machine_room() > 1 << 20 and memory.memory_folder(1 << 20) is None
@@ -47,7 +47,7 @@ def test_no_room_for_memory_names_what_was_tried(small):
 @pytest.mark.user
 @pytest.mark.parametrize(("mode", "taken"), [(0o777, True), (0o775, os.geteuid() != 0)])
 def test_the_users_own_folder_on_disk_goes_first(small, mode, taken):
-    """Unless it is closed to whom root's labs run as."""
+    """It is not taken if the user as whom root's labs run cannot enter it."""
     with tempfile.TemporaryDirectory(dir=ON_DISK, prefix="dcgym-test-") as name:
         Path(name).chmod(mode)
         small.setenv("TMPDIR", name)
@@ -93,7 +93,7 @@ def test_a_lab_runs_on_both(where, lab_config, monkeypatch):
 
 
 def _target(link):
-    """The target of a link as a list; empty if it has gone, as that of the folder which is being read."""
+    """Returns the target of a link as a list; empty if the link has gone, as that of the folder which is being read."""
     try:
         return [str(link.readlink())]
     except FileNotFoundError:

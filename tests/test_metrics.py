@@ -23,12 +23,12 @@ PORTS = ("s1-eth3", "h1-eth0", "h2-eth0")
 
 
 def samples(flow: int, received: dict[int, int], srtt_us: int = 100) -> list[dict[str, Any]]:
-    """TCP samples of a flow: payload bytes received at each time."""
+    """Returns TCP samples of a flow: payload bytes received at each time."""
     return [{"t_ns": t_ns, "flow": flow, "srtt_us": srtt_us, "bytes_received": count} for t_ns, count in received.items()]
 
 
 def sweeps(backlog: dict[int, tuple[int, int, int]], **counters: dict[int, tuple[int, int, int]]) -> list[dict[str, Any]]:
-    """Queue rows: a value for each of the three ports at each time."""
+    """Returns queue rows: a value for each of the three ports at each time."""
     return [
         {"t_ns": t_ns, "port": name, "backlog_bytes": values[row]} | {key: of[t_ns][row] for key, of in counters.items()}
         for t_ns, values in backlog.items()

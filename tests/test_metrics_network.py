@@ -17,7 +17,7 @@ from dc_gym.records.digest import TABLES, Tables
 
 
 def sized(sizes: list[int], fct_ns: list[int], starts: list[int] | None = None) -> Tables:
-    """Flows with a size; an FCT of -1 is one that did not finish."""
+    """Returns flows with a size; an FCT of -1 stands for a flow that did not finish."""
     rows = [
         flow_row(row, size_bytes=size, fct_ns=fct, start_ns=start, status="done" if fct >= 0 else "running")
         for row, (size, fct, start) in enumerate(zip(sizes, fct_ns, starts or [0] * len(sizes), strict=True))
@@ -115,7 +115,7 @@ def test_max_min_with_a_demand_gives_the_rest_to_others() -> None:
 
 
 def test_no_flow_can_gain_but_at_the_cost_of_a_poorer_one() -> None:
-    """The definition, on random networks: every flow crosses a full link on which nobody has more."""
+    """The definition, on random networks: every flow crosses a full link on which no flow has more."""
     rng = np.random.default_rng(7)
     for _ in range(50):
         capacity = rng.integers(1, 100, 12).astype(float)
@@ -216,7 +216,7 @@ def test_drops_and_marks_are_set_against_what_hosts_sent() -> None:
 
 
 def test_many_flows_are_summed_up() -> None:
-    """Of 100,000 flows no list is kept, and the sums agree with what the flows received."""
+    """With 100,000 flows the summary has no list of flows, and its sums agree with what the flows received."""
     count = 100_000
     flows = np.zeros(count, TABLES["flows"].dtype)
     flows["flow"], flows["size_bytes"], flows["received_bytes"] = np.arange(count), 1000, 1000

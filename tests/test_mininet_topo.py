@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mininet's Topo as a graph: what it says is kept or refused, never left out."""
+"""Mininet's Topo as a graph: all of its settings are kept or refused, none is ignored."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ CONTEXT_WORDS = 12
 
 
 def built():
-    """Names of registered algorithms that have a header here."""
+    """Returns the names of registered algorithms that have a header here."""
     return [name for name in algorithms.names() if algorithms.header_of(name).is_file()]
 
 

@@ -21,7 +21,7 @@ EXAMPLE = ROOT / "examples" / "aimd.h"
 
 @pytest.fixture
 def broken(tmp_path):
-    """The example with something else in a place."""
+    """Returns the example with one place replaced."""
 
     def write(old, new):
         text = EXAMPLE.read_text()
@@ -34,7 +34,7 @@ def broken(tmp_path):
 
 
 def said(capsys):
-    """The table as plain words."""
+    """Returns the table as plain text."""
     return re.sub(r"[\s│]+", " ", capsys.readouterr().out)
 
 
@@ -60,7 +60,7 @@ def test_ours_are_held_to_their_reference(capsys):
 
 
 def test_what_c_leaves_open_is_found(capsys, broken):
-    """A base round trip below 1 us divides by zero, which BPF answers with 0 and C does not."""
+    """With a base round trip below 1 us it divides by zero: the result is 0 in BPF, and undefined in C."""
     path = broken("uint64_t base = flow->base_rtt_ns;", "uint64_t base = 1000 / (flow->base_rtt_ns / 1000);")
     assert main.main(["nic", "check", path, "--no-kernel"]) == 1
     text = said(capsys)

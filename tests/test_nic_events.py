@@ -22,7 +22,7 @@ for latency in (0, 900, 50_000):
 
 
 def test_a_decision_holds_after_its_latency_and_not_before(in_nics):
-    """The first packet's event asks for a sixteenth of the line: until that holds packets leave at the line rate."""
+    """The first packet's event asks for 1/16 of the line: until that decision holds, packets leave at line rate."""
     line_ns, paced_ns = 1514 * 8 / 10, 16 * 1514 * 8 / 10
     for latency, times in in_nics(LATENCY, hosts=2).items():
         fast = sum(after - before < 1.01 * line_ns for before, after in pairwise(times))
@@ -43,7 +43,7 @@ out = [[each.t_ns, each.rtt_ns, each.before, each.rate] for each in nic.decision
 
 
 def test_a_round_trip_is_as_long_as_it_was_however_late_it_is_told(in_nics):
-    """Every one cuts by a percent, which holds 200 us later; the network is idle, and the sender's packets do not count."""
+    """Each round trip cuts by 1 %, which holds 200 us later; the network is idle, and the sender's packets do not count."""
     told = in_nics(LATE, hosts=2)
     assert len(told) > 100
     assert max(rtt_ns for _, rtt_ns, _, _ in told) < 30_000
@@ -65,7 +65,7 @@ for in_turn in (0, 1):
 
 
 def test_flows_of_a_nic_decide_side_by_side_or_in_turn(in_nics):
-    """Four flows: in turn each waits for the three others, once all have begun; its next event comes a little later."""
+    """There are four flows. In turn, each waits for the three others once all have begun; its next event comes a little later."""
     for in_turn, told in in_nics(IN_TURN, hosts=2).items():
         gaps = []
         for flow in range(4):
@@ -167,7 +167,7 @@ CNP_FRAME = 4
 
 
 def test_a_marked_probe_is_answered_and_no_cnp_is_made_for_it(in_nics):
-    """Data with a mark is: by the same way."""
+    """Data with a mark does cause a CNP, by the same way."""
     out = in_nics(MARKED, hosts=2, rate_bps=GBIT)
     assert (out["5"], out["5 row"]) == ([ANSWER], [0, 0])
     assert (out["1"], out["1 row"]) == ([CNP_FRAME], [1, 1])
@@ -194,8 +194,8 @@ BASE_NS = 20_000
 
 
 def test_a_flow_that_hears_nothing_of_its_probes_is_told_so_and_cuts(in_nics):
-    """All is lost. Probes go out again after 1 ms, then after 2, which is the most; meanwhile the algorithm hears of each packet
-    for how long one has been under way."""
+    """All packets are lost. Probes are repeated after 1 ms, then every 2 ms, which is the most. Meanwhile the algorithm learns
+    with each packet how long a probe has been under way."""
     found = in_nics(SILENCE, hosts=2, loss_ppb=10**9)
     for patience, (probes, decided) in found.items():
         gaps = [after - before for before, after in pairwise(probes)]

@@ -32,7 +32,7 @@ def event(kind, now_ns, flags=0, **changes):
 
 
 def decided(algorithm, events, **parameters):
-    """What an algorithm makes of some events of one flow."""
+    """Returns an algorithm's decisions on some events of one flow."""
     values = golden.values_of(algorithm, "") | parameters
     first = replace(events[0], flags=events[0].flags | golden.NEW_FLOW)
     return golden.decisions(golden.runner_argv(algorithm, values), [(each, FLOW) for each in (first, *events[1:])])
@@ -57,7 +57,7 @@ def test_policies_are_held_to_their_floats_and_go_through_table_six(name, tmp_pa
 
 
 def test_traces_reach_what_they_are_for():
-    """Zeros, wraps of the clock, silences, losses; and equal arguments make equal traces."""
+    """Traces contain zeros, wraps of the clock, silences and losses; equal arguments make equal traces."""
     algorithm = loaded("swift")
     silent = golden.trace("silent", algorithm, 1)
     assert silent == golden.trace("silent", algorithm, 1) != golden.trace("silent", algorithm, 2)
@@ -86,7 +86,7 @@ def test_alpha_is_the_recursion_of_ten_bits():
 
 
 def test_alpha_of_ten_bits_ends_at_0_and_below_1():
-    """What truncation costs: under marks alone alpha stays where its last step is lost."""
+    """Truncation has a cost: under marks alone, alpha stops rising at 769, where its next step is truncated to 0."""
     alpha, periods = 1023, 0
     while alpha:
         alpha, periods = hardware_alpha(alpha, 4, False), periods + 1
@@ -113,7 +113,7 @@ def test_dcqcn_cuts_recovers_adds_and_adds_more():
 
 
 def test_dcqcn_catches_up_however_long_nothing_was_heard():
-    """A silence in one go and the same in steps of a timer end alike."""
+    """One long silence and the same silence in steps of a timer have the same result."""
     algorithm = loaded("dcqcn")
     start = [event(CNP, 0), event(CNP, 10_000), event(CNP, 20_000)]
     end_ns = 20_000 + 400 * 55_000
@@ -137,7 +137,7 @@ def test_swift_s_window_follows_its_target():
 
 @pytest.mark.parametrize("name", ["timely", "timely-patched"])
 def test_timely_s_times_scale_with_the_flow_s_base_round_trip(name):
-    """The same inflation of ten times the round trip is the same decision."""
+    """The same inflation at ten times the round trip gives the same decision."""
     algorithm = loaded(name)
     rtts = [25_000, 60_000, 80_000, 75_000, 70_000, 65_000, 300_000, 700_000, 40_000]
     values = golden.values_of(algorithm, "")
@@ -181,7 +181,7 @@ def test_a_program_that_the_verifier_refuses_is_shown_with_its_words():
 
 
 def test_the_reference_of_alpha_is_not_the_header_s():
-    """Else the comparison could not fail: the reference expires one period at a time."""
+    """The reference expires one period at a time; if it were the header's code, the comparison could not fail."""
     reference = Dcqcn(golden.values_of(loaded("dcqcn"), "") | {"alpha_timer": 10})
     reference.on_event(event(CNP, 0), FLOW)
     for period in range(1, 20):

@@ -23,7 +23,7 @@ def settled(net, flows):
 
 
 def test_a_network_learns_to_hold_the_queue_and_not_if_it_is_told_of_the_next_delta():
-    """The next probe leaves with the decision: its delta is not of its making, and who follows it swings from end to end."""
+    """The next probe leaves with the decision, which cannot affect its delta: a network trained on that delta oscillates."""
     found, ratio = settled(gradient.train(SHORT), 8)
     assert ratio == pytest.approx(1.0, abs=0.25) and found.spread < 0.5 and found.rates > 0.97
     blind, _ = settled(gradient.train(replace(SHORT, later=1)), 8)
@@ -65,7 +65,7 @@ def test_the_gradient_is_that_of_the_mean_of_error_times_action():
 
 @pytest.mark.parametrize("stretch", [1, 3])
 def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(stretch):
-    """A lone flow at line rate, whose inputs are known step by step: stretches follow one another without a gap."""
+    """One flow runs at line rate, so that its inputs are known step by step; stretches follow one another without a gap."""
     training = Training(bottlenecks=((1, 1),), later=2, parts=1, renewal=0.0, seed=5, stretch=stretch)
     model, net = gradient.Bottlenecks(training, Scaling()), start(np.random.default_rng(1))
     seen, pairs = [], []

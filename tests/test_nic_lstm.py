@@ -33,7 +33,7 @@ def signed(words):
 
 
 def drawn(count, seed=3):
-    """A random network, and decisions of some flows with a past."""
+    """Returns a random network, and decisions of some flows with a history."""
     random = np.random.default_rng(seed)
     inputs = random.normal(size=(count, 7, 4)) + np.array([1, 0, 1, 0])
     return lstm.start(random), inputs, random.normal(size=(7, MEMORY)) / 3, random.normal(size=(count, 7))
@@ -79,7 +79,7 @@ def test_decisions_in_a_row_are_those_one_by_one():
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Golden traces, and what the algorithm in C made of them with the shipped table."""
+    """Returns golden traces, and the decisions of the algorithm in C on them with the shipped table."""
     algorithm = algorithms.load("rlcc-lstm", PROGRAMS)
     table = golden.table_of(algorithm, tmp_path_factory.mktemp("lstm"))
     argv = golden.runner_argv(algorithm, golden.values_of(algorithm, ""), table)
@@ -224,7 +224,7 @@ def test_errors_beyond_what_an_input_holds_are_refused():
 
 
 def test_what_was_trained_has_both_orders_of_table_vi_if_its_flow_was_on_target_for_long():
-    """Which a new flow is not: it has just begun at line rate, and cuts."""
+    """A new flow has not been on target: it has just begun at line rate, and cuts."""
     assert all(each.holds for each in explain.orders(shipped()))
     new = shipped().policy.step(np.array([[1.0, 0.0, 1.0, 0.0]]), np.zeros((1, MEMORY)))[0]
     assert new[0] < 0.95

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NIC's parser against frames that nobody should send: what is malformed is dropped and changes nothing."""
+"""The NIC's parser against malformed frames: it drops them, and they change nothing."""
 
 import json
 from pathlib import Path

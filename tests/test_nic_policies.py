@@ -22,11 +22,11 @@ from dc_gym.nets.trees import Trees
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = ("rlcc-mlp", "rlcc-mlp8", "rlcc-tree")
-"""Those that remember nothing; tests/test_nic_lstm.py has the other."""
+"""Policies without memory; the LSTM is tested in tests/test_nic_lstm.py."""
 FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 WORDS = cells.WORDS
 NEAR = {"rlcc-mlp": 0.0015, "rlcc-mlp8": 0.01, "rlcc-tree": 0.004}
-"""Bounds of integers from floats within three targets of the target."""
+"""Largest difference of integers from floats where the error is within three targets."""
 ANYWHERE = {"rlcc-mlp": 0.01, "rlcc-mlp8": 0.04, "rlcc-tree": 0.004}
 
 
@@ -48,7 +48,7 @@ def shipped(name):
 
 
 def decisions(programs, name, rows, *parameters):
-    """What an algorithm says to rows of (context, rate, event, flow): the words after, the rate, probe."""
+    """Returns an algorithm's decision on each row of (context, rate, event, flow): the words of context after it, rate, probe."""
     lines = "\n".join(",".join(str(int(value)) for value in row) for row in rows)
     argv = [str(programs / name), str(programs / f"{name}.table"), *map(str, parameters)]
     done = subprocess.run(argv, input=lines, capture_output=True, text=True)
@@ -217,7 +217,7 @@ def unanswered(name, patience, passed, waited=None, share=1 / 16, flags=PROBING,
     ],
 )
 def test_silence_is_a_round_trip_of_at_least_so_long(programs, name, patience, passed, waited, counts):
-    """It decides as if the probe had come back just then, and again when half as much time more has passed."""
+    """The algorithm decides as if the probe had come back just then, and again when half as much time more has passed."""
     silent, given = unanswered(name, patience, passed, waited)
     answer, _ = unanswered(name, patience, passed, waited, flags=0, kind=6)
     said, answered = (decisions(programs, name, [row], *given)[0] for row in (silent, answer))
@@ -244,7 +244,7 @@ def test_silence_counts_of_a_probe_and_where_it_is_longer_than_it_should_be(prog
 
 
 def test_silence_raises_nothing(programs):
-    """Behind a far longer round trip the network raises at one that is too long still; not at one that may be any longer."""
+    """After a far longer round trip the network raises the rate at an answer that is still too late; at a silence it does not."""
     row, given = unanswered("rlcc-mlp", 4, 6.6, share=1 / 1500)
     row[1:4] = [70 * Q16, (54613 - Q16) % 2**32, 70 * Q16]
     answer = [*row[: WORDS + 1], 6, 0, *row[WORDS + 3 :]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NIC's data path in a lab: pacing to the nanosecond, whole messages once, whatever the cable does to frames."""
+"""The NIC's data path in a lab: pacing is exact to the nanosecond; each message arrives whole and once over any cable."""
 
 import pytest
 
@@ -55,7 +55,7 @@ nic.stop()
 
 @pytest.mark.parametrize("rate", [LINE // 512, LINE // 64, LINE])
 def test_512_flows_of_a_host_share_its_line_and_wait_in_the_nic(in_nics, rate):
-    """Asked for their share of the line, for eight times as much, and for all of it each."""
+    """The flows ask for their share of the line, for eight times as much, and for all of it each."""
     out = in_nics(MANY.format(rate=rate), hosts=2)
     received = out["received"]
     assert sum(received) * 1514 * 8 / 0.02 == pytest.approx(10 * GBIT, rel=0.01)
@@ -193,7 +193,7 @@ nic.stop()
 
 @pytest.mark.parametrize("lost", [0, 10**8], ids=["whole", "loss"])
 def test_what_a_stopped_flow_has_sent_arrives_and_is_acknowledged(in_nics, lost):
-    """Its last packet did not ask for an ACK: when it left, more was to follow."""
+    """The flow's last packet did not ask for an ACK, since more was to follow when it left."""
     row = in_nics(STOPPED, hosts=2, loss_ppb=lost)
     assert row["high"] > 100
     assert row["expected"] == row["acked"] == row["end"]
@@ -231,5 +231,5 @@ nic.stop()
 
 
 def test_a_last_packet_is_repeated_whatever_else_was(in_nics):
-    """The ACK of a packet sent again must not end the wait for that of the last, which was lost, too."""
+    """The ACK of a repeated packet must not end the wait for the ACK of the last packet, which was lost, too."""
     assert in_nics(SHORT, hosts=2, delay_ns=2_000_000, loss_ppb=10**8) == [30] * 100

@@ -45,7 +45,7 @@ def run(folder: Path, name: str, *settings: str, text: str = SPEC) -> Result:
 
 
 def switch_queue(result: Result) -> tuple[float, int]:
-    """Mean and most bytes of the fullest switch port after the warm-up."""
+    """Returns mean and maximum bytes of the fullest switch port after the warm-up."""
     records, ports = result.records("queues"), result.column("queues", "port")
     late = records["t_ns"] >= 75_000_000
     found = []
@@ -84,7 +84,7 @@ def test_dcqcn_over_cubic_keeps_the_queue_short_that_cubic_alone_fills(folder: P
 
 @pytest.mark.lab
 def test_probes_leave_right_behind_a_segment_and_find_the_idle_path_as_it_is(folder: Path) -> None:
-    """Each of them comes back; the least has waited for one full frame at each link."""
+    """All probes come back; the shortest round trip contains the wait for one full frame at each link."""
     result = run(folder, "out", "controller.name=timely", "topology.pairs=1", "time.duration=80ms", "workload.rate=100Mbit/s")
     counted = result.records("nic_flows")[0]
     assert counted["probes"] > 20 and counted["probes"] - counted["rtts"] <= 1

@@ -118,7 +118,7 @@ out["qdiscs"] = subprocess.run(["tc", "-n", "h1", "qdisc"], capture_output=True,
 
 @pytest.mark.lab
 def test_who_finds_programs_of_another_nic_is_told_what_to_type(in_nics):
-    """While that runs it goes on undisturbed; where it and its guard were killed the words take away what is left."""
+    """The other NIC runs on undisturbed; if it and its guard were killed, the named command removes what is left."""
     out = in_nics(LEFT, hosts=2)
     status, said = out["while it runs"]
     assert status == 1 and said.startswith("nicd: NIC 'h1-eth0': attach nic_depart: nic0 has a filter of priority 1 already; if ")

@@ -39,7 +39,7 @@ def experiment(tmp_path):
 
 
 def test_the_experiment_can_be_told_to_a_peer(experiment, tmp_path):
-    """One path a host: every switch has one route to each."""
+    """ns-3 takes one path per host: every switch has one route to each host."""
     files.write_experiment(tmp_path, experiment.graph, experiment.router, [])
     routes = [line.split(",") for line in (tmp_path / "routes.csv").read_text().splitlines()[1:]]
     ways = {(port.partition("-")[0], destination) for port, destination in routes}
@@ -49,7 +49,7 @@ def test_the_experiment_can_be_told_to_a_peer(experiment, tmp_path):
 
 
 def test_slowdown_is_time_over_the_closed_form(experiment):
-    """Of a segment: SYN there (74 B), SYN-ACK back, ACK (66 B) and data (1514 B) at 40, 10, 10, 40 Gbit/s, 1 us a cable."""
+    """One segment takes SYN (74 B), SYN-ACK, ACK (66 B) and data (1514 B) at 40, 10, 10, 40 Gbit/s, 1 us a cable."""
 
     def way(size):
         return 4 * 1000 + size * 8 * (2 / 40 + 2 / 10)

@@ -43,7 +43,7 @@ DEPENDS = {"openvswitch-switch": ["procps", "libneeded1", "libgone1"], "libneede
 
 
 def content(name: str) -> Path:
-    """What a file of the fake packages is: programs are true(1), which need a C library and its loader."""
+    """Returns the file that stands for one of the fake packages: programs are true(1), which needs a C library and its loader."""
     if name.endswith("ld-linux-x86-64.so.2"):
         return LOADER
     if name.endswith("libc.so.6"):
@@ -122,7 +122,7 @@ def test_it_is_unpacked_once_and_then_found(fake: Path) -> None:
 
 @pytest.mark.parametrize("name", openvswitch.PROGRAMS)
 def test_programs_run_with_the_libraries_beside_them(name: str, fake: Path, tmp_path: Path) -> None:
-    """Wherever the folder goes, and by their scripts too."""
+    """They run wherever the folder is moved, and when scripts start them."""
     moved = tmp_path / "elsewhere"
     shutil.copytree(openvswitch.ensure(Quiet()).folder, moved)
     for argv in (openvswitch.argv(moved, name), [moved / "bin" / name]):

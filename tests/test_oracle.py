@@ -33,7 +33,7 @@ def test_a_burst_leaves_back_to_back_and_waits_meanwhile():
 
 
 def test_the_frame_under_transmission_needs_no_room():
-    """Limit 1000: the first starts at once, two of 500 wait, the fourth is one too many, and so is a single byte more."""
+    """Limit 1000: the first frame starts at once, two of 500 wait, the fourth is dropped, and so is a small one."""
     run = run_port(Port(GBIT, 0, 1000), frames((0, 500), (0, 500), (0, 500), (0, 500), (3999, 60), (4000, 500)))
     assert [each.dropped for each in run.passages] == [False, False, False, True, True, False]
     assert run.drops == 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where commands write: what they made of the same things they renew, anything else stays unless it is given up."""
+"""Where commands write: they replace their own output for the same inputs; anything else stays unless the user gives it up."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page on standard algorithms, from trainings' files made here: who masters the task, and by which criterion."""
+"""The page on standard algorithms, from trainings' files made here: which algorithms master the task, by which criterion."""
 
 import json
 
@@ -17,7 +17,7 @@ COLUMNS = ["iteration", "steps", "spec", "flows", *GOOD]
 
 
 def trained(out, algorithm, seed, last, steps=5000):
-    """A training's folder, as its command leaves it; `last`: what is not GOOD, by number of flows."""
+    """Makes a training's folder as its command leaves it; `last` has the values that differ from GOOD, by number of flows."""
     place = out / "standard-rl" / "trainings"
     asked = figure.Training(
         f"{algorithm}-s{seed}", place, place / f"{algorithm}-s{seed}", algorithm=algorithm, seed=seed, steps=5000
@@ -42,7 +42,7 @@ def order(out, **changes):
 
 @pytest.fixture
 def usual(monkeypatch):
-    """Two seeds of 5000 decisions are the figure's own length."""
+    """Makes two seeds of 5000 decisions the figure's own length."""
     monkeypatch.setattr(figure, "SEEDS", 2)
     monkeypatch.setattr(figure, "STEPS", 5000)
 

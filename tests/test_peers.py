@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What peers are told and what they answer, without any; then ns-3 itself where it is installed."""
+"""Tests what peers are told and what they answer, without a real peer; then ns-3 itself where it is installed."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_the_median_of_the_ratios():
 
 
 def test_cpu_time_of_an_orphan_counts():
-    """The command ends at once; what it left in the background spins until it has used 0.3 s of CPU time."""
+    """The command ends at once; a process that it left in the background spins until it has used 0.3 s of CPU time."""
     spin = "import time\nwhile time.process_time() < 0.3: pass"
     done = meter.run(["sh", "-c", f'{sys.executable} -c "{spin}" & exit 3'])
     assert done.status == 3 and done.cost.cpu_s >= 0.3

@@ -22,7 +22,7 @@ from dc_gym.figures import sweep_figure
 ROOT = Path(__file__).resolve().parent.parent
 REMEDY = "run `make pictures`, or after a change of the drawing alone: python scripts/pictures.py --draw"
 QUICK = "dctcp-k"
-"""The one that is run with every change; the others take minutes."""
+"""The picture whose commands run with every change; the others take minutes."""
 
 
 def load_script() -> Any:
@@ -68,7 +68,7 @@ def test_the_hash_knows_what_is_drawn() -> None:
 @pytest.mark.lab
 @pytest.mark.parametrize("name", [name if name == QUICK else pytest.param(name, marks=pytest.mark.long) for name in NAMES])
 def test_the_runs_show_what_the_picture_shows(name: str, tmp_path: Path, lab_kernel: Any) -> None:
-    """To the bit where the environment is the one that it was made in; elsewhere the same lines, and a point at every value."""
+    """Points are equal to the bit in the environment of the picture; elsewhere lines are the same, with points at all values."""
     tmp_path.chmod(0o755)
     sheet, environment = pictures.run(pictures.pictures()[name], tmp_path)
     record = pictures.kept()[name]
@@ -82,7 +82,7 @@ def test_the_runs_show_what_the_picture_shows(name: str, tmp_path: Path, lab_ker
 
 
 def shape(told: dict[str, Any]) -> Any:
-    """Everything but the numbers."""
+    """Returns everything but the numbers."""
     panels = {
         metric: [(line["name"], [(point["x"], len(point["values"])) for point in line["points"]]) for line in lines]
         for metric, lines in told["panels"].items()

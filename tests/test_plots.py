@@ -81,7 +81,7 @@ def test_flows_that_are_too_many_to_tell_apart_are_summed() -> None:
 
 
 def over_rdma(flows: int, srtt_us: int) -> Series:
-    """The NIC allows flow n so many Mbit/s."""
+    """Returns a run over RDMA in which flow n has a rate of n Mbit/s."""
     samples = [
         {"t_ns": t, "flow": n, "delivery_rate_bps": n * 10**6, "srtt_us": srtt_us, "bytes_received": t // 1000}
         for t in (0, S)
@@ -111,7 +111,7 @@ def test_units_follow_the_values() -> None:
 
 
 def test_a_run_of_programs_has_no_panels_of_flows() -> None:
-    """What is not measured has no axes."""
+    """Quantities that are not measured have no axes."""
     tables = synthetic.run()
     alone = series(dataclasses.replace(tables, flows=tables.flows[:0], tcp=tables.tcp[:0]), 10 * S, WINDOW, 50)
     rows = [{"host": "h4", "command": ["/x/server.py"], "start_ns": 0, "end_ns": 9 * S}, {"host": "h2", "command": ["a"]}]
@@ -128,7 +128,7 @@ def test_a_run_of_programs_has_no_panels_of_flows() -> None:
 
 
 def test_a_queue_that_was_always_empty_and_a_program_that_ended_at_once() -> None:
-    """The axis names no number that nobody measured, and the program is seen."""
+    """The queue's axis names no number but 0, and the program's bar is visible."""
     still = a_series()
     still = dataclasses.replace(still, queue_bytes=still.queue_bytes * 0, k_bytes=None)
     figure = plots.run_figure(still, "t", ["x", "y"], programs=[plots.Program("h4: ping", 0.001, 0.001)])

@@ -258,7 +258,7 @@ def test_markings_by_name(name, keys, rate_bps, numbers):
 
 
 def test_k_is_that_of_the_step_that_auto_chooses():
-    """Else one spec could not be swept over controllers with and without ECN."""
+    """k applies where auto chooses the step, so that one spec can be swept over controllers with and without ECN."""
     params = TopologyParams(preset="dumbbell-10m", k_bytes=9084)
     assert {port.queue.marking.k_bytes for port in build(replace(params, ecn=True)).switch_ports()} == {9084}
     assert {port.queue.marking.kind for port in build(params).switch_ports()} == {"none"}

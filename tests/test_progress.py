@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What progress says: pace from a clock that the test turns, lines, a bar on a made-up terminal."""
+"""Tests the output of progress: the pace by a clock that the test moves, lines, and a bar on a made-up terminal."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Wire:
 
     @staticmethod
     def introduce(ns: str, device: str, address: str, peer_ns: str, peer: str) -> None:
-        """A static neighbour: no ARP in the counts."""
+        """Sets a static neighbour, so that the counts contain no ARP."""
         mac = json.loads(run("ip", "-n", peer_ns, "-j", "link", "show", peer))[0]["address"]
         run("ip", "-n", ns, "neigh", "replace", address, "lladdr", mac, "dev", device)
 
@@ -149,11 +149,11 @@ class Wire:
         run("tc", "-n", self.left, "qdisc", *args)
 
     def stats(self) -> dict[str, dict]:
-        """What tc says of each qdisc, by handle."""
+        """Returns tc's statistics of each qdisc, by handle."""
         return {q["handle"]: q for q in json.loads(run("tc", "-n", self.left, "-s", "-j", "qdisc", "show", "dev", "qm0"))}
 
     def send(self, count: int, payload: int) -> None:
-        """UDP datagrams, all at once."""
+        """Sends UDP datagrams, all at once."""
         here = os.open("/proc/self/ns/net", os.O_RDONLY)
         there = os.open(f"/run/netns/{self.left}", os.O_RDONLY)
         libc = ctypes.CDLL(None, use_errno=True)
@@ -190,7 +190,7 @@ def wire() -> Iterator[Wire]:
 
 
 def sweep_once(wire: Wire, folder: Path) -> Trace:
-    """One sweep, now."""
+    """Runs one sweep now."""
     done = qmon("--ports", wire.ports(folder), "--interval", MS, "--t0", soon(100), "--count", 1, "--trace", folder / "trace")
     assert (done.returncode, done.stdout, done.stderr) == (0, "ready\n", "")
     return read_trace(folder / "trace")
@@ -201,7 +201,7 @@ def row(trace: Trace, name: str) -> dict[str, int]:
 
 
 def expected(root: dict) -> dict[str, int]:
-    """A root qdisc of tc's, in the words of the state matrix."""
+    """Returns tc's statistics of a root qdisc under the names of the state matrix."""
     return {
         "backlog_bytes": root["backlog"],
         "backlog_packets": root["qlen"],
@@ -215,7 +215,7 @@ def expected(root: dict) -> dict[str, int]:
 
 
 STALLED_TBF = ("tbf", "rate", "8bit", "burst", "3000", "limit", "100000")
-"""After its burst it sends a byte a second: what is queued stays there to be compared."""
+"""After its burst it sends one byte a second, so that queued frames stay there to be compared."""
 
 
 def test_counts_a_fifo(wire, tmp_path):
@@ -275,7 +275,7 @@ def test_leaves_clsact_out(wire, tmp_path):
 
 @contextmanager
 def running(*args) -> Iterator[subprocess.Popen[str]]:
-    """qmon from ready on."""
+    """Runs qmon; begins when qmon has said that it is ready."""
     with subprocess.Popen([str(QMON), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -386,7 +386,7 @@ def test_refuses_the_past(wire, tmp_path):
 
 
 def test_tells_a_full_disk(wire, tmp_path):
-    """A file system of a few pages takes the trace's head, but not its sweeps."""
+    """A file system of a few pages holds the trace's header, but not its sweeps."""
     disk = tmp_path / "disk"
     disk.mkdir()
     try:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(scope="module")
 def left(lab_kernel):
-    """When the frames of each case left, in one lab."""
+    """Returns when the frames of each case left, in one lab."""
     cases = [
         *(make(LINE_BPS, keep=keep) for make in (drawn, raised) for keep in (True, False)),
         *(in_turn(keep) for keep in (True, False)),
@@ -35,7 +35,7 @@ def in_turn(keep: bool) -> Case:
 
 
 def made() -> Case:
-    """The flag on the change that makes the bucket: it is full all the same."""
+    """The change that makes the bucket has the flag: the bucket is full nevertheless."""
     return Case("made with the flag", LINE_BPS, True, 100 * MS, ((0, LINE_BPS // 10, 0),), ((0, 4),), burst_bytes=2 * FRAME_BYTES)
 
 
@@ -57,13 +57,13 @@ def test_a_change_that_keeps_the_tokens_leaves_a_bucket_a_bucket(left, case):
 
 
 def test_stock_tbf_lets_a_frame_through_at_each_change(left):
-    """A frame a millisecond is more than the line carries."""
+    """One frame per millisecond is more than the line carries."""
     assert rate_changes.mean_bps(left[in_turn(False)]) == pytest.approx(LINE_BPS, rel=0.001)
     assert rate_changes.mean_bps(left[drawn(LINE_BPS, False)]) > 0.9 * LINE_BPS
 
 
 def test_after_a_raise_stock_tbf_sleeps_on(left):
-    """Its watchdog is that of the floor: until a frame's time at the floor has passed since the last frame."""
+    """Its timer was set for the floor: it waits until a frame's time at the floor rate has passed since the last frame."""
     frame_ns = 8 * FRAME_BYTES * 10**9 / FLOOR_BPS
     assert left[raised(LINE_BPS, False)][1] == frame_ns
     lacking_ns = (8 * FRAME_BYTES - FLOOR_BPS * RAISE_NS / 1e9) * 1e9 / LINE_BPS

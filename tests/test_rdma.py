@@ -58,7 +58,7 @@ def statuses(result: Result) -> list[str]:
 @pytest.mark.lab
 @pytest.mark.parametrize(("number", "name"), list(enumerate(algorithms.names())))
 def test_every_message_arrives_once_and_whole_over_bad_links(folder: Path, number: int, name: str) -> None:
-    """Lost, overtaken, and by going back also repeated packets; both ways of repeating take turns over the algorithms."""
+    """Packets are lost, overtaken and, by go-back-N, repeated; algorithms alternate between go-back-N and selective repeat."""
     way = ("go-back-n", "selective")[number % 2]
     incast = ("workload.kind=incast", "workload.senders=3", "workload.size=60kB", "workload.rounds=2", "time.duration=2s")
     quick = ("nic.nack_interval=500us", "nic.timeout=5ms", "nic.timeout_max=20ms", "nic.trace=off")
@@ -78,7 +78,7 @@ def test_every_message_arrives_once_and_whole_over_bad_links(folder: Path, numbe
 
 @pytest.mark.lab
 def test_runs_repeat_bit_for_bit_and_conserve_frames(folder: Path) -> None:
-    """Over bad links, with lost events and a latency: all that is drawn follows from the seed."""
+    """Links are bad, events are lost, decisions have a latency: all random numbers follow from the seed."""
     settings = ("controller.name=dcqcn", *BAD_LINKS, "nic.event_loss=5%", "nic.latency=17us")
     results = [run(folder, name, *settings) for name in ("a", "b")]
     assert results[0].digest == results[1].digest
@@ -160,7 +160,7 @@ def test_sizes_stops_and_starts_are_those_of_the_matrix(folder: Path) -> None:
 
 @pytest.mark.lab
 def test_rounds_follow_one_another_at_once(folder: Path) -> None:
-    """What waits for flows to end starts at the instant at which the last of them has arrived."""
+    """A flow that waits for others starts at the instant at which the last of them has arrived."""
     settings = (
         "workload.kind=ring_allreduce",
         "workload.size=40kB",

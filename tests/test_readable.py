@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as people read them: units, digits, and what has no number."""
+"""Numbers as people read them: units, digits, and missing values."""
 
 from __future__ import annotations
 

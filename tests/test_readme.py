@@ -16,14 +16,14 @@ README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
 
 
 def promised():
-    """The digest, and the environment that it is promised for."""
+    """Returns the digest, and the environment that it is promised for."""
     digest = re.search(r"has the digest\n\n    ([0-9a-f]{64})\n", README)[1]
     block = re.search(r"lists the same environment:\n\n((?:    .*\n)+)", README)[1]
     return digest, dict(line.strip().split(": ", 1) for line in block.splitlines())
 
 
 def test_the_promise_is_for_these_sources():
-    """Whoever changes what runs in the lab runs `make demo` and scripts/readme.py again."""
+    """After a change of what runs in the lab, run `make demo` and scripts/readme.py again."""
     assert promised()[1]["programs"] == fingerprint.programs()
 
 

@@ -44,7 +44,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """What a page is made of; complains about tags that do not match."""
+    """The parts of a page; fails on tags that do not match."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -145,7 +145,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
-    """A copy of those."""
+    """A copy of the results of `made`."""
     return Path(shutil.copytree(made, tmp_path / "results"))
 
 
@@ -201,7 +201,7 @@ def test_scenarios_of_one_name_are_told_apart_by_their_keys(folder: Path) -> Non
 
 @pytest.mark.parametrize("stated", [True, False], ids=["in the manifest", "older, from the copies"])
 def test_other_files_of_one_spec_are_not_seeds_of_one_group(tmp_path: Path, stated: bool) -> None:
-    """All specs with a matrix say matrix.csv: what is in it tells experiments apart."""
+    """All specs with a matrix say matrix.csv: its content tells experiments apart."""
     for seed, text in ((1, "one"), (2, "one"), (3, "two")):
         inputs = {"inputs": {"matrix.csv": hashlib.sha256(text.encode()).hexdigest()}} if stated else {}
         a_result(tmp_path / f"s{seed}", seed, **inputs)
@@ -246,7 +246,7 @@ def test_the_baseline_can_be_chosen(folder: Path) -> None:
 
 
 def with_policies(folder: Path) -> None:
-    """Two built in, and two files, of two seeds each: their specs all say policy.npz."""
+    """Writes results of two built-in policies and three files, two seeds each; the files' specs all say policy.npz."""
     for seed in (1, 2):
         for name, policy, content in (
             ("random", "random", None),
@@ -381,7 +381,7 @@ def test_units_follow_the_middle_of_the_values() -> None:
 @pytest.mark.skipif(BROWSER is None, reason="no chromium here")
 @pytest.mark.parametrize("width", [390, 1200])
 def test_a_browser_shows_it_without_overflow(folder: Path, width: int) -> None:
-    """The page is no wider than the window: what is wide scrolls in a box of its own. And nothing is fetched."""
+    """The page is no wider than the window: wide parts scroll in boxes of their own. The page fetches nothing."""
     written(folder)
     frame = folder / "frame.html"
     frame.write_text(FRAME.replace("WIDTH", str(width)))

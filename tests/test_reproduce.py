@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Papers' figures: what is registered, when a claim holds, what goes on where it was stopped, and a figure from labs."""
+"""Papers' figures: what is registered, when a claim holds, what resumes after a stop, and a figure from labs."""
 
 import json
 from dataclasses import replace
@@ -31,7 +31,7 @@ IROKO = registry.PAPERS["iroko"]
 
 
 def contender(name, values, steps=0, curve=None):
-    """With a training of so many steps, if any."""
+    """Returns a contender; if `steps` is not 0, with trainings of so many steps."""
     learning = {}
     if steps:
         x = np.linspace(0, steps, 11)[1:]
@@ -78,7 +78,7 @@ def test_a_difference_counts_where_its_interval_leaves_no_doubt():
 
 
 def test_differences_are_taken_seed_by_seed():
-    """Seeds differ by far more than the contestants do."""
+    """Seeds differ far more than the contestants."""
     a, b = contender("a", [10, 1000, 100_000]), contender("b", [11, 1001.1, 100_000.9])
     assert state(claims.below("a", "b", QUEUE), a, b) is State.REPRODUCED
 
@@ -100,7 +100,7 @@ def test_what_does_not_hold_after_a_short_training_is_open():
 
 
 def test_runs_below_the_figure_s_own_length_are_not_judged():
-    """Not even where intervals leave no doubt: they know nothing of how long a flow needs to settle."""
+    """They are not judged even where intervals are clear: intervals do not show how long a flow needs to settle."""
     a, b = contender("a", [10, 11, 12]), contender("b", [20, 21, 22.5])
     for criterion in (claims.below("a", "b", QUEUE), claims.above("a", "b", QUEUE), claims.less_than("a", QUEUE, 1)):
         found = Evidence({"a": a, "b": b}, shortfall=Shortfall(runs="runs of 4s instead of 30s"))
@@ -291,7 +291,7 @@ def policy(training, steps):
 
 @pytest.fixture
 def trained(monkeypatch):
-    """What would have been started; each ends well."""
+    """Returns the trainings that would have been started; each ends well."""
     started = []
 
     def run_cells(cells, jobs, progress, on_end):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in the folder of a result: types, round trip, refusals. How the folder comes to be: test_folder.py."""
+"""Tests the content of a result's folder: types, round trip, refusals. How the folder is made: test_folder.py."""
 
 from __future__ import annotations
 

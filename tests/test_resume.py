@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training says of going on: a command that can be copied, and what is kept."""
+"""Tests what a training says about resuming: a command that can be copied, and what is kept."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of RL-CC and PCC-RL: what each asks for, what runs come to, and a figure from labs."""
+"""The figures of RL-CC and PCC-RL: their settings, their quantities, and a figure from labs."""
 
 import json
 
@@ -71,7 +71,7 @@ def test_what_nothing_is_trained_for_is_refused(capsys, tmp_path, paper, figure)
 
 @pytest.mark.lab
 def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_kernel):
-    """Two flows that get a quarter of the line each: everything that is measured is known."""
+    """Two flows get a quarter of the line each, so that all measured values are known."""
     rate = {"nic.parameters": {"rate": 1 << 18}}
     paper = {common.GOODPUT.name: 0.45}
     rows = [
@@ -105,7 +105,7 @@ def test_rows_from_labs_their_figure_and_the_page_of_all_claims(tmp_path, lab_ke
 
 
 def tasks(**values):
-    """All cases of all-to-all, by controller: goodput and latency."""
+    """Returns goodput and latency in all cases of all-to-all, by controller."""
     rows = []
     for who, (goodput, latency_s) in values.items():
         for count in cluster.DEFAULT[cluster.ALL_TO_ALL]:
@@ -175,7 +175,7 @@ def test_the_crossover_of_table_2_is_where_goodput_halves():
 
 
 def test_rows_in_turn_are_as_long_as_their_decisions_take(tmp_path):
-    """64 flows are 11 a NIC at the most: 450 us each make 4.95 ms."""
+    """64 flows are at most 11 per NIC; with 450 us each, that is 4.95 ms."""
     row = next(each for each in table_2.ROWS if each.name == "LSTM in turn, 64 flows")
     spec = common.spec(row, Order(tmp_path), 1)
     assert spec.nic.decisions == "in-turn" and spec.time.duration_ns >= 24 * 11 * 450 * US * 100

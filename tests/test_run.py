@@ -79,7 +79,7 @@ def test_a_run_leaves_a_whole_fit_result(folder):
 
 
 def test_numbers_are_those_of_the_wire(folder):
-    """DCTCP on 10 Mbit/s: the line is full, payload is 1448 of 1514 bytes, nothing is lost, sweeps are where they should be."""
+    """DCTCP on 10 Mbit/s: the line is full, payload is 1448 of 1514 bytes, nothing is lost, sweeps are on time."""
     result = run(folder)
     summary = result.summary
     assert summary["utilization"] > 0.99
@@ -131,7 +131,8 @@ def test_fat_tree_with_the_hotspot_matrix(folder):
 
 
 def test_hundreds_of_hosts_start_and_every_flow_gets_through(folder):
-    """More hosts than know everybody, more new carriers than Linux sees to at once, more first packets than an upcall queue."""
+    """There are more hosts than know everybody, more new carriers than Linux handles at once, and more first packets than an
+    upcall queue holds."""
     settings = ("topology.pairs=170", "controller.name=cubic", "time.duration=300ms", "time.warmup=0s")
     result = run(folder, "out", *settings, "topology.bottleneck_rate=1Gbit/s", "workload.size=20kB")
     assert result.fit and result.summary["flows_done"] == 170
@@ -188,7 +189,8 @@ def test_verify_repeats_a_run_and_names_what_was_changed(folder):
 
 
 def test_a_run_with_a_policy_measures_its_ideal(folder):
-    """Lone flows on the network with its token buckets, and no agent: steps longer than the default monitor interval, too."""
+    """Ideal times are those of lone flows on the network with its token buckets and without agent; steps may exceed the default
+    monitor interval."""
     sized = ("workload.size=100kB", "topology.pairs=1", "time.warmup=0s", "controller.name=cubic")
     result = run(folder, "out", *sized, "controller.policy=max", "agent.interval=20ms")
     assert result.manifest["ideal"]["method"] == "measured"
@@ -287,12 +289,12 @@ def test_no_permission_is_one_line(folder):
 
 
 def to_the_group(process):
-    """As a terminal does: the whole foreground group."""
+    """Interrupts the whole foreground group, as a terminal does."""
     os.killpg(process.pid, signal.SIGINT)
 
 
 def to_the_command(process):
-    """As timeout(1) and batch systems do; they may lose patience, too."""
+    """Terminates the command alone, as timeout(1) and batch systems do, and repeats the signal until the command ends."""
     while process.poll() is None:
         process.terminate()
         time.sleep(0.01)

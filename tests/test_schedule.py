@@ -134,7 +134,7 @@ def test_gates_and_lengths_in_the_csv():
 
 
 def test_the_path_is_that_of_the_transport():
-    """Rules for TCP and UDP are buckets of their own; the looked-up path is the one that each packet takes."""
+    """TCP and UDP have separate rules with separate buckets; the path that is looked up is the one that each packet takes."""
     router = route(FATTREE, 1)
     flows = [FlowRequest("h1", "h16", 5001, transport=name, rate_bps=8) for name in ("tcp", "udp") for _ in range(40)]
     for flow in make_schedule(flows, FATTREE, router, "cubic", 1).flows:

@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def fault(path: Path, *overrides: str) -> str:
-    """The one line that refuses."""
+    """Returns the one line of the refusal."""
     with pytest.raises(SpecError) as caught:
         spec.load(path, overrides)
     assert "\n" not in str(caught.value)

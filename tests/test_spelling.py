@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that nobody knows: the error says which may have been meant, wherever a name is looked up."""
+"""Unknown names: the error says which known name may have been meant, wherever a name is looked up."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dc_gym.base.stats import Estimate, band, estimate, paired, t_975
     [(1, 12.706205), (4, 2.776445), (10, 2.228139), (11, 2.200985), (20, 2.085963), (60, 2.000298), (1000, 1.962339)],
 )
 def test_students_t(freedom: int, t: float) -> None:
-    """Against the tables."""
+    """Values equal those of the usual tables."""
     assert t_975(freedom) == pytest.approx(t, abs=1e-5)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps: what a grid stands for, what counts as done, what is told; and whole sweeps of labs, also interrupted ones."""
+"""Sweeps: the cells of a grid, which count as done, what is reported; and whole sweeps of labs, also interrupted ones."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ FINGERPRINT = "f00d"
 
 @pytest.fixture
 def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Runs `dcgym sweep` on seeds 1..3 with cells that take no time; `bad` says by name how one ends."""
+    """Runs `dcgym sweep` on seeds 1..3 with cells that take no time; `bad` says for a cell's name how it ends."""
     monkeypatch.setattr(command, "_fingerprints", lambda asked, progress: {"lab": FINGERPRINT})
     ran: list[str] = []
     bad: dict[str, str] = {}
@@ -266,7 +266,7 @@ def test_a_sweep_keeps_to_its_own_folder(pretend: Any, folder: Path) -> None:
 
 
 def test_a_file_that_is_called_like_a_module_does_not_stand_for_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the working directory, of which `dcgym` itself takes nothing."""
+    """The file is in the working directory, from which `dcgym` itself imports nothing."""
     (folder / "json.py").write_text("raise SystemExit('the wrong json')\n")
     monkeypatch.chdir(folder)
     ended: list[pool.Outcome] = []

@@ -117,7 +117,7 @@ def test_a_flow_over_rdma_without_nics(tmp_path: Path) -> None:
     assert "flow 0: transport rdma needs --nic" in result.stderr
 
 
-# --- without flows: the protocol with whoever starts it
+# --- without flows: the protocol with the parent process
 
 
 def start_tgen(*args: str) -> subprocess.Popen[bytes]:
@@ -161,7 +161,7 @@ def test_no_go(tmp_path: Path, said: bytes) -> None:
 
 
 def c_layout(record: str, directory: Path) -> dict[str, tuple[int, int]]:
-    """Offset and size of each field, as the compiler sees them."""
+    """Returns offset and size of each field, as the compiler sees them."""
     source = (ROOT / "traffic" / "tgen_log.h").read_text()
     body = re.search(rf"struct {record} {{(.*?)\n}};", source, re.DOTALL)
     assert body is not None
@@ -335,7 +335,7 @@ def test_flows_by_time_and_by_rate(tmp_path: Path, pair: Pair) -> None:
 
 
 def test_datagrams(tmp_path: Path, pair: Pair) -> None:
-    """Full ones at a rate, from two flows to one port; a size ends a flow, and nobody times it."""
+    """Two flows send full datagrams at a rate to one port; a size ends a flow, and the flow has no completion time."""
     rows = [
         pair.row(0, transport="udp", rate=11_776_000),  # 1472 bytes a millisecond
         pair.row(1, transport="udp", rate=11_776_000, size=100_000, gaps="uniform"),
@@ -355,7 +355,7 @@ def test_datagrams(tmp_path: Path, pair: Pair) -> None:
 
 
 def test_gates(tmp_path: Path, pair: Pair) -> None:
-    """A flow starts a while after the last of those that it waits for has ended, whatever way."""
+    """A flow starts a given time after the last of the flows that it waits for has ended, in whatever way."""
     rows = [
         pair.row(0, size=100_000, opens="0;1"),
         pair.row(1, stop=100 * MS, opens="0"),
@@ -377,7 +377,7 @@ def test_gates(tmp_path: Path, pair: Pair) -> None:
 
 
 def test_one_source_port_to_two_ports(tmp_path: Path, pair: Pair) -> None:
-    """A source port is unique only together with where it goes; and a connection's rest in TIME_WAIT takes nothing away."""
+    """A source port is unique only together with its destination; connections in TIME_WAIT do not block it."""
     rows = [pair.row(i, size=1000, port=5001 + i).replace(f",{20000 + i},", ",20000,") for i in range(50)]
     log, _ = run_flows(tmp_path, rows, duration_ns=2000 * MS)
     assert statuses(log) == ["done"] * 50 and set(log["src_port"].tolist()) == {20000}
@@ -450,7 +450,7 @@ HEADER_FLOWS = 112  # offset of off_flows, off_commands, flow_rows, command_rows
 
 
 def matrix_file(path: Path, rows: int, flow_rows: int = 0) -> Path:
-    """A header, the activity cells and rows of flows (with rubbish in them)."""
+    """Writes a header, the activity cells and rows of flows (with garbage in them)."""
     flows = 256 + 8 * rows
     total = flows + FLOW_ROW.itemsize * flow_rows
     header = struct.pack("<8sHHIIIQQQQQ", b"DCGYMSM1", 1, 1, 256, rows, 8, 256, 256, 256, 256, total)
@@ -475,7 +475,7 @@ def row_statuses(rows: tgen_log.Records) -> list[str]:
 
 @contextmanager
 def flows_under_way(tmp_path: Path, rows: list[str], *more: str, duration_ns: int) -> Iterator[subprocess.Popen[bytes]]:
-    """tgen, told to go; it is stopped at the end unless it has ended."""
+    """Starts tgen and its flows; stops it at the end unless it has ended."""
     (tmp_path / "flows.csv").write_text(HEADER + "".join(row + "\n" for row in rows))
     command = arguments(tmp_path / "flows.csv", tmp_path, time.monotonic_ns() + 1000 * MS, duration_ns, 0)
     process = start_tgen(*command, *more)
@@ -509,7 +509,7 @@ def test_activity_cells(tmp_path: Path, pair: Pair) -> None:
 
 
 def test_rows_end_as_the_log(tmp_path: Path, pair: Pair) -> None:
-    """Every flow's beginning, end and last counts; rows that belong to no flow are those of one that waits."""
+    """Rows have every flow's start, end and last counts; rows that belong to no flow are those of a waiting one."""
     ip("-n", pair.a, "route", "add", "prohibit", "10.77.0.3/32")
     ip("-n", pair.b, "addr", "add", "10.77.0.3/24", "dev", "e0")
     matrix = matrix_file(tmp_path / "matrix", 0, 10)
@@ -540,7 +540,7 @@ def test_rows_end_as_the_log(tmp_path: Path, pair: Pair) -> None:
 
 
 def test_rows_of_flows_under_way(tmp_path: Path, pair: Pair) -> None:
-    """With --publish counts rise while a flow runs; without it they wait for its end."""
+    """With --publish counts rise while a flow runs; without it they change at its end."""
     matrix = matrix_file(tmp_path / "matrix", 0, 2)
     rows = [pair.row(0), pair.row(1, transport="udp", rate=11_776_000)]
     with flows_under_way(tmp_path, rows, "--matrix", str(matrix), "--publish", str(MS), duration_ns=20_000 * MS) as process:
@@ -566,7 +566,7 @@ def test_rows_without_an_interval(tmp_path: Path, pair: Pair) -> None:
 
 
 def test_what_stays_keeps_its_sockets_and_its_cells_until_it_is_told(tmp_path: Path, pair: Pair) -> None:
-    """The counts are those of the end; a stop at that instant is not one."""
+    """The counts are those at the end; a stop time at that instant does not stop a flow."""
     matrix = matrix_file(tmp_path / "matrix", 1, 2)
     rows = [pair.row(0) + "0", pair.row(1, stop=200 * MS) + "0"]
     with flows_under_way(tmp_path, rows, "--matrix", str(matrix), "--stay", duration_ns=200 * MS) as process:
@@ -617,7 +617,7 @@ def sockets(name: str) -> list[str]:
 
 
 def test_a_signal_leaves_nothing_to_send(tmp_path: Path, pair: Pair) -> None:
-    """Nobody hears the resets here: a socket that was merely closed would go on sending for minutes."""
+    """No peer receives the resets here: a socket that was merely closed would go on sending for minutes."""
     matrix = matrix_file(tmp_path / "matrix", 0, 2)
     rows = [pair.row(0), pair.row(1)]
     with flows_under_way(tmp_path, rows, "--matrix", str(matrix), "--publish", str(MS), duration_ns=20_000 * MS) as process:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym topology`: what it says of a network, and what it refuses."""
+"""`dcgym topology`: what it prints of a network, and what it refuses."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_same_drawing_has_the_same_bytes(capsys, tmp_path):
 
 
 def test_a_user_without_a_home_can_draw(tmp_path):
-    """matplotlib would tell where its cache is."""
+    """Without a home, matplotlib would print where its cache is."""
     env = {"PATH": os.environ["PATH"], "HOME": "/dev/null"}
     argv = [sys.executable, "-m", "dc_gym.cli.main", "topology", "dumbbell-10m", "--png", "a.png"]
     done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic in a lab, through the `dcgym` command: what a workload asks for is what the wire carries."""
+"""Traffic in a lab, through the `dcgym` command: the wire carries what a workload asks for."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ slowdown = "off"
 
 @pytest.fixture
 def run(tmp_path, lab_kernel):
-    """Runs the spec with settings; answers its result."""
+    """Runs the spec with settings; returns its result."""
     tmp_path.chmod(0o755)
 
     def go(*settings, out="out", code=0, programs=""):
@@ -112,7 +112,7 @@ def column(result, name):
 
 
 def test_repetitions_start_when_the_one_before_has_ended(run):
-    """Endless ones fill the run; none is due before its turn, and those that never came are not in the log."""
+    """Endless repetitions fill the run; none is due before its turn, and those that never started are not in the log."""
     result = run("workload.kind=repeat", "workload.size=100kB", "workload.interval=3ms", "workload.ends=pairs")
     flows = result.records("flows")
     for src in ("h1", "h2"):
@@ -155,7 +155,7 @@ def test_open_loop_offers_its_load_and_loses_no_flow(run):
 
 
 def test_programs_run_in_hosts(run, tmp_path):
-    """Beside nothing else: they talk over the network, are stopped with all their children, and leave output and exit codes."""
+    """Without other traffic, programs talk over the network, are stopped with all children, and leave output and exit codes."""
     for name, text in (("sender.py", SENDER), ("receiver.py", RECEIVER)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
@@ -188,7 +188,7 @@ def test_the_example_of_programs(tmp_path, lab_kernel):
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
 def test_iperf3_sees_the_link_that_was_asked_for(run):
-    """In steady state: 1448 bytes of 1514, which take 1.2112 ms at 10 Mbit/s."""
+    """The steady-state goodput is 1448 of 1514 bytes, which take 1.2112 ms at 10 Mbit/s."""
     programs = """
 [[workload.exec]]
 host = "h3"
@@ -233,7 +233,7 @@ command = "cat /etc/hosts /etc/nsswitch.conf"
 
 
 def test_a_program_that_fails_is_told_before_what_comes_of_it(run, tmp_path):
-    """A frame that no switch knows where to send makes the run unfit; who sent it says first why."""
+    """A frame that no switch can forward makes the run unfit; the failure of the program that sent it is reported first."""
     (tmp_path / "lost.py").write_text(
         f"#!{sys.executable}\nimport socket, sys\n"
         "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('10.0.9.9', 9))\n"
@@ -263,7 +263,7 @@ def test_a_capture_is_kept_and_its_times_are_virtual_and_exact(run):
 
 
 def captured(path):
-    """Time in ns and length of each packet in a file of nanoseconds."""
+    """Returns time in ns and length of each packet in a capture file with nanoseconds."""
     data = path.read_bytes()
     assert struct.unpack_from("<I", data)[0] == 0xA1B23C4D
     found, place = [], 24

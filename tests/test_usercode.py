@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plug-ins: what they register can be named, what goes wrong in them is one line, and results keep them."""
+"""Plug-ins: what they register can be named, their errors are one line, and results keep their files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym verify`: two results side by side, and results that somebody damaged. No lab is booted."""
+"""`dcgym verify`: two results side by side, and damaged results. No lab is booted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def a(tmp_path: Path) -> Result:
 
 
 def other(a: Result, **change: int) -> Result:
-    """The same experiment with one changed value: marks of queue record 300, srtt of TCP record 500."""
+    """Returns the same experiment with one changed value: marks of queue record 300, or srtt of TCP record 500."""
     tables = a.tables
     queues, tcp = tables.queues.copy(), tables.tcp.copy()
     queues["marks"][300] += change.get("marks", 0)
@@ -35,7 +35,7 @@ def other(a: Result, **change: int) -> Result:
 
 
 def edit(result: Result, **values: Any) -> None:
-    """Damage a manifest; None removes a key."""
+    """Damages a manifest; None removes a key."""
     path = result.path / "manifest.json"
     manifest = json.loads(path.read_text()) | values
     path.write_text(json.dumps({key: value for key, value in manifest.items() if value is not None}))

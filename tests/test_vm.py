@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def parse(data: bytes) -> dict[str, tuple[int, bytes]]:
-    """Mode and contents by path, as the kernel's init/initramfs.c reads a newc archive."""
+    """Returns mode and contents by path, read from a newc archive as the kernel's init/initramfs.c does."""
     found, at = {}, 0
     while True:
         assert data[at : at + 6] == b"070701"
@@ -59,7 +59,7 @@ def test_a_missing_qemu_names_its_package(monkeypatch):
 
 
 def test_its_files_are_where_a_janitor_watches(tmp_path, monkeypatch):
-    """A kill -9 leaves nothing: test_folder.py."""
+    """That a kill -9 then leaves nothing is tested in test_folder.py."""
     seen = []
 
     def stop(kernel, work, *rest):
@@ -107,7 +107,7 @@ def in_vm(*words: str, cwd: Path, timeout: int = 900) -> subprocess.CompletedPro
 
 
 def scripted(script: str, cwd: Path, timeout: int) -> subprocess.CompletedProcess[str]:
-    """A Python program inside of the VM, with a spec as its argument."""
+    """Runs a Python program inside of the VM, with a spec as its argument."""
     (cwd / "script.py").write_text(script)
     program = (
         "from pathlib import Path; import sys; from dc_gym.grounds.host import vm; from dc_gym.base.progress import Quiet;"
@@ -122,7 +122,7 @@ def scripted(script: str, cwd: Path, timeout: int) -> subprocess.CompletedProces
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("links", ["cable", "netem"])
 def test_the_same_run_on_the_host_ground(links, tmp_path):
-    """Every frame is accounted for; whether this machine keeps up in real time is its own affair, and said."""
+    """Every frame is accounted for. The result says whether this machine keeps up in real time; the test does not judge it."""
     settings = [f"host.links={links}", "time.duration=4s", "time.warmup=1s", "monitor.interval=20ms"]
     words = [word for setting in settings for word in ("--set", setting)]
     spec = ROOT / "examples" / "dumbbell.toml"
@@ -258,7 +258,7 @@ print("all as it should be")
 @needs_qemu
 @pytest.mark.timeout(1800)
 def test_an_agent_in_real_time(tmp_path):
-    """An environment, what is left when it ends or is killed, and a policy in a run. How well they keep up is not judged."""
+    """Tests an environment, what is left when it ends or is killed, and a policy in a run. Speed is not judged."""
     done = scripted(AGENT, tmp_path, timeout=1700)
     assert done.returncode == 0 and "all as it should be" in done.stdout, done.stdout + done.stderr
     result = load_result(tmp_path / "out")
@@ -322,7 +322,7 @@ print("all clean")
 @needs_qemu
 @pytest.mark.timeout(1800)
 def test_nics_in_real_time_and_nothing_of_them_after_kill_9(tmp_path):
-    """Whether this machine keeps up is said in the result; that each message arrives whole is not a matter of speed."""
+    """The result says whether this machine keeps up; each message must arrive whole at any speed."""
     done = scripted(RDMA, tmp_path, timeout=1700)
     assert done.returncode == 0 and "all clean" in done.stdout, done.stdout + done.stderr
     result = load_result(tmp_path / "out")

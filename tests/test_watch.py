@@ -109,7 +109,7 @@ def served(run: Path, matrix: FakeMatrix) -> Iterator[Path]:
 
 
 def changed(folder: Path, matrix: FakeMatrix, t_ns: int = 13 * NS, **values: int) -> Change:
-    """Two looks, between which port 0 changes."""
+    """Returns the change between two looks, between which port 0 changes."""
     window = Window()
     with Attached(folder) as lab:
         lab.change(window)
@@ -405,7 +405,7 @@ def test_a_training_goes_on_with_its_next_lab(
 
 
 class Idle:
-    """A lab that stands still: its socket is there, and nobody answers."""
+    """A lab that is stopped: its socket is there, but nothing answers."""
 
     def __init__(self, run: Path) -> None:
         self.folder = run / ".lab"
@@ -420,14 +420,14 @@ class Idle:
 
 
 def looked(found: labs.Labs, until: Any) -> Any:
-    """The first look that is good."""
+    """Returns the first look that `until` accepts."""
     while not until(seen := found.look()):
         pass
     return seen
 
 
 def test_the_lab_that_works_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not one that never answers, nor one that stands still while another moves."""
+    """A lab that never answers, or that stands still while another moves, is not shown."""
     monkeypatch.setattr(labs, "STILL_S", 0.05)
     out = tmp_path / "t"
     first, second = FakeMatrix(tmp_path / "a"), FakeMatrix(tmp_path / "b")
@@ -456,7 +456,7 @@ def test_the_lab_that_works_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_training_that_is_starting_is_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before its folder is there, and before its labs are."""
+    """It is waited for before its folder exists, and before its labs do."""
     out, matrix = tmp_path / "t", FakeMatrix(tmp_path / "matrix")
     args = Namespace(dir=out, lab=None, interval=0.01, once=False)
     watcher = threading.Thread(target=watch.main, args=(args,))

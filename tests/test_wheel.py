@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is published: what source distribution and wheel contain, and the wheel where there is neither checkout nor compiler.
+"""Tests what is published: the content of source distribution and wheel, and the wheel without checkout and compiler.
 
 The wheel is the one in build/wheel/, which `scripts/wheel.py --no-source build/wheel` makes of the source distribution.
 """
@@ -32,7 +32,7 @@ BESIDE = {
     "setup.py",
 }
 TOOLS = ("sh", "flock", "find", "head", "mv", "rm", "rmdir", "sleep", "grep")
-"""All that a machine with the wheel has; a run asks for no more."""
+"""All programs that the machine with the wheel has; a run needs no others."""
 SHORT = ("--set", "time.duration=2s", "--set", "time.warmup=500ms")
 
 
@@ -43,7 +43,7 @@ def tracked(*folders: str) -> set[str]:
 
 
 def of_the_package() -> set[str]:
-    """Every file of the package by its place in it: through the symlinks."""
+    """Returns every file of the package by its place in it, following symlinks."""
     own = {name for name in tracked("dc_gym") if (ROOT / name).is_file()}
     return own | {f"dc_gym/{name}" for name in tracked(*PARTS)}
 
@@ -108,7 +108,7 @@ class Machine:
         subprocess.run(pip, check=True, env=self.env | {name: os.environ[name] for name in os.environ if name.startswith("PIP_")})
 
     def run(self, *argv: str | Path) -> str:
-        """What a program of the virtual environment prints."""
+        """Runs a program of the virtual environment; returns what it prints."""
         command = [self.venv / "bin" / argv[0], *argv[1:]]
         done = subprocess.run(command, cwd=self.home, env=self.env, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -130,7 +130,7 @@ def test_the_doctor_finds_everything_inside_the_package(machine: Machine) -> Non
 @pytest.mark.lab
 @pytest.mark.parametrize("example", ["dumbbell.toml", "nic.toml", "two_racks.toml"])
 def test_a_run_has_the_digest_of_the_checkout_and_is_verified(example: str, machine: Machine, tmp_path: Path) -> None:
-    """On the same Python: what else the fingerprint names is inside."""
+    """The Python is the same; all else that the fingerprint names is inside the wheel."""
     shutil.copytree(ROOT / "examples", machine.home / "examples", dirs_exist_ok=True)
     out = machine.home / "out" / example
     machine.run("dcgym", "run", f"examples/{example}", "--out", str(out), *SHORT, "--quiet")

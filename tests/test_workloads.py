@@ -139,7 +139,7 @@ def test_a_kind_is_registered_once():
 
 
 def test_a_flow_beyond_the_end_is_kept_if_another_starts(tmp_path):
-    """It appears in the log as one that waited; a matrix may be run shorter than it was meant."""
+    """The late flow appears in the log as one that waited; a matrix may be run for a shorter time than it was made for."""
     (tmp_path / "m.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,9\nh2,h4,80,50,0,9\n")
     assert [flow.start_ns for flow in run(DUMBBELL, "matrix", file=tmp_path / "m.csv")] == [0, 50 * SECOND]
 
@@ -279,7 +279,7 @@ def offered(flows, duration_ns):
     ("websearch", 0.8, 8 * SECOND), ("fb_hadoop", 0.3, SECOND), ("homa_w4", 0.5, SECOND),
 ])  # fmt: skip
 def test_poisson_offers_its_load(name, load, duration_ns):
-    """Within three standard errors; and the gaps are exponential: their standard deviation is their mean."""
+    """The load is within three standard errors; gaps are exponential: their standard deviation is their mean."""
     flows = run(FATTREE, "poisson", 1, duration_ns, distribution=name, load=load)
     sizes = [flow.size_bytes for flow in flows]
     error = 3 * (1 + (stdev(sizes) / mean(sizes)) ** 2) ** 0.5 / len(sizes) ** 0.5
@@ -463,7 +463,7 @@ KEYS = {
     "alltoall": {"size_bytes": 100, "largest_bytes": 1000},
     "storage": {"mix": "olap"},
 }
-"""What a kind cannot do without; a new one that needs keys says so here."""
+"""The required keys of each workload kind; add here those of a new kind."""
 SEEDED = {"random", "random_bijective", "staggered", "partition_aggregate", "long_short", "on_off", "repeat", "poisson",
           "closed_loop", "storage"}  # fmt: skip
 SMALL = build(TopologyParams(preset="dumbbell-10m", rate_bps=10**8))
@@ -478,7 +478,7 @@ def request(graph, kind, tmp_path, **values):
 @pytest.mark.parametrize("graph", [SMALL, FATTREE, GRAPHS["dctcp-10g"]], ids=["dumbbell", "fattree", "single"])
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"none"}))
 def test_every_kind(kind, graph, tmp_path):
-    """Refused in one line, or: the same again, seeds that differ, and a schedule in which every flow can run."""
+    """A kind is refused in one line, or it repeats, differs between seeds, and gives a schedule in which every flow can run."""
     make = request(graph, kind, tmp_path, rate_bps=10**7)
     try:
         flows = make()
@@ -502,7 +502,7 @@ def test_every_kind(kind, graph, tmp_path):
 
 
 def assert_gates_can_open(flows):
-    """If every flow ends, every flow starts: no two wait for each other."""
+    """Checks that every flow starts if every flow ends: no two flows wait for each other."""
     left, ready, started = Counter(gate for flow in flows for gate in flow.opens), [], 0
     waiting = {}
     for flow in flows:

@@ -62,7 +62,7 @@ GOODPUT_TOLERANCE, QUEUE_TOLERANCE = 0.03, 0.15
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a run's port showed after the warm-up."""
+    """The measurements at one port of a run after the warm-up."""
 
     t_s: npt.NDArray[np.float64]
     packets: npt.NDArray[np.float64]

@@ -44,7 +44,7 @@ CE, ECT0 = 3, 2
 
 @dataclass
 class Verdict:
-    """What was compared in one case, and the differences that were found."""
+    """The counts of what was compared in one case, the largest error in time, and the differences that were found."""
 
     frames: int = 0
     drops: int = 0

@@ -182,7 +182,7 @@ class Fluid:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What flows settle at, over the second half of a run."""
+    """The state at which flows settle, measured over the second half of a run."""
 
     flows: int
     inflation: float

@@ -73,7 +73,7 @@ class Campaign:
 
     @property
     def shortfall(self) -> Shortfall:
-        """What the command made shorter than the figure's own length."""
+        """The parts (runs, trainings, seeds) that the command made shorter than the figure's own length."""
         own, asked = self.setup.full if self.order.full else self.setup.default, self.length
         shorter = parse_time_ns(asked.duration) < parse_time_ns(own.duration)
         return Shortfall(

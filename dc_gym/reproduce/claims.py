@@ -60,7 +60,7 @@ class Claim:
     criteria: tuple[Criterion, ...]
     """The criteria, which must all hold."""
     why: str = ""
-    """What is known about the cause; shown where the claim is not reproduced."""
+    """Known facts about the cause; shown where the claim is not reproduced."""
 
 
 @dataclass(frozen=True, slots=True)

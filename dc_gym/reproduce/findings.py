@@ -67,7 +67,7 @@ def fewer(what: str, asked: int, own: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What the command made shorter than the figure's own length, in words; empty texts mean nothing was shorter."""
+    """The parts that the command made shorter than the figure's own length, in words; an empty text means: not shorter."""
 
     runs: str = ""
     trainings: str = ""

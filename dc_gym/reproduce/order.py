@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line asks for: how much to run, and where."""
+"""The options of the command line: how much to run, and where."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ WAITING, RUNNING, DONE, STOPPED = range(4)
 
 
 def experiment(*overrides: str) -> Experiment:
-    """The dumbbell with its pairs, or with other settings."""
+    """Returns an experiment on the dumbbell with its pairs, or with other settings."""
     return Experiment.of(spec.of_preset("dumbbell-10m", ['workload.kind="pairs"', *overrides]))
 
 
@@ -35,7 +35,7 @@ def scene(*overrides: str, hosts: str = "all", step_ns: int = 10 * MS) -> tuple[
 
 
 def cells(**columns: dict[str, int]) -> np.ndarray[Any, Any]:
-    """Of the dumbbell: cells(backlog_bytes={"s1-eth3": 1000})."""
+    """Returns the dumbbell's cells: 0, but for those given, as in cells(backlog_bytes={"s1-eth3": 1000})."""
     made = np.zeros((len(ROWS), len(COLUMNS)), np.uint64)
     for column, values in columns.items():
         for port, value in values.items():
@@ -44,7 +44,7 @@ def cells(**columns: dict[str, int]) -> np.ndarray[Any, Any]:
 
 
 def flows(*rows: dict[str, int]) -> np.ndarray[Any, Any]:
-    """One dict a flow; what it does not say is as of one that waits."""
+    """Returns one record per dict; fields that a dict does not set are those of a waiting flow."""
     made = np.zeros(len(rows), FLOW)
     made["start_ns"] = made["end_ns"] = -1
     for place, row in enumerate(rows):
@@ -54,7 +54,7 @@ def flows(*rows: dict[str, int]) -> np.ndarray[Any, Any]:
 
 
 def frame(info: FlowInfo, **changes: Any) -> Frame:
-    """Step 1 of 10 ms, of a network where nothing happens."""
+    """Returns the frame of step 1 (10 ms long) of a network where nothing happens, unless told otherwise."""
     nothing, waiting, hosts = cells(), flows(*[{}] * len(info)), len(info.host_row)
     values: dict[str, Any] = {"step": 1, "t_ns": 10 * MS, "elapsed_ns": 10 * MS, "cells": nothing, "before": nothing}
     values |= {"flows": waiting, "flows_before": waiting, "wanted_bps": np.full(hosts, 1e7), "enforced_bps": np.full(hosts, 1e7)}
@@ -63,7 +63,7 @@ def frame(info: FlowInfo, **changes: Any) -> Frame:
 
 
 def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: int = 1) -> Frame:
-    """Anything that counters, queues and flows can be, extremes among it."""
+    """Returns a frame with random counters, queues and flows, extreme values among them."""
     rows, count, hosts = len(scene.ports), len(info), len(scene.hosts)
     elapsed_ns = 0 if step == 0 else int(rng.choice([1, 1000, MS, 10 * MS, 10**9]))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contracts that everything registered keeps on any frame: bounds, numbers, one value a port or host."""
+"""Contracts that all registered features, rewards, actions and policies keep on any frame: bounds, numbers, shapes."""
 
 import math
 from dataclasses import replace
@@ -28,7 +28,7 @@ SCENES = [
 
 @pytest.fixture(params=SCENES, ids=lambda param: " ".join([*param[0][:1], param[1]]))
 def place(request):
-    """A scene, its flows, and twenty frames of whatever."""
+    """Returns a scene, its flows, and twenty random frames."""
     found, info = scene(*request.param[0], hosts=request.param[1])
     rng = np.random.default_rng(7)
     return found, info, [random_frame(found, info, rng, step) for step in range(20)]
@@ -104,7 +104,7 @@ def test_metrics_and_totals_are_numbers(place):
 
 
 def test_nothing_depends_on_what_a_frame_was_asked_before(place):
-    """Frames keep what they worked out: in any order the answers are the same."""
+    """Frames keep values that they have computed: in any order of questions the answers are the same."""
     found, info, _ = place
     once, again = (random_frame(found, info, np.random.default_rng(9)) for _ in range(2))
     forwards = [Observer(found, "full").observe(once), totals.metrics(once, found)]
@@ -116,7 +116,7 @@ SAMPLED = ("received_bytes", "acked_bytes", "srtt_us", "min_rtt_us", "cwnd_packe
 
 
 def sampled_otherwise(frame, rng):
-    """The same frame but for what is only known when flows are looked at."""
+    """Returns the same frame with other values in the fields that only samples of flows fill."""
     flows, before = frame.flows.copy(), frame.flows_before.copy()
     for name in SAMPLED:
         for each in (flows, before):
@@ -128,7 +128,7 @@ def sampled_otherwise(frame, rng):
     "each", [*observation.features(), *reward.rewards()], ids=lambda each: f"{type(each).__name__} {each.name}"
 )
 def test_what_says_that_it_reads_no_samples_of_flows_reads_none(each, place):
-    """And what reads them says so."""
+    """Features and rewards that do read samples of flows declare it."""
     found, info, frames = place
     rng, equal = np.random.default_rng(3), []
     is_feature = isinstance(each, observation.Feature)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's desk on a made-up state matrix: whose clock a frame has, and which command it ran under."""
+"""The agent's console on a made-up state matrix: which clock a frame has, and which command was in force in it."""
 
 from types import SimpleNamespace
 
@@ -13,7 +13,7 @@ from tests.envs.made import MS, cells, scene
 
 
 def test_the_time_of_a_frame_is_that_of_its_sweep():
-    """On a real clock a sweep may be late: what counts is when it was, and not when it was due."""
+    """On a real clock a sweep may be late: its actual time counts, not the time at which it was due."""
     found, info = scene()
     rates = np.zeros(4, RATE)
     rates["row"] = found.host_row
@@ -34,7 +34,7 @@ def test_the_time_of_a_frame_is_that_of_its_sweep():
     [(0, [1, 2, 3, 4]), (10, [9, 1, 2, 3]), (2.5, [3, 1.75, 2.75, 3.75]), (24, [9, 9, 4.2, 1.6])],
 )
 def test_commands_are_in_force_from_their_latency_on(latency_ms, expected):
-    """Steps of 10 ms; commands of 1, 2, 3 and 4 Mbit/s, on lines of 9."""
+    """Steps take 10 ms; the commands are 1, 2, 3 and 4 on lines of 9."""
     found, _ = scene()
     made = SimpleNamespace(line_bps=np.full(2, 9.0), step_ns=found.step_ns)
     force = InForce(made, AgentSpec(latency_ns=int(latency_ms * MS)))

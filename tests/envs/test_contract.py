@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every environment keeps, whatever its network, traffic, features, rewards and actions: tried on all that are registered.
+"""The contract of every environment, tested on all registered networks, traffic, features, rewards and actions.
 
 The features and rewards of one frame are functions of it, so each lab here tries all of them at each step.
 """
@@ -24,7 +24,7 @@ from tests.envs.test_docs_environment import names, rows
 pytestmark = pytest.mark.lab
 
 LARGE = {"fattree-k8", "rlcc64", "fdcc64", "acc24", "acc96", "acc288"}
-"""Their boots take long."""
+"""Networks that take long to boot."""
 KEYS = {
     "matrix": {"file": "m.csv"},
     "iroko": {"pattern": "random0"},
@@ -43,9 +43,9 @@ KEYS = {
     "alltoall": {"size": "1kB", "largest": "20kB"},
     "storage": {"mix": "olap"},
 }
-"""What a kind cannot do without."""
+"""The required keys of each workload kind."""
 SIXTEEN = {"hotspot", "iroko"}
-"""Kinds for 16 hosts."""
+"""Workload kinds that need 16 hosts."""
 STEP_METRICS = {name for cell, *_ in rows("What info holds", "name") for name in names(cell)}
 
 
@@ -56,7 +56,7 @@ def spec(topology, workload, duration="10ms", **sections):
 
 @dataclass
 class Contract:
-    """Of one environment; `steps` of an episode."""
+    """Checks one environment against the contract; `steps` is the length of an episode."""
 
     env: DataCenterEnv
     steps: int
@@ -119,14 +119,14 @@ class Contract:
 
 
 def observation_columns():
-    """Counters among the cells."""
+    """Returns the columns of cells that are counters."""
     from dc_gym.envs.frame import PLACES
 
     return [PLACES[name] for name in ("tx_bytes", "tx_packets", "drops", "marks")]
 
 
 def keep(env, folder, episodes=((1, None), (2, None)), steps=10):
-    """Two episodes in one lab, and nothing left when it is closed."""
+    """Runs two episodes in one lab; nothing may be left when it is closed."""
     contract = Contract(env, steps)
     for seed, head in episodes:
         contract.episode(seed, head)
@@ -162,7 +162,7 @@ def test_every_workload(kind, tmp_path, monkeypatch):
 
 
 def test_every_action(tmp_path):
-    """Of each head every action of its space is a rate, over the whole range; its inverse leads back."""
+    """For each head, its space covers the whole range of rates, and the inverse of an action's rate has the same rate."""
     env = DataCenterEnv(spec({"preset": "dumbbell-10m"}, {"kind": "pairs"}), ["agent.action=linear"], folder=tmp_path)
     for each in action.heads():
         head = Action(env.session.scene, each.name)
@@ -188,7 +188,7 @@ def test_other_settings(settings, tmp_path):
 
 
 def test_a_seed_without_a_flow_is_an_episode_too(tmp_path):
-    """Few arrivals in a short time: a training must not end because once there is none."""
+    """With few arrivals in a short time a seed may have no flow: a training must not end because of it."""
     keys = spec({"preset": "dumbbell-10m"}, {"kind": "poisson", "load": 0.2, "size": "20kB"})
     env = DataCenterEnv(keys, folder=tmp_path)
     idle = next(seed for seed in range(100) if not env.session.experiment.episode(seed).schedule.flows)
@@ -198,7 +198,7 @@ def test_a_seed_without_a_flow_is_an_episode_too(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("topology", sorted(set(PRESETS) - LARGE))
 def test_the_product_of_topologies_and_workloads(topology, tmp_path, monkeypatch):
-    """Each network with each traffic, or one line on why that cannot be."""
+    """Each network runs with each traffic, or one line says why it cannot."""
     folder = tmp_path / "labs"
     folder.mkdir()
     monkeypatch.chdir(tmp_path)

@@ -29,7 +29,7 @@ SHORT = ["time.duration=100ms"]
 
 
 def trajectory(env, seed, steps, options=None):
-    """Observations, rewards and infos of an episode of random actions; the actions are the same each time."""
+    """Returns observations, rewards and infos of an episode of random actions; the actions are the same each time."""
     observation, info = env.reset(seed=seed, options=options)
     env.action_space.seed(seed)
     seen, rewards, infos = [observation], [], [info]
@@ -267,7 +267,7 @@ def test_a_vector_outlives_a_bad_action_and_a_failed_post(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("latency", ["0s", "20ms", "25ms"])
 def test_the_reward_is_of_the_command_that_was_in_force(tmp_path, latency):
-    """The kernel's own rates, read back at the end of each step, say which one that is."""
+    """The kernel's own rates, read back at the end of each step, show which command was in force."""
     keys = ["agent.interval=10ms", f"agent.latency={latency}", "agent.reward=action", "agent.action=linear"]
     env = DataCenterEnv(SPEC, keys, folder=tmp_path)
     env.reset(seed=1)
@@ -295,7 +295,7 @@ POISSON = SPEC | {"workload": {"kind": "poisson", "load": 0.5, "size": "2kB"}, "
 
 @pytest.fixture
 def seeds():
-    """One of few flows, and one of more."""
+    """Two seeds; the one with fewer flows comes first."""
     made = Experiment.of(as_spec(POISSON))
     return sorted((1, 2), key=lambda seed: len(made.episode(seed).schedule.flows))
 
@@ -311,7 +311,7 @@ def test_a_seed_with_more_flows_than_there_is_room_for_boots_anew(tmp_path, monk
 
 
 def test_a_lab_has_memory_for_the_paths_of_its_seed_and_of_others(tmp_path, monkeypatch, seeds):
-    """As if each path took a MiB: the first lab has room for twice its own, and a seed that needs more than that gets another."""
+    """Each path counts as a MiB: the first lab has room for twice its seed's paths; a seed that needs more gets another lab."""
     mib = 2**20
     monkeypatch.setattr(LabSpec, "sized", lambda self, hosts, paths, nic_flows=0: replace(self, memory_bytes=(256 + paths) * mib))
     env = DataCenterEnv(POISSON, folder=tmp_path)
@@ -373,7 +373,7 @@ def test_a_policy_in_a_run_is_scored_like_an_environment(tmp_path):
 
 @pytest.mark.parametrize("workload", [{"kind": "pairs"}, {"kind": "pairs", "transport": "udp", "rate": "6Mbit/s"}])
 def test_an_environment_and_a_run_with_its_seed_say_the_same_to_the_last_step(tmp_path, workload):
-    """Of the last instant, too, at which the traffic ends: no flow has stopped yet, and no FIN is on its way."""
+    """They agree at the last instant, too, when the traffic ends: no flow has stopped yet, and no FIN is on its way."""
     spec = SPEC | {"agent": {"interval": "10ms"}, "workload": workload, "time": {"duration": "300ms"}, "name": "both"}
     result = run(as_spec(spec, ["controller=max", "seed=3"]), tmp_path / "run", Quiet(), plot=False)
     agent = result.derived("agent")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One agent a flow on the fluid model: turns, rewards, comings and goings, and PettingZoo's own checks."""
+"""One agent per flow on the fluid model: turns, rewards, starts and ends of flows, and PettingZoo's own checks."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ NET = load("rlcc-mlp").policy
 
 
 def episode(case, seed, act):
-    """All turns, with actions by `act(name, observation)`."""
+    """Returns all turns of an episode with actions by `act(name, observation)`."""
     flows = Flows(case)
     turn = flows.begin(seed)
     turns = [turn]
@@ -43,7 +43,7 @@ def test_one_seed_and_the_same_actions_are_one_episode():
 
 
 def test_a_network_as_all_agents_does_what_it_does_in_the_model_itself():
-    """Actions from outside, one flow at a time, come to the same queue and rates as the model's own loop."""
+    """Actions from outside, one flow at a time, give the same queue and rates as the model's own loop."""
     case = Case(flows=(4,), spare=0, round_trips=60, model=STILL)
     model = Bottlenecks(replace(STILL, seed=3, later=1, bottlenecks=((4, 1),)), case.scaling)
     inflation, rates = [], np.zeros(4)
@@ -107,7 +107,7 @@ def test_pettingzoos_own_checks():
 
 
 def test_the_parallel_form_passes_actions_on_when_a_probe_is_back():
-    """A constant policy through PettingZoo is the same episode; what others say meanwhile is not looked at."""
+    """A constant policy through PettingZoo gives the same episode; actions of agents whose probe is not back are ignored."""
     pytest.importorskip("pettingzoo")
     from dc_gym.methods.rlcc.flows_parallel import FlowsParallelEnv
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dict that is worked out when somebody looks is a dict for whoever looks."""
+"""A dict that is computed when it is first read behaves as a plain dict."""
 
 import copy
 import json

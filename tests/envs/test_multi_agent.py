@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One agent a host: what it sees and is rewarded on made-up frames; in a lab PettingZoo's and RLlib's own checks, and equality
+"""One agent per host: its observations and rewards on made-up frames; in a lab PettingZoo's and RLlib's own checks, and equality
 with the central agent's environment."""
 
 import sys

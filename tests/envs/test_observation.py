@@ -15,7 +15,7 @@ CABLES = {"s1-eth1": "h1-eth0", "s1-eth2": "h2-eth0", "s1-eth3": "s2-eth3", "s2-
 
 
 def seen(feature, of, **changes):
-    """Of one feature: the value at one port or host; all others must be 0, unless `rest` says what."""
+    """Returns one feature's value at one port or host; its values at all others must be `rest` (default 0)."""
     found, info = scene()
     rest = changes.pop("rest", 0)
     observer = Observer(found, feature)
@@ -26,7 +26,7 @@ def seen(feature, of, **changes):
 
 
 def port(**columns):
-    """One port's counters over the step, from s1-eth3."""
+    """Returns the cells before and after the step; s1-eth3 alone has counters."""
     return {
         "before": cells(**{name: {"s1-eth3": was} for name, (was, _) in columns.items()}),
         "cells": cells(**{name: {"s1-eth3": now} for name, (_, now) in columns.items()}),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that holds environments and ends in whatever way leaves nothing: no process, no folder, no shared memory.
+"""A process that holds environments leaves nothing, however it ends: no process, no folder, no shared memory.
 
 `dcgym bench orphans` kills other processes than the holder, and says after how long.
 """
@@ -51,12 +51,12 @@ def killed(process):
 
 
 def ctrl_c(process):
-    """As a terminal does: the whole foreground group."""
+    """Interrupts the whole foreground group, as a terminal does."""
     os.killpg(process.pid, signal.SIGINT)
 
 
 def interrupted(process):
-    """It alone, as a notebook does."""
+    """Interrupts the process alone, as a notebook does."""
     process.send_signal(signal.SIGINT)
 
 
@@ -65,7 +65,7 @@ def told_to_end(process):
 
 
 def hold(folder, holder, busy):
-    """A process with environments, in a group of its own; when it has them, and their processes."""
+    """Starts a process with environments, in a group of its own; returns when it has them, with their processes."""
     script = SCRIPT.format(holder=HOLDERS[holder], busy=busy)
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(folder)],
@@ -111,7 +111,7 @@ def test_nothing_is_left(holder, busy, end, tmp_path):
 
 
 def test_a_lab_that_is_stopped_goes_with_its_process(tmp_path):
-    """It cannot see that its channel was closed."""
+    """A stopped lab cannot see that its channel was closed."""
     process, family = hold(tmp_path, "one lab", False)
     labs = [each for each in family if Path(f"/proc/{each[0]}/comm").read_text() == "linux\n"]
     assert labs

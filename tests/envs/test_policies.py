@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who acts: TCP alone, chance, the oracle by hand, files and classes, and what does not fit."""
+"""Tests policies: TCP alone, random actions, the oracle by hand, files and classes, and policies that do not fit."""
 
 import sys
 
@@ -44,7 +44,7 @@ def test_random_follows_its_seed():
 
 
 def test_the_oracle_gives_each_host_its_fair_share():
-    """h1 and h2 over one link; whoever does not send is not limited."""
+    """h1 and h2 share one link; hosts that do not send are not limited."""
     found, info = scene()
     policy = policies.of("fair-share", setting(found))
     line, half = 1e7, FAIR_SHARE * 5e6
@@ -56,8 +56,8 @@ def test_the_oracle_gives_each_host_its_fair_share():
 
 
 def test_the_oracle_adds_up_the_flows_of_a_host():
-    """All to all: each host has two flows over the middle link, which carries four each way: 2.5 Mbit/s each; the third one,
-    to the neighbour, gets what is left of its line, 5 Mbit/s."""
+    """All to all: each host has two flows over the middle link, which carries four each way, so 2.5 Mbit/s each. The third flow,
+    to the neighbour, gets the rest of the host's line: 5 Mbit/s."""
     found, info = scene('workload.kind="all_to_all"')
     now = frame(info, flows=flows(*[{"status": RUNNING}] * len(info)))
     assert rates(policies.of("fair-share", setting(found)), found, now) == pytest.approx([FAIR_SHARE * 1e7] * 4)
@@ -73,7 +73,7 @@ def test_the_oracle_that_looks_ahead_sees_a_start():
 
 
 def test_the_oracle_that_looks_ahead_sees_a_gate_open():
-    """Requests are under way: their answers count. They have not begun: nothing does."""
+    """While requests are under way, their answers count. Before they begin, nothing counts."""
     found, info = scene(*GATED)
     ahead = policies.of("fair-share-ahead", setting(found))
     answers = [flow for flow in range(len(info)) if info.awaits[flow] and info.src[flow] != info.src[info.awaits[flow][0]]]
@@ -91,7 +91,7 @@ def test_the_oracle_that_looks_ahead_sees_a_gate_open():
 
 
 def test_a_flow_that_takes_over_is_not_counted_twice():
-    """A repetition waits for the one before it, of the same host: h1 does not get two shares."""
+    """A repetition waits for the flow before it, which is of the same host: h1 does not get two shares."""
     found, info = scene('workload.kind="repeat"', 'workload.size="100kB"')
     states = [{} for _ in range(len(info))]
     followed = [flow for flow in range(len(info)) if info.awaits[flow]]
@@ -105,7 +105,7 @@ def test_a_flow_that_takes_over_is_not_counted_twice():
 
 
 def net(found, observer, **changes):
-    """A net whose every action is 0.5: W = 0."""
+    """Returns a net whose weights are 0, so that every action is 0.5."""
     count, hosts = len(observer.names), len(found.hosts)
     values = {
         "weights": (np.zeros((hosts, count), np.float32),),
@@ -159,7 +159,7 @@ def test_a_file_that_does_not_fit_is_one_line(changes, made, line, tmp_path):
 
 
 def test_one_file_for_each_host_acts_on_any_network(tmp_path):
-    """What a host sees is its own queue: a net of weight 1 gives it back as its action."""
+    """A host sees its own queue alone: a net of weight 1 returns it as the action."""
     found, info = scene()
     made = setting(found, "host:backlog")
     one = {

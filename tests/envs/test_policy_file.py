@@ -161,7 +161,7 @@ def test_what_is_no_policy_is_one_line(tmp_path):
 
 
 def test_damaged_files_are_one_line(tmp_path):
-    """Bytes changed and ends cut off at random: a policy comes out, or an AgentError."""
+    """With bytes changed and ends cut off at random, reading gives a policy or an AgentError."""
     policy().write(tmp_path / "p.npz")
     whole, rng = (tmp_path / "p.npz").read_bytes(), np.random.default_rng(1)
     refused = 0

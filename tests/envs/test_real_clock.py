@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Environments and policies in real time, over a network that only pretends: nobody waits, and what is missed is counted.
+"""Environments and policies in real time, over a simulated network: the network does not wait, and missed steps are counted.
 
 The real one is in tests/test_vm.py (long).
 """
@@ -41,7 +41,7 @@ FAKE = Path(__file__).resolve().parent.parent / "real_network.py"
 
 @pytest.fixture
 def host(monkeypatch, tmp_path):
-    """The host ground, with a process in it that builds nothing: the folder of its records."""
+    """Replaces the host ground's process by one that builds nothing; returns the folder of its records."""
     records = tmp_path / "records"
     monkeypatch.setattr(state, "registered", partial(state.registered, folder=records))
     monkeypatch.setattr(HostGround, "prepare", lambda self, progress: None)
@@ -62,7 +62,7 @@ def env(host, tmp_path):
 
 
 def let_pass(env: DataCenterEnv, steps: int) -> None:
-    """So many steps of the network, and nobody acts."""
+    """Waits for so many steps of the network, without an action."""
     matrix = env.session._console.matrix
     until_ns = matrix.t_ns + steps * env.session.scene.step_ns
     while matrix.t_ns < until_ns:
@@ -70,7 +70,7 @@ def let_pass(env: DataCenterEnv, steps: int) -> None:
 
 
 def test_an_episode_goes_on_while_the_agent_thinks(env):
-    """A step is the newest one; the episode ends when its time is over, whatever the agent has seen of it."""
+    """step() returns the newest step; the episode ends when its time is over, however few steps the agent has seen."""
     env.reset(seed=1)
     _, _, _, _, info = env.step(env.action_space.sample())
     before = env.episode.frame.step
@@ -101,7 +101,7 @@ def test_what_is_commanded_is_in_force_when_the_kernel_says_so(env):
 
 
 def test_a_reset_keeps_the_network(env):
-    """After an episode that is over, and in the middle of one; `fresh` builds another."""
+    """A reset after an episode, or in the middle of one, keeps the network; `fresh` builds another."""
     pids = []
     for seed, steps in ((1, 2), (2, 30), (3, 1)):
         _, info = env.reset(seed=seed)
@@ -161,7 +161,7 @@ def test_a_vector_of_one(host):
 
 
 def test_a_policy_in_a_run(host, tmp_path):
-    """The table has what it was given and when; traffic ends in its time."""
+    """The table has what the policy was given, and when; traffic ends in time."""
     spec = specs.of_preset("dumbbell-10m", ["ground=host", "controller.policy=random", "workload.kind=pairs", *SHORT])
     experiment = Experiment.of(spec)
     (tmp_path / "out" / ".lab").mkdir(parents=True)

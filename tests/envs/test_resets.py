@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An episode after resets is that of a fresh lab, whatever there was before; and what a reset finds left is said."""
+"""An episode after resets equals that of a fresh lab, whatever ran before; a reset reports what it finds left."""
 
 import sys
 from dataclasses import replace
@@ -76,7 +76,7 @@ def test_the_age_of_a_lab_changes_nothing(tmp_path, lab_kernel):
 @pytest.mark.lab
 @pytest.mark.parametrize("when", ["before the first episode", "in it"])
 def test_what_a_reset_finds_left_is_said(when, tmp_path, monkeypatch):
-    """A socket that nobody closes: no other episode can be as the first was, whenever its program came up."""
+    """A socket stays open: no other episode can equal the first, whenever the socket's program was started."""
     listens = "import pathlib, socket, time; s = socket.create_server(('0.0.0.0', 9)); "
     listens += "pathlib.Path('/run/is-up').touch(); time.sleep(10000)"
     left = f'nsenter --net={NETNS_FOLDER}/h1 {sys.executable} -c "{listens}" </dev/null >/dev/null 2>&1'

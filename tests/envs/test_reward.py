@@ -65,7 +65,7 @@ def test_fair_queue_when_all_have_the_line():
 
 
 def test_the_workshop_reward_counts_what_hosts_send():
-    """Its 'rx' was that of the switch ports that face hosts."""
+    """The 'rx' of the workshop's reward was that of the switch ports that face hosts, which is what hosts send."""
     sent = cells(tx_bytes={"h1-eth0": 12_500, "h2-eth0": 6250, "s1-eth1": 12_500})
     assert value("workshop", [1] * 4, cells=sent) == 1.5
 
@@ -91,7 +91,7 @@ def test_goodput_is_over_the_fair_total():
 
 
 def test_goodput_of_one_flow_that_ended_in_the_step():
-    """The other one has not begun: the one alone could have had the link."""
+    """The other flow has not begun: this one could have had the whole link."""
     now = flows(running(received_bytes=5000, status=DONE, start_ns=0, end_ns=5 * MS), {})
     fair_bytes = 1e7 * 1448 / 1514 * 0.01 / 8
     assert value("goodput", flows_before=flows(running(), {}), flows=now) == pytest.approx(5000 / fair_bytes)

@@ -152,7 +152,7 @@ def test_the_layouts_are_those_of_the_c_header(tmp_path):
     ],
 )
 def test_flows_are_looked_at_as_often_as_somebody_needs(overrides, publish_ns, tmp_path):
-    """And in any case at the last step."""
+    """In any case flows are read at the last step."""
     made = experiment("agent.interval=1ms", "agent.reward=thesis", "time.duration=2s", 'controller.policy="external"', *overrides)
     assert _agent_plan(made, 64, session.publish_ns(made.spec)).publish_ns == publish_ns
     assert _agent_plan(made, None, 0).publish_ns == (3 * MS if "agent.publish=3ms" in overrides else made.spec.agent.interval_ns)

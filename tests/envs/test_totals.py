@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What info holds, by hand: of one step, and of a whole episode."""
+"""Tests the metrics in info, of one step and of a whole episode, against values worked out by hand."""
 
 from dataclasses import replace
 
@@ -166,7 +166,7 @@ def test_a_flow_that_was_stopped_has_a_rate_and_no_completion():
 
 
 def test_the_round_trip_of_an_episode_is_that_of_the_flows_that_have_one():
-    """One flow is sampled in the first step; in the second, five times as long a round trip is that of one of two."""
+    """The first step samples one flow; in the second step one of two flows has a round trip five times as long."""
     found, info = scene()
     totals = EpisodeTotals(found)
     for srtt_us, other in ((1000, {}), (5000, {"status": RUNNING})):
@@ -194,7 +194,7 @@ def steps_of(found, info, count, elapsed_ns=MS):
 
 @pytest.mark.parametrize("overrides", [(), UDP, ('workload.kind="all_to_all"',), ('workload.kind="none"',)])
 def test_a_step_among_others_measures_what_it_does_alone(overrides):
-    """To the last bit: who looks at a step early must not change what totals are."""
+    """Equal to the last bit: looking at a step early must not change the totals."""
     found, info = scene(*overrides)
     frames = steps_of(found, info, 70)
     together = columns(stacked(frames), found)

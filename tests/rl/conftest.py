@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the training: without the extra `rl` all tests here are skipped, and say so."""
+"""Fixtures of the training: without the extra `rl` all tests here are skipped with that reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 LACKING = [name for name in ("ray", "torch") if find_spec(name) is None]
 REQUIRED = "DCGYM_REQUIRE_RL"
-"""Set where the extra has been installed on purpose (make test-rl): then a skip would hide what went wrong."""
+"""Variable that is set where the extra has been installed on purpose (make test-rl): a skip would then hide a failure."""
 
 if LACKING and not os.environ.get(REQUIRED):
     collect_ignore_glob = ["test_*.py"]

@@ -47,7 +47,7 @@ def test_one_policy_for_all_hosts_is_trained_and_goes_on(tmp_path: Path) -> None
 
 
 def _return_of(policy: PolicyFile, seed: int) -> float:
-    """Of an episode of the toy; the sum over steps of what each host is rewarded."""
+    """Returns the return of an episode of the toy: the sum over steps of the reward, which is the same for each host."""
     env = toy_hosts.ToyHosts()
     seen, _ = env.reset(seed=seed)
     total, over = 0.0, False
@@ -95,7 +95,7 @@ def test_one_line(tmp_path: Path, options: dict[str, Any], words: str) -> None:
 
 
 class Frail:
-    """In place of a lab's hosts: keeps the seeds that it was given, and dies when it is told to."""
+    """A stand-in for a lab's hosts: keeps the seeds that it is given, and fails when told to."""
 
     names = ("h1", "h2")
     dies = ""
@@ -169,7 +169,7 @@ def test_levels_of_each_host(frail: type[Frail]) -> None:
 @pytest.mark.lab
 @pytest.mark.long
 def test_in_labs(tmp_path: Path) -> None:
-    """What RLlib's evaluation came to is what the file comes to."""
+    """The exported policy file reaches the same returns as RLlib's evaluation."""
     from dc_gym.envs.evaluate import evaluate
     from dc_gym.envs.session import external
     from dc_gym.rl import environment

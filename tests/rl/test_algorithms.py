@@ -26,7 +26,7 @@ def build(name: str, **training: Any) -> Any:
 
 
 def returns(config: Any, steps: int) -> list[float]:
-    """Mean return of the episodes of each iteration."""
+    """Returns the mean return of the episodes of each iteration."""
     algorithm = config.build_algo()
     try:
         found, done = [], 0
@@ -40,7 +40,7 @@ def returns(config: Any, steps: int) -> list[float]:
 
 
 def actor_critic(name: str) -> Any:
-    """Rates for a toy; those of the papers take a hundred times as long."""
+    """Returns a configuration with learning rates for a toy; those of the papers take a hundred times as long."""
     config = build(name, train_batch_size_per_learner=128, actor_lr=1e-3, tau=0.02, training_intensity=32.0)
     config.training(num_steps_sampled_before_learning_starts=256)
     return config.env_runners(rollout_fragment_length=8)
@@ -93,7 +93,7 @@ def test_those_of_rllib_run(name: str) -> None:
 
 
 def test_an_actor_that_is_kept_from_the_ends_of_its_tanh() -> None:
-    """Where the critic says nothing, the loss is the square of what goes into the tanh, and its gradient leads back."""
+    """With a critic of 0, the actor's loss is the weighted square of the tanh's input; its gradient leads the input back to 0."""
     from types import SimpleNamespace
 
     import torch

@@ -19,7 +19,7 @@ from dc_gym.rl import reaper
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 RAY = Path(sys.executable).with_name("ray")
 ROOM = Path("/tmp")
-"""Ray's sockets want short paths."""
+"""A short folder: Ray's sockets need short paths."""
 
 
 class Cluster:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Episodes of a training are nobody else's; files of a spec travel with it, and go when its environment is closed."""
+"""No two labs of a training share episodes; a spec's files travel with it, and are removed when its environment is closed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dc_gym.spec import load
 
 
 class Recorder(VectorEnv):
-    """Keeps what resets it with."""
+    """An environment that records the seeds of its resets."""
 
     def __init__(self, num_envs: int) -> None:
         self.num_envs, self.given = num_envs, []
@@ -31,7 +31,7 @@ class Recorder(VectorEnv):
 
 
 def seeds(seed: int, iteration: int, worker: int, labs: int = 8) -> list[int]:
-    """Of a runner's labs, as RLlib seeds it."""
+    """Returns the seeds of a runner's labs when RLlib seeds the runner."""
     from dc_gym.rl.environment import STREAM, wrapped
 
     recorder = Recorder(labs)

@@ -42,7 +42,7 @@ def one_ray(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def configured(name: str, case: Case = CASE, **training: Any) -> Any:
-    """An AlgorithmConfig on flows, as the command makes it."""
+    """Returns an AlgorithmConfig on flows, as the command makes it."""
     from dc_gym.rl import flow_task
     from dc_gym.rl.algorithms import choose
     from dc_gym.rl.settings import Configuration, Settings
@@ -71,7 +71,7 @@ def test_rllibs_environment_has_an_agent_when_it_decides_or_ends() -> None:
 
 
 def test_pieces_of_a_flows_episode_fit_together() -> None:
-    """What a flow sees tells what it did: the action is in the next input, the reward in its error."""
+    """A flow's inputs show what it did: the next input holds the action, and its error gives the reward."""
     from dc_gym.rl.flow_runners import EpisodeRunner, to_factors
 
     runner = EpisodeRunner(config=configured("PPO"), worker_index=0)

@@ -116,12 +116,12 @@ def test_nothing_is_left_of_one_that_is_killed(tmp_path: Path) -> None:
 
 
 def labs_of(out: Path) -> list[str]:
-    """As `dcgym watch` names them."""
+    """Returns the labs under the names that `dcgym watch` gives them."""
     return [place.name for place in places.find(out)]
 
 
 def mentioned(folder: Path) -> list[str]:
-    """Command lines of processes that name the folder: labs and their janitors do."""
+    """Returns the command lines of processes that name the folder: those of labs and their janitors."""
     found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -56,7 +56,7 @@ class Mine(PPO):
 
 
 def trained(folder: Path, at: int, *more: str, evaluations: int = 0, deadline_s: float = 300) -> list[str]:
-    """What `dcgym train` says when it has failed as a user's mistake does."""
+    """Runs `dcgym train`, which must fail as for a user's mistake (exit code 2); returns its lines on stderr."""
     (folder / "mine.py").write_text(PLUG_IN.format(at=at))
     (folder / "spec.toml").write_text(SPEC)
     (folder / "train.toml").write_text(CONFIG.format(evaluations=evaluations))
@@ -103,13 +103,13 @@ def test_in_a_configuration_s_file(tmp_path: Path) -> None:
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A file of the user's that has been run."""
+    """A user's file that has been run."""
     (tmp_path / "mine.py").write_text("def broken():\n    raise ValueError('broken')\n")
     return usercode.load(tmp_path / "mine.py").path
 
 
 def test_what_another_process_printed(mine: Path) -> None:
-    """With what it was raised from first, as Ray hands it on."""
+    """Ray hands on the text of an exception with its cause first."""
     text = f"""ray::Examiner.run() (pid=1, ip=192.0.2.2)
   File "/elsewhere/env.py", line 82, in step
     act()

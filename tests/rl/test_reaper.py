@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reaper ends who holds files of a Ray whose training was killed, and nobody else. Ray is not needed for that."""
+"""The reaper ends the processes that hold files of a Ray whose training was killed, and no others. No Ray is needed here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ with reaper.watching(folder) as watch:
 
 
 def begin(folder: Path, *words: str) -> tuple[subprocess.Popen[str], int, int]:
-    """The training, who holds a file of its folder, and another of its children."""
+    """Starts a training; returns it, its child that holds a file of its folder, and another child."""
     argv = [sys.executable, "-c", TRAINING, str(folder), *words]
     training = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert training.stdout is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The replay of transitions: what n steps come to, across pieces of an episode and at its end; what is drawn how often."""
+"""The replay of transitions: returns over n steps, across pieces of an episode and at its end; how often each one is drawn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def episode(steps: int, ending: str = "", name: str = "e", first: int = 0) -> An
 
 
 def stored(replay: Replay) -> dict[float, tuple[float, float, bool, float]]:
-    """By observation: reward, next observation, end, n."""
+    """Returns for each observation: reward, next observation, end, n."""
     ring = replay._rings["default_policy"]
     columns = (ring.columns[name][: ring.size] for name in ("obs", "rewards", "new_obs", "terminateds", "n_step"))
     return {float(o[0]): (float(r), float(o2[0]), bool(end), float(n)) for o, r, o2, end, n in zip(*columns, strict=True)}
@@ -92,7 +92,7 @@ def test_agents_that_share_a_policy_share_a_ring() -> None:
 
 
 def test_priorities() -> None:
-    """Drawn in proportion to error^alpha; a draw counts for as much less as it comes more often (beta 1: all the same)."""
+    """Transitions are drawn in proportion to error^alpha; with beta 1 their weights are the inverse of that."""
     replay = Replay(4, 1, GAMMA, alpha=0.5, beta=1.0)
     replay.rng = np.random.default_rng(1)
     replay.add([episode(4)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The yardstick of RLlib's sampling: an environment that costs nothing is one for RLlib, with episodes that end."""
+"""The reference for RLlib's sampling: RLlib accepts the environment that costs nothing, and its episodes end."""
 
 from __future__ import annotations
 

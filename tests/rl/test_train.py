@@ -71,7 +71,7 @@ def run(order: train.Order, progress: Quiet | None = None) -> Path:
 
 
 class Told(Quiet):
-    """What a user would have read."""
+    """Progress that keeps the lines that a user would read."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -150,7 +150,7 @@ RARELY = CONFIG.replace("checkpoint_every = 1", "checkpoint_every = 100")
 
 
 def interrupt(patch: pytest.MonkeyPatch, update: int) -> None:
-    """Ctrl-C when the weights have moved for the n-th time, and before the iteration is counted."""
+    """Raises Ctrl-C after the n-th update of the weights, before the iteration is counted."""
     from ray.rllib.core.learner.learner_group import LearnerGroup
 
     learn, calls = LearnerGroup.update, iter(range(1, 1000))
@@ -173,7 +173,7 @@ def interrupted(order: train.Order, monkeypatch: pytest.MonkeyPatch, update: int
 
 
 def test_ctrl_c_keeps_the_last_whole_iteration_and_the_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bit for bit as one that ended there and went on, and until there as one that was never disturbed."""
+    """Equals bit for bit a training that ended there and went on; up to there it equals an undisturbed one."""
     undisturbed = rows(run(order(tmp_path, "whole", config=RARELY, options={"steps": 1000})).parent / "progress.csv")
     told = interrupted(replace(order(tmp_path, config=RARELY), again="dcgym x"), monkeypatch, 3)
     kept = tmp_path / "a" / "checkpoints" / "iteration-000002"
@@ -221,7 +221,7 @@ def test_a_second_ctrl_c_leaves_the_earlier_checkpoint_whole(tmp_path: Path, mon
 
 @pytest.mark.long
 def test_what_was_learned_is_not_lost_by_an_interruption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside an undisturbed training: no return after it is what a beginner has, and the end is as good."""
+    """No return after the interruption is that of an untrained policy, and the end is as good as without interruption."""
     config = RARELY.replace("num_epochs = 2", "num_epochs = 10\nlr = 3e-3").replace("= 256", "= 500")
 
     def returns(name: str) -> list[float]:
@@ -340,7 +340,7 @@ def test_the_thesis_presets_are_known_to_rllib(algorithm: str) -> None:
 
 
 def test_the_plug_in_of_the_documentation_learns(tmp_path: Path) -> None:
-    """In a file that is not beside this package, as its users' are; the documentation shows that file."""
+    """The file is outside of this package, as those of users are; the documentation shows this file."""
     source = (EXAMPLE.parent / "a2c.py").read_text()
     page = (EXAMPLE.parent.parent / "docs" / "plugging-in-an-algorithm.md").read_text()
     shown = page.split("```python\n# a2c.py\n")[1].split("```")[0]
@@ -353,7 +353,7 @@ def test_the_plug_in_of_the_documentation_learns(tmp_path: Path) -> None:
 
 
 def test_sigterm_is_not_left_to_ray() -> None:
-    """Whose handler aborts in C++; the command's own tidies up and ends with 143."""
+    """Ray's handler of SIGTERM aborts in C++; the command's own tidies up and exits with 143."""
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 

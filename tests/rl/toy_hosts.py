@@ -25,7 +25,7 @@ BEGUN: list[int] = []
 
 
 class ToyHosts(MultiAgentEnv):
-    """Each sees queue, capacity and its own rate of the step before, and is rewarded as the network is."""
+    """Each host sees queue, capacity and its own rate of the step before; its reward is that of the network."""
 
     def __init__(self, stream: Any = None, levels: int = 0) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for a lab: hosts share a link, and the best rates are equal and add up to its capacity. Microseconds a step."""
+"""A stand-in for a lab: hosts share a link; the best rates are equal and add up to its capacity. A step takes microseconds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ToyLink(gymnasium.Env):
 
 
 def make(config: Mapping[str, Any]) -> gymnasium.Env | VectorEnv:
-    """One, or as many in a vector as config["num_envs"] says, as RLlib's vector entry point wants it."""
+    """Makes one environment, or a vector of config["num_envs"], as RLlib's vector entry point requires."""
     settings = {key: value for key, value in config.items() if key in ("hosts", "horizon", "levels")}
     if "num_envs" not in config:
         return ToyLink(**settings)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The toy as a task, in place of a spec's environment; what of the spec matters is its seed: one host more a seed above 1."""
+"""The toy as a task, in place of a spec's environment. Of the spec it uses the seed alone: it has 1 + seed hosts."""
 
 from __future__ import annotations
 

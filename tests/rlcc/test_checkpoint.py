@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training at rest."""
+"""Tests the checkpoints of trainings."""
 
 import numpy as np
 import pytest

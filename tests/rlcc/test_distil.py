@@ -46,7 +46,7 @@ def test_the_grid_is_the_artifact_s() -> None:
 
 
 def test_a_heavier_band_is_met_better() -> None:
-    """The artifact's rows, of which three quarters lie outside, leave the band to itself."""
+    """Three quarters of the artifact's rows lie outside the band; a heavier weight improves the fit inside it."""
     how = [Distillation(trees=10, sources=("grid",), rows=40_000, band=band) for band in (None, 100.0)]
     plain, heavy = ({each.where: each.rms for each in fidelity.apart(NET, distil.make(NET, one))} for one in how)
     assert heavy["in the band, drawn"] < 0.8 * plain["in the band, drawn"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What policies saw, and what came of it."""
+"""Tests histories: the inputs of policies, and the errors that follow their decisions."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ TABLES = [PolicyFile(lstm.start(np.random.default_rng(seed))).table() for seed i
 
 
 def rows(*made):
-    """Of (flow, error) each; an action of 1.1 before it."""
+    """Returns a row for each (flow, error), with an action of 1.1 before it."""
     found = np.zeros(len(made), STEP_DTYPE)
     found["event"], found["t_ns"], found["rate"] = RTT, np.arange(len(made)), 1000
     for row, (flow, error) in zip(found, made, strict=True):
@@ -26,7 +26,7 @@ def rows(*made):
 
 
 def learned(found):
-    """Latest errors seen, and those that came of them; all that counts."""
+    """Returns, for the rows that count, the latest error that was seen and the error that followed."""
     return found.inputs[..., 3][found.counted].tolist(), found.errors[found.counted].tolist()
 
 
@@ -73,7 +73,7 @@ def test_who_is_at_an_end_learns_to_leave_it(rate, sign):
 
 
 def remembered(flows, errors, change):
-    """Rows of a NIC with an LSTM: the first table's decisions before row `change`, then the second's; and its memories."""
+    """Returns rows of a NIC with an LSTM, and its memories: the first table decides before row `change`, then the second."""
     made, memory, memories = rows(*zip(flows, errors, strict=True)), {}, []
     for number, row in enumerate(made):
         before = memory.get(int(row["flow"]), np.zeros((1, lstm.MEMORY), np.int64))

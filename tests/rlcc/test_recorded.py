@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions of a run, replayed: the same as C's."""
+"""Replays the decisions of a run: they equal those of the C code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_replay_is_what_c_decides(tmp_path: Path, name: str, kind: str, target
 
 
 def _told(steps: list[golden.Step], made: list[golden.Decided]) -> tuple[Told, list[int], list[int]]:
-    """Each life a flow of its own. The rates that were decided, and at which steps: answers, and silence that cut."""
+    """Returns a trace's answers, and silences that cut, as a result has them (one flow per life); their rates and steps."""
     rows, base, flow, rate = [], [], -1, 0
     for number, ((event, facts), decided) in enumerate(zip(steps, made, strict=True)):
         if event.flags & golden.NEW_FLOW:

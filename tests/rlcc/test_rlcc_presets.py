@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What policies are trained for and on."""
+"""Tests training presets: rewards and cases."""
 
 import pytest
 

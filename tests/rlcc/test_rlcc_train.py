@@ -33,7 +33,7 @@ class Killed(Exception):
 
 
 def hurt(monkeypatch, at, do):
-    """Something happens to the labs after an update."""
+    """Calls `do(labs)` after update number `at`."""
 
     def told(learner, labs):
         before(learner, labs)
@@ -76,7 +76,7 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(tmp_pa
 
 
 def test_a_network_that_remembers_is_trained_on_labs(tmp_path):
-    """Its memory in the NIC is replayed bit by bit (histories.py says so where it is not)."""
+    """The network's memory in the NIC is replayed bit by bit (histories.py raises an error where it differs)."""
     made = train.on_labs(replace(SMALL, net="lstm", updates=3), tmp_path, Quiet())
     told = json.loads((tmp_path / "manifest.json").read_text())
     assert made.kind == "lstm" and told["settings"]["net"] == "lstm" and told["decisions"] > 20
@@ -173,7 +173,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch, updates, says):
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_learner_that_is_killed_goes_on(tmp_path, number):
-    """Between two checkpoints: no folder is left, and the end is as if nothing had been."""
+    """It is killed between two checkpoints: no folder is left, and the result equals that of an undisturbed training."""
     options = ["--preset=pcc-rl", "--updates=60", "--episode=40", "--labs=1", "--quiet"]
     command = [sys.executable, "-c", "import sys; from dc_gym.cli.main import main; sys.exit(main())", "rlcc", "train", *options]
     environment = os.environ | {"TMPDIR": str(tmp_path)}

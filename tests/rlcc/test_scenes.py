@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab runs in an episode of a training."""
+"""Tests the scenes that a lab runs in an episode of a training."""
 
 import csv
 from itertools import groupby, pairwise

@@ -39,7 +39,7 @@ UNEQUAL = 0.8
 """A share is unequal below this many times the oracle's Jain index: of two flows, one has a quarter of the line."""
 
 DCTCP = "dctcp-red"
-"""What the thesis calls DCTCP."""
+"""Name of the controller that the thesis calls DCTCP."""
 
 
 def pairs(preset: str, interval: str) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tables of PCC-RL (Tessler et al. 2021, section 5) share: the contestants, and what stands in for them.
+"""The contestants in the tables of PCC-RL (Tessler et al. 2021, section 5), and the substitutes for unpublished ones.
 
 The available version of the paper has no appendices: it does not give hosts, link rate, round trip and durations. 100 Gbit/s,
 5 MB of buffer (from its figure 1) and one switch with links of 1.45 us are our choice.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of RL-CC (Fuhrer et al. 2023) and PCC-RL (Tessler et al. 2021) share: networks, runs, quantities.
+"""The networks, runs and quantities that the figures of RL-CC (Fuhrer et al. 2023) and PCC-RL (Tessler et al. 2021) share.
 
 A figure's module has rows and claims, and draws. Everything else is here:
 

@@ -96,7 +96,7 @@ SEEDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     controllers: tuple[str, ...] = CONTROLLERS
     """Names, or policies over a TCP (`policy.npz`)."""

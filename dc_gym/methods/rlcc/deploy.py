@@ -38,7 +38,7 @@ DECISION_US = {"tree": 0.9, "mlp": 17.0, "lstm": 450.0}
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a policy needs from a NIC, and what the NIC has."""
+    """One need of a policy, compared with what the NIC has."""
 
     what: str
     needs: str

@@ -70,7 +70,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the agents see at one instant."""
+    """The observations and rewards of the agents at one instant."""
 
     decides: tuple[str, ...]
     """The agents that act next: their probes are back."""

@@ -35,7 +35,7 @@ CONGESTED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What one flow saw and did; one row per decision."""
+    """The observations and actions of one flow; one row per decision."""
 
     where: str
     """"fluid model" or "lab"."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab runs in an episode of a training: one switch, hosts of their own for each case, and flows that come and go.
+"""The network and flows of a training episode in a lab: one switch, separate hosts for each case, flows that come and go.
 
 Times are in base round trips of the network: a scene at 10 Gbit/s is one at 100 Gbit/s, scaled (docs/nic-algorithms.md). A flow
 lives for an exponentially distributed time and starts at line rate, as all flows of a NIC do. After a pause another flow takes
