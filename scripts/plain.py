@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks what can be checked of plain English: how docstrings begin, how pages begin, and how long their lines are.
 
-    python scripts/plain.py      # `make lint` runs it; prints a line for each fault, and fails if there is one
+python scripts/plain.py      # `make lint` runs it; prints a line for each fault, and fails if there is one
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ LONGEST_LINE = 400
 def docstrings(source: str) -> Iterator[tuple[int, str]]:
     """Yields line and text of all docstrings, those below fields and constants included."""
     for node in ast.walk(ast.parse(source)):
-        for statement in getattr(node, "body", []) if isinstance(getattr(node, "body", None), list) else []:
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str):
-                yield statement.lineno, statement.value.value
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
 
 
 def faults_of_code(source: str) -> Iterator[tuple[int, str]]:
