@@ -84,7 +84,7 @@ def test_programs_that_are_older_than_their_sources_are_noticed(package: Path) -
     with (package / "traffic" / "tgen" / "tgen.c").open("a") as file:
         file.write("\n")
     assert fingerprint.stale() == "traffic/tgen/tgen.c"
-    with pytest.raises(MachineError, match=r"built from another traffic/tgen\.c than is here now; run `make programs`"):
+    with pytest.raises(MachineError, match=r"built from another traffic/tgen/tgen\.c than is here now; run `make programs`"):
         ground.check_programs()
     (package / "bin" / fingerprint.STAMP).unlink()
     assert fingerprint.stale() == fingerprint.STAMP
