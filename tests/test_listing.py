@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dc_gym import spec
-from dc_gym.cli import list
+from dc_gym.cli import list as listing
 from dc_gym.cli.main import main
 from dc_gym.ctrl import controllers
 from dc_gym.topologies import presets
@@ -23,9 +23,9 @@ def said(capsys: pytest.CaptureFixture[str], name: str) -> str:
 
 
 def test_the_package_has_the_documents_table_and_it_has_every_key() -> None:
-    assert list.TABLE.read_bytes() == DOCS.read_bytes()
-    assert set(list.meanings()) == set(spec.keys())
-    assert list.meanings()["topology.hosts"] == ("-", "single: hosts on the switch")
+    assert listing.TABLE.read_bytes() == DOCS.read_bytes()
+    assert set(listing.meanings()) == set(spec.keys())
+    assert listing.meanings()["topology.hosts"] == ("-", "single: hosts on the switch")
 
 
 @pytest.mark.parametrize("name", [*KINDS, *presets.PRESETS, *presets.TOPOLOGIES, "cubic", "dctcp", "agent", "lab"])

@@ -162,7 +162,7 @@ def test_no_go(tmp_path: Path, said: bytes) -> None:
 
 def c_layout(record: str, directory: Path) -> dict[str, tuple[int, int]]:
     """Returns offset and size of each field, as the compiler sees them."""
-    source = (ROOT / "traffic" / "tgen_log.h").read_text()
+    source = (ROOT / "traffic" / "tgen" / "tgen_log.h").read_text()
     body = re.search(rf"struct {record} {{(.*?)\n}};", source, re.DOTALL)
     assert body is not None
     text = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
