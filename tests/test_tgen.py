@@ -173,7 +173,7 @@ def c_layout(record: str, directory: Path) -> dict[str, tuple[int, int]]:
     program = f'#include <stdio.h>\n#include "tgen_log.h"\nint main(void) {{ {prints} return 0; }}\n'
     binary = directory / record
     subprocess.run(
-        ["cc", "-std=c11", f"-I{ROOT / 'traffic' / 'tgen'}", "-x", "c", "-", "-o", str(binary)], input=program, text=True, check=True
+        ["cc", "-std=c11", f"-I{ROOT}/traffic/tgen", "-x", "c", "-", "-o", str(binary)], input=program, text=True, check=True
     )
     lines = subprocess.run([str(binary)], capture_output=True, text=True, check=True).stdout.splitlines()
     return {name: (int(offset), int(size)) for name, offset, size in (line.split() for line in lines)}
