@@ -10,7 +10,10 @@ Errors are in scaled targets: -1 is the least possible (no queue at all), 0 is o
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,9 +94,14 @@ def fitted() -> Response:
     goal = scale * np.array([p.sum for p in points])
     a = [[float(value) for value in row] for row in rows * scale[:, None]]
     size = len(a[0])
-    matrix = [[sum(row[i] * row[j] for row in a) + (RIDGE if i == j else 0.0) for j in range(size)] for i in range(size)]
-    right = [sum(row[i] * float(g) for row, g in zip(a, goal, strict=True)) for i in range(size)]
+    matrix = [[added(row[i] * row[j] for row in a) + (RIDGE if i == j else 0.0) for j in range(size)] for i in range(size)]
+    right = [added(row[i] * float(g) for row, g in zip(a, goal, strict=True)) for i in range(size)]
     return Response(tuple(solve(matrix, right)))
+
+
+def added(values: Iterable[float]) -> float:
+    """Returns the sum, added from left to right. The built-in sum compensates for rounding from Python 3.12 on, not before."""
+    return functools.reduce(operator.add, values, 0.0)
 
 
 def solve(matrix: list[list[float]], right: list[float]) -> list[float]:
