@@ -441,12 +441,12 @@ def test_the_lab_that_works_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for t_s, moving, name in ((20, second, "training 2"), (21, first, "training 1"), (22, second, "training 2")):
             ticks = iter(range(t_s * NS, 10**6 * NS, NS))
 
-            def shown(seen: Any, moving: FakeMatrix = moving, name: str = name, ticks: Any = ticks) -> bool:
+            def shown(seen: Any, moving: FakeMatrix = moving, name: str = name, ticks: Any = ticks, t_ns: int = t_s * NS) -> bool:
                 moving.tick(next(ticks))
-                return seen is not None and seen[0].name == name
+                return seen is not None and seen[0].name == name and seen[1].now.t_ns >= t_ns
 
-            place, change = looked(following, shown)
-            assert (place.number, place.count) == (int(name[-1]), 3) and change.now.t_ns >= t_s * NS
+            place, _ = looked(following, shown)
+            assert (place.number, place.count) == (int(name[-1]), 3)
         assert looked(one, lambda seen: seen is not None)[0].name == "training 2"
         assert (following.awaited(), one.awaited()) == ("a lab that runs", "a lab that runs")
         with labs.Labs(out, "training 3") as third:
