@@ -71,7 +71,7 @@ class Labs:
         self._shown: _Lab | None = None
         self._begun_s = self._seen_s = time.monotonic()
         self._searched_s = -SEARCH_S
-        self._alone = self._found = self._was_awaited = False
+        self._alone = self._found = self._was_awaited = self._was_absent = False
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +114,8 @@ class Labs:
         if self._was_awaited:
             return True
         if not self._found:
-            if not self._out.exists() and time.monotonic() - self._begun_s < START_S:
+            self._was_absent |= not self._out.exists()  # one that appears is empty, and not yet locked, for a moment
+            if self._was_absent and time.monotonic() - self._begun_s < START_S:
                 return False
             places.require([], self._out, self._wanted)
         return self._alone or time.monotonic() - self._seen_s > NEXT_LAB_S
