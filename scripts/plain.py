@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FRAGMENT = re.compile(r"\s*(Of|What|Who|Whose|For who|Likewise)\b")
+FRAGMENT = re.compile(r"\s*(Of|What|Who|Whose|Whether|For who|Likewise)\b")
 """The beginnings of docstrings that say neither what a thing is nor what it does."""
 LONGEST_LINE = 400
 """Characters of a line in a page; rows of tables may be longer."""

@@ -64,7 +64,7 @@ class Case:
     """Returns the driver's command, from its spec file and the folder for its files."""
     pick: Pick
     takes_all: bool
-    """Whether everything ends with the victim."""
+    """True: all other processes end with the victim."""
     needs_ray: bool = False
 
 

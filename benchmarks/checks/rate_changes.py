@@ -41,7 +41,7 @@ class Case:
     name: str
     line_bps: int
     keep: bool
-    """Whether the lab's flag is set."""
+    """True: tbf has the flag of patch 0006, which keeps its tokens at a change of rate."""
     end_ns: int
     changes: tuple[tuple[int, int, int], ...]
     """(time, rate, peak rate or 0), the first at 0."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import MachineError, UsageError
+from dc_gym.base.files import scratch
 from dc_gym.base.key import KeyFault
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
@@ -59,8 +60,6 @@ def check(spec: Spec, line_bps: int) -> None:
     if known is None or known.header is None:
         choose(spec, line_bps, Path())
         return
-    from dc_gym.base.files import scratch  # imported here because it imports the spec
-
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         choose(spec, line_bps, folder)
 

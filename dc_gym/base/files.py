@@ -19,7 +19,7 @@ from dc_gym.base import folder_lock, janitor
 from dc_gym.base.errors import MachineError
 from dc_gym.base.folder_lock import LOCK
 
-__all__ = ["PARTIAL", "SCRATCH", "discard", "put", "remove", "scratch", "words"]
+__all__ = ["PARTIAL", "SCRATCH", "discard", "put", "remove", "scratch", "whole", "words"]
 
 PARTIAL = ".partial"
 """Ending of the name of a file or folder while it is written."""
@@ -58,17 +58,24 @@ def scratch(parent: Path, prefix: str, name: str = "") -> Iterator[Path]:
 
 def put(path: Path, content: bytes) -> Path:
     """Writes a single file that a user asked for, whole or not at all. Creates its folder if necessary."""
-    work = path.with_name(path.name + PARTIAL)
     with words("write", path, "another path"):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole(path) as work:
             work.write_bytes(content)
-            work.replace(path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                work.unlink()
-            raise
     return path
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Yields the path to write a file to. The file gets its own name at the end; after an OSError nothing is left of it."""
+    work = path.with_name(path.name + PARTIAL)
+    try:
+        yield work
+        work.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            work.unlink()
+        raise
 
 
 def discard(path: Path) -> None:

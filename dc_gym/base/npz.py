@@ -9,12 +9,13 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
+from dc_gym.base.files import whole
 
 DAMAGED = (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
 """The exceptions of numpy and zipfile for a file that is no .npz, or that is incomplete."""
@@ -31,12 +32,13 @@ def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
         raise AgentError(f"{path}: is not an .npz file of plain arrays; {guide}") from None
 
 
-def write_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    """Writes an .npz that numpy.load reads. Equal arrays give equal bytes, whatever the versions of Python and numpy.
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Writes an .npz that numpy.load reads, whole or not at all. Raises OSError.
 
-    numpy.savez forces ZIP64, whose headers Python 3.12 writes with another version than 3.11.
+    Equal arrays give equal bytes, whatever the versions of Python and numpy. numpy.savez does not promise that: it forces ZIP64,
+    whose headers Python 3.12 writes with another version than 3.11.
     """
-    with zipfile.ZipFile(file, "w") as archive:
+    with whole(path) as work, zipfile.ZipFile(work, "w") as archive:
         for name, array in arrays.items():
             content = io.BytesIO()
             np.lib.format.write_array(content, np.asanyarray(array), version=(1, 0), allow_pickle=False)

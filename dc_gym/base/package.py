@@ -5,6 +5,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-PACKAGE = Path(__file__).absolute().parents[1]
+PACKAGE = Path(__file__).resolve().parents[1]
 PROGRAMS = PACKAGE / "bin"
 """Folder of what `make programs` builds: daemons, tools and BPF objects."""

@@ -156,13 +156,9 @@ class PolicyFile:
         arrays |= {"low": self.low, "high": self.high}
         if self.obs_mean is not None:
             arrays |= {"obs_mean": self.obs_mean, "obs_std": self.obs_std, "obs_clip": np.float64(self.obs_clip)}
-        partial = path.with_name(path.name + ".partial")
         try:
-            with partial.open("wb") as file:
-                write_arrays(file, arrays)
-            partial.replace(path)
+            write_arrays(path, arrays)
         except OSError as error:
-            partial.unlink(missing_ok=True)
             raise AgentError(f"{path}: cannot write the policy: {error.strerror}") from None
 
     def _manifest(self) -> dict[str, Any]:

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import TestbedError
+from dc_gym.base.files import whole
 from dc_gym.kernel.cache import cache_dir, locked_if_ours
 from dc_gym.records.digest import Records
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
@@ -381,13 +382,8 @@ def _write(curve: Curve) -> None:
     time."""
     sizes = sorted(curve.known)
     text = json.dumps({"size_bytes": sizes, "fct_ns": [curve.known[size] for size in sizes]})
-    partial = curve.file.with_suffix(".partial")
-    try:
-        partial.write_text(text)
-        partial.replace(curve.file)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink()
+    with suppress(OSError), whole(curve.file) as work:
+        work.write_text(text)
 
 
 def _facts(curves: Mapping[tuple[int, str], Curve], groups: Mapping[tuple[int, str], Ints], sent: int) -> dict[str, Any]:

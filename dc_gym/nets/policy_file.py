@@ -86,13 +86,9 @@ class PolicyFile:
     def write(self, path: Path) -> None:
         """Writes the file; equal policies give equal bytes."""
         manifest = self._manifest() | {"sha256": self.sha256()}
-        partial = path.with_name(path.name + ".partial")
         try:
-            with partial.open("wb") as file:
-                write_arrays(file, {"manifest": np.array(json.dumps(manifest, sort_keys=True)), **self._arrays()})
-            partial.replace(path)
+            write_arrays(path, {"manifest": np.array(json.dumps(manifest, sort_keys=True)), **self._arrays()})
         except OSError as error:
-            partial.unlink(missing_ok=True)
             raise AgentError(
                 f"{path}: cannot write the policy: {error.strerror}; give a file in a folder that is there"
             ) from None

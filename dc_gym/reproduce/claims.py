@@ -40,7 +40,7 @@ class Outcome:
     holds: bool | None
     measured: str
     sure: bool = False
-    """Whether more seeds would not change it: an interval excludes 0, or a single seed decides."""
+    """True if more seeds would not change the verdict: an interval excludes 0, or a single seed decides."""
     ran: bool = True
 
 

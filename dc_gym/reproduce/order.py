@@ -12,7 +12,7 @@ class Order:
     out: Path
     """The paper's folder; its runs and figures have folders in it."""
     full: bool = False
-    """Whether to use the paper's own lengths."""
+    """True: run at the paper's own lengths."""
     seeds: int | None = None
     """Number of seeds. None: the figure's own; this holds for the fields below, too."""
     steps: int | None = None

@@ -26,7 +26,7 @@ class Contestant:
     algorithm: str = ""
     """The algorithm that learns its policy; empty if it does not learn."""
     alone: bool = False
-    """Whether it is a TCP whose rates no agent sets."""
+    """True for a TCP whose rates no agent sets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Cell:
     text: str
     best: bool
     few: bool
-    """Whether it is a percentile of too few flows."""
+    """True for a percentile of too few flows."""
 
 
 @dataclass(frozen=True, slots=True)

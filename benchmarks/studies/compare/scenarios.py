@@ -31,7 +31,7 @@ class Traffic:
     title: str
     workload: Mapping[str, Any]
     sized: bool = False
-    """Whether its flows have a size, so that completion times are measured."""
+    """True if its flows have a size; completion times are then measured."""
 
 
 NETWORKS = {

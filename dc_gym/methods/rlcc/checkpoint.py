@@ -43,11 +43,8 @@ class Checkpoint:
         for name, held in (("weight", self.weights), ("mean", self.adam.mean), ("square", self.adam.square)):
             arrays |= {f"{name}{number}": array for number, array in enumerate(held)}
         path = folder / NAME
-        partial = path.with_name(f"{NAME}.partial")
         with words("write", path):
-            with partial.open("wb") as file:
-                write_arrays(file, arrays)
-            partial.replace(path)
+            write_arrays(path, arrays)
 
     @staticmethod
     def updates(folder: Path) -> int:

@@ -57,9 +57,9 @@ class Settings:
     most_error: float = 2.0
     """Errors are clipped at this many targets. Otherwise a full queue would outweigh everything else."""
     randomise: bool = False
-    """Whether each episode of each lab draws its own line rate, base round trip, buffer, and numbers of flows."""
+    """True: each episode of each lab draws its own line rate, base round trip, buffer, and numbers of flows."""
     curriculum: bool = False
-    """Whether training starts with few flows: at most two in the first third of the updates, at most four in the second."""
+    """True: training starts with few flows, at most two in the first third of the updates, at most four in the second."""
     scene: Scene = field(default_factory=Scene)
 
     def __post_init__(self) -> None:
