@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym rlcc train`."""
 
+import hashlib
 import json
 import os
 import signal
@@ -20,7 +21,6 @@ from dc_gym.methods.rlcc.checkpoint import CURVE
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.on_lab import Learner, Settings
 from dc_gym.methods.rlcc.scenes import Scene
-from dc_gym.nets import policy_file
 from dc_gym.nets.policy_file import PolicyFile
 
 SMALL = Settings(
@@ -140,12 +140,19 @@ def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    ("name", "options"),
-    [("rlcc-mlp", []), ("rlcc-lstm", ["--net=lstm"]), ("pccrl-lstm", ["--net=lstm", "--preset=pcc-rl"])],
+    ("options", "weights"),
+    [
+        pytest.param([], "?", id="rlcc-mlp"),
+        pytest.param(["--net=lstm"], "?", id="rlcc-lstm"),
+        pytest.param(["--net=lstm", "--preset=pcc-rl"], "?", id="pccrl-lstm"),
+    ],
 )
-def test_the_networks_that_ship_are_trained_again_bit_for_bit(tmp_path, name, options):
+def test_a_training_with_all_defaults_gives_the_same_network_on_any_machine(tmp_path, options, weights):
+    """The digests of the weights change with whatever changes a NIC's decisions in a lab, as the golden digests of runs do."""
     assert main(["rlcc", "train", "--quiet", f"--out={tmp_path / 'out'}", *options]) == 0
-    assert (tmp_path / "out" / "policy.npz").read_bytes() == policy_file.shipped(name).read_bytes()
+    with np.load(tmp_path / "out" / "policy.npz") as file:
+        trained = b"".join(file[name].tobytes() for name in sorted(file) if file[name].dtype == np.float64)
+    assert hashlib.sha256(trained).hexdigest() == weights
 
 
 @pytest.mark.parametrize(
