@@ -16,21 +16,21 @@ from dc_gym.methods.rlcc import policy_cli
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
-    listing = commands.add_parser("list", help="the algorithms, their events and what they keep of a flow")
+    listing = commands.add_parser("list", help="list the algorithms, their events and their state per flow")
     listing.add_argument("--json", action="store_true", help="print one JSON list")
-    show = commands.add_parser("show", help="an algorithm's parameters and presets")
+    show = commands.add_parser("show", help="show an algorithm's parameters and presets")
     show.add_argument("name", metavar="NAME|FILE", help="an algorithm of `dcgym nic list`, or a header of your own (*.h)")
-    show.add_argument("--preset", default="", metavar="NAME", help="with the values of this preset (default: the first)")
-    show.add_argument("--line", metavar="RATE", help="as they are on a line of this rate, such as 1Gbit/s")
+    show.add_argument("--preset", default="", metavar="NAME", help="show the values of this preset (default: the first)")
+    show.add_argument("--line", metavar="RATE", help="scale the values to a line of this rate, such as 1Gbit/s")
     show.add_argument("--json", action="store_true", help="print one JSON object")
-    check = commands.add_parser("check", help="compile an algorithm, try it on golden traces, load and run it in a kernel")
+    check = commands.add_parser("check", help="compile an algorithm, test it on golden traces, and run it in a kernel")
     check.add_argument("name", metavar="NAME|FILE", help="an algorithm of `dcgym nic list`, or a header of your own (*.h)")
-    check.add_argument("--preset", default="", metavar="NAME", help="with this preset (default: the first)")
+    check.add_argument("--preset", default="", metavar="NAME", help="the preset to check (default: the first)")
     check.add_argument(
-        "--policy", metavar="POLICY", help="with this one, where it reads one: a file, or a name (default: its own)"
+        "--policy", metavar="POLICY", help="the policy to run, if the algorithm reads one: a file, or a name (default: its own)"
     )
-    check.add_argument("--here", action="store_true", help="in this machine's kernel, as root, instead of a lab")
-    check.add_argument("--no-kernel", action="store_true", help="in userspace alone")
+    check.add_argument("--here", action="store_true", help="run it in this machine's kernel, as root, instead of a lab")
+    check.add_argument("--no-kernel", action="store_true", help="run it in userspace only")
     policy_cli.add_commands(commands)
 
 

@@ -29,7 +29,7 @@ def build() -> ArgumentParser:
         prog="dcgym",
         description="A testbed for datacenter congestion control: real Linux TCP on virtual time, without root.",
         epilog="Start with `dcgym doctor`, then `dcgym run SPEC`."
-        " Exit codes: 0 good, 1 failed, 2 usage, 130 interrupted, 143 terminated.",
+        " Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted, 143 terminated.",
     )
     parser.add_argument("--version", action="version", version=f"dcgym {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -88,12 +88,14 @@ def _add_spec(parser: ArgumentParser, what: str = "TOML file, or the manifest.js
 
 
 def _add_quiet(parser: ArgumentParser) -> None:
-    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    parser.add_argument("--quiet", action="store_true", help="show no progress on standard error")
 
 
 def _add_force(parser: ArgumentParser) -> None:
     """Adds --force to a command that writes a file. Without it the command only renews a file that it made of the same inputs."""
-    parser.add_argument("--force", action="store_true", help="replace a file that this command did not make of the same things")
+    parser.add_argument(
+        "--force", action="store_true", help="replace an existing file even if this command made it from other inputs"
+    )
 
 
 def _add_demo(commands: Any) -> None:
@@ -102,7 +104,9 @@ def _add_demo(commands: Any) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("results/demo"), metavar="DIR", help="folder of the results (default: %(default)s)"
     )
-    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    parser.add_argument(
+        "--jobs", type=arguments.jobs, metavar="N", help="number of labs that run at the same time (default: one per CPU)"
+    )
     _add_quiet(parser)
 
 
@@ -113,64 +117,72 @@ def _add_run(commands: Any) -> None:
     )
     _add_spec(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="short for --set seed=N")
-    parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=...")
+    parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=NAME")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the result folder (default: results/NAME-CONTROLLER-sSEED)")
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace the result in DIR and all that lies with it, when the new one is whole",
+        help="replace the result in DIR, and all files beside it, once the new result is complete",
     )
     parser.add_argument("--no-plot", action="store_true", help="do not draw plot.png")
     _add_quiet(parser)
 
 
 def _add_verify(commands: Any) -> None:
-    summary = "run a result's spec again, or take another result, and name the first record that differs"
+    summary = "run a result's spec again, or take a second result, and name the first record that differs"
     example = "dcgym verify results/nv-2\n  dcgym verify results/nv-2 --against results/nv-2-elsewhere"
     parser = _add(commands, "verify", summary, example, _delegate("dc_gym.verify.verify"))
     parser.add_argument(
-        "dir", nargs="?", type=Path, metavar="DIR", help="a result folder, or one that holds several, such as a sweep's"
+        "dir", nargs="?", type=Path, metavar="DIR", help="a result folder, or a folder of several results, such as a sweep's"
     )
-    against = "compare with this result instead of running anything; alone: run its spec again"
+    against = "compare DIR with this result and run nothing; without DIR: run this result's spec again"
     parser.add_argument("--against", type=Path, metavar="OTHER", help=against)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     _add_quiet(parser)
 
 
 def _add_conformance(commands: Any) -> None:
-    summary = "run the kernel's own packetdrill scripts in a lab, or yours"
+    summary = "run the kernel's own packetdrill scripts, or your scripts, in a lab"
     example = "dcgym conformance --only 'tcp_ecn_*' --ip ipv4\n  dcgym conformance my.pkt"
     parser = _add(commands, "conformance", summary, example, _delegate("dc_gym.conformance"))
     parser.add_argument("scripts", nargs="*", type=Path, metavar="SCRIPT", help="packetdrill scripts (default: the kernel's)")
-    parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="scripts with such a name (may be repeated)")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="run only scripts whose name matches (may be repeated)"
+    )
     ip = "ipv4,ipv6,ipv4-mapped-ipv6"
-    parser.add_argument("--ip", default=ip, metavar="LIST", help="IP versions (default: %(default)s)")
-    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help="labs at a time (default: one a CPU)")
-    parser.add_argument("--list", action="store_true", help="name the scripts and run none")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every verdict here, too")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="renew the table in this document (docs/conformance.md)")
+    parser.add_argument("--ip", default=ip, metavar="LIST", help="IP versions to run (default: %(default)s)")
+    parser.add_argument(
+        "--jobs", type=arguments.jobs, metavar="N", help="number of labs that run at the same time (default: one per CPU)"
+    )
+    parser.add_argument("--list", action="store_true", help="list the scripts and run none")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every verdict to this file")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="update the table in this document (docs/conformance.md)")
     parser.add_argument("--source", type=Path, metavar="PATH", help="take the scripts from this kernel tree, tarball or .deb")
-    parser.add_argument("--verbose", action="store_true", help="show what the commands of scripts said")
+    parser.add_argument("--verbose", action="store_true", help="show the output of commands that scripts run")
     _add_quiet(parser)
 
 
 def _add_golden(commands: Any) -> None:
-    summary = "run short scenarios and compare their digests with those that are kept"
+    summary = "run short scenarios and compare their digests with the recorded ones"
     example = 'dcgym golden\n  dcgym golden --renew --because "tgen binds ports in another order"'
     parser = _add(commands, "golden", summary, example, _delegate("dc_gym.verify.golden"))
     parser.add_argument(
-        "--only", action="append", default=[], metavar="GLOB", help="scenarios with such a name (may be repeated)"
+        "--only", action="append", default=[], metavar="GLOB", help="run only scenarios whose name matches (may be repeated)"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the results here")
-    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help="labs at a time (default: one a CPU)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the result folders in DIR")
+    parser.add_argument(
+        "--jobs", type=arguments.jobs, metavar="N", help="number of labs that run at the same time (default: one per CPU)"
+    )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--renew", action="store_true", help="keep the digests of today; needs --because")
-    which.add_argument("--add", type=Path, metavar="FILE", help="keep the digests that another machine recorded; needs --because")
-    parser.add_argument("--because", metavar="WHY", help="the reason, which is kept with the digests")
+    which.add_argument("--renew", action="store_true", help="record the digests of this run; needs --because")
+    which.add_argument(
+        "--add", type=Path, metavar="FILE", help="record the digests that another machine wrote to FILE; needs --because"
+    )
+    parser.add_argument("--because", metavar="WHY", help="the reason for the change, recorded with the digests")
     unknown = Path("results/golden-unknown.json")
-    recorded = "where an unknown environment's digests go (default: %(default)s)"
+    recorded = "where digests of an unknown environment are written (default: %(default)s)"
     parser.add_argument("--record", type=Path, default=unknown, metavar="FILE", help=recorded)
-    parser.add_argument("--file", type=Path, metavar="FILE", help="another file of digests than dc_gym/verify/golden.json")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="file of recorded digests (default: dc_gym/verify/golden.json)")
     _add_quiet(parser)
 
 
@@ -183,7 +195,7 @@ def _add_compare(commands: Any) -> None:
         _delegate("dc_gym.verify.compare", progress=False),
     )
     parser.add_argument("a", type=Path, metavar="A", help="a result folder")
-    parser.add_argument("b", type=Path, metavar="B", help="another")
+    parser.add_argument("b", type=Path, metavar="B", help="another result folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
@@ -192,36 +204,50 @@ def _add_sweep(commands: Any) -> None:
     parser = _add(
         commands,
         "sweep",
-        "run a grid of specs, several labs at a time; again, it goes on where it stopped",
+        "run a grid of specs, several labs at a time; the same command continues a sweep that was stopped",
         example,
         _delegate("dc_gym.sweep"),
     )
-    _add_spec(parser, "a grid file (docs/sweeps.md), or a spec as for run")
-    parser.add_argument("--seeds", type=arguments.seeds, metavar="LIST", help="such as 1..5 or 1,2,3 (default: the file's)")
+    _add_spec(parser, "a grid file (docs/sweeps.md), or a spec as for `dcgym run`")
     parser.add_argument(
-        "--controllers", type=arguments.controllers, metavar="LIST", help="such as dctcp,nv (default: the file's)"
+        "--seeds", type=arguments.seeds, metavar="LIST", help="seeds such as 1..5 or 1,2,3 (default: those of the file)"
     )
-    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help="labs at a time (default: one a CPU)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (default: results/NAME-sweep)")
-    parser.add_argument("--retry", action="store_true", help="run again what failed or is unfit")
-    parser.add_argument("--force", action="store_true", help="replace results of another spec or another environment")
     parser.add_argument(
-        "--address", metavar="ADDR", help="run on the Ray cluster that this machine is part of: auto, or HOST:PORT"
+        "--controllers",
+        type=arguments.controllers,
+        metavar="LIST",
+        help="controllers such as dctcp,nv (default: those of the file)",
+    )
+    parser.add_argument(
+        "--jobs", type=arguments.jobs, metavar="N", help="number of labs that run at the same time (default: one per CPU)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (default: results/NAME-sweep)")
+    parser.add_argument("--retry", action="store_true", help="repeat runs that failed or are unfit")
+    parser.add_argument(
+        "--force", action="store_true", help="replace results of another spec or another environment (kernel, versions)"
+    )
+    parser.add_argument(
+        "--address", metavar="ADDR", help="run on the Ray cluster that this machine belongs to: auto, or HOST:PORT"
     )
     _add_quiet(parser)
 
 
 def _add_watch(commands: Any) -> None:
     body = _delegate("dc_gym.watch", progress=False)
-    summary = "show queues, rates and flows of a run or a training that is under way"
+    summary = "show queues, rates and flows of a run, training or sweep in progress"
     parser = _add(commands, "watch", summary, "dcgym watch results/nv-2", body)
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the --out of that run; of a training or a sweep: its folder")
-    which = "one of several labs: of a training 2 or evaluation; of a sweep its number or name (default: the one that works)"
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the --out folder of the run, training or sweep")
+    which = (
+        "which of several labs: a training's lab number or `evaluation`, a sweep's run number or name (default: one that works)"
+    )
     parser.add_argument("--lab", type=arguments.lab, metavar="NAME", help=which)
     parser.add_argument(
-        "--interval", type=arguments.seconds, metavar="S", help="seconds between two looks (default: 0.5; no terminal: 5)"
+        "--interval",
+        type=arguments.seconds,
+        metavar="S",
+        help="seconds between two updates (default: 0.5; without a terminal: 5)",
     )
-    parser.add_argument("--once", action="store_true", help="print one table and end")
+    parser.add_argument("--once", action="store_true", help="print one table and exit")
 
 
 def _add_train(commands: Any) -> None:
@@ -255,32 +281,44 @@ def _add_train(commands: Any) -> None:
 
 
 def _add_export(commands: Any) -> None:
-    summary = "write the policy of a training as a file that runs without RLlib: --set controller=policy.npz"
+    summary = "write a training's policy to a file that runs without RLlib (--set controller=policy.npz)"
     example = "dcgym export results/ppo --out ppo.npz\n  dcgym export results/ppo/checkpoints/iteration-000010"
     parser = _add(commands, "export", summary, example, _delegate("dc_gym.rl.export", progress=False))
-    parser.add_argument("dir", type=Path, metavar="DIR", help="folder of a training, or one of its checkpoints")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the file (default: policy.npz in the training's folder)")
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the folder of a training, or one of its checkpoints")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the file to write (default: policy.npz in the training's folder)"
+    )
     _add_force(parser)
 
 
 def _add_reproduce(commands: Any) -> None:
-    summary = "measure a paper's figures anew, and set them beside what it claims; again, it goes on where it stopped"
+    summary = "measure a paper's figures again and compare them with its claims; the same command continues where it was stopped"
     example = "dcgym reproduce --list\n  dcgym reproduce rl-cc table-2\n  dcgym reproduce iroko 5.2 5.3 --algorithms none"
     parser = _add(commands, "reproduce", summary, example, _delegate("dc_gym.reproduce"))
-    parser.add_argument("paper", nargs="?", metavar="PAPER", help="such as rl-cc (default: all, which takes hours)")
-    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="such as table-2 (default: all of the paper's)")
-    parser.add_argument("--list", action="store_true", help="name papers and figures, run nothing")
-    parser.add_argument("--full", action="store_true", help="the paper's own steps and runs, which may take days")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of runs and pages (default: results/reproduce[/PAPER])")
+    parser.add_argument("paper", nargs="?", metavar="PAPER", help="a paper of --list, such as rl-cc, or `all`, which takes hours")
     parser.add_argument(
-        "--seeds", type=arguments.count, metavar="N", help="runs, and trainings, of each contestant (default: 5; iroko: 3)"
+        "figures", nargs="*", metavar="FIGURE", help="a figure or table, such as table-2 (default: all of the paper)"
     )
-    algorithms = "what is learned, such as PPO,APPO,DDPG,REINFORCE,SAC or module:Class; none: nothing (default: PPO,DDPG)"
+    parser.add_argument("--list", action="store_true", help="list papers and figures, and run nothing")
+    parser.add_argument("--full", action="store_true", help="train and run as long as the paper does, which may take days")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of runs and pages (default: results/reproduce/PAPER, or results/reproduce for all)",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=arguments.count,
+        metavar="N",
+        help="number of runs, and of trainings, of each contestant (default: 5; iroko: 3)",
+    )
+    algorithms = "algorithms to train, such as PPO,APPO,DDPG,REINFORCE,SAC or module:Class, or none (default: PPO,DDPG)"
     parser.add_argument("--algorithms", metavar="LIST", help=algorithms)
-    parser.add_argument("--steps", type=arguments.count, metavar="N", help="of each training")
-    duration = "of each run that is measured; its first quarter is not counted"
+    parser.add_argument("--steps", type=arguments.count, metavar="N", help="steps of each training")
+    duration = "duration of each measured run; its first quarter is not counted"
     parser.add_argument("--duration", metavar="TIME", help=duration)
-    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters: default, iroko-thesis")
+    parser.add_argument("--preset", metavar="NAME", help="hyper-parameters of trainings: default, iroko-thesis")
     parser.add_argument(
         "--set",
         dest="overrides",
@@ -289,10 +327,15 @@ def _add_reproduce(commands: Any) -> None:
         metavar="KEY=VALUE",
         help="replace one key of every spec (may be repeated)",
     )
-    ground = "where everybody runs what is measured; policies learn in labs (default: %(default)s)"
+    ground = "where measured runs take place; trainings always use labs (default: %(default)s)"
     parser.add_argument("--ground", choices=("lab", "host"), default="lab", help=ground)
-    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help="labs, or trainings, at a time (default: one a CPU)")
-    parser.add_argument("--retry", action="store_true", help="run again what failed or is unfit")
+    parser.add_argument(
+        "--jobs",
+        type=arguments.jobs,
+        metavar="N",
+        help="number of labs or trainings that run at the same time (default: one per CPU)",
+    )
+    parser.add_argument("--retry", action="store_true", help="repeat runs that failed or are unfit")
     parser.add_argument("--force", action="store_true", help="replace runs and trainings of another spec or another environment")
     _add_quiet(parser)
 
@@ -302,38 +345,44 @@ def _add_plot(commands: Any) -> None:
     parser = _add(
         commands,
         "plot",
-        "draw a result's plot.png again, or what many results say of one key",
+        "draw a result's plot.png again, or a metric of many results over one key",
         example,
         _delegate("dc_gym.cli.plot", progress=False),
     )
-    parser.add_argument("dir", type=Path, metavar="DIR", help="a result folder; with --x, one that holds many")
-    parser.add_argument("--x", metavar="KEY", help="a key of the spec, such as topology.buffer: one point a value")
-    parser.add_argument("--y", metavar="METRIC", action="append", help="a number of summary.json (may be repeated)")
-    parser.add_argument("--by", metavar="KEY", default="controller.name", help="one line a value of it (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="another file than DIR/plot.png or DIR/METRIC-by-KEY.png")
+    parser.add_argument("dir", type=Path, metavar="DIR", help="a result folder; with --x, a folder of many results")
+    parser.add_argument("--x", metavar="KEY", help="the key on the x axis, such as topology.buffer")
+    parser.add_argument(
+        "--y", metavar="METRIC", action="append", help="the metric on the y axis, a number of summary.json (may be repeated)"
+    )
+    parser.add_argument(
+        "--by", metavar="KEY", default="controller.name", help="draw one line for each value of this key (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the file to write (default: DIR/plot.png, or DIR/METRIC-by-KEY.png)"
+    )
     _add_force(parser)
 
 
 def _add_report(commands: Any) -> None:
-    summary = "make one HTML page of results: figures, metrics with intervals, paired differences, certificates"
+    summary = "write one HTML page about results: figures, metrics with intervals, paired differences, certificates"
     parser = _add(commands, "report", summary, "dcgym report results/sweep", _delegate("dc_gym.pages.report"))
     parser.add_argument(
-        "folders", nargs="+", type=Path, metavar="DIR", help="a result folder, or one that holds several, such as a sweep's"
+        "folders", nargs="+", type=Path, metavar="DIR", help="a result folder, or a folder of several results, such as a sweep's"
     )
-    place = "the page (default: DIR/report.html, for several report-A-B.html in the folder that holds them)"
+    place = "the page to write (default: DIR/report.html; for several DIRs report-A-B.html in the folder above)"
     parser.add_argument("--out", type=Path, metavar="FILE", help=place)
-    parser.add_argument("--figures", type=Path, metavar="DIR", help="write the figures there, too, as PNG and PDF")
-    parser.add_argument("--baseline", metavar="NAME", help="the controller that others are set against (default: the first)")
-    parser.add_argument("--count-unfit", action="store_true", help="count unfit runs in means and figures, too")
+    parser.add_argument("--figures", type=Path, metavar="DIR", help="also write the figures to this folder, as PNG and PDF")
+    parser.add_argument("--baseline", metavar="NAME", help="the controller that others are compared with (default: the first)")
+    parser.add_argument("--count-unfit", action="store_true", help="include unfit runs in means and figures")
     _add_force(parser)
     _add_quiet(parser)
 
 
 def _add_list(commands: Any) -> None:
-    summary = "list what a spec can name; of one name what it is, and its keys with defaults"
+    summary = "list the names that a spec can use, or explain one name and its keys with their defaults"
     example = "dcgym list controllers\n  dcgym list incast"
     parser = _add(commands, "list", summary, example, _delegate("dc_gym.cli.list", progress=False))
-    what = "topologies, workloads or controllers (default: all); one of them; or a table of the spec, such as agent"
+    what = "`topologies`, `workloads` or `controllers` (default: all); one name of them; or a table of the spec, such as agent"
     parser.add_argument("what", nargs="?", metavar="NAME", help=what)
 
 
@@ -342,7 +391,7 @@ def _add_topology(commands: Any) -> None:
     example = "dcgym topology acc24 --set topology.scale=10 --png acc24.png"
     parser = _add(commands, "topology", summary, example, _delegate("dc_gym.cli.topology", progress=False))
     _add_spec(parser, "TOML file, a result's manifest.json, or the name of a preset")
-    parser.add_argument("--png", type=Path, metavar="FILE", help="draw it; the name may end in .png, .pdf or .svg")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="draw the network to this file (.png, .pdf or .svg)")
     _add_force(parser)
 
 
@@ -350,7 +399,7 @@ def _add_nic(commands: Any) -> None:
     from dc_gym.cli import nic as nic
 
     body = _delegate("dc_gym.cli.nic", progress=False)
-    summary = "show the NIC's congestion control algorithms and their parameters"
+    summary = "show and check the congestion control algorithms of NICs and their parameters"
     nic.add_arguments(_add(commands, "nic", summary, "dcgym nic show dcqcn --line 1Gbit/s", body))
 
 
@@ -358,51 +407,57 @@ def _add_rlcc(commands: Any) -> None:
     from dc_gym.cli import rlcc as rlcc
 
     body = _delegate("dc_gym.cli.rlcc", progress=False)
-    summary = "RL-CC's policies for the NIC: train, distil, deploy, explain, show"
+    summary = "train, distil, deploy, explain and show RL-CC's policies for NICs"
     rlcc.add_arguments(_add(commands, "rlcc", summary, "dcgym rlcc explain rlcc-tree", body))
 
 
 def _add_bench(commands: Any) -> None:
     body = _delegate("dc_gym.benchmarks.bench", progress=False)
-    parser = _add(commands, "bench", "run a benchmark and check its bar", "dcgym bench links --json links.json", body)
-    parser.add_argument("name", metavar="NAME", help="which one; a wrong name lists them")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured here, too")
-    policy = "of rlcc-distil and rlcc-theory alone: a policy that comes with dc-gym, or a file (default: what was trained here)"
+    parser = _add(
+        commands,
+        "bench",
+        "run a benchmark and check its results against their limits",
+        "dcgym bench links --json links.json",
+        body,
+    )
+    parser.add_argument("name", metavar="NAME", help="the benchmark; an unknown name lists all")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to this file")
+    policy = "only for rlcc-distil and rlcc-theory: a shipped policy's name, or a policy file (default: the shipped policy)"
     parser.add_argument("--policy", metavar="POLICY", help=policy)
     _add_comparison(parser)
 
 
 def _add_comparison(parser: ArgumentParser) -> None:
     """Adds the arguments of `bench comparison`, which is a campaign."""
-    compare = parser.add_argument_group("of compare alone")
+    compare = parser.add_argument_group("options for `bench compare`")
     options: dict[str, str] = {}
 
     def add(name: str, **how: Any) -> None:
         options[compare.add_argument(name, **how).dest] = name
 
-    add("--controllers", type=arguments.names, metavar="LIST", help="such as dctcp,swift,policy.npz")
-    add("--topologies", type=arguments.names, metavar="LIST", help="dumbbell, fattree-k4 and rlcc64 are known")
-    add("--workloads", type=arguments.names, metavar="LIST", help="such as many-to-one-64,websearch-80")
+    add("--controllers", type=arguments.names, metavar="LIST", help="controllers such as dctcp,swift,policy.npz")
+    add("--topologies", type=arguments.names, metavar="LIST", help="some of dumbbell, fattree-k4, rlcc64")
+    add("--workloads", type=arguments.names, metavar="LIST", help="workloads such as many-to-one-64,websearch-80")
     add(
         "--seeds",
         type=arguments.count,
         metavar="N",
-        help="runs of each controller in each case (default: 5); also of rlcc-train",
+        help="number of runs of each controller in each case (default: 5); also for `bench rlcc-train`",
     )
-    add("--full", action="store_true", help="networks at their speed, and runs as long as the papers'")
-    add("--out", type=Path, metavar="DIR", help="folder of results and page (default: results/compare)")
+    add("--full", action="store_true", help="run networks at full rate, and as long as the papers do")
+    add("--out", type=Path, metavar="DIR", help="folder of the results and the page (default: results/compare)")
     keys = "replace one key of every spec (may be repeated)"
     add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=keys)
-    add("--ground", choices=("lab", "host"), help="where the networks live (default: lab)")
-    add("--jobs", type=arguments.jobs, metavar="N", help="labs at a time (default: one a CPU)")
-    add("--retry", action="store_true", help="run again what failed or is unfit")
-    add("--force", action="store_true", help="replace results of another spec or another environment")
-    add("--quiet", action="store_true", help="no progress on standard error")
+    add("--ground", choices=("lab", "host"), help="where runs take place (default: lab)")
+    add("--jobs", type=arguments.jobs, metavar="N", help="number of labs that run at the same time (default: one per CPU)")
+    add("--retry", action="store_true", help="repeat runs that failed or are unfit")
+    add("--force", action="store_true", help="replace results of another spec or another environment (kernel, versions)")
+    add("--quiet", action="store_true", help="show no progress on standard error")
     parser.set_defaults(of_compare=options)
 
 
 def _add_doctor(commands: Any) -> None:
-    summary = "check that this machine can run a lab, and say what to do if not"
+    summary = "check that this machine can run a lab, and say what to do if it cannot"
     _add(commands, "doctor", summary, "dcgym doctor", _delegate("dc_gym.cli.doctor", progress=False))
 
 
@@ -420,20 +475,32 @@ def _add_vm(commands: Any) -> None:
     example = "dcgym vm -- run examples/dumbbell.toml --ground host --out results/host"
     parser = _add(commands, "vm", summary, example, _delegate("dc_gym.grounds.host.vm"))
     parser.add_argument(
-        "--memory", dest="memory_bytes", type=arguments.size, default=2 << 30, metavar="SIZE", help="of the VM (default: 2GiB)"
+        "--memory",
+        dest="memory_bytes",
+        type=arguments.size,
+        default=2 << 30,
+        metavar="SIZE",
+        help="memory of the VM (default: 2GiB)",
     )
-    parser.add_argument("--cpus", type=arguments.jobs, default=2, metavar="N", help="of the VM (default: %(default)s)")
+    parser.add_argument("--cpus", type=arguments.jobs, default=2, metavar="N", help="CPUs of the VM (default: %(default)s)")
     _add_quiet(parser)
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="after --: what would follow dcgym")
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="COMMAND", help="after --: the dcgym command, without the word dcgym"
+    )
 
 
 def _add_clean(commands: Any) -> None:
-    summary = "remove what runs that were killed left, and with --cache what was downloaded and built"
+    summary = "remove the leftovers of killed runs, and with --cache all downloads and builds"
     parser = _add(commands, "clean", summary, "dcgym clean results", _delegate("dc_gym.cli.clean", progress=False))
     parser.add_argument(
-        "folders", nargs="*", type=Path, default=[Path()], metavar="DIR", help="where to look, two levels down (default: here)"
+        "folders",
+        nargs="*",
+        type=Path,
+        default=[Path()],
+        metavar="DIR",
+        help="folders to search, two levels deep (default: the current one)",
     )
-    parser.add_argument("--cache", action="store_true", help="remove the lab kernel and Open vSwitch, too")
+    parser.add_argument("--cache", action="store_true", help="also remove the lab kernel and Open vSwitch from the cache")
 
 
 def _delegate(module: str, progress: bool = True) -> Callable[[Namespace], int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym reproduce [PAPER [FIGURE ...]]`: measures papers' figures anew and compares them with the papers' claims.
+"""`dcgym reproduce PAPER|all [FIGURE ...]`: measures papers' figures again and compares them with the papers' claims.
 
 See docs/reproduce-iroko.md and docs/reproduce-rl-cc.md. registry.py lists the figures; each is a module of benchmarks/. The other
 modules here are what the figures share:
@@ -28,6 +28,8 @@ from dc_gym.reproduce.findings import SHORTER, Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.sweep import cpus
 
+ALL = "all"
+"""The word for all papers in the place of a paper."""
 NONE = "none"
 OUT = Path("results") / "reproduce"
 COLOURS = {
@@ -44,11 +46,17 @@ def main(args: Namespace, progress: Progress) -> int:
     if args.list:
         _list()
         return 0
-    papers = [registry.find(args.paper)] if args.paper else list(registry.PAPERS.values())
+    if args.paper is None:
+        raise UsageError(
+            f"reproduce: name a paper ({', '.join(registry.PAPERS)}) or {ALL}; `dcgym reproduce --list` lists figures"
+        )
+    if args.paper == ALL and args.figures:
+        raise UsageError(f"reproduce {ALL} {args.figures[0]}: name the paper of this figure instead of {ALL}")
+    papers = list(registry.PAPERS.values()) if args.paper == ALL else [registry.find(args.paper)]
     chosen = [(paper, [paper.figure(number) for number in args.figures or paper.figures]) for paper in papers]
-    out = (args.out or (OUT / args.paper if args.paper else OUT)).absolute()
-    folders = {paper.name: out if args.paper else out / paper.name for paper in papers}
-    if args.paper:
+    out = (args.out or (OUT if args.paper == ALL else OUT / args.paper)).absolute()
+    folders = {paper.name: out / paper.name if args.paper == ALL else out for paper in papers}
+    if args.paper != ALL:
         _check_trains(args, papers[0])
     orders = {paper.name: _order(args, folders[paper.name]) for paper in papers}
     places = {
