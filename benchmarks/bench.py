@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench NAME`: measures one group of bars and reports for each what is asked, what was measured, and whether it is met.
+"""`dcgym bench NAME`: makes one group of checks, and reports for each what is required, what was measured, and whether it passed.
 
-A bench is a module here with `bars() -> Iterable[Bar]`, and its name in BENCHES (with '-' for '_'). `compare` has no bars: it
-runs a set of experiments and writes a page.
+A bench is a module here with `checks() -> Iterable[Check]`, and its name in BENCHES (with '-' for '_'). `compare` has no checks:
+it runs a set of experiments and writes a page.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ OF_A_POLICY = ("rlcc-distil", "rlcc-theory")
 
 
 def main(args: Namespace) -> int:
-    """Runs the bench `args.name`. Returns 0 if every bar is met, else 1.
+    """Runs the bench `args.name`. Returns 0 if no check failed, else 1.
 
     `args.of_compare`: the options that only `compare` takes.
     """
@@ -73,7 +73,7 @@ def main(args: Namespace) -> int:
         raise UsageError(f"bench {args.name}: --policy is of bench {' and '.join(OF_A_POLICY)} alone")
     chosen = {"policy": args.policy} if args.policy else {}
     place = f"{'perf' if args.name in PERFORMANCE else 'checks'}.{args.name.replace('-', '_')}"
-    bars = checks.show(args.name, import_module(f"dc_gym.benchmarks.{place}").bars(**repeats, **chosen))
+    shown = checks.show(args.name, import_module(f"dc_gym.benchmarks.{place}").checks(**repeats, **chosen))
     if args.json:
-        checks.save(args.json, args.name, bars)
-    return 0 if checks.all_good(bars) else 1
+        checks.save(args.json, args.name, shown)
+    return 0 if checks.all_good(shown) else 1

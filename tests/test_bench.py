@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base import checks
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.checks import fct, incast
 from dc_gym.benchmarks.checks.dctcp import closed_form, measured_amplitude, round_trip_s
@@ -33,13 +33,13 @@ def test_slope_of_a_power_is_its_exponent():
     assert scale.slope(hosts, [7, 7, 7, 7]) == pytest.approx(0)
 
 
-def test_a_sender_off_its_rate_is_the_worst_and_fails_its_bar():
+def test_a_sender_off_its_rate_is_the_worst_and_fails_its_check():
     cost = scale.Cost(1.0, 1.0, 100 << 20)
     good = scale.Point(6, (9.999e6, 10.0e6, 10.005e6), 9.998e6, 9.7e6, 1.0, cost)
-    assert good.worst == pytest.approx(0.0005) and scale._point_bar("limited", good).ok
-    assert not scale._point_bar("limited", replace(good, sent_bps=(9.98e6, 10.0e6, 10.0e6))).ok
-    assert not scale._point_bar("limited", replace(good, middle_bps=9.9e6)).ok
-    assert not scale._point_bar("limited", replace(good, cost=replace(cost, memory_bytes=9 << 30))).ok
+    assert good.worst == pytest.approx(0.0005) and scale._point_check("limited", good).ok
+    assert not scale._point_check("limited", replace(good, sent_bps=(9.98e6, 10.0e6, 10.0e6))).ok
+    assert not scale._point_check("limited", replace(good, middle_bps=9.9e6)).ok
+    assert not scale._point_check("limited", replace(good, cost=replace(cost, memory_bytes=9 << 30))).ok
 
 
 @pytest.mark.lab
@@ -48,7 +48,7 @@ def test_a_small_point_of_figure_5_1(variant, tmp_path, lab_kernel):
     tmp_path.chmod(0o755)
     spec = runs.write_spec(tmp_path, "scale", scale.SPEC)
     point = scale.measure(tmp_path, spec, variant, 8)
-    assert scale._point_bar(variant, point).ok, point.words()
+    assert scale._point_check(variant, point).ok, point.words()
     assert sum(point.sent_bps) == pytest.approx(4e7, rel=1e-3) and point.received_bps == pytest.approx(9.72e6, rel=1e-2)
 
 
@@ -64,15 +64,15 @@ def test_amplitude_of_a_drawn_sawtooth(height, noise):
     assert measured_amplitude(queue) == pytest.approx(height + noise, rel=0.05)
 
 
-def test_a_short_bar_fails_and_a_skipped_one_does_not(tmp_path, capsys):
-    good, short = Bar("a", "1", "1", True), Bar("b", "1", "2", False)
-    skipped = Bar("c", "1", "-", False, skipped=True)
+def test_a_failed_check_fails_the_bench_and_a_skipped_one_does_not(tmp_path, capsys):
+    good, short = Check("a", "1", "1", True), Check("b", "1", "2", False)
+    skipped = Check("c", "1", "-", False, skipped=True)
     assert checks.all_good([good, skipped]) and not checks.all_good([good, short])
     checks.show("title", [good, short, skipped])
     shown = capsys.readouterr().out
-    assert "SHORT" in shown and "skipped" in shown
-    checks.save(tmp_path / "bars.json", "x", [good, short])
-    assert '"ok": false' in (tmp_path / "bars.json").read_text()
+    assert "FAILED" in shown and "skipped" in shown
+    checks.save(tmp_path / "checks.json", "x", [good, short])
+    assert '"ok": false' in (tmp_path / "checks.json").read_text()
 
 
 def test_a_place_for_the_figures_is_looked_for_before_they_are_measured(tmp_path, capsys):
@@ -87,7 +87,7 @@ def test_the_offered_load_is_that_of_the_flows_that_are_made(tmp_path, monkeypat
     for network, settings in fct.NETWORKS.items():
         found = fct.long_run(spec, (f"topology.preset={network}", *settings), 0.5)
         assert abs(found.error) < 4 * 0.037 and found.flows == pytest.approx(4000, rel=0.1)
-    assert not fct._offered_bar("x", fct.Offered(0.5, 0.511, 1)).ok and fct._offered_bar("x", fct.Offered(0.5, 0.509, 1)).ok
+    assert not fct._offered_check("x", fct.Offered(0.5, 0.511, 1)).ok and fct._offered_check("x", fct.Offered(0.5, 0.509, 1)).ok
 
 
 @pytest.mark.lab

@@ -39,8 +39,8 @@ def test_all_take_turns_and_medians_count(monkeypatch):
 @pytest.mark.parametrize(("env", "good"), [(700, True), (690, False)])
 def test_the_bar_of_steps_is_their_share_of_the_bare_channels(env, good):
     paces = {"bare": 1000, "sweep": 2000, "lab": 1250, "env": env}
-    bar, *others = steps.step_bars({name: steps.Pace(rate, 50, 150) for name, rate in paces.items()}, COSTS)
-    assert bar.ok == good and bar.measured.startswith(f"{env / 1000:.2f} ")
+    check, *others = steps.step_checks({name: steps.Pace(rate, 50, 150) for name, rate in paces.items()}, COSTS)
+    assert check.ok == good and check.measured.startswith(f"{env / 1000:.2f} ")
     words = [other.measured for other in others]
     assert all(other.ok for other in others) and words[0] == "1.00 (200 of 200 us a step)"
     assert words[2] == "800 us (1250 steps/s): channel and sweep 500 us, traffic and rates 300 us; CPU 150 us"
@@ -48,16 +48,16 @@ def test_the_bar_of_steps_is_their_share_of_the_bare_channels(env, good):
 
 @pytest.mark.parametrize(("labs", "good"), [(600, True), (590, False)])
 def test_the_bar_of_rllib_is_its_share_of_single_envs_that_cost_nothing(labs, good):
-    bar, stricter = steps.sampling_bars({"labs": labs, "single": 1000, "together": 4000})
-    assert bar.ok == good and bar.measured == f"{labs / 1000:.2f} ({labs} of 1000 steps/s; RLlib's own 1000 us a step)"
-    assert stricter.ok and stricter.asked == "recorded" and stricter.measured.startswith(f"{labs / 4000:.2f} (4000 steps/s")
+    check, stricter = steps.sampling_checks({"labs": labs, "single": 1000, "together": 4000})
+    assert check.ok == good and check.measured == f"{labs / 1000:.2f} ({labs} of 1000 steps/s; RLlib's own 1000 us a step)"
+    assert stricter.ok and stricter.required == "recorded" and stricter.measured.startswith(f"{labs / 4000:.2f} (4000 steps/s")
 
 
 def test_without_rllib_its_bar_is_skipped_and_says_why(monkeypatch):
     monkeypatch.setattr(steps, "find_spec", lambda name: None)
     monkeypatch.setattr(orphans, "find_spec", lambda name: None)
-    bars = [*steps.rllib_bars(), *orphans.bars([case for case in CASES if case.needs_ray])]
-    assert len(bars) == 5 and all(bar.skipped and "not installed" in bar.measured for bar in bars)
+    checks = [*steps.rllib_checks(), *orphans.checks([case for case in CASES if case.needs_ray])]
+    assert len(checks) == 5 and all(check.skipped and "not installed" in check.measured for check in checks)
 
 
 @pytest.mark.lab

@@ -21,30 +21,30 @@ def seen(largest: float, goodput_bps: float = 9.5e6, unfit: tuple[str, ...] = ()
     return grounds.Seen(np.arange(3.0), packets, goodput_bps, unfit)
 
 
-def verdicts(bars) -> list[str]:
-    return ["skipped" if bar.skipped else "good" if bar.ok else "short" for bar in bars]
+def verdicts(checks) -> list[str]:
+    return ["skipped" if check.skipped else "good" if check.ok else "short" for check in checks]
 
 
 def test_who_owns_a_packet_is_judged_against_the_lab():
     good = {"lab": seen(198), "cable": seen(190), "netem": seen(198), "tbf": seen(58)}
-    assert verdicts(grounds.owner_bars(good, {})) == ["good"] * 5
+    assert verdicts(grounds.owner_checks(good, {})) == ["good"] * 5
     bad = {"lab": seen(150), "cable": seen(100), "netem": seen(198), "tbf": seen(100)}
-    assert verdicts(grounds.owner_bars(bad, {})) == ["short"] * 4 + ["good"]
+    assert verdicts(grounds.owner_checks(bad, {})) == ["short"] * 4 + ["good"]
 
 
 def test_an_unfit_run_is_shown_and_skipped_and_a_failed_one_is_short():
     some = {"lab": seen(198), "cable": seen(20, unfit=("a CPU was 99% busy",)), "netem": seen(198)}
-    bars = list(grounds.owner_bars(some, {"owner-tbf": "no sch_tbf"}))
-    assert verdicts(bars) == ["good", "skipped", "good", "short", "good"]
-    assert "a CPU was 99% busy" in bars[1].measured and "no sch_tbf" in bars[3].measured
+    checks = list(grounds.owner_checks(some, {"owner-tbf": "no sch_tbf"}))
+    assert verdicts(checks) == ["good", "skipped", "good", "short", "good"]
+    assert "a CPU was 99% busy" in checks[1].measured and "no sch_tbf" in checks[3].measured
 
 
 def test_a_case_without_a_fit_host_run_is_short():
     late = ("one timer in ten was late",)
     some = {"lab": seen(198)} | {variant: seen(198, unfit=late) for variant in ("cable", "netem", "tbf")}
-    assert verdicts(grounds.owner_bars(some, {})) == ["good", "skipped", "skipped", "skipped", "short"]
+    assert verdicts(grounds.owner_checks(some, {})) == ["good", "skipped", "skipped", "skipped", "short"]
     some = {"lab": seen(4)} | {variant: seen(4, unfit=late) for variant in ("cable", "netem")}
-    assert verdicts(grounds.dumbbell_bars(some, {})) == ["skipped"] * 4 + ["short"]
+    assert verdicts(grounds.dumbbell_checks(some, {})) == ["skipped"] * 4 + ["short"]
 
 
 @pytest.mark.parametrize(("fits", "runs"), [((True,), 1), ((False, True), 2), ((False, False), 2)])
@@ -63,9 +63,9 @@ def test_an_unfit_run_is_tried_once_more(monkeypatch, tmp_path, fits, runs):
 def test_dctcp_may_differ_by_three_percent_and_a_packet():
     lab = seen(4)
     near = {"lab": lab, "cable": seen(6, 9.3e6), "netem": seen(4, 9.6e6)}
-    assert verdicts(grounds.dumbbell_bars(near, {})) == ["good"] * 5
+    assert verdicts(grounds.dumbbell_checks(near, {})) == ["good"] * 5
     far = {"lab": lab, "cable": seen(12, 9.0e6), "netem": seen(4, 9.9e6)}
-    assert verdicts(grounds.dumbbell_bars(far, {})) == ["short", "short", "short", "good", "good"]
+    assert verdicts(grounds.dumbbell_checks(far, {})) == ["short", "short", "short", "good", "good"]
 
 
 def test_it_is_drawn(tmp_path):
@@ -80,8 +80,8 @@ def test_it_is_drawn(tmp_path):
 @pytest.mark.timeout(3600)
 def test_both_grounds_agree_where_the_host_keeps_up(tmp_path, lab_kernel):
     tmp_path.chmod(0o755)
-    argv = [sys.executable, "-m", "dc_gym.cli.main", "bench", "grounds", "--json", "bars.json"]
+    argv = [sys.executable, "-m", "dc_gym.cli.main", "bench", "grounds", "--json", "checks.json"]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    bars = json.loads((tmp_path / "bars.json").read_text())["bars"]
-    assert len(bars) == 11 and bars[0]["ok"] and (tmp_path / "results" / "grounds.png").is_file()
+    checks = json.loads((tmp_path / "checks.json").read_text())["checks"]
+    assert len(checks) == 11 and checks[0]["ok"] and (tmp_path / "results" / "grounds.png").is_file()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of learning, on made-up totals: each can fall short."""
+"""The checks of learning, on made-up totals: each can fall short."""
 
 import numpy as np
 import pytest
@@ -15,14 +15,16 @@ ORACLE = TCP | {"return": 400.0, "queueing_delay_s": 0.008, "goodput_bps": 9.4e6
 GOOD = {"queueing_delay_s": 0.009, "switch_delay_s": 0.001, "host_delay_s": 0.008, "goodput_bps": 8.5e6}
 
 
-def bars_of(must=True, untrained=(10.0, 12.0, 14.0), **learned):
+def checks_of(must=True, untrained=(10.0, 12.0, 14.0), **learned):
     policies = [GOOD | {"return": value} | learned for value in (300.0, 310.0, 320.0)]
     chance = [TCP | {"return": value} for value in (90.0, 100.0, 110.0)]
-    return {bar.name.partition(": ")[2]: bar for bar in verdicts("x", Found(policies, untrained, chance, TCP, ORACLE), must)}
+    return {
+        check.name.partition(": ")[2]: check for check in verdicts("x", Found(policies, untrained, chance, TCP, ORACLE), must)
+    }
 
 
-def test_what_has_learned_meets_every_bar():
-    assert all(bar.ok for bar in bars_of().values())
+def test_what_has_learned_meets_every_check():
+    assert all(check.ok for check in checks_of().values())
 
 
 @pytest.mark.parametrize(
@@ -35,10 +37,12 @@ def test_what_has_learned_meets_every_bar():
     ],
 )
 def test_each_bar_can_fall_short(short, case):
-    bars = bars_of(**case)
-    assert not bars[short].ok
-    assert all(bar.ok for name, bar in bars.items() if name != short and "return" not in case)
-    assert all(bar.ok and bar.asked == "recorded" for bar in bars_of(must=False, **case).values()), "a finding, not a bar"
+    checks = checks_of(**case)
+    assert not checks[short].ok
+    assert all(check.ok for name, check in checks.items() if name != short and "return" not in case)
+    assert all(check.ok and check.required == "recorded" for check in checks_of(must=False, **case).values()), (
+        "a finding, not a check"
+    )
 
 
 def test_means_are_of_what_all_episodes_have():

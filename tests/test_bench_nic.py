@@ -29,21 +29,21 @@ def test_rates_are_parts_of_the_line() -> None:
 def test_a_lone_flow_s_rate_and_gaps_can_be_short(tmp_path: Path) -> None:
     part, gap = 1 << 17, 9690
     even = [number * gap for number in range(100)]
-    assert [bar.ok for bar in nic_pacing._lone_bars("even", part, sent(tmp_path / "a", even))] == [True, True]
+    assert [check.ok for check in nic_pacing._lone_checks("even", part, sent(tmp_path / "a", even))] == [True, True]
     uneven = [*even[:50], even[50] + 1300, *even[51:]]
-    assert [bar.ok for bar in nic_pacing._lone_bars("uneven", part, sent(tmp_path / "b", uneven))] == [True, False]
+    assert [check.ok for check in nic_pacing._lone_checks("uneven", part, sent(tmp_path / "b", uneven))] == [True, False]
     slow = [number * (gap + 60) for number in range(100)]
-    assert [bar.ok for bar in nic_pacing._lone_bars("slow", part, sent(tmp_path / "c", slow))] == [False, True]
+    assert [check.ok for check in nic_pacing._lone_checks("slow", part, sent(tmp_path / "c", slow))] == [False, True]
 
 
 def test_flows_that_share_a_link_fairly_and_drop_none(tmp_path: Path) -> None:
     result = sent(tmp_path / "a", [0], conservation={"dropped_by_hosts": 1})
     result.summary = {"jain": 0.999, "goodput_bps": 9e9, "host_max_queue_bytes": 1514.0}  # type: ignore[assignment]
-    assert not nic_pacing._shared_bar("dropped", result).ok
+    assert not nic_pacing._shared_check("dropped", result).ok
     result.manifest["conservation"]["dropped_by_hosts"] = 0
-    assert nic_pacing._shared_bar("fair", result).ok
+    assert nic_pacing._shared_check("fair", result).ok
     result.summary["jain"] = 0.98
-    assert not nic_pacing._shared_bar("unfair", result).ok
+    assert not nic_pacing._shared_check("unfair", result).ok
 
 
 def test_swift_s_target_grows_with_hops_and_with_flows() -> None:

@@ -43,11 +43,11 @@ def test_more_trees_are_tried_until_they_are_enough(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(rlcc_distil, "measure", measured)
     monkeypatch.setattr(rlcc_distil.distil, "make", made)
-    bars = list(rlcc_distil.bars("rlcc-mlp"))
-    assert all(bar.ok for bar in bars) == bars_good
+    checks = list(rlcc_distil.checks("rlcc-mlp"))
+    assert all(check.ok for check in checks) == bars_good
     tried = {10: 1, 20: 2, 40: 3, 99: 3}[enough]
-    assert len(bars) == 3 + 3 * tried + 1
-    assert f"{min(enough, 40)} trees: {41 * min(enough, 40)} bytes" in bars[-1].measured
+    assert len(checks) == 3 + 3 * tried + 1
+    assert f"{min(enough, 40)} trees: {41 * min(enough, 40)} bytes" in checks[-1].measured
 
 
 def point(flows: int, inflation: float) -> Point:
@@ -56,7 +56,7 @@ def point(flows: int, inflation: float) -> Point:
 
 def test_a_policy_is_held_to_eq_2_and_to_where_it_rests() -> None:
     def good(inflation: float, offset: float) -> bool:
-        return rlcc_theory._law_bar(point(512, inflation), EQ_2, at_offset(offset)).ok
+        return rlcc_theory._law_check(point(512, inflation), EQ_2, at_offset(offset)).ok
 
     assert good(3.09, 0.0) and not good(3.1, 0.0) and good(2.81, 0.0) and not good(2.79, 0.0)
     assert good(3.2, 0.095) and good(2.81, 0.095) and not good(3.3, 0.095)
@@ -70,8 +70,8 @@ def _swift(turn: float) -> Iterator[tuple[int, float]]:
 
 def test_swift_s_departure_is_seen_and_a_root_is_none() -> None:
     mine = {flows: EQ_2(flows) * (1.01 if flows % 3 else 0.99) for flows in rlcc_theory.FLOWS}
-    assert rlcc_theory.swift_bar(mine, dict(_swift(0.02))).ok
-    assert not rlcc_theory.swift_bar(mine, dict(_swift(0.0))).ok
+    assert rlcc_theory.swift_check(mine, dict(_swift(0.02))).ok
+    assert not rlcc_theory.swift_check(mine, dict(_swift(0.0))).ok
 
 
 def test_the_figure_is_drawn(tmp_path: Path) -> None:

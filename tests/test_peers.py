@@ -208,8 +208,8 @@ def real_ns3():
 def test_ns3s_link_and_step_are_the_oracles(real_ns3, tmp_path, name):
     path = tmp_path / "net.toml"
     path.write_text(bench.SPEC)
-    bar = bench.burst_bar(name, path, tmp_path)
-    assert bar.ok, bar
+    check = bench.burst_bar(name, path, tmp_path)
+    assert check.ok, check
 
 
 def test_ns3_runs_what_it_is_told(real_ns3, experiment, tmp_path):
@@ -239,6 +239,6 @@ def test_a_short_pair_is_one_experiment(real_ns3, lab_kernel, tmp_path, monkeypa
     path = tmp_path / "ns3.toml"
     path.write_text(bench.SPEC)
     (pair,) = pairs.run_pairs(path, tmp_path, ("workload.size=1MB", "time.duration=10ms"), pairs=1)
-    wrong = [bar for bar in bench.sameness_bars(pair) if not bar.ok]
+    wrong = [check for check in bench.sameness_bars(pair) if not check.ok]
     assert wrong == []
     assert pair.lab.traffic_s > 0 and pair.peer.cost.cpu_s > 0

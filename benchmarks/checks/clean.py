@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bar on cleanliness: kill -9 of any process of a run, at any moment, leaves nothing behind."""
+"""Checks cleanliness: kill -9 of any process of a run, at any moment, leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.records.results import load_result
 from dc_gym.sweep import runs
@@ -34,14 +34,14 @@ Process = tuple[int, str]
 """Process id and start time, which together identify a process uniquely."""
 
 
-def bars(kills: int = KILLS, seed: int = 1) -> Iterable[Bar]:
+def checks(kills: int = KILLS, seed: int = 1) -> Iterable[Check]:
     draw = random.Random(seed)
     with runs.scratch("clean") as folder:
         spec = runs.write_spec(folder, "clean", SPEC)
         length_s = length_of(spec, folder / "whole")
         for number in range(kills):
             victim, left = kill_once(spec, folder / f"killed{number}", draw, length_s)
-            yield Bar(f"kill -9 of {victim}", "nothing left", "; ".join(left) or "nothing left", not left)
+            yield Check(f"kill -9 of {victim}", "nothing left", "; ".join(left) or "nothing left", not left)
 
 
 def length_of(spec: Path, out: Path) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on DCTCP and TCP NV.
+"""Checks on DCTCP and TCP NV.
 
 DCTCP is compared with the closed form of M. Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.3, for N
 synchronized flows on one link of C packets/s, round trip RTT, threshold K packets:
@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.readable import quantity
 from dc_gym.records.results import Result
 from dc_gym.sweep import Cell, runs
@@ -95,38 +95,40 @@ def round_trip_s(sender_rate_bps: int = RATE_BPS) -> float:
     return 4 * DELAY_NS * 1e-9 + (FRAME_BYTES + ACK_BYTES) * 8 * (1 / RATE_BPS + 1 / sender_rate_bps)
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     with runs.scratch("dctcp") as folder:
-        yield from _dctcp_bars(folder)
-        yield from _nv_bars(folder)
+        yield from _dctcp_checks(folder)
+        yield from _nv_checks(folder)
 
 
-def _dctcp_bars(folder: Path) -> Iterator[Bar]:
+def _dctcp_checks(folder: Path) -> Iterator[Check]:
     spec = runs.write_spec(folder, "dctcp-10g", DCTCP_SPEC)
     cells = [Cell(f"n{n}", spec, folder / f"n{n}", (f"workload.senders={n}", *(FAST_SENDER if n == 1 else ()))) for n in SENDERS]
     for n, result in zip(SENDERS, runs.run_all(cells).values(), strict=True):
         yield from _one_dctcp(n, result)
 
 
-def _one_dctcp(flows: int, result: Result) -> Iterator[Bar]:
+def _one_dctcp(flows: int, result: Result) -> Iterator[Check]:
     summary = result.summary
     name = f"dctcp-10g, {flows} flow{'s' if flows > 1 else ''}"
     utilization, drops = summary["utilization"], summary["drops"]
-    yield Bar(f"{name}: utilization", f"> {UTILIZATION}", f"{utilization:.4f}", utilization > UTILIZATION)
-    yield Bar(f"{name}: drops", "0", str(drops), drops == 0)
+    yield Check(f"{name}: utilization", f"> {UTILIZATION}", f"{utilization:.4f}", utilization > UTILIZATION)
+    yield Check(f"{name}: drops", "0", str(drops), drops == 0)
     queue = queue_packets(result)
     ratio = float(queue.mean()) / K_PACKETS
     low, high = MEAN_QUEUE
-    yield Bar(f"{name}: mean queue / K", f"{low} .. {high}", f"{ratio:.3f}", low <= ratio <= high)
+    yield Check(f"{name}: mean queue / K", f"{low} .. {high}", f"{ratio:.3f}", low <= ratio <= high)
     theory = closed_form(flows, RATE_BPS / (8 * FRAME_BYTES), round_trip_s(RATE_BPS if flows > 1 else 4 * RATE_BPS), K_PACKETS)
     mean = float(queue.mean())
     off = mean / theory.mean - 1
-    yield Bar(f"{name}: sawtooth's mean", f"{theory.mean:.2f} packets +- 15 %", f"{mean:.2f} ({off:+.1%})", abs(off) <= TOLERANCE)
-    yield _amplitude_bar(name, flows, theory, measured_amplitude(queue), window_amplitude(result))
+    yield Check(
+        f"{name}: sawtooth's mean", f"{theory.mean:.2f} packets +- 15 %", f"{mean:.2f} ({off:+.1%})", abs(off) <= TOLERANCE
+    )
+    yield _amplitude_check(name, flows, theory, measured_amplitude(queue), window_amplitude(result))
 
 
-def _amplitude_bar(name: str, flows: int, theory: Sawtooth, queue: float, window: float) -> Bar:
-    """Returns the bar on the amplitude: within 15 % of equation 8, or explained by what the fluid model leaves out.
+def _amplitude_check(name: str, flows: int, theory: Sawtooth, queue: float, window: float) -> Check:
+    """Returns the check on the amplitude: within 15 % of equation 8, or explained by what the fluid model leaves out.
 
     The explanation is checked: a window is a whole number of packets, so its swing may differ by up to one from equation 7. And a
     delayed ACK releases two frames at once, which adds up to one frame at either end of the queue's swing.
@@ -134,11 +136,11 @@ def _amplitude_bar(name: str, flows: int, theory: Sawtooth, queue: float, window
     off = queue / theory.amplitude - 1
     asked, words = f"{theory.amplitude:.2f} packets +- 15 %, or explained", f"{queue:.2f} ({off:+.1%})"
     if abs(off) <= TOLERANCE:
-        return Bar(f"{name}: sawtooth's amplitude", asked, words, ok=True)
+        return Check(f"{name}: sawtooth's amplitude", asked, words, ok=True)
     swing = theory.amplitude / flows
     whole, pairs = abs(window - swing) <= 1, abs(queue - flows * window) <= 2
     words += f"; the window swings by {window:.2f} (equation 7: {swing:.2f}), whole packets; frames leave in pairs"
-    return Bar(f"{name}: sawtooth's amplitude", asked, words, ok=whole and pairs)
+    return Check(f"{name}: sawtooth's amplitude", asked, words, ok=whole and pairs)
 
 
 def window_amplitude(result: Result) -> float:
@@ -179,7 +181,7 @@ def measured_amplitude(queue: npt.NDArray[np.float64]) -> float:
     return float(np.mean(heights)) if heights else float(top - bottom)
 
 
-def _nv_bars(folder: Path) -> Iterator[Bar]:
+def _nv_checks(folder: Path) -> Iterator[Check]:
     """Yields NV beside CUBIC at both rates: numbers, and whether the thesis' claim holds."""
     slow = runs.write_spec(folder, "nv", NV_SPEC)
     fast = ("topology.preset=dumbbell-1g", "time.duration=2s", "time.warmup=500ms")
@@ -195,10 +197,10 @@ def _nv_bars(folder: Path) -> Iterator[Bar]:
     good = {rate: _does_well(results[f"nv-{rate}"], results[f"dctcp-{rate}"]) for rate in ("10m", "1g")}
     claim = not good["10m"] and good["1g"]
     found = f"{'reproduced' if claim else 'NOT reproduced'}: {', '.join(f'{rate} {_verdict(ok)}' for rate, ok in good.items())}"
-    yield Bar("thesis' claim on TCP NV", "bad at 10 Mbit/s, good at 1 Gbit/s (a finding either way)", found, ok=True)
+    yield Check("thesis' claim on TCP NV", "bad at 10 Mbit/s, good at 1 Gbit/s (a finding either way)", found, ok=True)
 
 
-def _words(name: str, result: Result) -> Bar:
+def _words(name: str, result: Result) -> Check:
     summary = result.summary
     cwnd = result.records("tcp")["cwnd_packets"]
     words = (
@@ -206,7 +208,7 @@ def _words(name: str, result: Result) -> Bar:
         f" srtt {quantity(summary['mean_srtt_us'], 'us', 3)}, cwnd {np.percentile(cwnd, 5):.0f}..{np.percentile(cwnd, 95):.0f},"
         f" Jain {summary['jain']:.3f}, drops {summary['drops']}"
     )
-    return Bar(name, "recorded", words, ok=True)
+    return Check(name, "recorded", words, ok=True)
 
 
 def _does_well(result: Result, dctcp: Result) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bar on determinism: one spec gives one digest, whatever else happens during the run; another seed gives another digest."""
+"""Checks determinism: one spec gives one digest, whatever else happens during the run; another seed gives another digest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import sweep
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
 from dc_gym.benchmarks.studies import demo
 from dc_gym.grounds.plan import DISTURB
@@ -57,8 +57,8 @@ time = { duration = "5s" }
 """Specs by name that run besides the demo's cases: NICs, whose loader works while traffic runs, and an agent."""
 
 
-def bars(shorten: dict[str, str] | None = None, controllers: tuple[str, ...] = demo.CONTROLLERS) -> Iterable[Bar]:
-    """Yields one bar for each way to disturb a run, over the demo's cases and OTHERS.
+def checks(shorten: dict[str, str] | None = None, controllers: tuple[str, ...] = demo.CONTROLLERS) -> Iterable[Check]:
+    """Yields one check for each way to disturb a run, over the demo's cases and OTHERS.
 
     `shorten`: another time.duration, by case.
     """
@@ -99,30 +99,30 @@ def _variant(cells: list[sweep.Cell], folder: Path, **changes: Any) -> list[swee
     return [replace(cell, out=folder / cell.name, **changes) for cell in cells]
 
 
-def _compare(name: str, base: dict[str, Result], other: dict[str, Result]) -> Bar:
+def _compare(name: str, base: dict[str, Result], other: dict[str, Result]) -> Check:
     different = [cell for cell in base if base[cell].digest != other[cell].digest]
     asked = f"{len(base)} digests as before"
     if not different:
-        return Bar(name, asked, f"all {len(base)} equal", ok=True)
+        return Check(name, asked, f"all {len(base)} equal", ok=True)
     first = different[0]
     where = first_difference(base[first].tables, other[first].tables)
-    return Bar(name, asked, f"{len(different)} differ, first {first}: {where}", ok=False)
+    return Check(name, asked, f"{len(different)} differ, first {first}: {where}", ok=False)
 
 
-def _other_seed(base: dict[str, Result], cells: list[sweep.Cell], folder: Path) -> Bar:
+def _other_seed(base: dict[str, Result], cells: list[sweep.Cell], folder: Path) -> Check:
     changed = [replace(cell, settings=(*cell.settings, "seed=77")) for cell in _variant(cells, folder / "seed")]
     other = runs.run_all(changed)
     same = [cell for cell in base if base[cell].digest == other[cell].digest]
-    return Bar("another seed", "no digest as before", f"{len(same)} of {len(base)} equal {' '.join(same)}".strip(), not same)
+    return Check("another seed", "no digest as before", f"{len(same)} of {len(base)} equal {' '.join(same)}".strip(), not same)
 
 
-def _as_another_user(base: dict[str, Result], cells: list[sweep.Cell]) -> Bar:
+def _as_another_user(base: dict[str, Result], cells: list[sweep.Cell]) -> Check:
     name, asked = "another user", f"{len(base)} digests as before"
     if os.geteuid() != 0:
-        return Bar(name, asked, "SKIPPED: only root can become another user", ok=False, skipped=True)
+        return Check(name, asked, "SKIPPED: only root can become another user", ok=False, skipped=True)
     if not _readable_by_all(Path(sys.executable)) or not _readable_by_all(Path(__file__)):
         words = f"SKIPPED: uid {UNPRIVILEGED} cannot read {sys.executable} or this checkout"
-        return Bar(name, asked, words, ok=False, skipped=True)
+        return Check(name, asked, words, ok=False, skipped=True)
     with scratch(Path("/tmp"), "dcgym-user-") as there:
         os.chown(there, UNPRIVILEGED, UNPRIVILEGED)
         for spec in {cell.spec for cell in cells}:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.outputs import free_place, is_table_of
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import FRAME_BYTES, format_rate
@@ -127,12 +127,12 @@ def behind(session: Session) -> list[int]:
     return [int(flow.rows[-1]) for flow in session.experiment.schedule.flows]
 
 
-def bar_of(points: Sequence[Point]) -> Bar:
-    """Returns the bar on one line rate, transport and way of changing rates."""
+def bar_of(points: Sequence[Point]) -> Check:
+    """Returns the check on one line rate, transport and way of changing rates."""
     worst = max(points, key=lambda point: abs(point.error))
     first, low = points[0], min(point.commanded_bps for point in points)
     at = f"{quantity(worst.measured_bps, 'bps', 6)} where {quantity(worst.commanded_bps, 'bps', 6)} were commanded"
-    return Bar(
+    return Check(
         f"{format_rate(first.line_bps)}, {first.transport.upper()}, rates set {first.changes}",
         f"within {TOLERANCE:.0%}, {format_rate(round(low))} to the line",
         f"{worst.error:+.3%} at the worst: {at}",
@@ -145,7 +145,7 @@ def of(points: Sequence[Point], *where: Any) -> list[Point]:
     return [each for each in points if (each.line_bps, each.transport, each.changes) == where]
 
 
-def bars() -> Iterator[Bar]:
+def checks() -> Iterator[Check]:
     points = [point for line_bps in LINES_BPS for transport in TRANSPORTS for point in measure(line_bps, transport)]
     for line_bps in LINES_BPS:
         for transport in TRANSPORTS:
@@ -154,7 +154,7 @@ def bars() -> Iterator[Bar]:
     table, figure = free_place(TABLE, is_table_of(COLUMNS)), runs.figure_place(FIGURE, NAME)
     save(points, table)
     draw_figure(points, figure)
-    yield Bar("table and figure", "recorded", f"{table}, {figure}", ok=True)
+    yield Check("table and figure", "recorded", f"{table}, {figure}", ok=True)
 
 
 COLUMNS = (*(field.name for field in fields(Point)), "error")

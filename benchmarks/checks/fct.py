@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on flow completion times: WebSearch at 30, 50 and 80 % on a fat-tree and on ACC's testbed (figure 9).
+"""Checks on flow completion times: WebSearch at 30, 50 and 80 % on a fat-tree and on ACC's testbed (figure 9).
 
 - The offered load (payload over the rate of the hosts' links) is what was asked for in the long run. The schedule has enough
   flows that their mean size is known to 0.65 %; the standard deviation of one draw is 2.3 times the mean. These flows are
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.metrics.ideal import EXACT
 from dc_gym.records.results import Result
 from dc_gym.spec import Spec, load
@@ -70,20 +70,20 @@ class Offered:
         return self.found / self.asked - 1
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     with runs.scratch("fct") as folder:
         spec = runs.write_spec(folder, "fct", SPEC)
         for network, settings in NETWORKS.items():
             where = (f"topology.preset={network}", *settings)
             for share in LOADS:
-                yield _offered_bar(network, long_run(spec, where, share))
+                yield _offered_check(network, long_run(spec, where, share))
             cells = [
                 Cell(f"{network}-{share}", spec, folder / f"{network}-{share}", (*where, f"workload.load={share}"))
                 for share in LOADS
             ]
             for share, result in zip(LOADS, runs.run_all(cells).values(), strict=True):
-                yield from _run_bars(f"{network}, {share:.0%}", result, _flow_count(spec, (*where, f"workload.load={share}")))
-            yield _lone_bar(network, _lone(folder, spec, network, where))
+                yield from _run_checks(f"{network}, {share:.0%}", result, _flow_count(spec, (*where, f"workload.load={share}")))
+            yield _lone_check(network, _lone(folder, spec, network, where))
 
 
 def long_run(path: Path, where: tuple[str, ...], share: float) -> Offered:
@@ -119,10 +119,10 @@ def _host_rate_bps(spec: Spec) -> int:
     return sum(graph.cable_of(port).rate_bps for port in graph.ports_of(graph.hosts[0].name))
 
 
-def _offered_bar(network: str, found: Offered) -> Bar:
+def _offered_check(network: str, found: Offered) -> Check:
     asked = f"{found.asked:.0%} of the hosts' links +- {TOLERANCE:.0%}"
     measured = f"{found.found:.2%} ({found.error:+.2%}) over {found.flows:,} flows"
-    return Bar(f"{network}: offered in the long run", asked, measured, abs(found.error) <= TOLERANCE)
+    return Check(f"{network}: offered in the long run", asked, measured, abs(found.error) <= TOLERANCE)
 
 
 def _flow_count(path: Path, settings: tuple[str, ...]) -> int:
@@ -131,7 +131,7 @@ def _flow_count(path: Path, settings: tuple[str, ...]) -> int:
     return len(spec.flows(spec.graph()))
 
 
-def _run_bars(name: str, result: Result, asked: int) -> Iterator[Bar]:
+def _run_checks(name: str, result: Result, asked: int) -> Iterator[Check]:
     flows, summary, kept = result.records("flows"), result.summary, result.manifest["conservation"]
     counts = {status: int(summary[f"flows_{status}"]) for status in ("done", "running", "failed", "stopped", "waiting")}
     done = flows[flows["fct_ns"] >= 0]
@@ -141,12 +141,12 @@ def _run_bars(name: str, result: Result, asked: int) -> Iterator[Bar]:
     words = f"{asked:,} = " + " + ".join(f"{count:,} {status}" for status, count in counts.items() if count)
     words += f"; {kept['sent_by_hosts']:,} frames sent, {'all' if conserved else 'NOT all'} accounted for"
     ok = result.fit and conserved and whole and sum(counts.values()) == asked and not counts["failed"]
-    yield Bar(f"{name}: every flow and frame", "accounted for", words, ok)
+    yield Check(f"{name}: every flow and frame", "accounted for", words, ok)
     words = (
         f"{summary['fct_flows']:,} counted, {summary['fct_unfinished']} unfinished, slowdown p50 {summary['slowdown_p50']:.2f},"
         f" p99 {summary['slowdown_p99']:.1f}, ideal interpolated within {summary['ideal_error']:.2%}"
     )
-    yield Bar(f"{name}: slowdown", "ideals within 1 %", words, summary["ideal_error"] <= LONE_TOLERANCE)
+    yield Check(f"{name}: slowdown", "ideals within 1 %", words, summary["ideal_error"] <= LONE_TOLERANCE)
 
 
 def _lone(folder: Path, spec: Path, network: str, where: tuple[str, ...]) -> Result:
@@ -165,7 +165,7 @@ def _lone(folder: Path, spec: Path, network: str, where: tuple[str, ...]) -> Res
     return runs.run_all([cell])[cell.name]
 
 
-def _lone_bar(network: str, result: Result) -> Bar:
+def _lone_check(network: str, result: Result) -> Check:
     table = result.derived("flow_metrics")
     assert table is not None, "a result of today has it"
     slowdown = np.array(table.column("slowdown"), np.float64)
@@ -174,4 +174,4 @@ def _lone_bar(network: str, result: Result) -> Bar:
     words = f"{np.nanmin(slowdown):.4f} .. {np.nanmax(slowdown):.4f}, {len(slowdown)} flows in {len(classes)} path classes"
     words += f", {interpolated} of them interpolated (more than {EXACT} sizes)"
     ok = bool(np.all(np.abs(slowdown - 1) <= LONE_TOLERANCE)) and interpolated > 0
-    return Bar(f"{network}: lone flows' slowdown", f"1 +- {LONE_TOLERANCE:.0%}", words, ok)
+    return Check(f"{network}: lone flows' slowdown", f"1 +- {LONE_TOLERANCE:.0%}", words, ok)

@@ -5,8 +5,8 @@ The first case is who owns a packet (docs/host.md): one CUBIC flow into a port o
 DCTCP on the dumbbell. Rates are low, so that an emulated CPU keeps up in real time.
 
 The lab runs here. The host ground runs here if possible (root, and a kernel with its modules), else in one VM (`dcgym vm`). A
-host run that its own fidelity check calls unfit is tried once more. If that run is unfit, too, it is shown and its bars are
-skipped, since it measures the machine and not the links. A case without any fit host run has shown nothing: its bar falls short.
+host run that its own fidelity check calls unfit is tried once more. If that run is unfit, too, it is shown and its checks are
+skipped, since it measures the machine and not the links. A case without any fit host run has shown nothing: its check fails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym import spec, sweep
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Quiet, choose
 from dc_gym.figures import plots
@@ -87,18 +87,18 @@ class Seen:
         return float(self.packets.mean())
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     with runs.scratch("grounds") as folder:
         for case, text in SPECS.items():
             runs.write_spec(folder, case, text)
         run_labs(folder)
         host_failures = run_hosts(folder)
         seen = {case: dict(_seen(folder, case)) for case in SPECS}
-        yield from owner_bars(seen["owner"], host_failures)
-        yield from dumbbell_bars(seen["dumbbell"], host_failures)
+        yield from owner_checks(seen["owner"], host_failures)
+        yield from dumbbell_checks(seen["dumbbell"], host_failures)
         figure = runs.figure_place(FIGURE, NAME)
         draw(seen, figure)
-        yield Bar("figure", "drawn", str(figure), figure.is_file())
+        yield Check("figure", "drawn", str(figure), figure.is_file())
 
 
 def run_labs(folder: Path) -> None:
@@ -150,65 +150,65 @@ def _seen(folder: Path, case: str) -> Iterator[tuple[str, Seen]]:
             yield variant, Seen.of(load_result(path), PORTS[case])
 
 
-def owner_bars(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Bar]:
+def owner_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
     full = BUFFER_BYTES // FRAME
     lab = seen["lab"].largest
     words = f"{lab:.0f} packets of {full}"
-    yield Bar("who owns a packet: lab, cable: largest queue", ">= 90 % of the buffer", words, lab >= 0.9 * full)
+    yield Check("who owns a packet: lab, cable: largest queue", ">= 90 % of the buffer", words, lab >= 0.9 * full)
     for variant in VARIANTS["owner"]:
         name = f"who owns a packet: {WORDS[variant]}: largest queue"
         if variant == "tbf":
             asked, good = "<= half of the lab's: the sender's limit reaches into the switch", _at_most(lab / 2)
         else:
             asked, good = "within 10 % of the lab's", _within(lab, 0.1)
-        yield _bar(name, asked, seen.get(variant), lambda one: one.largest, "packets", good, failures.get(f"owner-{variant}"))
-    yield fit_bar("who owns a packet", seen)
+        yield _check(name, asked, seen.get(variant), lambda one: one.largest, "packets", good, failures.get(f"owner-{variant}"))
+    yield fit_check("who owns a packet", seen)
 
 
-def fit_bar(case: str, seen: dict[str, Seen]) -> Bar:
-    """Returns the bar that not all host runs of a case are skipped."""
+def fit_check(case: str, seen: dict[str, Seen]) -> Check:
+    """Returns the check that not all host runs of a case are skipped."""
     hosts = [one for variant, one in seen.items() if variant != "lab"]
     fit = sum(not one.unfit for one in hosts)
-    return Bar(f"{case}: fit runs on the host", ">= 1", f"{fit} of {len(hosts)}", fit >= 1)
+    return Check(f"{case}: fit runs on the host", ">= 1", f"{fit} of {len(hosts)}", fit >= 1)
 
 
-def dumbbell_bars(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Bar]:
+def dumbbell_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
     lab = seen["lab"]
     for variant in VARIANTS["dumbbell"]:
         one, failed = seen.get(variant), failures.get(f"dumbbell-{variant}")
         good = _within(lab.goodput_bps / 1e6, GOODPUT_TOLERANCE)
         asked = f"{lab.goodput_bps / 1e6:.3f} +- {GOODPUT_TOLERANCE:.0%}"
-        yield _bar(f"dctcp: {WORDS[variant]}: goodput", asked, one, lambda s: s.goodput_bps / 1e6, "Mbit/s", good, failed)
+        yield _check(f"dctcp: {WORDS[variant]}: goodput", asked, one, lambda s: s.goodput_bps / 1e6, "Mbit/s", good, failed)
         allowed = max(QUEUE_TOLERANCE * lab.mean, 1.0) / max(lab.mean, 1e-9)
         asked = f"{lab.mean:.2f}, to a packet or {QUEUE_TOLERANCE:.0%}"
-        yield _bar(
+        yield _check(
             f"dctcp: {WORDS[variant]}: mean queue", asked, one, lambda s: s.mean, "packets", _within(lab.mean, allowed), failed
         )
-    yield fit_bar("dctcp", seen)
+    yield fit_check("dctcp", seen)
 
 
-Check = Callable[[float], bool]
+Predicate = Callable[[float], bool]
 
 
-def _at_most(limit: float) -> Check:
+def _at_most(limit: float) -> Predicate:
     return lambda value: value <= limit
 
 
-def _within(asked: float, share: float) -> Check:
+def _within(asked: float, share: float) -> Predicate:
     return lambda value: abs(value - asked) <= share * asked
 
 
-def _bar(
-    name: str, asked: str, one: Seen | None, of: Callable[[Seen], float], unit: str, good: Check, failure: str | None
-) -> Bar:
-    """Returns a bar on a host run; it is skipped if the run is unfit."""
+def _check(
+    name: str, asked: str, one: Seen | None, of: Callable[[Seen], float], unit: str, good: Predicate, failure: str | None
+) -> Check:
+    """Returns a check on a host run; it is skipped if the run is unfit."""
     if one is None:
-        return Bar(name, asked, f"failed: {failure}", ok=False)
+        return Check(name, asked, f"failed: {failure}", ok=False)
     value = of(one)
     words = f"{value:.4g} {unit}"
     if one.unfit:
-        return Bar(name, asked, f"{words}; unfit: {one.unfit[0]}", ok=False, skipped=True)
-    return Bar(name, asked, words, good(value))
+        return Check(name, asked, f"{words}; unfit: {one.unfit[0]}", ok=False, skipped=True)
+    return Check(name, asked, words, good(value))
 
 
 def _look(number: int, variant: str, one: Seen) -> dict[str, Any]:

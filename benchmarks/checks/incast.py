@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on incast: N senders answer one receiver at once, through one switch port.
+"""Checks on incast: N senders answer one receiver at once, through one switch port.
 
 The setting follows V. Vasudevan et al. (SIGCOMM 2009) and M. Alizadeh et al. (DCTCP, SIGCOMM 2010, section 4.2.1): 1 Gbit/s, a
 static buffer of 100 kB per port, DCTCP's K of 20 frames, a round trip of 100 us. Each sender opens a connection and sends 64 KiB.
@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.ctrl import controllers
 from dc_gym.figures import plots
 from dc_gym.figures.axes import plain_ticks
@@ -131,17 +131,17 @@ def one_timeout_bps(senders: int) -> float:
     return senders * SIZE_BYTES * 8 / (RTO_S + senders * SIZE_BYTES * 8 / FULL_BPS)
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     with runs.scratch("incast") as folder:
         rounds, lasting = _measure(folder)
     for case in CASES:
-        yield Bar(case.name, "recorded", _words(rounds, case), ok=True)
-    yield from _onset_bars(rounds)
-    yield from _collapse_bars(rounds)
-    yield from _lasting_bars(lasting)
+        yield Check(case.name, "recorded", _words(rounds, case), ok=True)
+    yield from _onset_checks(rounds)
+    yield from _collapse_checks(rounds)
+    yield from _lasting_checks(lasting)
     figure = runs.figure_place(FIGURE, NAME)
     draw(rounds, figure)
-    yield Bar("figure", "drawn", str(figure), ok=True)
+    yield Check("figure", "drawn", str(figure), ok=True)
 
 
 def _measure(folder: Path) -> tuple[Rounds, Lasting]:
@@ -181,41 +181,43 @@ def _words(rounds: Rounds, case: Case) -> str:
     return "Mbit/s by senders: " + ", ".join(f"{n}: {_mean(rounds, case, n) / 1e6:.0f}" for n in SENDERS)
 
 
-def _onset_bars(rounds: Rounds) -> Iterator[Bar]:
+def _onset_checks(rounds: Rounds) -> Iterator[Check]:
     for case in (CUBIC, DCTCP):
         first = onset(case)
         below, at = ([each.drops for each in rounds[case, n]] for n in (first - 1, first))
         words = f"{first - 1} senders: {_joined(below)} frames dropped (by seed), {first} senders: {_joined(at)}"
-        yield Bar(f"{case.controller}: drops begin", f"at {first} senders", words, not any(below) and all(at))
+        yield Check(f"{case.controller}: drops begin", f"at {first} senders", words, not any(below) and all(at))
 
 
-def _collapse_bars(rounds: Rounds) -> Iterator[Bar]:
-    """Yields bars on shares of the line's payload rate; below a third is a collapse."""
+def _collapse_checks(rounds: Rounds) -> Iterator[Check]:
+    """Yields checks on shares of the line's payload rate; below a third is a collapse."""
     low = [each.goodput_bps / FULL_BPS for n in SENDERS if n >= 16 for each in rounds[CUBIC, n]]
-    yield Bar("cubic: collapse from 16 senders on", "< 1/3 of the line", f"at most {max(low):.1%}", max(low) < 1 / 3)
+    yield Check("cubic: collapse from 16 senders on", "< 1/3 of the line", f"at most {max(low):.1%}", max(low) < 1 / 3)
     once = [(n, _mean(rounds, CUBIC, n), one_timeout_bps(n)) for n in (16, 32)]
     words = ", ".join(f"{n}: {measured / 1e6:.1f} of {bound / 1e6:.1f} Mbit/s" for n, measured, bound in once)
     near = all(0.85 * bound <= measured <= 1.01 * bound for _, measured, bound in once)
-    yield Bar("cubic: 16 and 32 senders wait for one timer", "-15 % .. +1 %", words, near)
+    yield Check("cubic: 16 and 32 senders wait for one timer", "-15 % .. +1 %", words, near)
     held = [each.goodput_bps / FULL_BPS for n in (8, 16) for each in rounds[DCTCP, n]]
-    yield Bar("dctcp: ECN ends it at 8 and 16 senders", ">= 80 %", f"at least {min(held):.1%}", min(held) >= 0.8)
+    yield Check("dctcp: ECN ends it at 8 and 16 senders", ">= 80 %", f"at least {min(held):.1%}", min(held) >= 0.8)
     past = [each.goodput_bps / FULL_BPS for n in SENDERS if least_queue_frames(n) > _buffer() for each in rounds[DCTCP, n]]
     asked = f"< 1/3 from {first_overflow(LEAST_WINDOW)} senders on"
-    yield Bar("dctcp: collapse where 2 segments each are too many", asked, f"at most {max(past):.1%}", max(past) < 1 / 3)
+    yield Check("dctcp: collapse where 2 segments each are too many", asked, f"at most {max(past):.1%}", max(past) < 1 / 3)
     for case in CASES[2:]:
         quick = [each.goodput_bps / FULL_BPS for n in SENDERS for each in rounds[case, n]]
-        yield Bar(f"{case.name}: no collapse at all", ">= 1/3", f"at least {min(quick):.1%}", min(quick) >= 1 / 3)
+        yield Check(f"{case.name}: no collapse at all", ">= 1/3", f"at least {min(quick):.1%}", min(quick) >= 1 / 3)
 
 
-def _lasting_bars(lasting: Lasting) -> Iterator[Bar]:
-    """Yields bars on flows without an end: DCTCP at its smallest window."""
+def _lasting_checks(lasting: Lasting) -> Iterator[Check]:
+    """Yields checks on flows without an end: DCTCP at its smallest window."""
     for senders, (queue, drops) in lasting.items():
         expected = least_queue_frames(senders)
         name, measured = f"dctcp: {senders} lasting senders", f"{queue:.1f} frames queued, {drops} dropped"
         if expected <= _buffer():
-            yield Bar(name, f"2 N - P = {expected:.1f} +- 1 frames, no drops", measured, abs(queue - expected) <= 1 and not drops)
+            yield Check(
+                name, f"2 N - P = {expected:.1f} +- 1 frames, no drops", measured, abs(queue - expected) <= 1 and not drops
+            )
         else:
-            yield Bar(name, f"2 N - P = {expected:.1f} > {_buffer()}: a full buffer, drops", measured, queue > 64 and drops > 0)
+            yield Check(name, f"2 N - P = {expected:.1f} > {_buffer()}: a full buffer, drops", measured, queue > 64 and drops > 0)
 
 
 def _settled(result: Result, senders: int) -> tuple[float, int]:

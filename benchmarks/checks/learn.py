@@ -6,7 +6,7 @@ had. The delay is end to end, srtt - base RTT, and includes the hosts' own queue
 show; the delay in switches alone is reported beside it. A bench that was killed resumes. A training that has ended is run again
 only if its settings have changed.
 
-The thesis' reward (equation 4.3) is trained in the same way and reported without a bar: it does not see the queues of hosts.
+The thesis' reward (equation 4.3) is trained in the same way and reported without a check: it does not see the queues of hosts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.progress import Quiet
 from dc_gym.base.stats import Estimate, estimate
 from dc_gym.base.units import format_time
@@ -62,9 +62,9 @@ class Found:
     oracle: Mapping[str, float]
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     if importlib.util.find_spec("ray") is None:
-        yield Bar("learning", "RLlib", "not installed: pip install 'dc-gym[rl]'", ok=False, skipped=True)
+        yield Check("learning", "RLlib", "not installed: pip install 'dc-gym[rl]'", ok=False, skipped=True)
         return
     for name, keys in SETTINGS.items():
         spec = as_spec(SPECS[ENVIRONMENT], keys)
@@ -100,31 +100,31 @@ def measure(spec: Spec, trained: Sequence[Trained]) -> Found:
     )
 
 
-def verdicts(title: str, found: Found, must: bool) -> Iterable[Bar]:
-    """Yields the bars. `must`: whether a value that falls short fails its bar; otherwise it is only recorded."""
+def verdicts(title: str, found: Found, must: bool) -> Iterable[Check]:
+    """Yields the checks. `must`: whether a value that falls short fails its check; otherwise it is only recorded."""
     returns, tcp, oracle = of(found.learned, "return"), found.tcp, found.oracle
     for what, values in (("random", [each["return"] for each in found.chance]), ("untrained", found.untrained_returns)):
         other = of_values(values)
         apart = returns.mean - (returns.half or 0.0) > other.mean + (other.half or 0.0)
         told = f"{shown(returns)} v. {shown(other)}"
-        yield Bar(f"{title}: return above {what}", asked("95 % intervals apart", must), told, apart or not must)
+        yield Check(f"{title}: return above {what}", asked("95 % intervals apart", must), told, apart or not must)
     delay, goodput = of(found.learned, "queueing_delay_s"), of(found.learned, "goodput_bps")
     ratio, share = tcp["queueing_delay_s"] / delay.mean, goodput.mean / oracle["goodput_bps"]
-    yield Bar(
+    yield Check(
         f"{title}: mean end-to-end queueing delay",
         asked(f"CUBIC's / {DELAY_RATIO:g} or less", must),
         f"{shown(delay, 1e3)} ms, CUBIC alone {1e3 * tcp['queueing_delay_s']:.2f} ms, oracle"
         f" {1e3 * oracle['queueing_delay_s']:.2f} ms: {ratio:.1f} times shorter",
         ratio >= DELAY_RATIO or not must,
     )
-    yield Bar(
+    yield Check(
         f"{title}: goodput",
         asked(f">= {GOODPUT_SHARE:.0%} of the oracle's", must),
         f"{share:.1%}: {shown(goodput, 1e-6)} of {oracle['goodput_bps'] / 1e6:.3f} Mbit/s",
         share >= GOODPUT_SHARE or not must,
     )
     switch, host = of(found.learned, "switch_delay_s"), of(found.learned, "host_delay_s")
-    yield Bar(
+    yield Check(
         f"{title}: where the queue is",
         "recorded",
         f"switches {shown(switch, 1e3)} ms, hosts {shown(host, 1e3)} ms at the rates of the moment;"
@@ -133,8 +133,8 @@ def verdicts(title: str, found: Found, must: bool) -> Iterable[Bar]:
     )
 
 
-def asked(bar: str, must: bool) -> str:
-    return bar if must else "recorded"
+def asked(check: str, must: bool) -> str:
+    return check if must else "recorded"
 
 
 def mean(episodes: Sequence[Mapping[str, float]]) -> dict[str, float]:

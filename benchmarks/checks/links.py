@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.errors import LabError
 from dc_gym.base.files import scratch
 from dc_gym.base.package import PROGRAMS
@@ -164,17 +164,17 @@ def _check_drained(case: Case, counters: Sequence[Counters], verdict: Verdict) -
     verdict.expect("frames and bytes lost", lost, (last.lost_packets, last.lost_bytes))
 
 
-def switch_bar(reply: dict[str, Any]) -> Bar:
-    """Returns the bar on a switch's queue. A switch knows no sockets: only the buffer limits what a lone flow queues there."""
+def switch_check(reply: dict[str, Any]) -> Check:
+    """Returns the check on a switch's queue. A switch knows no sockets: only the buffer limits what a lone flow queues there."""
     longest = max(backlogs[2] for backlogs in parse(reply["probe"]).backlogs)
     drops = reply["counters"][1]["drops"]
     asked = f"{SWITCH_LIMIT - FULL_FRAME + 1} .. {SWITCH_LIMIT} bytes: the buffer, or less than a frame below"
     ok = SWITCH_LIMIT - FULL_FRAME < longest <= SWITCH_LIMIT and drops > 0
-    return Bar("one CUBIC flow: longest queue in a switch", asked, f"{longest} bytes, {drops} drops", ok)
+    return Check("one CUBIC flow: longest queue in a switch", asked, f"{longest} bytes, {drops} drops", ok)
 
 
-def host_bar(reply: dict[str, Any]) -> Bar:
-    """Returns the bar on a host's queue. A host knows its sockets and applies TCP small queues (TSQ).
+def host_check(reply: dict[str, Any]) -> Check:
+    """Returns the check on a host's queue. A host knows its sockets and applies TCP small queues (TSQ).
 
     A flow continues to send while the sum of its frames' truesize is at most max(2 frames, pacing rate / 2^10), so that much plus
     one frame may wait. The first half of the run is left out, because the pacing rate still comes from the handshake's round
@@ -182,14 +182,14 @@ def host_bar(reply: dict[str, Any]) -> Bar:
     """
     tcp, queue = reply["tcp"], reply["counters"][0]
     if not queue["backlog_packets"]:
-        return Bar("one CUBIC flow: longest queue in its host", "a queue", "none at the end", False)
+        return Check("one CUBIC flow: longest queue in its host", "a queue", "none at the end", False)
     truesize = tcp["charged_bytes"] // queue["backlog_packets"]
     limit = min(max(2 * truesize, tcp["pacing_rate"] >> 10), tcp["limit_output_bytes"])
     bound = (limit // truesize + 1) * FULL_FRAME
     longest = max(backlog for t_ns, backlog in parse(reply["probe"]).backlogs if t_ns >= FLOW_NS // 2)
     asked = f"at most {bound} bytes: TSQ's {limit} bytes are {limit // truesize} frames of truesize {truesize}, and one"
     measured = f"{longest} bytes, {queue['drops']} drops"
-    return Bar("one CUBIC flow: longest queue in its host", asked, measured, 0 < longest <= bound and queue["drops"] == 0)
+    return Check("one CUBIC flow: longest queue in its host", asked, measured, 0 < longest <= bound and queue["drops"] == 0)
 
 
 def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -218,7 +218,7 @@ def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def groups() -> dict[str, list[Case]]:
-    """Returns all cases by the name of their bar."""
+    """Returns all cases by the name of their check."""
     found = {}
     for hops in HOPS:
         for rate in RATES:
@@ -235,7 +235,7 @@ def _rate(rate: int) -> str:
     return f"{rate // 10**9} Gbit/s" if rate >= 10**9 else f"{rate // 10**6} Mbit/s"
 
 
-def case_bar(name: str, cases: Sequence[Case], replies: Iterable[dict[str, Any]]) -> Bar:
+def case_check(name: str, cases: Sequence[Case], replies: Iterable[dict[str, Any]]) -> Check:
     verdicts = [compare(case, reply) for case, reply in zip(cases, replies, strict=True)]
     bad = [(case, verdict) for case, verdict in zip(cases, verdicts, strict=True) if verdict.faults]
     frames, drops, marks, samples = (sum(getattr(v, each) for v in verdicts) for each in ("frames", "drops", "marks", "samples"))
@@ -246,13 +246,13 @@ def case_bar(name: str, cases: Sequence[Case], replies: Iterable[dict[str, Any]]
     if bad:
         case, verdict = bad[0]
         measured = f"{len(bad)} cases differ; the first: {case.name}: {verdict.faults[0]}"
-    return Bar(name, asked, measured, not bad)
+    return Check(name, asked, measured, not bad)
 
 
-def bars(kernel: Path | None = None) -> list[Bar]:
+def checks(kernel: Path | None = None) -> list[Check]:
     """Runs all cases in one lab. `kernel`: None builds it or takes it from the cache."""
     cases = groups()
     jobs = [case.job() for group in cases.values() for case in group]
     replies = iter(play(kernel or build.ensure().path, [*jobs, SWITCH_FLOW.job(), HOST_FLOW.job()]))
-    found = [case_bar(name, group, [next(replies) for _ in group]) for name, group in cases.items()]
-    return [*found, switch_bar(next(replies)), host_bar(next(replies))]
+    found = [case_check(name, group, [next(replies) for _ in group]) for name, group in cases.items()]
+    return [*found, switch_check(next(replies)), host_check(next(replies))]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dc_gym.base.checks import Bar, all_good, show
+from dc_gym.base.checks import Check, all_good, show
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, build, golden, kernels
@@ -35,11 +35,13 @@ def main(args: argparse.Namespace) -> int:
         if args.policy and not algorithm.table:
             raise UsageError(f"--policy {args.policy}: {algorithm.name} reads no policy; leave it out")
         policy = policy_file.path_of(args.policy) if args.policy else None
-        shown = show(f"nic check {algorithm.name}", Check(algorithm, setting, folder, policy).bars(args.here, args.no_kernel))
+        shown = show(
+            f"nic check {algorithm.name}", AlgorithmCheck(algorithm, setting, folder, policy).checks(args.here, args.no_kernel)
+        )
     return 0 if all_good(shown) else 1
 
 
-class Check:
+class AlgorithmCheck:
     """One algorithm, compiled in a folder."""
 
     def __init__(self, algorithm: Algorithm, setting: Setting, folder: Path, policy: Path | None = None) -> None:
@@ -49,8 +51,8 @@ class Check:
         self._traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
         self._made: dict[str, Sequence[Decided]] = {}
 
-    def bars(self, here: bool = False, no_kernel: bool = False) -> Iterator[Bar]:
-        """Yields all bars, the cheapest first."""
+    def checks(self, here: bool = False, no_kernel: bool = False) -> Iterator[Check]:
+        """Yields all checks, the cheapest first."""
         yield self._size()
         yield self._sanitized()
         if self._algorithm.name in REFERENCES:
@@ -60,24 +62,24 @@ class Check:
         if not no_kernel:
             yield from self._in_kernel(kernels.here if here else kernels.lab)
 
-    def _size(self) -> Bar:
+    def _size(self) -> Check:
         count = 4 * self._algorithm.state_words
         found = f"{count} bytes; events {', '.join(self._algorithm.events)}; {len(self._algorithm.parameters)} parameters"
         note = "" if self._algorithm.fits else "; does not fit a ConnectX"
-        return Bar("context of a flow", "160 bytes, 48 on a ConnectX", found + note, count <= 160)
+        return Check("context of a flow", "160 bytes, 48 on a ConnectX", found + note, count <= 160)
 
-    def _sanitized(self) -> Bar:
+    def _sanitized(self) -> Check:
         """Runs all traces in userspace. ASan and UBSan end a run at the first undefined behaviour."""
         argv = self._argv(build.compile_runner(self._algorithm.header, self._folder, sanitized=True))
         asked, name = "no complaint of ASan or UBSan", "golden traces"
         try:
             self._made = {kind: golden.decisions(argv, steps) for kind, steps in self._traces.items()}
         except TestbedError as error:
-            return Bar(name, asked, str(error), False)
+            return Check(name, asked, str(error), False)
         rates = [row.rate for rows in self._made.values() for row in rows]
-        return Bar(name, asked, f"{len(rates):,} decisions: rates {min(rates)}..{max(rates)} / 2^20 of the line", True)
+        return Check(name, asked, f"{len(rates):,} decisions: rates {min(rates)}..{max(rates)} / 2^20 of the line", True)
 
-    def _held(self) -> Bar:
+    def _held(self) -> Check:
         """Compares the decisions with the float reference, which dc-gym's own algorithms have."""
         name, values = self._algorithm.name, self._setting.values
         found = {
@@ -86,16 +88,16 @@ class Check:
         broken = [f"{kind}: {each.broken}" for kind, each in found.items() if each.broken]
         measured = f"rates {max((each.rate for each in found.values()), default=0.0):.1f} / 2^20"
         asked = f"rates within {golden.BOUNDS[name].rate:g} / 2^20"
-        return Bar("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
+        return Check("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
 
-    def _held_to_policy(self, policy: PolicyFile) -> Bar:
+    def _held_to_policy(self, policy: PolicyFile) -> Check:
         """Compares each action of an RL-CC algorithm with that of its policy in floats, for the same inputs."""
         found = [cells.distance(policy, self._traces[kind], made) for kind, made in self._made.items()]
         bound, most = cells.BOUNDS[policy.kind], max(each[1] for each in found)
         words = f"{sum(each[0] for each in found):,} decisions: {most:.5f}"
-        return Bar("policy in floats", f"actions within {bound}", words, most < bound)
+        return Check("policy in floats", f"actions within {bound}", words, most < bound)
 
-    def _in_kernel(self, kernel: kernels.Kernel) -> Iterator[Bar]:
+    def _in_kernel(self, kernel: kernels.Kernel) -> Iterator[Check]:
         """Verifies it as part of the NIC, counts its instructions alone, and runs it."""
         test = build.compile_test_object(self._algorithm.header, kernels.test_object(self._algorithm))
         alone = kernels.arguments(test, self._setting.values)
@@ -103,18 +105,18 @@ class Check:
         try:
             whole, parts = kernels.load(kernel, [(str(self._algorithm.object),), alone])
         except TestbedError as error:
-            yield Bar("loaded", asked, str(error), False)
+            yield Check("loaded", asked, str(error), False)
             return
         most = max(whole, key=lambda each: each.verified)
         size = f"{sum(each.instructions for each in whole):,} instructions; verifier {most.verified:,} in {most.name}"
-        yield Bar("the NIC with it", asked, size, most.verified < BUDGET)
+        yield Check("the NIC with it", asked, size, most.verified < BUDGET)
         sizes = {each.name: each for each in parts}
         count = sizes["nic_test"].instructions - sizes["nic_null"].instructions
-        yield Bar("a decision", "counted", f"{count} instructions; verifier {sizes['nic_test'].verified:,}", True)
+        yield Check("a decision", "counted", f"{count} instructions; verifier {sizes['nic_test'].verified:,}", True)
         if self._made:
             yield self._equal(kernel, test)
 
-    def _equal(self, kernel: kernels.Kernel, test: Path) -> Bar:
+    def _equal(self, kernel: kernels.Kernel, test: Path) -> Check:
         """Checks that BPF decides the same as userspace, bit for bit."""
         words = kernels.arguments(test, self._setting.values, self._table)
         answers = kernel([kernels.Command(words, golden.text(steps)) for steps in self._traces.values()])
@@ -124,7 +126,7 @@ class Check:
             places = [n for n, pair in enumerate(zip(rows, self._made[kind], strict=True)) if pair[0] != pair[1]]
             wrong += [f"{kind}, {steps[n][0]}: {rows[n]}, userspace {self._made[kind][n]}" for n in places[:1]]
         good = f"equal: {sum(map(len, self._traces.values())):,} decisions"
-        return Bar("BPF against userspace", "equal", wrong[0] if wrong else good, not wrong)
+        return Check("BPF against userspace", "equal", wrong[0] if wrong else good, not wrong)
 
     def _argv(self, runner: Path) -> list[str]:
         return golden.runner_argv(replace(self._algorithm, runner=runner), self._setting.values, self._table)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithms import Algorithm
@@ -48,7 +48,7 @@ class Case:
         return f"{self.algorithm.name}{self.preset and ' ' + self.preset}, {self.kind}"
 
 
-def bars(seeds: int = 3) -> Iterable[Bar]:
+def checks(seeds: int = 3) -> Iterable[Check]:
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         folder.chmod(0o755)
         loaded = [algorithms.load(name, folder) for name in algorithms.names()]
@@ -56,12 +56,12 @@ def bars(seeds: int = 3) -> Iterable[Bar]:
         cases = [case for each in known for case in of(each, seeds, folder)]
         for each in known:
             mine = [case for case in cases if case.algorithm == each]
-            yield from policy_bars(mine) if each.table else [_references(mine)]
+            yield from policy_checks(mine) if each.table else [_references(mine)]
         yield _alphas([case for case in cases if case.algorithm.name == "dcqcn"])
         yield _kernel("a lab's BPF", kernels.lab, cases)
         why = kernels.why_not_here()
         yield (
-            Bar("this machine's BPF", "equal", why, False, skipped=True)
+            Check("this machine's BPF", "equal", why, False, skipped=True)
             if why
             else _kernel("this machine's BPF", kernels.here, cases)
         )
@@ -80,8 +80,8 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[Case]:
             yield Case(algorithm, preset, values, kind, steps, made, table)
 
 
-def _references(cases: Sequence[Case]) -> Bar:
-    """Returns the bar with one algorithm's largest distances, or the first decision that is out of bounds."""
+def _references(cases: Sequence[Case]) -> Check:
+    """Returns the check with one algorithm's largest distances, or the first decision that is out of bounds."""
     found = [golden.held(case.algorithm.name, case.steps, case.made, case.values) for case in cases]
     broken = [f"{case.name}: {each.broken}" for case, each in zip(cases, found, strict=True) if each.broken]
     name = cases[0].algorithm.name
@@ -90,30 +90,30 @@ def _references(cases: Sequence[Case]) -> Bar:
     asked = f"rates within {bound.rate:g} / 2^20 of the line{relative}"
     rate, window = max(each.rate for each in found), max(each.window for each in found)
     measured = f"{sum(each.decisions for each in found):,} decisions: rates {rate:.1f} / 2^20, windows {window:.3%}"
-    return Bar(f"{name} against float", asked, broken[0] if broken else measured, not broken)
+    return Check(f"{name} against float", asked, broken[0] if broken else measured, not broken)
 
 
-def policy_bars(cases: Sequence[Case]) -> Iterator[Bar]:
-    """Yields the bars on a policy's actions, each for its own inputs, and on RL-CC's Table VI."""
+def policy_checks(cases: Sequence[Case]) -> Iterator[Check]:
+    """Yields the checks on a policy's actions, each for its own inputs, and on RL-CC's Table VI."""
     name = cases[0].algorithm.name
     file = policy_file.load(name)
     bound = cells.BOUNDS[file.kind]
     found = [cells.distance(file, case.steps, case.made) for case in cases]
     count, most = sum(each[0] for each in found), max(each[1] for each in found)
-    yield Bar(f"{name} against float", f"actions within {bound}", f"{count:,} decisions: {most:.5f}", most < bound)
+    yield Check(f"{name} against float", f"actions within {bound}", f"{count:,} decisions: {most:.5f}", most < bound)
     (lives,) = (case for case in cases if case.kind == TABLE_SIX)
     rows = cells.lived(file, lives.made)
     off = max(abs(cell.integer - cell.exact) for cell in rows)
     paper = " ".join(f"{cell.integer - cell.paper:+.3f}" for cell in rows)
     asked, measured = f"actions within {cells.TABLE_BOUND}", f"{off:.5f}; off the paper's nine by {paper}"
-    yield Bar(f"{name}, Table VI against float", asked, measured, off < cells.TABLE_BOUND)
+    yield Check(f"{name}, Table VI against float", asked, measured, off < cells.TABLE_BOUND)
 
 
-def _alphas(cases: Sequence[Case]) -> Bar:
-    """Returns the bar on alpha after each event."""
+def _alphas(cases: Sequence[Case]) -> Check:
+    """Returns the check on alpha after each event."""
     wrong = [line for case in cases for line in wrong_alphas(case)]
     events = sum(len(case.steps) for case in cases)
-    return Bar("dcqcn's alpha against 10 bits", "equal", wrong[0] if wrong else f"equal at {events:,} events", not wrong)
+    return Check("dcqcn's alpha against 10 bits", "equal", wrong[0] if wrong else f"equal at {events:,} events", not wrong)
 
 
 def wrong_alphas(case: Case) -> Iterator[str]:
@@ -126,11 +126,11 @@ def wrong_alphas(case: Case) -> Iterator[str]:
             yield f"{case.name}, line {number}: alpha {made.state[ALPHA_WORD]}, not {reference.alpha}"
 
 
-def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[Case]) -> Bar:
-    """Returns the bar on all traces run through BPF_PROG_TEST_RUN."""
+def _kernel(name: str, kernel: kernels.Kernel, cases: Sequence[Case]) -> Check:
+    """Returns the check on all traces run through BPF_PROG_TEST_RUN."""
     wrong = list(differing(kernel, cases))
     decisions = sum(len(case.made) for case in cases)
-    return Bar(f"{name} against userspace", "equal", wrong[0] if wrong else f"equal: {decisions:,} decisions", not wrong)
+    return Check(f"{name} against userspace", "equal", wrong[0] if wrong else f"equal: {decisions:,} decisions", not wrong)
 
 
 def differing(kernel: kernels.Kernel, cases: Sequence[Case]) -> Iterator[str]:

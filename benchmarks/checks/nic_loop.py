@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on the NICs' closed loops: DCQCN's state machine and shares, Swift's target, RL-CC's round trips.
+"""Checks on the NICs' closed loops: DCQCN's state machine and shares, Swift's target, RL-CC's round trips.
 
 Everything runs on one bottleneck (bottleneck.py), with eight senders.
 
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.reference import Event, Flow
 from dc_gym.grounds import nics
@@ -49,7 +49,7 @@ LAGGING = 40
 """Parts per base round trip in the fluid model with a feedback delay."""
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     with runs.scratch("nic-loop") as folder:
         cells = {(name, count): _cell(folder, name, count) for name, counts in FLOWS.items() for count in counts}
         found = runs.run_all(list(cells.values()))
@@ -67,21 +67,21 @@ def _cell(folder: Path, name: str, flows: int) -> Cell:
 # --- DCQCN
 
 
-def _dcqcn_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[Bar]:
+def _dcqcn_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[Check]:
     yield _shares(f"{name}, {count} flows, after {SETTLED_MS[name][count]} ms", result)
     if count == FLOWS[name][0]:
         yield _replayed(cell, result)
 
 
-def _shares(name: str, result: Result) -> Bar:
+def _shares(name: str, result: Result) -> Check:
     rates = np.array(result.summary["flow_goodput_bps"])
     goodput, off = rates.sum() / LINE_BPS / PAYLOAD_SHARE, np.abs(rates / rates.mean() - 1).max()
     asked = f"goodput > {LEAST_GOODPUT} of what frames leave room for, each within {FAIR:.0%} of its share"
     words = f"{goodput:.3f} ({rates.sum() / 1e9:.3f} Gbit/s), shares within {off:.1%}, {result.summary['drops']} dropped"
-    return Bar(name, asked, words, bool(goodput > LEAST_GOODPUT and off <= FAIR))
+    return Check(name, asked, words, bool(goodput > LEAST_GOODPUT and off <= FAIR))
 
 
-def _replayed(cell: Cell, result: Result) -> Bar:
+def _replayed(cell: Cell, result: Result) -> Check:
     """Replays all events of flow 0 with the algorithm in userspace."""
     spec = load(cell.spec, cell.settings)
     algorithm = algorithms.load("dcqcn", cell.out)
@@ -98,7 +98,7 @@ def _replayed(cell: Cell, result: Result) -> Bar:
     differing = int((rates != rows["rate_bps"].astype(np.int64)).sum())
     cuts, raises = int((rates < rows["rate_before_bps"]).sum()), int((rates > rows["rate_before_bps"]).sum())
     words = f"{len(steps):,} events, {cuts} cuts, {raises} raises: {differing} decisions differ (preset {setting.preset})"
-    return Bar(
+    return Check(
         "dcqcn in the NIC decides as its state machine",
         "equal, event by event",
         words,
@@ -132,7 +132,7 @@ def swift_target_ns(cwnd: npt.NDArray[np.float64], base_ns: int, hops: int, valu
     return target
 
 
-def _swift_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[Bar]:
+def _swift_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[Check]:
     rows, base_ns = _rtts(result, SETTLED_MS[name][count]), bottleneck.base_ns(cell)
     values = dict(algorithms.settle(algorithms.load(name, cell.out), "", {}, LINE_BPS).values)
     cwnd = np.maximum(rows["window_bytes"] / FRAME_BYTES, 1e-3)
@@ -142,11 +142,11 @@ def _swift_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[B
         f"{measured / 1e3:.1f} us ({measured / target - 1:+.1%}) over {len(rows):,} probes, windows of {cwnd.mean():.1f} packets"
     )
     asked = f"{target / 1e3:.1f} us +- {TARGET:.0%}"
-    yield Bar(f"{name}, {count} flows: delay", asked, words, abs(measured / target - 1) <= TARGET)
+    yield Check(f"{name}, {count} flows: delay", asked, words, abs(measured / target - 1) <= TARGET)
     yield _shares(f"{name}, {count} flows, after {SETTLED_MS[name][count]} ms", result)
 
 
-def _rlcc_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[Bar]:
+def _rlcc_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[Check]:
     file, used = policy_file.load(name), float(result.summary["utilization"])
     measured = bottleneck.inflation(cell, result)
     if name == "rlcc-mlp":
@@ -157,11 +157,11 @@ def _rlcc_bars(name: str, count: int, cell: Cell, result: Result) -> Iterator[Ba
     lagging = fluid.settle(file.policy, fluid.Bottleneck(count, LAGGING), file.scaling)
     words = f"{measured:.3f} ({measured / asked - 1:+.1%}); a fluid with a lag: {lagging.inflation:.3f}, link {lagging.rates:.3f}"
     good = abs(measured / asked - 1) <= INFLATION
-    yield Bar(f"{name}, {count} flows: RTT inflation", f"{asked:.3f} ({what}) +- {INFLATION:.0%}", words, good)
+    yield Check(f"{name}, {count} flows: RTT inflation", f"{asked:.3f} ({what}) +- {INFLATION:.0%}", words, good)
     drops, goodput = int(result.summary["drops"]), float(result.summary["goodput_bps"]) / LINE_BPS
     words = f"{used:.3f} of the link, goodput {goodput:.3f}, Jain {result.summary['jain']:.3f}, {drops} dropped after"
     words += f" {SETTLED_MS[name][count]} ms"
-    yield Bar(f"{name}, {count} flows: link", f"> {LEAST_GOODPUT}, none dropped", words, used > LEAST_GOODPUT and not drops)
+    yield Check(f"{name}, {count} flows: link", f"> {LEAST_GOODPUT}, none dropped", words, used > LEAST_GOODPUT and not drops)
 
 
-BARS = {"dcqcn": _dcqcn_bars, "swift": _swift_bars, "rlcc-mlp": _rlcc_bars, "rlcc-tree": _rlcc_bars}
+BARS = {"dcqcn": _dcqcn_checks, "swift": _swift_checks, "rlcc-mlp": _rlcc_checks, "rlcc-tree": _rlcc_checks}

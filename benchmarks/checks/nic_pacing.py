@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on a NIC's pacing: the rate of a lone flow, the gaps between its packets, and 512 flows that share a link.
+"""Checks on a NIC's pacing: the rate of a lone flow, the gaps between its packets, and 512 flows that share a link.
 
 The departure times are those that the NIC itself records (`nic.trace = "all"`); on a lone flow's idle cable a packet leaves at
-once. Rates are set in units of 2^-20 of the line, as an algorithm sets them. The bars ask for exactly that rate, not for the
+once. Rates are set in units of 2^-20 of the line, as an algorithm sets them. The checks ask for exactly that rate, not for the
 round number near it.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.units import format_rate
 from dc_gym.grounds.nics import LINE_RATE
 from dc_gym.records.results import Result
@@ -41,7 +41,7 @@ monitor.interval = "1ms"
 Ints = npt.NDArray[np.int64]
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     with runs.scratch("nic-pacing") as folder:
         for name, count in (("lone", 1), ("many", FLOWS)):
             lines = [f"h1,h2,{5001 + number},0,0,inf" for number in range(count)]
@@ -50,9 +50,9 @@ def bars() -> Iterable[Bar]:
         many = {name: _cell(folder, f"many-{rate}", "many", rate, "60ms", "20ms") for name, rate in SHARES.items()}
         found = runs.run_all([*lone.values(), *many.values()])
         for bps, cell in lone.items():
-            yield from _lone_bars(format_rate(bps), part_of(bps), found[cell.name])
+            yield from _lone_checks(format_rate(bps), part_of(bps), found[cell.name])
         for name, cell in many.items():
-            yield _shared_bar(name, found[cell.name])
+            yield _shared_check(name, found[cell.name])
         yield _distribution(found[many["their shares"].name])
 
 
@@ -79,34 +79,34 @@ def _cell(folder: Path, name: str, flows: str, part: int, duration: str, warmup:
     return Cell(name, runs.write_spec(folder, name, text), folder / name)
 
 
-def _lone_bars(name: str, part: int, result: Result) -> Iterator[Bar]:
+def _lone_checks(name: str, part: int, result: Result) -> Iterator[Check]:
     times = departures(result, 0)
     asked_bps = LINE_BPS * part / LINE_RATE
     measured_bps = (len(times) - 1) * FRAME_BITS * 1e9 / float(times[-1] - times[0])
     error = measured_bps / asked_bps - 1
     words = f"{measured_bps / 1e6:,.4f} Mbit/s ({error:+.4%}) over {len(times):,} packets"
-    yield Bar(
+    yield Check(
         f"{name}, alone: rate", f"{asked_bps / 1e6:,.4f} Mbit/s +- {RATE_TOLERANCE:.1%}", words, abs(error) <= RATE_TOLERANCE
     )
     off = np.diff(times) - gap_ns(part)
     packet_ns = FRAME_BITS * 1e9 / LINE_BPS
     words = f"{gap_ns(part):,.0f} ns {off.min():+,.0f} .. {off.max():+,.0f} ns"
     asked = f"{gap_ns(part):,.0f} ns +- {packet_ns:,.0f} ns"
-    yield Bar(f"{name}, alone: gaps", asked, words, bool(np.abs(off).max() <= packet_ns))
+    yield Check(f"{name}, alone: gaps", asked, words, bool(np.abs(off).max() <= packet_ns))
 
 
-def _shared_bar(name: str, result: Result) -> Bar:
+def _shared_check(name: str, result: Result) -> Check:
     jain = float(result.summary["jain"])
     dropped = result.manifest["conservation"]["dropped_by_hosts"]
     deepest = result.summary["host_max_queue_bytes"]
     words = f"Jain {jain:.5f}, {result.summary['goodput_bps'] / 1e9:.3f} Gbit/s, {dropped} dropped in the host,"
     words += f" its queue at most {deepest:,.0f} B"
-    return Bar(f"{FLOWS} flows at {name}", f"Jain > {LEAST_JAIN}, none dropped", words, jain > LEAST_JAIN and dropped == 0)
+    return Check(f"{FLOWS} flows at {name}", f"Jain > {LEAST_JAIN}, none dropped", words, jain > LEAST_JAIN and dropped == 0)
 
 
-def _distribution(result: Result) -> Bar:
+def _distribution(result: Result) -> Check:
     """Reports the gaps of flows that share a transmitter, relative to those asked for."""
     gaps = np.concatenate([np.diff(departures(result, flow)[5:]) for flow in range(FLOWS)]) / gap_ns(SHARES["their shares"])
     low, middle, high = np.percentile(gaps, [1, 50, 99])
     words = f"p1 {low:.4f}, p50 {middle:.4f}, p99 {high:.4f}, largest {gaps.max():.4f} of {len(gaps):,}"
-    return Bar(f"{FLOWS} flows at their shares: gaps over those asked", "reported", words, True)
+    return Check(f"{FLOWS} flows at their shares: gaps over those asked", "reported", words, True)

@@ -6,8 +6,8 @@ once for a longer time. The shorter run is the beginning of the longer one, pack
 the packets in between, without set-up and start.
 
 Runs of both take turns, and the fastest of each counts, since other load makes all of them slower. CPU time is that of the whole
-`dcgym run`, including the result's tables; wall time is that of the traffic alone. Both must meet the bar: on a busy machine the
-wall time alone says little.
+`dcgym run`, including the result's tables; wall time is that of the traffic alone. Both must pass: on a busy machine the wall
+time alone says little.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.benchmarks.perf import scale
 from dc_gym.records.results import Result
 from dc_gym.sweep import runs
@@ -56,12 +56,12 @@ class PacketCost:
     cpu_us: float
 
 
-def bars() -> Iterator[Bar]:
+def checks() -> Iterator[Check]:
     with runs.scratch("nic-cost") as folder:
         spec = runs.write_spec(folder, "nic-cost", SPEC)
         for flows, lengths_ms in LENGTHS_MS.items():
             spent = measured(folder, spec, flows, lengths_ms, REPEATS)
-            yield bar(flows, cost(*spent[NIC]), cost(*spent[TCP]))
+            yield check(flows, cost(*spent[NIC]), cost(*spent[TCP]))
 
 
 def measured(
@@ -94,9 +94,9 @@ def cost(short: Sequence[Spent], long: Sequence[Spent]) -> PacketCost:
     return PacketCost(packets, wall_s / packets * 1e6, cpu_s / packets * 1e6)
 
 
-def bar(flows: int, nic: PacketCost, tcp: PacketCost) -> Bar:
+def check(flows: int, nic: PacketCost, tcp: PacketCost) -> Check:
     wall, cpu = nic.wall_us / tcp.wall_us, nic.cpu_us / tcp.cpu_us
     words = f"wall {wall:.2f}x: {nic.wall_us:.1f} us against {tcp.wall_us:.1f}"
     words += f"; CPU {cpu:.2f}x: {nic.cpu_us:.1f} us against {tcp.cpu_us:.1f}"
     name = f"a data packet in the lab, {flows} flows"
-    return Bar(name, f"<= {MOST:g}x DCTCP's", f"{words}; {nic.packets:,} and {tcp.packets:,} packets", max(wall, cpu) <= MOST)
+    return Check(name, f"<= {MOST:g}x DCTCP's", f"{words}; {nic.packets:,} and {tcp.packets:,} packets", max(wall, cpu) <= MOST)

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from dc_gym import spec
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.checks import oracle
 from dc_gym.benchmarks.peers import files, ns3, plots
-from dc_gym.benchmarks.peers.pairs import SHORTEST, Pair, run_lab, run_pairs, speed_bars, write_peer_files
+from dc_gym.benchmarks.peers.pairs import SHORTEST, Pair, run_lab, run_pairs, speed_checks, write_peer_files
 from dc_gym.grounds.plan import Experiment
 from dc_gym.records.results import Result
 from dc_gym.sweep import runs
@@ -51,19 +51,19 @@ BURSTS = {"no loss": 4_000_000, "overflow": 200 * FRAME_BYTES}
 """By name: the buffer of the switch port in which two bursts of BURST_FRAMES meet."""
 
 
-def bars() -> Iterable[Bar]:
-    yield Bar("ns-3", "recorded", str(ns3.toolchain()), ok=True)
+def checks() -> Iterable[Check]:
+    yield Check("ns-3", "recorded", str(ns3.toolchain()), ok=True)
     with runs.scratch("ns3") as folder:
         path = runs.write_spec(folder, "ns3", SPEC)
         for name in BURSTS:
-            yield burst_bar(name, path, folder)
+            yield burst_check(name, path, folder)
         pairs = run_pairs(path, folder)
-        yield from sameness_bars(pairs[0])
-        yield from speed_bars(pairs, run_lab(path, folder / "short", SHORTEST))
-        yield from _queue_bars(path, folder)
+        yield from sameness_checks(pairs[0])
+        yield from speed_checks(pairs, run_lab(path, folder / "short", SHORTEST))
+        yield from _queue_checks(path, folder)
 
 
-def burst_bar(name: str, path: Path, folder: Path) -> Bar:
+def burst_check(name: str, path: Path, folder: Path) -> Check:
     """Compares ns-3 with the oracle: two hosts send BURST_FRAMES datagrams each to the last host."""
     settings = (f"topology.buffer={BURSTS[name]}B", f"topology.host_buffer={BURST_FRAMES * FRAME_BYTES}B")
     experiment = Experiment.of(spec.load(path, settings))
@@ -84,7 +84,7 @@ def burst_bar(name: str, path: Path, folder: Path) -> Bar:
         equal = equal and abs(found.virtual_ns - last_ns) <= BURST_HOPS
         words += f", last byte at {last_ns} +- {BURST_HOPS} ns"
         found_words += f", last byte at {found.virtual_ns} ns"
-    return Bar(f"ns-3's link and marking step against the oracle, {name}", words, found_words, equal)
+    return Check(f"ns-3's link and marking step against the oracle, {name}", words, found_words, equal)
 
 
 def burst_oracle(graph: Graph, port: Port) -> oracle.PortRun:
@@ -100,30 +100,30 @@ def _oracle_port(graph: Graph, port: Port) -> oracle.Port:
     return oracle.Port(cable.rate_bps, cable.delay_ns, queue.limit_bytes, queue.marking.k_bytes or None, forwards=not is_host)
 
 
-def sameness_bars(pair: Pair) -> Iterator[Bar]:
-    """Yields bars on frames, payload and times of one pair, to show that both ran the same experiment."""
+def sameness_checks(pair: Pair) -> Iterator[Check]:
+    """Yields checks on frames, payload and times of one pair, to show that both ran the same experiment."""
     flows, peer_flows = pair.lab.result.records("flows"), pair.peer.flows
     received = {"lab": [int(each) for each in flows["received_bytes"]], "ns-3": [each.received_bytes for each in peer_flows]}
     whole = all(size == SIZE_BYTES for sizes in received.values() for size in sizes)
     words = _side_by_side({who: f"{sum(sizes) / 1e6:.6f} MB" for who, sizes in received.items()})
-    yield Bar("payload received", f"{SENDERS} x {SIZE_BYTES / 1e6:.0f} MB in both", words, whole)
+    yield Check("payload received", f"{SENDERS} x {SIZE_BYTES / 1e6:.0f} MB in both", words, whole)
     ports = {"lab": pair.lab.ports(), "ns-3": pair.peer.ports}
     sent = {who: counts["h1-eth0"] for who, counts in ports.items()}
     near = abs(sent["lab"].tx_bytes / sent["ns-3"].tx_bytes - 1) <= FRAMES_TOLERANCE
     words = _side_by_side({who: f"{each.tx_packets} frames, {each.tx_bytes} B" for who, each in sent.items()})
-    yield Bar(f"sent on h1's cable (a full frame: {FRAME_BYTES} B)", f"equal within {FRAMES_TOLERANCE:.1%}", words, near)
+    yield Check(f"sent on h1's cable (a full frame: {FRAME_BYTES} B)", f"equal within {FRAMES_TOLERANCE:.1%}", words, near)
     ends = {"lab": [int(end) / 1e6 for end in flows["end_ns"]], "ns-3": [each.end_ns / 1e6 for each in peer_flows]}
     last = {who: max(each) for who, each in ends.items()}
     words = _side_by_side({who: f"{ms:.3f} ms, {sum(received[who]) * 8e-6 / ms:.4f} Gbit/s" for who, ms in last.items()})
     near = abs(last["lab"] / last["ns-3"] - 1) <= FINISH_TOLERANCE
-    yield Bar("all flows done, total goodput", f"equal within {FINISH_TOLERANCE:.0%}", words, near)
+    yield Check("all flows done, total goodput", f"equal within {FINISH_TOLERANCE:.0%}", words, near)
     words = _side_by_side({who: " ".join(f"{end:.2f}" for end in sorted(each)) for who, each in ends.items()})
-    yield Bar("finish of each flow, ms", "recorded", words, ok=True)
+    yield Check("finish of each flow, ms", "recorded", words, ok=True)
     drops = {who: sum(port.drops for port in counts.values()) for who, counts in ports.items()}
-    yield Bar("drops", "0 in both", _side_by_side(drops), not any(drops.values()))
+    yield Check("drops", "0 in both", _side_by_side(drops), not any(drops.values()))
     marks = {who: sum(port.marks for port in counts.values()) for who, counts in ports.items()}
     segments = SENDERS * SIZE_BYTES / SEGMENT_BYTES
-    yield Bar(
+    yield Check(
         "marks", "recorded", _side_by_side({who: f"{each} ({each / segments:.1%})" for who, each in marks.items()}), ok=True
     )
 
@@ -132,7 +132,7 @@ def _side_by_side(values: Mapping[str, object]) -> str:
     return "; ".join(f"{who} {value}" for who, value in values.items())
 
 
-def _queue_bars(path: Path, folder: Path) -> Iterator[Bar]:
+def _queue_checks(path: Path, folder: Path) -> Iterator[Check]:
     """Yields the receiver's queue over time in both, every 10 us, from separate runs; and the figure."""
     lab = run_lab(path, folder / "trace", TRACE).result
     port = lab.summary["bottleneck_port"]
@@ -145,9 +145,9 @@ def _queue_bars(path: Path, folder: Path) -> Iterator[Bar]:
     words = _side_by_side(
         {who: f"{settled[who].mean():.1f} ({low:.0f} .. {high:.0f})" for who, (low, high) in percentiles.items()}
     )
-    yield Bar("queue in packets: mean (1st .. 99th percentile)", "recorded; K = 60", words, ok=True)
+    yield Check("queue in packets: mean (1st .. 99th percentile)", "recorded; K = 60", words, ok=True)
     figure = plots.queue_figure(queues, WARMUP_NS, runs.figure_place(FIGURES / "ns3-queue.png", plots.NAME))
-    yield Bar("figure", "recorded", str(figure), ok=True)
+    yield Check("figure", "recorded", str(figure), ok=True)
 
 
 def lab_queue(result: Result, port: str) -> plots.Trace:

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym import spec
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.benchmarks.peers import ns3, plots
-from dc_gym.benchmarks.peers.pairs import LabRun, run_lab, run_pairs, speed_bars
+from dc_gym.benchmarks.peers.pairs import LabRun, run_lab, run_pairs, speed_checks
 from dc_gym.grounds.plan import Experiment
 from dc_gym.metrics import ideal
 from dc_gym.sweep import runs
@@ -80,18 +80,18 @@ class Slowdowns:
         return self.by_runner[who][(self.size_bytes > low) & (self.size_bytes <= high)]
 
 
-def bars() -> Iterable[Bar]:
-    yield Bar("ns-3", "recorded", str(ns3.toolchain()), ok=True)
+def checks() -> Iterable[Check]:
+    yield Check("ns-3", "recorded", str(ns3.toolchain()), ok=True)
     with runs.scratch("ns3-fct") as folder:
-        yield from _lone_bars(folder)
+        yield from _lone_checks(folder)
         path = write_experiment(folder, flow_rows(FLOWS, LOAD, SEED))
         pairs = run_pairs(path, folder)
         experiment = Experiment.of(spec.load(path))
         acked = ns3.run(ns3.ensure(), folder / "peer", experiment.spec.time.duration_ns, (EVERY_SEGMENT,))
         ends = {LAB: _lab_ends(pairs[0].lab), NS3: _peer_ends(pairs[0].peer), ACKED: _peer_ends(acked)}
-        yield from slowdown_bars(slowdowns(experiment, ends))
-        yield from _host_queue_bars(folder / "equal")
-        yield from speed_bars(pairs, _almost_nothing(folder / "almost-nothing"))
+        yield from slowdown_checks(slowdowns(experiment, ends))
+        yield from _host_queue_checks(folder / "equal")
+        yield from speed_checks(pairs, _almost_nothing(folder / "almost-nothing"))
 
 
 def flow_rows(count: int, load: Fraction, seed: int) -> list[str]:
@@ -126,19 +126,19 @@ def slowdowns(experiment: Experiment, ends_ns: Mapping[str, Floats]) -> Slowdown
     return Slowdowns(size, {who: (ends - start_ns) / best for who, ends in ends_ns.items()})
 
 
-def slowdown_bars(found: Slowdowns) -> Iterator[Bar]:
+def slowdown_checks(found: Slowdowns) -> Iterator[Check]:
     """Yields unfinished flows, then mean and 99th percentile by bin, and the figure."""
     unfinished = {who: int(np.isnan(values).sum()) for who, values in found.by_runner.items()}
     words = ", ".join(f"{who}: {count}" for who, count in unfinished.items())
-    yield Bar(f"unfinished of {len(found.size_bytes)} flows", "0", words, not any(unfinished.values()))
+    yield Check(f"unfinished of {len(found.size_bytes)} flows", "0", words, not any(unfinished.values()))
     for low, high in BINS:
         values = {who: found.of_bin(who, low, high) for who in found.by_runner}
         words = "; ".join(f"{who}: {np.nanmean(each):.2f} / {np.nanpercentile(each, 99):.1f}" for who, each in values.items())
         asked = f"{ACKED}: within {EXPLAINED[0]:.0%} / {EXPLAINED[1]:.0%} of the lab's"
         name = f"slowdown of {bin_name(low, high)}, {len(values[LAB])} flows: mean / p99"
-        yield Bar(name, asked, words, is_explained(values[LAB], values[ACKED]))
+        yield Check(name, asked, words, is_explained(values[LAB], values[ACKED]))
     figure = plots.slowdown_figure(found, BINS, runs.figure_place(FIGURE, plots.NAME))
-    yield Bar("figure", "recorded", str(figure), ok=True)
+    yield Check("figure", "recorded", str(figure), ok=True)
 
 
 def is_explained(lab: Floats, acked: Floats) -> bool:
@@ -154,8 +154,8 @@ def bin_name(low: int, high: int) -> str:
     return f"{low / 1e3:.0f} .. {high / 1e3:.0f} kB" if high < 10**6 else f"{low / 1e6:g} .. {high / 1e6:.0f} MB"
 
 
-def _host_queue_bars(folder: Path) -> Iterator[Bar]:
-    """Yields the bar with hosts no faster than uplinks: a host's own queue, which does not mark, is then often the bottleneck."""
+def _host_queue_checks(folder: Path) -> Iterator[Check]:
+    """Yields the check with hosts no faster than uplinks: a host's own queue, which never marks, is then often the bottleneck."""
     folder.mkdir(mode=0o755)
     path = write_experiment(folder, flow_rows(EQUAL_FLOWS, LOAD, SEED))
     (pair,) = run_pairs(path, folder, (f"topology.rate={UPLINK_BPS}bit/s",), pairs=1)
@@ -167,7 +167,7 @@ def _host_queue_bars(folder: Path) -> Iterator[Bar]:
     words = (
         f"lab {drops[0]} (longest sampled {longest / 1e6:.2f} MB), ns-3 {drops[1]}; unfinished {unfinished[0]}, {unfinished[1]}"
     )
-    yield Bar(f"hosts as fast as uplinks, {EQUAL_FLOWS} flows: dropped in hosts' own queues", "recorded", words, ok=True)
+    yield Check(f"hosts as fast as uplinks, {EQUAL_FLOWS} flows: dropped in hosts' own queues", "recorded", words, ok=True)
 
 
 def _almost_nothing(folder: Path) -> LabRun:
@@ -176,8 +176,8 @@ def _almost_nothing(folder: Path) -> LabRun:
     return run_lab(write_experiment(folder, ["h1,h5,5001,0,0,1"]), folder / "run")
 
 
-def _lone_bars(folder: Path) -> Iterator[Bar]:
-    """Yields bars on one flow at a time on the idle network: the same sizes in both, one bar each."""
+def _lone_checks(folder: Path) -> Iterator[Check]:
+    """Yields checks on one flow at a time on the idle network: the same sizes in both, one check each."""
     inside = folder / "lone"
     inside.mkdir(mode=0o755)
     rows = [f"h1,h5,5001,{number * LONE_GAP_NS / 1e9:.9f},0,{size}" for number, size in enumerate(LONE_BYTES)]
@@ -187,7 +187,7 @@ def _lone_bars(folder: Path) -> Iterator[Bar]:
     times = [ends - starts for ends in (_lab_ends(pair.lab), _peer_ends(pair.peer))]
     for size, lab, peer in zip(LONE_BYTES, *times, strict=True):
         words, near = f"lab {lab / 1e3:.2f} us, ns-3 {peer / 1e3:.2f} us", abs(lab / peer - 1) <= LONE_TOLERANCE
-        yield Bar(f"a lone flow of {size:,} B", f"equal within {LONE_TOLERANCE:.0%}", words, bool(near))
+        yield Check(f"a lone flow of {size:,} B", f"equal within {LONE_TOLERANCE:.0%}", words, bool(near))
 
 
 def _lab_ends(lab: LabRun) -> Floats:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.benchmarks.checks.clean import Process, alive, descendants
 from dc_gym.sweep import runs
@@ -122,19 +122,19 @@ CASES = (
 )
 
 
-def bars(cases: Sequence[Case] = CASES) -> Iterator[Bar]:
+def checks(cases: Sequence[Case] = CASES) -> Iterator[Check]:
     with runs.scratch("orphans") as folder:
         spec = runs.write_spec(folder, "orphans", SPEC)
         for number, case in enumerate(cases):
             asked = f"nothing left after {DEADLINE_S:g} s"
             if case.needs_ray and (find_spec("ray") is None or find_spec("torch") is None):
                 words = "RLlib is not installed: pip install 'dc-gym[rl]'"
-                yield Bar(f"kill -9, {case.name}", asked, words, ok=True, skipped=True)
+                yield Check(f"kill -9, {case.name}", asked, words, ok=True, skipped=True)
                 continue
             own = folder.absolute() / str(number)
             own.mkdir()
             said, left = play(case, spec.absolute(), own)
-            yield Bar(f"kill -9, {case.name}", asked, "; ".join(left) or said, not left)
+            yield Check(f"kill -9, {case.name}", asked, "; ".join(left) or said, not left)
 
 
 def play(case: Case, spec: Path, folder: Path) -> tuple[str, list[str]]:

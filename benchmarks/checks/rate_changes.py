@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.errors import LabError
 from dc_gym.base.files import scratch
 from dc_gym.base.package import PROGRAMS
@@ -197,28 +197,28 @@ def curve(case: Case, column: int, at_ns: Sequence[float]) -> NDArray[np.float64
     return np.asarray(np.interp(at_ns, times, bits))
 
 
-def rate_bar(case: Case, left: Sequence[float]) -> Bar:
+def rate_check(case: Case, left: Sequence[float]) -> Check:
     due = departures(case)
     asked_bps, got_bps = mean_bps(due), mean_bps(left)
     got = f"{got_bps / 1e6:.3f} Mbit/s ({got_bps / asked_bps - 1:+.2%})"
     if not case.keep:
-        return Bar(f"stock: {case.name}", f"(shown beside {asked_bps / 1e6:.3f} Mbit/s)", got, True)
+        return Check(f"stock: {case.name}", f"(shown beside {asked_bps / 1e6:.3f} Mbit/s)", got, True)
     worst = worst_share(case, left)
     asked = f"{asked_bps / 1e6:.3f} Mbit/s within 1 %, {len(due)} frames within {TOLERANCE:.2%} of the bytes"
     good = abs(got_bps / asked_bps - 1) <= 0.01 and worst <= TOLERANCE
-    return Bar(f"with the flag: {case.name}", asked, f"{got}, {worst:.4%}", good)
+    return Check(f"with the flag: {case.name}", asked, f"{got}, {worst:.4%}", good)
 
 
-def raise_bar(case: Case, left: Sequence[float]) -> Bar:
-    """Returns the bar on a raised rate: the first frame leaves on a full bucket, the next one waits for tokens."""
+def raise_check(case: Case, left: Sequence[float]) -> Check:
+    """Returns the check on a raised rate: the first frame leaves on a full bucket, the next one waits for tokens."""
     due_ms, got_ms = ((times[1] - RAISE_NS) / 1e6 for times in (departures(case), left))
     name = f"{'with the flag' if case.keep else 'stock'}: {case.name}: the next frame"
     if not case.keep:
-        return Bar(name, f"(shown beside {due_ms:.3f} ms)", f"{got_ms:.3f} ms", True)
-    return Bar(name, f"{due_ms:.3f} ms after the raise", f"{got_ms:.3f} ms", worst_share(case, left) <= TOLERANCE)
+        return Check(name, f"(shown beside {due_ms:.3f} ms)", f"{got_ms:.3f} ms", True)
+    return Check(name, f"{due_ms:.3f} ms after the raise", f"{got_ms:.3f} ms", worst_share(case, left) <= TOLERANCE)
 
 
-def bars(kernel: Path | None = None) -> list[Bar]:
+def checks(kernel: Path | None = None) -> list[Check]:
     """Runs all cases in one lab."""
     lines, keeps = (10**7, 10**9), (True, False)
     pairs = ((10**7, 4 * 10**6), (10**9, 4 * 10**8), (10**9, 4 * 10**6))
@@ -226,4 +226,4 @@ def bars(kernel: Path | None = None) -> list[Bar]:
     rates += [drawn(line, keep) for line in lines for keep in keeps] + [peaked(10**7)]
     raises = [raised(10**7, keep) for keep in keeps]
     answers = iter(play(kernel or build.ensure().path, [*rates, *raises]))
-    return [*(rate_bar(case, next(answers)) for case in rates), *(raise_bar(case, next(answers)) for case in raises)]
+    return [*(rate_check(case, next(answers)) for case in rates), *(raise_check(case, next(answers)) for case in raises)]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.envs.action import Action
 from dc_gym.envs.frame import PLACES, Frame
 from dc_gym.envs.session import Session
@@ -159,14 +159,14 @@ def compare(keys: Mapping[str, Any], folder: Path) -> tuple[Difference | None, L
         return difference(lab.episode(COMPARED, fresh=True), after), lab, len(after) - 1
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     with runs.scratch("resets") as folder:
         for name, keys in CASES.items():
-            yield from _bar(name, keys, folder)
+            yield from _check(name, keys, folder)
 
 
-def _bar(name: str, keys: Mapping[str, Any], folder: Path) -> Iterator[Bar]:
+def _check(name: str, keys: Mapping[str, Any], folder: Path) -> Iterator[Check]:
     found, lab, steps = compare(keys, folder)
     measured = "equal" if found is None else found.words()
     cost = f"a reset {lab.reset_s * 1e3:.0f} ms, a boot {lab.boot_s * 1e3:.0f} ms"
-    yield Bar(f"{name}, {steps} steps", "equal to a fresh lab's", f"{measured} ({cost})", found is None)
+    yield Check(f"{name}, {steps} steps", "equal to a fresh lab's", f"{measured} ({cost})", found is None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on distilled policies: trees against their own network, in the closed loop on the lab's data path.
+"""Checks on distilled policies: trees against their own network, in the closed loop on the lab's data path.
 
 RL-CC has at most 10 trees of depth 4. The bench measures 10 trees, and then as many as are needed for goodput and inflation to be
 the network's.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.methods.rlcc import bottleneck, distil
 from dc_gym.methods.rlcc.bottleneck import LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, Case
 from dc_gym.methods.rlcc.distil import Distillation
@@ -46,8 +46,8 @@ class Measured:
         return cls(bottleneck.inflation(cell, result), goodput, float(result.summary["jain"]), int(result.summary["drops"]))
 
 
-def bars(policy: str | None = None) -> Iterable[Bar]:
-    """Yields the bars on a network, given by its name or file."""
+def checks(policy: str | None = None) -> Iterable[Check]:
+    """Yields the checks on a network, given by its name or file."""
     net = PolicyFile.read(policy_file.path_of(policy or NETWORK))
     with runs.scratch("rlcc-distil") as folder:
         own = measure(folder, "network", net)
@@ -60,7 +60,7 @@ def bars(policy: str | None = None) -> Iterable[Bar]:
                 yield from _held(count, found, own)
                 yield _size(made, good)
                 return
-            yield from _reported(f"{count} trees", "too few for the bar", found, made)
+            yield from _reported(f"{count} trees", "too few for the check", found, made)
 
 
 def measure(folder: Path, title: str, file: PolicyFile) -> dict[int, Measured]:
@@ -81,17 +81,17 @@ def near(trees: Measured, net: Measured) -> bool:
     return abs(goodput) <= GOODPUT and abs(inflation) <= INFLATION
 
 
-def _held(count: int, found: dict[int, Measured], own: dict[int, Measured]) -> Iterator[Bar]:
+def _held(count: int, found: dict[int, Measured], own: dict[int, Measured]) -> Iterator[Check]:
     for flows in FLOWS:
         trees, net = found[flows], own[flows]
         asked = f"goodput {net.goodput:.3f} +- {GOODPUT:.0%}, inflation {net.inflation:.3f} +- {INFLATION:.0%}"
-        yield Bar(f"{count} trees, {flows} flows", asked, _words(trees, net), near(trees, net))
+        yield Check(f"{count} trees, {flows} flows", asked, _words(trees, net), near(trees, net))
 
 
-def _reported(name: str, what: str, found: dict[int, Measured], file: PolicyFile) -> Iterator[Bar]:
+def _reported(name: str, what: str, found: dict[int, Measured], file: PolicyFile) -> Iterator[Check]:
     for flows, each in found.items():
         law = f"eq. 2: {float(file.scaling.inflation(flows)):.3f}"
-        yield Bar(f"{name}, {flows} flows", f"reported ({what})", f"{_words(each)}; {law}", ok=True)
+        yield Check(f"{name}, {flows} flows", f"reported ({what})", f"{_words(each)}; {law}", ok=True)
 
 
 def _words(each: Measured, net: Measured | None = None) -> str:
@@ -100,9 +100,9 @@ def _words(each: Measured, net: Measured | None = None) -> str:
     return f"{words}, Jain {each.jain:.3f}, {each.drops} dropped"
 
 
-def _size(made: PolicyFile, enough: bool) -> Bar:
+def _size(made: PolicyFile, enough: bool) -> Check:
     assert isinstance(made.policy, Trees)
     count = len(made.policy.inputs)
     ten = made.policy.packed_bytes() * PAPER // count
     words = f"{count} trees: {made.policy.packed_bytes()} bytes packed, {count * DEPTH} compares a decision; {PAPER}: {ten} bytes"
-    return Bar("as many trees as it needs", f"at most {MORE[-1]}", words, enough)
+    return Check("as many trees as it needs", f"at most {MORE[-1]}", words, enough)

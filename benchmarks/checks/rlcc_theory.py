@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on RL-CC's figure 3: where flows settle on one bottleneck, against eq. 2; and Swift against its best curve.
+"""Checks on RL-CC's figure 3: where flows settle on one bottleneck, against eq. 2; and Swift against its best curve.
 
 There are four senders, one receiver, and 2 to 2048 flows that begin at line rate. 2048 flows are only reported: each has a packet
 in 25 base round trips, so it decides that rarely, and a probe behind each packet takes a part of the link. The paper does not say
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.files import put
 from dc_gym.base.outputs import free_place, is_table_of
 from dc_gym.base.readable import number
@@ -60,8 +60,8 @@ class Point:
     drops: int
 
 
-def bars(policy: str | None = None) -> Iterable[Bar]:
-    """Yields the bars on a policy, given by its name or file."""
+def checks(policy: str | None = None) -> Iterable[Check]:
+    """Yields the checks on a policy, given by its name or file."""
     path = policy_file.path_of(policy or POLICY)
     file = PolicyFile.read(path)
     with runs.scratch("rlcc-theory") as folder:
@@ -69,9 +69,9 @@ def bars(policy: str | None = None) -> Iterable[Bar]:
         theirs = measure(folder, SWIFT, None)
     rests = theory.law(file.scaling, fluid.offset(file.policy, file.scaling))
     law = theory.law(file.scaling)
-    yield from (_law_bar(mine[flows], law, rests) for flows in FLOWS)
-    yield from (_many_bar(each[MANY], law) for each in (mine, theirs))
-    yield swift_bar(_curve(mine), _curve(theirs))
+    yield from (_law_check(mine[flows], law, rests) for flows in FLOWS)
+    yield from (_many_check(each[MANY], law) for each in (mine, theirs))
+    yield swift_check(_curve(mine), _curve(theirs))
     yield _drawn(mine, theirs, law, path.stem)
 
 
@@ -100,8 +100,8 @@ def _curve(points: Mapping[int, Point]) -> dict[int, float]:
     return {flows: points[flows].inflation for flows in FLOWS}
 
 
-def _law_bar(point: Point, law: Root, rests: Root) -> Bar:
-    """Returns the bar: within 5 % of eq. 2, or of eq. 2 at the policy's offset, or between them."""
+def _law_check(point: Point, law: Root, rests: Root) -> Check:
+    """Returns the check: within 5 % of eq. 2, or of eq. 2 at the policy's offset, or between them."""
     both = law(point.flows), rests(point.flows)
     low, high = (1 - CLOSE) * min(both), (1 + CLOSE) * max(both)
     words = (
@@ -109,36 +109,36 @@ def _law_bar(point: Point, law: Root, rests: Root) -> Bar:
     )
     words += f", link {point.utilization:.3f}, Jain {point.jain:.3f}, {point.drops} dropped"
     asked = f"{low:.3f} to {high:.3f} (eq. 2: {both[0]:.3f}, at the policy's offset: {both[1]:.3f}, +- {CLOSE:.0%})"
-    return Bar(f"{point.flows} flows: RTT inflation", asked, words, bool(low <= point.inflation <= high))
+    return Check(f"{point.flows} flows: RTT inflation", asked, words, bool(low <= point.inflation <= high))
 
 
-def _many_bar(point: Point, law: Root) -> Bar:
+def _many_check(point: Point, law: Root) -> Check:
     words = (
         f"{point.inflation:.3f} (eq. 2: {law(point.flows):.3f}), link {point.utilization:.3f}, probes {point.probes:.1%} of it"
     )
     words += f", Jain {point.jain:.3f}, {point.drops} dropped"
-    return Bar(f"{point.algorithm}, {point.flows} flows", "reported", words, ok=True)
+    return Check(f"{point.algorithm}, {point.flows} flows", "reported", words, ok=True)
 
 
-def swift_bar(mine: Mapping[int, float], theirs: Mapping[int, float]) -> Bar:
-    """Returns the bar that Swift is farther from its best a + b sqrt(N) than RL-CC is from its own."""
+def swift_check(mine: Mapping[int, float], theirs: Mapping[int, float]) -> Check:
+    """Returns the check that Swift is farther from its best a + b sqrt(N) than RL-CC is from its own."""
     off = {who: theory.departures(each, theory.best_fit(each)) for who, each in (("RL-CC", mine), ("Swift", theirs))}
     worst = {who: max(map(abs, each.values())) for who, each in off.items()}
     fit = theory.best_fit(theirs)
     told = ", ".join(f"{flows}: {each:+.1%}" for flows, each in off["Swift"].items())
     words = f"at most {worst['Swift']:.1%} off {fit.a:.3g} + {fit.b:.3g} sqrt(N) ({told}); RL-CC {worst['RL-CC']:.1%}"
     good = worst["Swift"] > max(CLOSE, 2 * worst["RL-CC"])
-    return Bar("Swift leaves its best O(sqrt N) curve", f"by more than {CLOSE:.0%}, and twice as far as RL-CC", words, good)
+    return Check("Swift leaves its best O(sqrt N) curve", f"by more than {CLOSE:.0%}, and twice as far as RL-CC", words, good)
 
 
-def _drawn(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name: str) -> Bar:
+def _drawn(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name: str) -> Check:
     rows = [*mine.values(), *theirs.values()]
     names, text = [each.name for each in fields(Point)], io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([names, *map(astuple, rows)])
     table = put(free_place(OUT / "inflation.csv", is_table_of(names)), text.getvalue().encode())
     picture = runs.figure_place(OUT / "inflation.png", NAME)
     draw(mine, theirs, law, name, picture)
-    return Bar("figure 3", "drawn", f"{picture}, {table}", ok=True)
+    return Check("figure 3", "drawn", f"{picture}, {table}", ok=True)
 
 
 def draw(mine: Mapping[int, Point], theirs: Mapping[int, Point], law: Root, name: str, path: Path) -> None:

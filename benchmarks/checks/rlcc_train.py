@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bar on RL-CC's training: networks trained on labs from random weights, then tested on the lab's data path.
+"""Checks RL-CC's training: networks trained on labs from random weights, then tested on the lab's data path.
 
 Each seed is a `dcgym rlcc train --seed N` as a user runs it, with preset rl-cc, which never has more than eight flows; the first
 seed also runs with `--net lstm`. Its policy then runs in rlcc-mlp or rlcc-lstm on one bottleneck (bottleneck.py) with 2 to 128
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.progress import choose
 from dc_gym.methods.rlcc import train
 from dc_gym.methods.rlcc.bottleneck import Case, inflation
@@ -28,7 +28,7 @@ MEASURED_MS = 200
 INFLATION, LEAST_USED, LEAST_JAIN = 0.1, 0.9, 0.95
 
 
-def bars(seeds: int = SEEDS) -> Iterable[Bar]:
+def checks(seeds: int = SEEDS) -> Iterable[Check]:
     with runs.scratch("rlcc-train") as folder:
         for settings in [*(Settings(seed=seed) for seed in range(1, seeds + 1)), USUAL["lstm"]]:
             out = folder / f"{settings.net}-{settings.seed}"
@@ -37,8 +37,8 @@ def bars(seeds: int = SEEDS) -> Iterable[Bar]:
             yield from of_policy(f"{settings.net}, seed {settings.seed}", out / train.POLICY, out)
 
 
-def of_policy(name: str, policy: Path, folder: Path) -> Iterator[Bar]:
-    """Yields the bars on a policy. `folder`: for its runs."""
+def of_policy(name: str, policy: Path, folder: Path) -> Iterator[Check]:
+    """Yields the checks on a policy. `folder`: for its runs."""
     algorithm = f"rlcc-{PolicyFile.read(policy).kind}"
     cases = {flows: Case(algorithm, flows, settled, MEASURED_MS, policy) for flows, settled in SETTLED_MS.items()}
     cells = {flows: case.cell(folder, f"rlcc-{flows}") for flows, case in cases.items()}
@@ -48,13 +48,13 @@ def of_policy(name: str, policy: Path, folder: Path) -> Iterator[Bar]:
         yield from of_run(f"{name}, {flows} flows", flows, inflation(cell, result), result)
 
 
-def of_run(name: str, flows: int, measured: float, result: Result) -> Iterator[Bar]:
-    """Yields the bars on a run. `measured`: the mean RTT inflation over time."""
+def of_run(name: str, flows: int, measured: float, result: Result) -> Iterator[Check]:
+    """Yields the checks on a run. `measured`: the mean RTT inflation over time."""
     law, summary = float(Scaling().inflation(flows)), result.summary
     off = measured / law - 1
     asked = f"{law:.3f} (eq. 2) +- {INFLATION:.0%}"
-    yield Bar(f"{name}: RTT inflation", asked, f"{measured:.3f} ({off:+.1%})", abs(off) <= INFLATION)
+    yield Check(f"{name}: RTT inflation", asked, f"{measured:.3f} ({off:+.1%})", abs(off) <= INFLATION)
     used, jain, drops = float(summary["utilization"]), number(summary["jain"]), int(summary["drops"])
     words = f"{used:.3f} of the link, {drops} dropped, Jain {jain:.4f}"
     asked = f"> {LEAST_USED} with probes, none dropped, Jain > {LEAST_JAIN}"
-    yield Bar(f"{name}: link", asked, words, used > LEAST_USED and not drops and jain > LEAST_JAIN)
+    yield Check(f"{name}: link", asked, words, used > LEAST_USED and not drops and jain > LEAST_JAIN)

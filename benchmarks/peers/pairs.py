@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs an experiment in the lab and in a peer, in pairs.
 
-Which of the two runs first alternates, so that a load on the machine affects both. A bar is the median of the pairs' ratios. CPU
-time, which other load hardly affects, is reported beside it.
+Which of the two runs first alternates, so that a load on the machine affects both. A check is the median of the pairs' ratios.
+CPU time, which other load hardly affects, is reported beside it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from dc_gym import spec
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.benchmarks.peers import files, ns3
 from dc_gym.benchmarks.perf import meter
@@ -104,15 +104,15 @@ def run_pairs(path: Path, folder: Path, settings: Sequence[str] = (), pairs: int
     return found
 
 
-def speed_bars(pairs: Sequence[Pair], without_traffic: LabRun) -> Iterator[Bar]:
-    """Yields the bars on speed. `without_traffic`: a run of the same spec with SHORTEST."""
-    yield _ratio_bar(
+def speed_checks(pairs: Sequence[Pair], without_traffic: LabRun) -> Iterator[Check]:
+    """Yields the checks on speed. `without_traffic`: a run of the same spec with SHORTEST."""
+    yield _ratio_check(
         "traffic phase / ns-3's Simulator::Run, wall time",
         TRAFFIC_SHARE,
         [pair.lab.traffic_s for pair in pairs],
         [pair.peer.run_s for pair in pairs],
     )
-    yield _ratio_bar(
+    yield _ratio_check(
         "whole run / ns-3's whole process, wall time",
         WHOLE_SHARE,
         [pair.lab.cost.wall_s for pair in pairs],
@@ -120,12 +120,12 @@ def speed_bars(pairs: Sequence[Pair], without_traffic: LabRun) -> Iterator[Bar]:
     )
     cpu = [pair.peer.cost.cpu_s for pair in pairs]
     traffic = [pair.lab.cost.cpu_s - without_traffic.cost.cpu_s for pair in pairs]
-    yield _ratio_bar("traffic phase / ns-3, CPU time (the run's less that of one without traffic)", None, traffic, cpu)
-    yield _ratio_bar("whole run / ns-3, CPU time", None, [pair.lab.cost.cpu_s for pair in pairs], cpu)
+    yield _ratio_check("traffic phase / ns-3, CPU time (the run's less that of one without traffic)", None, traffic, cpu)
+    yield _ratio_check("whole run / ns-3, CPU time", None, [pair.lab.cost.cpu_s for pair in pairs], cpu)
     hops = pairs[0].lab.packet_hops, pairs[0].peer.packet_hops
     costs = [statistics.median(times) / count * 1e6 for times, count in zip((traffic, cpu), hops, strict=True)]
     words = f"lab {costs[0]:.2f} us ({hops[0]} hops), ns-3 {costs[1]:.2f} us ({hops[1]} hops)"
-    yield Bar("CPU time a packet-hop", "recorded", words, ok=True)
+    yield Check("CPU time a packet-hop", "recorded", words, ok=True)
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
@@ -133,8 +133,8 @@ def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
 
 
-def _ratio_bar(name: str, most: float | None, ours: Sequence[float], theirs: Sequence[float]) -> Bar:
+def _ratio_check(name: str, most: float | None, ours: Sequence[float], theirs: Sequence[float]) -> Check:
     ratio = median_ratio(ours, theirs)
     each = ", ".join(f"{mine:.2f}/{other:.2f}" for mine, other in zip(ours, theirs, strict=True))
     asked = "recorded" if most is None else f"<= {most}"
-    return Bar(name, asked, f"{ratio:.3f} ({each} s)", ok=most is None or ratio <= most)
+    return Check(name, asked, f"{ratio:.3f} ({each} s)", ok=most is None or ratio <= most)

@@ -3,7 +3,7 @@
 
 Where permitted, decisions are timed natively, with BPF_PROG_TEST_RUN and many repetitions in this machine's kernel, whose JIT
 compiles them to machine code. The time of the same program without the decision is subtracted. Otherwise the userspace runner is
-timed, and the bar says so.
+timed, and the check says so.
 
 Each event of a golden trace is timed alone, in the state that the flow has then. The mean is over the events of a type. All
 repetitions see the same clock, so catching up after a silence counts once.
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
 from dc_gym.benchmarks.checks import nic_packets
 from dc_gym.ctrl.nic import algorithms, golden, kernels
@@ -47,14 +47,14 @@ class Cost:
         return max(self.times_ns.values(), default=0.0)
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     why = kernels.why_not_here()
     if why:
-        yield Bar("native time", "in this machine's kernel", why, False, skipped=True)
+        yield Check("native time", "in this machine's kernel", why, False, skipped=True)
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         for cost in measured(folder, native=not why):
-            yield _bar(cost)
-    yield from nic_packets.bars()
+            yield _check(cost)
+    yield from nic_packets.checks()
 
 
 def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> Iterator[Cost]:
@@ -96,10 +96,10 @@ def _userspace(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) 
     return {"all": float(done.stdout)}
 
 
-def _bar(cost: Cost) -> Bar:
+def _check(cost: Cost) -> Check:
     times = ", ".join(f"{name} {took_ns:.0f}" for name, took_ns in cost.times_ns.items())
     size = f"{cost.instructions} instructions, {4 * cost.algorithm.state_words} bytes a flow, verifier {cost.verified:,}"
     bounded = cost.algorithm.name == TREE
     asked = f"< {TREE_NS} ns" if bounded else "reported"
     good = cost.worst_ns < TREE_NS or not bounded
-    return Bar(cost.algorithm.name, asked, f"{times} ns ({cost.how}); {size}", good)
+    return Check(cost.algorithm.name, asked, f"{times} ns ({cost.how}); {size}", good)

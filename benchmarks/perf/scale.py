@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on scale: throughput, wall time and memory over the number of hosts, and a large start.
+"""Checks on scale: throughput, wall time and memory over the number of hosts, and a large start.
 
 The first follows figure 5.1 of F. Ruffy Varga's thesis: a dumbbell whose middle link has 10 Mbit/s. Every host on the left sends
 UDP to its partner on the right at a constant rate. The number of hosts starts at 4 and doubles. As in the thesis there are two
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import format_rate
@@ -113,56 +113,56 @@ class Point:
         )
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     with runs.scratch("scale") as folder:
         spec = runs.write_spec(folder, "scale", SPEC)
         for variant in VARIANTS:
-            yield from _variant_bars(folder, spec, variant)
-        yield from _start_bars(folder)
+            yield from _variant_checks(folder, spec, variant)
+        yield from _start_checks(folder)
 
 
-def _variant_bars(folder: Path, spec: Path, variant: str) -> Iterator[Bar]:
+def _variant_checks(folder: Path, spec: Path, variant: str) -> Iterator[Check]:
     points = []
     for hosts in HOSTS:
         point = measure(folder, spec, variant, hosts)
         points.append(point)
-        yield _point_bar(variant, point)
-    yield _slope_bar(variant, "wall time", [point.cost.wall_s for point in points])
-    yield _slope_bar(variant, "CPU time", [point.cost.cpu_s for point in points])
-    yield _slope_bar(variant, "memory", [point.cost.memory_bytes for point in points])
-    yield _tried_bar(folder, spec, variant)
+        yield _point_check(variant, point)
+    yield _slope_check(variant, "wall time", [point.cost.wall_s for point in points])
+    yield _slope_check(variant, "CPU time", [point.cost.cpu_s for point in points])
+    yield _slope_check(variant, "memory", [point.cost.memory_bytes for point in points])
+    yield _tried_check(folder, spec, variant)
 
 
-def _point_bar(variant: str, point: Point) -> Bar:
+def _point_check(variant: str, point: Point) -> Check:
     fair = point.worst <= EGRESS_TOLERANCE
     full = abs(point.middle_bps / RATE_BPS - 1) <= EGRESS_TOLERANCE
     small = point.cost.memory_bytes <= MEMORY_BYTES
     asked = "senders and middle at 10 Mbit/s +- 0.1 %, <= 8 GiB"
-    return Bar(f"{variant}: {point.hosts} hosts", asked, point.words(), fair and full and small)
+    return Check(f"{variant}: {point.hosts} hosts", asked, point.words(), fair and full and small)
 
 
-def _slope_bar(variant: str, name: str, values: Sequence[float]) -> Bar:
-    """Returns the bar on a slope: over all numbers of hosts, and over the larger ones alone, where fixed costs hide nothing."""
+def _slope_check(variant: str, name: str, values: Sequence[float]) -> Check:
+    """Returns the check on a slope: over all numbers of hosts, and over the larger ones alone, where fixed costs hide nothing."""
     whole, upper = slope(HOSTS, values), slope(HOSTS[-4:], values[-4:])
     words = f"{whole:.2f} (from {HOSTS[-4]} hosts on {upper:.2f})"
-    return Bar(f"{variant}: log-log slope of {name}", f"<= {SLOPE}", words, max(whole, upper) <= SLOPE)
+    return Check(f"{variant}: log-log slope of {name}", f"<= {SLOPE}", words, max(whole, upper) <= SLOPE)
 
 
-def _tried_bar(folder: Path, spec: Path, variant: str) -> Bar:
+def _tried_check(folder: Path, spec: Path, variant: str) -> Check:
     try:
         words = measure(folder, spec, variant, TRIED).words()
     except TestbedError as error:
         words = str(error)
-    return Bar(f"{variant}: {TRIED} hosts", "tried and reported", words, ok=True)
+    return Check(f"{variant}: {TRIED} hosts", "tried and reported", words, ok=True)
 
 
-def _start_bars(folder: Path) -> Iterator[Bar]:
+def _start_checks(folder: Path) -> Iterator[Check]:
     spec = runs.write_spec(folder, "acc288", START_SPEC)
     result, cost = run(spec, folder / "acc288-run", ())
     start = _start_s(result)
     phases = ", ".join(f"{name} {result.manifest['wall_s'][name]:.2f}" for name in runs.START_PHASES)
     words = f"{start:.1f} s ({phases}); the whole run {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU"
-    yield Bar("acc288: start", f"<= {START_S} s", words, start <= START_S)
+    yield Check("acc288: start", f"<= {START_S} s", words, start <= START_S)
 
 
 def measure(folder: Path, spec: Path, variant: str, hosts: int) -> Point:

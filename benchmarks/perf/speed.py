@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on the speed of whole `dcgym run` processes, with queues sampled every 10 ms.
+"""Checks the speed of whole `dcgym run` processes, with queues sampled every 10 ms.
 
-Wall time depends on the machine, so each bar is a ratio to the virtual time of the same run. A packet-hop is a frame sent over a
-cable.
+Wall time depends on the machine, so each check is a ratio to the virtual time of the same run. A packet-hop is a frame sent over
+a cable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.records.results import Result, load_result
 from dc_gym.sweep import runs
@@ -60,29 +60,29 @@ class Timed:
         return int(np.asarray(last["tx_packets"], np.int64).sum())
 
 
-def bars() -> Iterable[Bar]:
+def checks() -> Iterable[Check]:
     with runs.scratch("speed") as folder:
         spec = runs.write_spec(folder, "speed", SPEC)
         slow = _median(folder, spec, "dumbbell-10m", ())
         whole, traffic = slow.virtual_s / slow.wall_s, slow.virtual_s / slow.phase_s("traffic")
-        yield Bar("dumbbell-10m, 60 s: the whole run", ">= 10x real time", f"{whole:.1f}x ({_phases(slow)})", whole >= 10)
-        yield Bar("dumbbell-10m: traffic phase", ">= 50x", f"{traffic:.1f}x", traffic >= 50)
+        yield Check("dumbbell-10m, 60 s: the whole run", ">= 10x real time", f"{whole:.1f}x ({_phases(slow)})", whole >= 10)
+        yield Check("dumbbell-10m: traffic phase", ">= 50x", f"{traffic:.1f}x", traffic >= 50)
         fast = _median(folder, spec, "dumbbell-1g", ONE_GIGABIT)
         ratio = fast.virtual_s / fast.phase_s("traffic")
-        yield Bar("dumbbell-1g, 5 s: traffic phase", ">= 0.7x", f"{ratio:.2f}x ({_phases(fast)})", ratio >= 0.7)
+        yield Check("dumbbell-1g, 5 s: traffic phase", ">= 0.7x", f"{ratio:.2f}x ({_phases(fast)})", ratio >= 0.7)
         tree = _median(folder, spec, "fattree-k4", FAT_TREE)
         start = tree.phase_s(*runs.START_PHASES)
-        yield Bar("fattree-k4: start", "<= 8 s", f"{start:.2f} s ({_phases(tree)})", start <= 8)
+        yield Check("fattree-k4: start", "<= 8 s", f"{start:.2f} s ({_phases(tree)})", start <= 8)
         yield from _costs(fast, _instructions(spec, folder / "counted", ONE_GIGABIT))
 
 
-def _costs(run: Timed, instructions: int | None) -> Iterator[Bar]:
-    """Yields bars on the cost of a packet-hop. `instructions` are from another run of the same spec."""
+def _costs(run: Timed, instructions: int | None) -> Iterator[Check]:
+    """Yields checks on the cost of a packet-hop. `instructions` are from another run of the same spec."""
     hops = run.packet_hops
     wall = run.phase_s("traffic") / hops * 1e6
-    yield Bar("dumbbell-1g: wall time a packet-hop", "recorded", f"{wall:.3f} us, {hops} hops", ok=True)
+    yield Check("dumbbell-1g: wall time a packet-hop", "recorded", f"{wall:.3f} us, {hops} hops", ok=True)
     counted = "perf cannot count here" if instructions is None else f"{instructions / hops:.0f} (whole process)"
-    yield Bar("dumbbell-1g: instructions a packet-hop", "recorded", counted, ok=True)
+    yield Check("dumbbell-1g: instructions a packet-hop", "recorded", counted, ok=True)
 
 
 def _median(folder: Path, spec: Path, name: str, settings: tuple[str, ...]) -> Timed:

@@ -3,8 +3,8 @@
 
 The bare lab has the same network but no traffic and no agent. A C program dumps every qdisc, namespace by namespace, and asks the
 host for a step; a Python loop answers at once. `gymnasium.make` adds traffic, rates that are set and read back, and all of
-Python. Wall times depend on the machine and its load at the time. So whatever is compared runs in turns, and each bar is a ratio
-of medians. CPU time, which other load affects less, is reported beside it.
+Python. Wall times depend on the machine and its load at the time. So whatever is compared runs in turns, and each check is a
+ratio of medians. CPU time, which other load affects less, is reported beside it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import gymnasium
 import numpy as np
 
 import dc_gym.envs  # noqa: F401 - the ids
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.benchmarks.checks import clean
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.registration import SPECS
@@ -146,13 +146,13 @@ def drawn(space: Any, steps: int = STEPS + WARM_UP) -> Any:
     return np.random.default_rng(1).uniform(low, high, (steps, *space.shape)).astype(np.float32)
 
 
-def bars() -> Iterator[Bar]:
-    yield from single_bars()
-    yield pair_bar()
-    yield from rllib_bars()
+def checks() -> Iterator[Check]:
+    yield from single_checks()
+    yield pair_check()
+    yield from rllib_checks()
 
 
-def single_bars() -> Iterator[Bar]:
+def single_checks() -> Iterator[Check]:
     with ExitStack() as stack:
         env: Any = gymnasium.make(ID, overrides=[STEP])
         stack.callback(env.close)
@@ -171,27 +171,27 @@ def single_bars() -> Iterator[Bar]:
             ]
         )
         costs = python_parts(env, actions)
-    yield from step_bars(found, costs)
+    yield from step_checks(found, costs)
 
 
-def step_bars(found: Mapping[str, Pace], costs: Mapping[str, float]) -> Iterator[Bar]:
-    """Yields the bars on steps. `found`: paces by racer; `costs`: us per step of Python's parts."""
+def step_checks(found: Mapping[str, Pace], costs: Mapping[str, float]) -> Iterator[Check]:
+    """Yields the checks on steps. `found`: paces by racer; `costs`: us per step of Python's parts."""
     bare, swept, lab, env = (found[name] for name in ("bare", "sweep", "lab", "env"))
     share = env.steps_per_s / bare.steps_per_s
     measured = f"{share:.2f} ({env.steps_per_s:.0f} of {bare.steps_per_s:.0f} steps/s)"
-    yield Bar("one lab, random actions / bare channel and a dump a step", f">= {BARE_SHARE}", measured, share >= BARE_SHARE)
+    yield Check("one lab, random actions / bare channel and a dump a step", f">= {BARE_SHARE}", measured, share >= BARE_SHARE)
     words = f"{bare.cpu_us / env.cpu_us:.2f} ({bare.cpu_us:.0f} of {env.cpu_us:.0f} us a step)"
-    yield Bar("the same in CPU time", "recorded", words, ok=True)
+    yield Check("the same in CPU time", "recorded", words, ok=True)
     words = f"{env.steps_per_s / swept.steps_per_s:.2f} ({swept.steps_per_s:.0f} steps/s)"
-    yield Bar("one lab / bare channel and agentd's sweep, all dumps by one call", "recorded", words, ok=True)
+    yield Check("one lab / bare channel and agentd's sweep, all dumps by one call", "recorded", words, ok=True)
     traffic = f"channel and sweep {swept.us:.0f} us, traffic and rates {lab.us - swept.us:.0f} us"
     words = f"{lab.us:.0f} us ({lab.steps_per_s:.0f} steps/s): {traffic}; CPU {lab.lab_us:.0f} us"
-    yield Bar("a step of the lab", "recorded", words, ok=True)
+    yield Check("a step of the lab", "recorded", words, ok=True)
     each = ", ".join(f"{name} {cost:.1f}" for name, cost in costs.items())
     words = (
         f"{env.us - lab.us:.0f} us in turn with the lab, CPU {env.python_us:.0f} us; alone {sum(costs.values()):.0f} us: {each}"
     )
-    yield Bar("a step of Python", "recorded", words, ok=True)
+    yield Check("a step of Python", "recorded", words, ok=True)
 
 
 def python_parts(env: Any, actions: Any) -> dict[str, float]:
@@ -217,8 +217,8 @@ def python_parts(env: Any, actions: Any) -> dict[str, float]:
     return costs
 
 
-def pair_bar() -> Bar:
-    """Returns the bar on two labs. The pair boots first, so each of its labs has its own CPU if there are two."""
+def pair_check() -> Check:
+    """Returns the check on two labs. The pair boots first, so each of its labs has its own CPU if there are two."""
     with ExitStack() as stack:
         pair, one = (gymnasium.make_vec(ID, num_envs=labs, overrides=[STEP]) for labs in (2, 1))
         for env in (pair, one):
@@ -226,7 +226,7 @@ def pair_bar() -> Bar:
             env.reset(seed=1)
         found = race([env_racer(name, env, drawn(env.action_space)) for name, env in (("pair", pair), ("one", one))])
     two, single = found["pair"].steps_per_s, found["one"].steps_per_s
-    return Bar(
+    return Check(
         "two labs in one vector env / one lab in one",
         f">= {PAIR_GAIN}",
         f"{two / single:.2f} ({two:.0f} of {single:.0f} steps/s)",
@@ -234,14 +234,14 @@ def pair_bar() -> Bar:
     )
 
 
-def rllib_bars() -> Iterator[Bar]:
-    """Yields the bars on RLlib.
+def rllib_checks() -> Iterator[Check]:
+    """Yields the checks on RLlib.
 
-    The bar was set when RLlib made its vectors itself; a vector of free envs is reported beside it.
+    The check was set when RLlib made its vectors itself; a vector of free envs is reported beside it.
     """
     asked = f">= {RLLIB_SHARE}"
     if find_spec("ray") is None or find_spec("torch") is None:
-        yield Bar(RLLIB, asked, "RLlib is not installed: pip install 'dc-gym[rl]'", ok=True, skipped=True)
+        yield Check(RLLIB, asked, "RLlib is not installed: pip install 'dc-gym[rl]'", ok=True, skipped=True)
         return
     from dc_gym.rl import environment, quiet, sampling
     from dc_gym.rl.settings import Settings
@@ -254,15 +254,15 @@ def rllib_bars() -> Iterator[Bar]:
     for _ in range(RLLIB_ROUNDS):
         for name, (which, together) in ways.items():
             rates[name].append(sampling.steps_per_s(which, RLLIB_ENVS, RLLIB_STEPS, together=together))
-    yield from sampling_bars({name: statistics.median(found) for name, found in rates.items()})
+    yield from sampling_checks({name: statistics.median(found) for name, found in rates.items()})
 
 
-def sampling_bars(found: Mapping[str, float]) -> Iterator[Bar]:
-    """Yields the bars from steps per second of labs, of free envs that RLlib makes a vector of, and of a free vector."""
+def sampling_checks(found: Mapping[str, float]) -> Iterator[Check]:
+    """Yields the checks from steps per second of labs, of free envs that RLlib makes a vector of, and of a free vector."""
     labs, single, together = (found[name] for name in ("labs", "single", "together"))
     words = f"{labs / single:.2f} ({labs:.0f} of {single:.0f} steps/s; RLlib's own {1e6 / single:.0f} us a step)"
-    yield Bar(RLLIB, f">= {RLLIB_SHARE}", words, labs / single >= RLLIB_SHARE)
+    yield Check(RLLIB, f">= {RLLIB_SHARE}", words, labs / single >= RLLIB_SHARE)
     own_us, ours_us = 1e6 / together, 1e6 / labs - 1e6 / together
     parts = f"RLlib's own {own_us:.0f} us a step, labs and all of ours {ours_us:.0f} us"
     words = f"{labs / together:.2f} ({together:.0f} steps/s; {parts})"
-    yield Bar("the same labs / one vector of free envs by the entry point that labs use", "recorded", words, ok=True)
+    yield Check("the same labs / one vector of free envs by the entry point that labs use", "recorded", words, ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on sweeps: two labs at once gain as much as two CPU loops at once, and a kill -9 costs only the runs under way.
+"""Checks on sweeps: two labs at once gain as much as two CPU loops at once, and a kill -9 costs only the runs under way.
 
 Two copies of a CPU loop rarely reach twice the speed of one, since CPUs share caches, power and a hypervisor. So labs are
 compared with loops on the same machine, in turns within the same minutes. Each figure is a median over rounds.
@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from dc_gym import sweep
-from dc_gym.base.checks import Bar
+from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Quiet
 from dc_gym.records.results import load_result
@@ -43,24 +43,24 @@ time = { duration = "4s" }
 SHORT = "time.duration=300ms"
 
 
-def bars(rounds: int = ROUNDS, seeds: int = SEEDS, settings: tuple[str, ...] = ()) -> Iterable[Bar]:
+def checks(rounds: int = ROUNDS, seeds: int = SEEDS, settings: tuple[str, ...] = ()) -> Iterable[Check]:
     with runs.scratch("sweep") as folder:
         spec = runs.write_spec(folder, "sweep", SPEC)
         yield _side_by_side(folder, spec, rounds, settings)
         yield from _kill(folder, spec, seeds)
 
 
-def _side_by_side(folder: Path, spec: Path, rounds: int, settings: tuple[str, ...]) -> Bar:
+def _side_by_side(folder: Path, spec: Path, rounds: int, settings: tuple[str, ...]) -> Check:
     name, asked = "two labs at once", f">= {SHARE} of two CPU loops"
     if sweep.cpus() < 2:
-        return Bar(name, asked, "SKIPPED: one CPU", ok=False, skipped=True)
+        return Check(name, asked, "SKIPPED: one CPU", ok=False, skipped=True)
     labs, loops = [], []
     for number in range(rounds):
         labs.append(_gain(partial(_labs, folder / f"round{number}", spec, settings)))
         loops.append(_gain(_loops))
     lab, loop = statistics.median(labs), statistics.median(loops)
     share = statistics.median(mine / theirs for mine, theirs in zip(labs, loops, strict=True))
-    return Bar(name, asked, f"{share:.2f} (labs {lab:.2f} of one, loops {loop:.2f}; {rounds} rounds)", share >= SHARE)
+    return Check(name, asked, f"{share:.2f} (labs {lab:.2f} of one, loops {loop:.2f}; {rounds} rounds)", share >= SHARE)
 
 
 def _gain(work: Callable[[int], None]) -> float:
@@ -88,8 +88,8 @@ def _loops(copies: int) -> None:
         raise TestbedError("a CPU loop failed")
 
 
-def _kill(folder: Path, spec: Path, seeds: int) -> Iterator[Bar]:
-    """Yields the bars on a sweep that is killed when about half of its runs are done, and then resumed."""
+def _kill(folder: Path, spec: Path, seeds: int) -> Iterator[Check]:
+    """Yields the checks on a sweep that is killed when about half of its runs are done, and then resumed."""
     whole, killed = folder / "whole", folder / "killed"
     jobs = min(2, sweep.cpus())
     _sweep(spec, whole, seeds, jobs).wait()
@@ -98,15 +98,15 @@ def _kill(folder: Path, spec: Path, seeds: int) -> Iterator[Bar]:
     for path in kept:
         load_result(path, check_digest=True)
     litter = sorted(path.name for path in killed.iterdir() if path.name.endswith((".partial", ".replaced")))
-    yield Bar("kill -9 of a sweep: left behind", "nothing unfinished", ", ".join(litter) or "nothing", not litter)
+    yield Check("kill -9 of a sweep: left behind", "nothing unfinished", ", ".join(litter) or "nothing", not litter)
     status = _sweep(spec, killed, seeds, jobs).wait()
     again = [path.name for path, number in kept.items() if path.stat().st_ino != number]
     measured = f"{len(kept)} of {seeds} were done and stay" if not again else f"run again: {', '.join(again)}"
-    yield Bar("the same command again", "runs only what is not done", measured, status == 0 and not again)
+    yield Check("the same command again", "runs only what is not done", measured, status == 0 and not again)
     pairs = list(zip(_digests(whole), _digests(killed), strict=True))
     differ = sum(one != other for one, other in pairs)
     measured = f"{differ} of {len(pairs)} differ" if differ else f"all {len(pairs)} equal"
-    yield Bar("its digests", "those of an undisturbed sweep", measured, len(pairs) == seeds and not differ)
+    yield Check("its digests", "those of an undisturbed sweep", measured, len(pairs) == seeds and not differ)
 
 
 def _sweep(spec: Path, out: Path, seeds: int, jobs: int) -> subprocess.Popen[bytes]:

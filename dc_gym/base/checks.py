@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output of a bench: bars, each with the requested and the measured value."""
+"""The checks of a bench: what is required, what was measured, and whether that suffices."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from rich.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar. A bar that could not be tested here is `skipped`: it is shown, and neither passes nor fails."""
+class Check:
+    """A requirement and its measurement. A check that cannot be made here is `skipped`: it neither passes nor fails."""
 
     name: str
-    asked: str
+    required: str
     measured: str
     ok: bool
     skipped: bool = False
 
 
-def show(title: str, bars: Iterable[Bar]) -> list[Bar]:
-    """Prints bars as a table and returns them as a list."""
-    shown = list(bars)
+def show(title: str, checks: Iterable[Check]) -> list[Check]:
+    """Prints checks as a table and returns them as a list."""
+    shown = list(checks)
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    for column in ("bar", "asked", "measured", ""):
+    for column in ("check", "required", "measured", ""):
         table.add_column(column, overflow="fold")
-    for bar in shown:
-        verdict = "[yellow]skipped[/]" if bar.skipped else "[green]good[/]" if bar.ok else "[red]SHORT[/]"
-        table.add_row(*(escape(text) for text in (bar.name, bar.asked, bar.measured)), verdict)
+    for check in shown:
+        verdict = "[yellow]skipped[/]" if check.skipped else "[green]passed[/]" if check.ok else "[red]FAILED[/]"
+        table.add_row(*(escape(text) for text in (check.name, check.required, check.measured)), verdict)
     Console(width=160 if not Console().is_terminal else None).print(table)
     return shown
 
 
-def save(path: Path, name: str, bars: Sequence[Bar]) -> None:
-    """Writes the bars as JSON."""
-    path.write_text(json.dumps({"bench": name, "bars": [asdict(bar) for bar in bars]}, indent=1) + "\n")
+def save(path: Path, name: str, checks: Sequence[Check]) -> None:
+    """Writes the checks as JSON."""
+    path.write_text(json.dumps({"bench": name, "checks": [asdict(check) for check in checks]}, indent=1) + "\n")
 
 
-def all_good(bars: Iterable[Bar]) -> bool:
-    return all(bar.ok or bar.skipped for bar in bars)
+def all_good(checks: Iterable[Check]) -> bool:
+    return all(check.ok or check.skipped for check in checks)
