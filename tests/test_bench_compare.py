@@ -13,22 +13,22 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.benchmarks.studies.compare import measured, page
 from dc_gym.benchmarks.studies.compare.measured import DELAY, GOODPUT, P99_SLOWDOWN, Compared, Entry
-from dc_gym.benchmarks.studies.compare.scenarios import DEFAULT_TRAFFIC, TRAFFIC, Case, Order, cases, check, grid
+from dc_gym.benchmarks.studies.compare.scenarios import DEFAULT_TRAFFIC, TRAFFIC, CompareOptions, Scenario, check, grid, scenarios
 from dc_gym.cli import main
 from dc_gym.spec import Spec
 from dc_gym.traffic.flows import FlowRequest
 
 
-def order(**changes: Any) -> Order:
-    return Order(**({"controllers": ("dctcp", "cubic"), "seeds": 3} | changes))
+def options(**changes: Any) -> CompareOptions:
+    return CompareOptions(**({"controllers": ("dctcp", "cubic"), "seeds": 3} | changes))
 
 
 def flows_of(spec: Spec) -> list[FlowRequest]:
     return spec.flows(spec.graph())
 
 
-def case_of(name: str, network: str = "dumbbell") -> Case:
-    return next(cases(order(networks=(network,), traffic=(name,))))
+def scenario_of(name: str, network: str = "dumbbell") -> Scenario:
+    return next(scenarios(options(networks=(network,), traffic=(name,))))
 
 
 def entry(name: str, flows: int = 5000, **numbers: Mapping[int, float]) -> Entry:
@@ -36,14 +36,14 @@ def entry(name: str, flows: int = 5000, **numbers: Mapping[int, float]) -> Entry
 
 
 def compared(name: str, *entries: Entry, unfit: tuple[str, ...] = ()) -> Compared:
-    case = case_of(name)
-    return Compared(case, entries, unfit, grid(case, order(), ()).points[0].spec)
+    scenario = scenario_of(name)
+    return Compared(scenario, entries, unfit, grid(scenario, options(), ()).points[0].spec)
 
 
 @pytest.mark.parametrize("network", ["dumbbell", "fattree-k4", "rlcc64"])
 @pytest.mark.parametrize("name", TRAFFIC)
 def test_every_case_has_a_spec_and_its_flows(network: str, name: str) -> None:
-    asked = grid(case_of(name, network), order(seeds=1), ())
+    asked = grid(scenario_of(name, network), options(seeds=1), ())
     assert [point.name for point in asked.points] == ["dctcp-s1", "cubic-s1"]
     assert all(point.spec.time.duration_ns > point.spec.time.warmup_ns for point in asked.points)
     if name.startswith("many-to-one-"):
@@ -51,19 +51,19 @@ def test_every_case_has_a_spec_and_its_flows(network: str, name: str) -> None:
 
 
 def test_keys_that_are_given_win() -> None:
-    spec = grid(case_of("many-to-one-8"), order(), ["topology.scale=10", "time.duration=5s"]).points[0].spec
+    spec = grid(scenario_of("many-to-one-8"), options(), ["topology.scale=10", "time.duration=5s"]).points[0].spec
     assert (spec.topology.scale, spec.time.duration_ns) == (10, 5 * 10**9)
 
 
 def test_seeds_differ_in_traffic_and_controllers_do_not() -> None:
-    points = {point.name: flows_of(point.spec) for point in grid(case_of("many-to-one-8"), order(), ()).points}
+    points = {point.name: flows_of(point.spec) for point in grid(scenario_of("many-to-one-8"), options(), ()).points}
     assert points["dctcp-s1"] != points["dctcp-s2"]
     assert [flow.start_ns for flow in points["dctcp-s1"]] == [flow.start_ns for flow in points["cubic-s1"]]
 
 
 def test_networks_at_their_speed_and_slowed_down_have_the_same_packets() -> None:
-    slow = grid(case_of("many-to-one-8"), order(), ()).points[0].spec
-    full = grid(next(cases(order(full=True, scale=1, traffic=("many-to-one-8",)))), order(), ()).points[0].spec
+    slow = grid(scenario_of("many-to-one-8"), options(), ()).points[0].spec
+    full = grid(next(scenarios(options(full=True, scale=1, traffic=("many-to-one-8",)))), options(), ()).points[0].spec
     for mine, other in zip(slow.graph().cables, full.graph().cables, strict=True):
         assert (mine.a.queue, mine.b.queue, mine.rate_bps * 100) == (other.a.queue, other.b.queue, other.rate_bps)
         assert mine.delay_ns == other.delay_ns * 100
@@ -75,8 +75,8 @@ def test_networks_at_their_speed_and_slowed_down_have_the_same_packets() -> None
 )
 def test_unknown_names_are_one_line(changes: dict[str, Any], word: str) -> None:
     with pytest.raises(UsageError, match=f"{word}.*is unknown; one of"):
-        check(order(**changes))
-    check(order(controllers=("dctcp", "policy.npz", "mine.py:Agent")))
+        check(options(**changes))
+    check(options(controllers=("dctcp", "policy.npz", "mine.py:Agent")))
 
 
 def test_best_are_those_that_none_beats() -> None:
@@ -127,7 +127,7 @@ def test_recovery_is_from_the_last_short_flow_to_what_was_before(
 
     drawn = type("Drawn", (), {"goodput_bps": np.array([rate, rate * 0]), "t_s": t_s})
     monkeypatch.setattr(measured, "series", lambda *args: drawn)
-    monkeypatch.setattr(measured, "from_dict", lambda *args: grid(case_of("long-short"), order(), ()).points[0].spec)
+    monkeypatch.setattr(measured, "from_dict", lambda *args: grid(scenario_of("long-short"), options(), ()).points[0].spec)
     found = measured.recovery_s(Fake())  # type: ignore[arg-type]
     assert found == (None if expected is None else pytest.approx(expected, abs=0.011))
 

@@ -18,7 +18,7 @@ from dc_gym.base.progress import Quiet
 from dc_gym.conformance import host, main, report
 from dc_gym.conformance.calls import CALLS
 from dc_gym.conformance.connection import Connection, State
-from dc_gym.conformance.guest import Verdict
+from dc_gym.conformance.guest import ScriptOutcome
 from dc_gym.conformance.interpreter import unsupported
 from dc_gym.conformance.packets import FLAG_BITS, Segment, decode, decode_options, encode, encode_icmp, encode_options
 from dc_gym.conformance.script import ANYTHING, Call, Either, Field, Name, ScriptError, Struct, TcpOption, When, parse
@@ -236,11 +236,11 @@ def test_what_is_unsupported_is_known_before_a_lab_boots() -> None:
 def test_report_counts_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "KNOWN", {("b", "ipv4"): "no option", ("a", "ipv6"): "once"})
     verdicts = [
-        Verdict("a", "ipv4", "passed", "", 3, 50),
-        Verdict("a", "ipv6", "passed", "", 3, 2_500_000),
-        Verdict("b", "ipv4", "failed", "line 3: sent x", said=("sysctl: no",)),
-        Verdict("c", "ipv4", "failed", "line 9: oops"),
-        Verdict("d", "ipv4", "unsupported", "option --x"),
+        ScriptOutcome("a", "ipv4", "passed", "", 3, 50),
+        ScriptOutcome("a", "ipv6", "passed", "", 3, 2_500_000),
+        ScriptOutcome("b", "ipv4", "failed", "line 3: sent x", said=("sysctl: no",)),
+        ScriptOutcome("c", "ipv4", "failed", "line 9: oops"),
+        ScriptOutcome("d", "ipv4", "unsupported", "option --x"),
     ]
     text = "\n".join(report.lines(verdicts))
     assert "ipv4: 1 passed, 2 failed, 1 unsupported" in text and "all: 2 passed, 2 failed, 1 unsupported" in text
@@ -300,7 +300,9 @@ def test_missing_programs_are_named_with_their_package(tmp_path: Path, monkeypat
 # -- the lab ------------------------------------------------------------------
 
 
-def verdicts_of(folder: Path, kernel: Path, scripts: dict[str, str], families: tuple[str, ...] = ("ipv4",)) -> dict[str, Verdict]:
+def verdicts_of(
+    folder: Path, kernel: Path, scripts: dict[str, str], families: tuple[str, ...] = ("ipv4",)
+) -> dict[str, ScriptOutcome]:
     for name, text in scripts.items():
         (folder / f"{name}.pkt").write_text(text)
     folder.chmod(0o755)

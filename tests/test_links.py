@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dc_gym.benchmarks.checks import link_cases, links
-from dc_gym.benchmarks.checks.link_cases import Case, grid_case
+from dc_gym.benchmarks.checks.link_cases import LinkCase, grid_case
 from dc_gym.benchmarks.checks.oracle import Frame, Port
 
 pytestmark = pytest.mark.lab
@@ -75,12 +75,12 @@ def test_no_drift_over_ten_thousand_frames(lab_kernel):
     """60 bytes at 100 Gbit/s are 4.8 ns; at 7 Gbit/s they are no whole number of picoseconds."""
     for rate in (10**11, 7 * 10**9):
         frames = tuple((0, Frame(0, 60, False, seq)) for seq in range(10_000))
-        case = Case("drift", "chain1", (Port(rate, 100, 1 << 26),), frames)
+        case = LinkCase("drift", "chain1", (Port(rate, 100, 1 << 26),), frames)
         answer = links.parse(links.play(lab_kernel, [case.job()])[0]["probe"])
         assert [answer.departures[seq] for seq in range(10_000)] == [-(-seq * 480 * 10**9 // rate) for seq in range(10_000)]
 
 
 def test_a_lone_cubic_flow_fills_a_switch_but_not_its_host(lab_kernel):
     switch, host = links.play(lab_kernel, [link_cases.SWITCH_FLOW.job(), link_cases.HOST_FLOW.job()])
-    assert links.switch_bar(switch).ok, links.switch_bar(switch).measured
-    assert links.host_bar(host).ok, links.host_bar(host).measured
+    assert links.switch_check(switch).ok, links.switch_check(switch).measured
+    assert links.host_check(host).ok, links.host_check(host).measured

@@ -49,10 +49,10 @@ def test_decisions_are_those_of_the_float_reference(name):
 @pytest.mark.parametrize("name", ["rlcc-mlp", "rlcc-mlp8", "rlcc-lstm", "rlcc-tree"])
 def test_policies_are_held_to_their_floats_and_go_through_table_six(name, tmp_path):
     traces = tuple(nic_golden.of(loaded(name), 1, tmp_path))
-    held, nine = nic_golden.policy_bars(traces)
+    held, nine = nic_golden.policy_checks(traces)
     assert held.ok and nine.ok and "off the paper's nine by" in nine.measured
     wrong = [replace(each, state=(*each.state[:4], (each.state[4] + 4000) % 2**32, *each.state[5:])) for each in traces[0].made]
-    held, _ = nic_golden.policy_bars((replace(traces[0], made=wrong), *traces[1:]))
+    held, _ = nic_golden.policy_checks((replace(traces[0], made=wrong), *traces[1:]))
     assert not held.ok
 
 

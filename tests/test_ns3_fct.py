@@ -67,14 +67,14 @@ def test_bins_and_unfinished_flows(tmp_path, monkeypatch):
     values = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     found = Slowdowns(sizes, {LAB: values, NS3: 2 * values, ACKED: values})
     assert found.of_bin(NS3, 10_000, 100_000).tolist() == [4.0]
-    checks = list(bench.slowdown_bars(found))
+    checks = list(bench.slowdown_checks(found))
     assert all(check.ok for check in checks) and "lab: 2.00 / 2.0; ns-3: 4.00 / 4.0" in checks[2].measured
     assert (tmp_path / "fct.png").stat().st_size > 10_000
     slow = Slowdowns(sizes, {LAB: values, NS3: values, ACKED: values * [1, 1, 1.15, 1, 1]})
-    assert [check.ok for check in bench.slowdown_bars(slow)] == [True, True, True, False, True, True, True]
+    assert [check.ok for check in bench.slowdown_checks(slow)] == [True, True, True, False, True, True, True]
     late = Slowdowns(sizes, {LAB: values, NS3: np.where(values == 5, np.nan, values), ACKED: values})
     with pytest.warns(RuntimeWarning):  # a bin without a finished flow
-        assert not next(iter(bench.slowdown_bars(late))).ok and list(bench.slowdown_bars(late))
+        assert not next(iter(bench.slowdown_checks(late))).ok and list(bench.slowdown_checks(late))
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_lone_flows_take_equally_long(lab_kernel, tmp_path):
     except UsageError as error:
         pytest.skip(str(error))
     tmp_path.chmod(0o755)
-    checks = list(bench._lone_bars(tmp_path))
+    checks = list(bench._lone_checks(tmp_path))
     assert len(checks) == len(bench.LONE_BYTES) and [check for check in checks if not check.ok] == []

@@ -208,7 +208,7 @@ def real_ns3():
 def test_ns3s_link_and_step_are_the_oracles(real_ns3, tmp_path, name):
     path = tmp_path / "net.toml"
     path.write_text(bench.SPEC)
-    check = bench.burst_bar(name, path, tmp_path)
+    check = bench.burst_check(name, path, tmp_path)
     assert check.ok, check
 
 
@@ -239,6 +239,6 @@ def test_a_short_pair_is_one_experiment(real_ns3, lab_kernel, tmp_path, monkeypa
     path = tmp_path / "ns3.toml"
     path.write_text(bench.SPEC)
     (pair,) = pairs.run_pairs(path, tmp_path, ("workload.size=1MB", "time.duration=10ms"), pairs=1)
-    wrong = [check for check in bench.sameness_bars(pair) if not check.ok]
+    wrong = [check for check in bench.sameness_checks(pair) if not check.ok]
     assert wrong == []
     assert pair.lab.traffic_s > 0 and pair.peer.cost.cpu_s > 0

@@ -86,14 +86,14 @@ def test_a_bucket_by_definition():
     assert bucket.ready(0) == 10**9  # it was full, and has one frame left
 
 
-def test_the_bars_see_a_rate_that_is_off():
+def test_the_checks_see_a_rate_that_is_off():
     case = in_turn(True)
     due = rate_changes.departures(case)
-    assert rate_changes.rate_bar(case, due).ok
-    assert not rate_changes.rate_bar(case, [1.02 * each for each in due]).ok
-    assert not rate_changes.rate_bar(case, [*due[:100], due[100] + 20_000_000, *due[101:]]).ok
-    assert not rate_changes.rate_bar(case, due[:-2]).ok
+    assert rate_changes.rate_check(case, due).ok
+    assert not rate_changes.rate_check(case, [1.02 * each for each in due]).ok
+    assert not rate_changes.rate_check(case, [*due[:100], due[100] + 20_000_000, *due[101:]]).ok
+    assert not rate_changes.rate_check(case, due[:-2]).ok
     lifted = raised(LINE_BPS, True)
     due = rate_changes.departures(lifted)
-    assert rate_changes.raise_bar(lifted, due).ok
-    assert not rate_changes.raise_bar(lifted, [due[0], due[1] + 10**6, due[2] + 10**6]).ok
+    assert rate_changes.raise_check(lifted, due).ok
+    assert not rate_changes.raise_check(lifted, [due[0], due[1] + 10**6, due[2] + 10**6]).ok

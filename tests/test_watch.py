@@ -30,8 +30,8 @@ from dc_gym.kernel import share
 from dc_gym.monitors.state_matrix import COMMANDS, FLOW, HEADER, NAME_LEN, RATE, FlowStatus
 from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
 from dc_gym.watch import labs, line, places, screen, training
-from dc_gym.watch.moment import Attached, Change, Window
 from dc_gym.watch.places import Place
+from dc_gym.watch.snapshot import Attached, Change, RecentSnapshots
 
 PORTS = ("s1-eth1", "s1-eth2", "h1-eth0", "h2-eth0")
 COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
@@ -110,7 +110,7 @@ def served(run: Path, matrix: FakeMatrix) -> Iterator[Path]:
 
 def changed(folder: Path, matrix: FakeMatrix, t_ns: int = 13 * NS, **values: int) -> Change:
     """Returns the change between two looks, between which port 0 changes."""
-    window = Window()
+    window = RecentSnapshots()
     with Attached(folder) as lab:
         lab.change(window)
         matrix.put(0, **values)
@@ -118,7 +118,9 @@ def changed(folder: Path, matrix: FakeMatrix, t_ns: int = 13 * NS, **values: int
         return lab.change(window)
 
 
-def drawn(change: Change, height: int | None = None, progress: training.Training | None = None, width: int = 160) -> list[str]:
+def drawn(
+    change: Change, height: int | None = None, progress: training.TrainingStatus | None = None, width: int = 160
+) -> list[str]:
     console = Console(file=io.StringIO(), width=width)
     console.print(screen.draw(PLACE, change, progress, width, height))
     assert isinstance(console.file, io.StringIO)
@@ -237,7 +239,7 @@ def test_rates_are_of_the_labs_clock(tmp_path: Path) -> None:
 def test_another_episode_begins_the_window_anew(tmp_path: Path) -> None:
     matrix = FakeMatrix(tmp_path / "matrix")
     matrix.put(0, drops=5)
-    window = Window()
+    window = RecentSnapshots()
     with served(tmp_path / "run", matrix) as folder, Attached(folder) as lab:
         assert math.isnan(lab.change(window).speed)
         matrix.tick(12 * NS)
@@ -321,7 +323,7 @@ def test_a_small_terminal_shows_the_fullest_ports(tmp_path: Path) -> None:
     matrix.put(7, backlog_bytes=10**5)
     with served(tmp_path / "run", matrix) as folder:
         change = changed(folder, matrix)
-    progress = training.Training(2, 2000, 8.789, 98.6, 83, 36)
+    progress = training.TrainingStatus(2, 2000, 8.789, 98.6, 83, 36)
     for height, width in ((12, 160), (24, 160), (24, 60)):
         text = drawn(change, height, progress, width)
         assert len(text) <= height and not any("…" in each for each in text)
@@ -419,7 +421,7 @@ class Idle:
         self.server.__exit__()
 
 
-def looked(found: labs.Labs, until: Any) -> Any:
+def looked(found: labs.LabChooser, until: Any) -> Any:
     """Returns the first look that `until` accepts."""
     while not until(seen := found.look()):
         pass
@@ -435,8 +437,8 @@ def test_the_lab_that_works_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
         Idle(out / "dcgym-env-evaluation-00000000"),
         served(out / "dcgym-env-training-1-00000000", first),
         served(out / "dcgym-env-training-2-00000000", second),
-        labs.Labs(out, None) as following,
-        labs.Labs(out, "2") as one,
+        labs.LabChooser(out, None) as following,
+        labs.LabChooser(out, "2") as one,
     ):
         for t_s, moving, name in ((20, second, "training 2"), (21, first, "training 1"), (22, second, "training 2")):
             ticks = iter(range(t_s * NS, 10**6 * NS, NS))
@@ -449,7 +451,7 @@ def test_the_lab_that_works_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert (place.number, place.count) == (int(name[-1]), 3)
         assert looked(one, lambda seen: seen is not None)[0].name == "training 2"
         assert (following.awaited(), one.awaited()) == ("a lab that runs", "a lab that runs")
-        with labs.Labs(out, "training 3") as third:
+        with labs.LabChooser(out, "training 3") as third:
             assert third.look() is None and not third.is_over()
             assert third.awaited().startswith("--lab 'training 3': the labs that run here: 1 is training 1, 2 is training 2, ")
         assert not following.is_over()

@@ -23,7 +23,7 @@ SAMPLES = 8
 
 
 @dataclass(frozen=True)
-class Case:
+class LinkCase:
     """One case. Its frames are (sender, Frame), in order of time."""
 
     name: str
@@ -83,7 +83,7 @@ def grid(
     sizes: Iterable[str] = tuple(SIZES),
     patterns: Iterable[str] = PATTERNS,
     hops: Iterable[int] = HOPS,
-) -> Iterator[Case]:
+) -> Iterator[LinkCase]:
     for hop in hops:
         for rate in rates:
             for delay in delays:
@@ -92,14 +92,14 @@ def grid(
                         yield grid_case(rate, delay, size, pattern, hop)
 
 
-def grid_case(rate: int, delay: int, size: str, pattern: str, hops: int) -> Case:
+def grid_case(rate: int, delay: int, size: str, pattern: str, hops: int) -> LinkCase:
     name = f"{hops} hops, {rate / 1e6:g} Mbit/s, {delay} ns, {size} B, {pattern}"
     chance = random.Random(name)
     lengths = SIZES[size]
     limit = max(FULL_FRAME, 6 * max(lengths)) if pattern in ("overflow", "marks") else AMPLE_BYTES
     mark = limit // 2 if pattern == "marks" else None
     frames = _frames(pattern, chance, lengths, limit, rate, hops)
-    return Case(name, f"chain{hops}", _ports(rate, delay, limit, mark, hops), tuple((0, frame) for frame in frames))
+    return LinkCase(name, f"chain{hops}", _ports(rate, delay, limit, mark, hops), tuple((0, frame) for frame in frames))
 
 
 def _ports(rate: int, delay: int, limit: int, mark: int | None, hops: int) -> tuple[Port, ...]:
@@ -139,7 +139,7 @@ def _serialization_ns(length: int, rate: int) -> int:
     return length * 8 * 10**9 // rate
 
 
-def incast() -> Iterator[Case]:
+def incast() -> Iterator[LinkCase]:
     """Yields four senders into one port.
 
     All times are multiples of 8 ns plus the sender's number: no two frames arrive at once.
@@ -150,7 +150,7 @@ def incast() -> Iterator[Case]:
                 yield _incast_case(rate, delay, sizes, pattern)
 
 
-def _incast_case(rate: int, delay: int, sizes: Sequence[int], pattern: str) -> Case:
+def _incast_case(rate: int, delay: int, sizes: Sequence[int], pattern: str) -> LinkCase:
     name = f"incast of 4, {rate / 1e6:g} Mbit/s, {delay} ns, {pattern}"
     chance = random.Random(name)
     limit = 20_000
@@ -163,18 +163,18 @@ def _incast_case(rate: int, delay: int, sizes: Sequence[int], pattern: str) -> C
     frames = tuple((sender, Frame(t, length, ect, seq)) for seq, (t, sender, length, ect) in enumerate(sorted(rows)))
     host = Port(rate, delay, AMPLE_BYTES)
     mark = limit // 3 if pattern == "marks" else None
-    return Case(name, "incast4", (host, host, host, host, Port(rate, delay, limit, mark, forwards=True)), frames)
+    return LinkCase(name, "incast4", (host, host, host, host, Port(rate, delay, limit, mark, forwards=True)), frames)
 
 
-def drift() -> Iterator[Case]:
+def drift() -> Iterator[LinkCase]:
     """Yields 10,000 frames of 60 bytes back to back, at rates where a frame's time is no whole number of ns, or not even of
     ps."""
     for rate in (10**11, 40 * 10**9, 7 * 10**9, 30 * 10**6):
         frames = tuple((0, Frame(0, 60, False, seq)) for seq in range(10_000))
-        yield Case(f"10,000 frames, {rate / 1e6:g} Mbit/s", "chain1", (Port(rate, 100, AMPLE_BYTES),), frames)
+        yield LinkCase(f"10,000 frames, {rate / 1e6:g} Mbit/s", "chain1", (Port(rate, 100, AMPLE_BYTES),), frames)
 
 
-def conservation() -> Iterator[Case]:
+def conservation() -> Iterator[LinkCase]:
     """Yields cases counted midway, with frames queued, dropped and under way, and at the end.
 
     In the last one the receiver goes down.
@@ -185,9 +185,9 @@ def conservation() -> Iterator[Case]:
                 case = grid_case(rate, 10**6, "mixed", pattern, hops)
                 stop_ns = case.runs[-1].passages[len(case.runs[-1].passages) // 2].frame.t_ns
                 sent = tuple((sender, frame) for sender, frame in case.frames if frame.t_ns <= stop_ns)
-                yield Case(f"counted midway: {case.name}", case.net, case.ports, sent, stop_ns=stop_ns)
+                yield LinkCase(f"counted midway: {case.name}", case.net, case.ports, sent, stop_ns=stop_ns)
     frames = tuple((0, Frame(0, length, False, seq)) for seq, length in enumerate((60, 590, 1514) * 5))
-    yield Case("the receiver goes down", "cut1", (Port(10**9, 10**6, AMPLE_BYTES),), frames, stop_ns=500_000, cut=True)
+    yield LinkCase("the receiver goes down", "cut1", (Port(10**9, 10**6, AMPLE_BYTES),), frames, stop_ns=500_000, cut=True)
 
 
 FLOW_RATE = 10**7
@@ -204,7 +204,7 @@ class FlowCase:
 
     def job(self) -> dict[str, Any]:
         schedule = "".join(f"{t_ns},0,0,0,0\n" for t_ns in range(FLOW_SAMPLE_NS, FLOW_NS, FLOW_SAMPLE_NS))
-        return Case(self.name, self.net, self.ports, ((0, Frame(0, 60, False, 0)),), samples=0).job() | {
+        return LinkCase(self.name, self.net, self.ports, ((0, Frame(0, 60, False, 0)),), samples=0).job() | {
             "schedule": schedule,
             "tcp": "cubic",
         }

@@ -28,7 +28,7 @@ from dc_gym.benchmarks.checks.link_cases import (
     RATES,
     SWITCH_FLOW,
     SWITCH_LIMIT,
-    Case,
+    LinkCase,
     conservation,
     drift,
     grid,
@@ -88,7 +88,7 @@ def parse(text: str) -> Answer:
     return answer
 
 
-def compare(case: Case, reply: dict[str, Any]) -> Verdict:
+def compare(case: LinkCase, reply: dict[str, Any]) -> Verdict:
     """Compares the lab's answer to a case with the oracle's."""
     verdict = Verdict(
         frames=len(case.frames), drops=sum(run.drops for run in case.runs), marks=sum(run.marks for run in case.runs)
@@ -112,14 +112,14 @@ def compare(case: Case, reply: dict[str, Any]) -> Verdict:
     return verdict
 
 
-def _check_departures(case: Case, answer: Answer, verdict: Verdict) -> None:
+def _check_departures(case: LinkCase, answer: Answer, verdict: Verdict) -> None:
     passed = {p.frame.seq: p for run in case.runs[: NETS[case.net].senders] for p in run.passages if not p.dropped}
     verdict.expect("frames that left the senders", sorted(passed), sorted(answer.departures))
     for seq in passed.keys() & answer.departures.keys():
         verdict.expect_time(f"departure of frame {seq}", passed[seq].depart_ns, answer.departures[seq])
 
 
-def _check_arrivals(case: Case, answer: Answer, verdict: Verdict) -> None:
+def _check_arrivals(case: LinkCase, answer: Answer, verdict: Verdict) -> None:
     passed = {p.frame.seq: p for p in case.runs[-1].passages if not p.dropped}
     marked = {p.frame.seq for run in case.runs for p in run.passages if p.marked}
     verdict.expect("frames that arrived", sorted(passed), sorted(answer.arrivals))
@@ -130,7 +130,7 @@ def _check_arrivals(case: Case, answer: Answer, verdict: Verdict) -> None:
         verdict.expect(f"length of frame {seq}", frame.length, length)
 
 
-def _check_counts(case: Case, counters: Sequence[Counters], verdict: Verdict, now_ns: int) -> None:
+def _check_counts(case: LinkCase, counters: Sequence[Counters], verdict: Verdict, now_ns: int) -> None:
     """Checks the counters: offered frames were sent, dropped or wait; sent frames arrived, were lost or are under way."""
     senders = NETS[case.net].senders
     for index, (run, now) in enumerate(zip(case.runs, counters, strict=True)):
@@ -153,7 +153,7 @@ def _check_counts(case: Case, counters: Sequence[Counters], verdict: Verdict, no
         verdict.expect(f"{where}, drops elsewhere", 0, now.other_drops)
 
 
-def _check_drained(case: Case, counters: Sequence[Counters], verdict: Verdict) -> None:
+def _check_drained(case: LinkCase, counters: Sequence[Counters], verdict: Verdict) -> None:
     assert case.stop_ns is not None
     _check_counts(case, counters, verdict, case.end_ns)
     for index, now in enumerate(counters):
@@ -217,7 +217,7 @@ def play(kernel: Path, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
 
 
-def groups() -> dict[str, list[Case]]:
+def groups() -> dict[str, list[LinkCase]]:
     """Returns all cases by the name of their check."""
     found = {}
     for hops in HOPS:
@@ -235,7 +235,7 @@ def _rate(rate: int) -> str:
     return f"{rate // 10**9} Gbit/s" if rate >= 10**9 else f"{rate // 10**6} Mbit/s"
 
 
-def case_check(name: str, cases: Sequence[Case], replies: Iterable[dict[str, Any]]) -> Check:
+def case_check(name: str, cases: Sequence[LinkCase], replies: Iterable[dict[str, Any]]) -> Check:
     verdicts = [compare(case, reply) for case, reply in zip(cases, replies, strict=True)]
     bad = [(case, verdict) for case, verdict in zip(cases, verdicts, strict=True) if verdict.faults]
     frames, drops, marks, samples = (sum(getattr(v, each) for v in verdicts) for each in ("frames", "drops", "marks", "samples"))

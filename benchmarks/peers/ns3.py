@@ -68,7 +68,7 @@ class PeerRun:
     """Wall time of Simulator::Run alone."""
     virtual_ns: int
     events: int
-    cost: meter.Cost
+    cost: meter.ProcessCost
     """Cost of the whole process."""
 
     @property

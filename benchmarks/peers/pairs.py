@@ -35,7 +35,7 @@ class LabRun:
     """A whole `dcgym run` without the plot, and its cost."""
 
     result: Result
-    cost: meter.Cost
+    cost: meter.ProcessCost
 
     @property
     def traffic_s(self) -> float:

@@ -26,7 +26,7 @@ ORPHANS_S = 10  # long enough for a lab to end
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ProcessCost:
     wall_s: float
     cpu_s: float
     """User and system time of the whole process tree."""
@@ -37,7 +37,7 @@ class Metered:
     status: int
     stdout: str
     stderr: str
-    cost: Cost
+    cost: ProcessCost
 
 
 def run(argv: Sequence[str]) -> Metered:
@@ -46,7 +46,7 @@ def run(argv: Sequence[str]) -> Metered:
         words = [sys.executable, "-m", "dc_gym.benchmarks.perf.meter", report.name, *argv]
         done = subprocess.run(words, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
         text = report.read()
-    cost = Cost(**json.loads(text)) if text else Cost(0.0, 0.0)
+    cost = ProcessCost(**json.loads(text)) if text else ProcessCost(0.0, 0.0)
     return Metered(done.returncode, done.stdout, done.stderr, cost)
 
 

@@ -3,7 +3,7 @@
 
   python -m dc_gym.conformance.guest RUN_FOLDER
 
-RUN_FOLDER/.lab/cases.pickle is a Plan, written by the host's half of this package. One JSON object for each case goes to
+RUN_FOLDER/.lab/cases.pickle is a ScriptPlan, written by the host's half of this package. One JSON object for each case goes to
 RUN_FOLDER/.lab/results.jsonl.
 """
 
@@ -25,7 +25,7 @@ from dc_gym.conformance.script import Script
 from dc_gym.conformance.symbols import TcpInfo
 from dc_gym.conformance.tun import FAMILIES
 
-__all__ = ["Case", "Plan", "Verdict", "main"]
+__all__ = ["ScriptOutcome", "ScriptPlan", "ScriptRun", "main"]
 
 CLONE_NEWNET = 0x40000000
 PRIORITY = 10  # SCHED_FIFO: no timer slack, and only the kernel delays this process
@@ -34,7 +34,7 @@ COOKIES = {"ipv4": ("3021b9d889017eeb", "b7c12350a90dc8f5"), "ipv6": ("c1d1e9742
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ScriptRun:
     """A script on one IP version."""
 
     script: Script
@@ -44,14 +44,14 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ScriptPlan:
     tcp_header: str
     """Text of linux/tcp.h."""
-    cases: tuple[Case, ...]
+    cases: tuple[ScriptRun, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ScriptOutcome:
     """The outcome of a case. status: passed, failed, unsupported, or broken (an error of this interpreter)."""
 
     script: str
@@ -68,7 +68,7 @@ class Verdict:
 
 def main(argv: Sequence[str] = sys.argv) -> int:
     private = Path(argv[1]) / ".lab"
-    plan: Plan = pickle.loads((private / "cases.pickle").read_bytes())
+    plan: ScriptPlan = pickle.loads((private / "cases.pickle").read_bytes())
     info = TcpInfo(plan.tcp_header)
     with (private / "results.jsonl").open("w") as results:
         for case in plan.cases:
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] = sys.argv) -> int:
     return 0
 
 
-def _in_child(case: Case, info: TcpInfo) -> Verdict:
+def _in_child(case: ScriptRun, info: TcpInfo) -> ScriptOutcome:
     """Runs a case in a child process, where it can leave nothing behind."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -94,12 +94,12 @@ def _in_child(case: Case, info: TcpInfo) -> Verdict:
         said = pipe.read()
     os.waitpid(child, 0)
     if not said:
-        return Verdict(case.script.name, case.family, "broken", "the interpreter died")
+        return ScriptOutcome(case.script.name, case.family, "broken", "the interpreter died")
     fields = json.loads(said)
-    return Verdict(**{**fields, "said": tuple(fields["said"])})
+    return ScriptOutcome(**{**fields, "said": tuple(fields["said"])})
 
 
-def _run(case: Case, info: TcpInfo) -> Verdict:
+def _run(case: ScriptRun, info: TcpInfo) -> ScriptOutcome:
     """Runs one case in a new namespace."""
     status, why, interpreter = "passed", "", None
     try:
@@ -115,9 +115,9 @@ def _run(case: Case, info: TcpInfo) -> Verdict:
     except Exception:
         status, why = "broken", traceback.format_exc().strip()
     if interpreter is None:
-        return Verdict(case.script.name, case.family, status, why)
+        return ScriptOutcome(case.script.name, case.family, status, why)
     said = tuple(interpreter.said)
-    return Verdict(case.script.name, case.family, status, why, interpreter.packets, interpreter.worst_ns, said)
+    return ScriptOutcome(case.script.name, case.family, status, why, interpreter.packets, interpreter.worst_ns, said)
 
 
 def _defines(family: str) -> dict[str, str]:

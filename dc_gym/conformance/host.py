@@ -20,7 +20,7 @@ from dc_gym.base.files import scratch
 from dc_gym.base.package import PACKAGE, PROGRAMS
 from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import unknown
-from dc_gym.conformance.guest import Case, Plan, Verdict
+from dc_gym.conformance.guest import ScriptOutcome, ScriptPlan, ScriptRun
 from dc_gym.conformance.interpreter import unsupported
 from dc_gym.conformance.script import ScriptError, parse
 from dc_gym.conformance.tun import FAMILIES
@@ -48,13 +48,13 @@ def check_programs(kernels_own: bool) -> None:
 
 def select(
     paths: Sequence[Path], globs: Sequence[str], families: Sequence[str], must_parse: bool = False
-) -> tuple[list[Case], list[Verdict]]:
+) -> tuple[list[ScriptRun], list[ScriptOutcome]]:
     """Returns the cases to run, and verdicts on scripts that cannot be run. Raises UsageError when nothing is left to do.
 
     With `must_parse`, a script that cannot be parsed is the user's own, and an error.
     """
-    cases: list[Case] = []
-    refused: list[Verdict] = []
+    cases: list[ScriptRun] = []
+    refused: list[ScriptOutcome] = []
     for path in paths:
         if globs and not any(fnmatch(path.stem, glob) for glob in globs):
             continue
@@ -65,21 +65,21 @@ def select(
         except ScriptError as error:
             if must_parse:
                 raise
-            refused += [Verdict(path.stem, family, "unsupported", str(error)) for family in families]
+            refused += [ScriptOutcome(path.stem, family, "unsupported", str(error)) for family in families]
             continue
         own = script.option("ip_version")
         wanted = [family for family in families if own is None or own == family]
         reasons = unsupported(script)
         if reasons:
-            refused += [Verdict(path.stem, family, "unsupported", ", ".join(reasons)) for family in wanted]
+            refused += [ScriptOutcome(path.stem, family, "unsupported", ", ".join(reasons)) for family in wanted]
         else:
-            cases += [Case(script, str(path.resolve().parent), family) for family in wanted]
+            cases += [ScriptRun(script, str(path.resolve().parent), family) for family in wanted]
     if not cases and not refused:
         raise UsageError(f"no script is called {' or '.join(globs) or 'anything'}; `dcgym conformance --list` names them")
     return cases, refused
 
 
-def run(cases: Sequence[Case], tcp_header: str, kernel: Path, jobs: int, progress: Progress) -> list[Verdict]:
+def run(cases: Sequence[ScriptRun], tcp_header: str, kernel: Path, jobs: int, progress: Progress) -> list[ScriptOutcome]:
     """Returns verdicts in the order of the cases."""
     jobs = max(1, min(jobs, len(cases)))
     progress.phase(f"conformance: {len(cases)} cases, {jobs} labs at a time")
@@ -113,9 +113,9 @@ class _Labs:
         for lab in list(self._running):
             lab.close()
 
-    def run(self, cases: Sequence[Case]) -> list[Verdict]:
+    def run(self, cases: Sequence[ScriptRun]) -> list[ScriptOutcome]:
         """Runs one lab after another. A case that kills its lab fails, and the next lab continues after it."""
-        verdicts: list[Verdict] = []
+        verdicts: list[ScriptOutcome] = []
         while len(verdicts) < len(cases):
             todo = cases[len(verdicts) :]
             found, death = self._run_lab(todo)
@@ -124,15 +124,15 @@ class _Labs:
                 raise LabError("stopped")
             if len(found) < len(todo):
                 case = todo[len(found)]
-                verdicts.append(Verdict(case.script.name, case.family, "failed", death or "the lab ended early"))
+                verdicts.append(ScriptOutcome(case.script.name, case.family, "failed", death or "the lab ended early"))
         return verdicts
 
-    def _run_lab(self, cases: Sequence[Case]) -> tuple[list[Verdict], str]:
+    def _run_lab(self, cases: Sequence[ScriptRun]) -> tuple[list[ScriptOutcome], str]:
         """Returns verdicts of the cases that ended, and what ended the lab before the others."""
         with scratch(Path(tempfile.gettempdir()), "dcgym-conformance-") as folder:
             private = folder / ".lab"
             private.mkdir()
-            (private / "cases.pickle").write_bytes(pickle.dumps(Plan(self._tcp_header, tuple(cases))))
+            (private / "cases.pickle").write_bytes(pickle.dumps(ScriptPlan(self._tcp_header, tuple(cases))))
             results = private / "results.jsonl"
             death = ""
             lab = Lab(self._config(folder), self._on_log)
@@ -174,8 +174,8 @@ class _Labs:
             self._progress.advance(self._done, self._total)
 
 
-def _verdict(line: str) -> Verdict:
-    verdict = Verdict(**json.loads(line))
+def _verdict(line: str) -> ScriptOutcome:
+    verdict = ScriptOutcome(**json.loads(line))
     return replace(verdict, said=tuple(verdict.said))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.outputs import is_json_of, require_place
-from dc_gym.conformance.guest import Verdict
+from dc_gym.conformance.guest import ScriptOutcome
 from dc_gym.conformance.known import KNOWN
 from dc_gym.conformance.tun import FAMILIES
 
@@ -26,7 +26,7 @@ BEGIN, END = "<!-- table: written by `dcgym conformance --write` -->", "<!-- end
 EXACT_NS = 1000
 
 
-def lines(verdicts: Sequence[Verdict], verbose: bool = False) -> Iterator[str]:
+def lines(verdicts: Sequence[ScriptOutcome], verbose: bool = False) -> Iterator[str]:
     """Yields a line for every script, those that did not pass with the reason, and the counts."""
     width = max(len(verdict.script) for verdict in verdicts)
     yield "  ".join(["script".ljust(width), *(f"{name:16}" for name in FAMILIES), "packets", "worst timing"])
@@ -43,7 +43,7 @@ def lines(verdicts: Sequence[Verdict], verbose: bool = False) -> Iterator[str]:
     yield from summary(verdicts)
 
 
-def summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def summary(verdicts: Sequence[ScriptOutcome]) -> Iterator[str]:
     """Yields how many passed, by IP version and in total, and how exact their timing is."""
     for name in (*FAMILIES, "all"):
         counts = Counter(verdict.status for verdict in verdicts if name in (verdict.family, "all"))
@@ -54,7 +54,7 @@ def summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
     yield f"of {len(passed)} that passed, {exact} have every packet within a microsecond of the script's time"
 
 
-def surprises(verdicts: Sequence[Verdict], unsupported_too: bool = False) -> Iterator[str]:
+def surprises(verdicts: Sequence[ScriptOutcome], unsupported_too: bool = False) -> Iterator[str]:
     """Yields what differs from known.py: scripts that fail and should not, and the other way round."""
     bad = ("failed", "broken", "unsupported") if unsupported_too else ("failed", "broken")
     for verdict in verdicts:
@@ -65,7 +65,7 @@ def surprises(verdicts: Sequence[Verdict], unsupported_too: bool = False) -> Ite
             yield f"{verdict.script} ({verdict.family}) passed, and dc_gym/conformance/known.py expects it to fail"
 
 
-def as_json(verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> dict[str, Any]:
+def as_json(verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[str]) -> dict[str, Any]:
     """Returns one object: the kernel, the counts, every case."""
     return {
         "command": COMMAND,
@@ -109,7 +109,7 @@ def _page(path: Path) -> str:
     return text
 
 
-def write_table(path: Path, verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> None:
+def write_table(path: Path, verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[str]) -> None:
     """Writes the table between its two marks in a document."""
     text = _page(path)
     before, _, rest = text.partition(BEGIN)
@@ -117,7 +117,7 @@ def write_table(path: Path, verdicts: Sequence[Verdict], kernel: str, lacking: S
     path.write_text("\n".join([before + BEGIN, *_document(verdicts, kernel, lacking), END + after]), encoding="utf-8")
 
 
-def _document(verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) -> Iterator[str]:
+def _document(verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[str]) -> Iterator[str]:
     yield f"Kernel {kernel}. Options that the scripts ask for and this kernel lacks: {', '.join(lacking) or 'none'}."
     yield ""
     yield from (f"- {line}" for line in summary(verdicts))
@@ -134,18 +134,18 @@ def _document(verdicts: Sequence[Verdict], kernel: str, lacking: Sequence[str]) 
         yield f"- `{verdict.script}` ({verdict.family}), {verdict.status}: {known}. It said: {verdict.why.splitlines()[-1]}"
 
 
-def _by_script(verdicts: Sequence[Verdict]) -> dict[str, dict[str, Verdict]]:
-    found: dict[str, dict[str, Verdict]] = {}
+def _by_script(verdicts: Sequence[ScriptOutcome]) -> dict[str, dict[str, ScriptOutcome]]:
+    found: dict[str, dict[str, ScriptOutcome]] = {}
     for verdict in sorted(verdicts, key=lambda each: each.script):
         found.setdefault(verdict.script, {})[verdict.family] = verdict
     return found
 
 
-def _packets(by_family: Mapping[str, Verdict]) -> int:
+def _packets(by_family: Mapping[str, ScriptOutcome]) -> int:
     return max(verdict.packets for verdict in by_family.values())
 
 
-def _worst_ns(by_family: Mapping[str, Verdict]) -> int:
+def _worst_ns(by_family: Mapping[str, ScriptOutcome]) -> int:
     return max(verdict.worst_ns for verdict in by_family.values())
 
 

@@ -3,7 +3,7 @@
 
 places.py    finds the labs that run below a folder
 labs.py      chooses the lab that is working now
-moment.py    reads a lab's current state, and what changed since
+snapshot.py  reads a lab's current state, and what changed since
 training.py  reads the progress of a training
 screen.py    shows all of this as tables, for a terminal
 line.py      shows it as one line, for everything else
@@ -25,9 +25,9 @@ from rich.text import Text
 
 from dc_gym.base.errors import UsageError
 from dc_gym.watch import line, places, screen, training
-from dc_gym.watch.labs import Labs
-from dc_gym.watch.moment import Attached, Change, Window
+from dc_gym.watch.labs import LabChooser
 from dc_gym.watch.places import Place
+from dc_gym.watch.snapshot import Attached, Change, RecentSnapshots
 
 __all__ = ["main"]
 
@@ -62,7 +62,7 @@ def main(args: Namespace) -> int:
         console.print(_once(args.dir, args.lab, console.width))
         return 0
     interval_s = args.interval or (SCREEN_S if on_terminal else LINES_S)
-    with Labs(args.dir, args.lab) as labs, _screen(args.dir) if on_terminal else _lines(args.dir) as show:
+    with LabChooser(args.dir, args.lab) as labs, _screen(args.dir) if on_terminal else _lines(args.dir) as show:
         _follow(args.dir, labs, show, interval_s)
     return 0
 
@@ -79,7 +79,7 @@ def _once(out: Path, wanted: str | None, width: int) -> RenderableType:
 
 
 def _alone(place: Place) -> tuple[Place, Change]:
-    window = Window()
+    window = RecentSnapshots()
     with Attached(place.folder) as lab:
         lab.change(window)
         time.sleep(LOOK_S)
@@ -88,7 +88,7 @@ def _alone(place: Place) -> tuple[Place, Change]:
 
 def _working(out: Path, wanted: str | None) -> tuple[Place, Change]:
     until_s = time.monotonic() + ONCE_S
-    with Labs(out, wanted) as labs:
+    with LabChooser(out, wanted) as labs:
         while (found := labs.look()) is None or not found[1].elapsed_s > 0:
             if time.monotonic() > until_s:
                 raise UsageError(f"{out}: no lab has moved for {ONCE_S:g} s; try again when the training goes on")
@@ -96,7 +96,7 @@ def _working(out: Path, wanted: str | None) -> tuple[Place, Change]:
     return found
 
 
-def _follow(out: Path, labs: Labs, show: Show, interval_s: float) -> None:
+def _follow(out: Path, labs: LabChooser, show: Show, interval_s: float) -> None:
     """Shows labs until the run has ended. A training goes on with its next lab."""
     due_s = shown_s = time.monotonic()
     last: Path | None = None

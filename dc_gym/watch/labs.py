@@ -16,10 +16,10 @@ from typing import Self
 from dc_gym.base.errors import ProtocolError, UsageError
 from dc_gym.kernel import share
 from dc_gym.watch import places
-from dc_gym.watch.moment import Attached, Change, Window
 from dc_gym.watch.places import Place
+from dc_gym.watch.snapshot import Attached, Change, RecentSnapshots
 
-__all__ = ["Labs"]
+__all__ = ["LabChooser"]
 
 SEARCH_S = 1.0
 """Time between two searches for new labs."""
@@ -36,7 +36,7 @@ class _Lab:
     place: Place
     request: share.Request | None = None
     attached: Attached | None = None
-    window: Window = field(default_factory=Window)
+    window: RecentSnapshots = field(default_factory=RecentSnapshots)
 
     def poll(self) -> None:
         """Attaches to the lab if it has answered by now."""
@@ -62,7 +62,7 @@ class _Lab:
             self.attached.close()
 
 
-class Labs:
+class LabChooser:
     """The labs below a folder. `wanted`: the one to show, by name or number; None: the one that is working."""
 
     def __init__(self, out: Path, wanted: str | None) -> None:

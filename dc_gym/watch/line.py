@@ -6,15 +6,15 @@ from __future__ import annotations
 import numpy as np
 
 from dc_gym.base.readable import quantity
-from dc_gym.watch.moment import Change
 from dc_gym.watch.places import Place
 from dc_gym.watch.screen import clock
-from dc_gym.watch.training import Training
+from dc_gym.watch.snapshot import Change
+from dc_gym.watch.training import TrainingStatus
 
 __all__ = ["of"]
 
 
-def of(place: Place, change: Change, training: Training | None) -> str:
+def of(place: Place, change: Change, training: TrainingStatus | None) -> str:
     """Returns a line such as: t0 + 12.3 s of 30 s, 4.2x real time; queue s1-eth3 123,456 B (31 %), drops 0/s, marks 12/s; 4
     flows, srtt 9 ms."""
     parts = [

@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dc_gym.base.readable import number, quantity
-from dc_gym.watch.moment import Change, Flows, Rates
 from dc_gym.watch.places import Place
-from dc_gym.watch.training import Training
+from dc_gym.watch.snapshot import ActiveFlows, Change, Rates
+from dc_gym.watch.training import TrainingStatus
 
 __all__ = ["clock", "draw"]
 
@@ -56,7 +56,7 @@ class Bars:
     plain: bool = False
 
 
-def draw(place: Place, change: Change, training: Training | None, width: int, height: int | None) -> RenderableType:
+def draw(place: Place, change: Change, training: TrainingStatus | None, width: int, height: int | None) -> RenderableType:
     """Returns the tables of a lab. `width`, `height`: the available characters and lines; a height of None means no limit."""
     rates, flows = change.now.rates, change.now.flows
     head = _head(place, change, training)
@@ -84,7 +84,7 @@ def clock(change: Change) -> str:
     return words if math.isnan(change.speed) else f"{words}, {number(change.speed, DIGITS)}x real time"
 
 
-def _head(place: Place, change: Change, training: Training | None) -> Text:
+def _head(place: Place, change: Change, training: TrainingStatus | None) -> Text:
     lab = f", of {place.count} labs (--lab NAME stays with one)" if place.count > 1 else ""
     text = Text.assemble((place.name, "bold"), lab if not place.alone else "", "\n", clock(change))
     text.append(f", sweep {change.now.generation:,}")
@@ -131,7 +131,7 @@ def _rates(change: Change, rates: Rates, width: int, most: int) -> RenderableTyp
     return _table(columns, width, max(0, len(rates.row) - most), "hosts")
 
 
-def _flows(flows: Flows, width: int, most: int) -> list[RenderableType]:
+def _flows(flows: ActiveFlows, width: int, most: int) -> list[RenderableType]:
     """Returns the table of the flows with the longest round trips or, if no round trip is known, of the slowest flows. The CNPs
     column appears only if NICs have received some."""
     known = flows.srtt_us[~np.isnan(flows.srtt_us)]

@@ -16,14 +16,14 @@ from dc_gym.base.files import PARTIAL
 from dc_gym.base.progress import short_time
 from dc_gym.base.readable import number, quantity
 
-__all__ = ["Training", "read"]
+__all__ = ["TrainingStatus", "read"]
 
 FILE = "progress.csv"
 OF_EPISODES = ("return_mean", "queue_mean")
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class TrainingStatus:
     """The last reported values; nan: not reported."""
 
     iteration: float
@@ -47,7 +47,7 @@ class Training:
         return ", ".join(word for word, value in words.items() if not math.isnan(value))
 
 
-def read(out: Path) -> Training | None:
+def read(out: Path) -> TrainingStatus | None:
     """Returns the progress; None if there is no training here, or it has not reported anything yet."""
     real = out.resolve()
     for folder in (real, real.with_name(f"{real.name}{PARTIAL}") if real.name else real):
@@ -58,8 +58,8 @@ def read(out: Path) -> Training | None:
             continue
         whole = [row for row in rows if None not in row.values() and None not in row]
         if whole:
-            names = Training.__dataclass_fields__
-            return Training(*(_last(whole if name in OF_EPISODES else whole[-1:], name) for name in names))
+            names = TrainingStatus.__dataclass_fields__
+            return TrainingStatus(*(_last(whole if name in OF_EPISODES else whole[-1:], name) for name in names))
     return None
 
 

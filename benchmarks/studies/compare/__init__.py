@@ -19,7 +19,7 @@ from dc_gym.base.outputs import is_marked, is_table_of, require_place
 from dc_gym.base.progress import Progress, choose
 from dc_gym.benchmarks.studies.compare import page
 from dc_gym.benchmarks.studies.compare.measured import Compared, Entry, counted_flows, numbers
-from dc_gym.benchmarks.studies.compare.scenarios import Case, Order, cases, check, grid
+from dc_gym.benchmarks.studies.compare.scenarios import CompareOptions, Scenario, check, grid, scenarios
 from dc_gym.ctrl import controllers
 from dc_gym.figures.plots import FLOW_COLORS
 from dc_gym.records import results
@@ -35,19 +35,19 @@ POLICY_MARKER = "*"
 
 def main(args: Namespace) -> int:
     """Runs the comparison. Returns 0 if every run is there and fit, else 1; the page is written in both cases."""
-    order = _order(args)
-    check(order)
-    wanted = [(case, grid(case, order, args.overrides)) for case in cases(order)]
+    options = _options(args)
+    check(options)
+    wanted = [(scenario, grid(scenario, options, args.overrides)) for scenario in scenarios(options)]
     out = args.out or OUT
     require_place(out / page.PAGE, is_marked("dcgym bench compare"), force=args.force)
     require_place(out / page.TABLE, is_table_of(page.COLUMNS), force=args.force)
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
     with choose(args.quiet) as progress:
-        compared = list(_run(wanted, order, args, out, progress))
-    made = page.write(out, compared, _facts(order))
+        compared = list(_run(wanted, options, args, out, progress))
+    made = page.write(out, compared, _facts(options))
     for each in compared:
-        print(each.case.name)
+        print(each.scenario.name)
         for label, text in page.summary(each).items():
             print(f"  {label:12}  {text}")
         for line in each.unfit:
@@ -56,9 +56,9 @@ def main(args: Namespace) -> int:
     return 1 if any(each.unfit for each in compared) else 0
 
 
-def _order(args: Namespace) -> Order:
-    plain = Order()
-    return Order(
+def _options(args: Namespace) -> CompareOptions:
+    plain = CompareOptions()
+    return CompareOptions(
         controllers=tuple(args.controllers or plain.controllers),
         networks=tuple(args.topologies or plain.networks),
         traffic=tuple(args.workloads or plain.traffic),
@@ -69,17 +69,19 @@ def _order(args: Namespace) -> Order:
     )
 
 
-def _run(wanted: Sequence[tuple[Case, Grid]], order: Order, args: Namespace, out: Path, progress: Progress) -> Iterator[Compared]:
-    """Runs everything that is missing, case by case."""
-    jobs = 1 if order.ground == "host" else args.jobs or sweep.cpus()
-    for number, (case, asked) in enumerate(wanted, 1):
-        progress.phase(f"{case.name} ({number} of {len(wanted)})")
-        folder = (out / (case.name + ("-full" if order.full else ""))).absolute()
+def _run(
+    wanted: Sequence[tuple[Scenario, Grid]], options: CompareOptions, args: Namespace, out: Path, progress: Progress
+) -> Iterator[Compared]:
+    """Runs everything that is missing, scenario by scenario."""
+    jobs = 1 if options.ground == "host" else args.jobs or sweep.cpus()
+    for number, (scenario, asked) in enumerate(wanted, 1):
+        progress.phase(f"{scenario.name} ({number} of {len(wanted)})")
+        folder = (out / (scenario.name + ("-full" if options.full else ""))).absolute()
         statuses = sweep.run_grid(asked, folder, sweep.local(jobs), progress, retry=args.retry, force=args.force)
-        yield _compared(case, folder, statuses)
+        yield _compared(scenario, folder, statuses)
 
 
-def _compared(case: Case, folder: Path, statuses: Sequence[Status]) -> Compared:
+def _compared(scenario: Scenario, folder: Path, statuses: Sequence[Status]) -> Compared:
     found: dict[str, dict[int, Result]] = {}
     unfit = []
     for status in statuses:
@@ -91,13 +93,13 @@ def _compared(case: Case, folder: Path, statuses: Sequence[Status]) -> Compared:
             why = (status.message.splitlines() or ["no word"])[0]
             unfit.append(f"{status.point.name} {status.state}, not counted: {why}")
     colors = _colors(list(found))
-    entries = [_entry(name, runs, colors[name], case) for name, runs in found.items()]
-    return Compared(case, entries, unfit, statuses[0].point.spec)
+    entries = [_entry(name, runs, colors[name], scenario) for name, runs in found.items()]
+    return Compared(scenario, entries, unfit, statuses[0].point.spec)
 
 
-def _entry(name: str, runs: Mapping[int, Result], color: str, case: Case) -> Entry:
+def _entry(name: str, runs: Mapping[int, Result], color: str, scenario: Scenario) -> Entry:
     known = controllers.find(name)
-    by_seed = {seed: numbers(result, case) for seed, result in runs.items()}
+    by_seed = {seed: numbers(result, scenario) for seed, result in runs.items()}
     metrics = dict.fromkeys(metric for each in by_seed.values() for metric in each)
     return Entry(
         name=name,
@@ -117,9 +119,12 @@ def _colors(names: Sequence[str]) -> dict[str, str]:
     return known | {name: free[number % len(free)] for number, name in enumerate(others)}
 
 
-def _facts(order: Order) -> list[tuple[str, str]]:
+def _facts(options: CompareOptions) -> list[tuple[str, str]]:
     return [
-        ("Seeds", f"1 to {order.seeds}; a seed has the same traffic for everybody, and differences are paired by seed"),
-        ("Ground", f"{order.ground}, {'real' if order.ground == 'host' else 'virtual'} time"),
-        ("Size", "the papers'" if order.full else f"networks slowed down by {order.scale}; how long a run is stands with each"),
+        ("Seeds", f"1 to {options.seeds}; a seed has the same traffic for everybody, and differences are paired by seed"),
+        ("Ground", f"{options.ground}, {'real' if options.ground == 'host' else 'virtual'} time"),
+        (
+            "Size",
+            "the papers'" if options.full else f"networks slowed down by {options.scale}; how long a run is stands with each",
+        ),
     ]

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 WIDTH = 10.4
 SPREAD = 0.62
-"""The part of a case's width over which its controllers are spread."""
+"""The part of a scenario's width over which its controllers are spread."""
 
 
 def overview(compared: Sequence[Compared]) -> Figure:
-    """Draws one panel per quantity, with one column per case."""
+    """Draws one panel per quantity, with one column per scenario."""
     shown = [metric for metric in (GOODPUT, DELAY, P99_DELAY, LOSS) if any(metric in each.metrics for each in compared)]
     with plots.style():
         figure = plots.new_figure(WIDTH, 1.1 + 1.75 * len(shown) + 0.5)
@@ -35,7 +35,7 @@ def overview(compared: Sequence[Compared]) -> Figure:
     return figure
 
 
-def case(each: Compared) -> Figure:
+def scenario(each: Compared) -> Figure:
     """Draws one panel per quantity, with one row per controller."""
     metrics = each.metrics
     with plots.style({"axes.grid.axis": "x"}):
@@ -49,7 +49,7 @@ def case(each: Compared) -> Figure:
 
 
 def _name(each: Compared) -> str:
-    return f"{each.case.network.name}\n{each.case.traffic.name}"
+    return f"{each.scenario.network.name}\n{each.scenario.traffic.name}"
 
 
 def _columns(ax: Axes, metric: Metric, compared: Sequence[Compared]) -> None:

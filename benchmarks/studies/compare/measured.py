@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dc_gym.base.stats import Estimate, estimate, paired
-from dc_gym.benchmarks.studies.compare.scenarios import Case
+from dc_gym.benchmarks.studies.compare.scenarios import Scenario
 from dc_gym.metrics import Window, series
 from dc_gym.metrics.convergence import HOLD
 from dc_gym.pages.report.numbers import Metric
@@ -52,7 +52,7 @@ OF_TRAFFIC: Mapping[str, tuple[Metric, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One controller in one case."""
+    """One controller in one scenario."""
 
     name: str
     label: str
@@ -69,9 +69,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One case, with all controllers on the same traffic."""
+    """One scenario, with all controllers on the same traffic."""
 
-    case: Case
+    scenario: Scenario
     entries: Sequence[Entry]
     unfit: Sequence[str]
     """Text on each run that does not count."""
@@ -81,7 +81,7 @@ class Compared:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics that at least one entry has."""
-        asked = OF_TRAFFIC[self.case.traffic.workload["kind"]]
+        asked = OF_TRAFFIC[self.scenario.traffic.workload["kind"]]
         return tuple(metric for metric in asked if any(entry.estimate(metric.name) for entry in self.entries))
 
     def best(self, metric: Metric) -> frozenset[str]:
@@ -100,9 +100,9 @@ def _differs(a: Mapping[int, float], b: Mapping[int, float]) -> bool:
     return found is not None and found.differs_from_0
 
 
-def numbers(result: Result, case: Case) -> dict[str, float]:
+def numbers(result: Result, scenario: Scenario) -> dict[str, float]:
     """Returns the values of one run, by metric; metrics that were not measured are left out."""
-    wanted = {metric.name for metric in OF_TRAFFIC[case.traffic.workload["kind"]]}
+    wanted = {metric.name for metric in OF_TRAFFIC[scenario.traffic.workload["kind"]]}
     found = {name: result.summary.get(name) for name in wanted}
     plain = {name: float(value) for name, value in found.items() if isinstance(value, int | float) and math.isfinite(value)}
     recovered = recovery_s(result) if RECOVERY.name in wanted else None

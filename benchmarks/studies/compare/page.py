@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One case, in the form that the template takes."""
+    """One scenario, in the form that the template takes."""
 
     anchor: str
     title: str
@@ -61,7 +61,7 @@ def write(folder: Path, compared: Sequence[Compared], facts: Sequence[tuple[str,
     text = environment.get_template("page.html.j2").render(
         version=__version__,
         facts=facts,
-        overview=_svg("overview", drawing.overview(compared), "Goodput and queueing delay of everybody in every case"),
+        overview=_svg("overview", drawing.overview(compared), "Goodput and queueing delay of everybody in every scenario"),
         sections=[_section(each) for each in compared],
         scaling=_scaling(compared),
         few=FEW_FLOWS,
@@ -71,20 +71,21 @@ def write(folder: Path, compared: Sequence[Compared], facts: Sequence[tuple[str,
 
 
 def _section(each: Compared) -> Section:
-    case = each.case
-    spec = case.traffic.workload
+    scenario = each.scenario
+    network = scenario.network.title
+    warmup = format_time(scenario.length.warmup_ns * scenario.scale)
     facts = [
-        ("Network", f"{case.network.title}, 1/{case.scale} of its speed" if case.scale > 1 else case.network.title),
-        ("Traffic", ", ".join(f"{key} {value}" for key, value in spec.items())),
-        ("Run", f"{format_time(case.duration_ns)}, the first {format_time(case.length.warmup_ns * case.scale)} not counted"),
+        ("Network", f"{network}, 1/{scenario.scale} of its speed" if scenario.scale > 1 else network),
+        ("Traffic", ", ".join(f"{key} {value}" for key, value in scenario.traffic.workload.items())),
+        ("Run", f"{format_time(scenario.duration_ns)}, the first {warmup} not counted"),
     ]
     return Section(
-        anchor=case.name,
-        title=f"{case.network.title}: {case.traffic.title.lower()}",
+        anchor=scenario.name,
+        title=f"{network}: {scenario.traffic.title.lower()}",
         facts=facts,
         labels=[f"{entry.label} (n\u00a0=\u00a0{_seeds(entry)})" for entry in each.entries],
         rows=[_row(each, metric) for metric in each.metrics],
-        figure=_svg(case.name, drawing.case(each), f"{case.network.title}, {case.traffic.title}"),
+        figure=_svg(scenario.name, drawing.scenario(each), f"{network}, {scenario.traffic.title}"),
         notes=each.unfit,
     )
 
@@ -113,10 +114,10 @@ def _scaling(compared: Sequence[Compared]) -> Sequence[tuple[str, Sequence[str]]
     """Returns, by network, what does not follow its scale."""
     found: dict[str, Sequence[str]] = {}
     for each in compared:
-        case = each.case
-        if case.scale > 1 and case.network.title not in found:
+        scenario = each.scenario
+        if scenario.scale > 1 and scenario.network.title not in found:
             rto_min_ns = each.spec.controller.rto_min_ns
-            found[case.network.title] = not_scale_free(case.scale, base_rtt_ns(each.spec.graph()), rto_min_ns)
+            found[scenario.network.title] = not_scale_free(scenario.scale, base_rtt_ns(each.spec.graph()), rto_min_ns)
     return list(found.items())
 
 
@@ -128,7 +129,9 @@ def _csv(compared: Sequence[Compared]) -> str:
         for entry in each.entries:
             for metric, values in entry.numbers.items():
                 for seed, value in values.items():
-                    writer.writerow([each.case.network.name, each.case.traffic.name, entry.name, seed, metric, repr(value)])
+                    writer.writerow(
+                        [each.scenario.network.name, each.scenario.traffic.name, entry.name, seed, metric, repr(value)]
+                    )
     return stream.getvalue()
 
 

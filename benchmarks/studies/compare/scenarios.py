@@ -95,7 +95,7 @@ SEEDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CompareOptions:
     """The options of the command line."""
 
     controllers: tuple[str, ...] = CONTROLLERS
@@ -109,7 +109,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Scenario:
     """One network with one traffic."""
 
     network: Network
@@ -127,23 +127,23 @@ class Case:
         return self.length.duration_ns * self.scale
 
 
-def check(order: Order) -> None:
+def check(options: CompareOptions) -> None:
     """Raises UsageError for unknown names."""
     for asked, known, what in (
-        (order.networks, NETWORKS, "topology"),
-        (order.traffic, TRAFFIC, "workload"),
-        ([name for name in order.controllers if not _is_policy(name)], controllers.names(), "controller"),
+        (options.networks, NETWORKS, "topology"),
+        (options.traffic, TRAFFIC, "workload"),
+        ([name for name in options.controllers if not _is_policy(name)], controllers.names(), "controller"),
     ):
         for name in asked:
             if name not in known:
                 raise UsageError("compare: " + unknown(what, name, known))
 
 
-def cases(order: Order) -> Iterator[Case]:
-    for network in order.networks:
-        for name in order.traffic:
+def scenarios(options: CompareOptions) -> Iterator[Scenario]:
+    for network in options.networks:
+        for name in options.traffic:
             traffic = TRAFFIC[name]
-            yield Case(NETWORKS[network], traffic, _length(network, traffic, order.full), order.scale)
+            yield Scenario(NETWORKS[network], traffic, _length(network, traffic, options.full), options.scale)
 
 
 def _length(network: str, traffic: Traffic, full: bool) -> Length:
@@ -156,34 +156,34 @@ def _length(network: str, traffic: Traffic, full: bool) -> Length:
     return length
 
 
-def grid(case: Case, order: Order, overrides: Sequence[str]) -> Grid:
+def grid(scenario: Scenario, options: CompareOptions, overrides: Sequence[str]) -> Grid:
     """Returns a grid with one run per controller and seed."""
     points = [
-        Point(f"{_short(name)}-s{seed}", {"controller": name, "seed": seed}, _spec(case, order, name, seed, overrides))
-        for name in order.controllers
-        for seed in range(1, order.seeds + 1)
+        Point(f"{_short(name)}-s{seed}", {"controller": name, "seed": seed}, _spec(scenario, options, name, seed, overrides))
+        for name in options.controllers
+        for seed in range(1, options.seeds + 1)
     ]
-    return Grid(case.name, ("controller", "seed"), tuple(points))
+    return Grid(scenario.name, ("controller", "seed"), tuple(points))
 
 
-def _spec(case: Case, order: Order, controller: str, seed: int, overrides: Sequence[str]) -> Spec:
-    workload = dict(case.traffic.workload)
-    if not case.traffic.sized:
+def _spec(scenario: Scenario, options: CompareOptions, controller: str, seed: int, overrides: Sequence[str]) -> Spec:
+    workload = dict(scenario.traffic.workload)
+    if not scenario.traffic.sized:
         workload["jitter"] = JITTER_NS
     if workload["kind"] == "many_to_one":
-        workload["senders"] = min(workload["flows"], case.network.senders)
+        workload["senders"] = min(workload["flows"], scenario.network.senders)
     if workload["kind"] == "long_short":
         workload["short_start"] = SHORT_START_NS
     values = {
-        **scaled.keys(case.network, workload, case.length, case.scale),
+        **scaled.keys(scenario.network, workload, scenario.length, scenario.scale),
         "topology.k_bytes": f"{K_FRAMES}p",
         **({"controller.policy": controller} if _is_policy(controller) else {"controller.name": controller}),
         "metrics.slowdown": "closed-form",  # the same for all, and exact for a NIC's flows
-        "ground": order.ground,
+        "ground": options.ground,
         "seed": seed,
     }
     keys = specs.not_given(values, overrides)
-    return specs.vary({"name": case.name}, Path.cwd(), "bench compare", overrides, keys, "bench compare")
+    return specs.vary({"name": scenario.name}, Path.cwd(), "bench compare", overrides, keys, "bench compare")
 
 
 def _is_policy(name: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the current state of a lab from its shared memory, and computes what has changed since some moments before.
+"""Reads the current state of a lab from its shared memory, and computes what has changed since an earlier snapshot.
 
 Rates (drops per second, bit/s) are per second of the lab's clock, over the last WINDOW_S of wall time.
 """
@@ -23,7 +23,7 @@ from dc_gym.kernel import share
 from dc_gym.monitors.state_matrix import FlowStatus, StateMatrix
 from dc_gym.topologies.graph import Graph
 
-__all__ = ["Attached", "Change", "Flows", "Moment", "Network", "Rates", "Window"]
+__all__ = ["ActiveFlows", "Attached", "Change", "Network", "Rates", "RecentSnapshots", "Snapshot"]
 
 WINDOW_S = 3.0
 STILL_S = 3.0
@@ -68,7 +68,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Flows:
+class ActiveFlows:
     """The flows under way."""
 
     number: npt.NDArray[np.intp]
@@ -82,7 +82,7 @@ class Flows:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Snapshot:
     """One complete sweep, and what else the matrix holds."""
 
     wall_s: float
@@ -91,45 +91,45 @@ class Moment:
     generation: int
     cells: npt.NDArray[np.uint64]
     rates: Rates | None
-    flows: Flows | None
+    flows: ActiveFlows | None
     """None: the traffic generator does not publish flows."""
 
 
-class Window:
-    """The moments of the last WINDOW_S within one episode."""
+class RecentSnapshots:
+    """The snapshots of the last WINDOW_S within one episode."""
 
     def __init__(self) -> None:
-        self._moments: deque[Moment] = deque()
+        self._snapshots: deque[Snapshot] = deque()
         self.speed = float("nan")
         """Seconds of the lab's clock per second of wall time, as last known."""
 
-    def add(self, moment: Moment) -> Moment:
-        """Adds `moment` as the newest and returns the oldest."""
-        if self._moments and self._moments[-1].t0_ns != moment.t0_ns:
-            self._moments.clear()
-        self._moments.append(moment)
-        while len(self._moments) > 2 and moment.wall_s - self._moments[1].wall_s > WINDOW_S:
-            self._moments.popleft()
-        oldest = self._moments[0]
-        if oldest is not moment:
-            self.speed = (moment.t_ns - oldest.t_ns) * NS / (moment.wall_s - oldest.wall_s)
+    def add(self, snapshot: Snapshot) -> Snapshot:
+        """Adds `snapshot` as the newest and returns the oldest."""
+        if self._snapshots and self._snapshots[-1].t0_ns != snapshot.t0_ns:
+            self._snapshots.clear()
+        self._snapshots.append(snapshot)
+        while len(self._snapshots) > 2 and snapshot.wall_s - self._snapshots[1].wall_s > WINDOW_S:
+            self._snapshots.popleft()
+        oldest = self._snapshots[0]
+        if oldest is not snapshot:
+            self.speed = (snapshot.t_ns - oldest.t_ns) * NS / (snapshot.wall_s - oldest.wall_s)
         return oldest
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Two moments of a lab."""
+    """Two snapshots of a lab."""
 
     network: Network
     columns: tuple[str, ...]
-    before: Moment
-    now: Moment
+    before: Snapshot
+    now: Snapshot
     speed: float
     """Seconds of the lab's clock per second of wall time; nan: not known yet."""
 
     @property
     def elapsed_s(self) -> float:
-        """The time between the moments, by the lab's clock."""
+        """The time between the snapshots, by the lab's clock."""
         return (self.now.t_ns - self.before.t_ns) * NS
 
     @property
@@ -191,11 +191,11 @@ class Attached:
             return share.is_served(self._folder)
         return True
 
-    def change(self, window: Window) -> Change:
-        """Returns the change from the oldest moment in `window` to now."""
+    def change(self, window: RecentSnapshots) -> Change:
+        """Returns the change from the oldest snapshot in `window` to now."""
         matrix = self._matrix
         sweep = matrix.read()
-        now = Moment(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, sweep.cells, _rates(matrix), _flows(matrix))
+        now = Snapshot(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, sweep.cells, _rates(matrix), _flows(matrix))
         return Change(self.network, matrix.columns, window.add(now), now, window.speed)
 
 
@@ -219,11 +219,11 @@ def _rates(matrix: StateMatrix) -> Rates | None:
     return Rates(*(rates[name].astype(kind) for name, kind in (("row", np.intp), ("wanted_bps", float), ("enforced_bps", float))))
 
 
-def _flows(matrix: StateMatrix) -> Flows | None:
+def _flows(matrix: StateMatrix) -> ActiveFlows | None:
     if not len(matrix.flows):
         return None
     number = np.flatnonzero(matrix.flows["status"] == FlowStatus.RUNNING)
     flows = matrix.flows[number]
     srtt_us, rate_bps = (np.where(flows[name] > 0, flows[name].astype(float), np.nan) for name in ("srtt_us", "rate_bps"))
     received, retransmits, cnps = (flows[name].astype(float) for name in ("received_bytes", "retransmits", "cnps"))
-    return Flows(number, received, srtt_us, retransmits, rate_bps, cnps)
+    return ActiveFlows(number, received, srtt_us, retransmits, rate_bps, cnps)
