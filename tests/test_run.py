@@ -370,9 +370,9 @@ def test_digests_are_equal_whatever_goes_on_around(folder, monkeypatch):
     """The bench of determinism over all three networks, shortened, with the two controllers that draw the most randomness."""
     monkeypatch.chdir(folder)
     shorten = {"dumbbell-10m": "3s", "dumbbell-1g": "300ms", "fattree-k4": "300ms"}
-    bars = list(determinism.bars(shorten, controllers=("dctcp", "bbr")))
-    assert len(bars) == 8
-    assert all_good(bars), [bar for bar in bars if not bar.ok]
+    checks = list(determinism.checks(shorten, controllers=("dctcp", "bbr")))
+    assert len(checks) == 8
+    assert all_good(checks), [check for check in checks if not check.ok]
 
 
 def test_doctor_finds_this_machine_good(lab_kernel, tmp_path):
