@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a built documentation: its pages' links, anchors, pictures and scripts are all in it, and nothing is loaded from the network.
+"""Checks built documentation: links, anchors, pictures and scripts of its pages are all there, and none come from the network.
 
 python scripts/docs.py build/docs      # `make docs` runs it; prints a line for each fault, and fails if there is one
 
