@@ -71,7 +71,8 @@ image: wheel
 	$(or $(BUILDER),$(error make image needs podman or docker: install one of them)) build $(if $(BASE),--build-arg BASE=$(BASE)) -t dcgym .
 
 docs: $(VENV)/.installed
-	$(PYTHON) -m mkdocs build --strict
+	$(PYTHON) -m zensical build --strict --clean
+	$(PYTHON) scripts/docs.py build/docs
 	@echo build/docs/index.html
 
 pictures: setup
@@ -182,4 +183,4 @@ $(BIN)/sources.sha256: $(PROGRAMS)
 	@cd dc_gym && sha256sum $(SOURCES:dc_gym/%=%) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256
 
 clean:
-	rm -rf build $(BIN) $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf build $(BIN) $(VENV) *.egg-info .cache .mypy_cache .ruff_cache .pytest_cache
