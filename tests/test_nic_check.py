@@ -139,12 +139,6 @@ def test_a_run_with_the_example_keeps_what_it_needs_to_be_run_again(tmp_path, re
     assert "digest" in capsys.readouterr().out and controllers.find("aimd").header == (out / "code" / "aimd.h").resolve()
 
 
-def test_the_documentation_shows_the_example_as_it_is():
-    text = (ROOT / "docs" / "nic-algorithms.md").read_text()
-    for name in ("aimd.h", "aimd.py"):
-        assert f"\n{(ROOT / 'examples' / name).read_text()}```" in text, name
-
-
 def test_the_documentation_names_every_preset_and_algorithm():
     text = (ROOT / "docs" / "nic-algorithms.md").read_text()
     for name in algorithms.names():

@@ -35,7 +35,7 @@ LINK_MODULES = {
     "tbf": frozenset({"openvswitch", "veth", "sch_tbf"}),
 }
 NIC_MODULES = frozenset({"veth", "sch_fq", "sch_ingress", "bpf", "cls_bpf"})
-"""Modules for a run over RDMA (docs/nic.md). `bpf` is bpf(2), which is either built in or missing."""
+"""Modules for a run over RDMA (docs/host.md). `bpf` is bpf(2), which is either built in or missing."""
 QUEUE_MODULES = {"red": "sch_red", "fq": "sch_fq", "tbf": "sch_tbf"}
 NETLINK_GENERIC, GENL_ID_CTRL = 16, 16
 GET_FAMILY = struct.Struct("=BBxx")  # genlmsghdr: command 3, version 1

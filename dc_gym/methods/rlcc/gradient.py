@@ -6,7 +6,7 @@
 Training is on-policy, without a critic and without noise in the actions. All flows share one network. Eq. 3 does not say *which*
 delta belongs to a decision. A probe leaves together with the rate that was just decided, so its answer, the next delta, does not
 reflect that rate. Later deltas do: a decision is credited with the delta `later` decisions on. Nothing else in this training
-matters as much (docs/rlcc-policy.md).
+matters as much (docs/rlcc.md).
 
 A network with memory is trained on stretches of consecutive decisions of a flow. Its gradient goes back to the start of the
 stretch (truncated BPTT).

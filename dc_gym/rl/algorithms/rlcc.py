@@ -5,7 +5,7 @@
 
 The method is on-policy, without a critic and without noise, and has one network for all flows. dc_gym.methods.rlcc.gradient is
 the same method in numpy, with the same initial weights. Here torch computes the gradient, and RLlib adds checkpoints, Tune,
-TensorBoard and Ray clusters. delta is taken `later` decisions after the action (docs/rlcc-policy.md gives the reason), and counts
+TensorBoard and Ray clusters. delta is taken `later` decisions after the action (docs/rlcc.md gives the reason), and counts
 up to `most_error` targets.
 """
 
