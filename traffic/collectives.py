@@ -69,7 +69,10 @@ def sizes(first_bytes: int, largest_bytes: int | None) -> list[int]:
 
 
 def alltoall(setting: Setting) -> list[FlowRequest]:
-    """`rounds` iterations with messages of `size`, then of twice that, up to `largest`; `interval` after each barrier."""
+    """The collective MPI_Alltoall, one process per host, by Open MPI's schedules.
+
+    `rounds` iterations with messages of `size`, then of twice that, up to `largest`; `interval` after each barrier.
+    """
     size, largest = setting.need("size_bytes"), setting.params.largest_bytes
     count = len(setting.hosts) if setting.params.senders is None else setting.params.senders
     require(2 <= count <= len(setting.hosts), "senders", count, f"is not in 2..{len(setting.hosts)}; one process a host")

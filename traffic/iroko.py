@@ -64,7 +64,7 @@ def names() -> tuple[str, ...]:
 
 
 def iroko(setting: Setting) -> list[FlowRequest]:
-    """One of the files of Iroko's repository by its name, as it was written."""
+    """One of the flow matrices of Iroko's repository by its name, as it was written."""
     name = setting.need("pattern")
     if found := fullmatch(r"incast_([1-9][0-9]{0,3})", name):
         text = _disjoint_pairs(int(found[1]))
@@ -76,7 +76,7 @@ def iroko(setting: Setting) -> list[FlowRequest]:
 
 
 def matrix(setting: Setting) -> list[FlowRequest]:
-    """The flows of a CSV file, in any of the three dialects."""
+    """The flows of a CSV file, in any of three dialects."""
     if setting.params.file is None:
         raise WorkloadError("workload.file is missing: kind 'matrix' needs it; give the path of a CSV file")
     return flows_of(setting, read_text(setting.params.file), str(setting.params.file))
