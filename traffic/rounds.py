@@ -15,7 +15,7 @@ REQUEST_BYTES = 1600  # a query in DCTCP's cluster (SIGCOMM 2010, section 2.2)
 def incast(setting: Setting) -> list[FlowRequest]:
     """`senders` flows of `size` to the last host, all at once, in rounds.
 
-    More senders than hosts take turns. The next round starts `interval` after the *last* flow of a round has ended.
+    More senders than hosts take turns. The next round starts `interval` after the last flow of a round has ended.
     """
     size, senders = setting.need("size_bytes"), setting.need("senders")
     ends = endpoints(setting, senders)

@@ -27,7 +27,7 @@ COLUMNS: Mapping[str, str] = {
     "dst_port": "the receiver listens on it (one listener per transport, namespace, port and cc)",
     "cc": "congestion control, set on both ends by TCP_CONGESTION; `udp` and `rdma` ignore it",
     "gate": "a number: the flow waits until that gate opens. Empty: it does not wait",
-    "opens": "gates, joined by `;` (may be empty): a gate opens when *all* flows that name it here have ended, in whatever way",
+    "opens": "gates, joined by `;` (may be empty): a gate opens when all flows that name it here have ended, in whatever way",
     "start_ns": "after t0; for a flow with a gate: after the gate opened",
     "stop_ns": "after t0: then the sender stops and closes, and a flow that becomes due later never starts. 0: none",
     "length_ns": "the sender stops and closes this long after the flow was due. 0: none",

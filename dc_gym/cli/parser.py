@@ -331,9 +331,12 @@ def _add_report(commands: Any) -> None:
 
 def _add_list(commands: Any) -> None:
     summary = "list what a spec can name; of one name what it is, and its keys with defaults"
-    example = "dcgym list controllers\n  dcgym list incast"
+    example = "dcgym list controllers\n  dcgym list incast\n  dcgym list flows.parquet"
     parser = _add(commands, "list", summary, example, _delegate("dc_gym.cli.list", progress=False))
-    what = "topologies, workloads or controllers (default: all); one of them; or a table of the spec, such as agent"
+    what = (
+        "topologies, workloads, controllers or distributions (default: all); one of them; a table of the spec, such as agent;"
+        " or a file of a result, such as summary.json"
+    )
     parser.add_argument("what", nargs="?", metavar="NAME", help=what)
 
 

@@ -33,7 +33,7 @@ CLOCKS = {"lab": "virtual", "host": "real"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One experiment: topology x workload x controller x ground and clock x seed."""
+    """The experiment: topology x workload x controller x ground and clock x seed."""
 
     spec_version: int = key(COUNT, SPEC_VERSION, help="major version of this format")
     name: str = key(TEXT, "experiment", otherwise="the file's name", help="title in plots and reports")

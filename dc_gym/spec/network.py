@@ -79,7 +79,10 @@ _LINKS = tables_of("topology.links", LinkSpec, _link_specs)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologySpec:
-    """`[topology]`. None means not given: the preset or the default applies."""
+    """`[topology]`: the network, as a preset or a kind with its keys.
+
+    None means not given: the preset or the default applies.
+    """
 
     preset: str | None = key(
         TEXT, names=lambda: presets.PRESETS, help="one of [the presets](topologies.md#presets); the keys below override it"
@@ -89,8 +92,8 @@ class TopologySpec:
     )
     hosts: int | None = key(COUNT, low=2, help="`single`: hosts on the switch")
     pairs: int | None = key(COUNT, low=1, help="`dumbbell`: hosts on each side")
-    k: int | None = key(COUNT, low=2, help="`fattree`: ports per switch, an even number up to 16")
-    hops: int | None = key(COUNT, low=1, help="`parkinglot`: links between switches, up to 64")
+    k: int | None = key(COUNT, low=2, help="`fattree`: ports per switch, an even number, at most 16")
+    hops: int | None = key(COUNT, low=1, help="`parkinglot`: links between switches, at most 64")
     leaves: int | None = key(COUNT, low=1, help="`leafspine`: leaves (ToRs)")
     hosts_per_leaf: int | None = key(COUNT, low=1, help="`leafspine`: ports of a leaf that lead to hosts")
     spines: int | None = key(COUNT, low=1, help="`leafspine`: spines")
@@ -130,7 +133,7 @@ class TopologySpec:
         name="delay",
         low=0,
         high=LONGEST_DELAY_NS,
-        otherwise='`mininet`: `"0s"`',
+        otherwise='`mininet`: `"0ns"`',
         help="propagation delay of every link, in both directions",
     )
     buffer_bytes: amount.Size | None = key(
@@ -180,7 +183,7 @@ class TopologySpec:
         name="jitter",
         low=0,
         high=LONGEST_DELAY_NS,
-        otherwise='`"0s"`',
+        otherwise='`"0ns"`',
         help="maximum extra delay of a frame, drawn uniformly; frames stay in order",
     )
     reorder_ppb: int | None = key(

@@ -32,7 +32,10 @@ def tcps() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicSpec:
-    """`[nic]`. None means that the value follows from the network, or is the algorithm's default."""
+    """`[nic]`: the hosts' NICs, if controller.name is one of their algorithms.
+
+    None means that the value follows from the network, or is the algorithm's default.
+    """
 
     tcp: str | None = key(
         TEXT,

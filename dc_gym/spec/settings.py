@@ -18,7 +18,7 @@ UNDER_AGENT = "cubic"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSpec:
-    """`[controller]`."""
+    """`[controller]`: the congestion control."""
 
     name: str = key(
         TEXT,
@@ -78,7 +78,7 @@ class ControllerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSpec:
-    """`[time]`: virtual time of traffic, counted from t0."""
+    """`[time]`: the time of traffic, counted from t0."""
 
     duration_ns: int = key(TIME, name="duration", low=1, help="how long traffic runs (virtual time in a lab)")
     warmup_ns: int = key(TIME, 0, name="warmup", low=0, help="start of the run that metrics leave out; less than the duration")
@@ -118,7 +118,7 @@ class MonitorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSpec:
-    """`[metrics]`: how a run's tables become numbers. None means the default of docs/spec.md."""
+    """`[metrics]`: how a run's tables become numbers."""
 
     slowdown: str = key(
         TEXT,

@@ -77,7 +77,10 @@ _EXECS = tables_of("workload.exec", ExecSpec, _exec_specs)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSpec:
-    """`[workload]`. None means no limit, or the default."""
+    """`[workload]`: the traffic.
+
+    None means no limit, or the default.
+    """
 
     kind: str = key(
         TEXT,
@@ -206,7 +209,7 @@ class WorkloadSpec:
     storage: int | None = key(COUNT, low=1, otherwise="a quarter", help="`storage`: number of storage hosts")
     replicas: int | None = key(COUNT, low=0, otherwise="0", help="`storage`: copies of each write on other storage hosts")
     compute_ns: int | None = key(
-        TIME, name="compute", low=0, otherwise='`"0s"`', help="training: pause of a worker before its next iteration"
+        TIME, name="compute", low=0, otherwise='`"0ns"`', help="training: pause of a worker before its next iteration"
     )
     largest_bytes: int | None = key(
         SIZE,
