@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,17 @@ from dc_gym.cli.list import FILES, columns_of, told_of
 from dc_gym.conformance import report
 from dc_gym.metrics.names import FORMULAS
 from dc_gym.records import digest, results
+from dc_gym.records.folder import CONTENTS
 from dc_gym.spec.experiment import SECTIONS
 from dc_gym.spec.traffic import ExecSpec
 from dc_gym.topologies import links, marking, presets
 from dc_gym.traffic import kinds, schedule, sizes, storage
+from dc_gym.traffic.collectives import SCHEDULES
+from dc_gym.traffic.iroko import DIALECTS
 from dc_gym.traffic.workloads import FAMILIES, KINDS
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 REGION = re.compile(r"(?<=<!-- generated: )([\w. -]+?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 MEASURED = re.findall(r"generated: (\w+)", report.BEGIN)
 """Regions that commands of dcgym write."""
@@ -76,7 +81,7 @@ def keys() -> Iterator[str]:
     """Yields the keys of a spec: a heading and a table for each section."""
     for section, cls in SECTIONS.items():
         what = (cls.__doc__ or "").partition("\n")[0].partition(": ")[2]
-        yield from (f"### [{section}]" if section else "### The top of the file", f"{what[:1].upper()}{what[1:]}", "")
+        yield from (f"### `[{section}]`" if section else "### The top of the file", f"{what[:1].upper()}{what[1:]}", "")
         yield from _keys_of(cls, f"{section}." if section else "")
         yield ""
 
@@ -195,9 +200,21 @@ def metrics() -> Iterator[str]:
 
 def flows_csv() -> Iterator[str]:
     """Yields the header and the columns of tgen's CSV."""
-    yield from (f"    {','.join(schedule.COLUMNS)}", "")
+    yield from ("```", ",".join(schedule.COLUMNS), "```", "")
     yield from table(("column", "meaning"), ((code(name), what) for name, what in schedule.COLUMNS.items()))
 
+
+def usage(source: str) -> Iterator[str]:
+    """Yields what a C program says of its options: the string literals that begin with "usage:", as one text."""
+    found = re.search(r'"usage: (?:[^"\\]|\\.)*"(?:[\s\\]*"(?:[^"\\]|\\.)*")*', (ROOT / source).read_text(encoding="utf-8"))
+    assert found, f"{source} has no usage"
+    text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[0])).replace("\\n", "\n")
+    synopsis, _, options = text.removeprefix("usage: ").partition("\n  --")
+    lines = synopsis.replace("\n       ", "\n").splitlines() + (f"  --{options}".splitlines() if options else [])
+    yield from ("```", *lines, "```")
+
+
+DAEMONS = ("traffic/tgen/tgen.c", "monitors/qmon.c", "ctrl/agent/agentd.c", "ctrl/agent/hostd.c", "ctrl/nic/nicd.c")
 
 REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "keys": keys,
@@ -208,9 +225,15 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "workloads": workloads,
     "distributions": distributions,
     "mixes": mixes,
+    "schedules": lambda: table(("`schedule`", "what is sent"), ((code(name), what) for name, what in SCHEDULES.items())),
+    "dialects": lambda: table(
+        ("dialect", "header", "of note"), ((name, f"`{','.join(header)}`", what) for name, (header, what) in DIALECTS.items())
+    ),
     "flows csv": flows_csv,
-    **{file: (lambda file=file: columns(file)) for file in FILES},
+    **{file: partial(columns, file) for file in FILES},
+    **{Path(source).name: partial(usage, source) for source in DAEMONS},
     "summary.json": metrics,
+    "files": lambda: table(("file", "what it holds"), ((code(name), what) for name, what in CONTENTS.items())),
 }
 
 if __name__ == "__main__":

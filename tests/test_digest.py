@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digest, byte for byte as docs/results.md says, and the finder of the first difference."""
+"""The digest, byte for byte as docs/digests.md says, and the finder of the first difference."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_every_key_says_what_it_means() -> None:
 
 @pytest.mark.parametrize("file", listing.FILES)
 def test_every_file_of_a_result_shows_its_columns(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [line.split(maxsplit=1) for line in said(capsys, file).splitlines()[1:]]
+    rows = [line.split(maxsplit=1) for line in said(capsys, file).splitlines()[2:]]
     assert rows and all(len(row) == 2 and row[1] != "-" for row in rows)
 
 

@@ -142,17 +142,13 @@ def _show_section(name: str) -> int:
 
 
 def _show_file(name: str) -> int:
-    """Prints what each column or key of a result's file is."""
+    """Prints what a file of a result holds, and what each of its columns or keys is."""
     from dc_gym.base.readable import columns
+    from dc_gym.records.folder import CONTENTS
 
-    print(
-        columns(
-            [
-                ("column" if name.endswith("parquet") else "key", "what it is"),
-                *((key, plain(told)) for key, told in columns_of(name)),
-            ]
-        )
-    )
+    print(f"{name}: {plain(CONTENTS[name])}\n")
+    rows = ((key, plain(told)) for key, told in columns_of(name))
+    print(columns([("column" if name.endswith("parquet") else "key", "what it is"), *rows]))
     return 0
 
 

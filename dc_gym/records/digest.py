@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a result as canonical records, and their digest (docs/results.md, "The digest").
+"""The tables of a result as canonical records, and their digest (docs/digests.md).
 
 A canonical record is packed, little-endian and all integers: a string is its row number in `Names`. In memory, tables are numpy
 arrays of these records; only files and messages have the strings.
