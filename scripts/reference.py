@@ -22,6 +22,7 @@ from dc_gym.base.units import FRAME_BYTES, format_rate, format_size, format_time
 from dc_gym.cli.list import FILES, columns_of, told_of
 from dc_gym.conformance import report
 from dc_gym.metrics.names import FORMULAS
+from dc_gym.monitors.state_matrix import FLOW_FIELDS
 from dc_gym.records import digest, results
 from dc_gym.records.folder import CONTENTS
 from dc_gym.spec.experiment import SECTIONS
@@ -231,6 +232,7 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     ),
     "flows csv": flows_csv,
     **{file: partial(columns, file) for file in FILES},
+    "sm_flow": lambda: table(("field", "meaning"), ((code(name), what) for name, _, what in FLOW_FIELDS)),
     **{Path(source).name: partial(usage, source) for source in DAEMONS},
     "summary.json": metrics,
     "files": lambda: table(("file", "what it holds"), ((code(name), what) for name, what in CONTENTS.items())),
