@@ -77,16 +77,16 @@ FLOW_FIELDS = (
     (
         "received_bytes",
         "<u8",
-        "payload in order at the receiver's socket, read by the application or not; `udp`: payload that arrived, whatever was lost"
-        " before. It never decreases. Written at t0 + k x publish while the flow is under way, and at its end: then all of a flow"
-        " that is done. For a stopped flow, and for `udp`, it rises after the end until the data under way has arrived",
+        "payload in order at the receiver's socket, read by the application or not; `udp`: payload that arrived, whatever was"
+        " lost before. It never decreases. Written at t0 + k x publish while the flow is under way, and at its end: then all of a"
+        " flow that is done. For a stopped flow, and for `udp`, it rises after the end until the data under way has arrived",
     ),
     (
         "acked_bytes",
         "<u8",
         "payload acknowledged at the sender: less than was received, by what the ACKs under way will add; `udp`: handed to the"
-        " socket. Written, like all fields below but times and status, at t0 + k x publish; final when the sender's socket closes,"
-        " up to a round trip after the last byte arrived",
+        " socket. Written, like all fields below but times and status, at t0 + k x publish; final when the sender's socket"
+        " closes, up to a round trip after the last byte arrived",
     ),
     ("start_ns", "<i8", "as in `flows.bin`; written at once"),
     ("end_ns", "<i8", "as in `flows.bin` (that of a failed flow stays -1); written at once"),

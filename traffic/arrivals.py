@@ -48,7 +48,7 @@ def size_distribution(setting: Setting) -> Sizes:
 def poisson(setting: Setting) -> list[FlowRequest]:
     """Open loop: each host's flows start as a Poisson process, to uniformly drawn other hosts, at a `load`.
 
-    Sizes are drawn from a distribution.
+    Sizes are drawn from `distribution` or `distribution_file`, or all are `size`.
     """
     found, load = size_distribution(setting), setting.need("load")
     on_wire = (setting.params.load_counts or "payload") == "wire"
@@ -70,7 +70,7 @@ def poisson(setting: Setting) -> list[FlowRequest]:
 def closed_loop(setting: Setting) -> list[FlowRequest]:
     """Each host keeps `outstanding` flows under way; where one ends, the next starts, to a random other host.
 
-    It starts `interval` later. Sizes are drawn from a distribution.
+    It starts `interval` later. Sizes are drawn from `distribution` or `distribution_file`, or all are `size`.
     """
     sampler, gates = Sampler(size_distribution(setting)), Gates()
     outstanding, flows = setting.params.outstanding or 1, list[FlowRequest]()
