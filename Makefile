@@ -54,6 +54,7 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo --no-cache
 	$(PYTHON) scripts/plain.py
+	$(PYTHON) scripts/reference.py
 	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
 
 format: $(VENV)/.installed

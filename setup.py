@@ -47,7 +47,7 @@ class WheelOfAnyPython(bdist_wheel):
 
 setup(
     packages=find_namespace_packages(include=["dc_gym", "dc_gym.*"]),  # folders of data alone are packages, too
-    package_data={"dc_gym": ["bin/*", "bundle/**/*", "spec/spec.md"]},
+    package_data={"dc_gym": ["bin/*", "bundle/**/*"]},
     include_package_data=True,  # of what MANIFEST.in names
     distclass=OfOnePlatform,
     cmdclass={"build_py": BuildWithPrograms, "bdist_wheel": WheelOfAnyPython},

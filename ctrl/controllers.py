@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The congestion controls that a spec may name, and how figures draw them. To add one, write one `register` line at the end.
 
-The order is part of the digest (docs/results.md): new ones go to the end, and none is ever removed. The colours are those of
+The order is part of the digest (docs/digests.md): new ones go to the end, and none is ever removed. The colours are those of
 Okabe and Ito, which colour-blind readers can distinguish.
 """
 

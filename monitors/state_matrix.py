@@ -73,21 +73,34 @@ HEADER = np.dtype(
 )
 """`struct sm_header`; a test compares the offsets of this and the next three with those of C."""
 
-FLOW = np.dtype(
-    [
-        ("received_bytes", "<u8"),
-        ("acked_bytes", "<u8"),
-        ("start_ns", "<i8"),
-        ("end_ns", "<i8"),
-        ("srtt_us", "<u4"),
-        ("min_rtt_us", "<u4"),
-        ("cwnd_packets", "<u4"),
-        ("retransmits", "<u4"),
-        ("status", "<u4"),
-        ("cnps", "<u4"),
-        ("rate_bps", "<u8"),
-    ]
+FLOW_FIELDS = (
+    (
+        "received_bytes",
+        "<u8",
+        "payload in order at the receiver's socket, read by the application or not; `udp`: payload that arrived, whatever was"
+        " lost before. It never decreases. Written at t0 + k x publish while the flow is under way, and at its end: then all of a"
+        " flow that is done. For a stopped flow, and for `udp`, it rises after the end until the data under way has arrived",
+    ),
+    (
+        "acked_bytes",
+        "<u8",
+        "payload acknowledged at the sender: less than was received, by what the ACKs under way will add; `udp`: handed to the"
+        " socket. Written, like all fields below but times and status, at t0 + k x publish; final when the sender's socket"
+        " closes, up to a round trip after the last byte arrived",
+    ),
+    ("start_ns", "<i8", "as in `flows.bin`; written at once"),
+    ("end_ns", "<i8", "as in `flows.bin` (that of a failed flow stays -1); written at once"),
+    ("srtt_us", "<u4", "TCP_INFO of the sender, or the NIC's as in `samples.bin`; 0: no sample, and `udp`"),
+    ("min_rtt_us", "<u4", "likewise"),
+    ("cwnd_packets", "<u4", "likewise"),
+    ("retransmits", "<u4", "likewise"),
+    ("status", "<u4", "as in `flows.bin`; written at once"),
+    ("cnps", "<u4", "CNPs that the flow's NIC received; 0 without a NIC"),
+    ("rate_bps", "<u8", "`tcpi_delivery_rate`, or the NIC's rate in force; 0: no sample, and `udp`"),
 )
+"""The fields of a flow's row: name, type, and meaning in Markdown (docs/protocols.md)."""
+
+FLOW = np.dtype([(name, kind) for name, kind, _ in FLOW_FIELDS])
 """`struct sm_flow`."""
 
 COMMANDS = np.dtype(

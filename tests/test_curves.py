@@ -17,6 +17,7 @@ from dc_gym.cli import main
 from dc_gym.figures import curves, plots, sweep_figure, titles
 from dc_gym.figures.axes import bar_of, draw_bar, set_scale
 from dc_gym.figures.curves import Axis, Curve, Point
+from dc_gym.metrics import names
 
 
 def edit(path: Path, **values: Any) -> None:
@@ -245,7 +246,7 @@ def test_every_metric_and_every_title_is_there(sweep: Path) -> None:
     summary = curves.find_results(sweep)[0].summary
     lists = {name for name, value in summary.items() if isinstance(value, list)} - {"flow_goodput_bps"}
     ports = {name for name in summary if name.endswith("_port")}
-    assert titles.METRICS.keys() == summary.keys() - lists - ports
+    assert names.TITLES.keys() == summary.keys() - lists - ports
     assert set(titles.KEYS) <= set(curves.spec.keys())
     assert (
         titles.of_key("topology.links.0.delay") == "Propagation delay of links[0]" and titles.of_key("agent.see") == "agent.see"

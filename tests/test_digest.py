@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digest, byte for byte as docs/results.md says, and the finder of the first difference."""
+"""The digest, byte for byte as docs/digests.md says, and the finder of the first difference."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import re
 import struct
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from dc_gym.ctrl import controllers
 from dc_gym.records.digest import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Digest, Tables, digest_of
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
-DOCS = Path(__file__).parent.parent / "docs" / "results.md"
 FLOW = synthetic.flow_row(0, src="h2", dst="h1", controller="cubic", status="stopped", end_ns=9, received_bytes=7, sent_bytes=8)
 SWEEP = [{"t_ns": 5, "port": name, "backlog_bytes": row} for row, name in enumerate(("s1-eth3", "h1-eth0", "h2-eth0"))]
 NIC = {"t_ns": 8, "flow": 0, "rate_bps": 5, "cnps": 3, "decisions": 4}
@@ -52,14 +49,6 @@ def test_a_run_over_rdma_has_two_tables_more() -> None:
         head.update(whole.table(name))
     head._hash.update(expected)
     assert digest_of(whole) == head.hexdigest() != digest_of(small())
-
-
-def test_columns_are_those_of_the_document() -> None:
-    text = DOCS.read_text()
-    for name, table in TABLES.items():
-        section = text.partition(f"## {name}.parquet")[2].partition("\n## ")[0]
-        rows = [re.findall(r"`([a-z_]+)`", row.split("|")[1]) for row in section.splitlines() if row.startswith("| `")]
-        assert [column for row in rows for column in row] == [column for column, _ in table.columns], name
 
 
 def test_declared_orders_do_not_move() -> None:

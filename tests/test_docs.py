@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documentation builds without a warning: every link, anchor and page of the navigation is there."""
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -104,6 +105,25 @@ def test_the_search_works_on_pages_from_disk(site, tmp_path):
     argv += ["--virtual-time-budget=10000", "--dump-dom", page.as_uri()]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     assert re.search(r"FOUND Bufferbloat\nStudent labs", done.stdout), done.stdout[-500:] + done.stderr[-2000:]
+
+
+def test_a_stale_table_is_noticed_and_renewed(tmp_path, capsys):
+    reference = load_script("reference")
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- generated: mixes -->\nold\n<!-- end -->\nafter\n")
+    assert reference.main([], tmp_path) == 1 and "page.md: a generated table is stale" in capsys.readouterr().out
+    assert reference.main(["--write"], tmp_path) == 0 and reference.main([], tmp_path) == 0
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("<!-- end -->\nafter\n") and "| `oltp` | 5 : 5 |" in text
+    page.write_text(text.replace("mixes", "mixtures"))
+    assert reference.main(["--write"], tmp_path) == 1 and "nothing generates 'mixtures'" in capsys.readouterr().out
+
+
+def load_script(name):
+    found = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    script = importlib.util.module_from_spec(found)
+    found.loader.exec_module(script)
+    return script
 
 
 def test_the_tutorial_s_first_run_has_the_digest_of_the_readme():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the examples of docs/pandas.md, in their order."""
+"""Runs the examples of docs/results.md, in their order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from test_report import a_result
 
-PAGE = Path(__file__).parent.parent / "docs" / "pandas.md"
+PAGE = Path(__file__).parent.parent / "docs" / "results.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 pytest.importorskip("pandas")
@@ -25,7 +25,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for number, block in enumerate(BLOCKS, 1):
-        exec(compile(block, f"docs/pandas.md, example {number}", "exec"), names)
+        exec(compile(block, f"docs/results.md, example {number}", "exec"), names)
     said = capsys.readouterr().out
     assert len(BLOCKS) == 7 and "CUBIC - DCTCP:" in said and "over 2 seeds" in said
     assert names["by_size"]["unfinished"].sum() == 1 and len(names["by_size"]) == 20

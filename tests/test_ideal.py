@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.metrics import ideal
+from dc_gym.metrics import ideal, queues
 from dc_gym.metrics.ideal import PathClass
+from dc_gym.metrics.summary import FLOW_COLUMNS, IDEAL_COLUMNS
 from dc_gym.spec import from_dict
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologyParams, build
@@ -263,8 +264,9 @@ def test_a_lone_flow_in_a_run_takes_its_ideal_time(tmp_path: Path, lab_kernel: P
         "time": {"duration": "30ms"},
     }
     result = runner.run(from_dict(spec, tmp_path), tmp_path / "run", Quiet(), plot=False)
-    table = result.derived("flow_metrics")
-    assert table is not None
+    table, ports = result.derived("flow_metrics"), result.derived("port_metrics")
+    assert table is not None and table.column_names == [*FLOW_COLUMNS, *IDEAL_COLUMNS]
+    assert ports is not None and ports.column_names == [*queues.COLUMNS, *queues.LOST]
     slowdown, closed = (np.array(table.column(name)) for name in ("slowdown", "closed_form_ns"))
     np.testing.assert_allclose(slowdown, 1, atol=0.01)
     np.testing.assert_allclose(np.array(table.column("ideal_ns")), closed, rtol=0.05)

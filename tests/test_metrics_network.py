@@ -13,6 +13,7 @@ from test_metrics import samples, sweeps
 
 from dc_gym.metrics import Context, Routes, Sized, Window, flow_table, max_min, port_table, series, summarize
 from dc_gym.metrics.convergence import epochs
+from dc_gym.metrics.summary import FLOW_COLUMNS
 from dc_gym.records.digest import TABLES, Tables
 
 
@@ -44,7 +45,8 @@ def test_flows_that_start_before_the_warm_up_or_after_the_cut_off_do_not_count()
     assert (found["fct_flows"], found["fct_unfinished"], found["fct_mean_s"]) == (2, 0, 250e-9)
     found = summarize(of, Context(Window(1 * S, 5 * S)))
     assert (found["fct_flows"], found["fct_unfinished"]) == (3, 1)
-    assert flow_table(of, Context(Window(1 * S, 5 * S), cutoff_ns=3 * S))["counted"].tolist() == [False, True, True, False]
+    table = flow_table(of, Context(Window(1 * S, 5 * S), cutoff_ns=3 * S))
+    assert table["counted"].tolist() == [False, True, True, False] and list(table) == list(FLOW_COLUMNS)
 
 
 def test_a_udp_flow_with_a_size_is_not_unfinished() -> None:

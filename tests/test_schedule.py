@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import PORT_MASK, path, route
 from dc_gym.topologies.presets import TopologyParams, build
 from dc_gym.traffic.flows import FlowRequest
-from dc_gym.traffic.schedule import COLUMNS, Schedule, make_schedule
+from dc_gym.traffic.schedule import Schedule, make_schedule
 from dc_gym.traffic.workloads import WorkloadParams, generate
 
 SECOND = 10**9
@@ -35,10 +34,6 @@ def test_csv_byte_for_byte():
         "0,tcp,/run/netns/h1,/run/netns/h3,10.0.0.1,10.0.0.3,26551,5001,dctcp,,,0,30000000000,0,0,10000000,exact,6;2;3\n"
         "1,tcp,/run/netns/h2,/run/netns/h4,10.0.0.2,10.0.0.4,46482,5001,dctcp,,,0,30000000000,0,0,10000000,exact,7;2;4\n"
     )
-
-
-def test_header_is_the_documented_one():
-    assert f"    {','.join(COLUMNS)}\n" in (Path(__file__).parents[1] / "docs" / "protocols.md").read_text(encoding="utf-8")
 
 
 def test_source_ports_are_seeded_and_unique_to_a_destination():

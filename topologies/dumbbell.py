@@ -13,7 +13,7 @@ from dc_gym.topologies.links import Wiring
 
 
 def build(wiring: Wiring, *, pairs: int, bottleneck_rate_bps: int | None = None) -> Graph:
-    """`pairs` hosts a side; the middle link has the rate of the others unless it is given, and the same delay."""
+    """Two switches with `pairs` hosts each, and one link between them, which may have a rate of its own (`bottleneck_rate`)."""
     if pairs < 1:
         raise TopologyError(f"topology.pairs: value {pairs} is below 1; give at least one host a side")
     builder = Builder(wiring)

@@ -17,7 +17,7 @@ LARGEST_K = 16  # 1024 hosts, 320 switches
 
 
 def build(wiring: Wiring, *, k: int) -> Graph:
-    """Every link has the same rate and delay: full bisection bandwidth."""
+    """The k-ary fat-tree of Al-Fares et al. (SIGCOMM 2008), with full bisection bandwidth."""
     if k % 2 or not 2 <= k <= LARGEST_K:
         raise TopologyError(f"topology.k: value {k} is not an even number in 2..{LARGEST_K}; give the number of ports a switch")
     builder, half = Builder(wiring), k // 2

@@ -25,7 +25,10 @@ def build(
     uplink_rate_bps: int | None = None,
     nics: int | None = None,
 ) -> Graph:
-    """`uplinks` parallel links a leaf-spine pair (1) at `uplink_rate_bps` (as the hosts'); `nics` a host (1)."""
+    """Every leaf is joined to every spine by `uplinks` parallel links.
+
+    With `nics` = N each group of N leaves shares its hosts.
+    """
     group = nics or 1
     if leaves % group:
         raise TopologyError(f"topology.leaves: value {leaves} is not a multiple of topology.nics {group}; give one that is")

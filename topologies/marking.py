@@ -17,7 +17,8 @@ from dc_gym.topologies.graph import NO_MARKING, Marking
 
 KB = 1000
 GBIT = 10**9
-AUTO = "auto"  # 'step' if the controller reads ECN, otherwise 'none'
+AUTO = "auto"
+AUTO_HELP = "as `step` if the controller reads ECN, otherwise as `none`"
 IROKO_AVPKT_BYTES = 1500
 IROKO_PROBABILITY_PPM = 100_000
 
@@ -41,16 +42,19 @@ class Kind:
     make: Callable[[At], Marking]
     needs: tuple[str, ...]
     takes: tuple[str, ...]
+    help: str = ""
 
 
 KINDS: dict[str, Kind] = {}
 
 
-def register(name: str, make: Callable[[At], Marking], needs: tuple[str, ...] = (), takes: tuple[str, ...] = ()) -> None:
-    """Registers a way to mark as a value of topology.marking. The keys are those of `At`."""
+def register(
+    name: str, make: Callable[[At], Marking], needs: tuple[str, ...] = (), takes: tuple[str, ...] = (), *, help: str = ""
+) -> None:
+    """Registers a way to mark as a value of topology.marking. The keys are those of `At`; `help` says which packets it marks."""
     if name in KINDS or name == AUTO:
         raise TopologyError(f"topology.marking: value {name!r} is registered already; choose another name")
-    KINDS[name] = Kind(make, needs, takes)
+    KINDS[name] = Kind(make, needs, takes, help)
 
 
 def names() -> tuple[str, ...]:
@@ -95,11 +99,36 @@ def _secn2(at: At) -> Marking:
     return _slope(100 * KB * at.rate_bps // (25 * GBIT), 400 * KB * at.rate_bps // (25 * GBIT), at, 200_000)
 
 
-register("none", lambda at: NO_MARKING)
-register("step", _step, ("k_bytes",))
-register("red-instant", lambda at: _slope(at.kmin_bytes, at.kmax_bytes, at), ("kmin_bytes", "kmax_bytes", "pmax_ppm"))
-register("iroko-thesis", lambda at: iroko_thesis(at.rate_bps, at.limit_bytes))
-register("secn0", lambda at: Marking("step", k_bytes=18 * KB))
-register("secn1", lambda at: _slope(5 * KB, 200 * KB, at, 10_000), takes=("pmax_ppm",))
-register("secn2", _secn2, takes=("pmax_ppm",))
-register("acc-vendor", lambda at: _slope(30 * KB, 270 * KB, at, 100_000), takes=("pmax_ppm",))
+register("none", lambda at: NO_MARKING, help="no packet")
+register("step", _step, ("k_bytes",), help="each packet that finds `k_bytes` or more queued: DCTCP (SIGCOMM 2010)")
+register(
+    "red-instant",
+    lambda at: _slope(at.kmin_bytes, at.kmax_bytes, at),
+    ("kmin_bytes", "kmax_bytes", "pmax_ppm"),
+    help="a packet that finds q bytes queued, with probability `pmax` (q - `kmin`) / (`kmax` - `kmin`) between the two, and"
+    " always from `kmax` on: DCQCN (SIGCOMM 2015)",
+)
+register(
+    "iroko-thesis",
+    lambda at: iroko_thesis(at.rate_bps, at.limit_bytes),
+    help="RED's slope on an average of the queue, which also drops packets without ECN: Iroko's thesis, table 1",
+)
+register("secn0", lambda at: Marking("step", k_bytes=18 * KB), help="`step` with 18 kB: ACC (SIGCOMM 2021)")
+register(
+    "secn1",
+    lambda at: _slope(5 * KB, 200 * KB, at, 10_000),
+    takes=("pmax_ppm",),
+    help="`red-instant`, 5 .. 200 kB, 1 %: ACC (which gives no `pmax`; this is DCQCN's)",
+)
+register(
+    "secn2",
+    _secn2,
+    takes=("pmax_ppm",),
+    help="`red-instant`, 100 .. 400 kB x rate / 25 Gbit/s, 20 %: ACC (which gives no `pmax`; this is that of HPCC's simulator)",
+)
+register(
+    "acc-vendor",
+    lambda at: _slope(30 * KB, 270 * KB, at, 100_000),
+    takes=("pmax_ppm",),
+    help="`red-instant`, 30 .. 270 kB, 10 %: ACC's storage",
+)

@@ -35,7 +35,7 @@ TIMES_NS |= {"us": 10**3, "usec": 10**3, "usecs": 10**3, "ns": 1}
 
 
 def build(wiring: Wiring, *, file: Path, class_name: str | None = None, args: tuple[tuple[str, Any], ...] | None = None) -> Graph:
-    """The graph of the Topo `class_name` of `file`, or of the only one there, made with the keyword arguments `args`."""
+    """The network of a Mininet `Topo`: of `class` in `file`, or of the only one there, made with the keyword arguments `args`."""
     from dc_gym.topologies import mininet_classes  # takes a quarter of a second; afterwards the user's file can import Mininet
 
     module = usercode.load(file).module

@@ -18,7 +18,11 @@ MOST_HOPS = 64
 
 
 def build(wiring: Wiring, *, hops: int, bottleneck_rate_bps: int | None = None) -> Graph:
-    """The links between switches have the rate of the others unless it is given."""
+    """h + 1 switches in a row and h + 1 pairs of hosts.
+
+    The links between switches may have a rate of their own (`bottleneck_rate`). Under the workload `pairs`, pair 1 crosses all of
+    them, and pair i + 1 only link i.
+    """
     if not 1 <= hops <= MOST_HOPS:
         raise TopologyError(f"topology.hops: value {hops} is not in 1..{MOST_HOPS}; give the number of links in a row")
     builder = Builder(wiring)

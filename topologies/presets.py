@@ -96,6 +96,8 @@ class Topology:
 
 TOPOLOGIES: dict[str, Topology] = {}
 PRESETS: dict[str, TopologyParams] = {}
+ORIGINS: dict[str, str] = {}
+"""The origin of each preset's numbers, in Markdown."""
 
 
 def register(name: str, build: Callable[..., Graph], required: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
@@ -263,43 +265,67 @@ def _acc(**keys: Any) -> TopologyParams:
     return _leafspine(**{"rate_bps": 25 * GBIT, "uplink_rate_bps": 100 * GBIT, "delay_ns": 550, "links": (spine_delay,)} | keys)
 
 
-PRESETS.update(
-    {
-        # Iroko thesis, table 1: rate and buffer. dc-gym chooses the delay (the thesis gives none) and K.
-        "dumbbell-10m": TopologyParams(
-            kind="dumbbell", pairs=2, rate_bps=10 * MBIT, delay_ns=10_000, buffer_bytes=400_000, k_bytes=2 * FRAME_BYTES
-        ),
-        "dumbbell-1g": TopologyParams(
-            kind="dumbbell", pairs=2, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
-        ),
-        # Four senders h1..h4 and the receiver h5. The round trip without serialization is 10 us.
-        "dctcp-10g": TopologyParams(
-            kind="single", hosts=5, rate_bps=10 * GBIT, delay_ns=2_500, buffer_bytes=4_000_000, k_bytes=60 * FRAME_BYTES
-        ),
-        "fattree-k4": TopologyParams(
-            kind="fattree", k=4, rate_bps=GBIT, delay_ns=1_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
-        ),
-        "fattree-k8": TopologyParams(
-            kind="fattree", k=8, rate_bps=GBIT, delay_ns=1_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
-        ),
-        "parkinglot-1g": TopologyParams(
-            kind="parkinglot", hops=3, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
-        ),
-        # RL-CC, section VI: 64 hosts, 4 ToR, 2 spines, 100 Gbit/s, round trip about 10 us. "via four 100 Gbps links" is read as
-        # four links from each ToR to each spine (2:1); with uplinks = 1 it is one (8:1). 5 MB: PCC-RL, figure 1.
-        "rlcc64": _leafspine(
-            leaves=4, hosts_per_leaf=16, spines=2, uplinks=4, rate_bps=100 * GBIT, delay_ns=1_250, buffer_bytes=5_000_000
-        ),
-        # FDCC: 4 access and 4 aggregation switches, 16 hosts each, 100 Gbit/s. It gives no delays: 1 us for each link, as in
-        # HPCC.
-        "fdcc64": _leafspine(leaves=4, hosts_per_leaf=16, spines=4, uplinks=1, rate_bps=100 * GBIT, delay_ns=1_000),
-        # ACC, figures 1 and 2. ACC does not give the number of links between a leaf and a spine: one.
-        "acc24a": _acc(leaves=2, hosts_per_leaf=12, spines=2, uplinks=1),
-        # ACC, testbed: each server is on two leaves, and each leaf has four links to the spines.
-        "acc24": _acc(leaves=4, hosts_per_leaf=12, spines=2, uplinks=2, nics=2),
-        # ACC, figure 14. ACC does not give the number of links between a leaf and a spine: three make it as wide as figure 12's.
-        "acc96": _acc(leaves=4, hosts_per_leaf=24, spines=2, uplinks=3),
-        # ACC, figure 12.
-        "acc288": _acc(leaves=12, hosts_per_leaf=24, spines=6, uplinks=1),
-    }
+def _preset(name: str, origin: str, params: TopologyParams) -> None:
+    """Registers a preset, with the origin of its numbers."""
+    PRESETS[name], ORIGINS[name] = params, origin
+
+
+_preset(
+    "dumbbell-10m",
+    "Iroko's thesis, table 1: rate and buffer. Delay and K are ours",
+    TopologyParams(kind="dumbbell", pairs=2, rate_bps=10 * MBIT, delay_ns=10_000, buffer_bytes=400_000, k_bytes=2 * FRAME_BYTES),
 )
+_preset(
+    "dumbbell-1g",
+    "Iroko's thesis, table 1: rate and buffer. Delay and K are ours",
+    TopologyParams(kind="dumbbell", pairs=2, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES),
+)
+_preset(
+    "dctcp-10g",
+    "DCTCP (SIGCOMM 2010): four senders and one receiver; the round trip without serialization is 10 us",
+    TopologyParams(kind="single", hosts=5, rate_bps=10 * GBIT, delay_ns=2_500, buffer_bytes=4_000_000, k_bytes=60 * FRAME_BYTES),
+)
+_preset(
+    "fattree-k4",
+    "ours",
+    TopologyParams(kind="fattree", k=4, rate_bps=GBIT, delay_ns=1_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES),
+)
+_preset(
+    "fattree-k8",
+    "ours",
+    TopologyParams(kind="fattree", k=8, rate_bps=GBIT, delay_ns=1_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES),
+)
+_preset(
+    "parkinglot-1g",
+    "ours",
+    TopologyParams(kind="parkinglot", hops=3, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES),
+)
+_preset(
+    "rlcc64",
+    'RL-CC, section VI. Its round trip of about 10 us is eight times 1.25 us. It joins spines and ToRs "via four 100 Gbps links":'
+    " as four from each ToR to each spine, the fabric is oversubscribed 2:1; as four per spine, one to each ToR (`uplinks = 1`),"
+    " 8:1. The buffer is PCC-RL's, figure 1",
+    _leafspine(leaves=4, hosts_per_leaf=16, spines=2, uplinks=4, rate_bps=100 * GBIT, delay_ns=1_250, buffer_bytes=5_000_000),
+)
+_preset(
+    "fdcc64",
+    "FDCC: 4 access switches with 16 hosts each, 4 aggregation switches. It gives no delays: 1 us a link, as in HPCC. It"
+    " shares its buffer by PFC's thresholds; PFC is not modelled",
+    _leafspine(leaves=4, hosts_per_leaf=16, spines=4, uplinks=1, rate_bps=100 * GBIT, delay_ns=1_000),
+)
+_preset(
+    "acc24a",
+    "ACC, figures 1 and 2. The number of links between a leaf and a spine is ours",
+    _acc(leaves=2, hosts_per_leaf=12, spines=2, uplinks=1),
+)
+_preset(
+    "acc24",
+    "ACC, testbed: each server is on two leaves, and each leaf has four links to the spines",
+    _acc(leaves=4, hosts_per_leaf=12, spines=2, uplinks=2, nics=2),
+)
+_preset(
+    "acc96",
+    "ACC, figure 14. The number of links between a leaf and a spine is ours: three make it as wide as figure 12's (1:1)",
+    _acc(leaves=4, hosts_per_leaf=24, spines=2, uplinks=3),
+)
+_preset("acc288", "ACC, figure 12", _acc(leaves=12, hosts_per_leaf=24, spines=6, uplinks=1))

@@ -10,7 +10,7 @@ from dc_gym.topologies.links import Wiring
 
 
 def build(wiring: Wiring, *, hosts: int, bottleneck_rate_bps: int | None = None) -> Graph:
-    """All hosts on one switch; the link of the last one, the receiver, has the rate of the others unless it is given."""
+    """One switch with all hosts. The last host's link may have a rate of its own (`bottleneck_rate`)."""
     if hosts < 2:
         raise TopologyError(f"topology.hosts: value {hosts} is below 2; give at least a sender and a receiver")
     builder = Builder(wiring)

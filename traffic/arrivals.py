@@ -46,7 +46,10 @@ def size_distribution(setting: Setting) -> Sizes:
 
 
 def poisson(setting: Setting) -> list[FlowRequest]:
-    """Every host at `load` of its link, or of the links above its edge switch (`load_of`), in payload or on the wire."""
+    """Open loop: each host's flows start as a Poisson process, to uniformly drawn other hosts, at a `load`.
+
+    Sizes are drawn from `distribution` or `distribution_file`, or all are `size`.
+    """
     found, load = size_distribution(setting), setting.need("load")
     on_wire = (setting.params.load_counts or "payload") == "wire"
     mean = found.mean_wire_bytes() if on_wire else found.mean_bytes()
@@ -65,7 +68,10 @@ def poisson(setting: Setting) -> list[FlowRequest]:
 
 
 def closed_loop(setting: Setting) -> list[FlowRequest]:
-    """Every host keeps `outstanding` flows under way; where one ends, the next starts `interval` later, to a random host."""
+    """Each host keeps `outstanding` flows under way; where one ends, the next starts, to a random other host.
+
+    It starts `interval` later. Sizes are drawn from `distribution` or `distribution_file`, or all are `size`.
+    """
     sampler, gates = Sampler(size_distribution(setting)), Gates()
     outstanding, flows = setting.params.outstanding or 1, list[FlowRequest]()
     for src in setting.hosts:

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPI_Alltoall as traffic: what Open MPI's coll/tuned sends, by messages that wait for one another and never poll.
 
-Every process has `size` bytes for each other one. Three algorithms, as in Open MPI's coll/base, one message a flow:
-
-- linear: all messages at once, the farthest peer's first. Its "linear_sync" limits how many are under way, by default to all of
-  them (coll_tuned_alltoall_max_requests = 0): the same then.
-- pairwise: n - 1 steps; in step s a process sends to the one s after it and hears from the one s before it.
-- bruck: log2 n steps of powers of two; what is on its way is passed on, n/2 blocks a message or fewer.
+Every process has `size` bytes for each other one. The algorithms (SCHEDULES) are those of Open MPI's coll/base, a message a flow.
+With "linear" the farthest peer's message comes first. Open MPI's "linear_sync" limits how many are under way, by default to all
+of them (coll_tuned_alltoall_max_requests = 0).
 
 A process begins its next step when it has sent and received the step before. An iteration begins when the one before has ended
 everywhere: the barrier that the OSU benchmark has between two of them (osu_alltoall), without the barrier's own messages.
@@ -15,13 +12,20 @@ everywhere: the barrier that the OSU benchmark has between two of them (osu_allt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, Setting, register, require
 
-SCHEDULES = ("auto", "linear", "pairwise", "bruck")
+SCHEDULES: Mapping[str, str] = {
+    "auto": "what Open MPI 4.1 chooses for so many processes and bytes (`ompi_coll_tuned_alltoall_intra_dec_fixed`)",
+    "linear": "all messages at once; Open MPI's `linear_sync` is the same with its default of no limit on messages under way",
+    "pairwise": "n - 1 steps: in step s a process sends to the one s after it and receives from the one s before it; it continues"
+    " when it has done both",
+    "bruck": "log2 n steps, of up to n / 2 blocks each; small messages are forwarded",
+}
+"""The schedules, and what each sends."""
 Message = tuple[int, int, int]
 """From, to, and how many blocks of `size`."""
 
@@ -69,7 +73,10 @@ def sizes(first_bytes: int, largest_bytes: int | None) -> list[int]:
 
 
 def alltoall(setting: Setting) -> list[FlowRequest]:
-    """`rounds` iterations with messages of `size`, then of twice that, up to `largest`; `interval` after each barrier."""
+    """The collective MPI_Alltoall, one process per host, by Open MPI's schedules.
+
+    `rounds` iterations with messages of `size`, then of twice that, up to `largest`; `interval` after each barrier.
+    """
     size, largest = setting.need("size_bytes"), setting.params.largest_bytes
     count = len(setting.hosts) if setting.params.senders is None else setting.params.senders
     require(2 <= count <= len(setting.hosts), "senders", count, f"is not in 2..{len(setting.hosts)}; one process a host")

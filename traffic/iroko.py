@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iroko's flow matrices in both dialects, and the kinds `matrix` (a user's file) and `iroko` (the files shipped with dc-gym).
 
-*Thesis* (table 4.1): source, destination, port, start, length, size, reps, gap. Length 0 means no time limit; size and reps may
-be inf.
-*Repository*: src, dst, port, seed, start_time, stop_time, flow_size, flow_size_pattern, reps, flow_gap, random_gap. Reps -1 means
-endless. The patterns are exact, uniform (0 .. twice the value) and exponential; they follow from the row's seed and the run's. A
-row with one cell more, TCP or UDP after the port, is read with that transport: a file of Iroko's has such rows. The header
-identifies the dialect.
+The header identifies the dialect (DIALECTS). In the repository's, a row with one cell more, TCP or UDP after the port, is read
+with that transport: a file of Iroko's has such rows.
 """
 
 from __future__ import annotations
@@ -34,6 +30,20 @@ REPOSITORY = (
     *("src", "dst", "port", "seed", "start_time", "stop_time", "flow_size", "flow_size_pattern"),
     *("reps", "flow_gap", "random_gap"),
 )
+DIALECTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "plain": (COLUMNS, "port 1 .. 65535; stop 0: no time limit; size 0 or `inf`: no limit"),
+    "thesis (table 4.1)": (
+        THESIS,
+        "length 0: no time limit, else each repetition lasts so long; size and reps may be `inf`. The thesis' own spelling"
+        " (`Flow size (B)`, `Dest`) is understood",
+    ),
+    "repository": (
+        REPOSITORY,
+        "reps -1: endless until stop_time; flow_size_pattern and random_gap `exact`, `uniform` (0 to twice the value),"
+        " `exponential`, by the row's seed and the run's. Iroko's code reads only src and dst; here every column counts",
+    ),
+}
+"""The headers of all dialects, and what is of note in them, in Markdown."""
 LAST_HOST_OF_BLOCK = 254  # 10.A.x.y: y from 1 to 254, then x goes on
 BROKEN_HOST, RIGHT_HOST = "10.3.1.3", "10.8.0.2"  # in stride8: a host that no fat-tree has, and the host that is meant
 BROKEN = ("fix", "keep")
@@ -64,7 +74,7 @@ def names() -> tuple[str, ...]:
 
 
 def iroko(setting: Setting) -> list[FlowRequest]:
-    """One of the files of Iroko's repository by its name, as it was written."""
+    """One of the flow matrices of Iroko's repository by its name, as it was written."""
     name = setting.need("pattern")
     if found := fullmatch(r"incast_([1-9][0-9]{0,3})", name):
         text = _disjoint_pairs(int(found[1]))
@@ -76,7 +86,7 @@ def iroko(setting: Setting) -> list[FlowRequest]:
 
 
 def matrix(setting: Setting) -> list[FlowRequest]:
-    """The flows of a CSV file, in any of the three dialects."""
+    """The flows of a CSV file, in any of three dialects."""
     if setting.params.file is None:
         raise WorkloadError("workload.file is missing: kind 'matrix' needs it; give the path of a CSV file")
     return flows_of(setting, read_text(setting.params.file), str(setting.params.file))
@@ -89,7 +99,7 @@ def flows_of(setting: Setting, text: str, name: str) -> list[FlowRequest]:
         return _expand(setting, _rows(setting, text, name, THESIS, _thesis_row))
     if header == REPOSITORY:
         return _expand(setting, _rows(setting, text, name, REPOSITORY, _repository_row))
-    return parse_matrix(text, name, set(setting.hosts), (COLUMNS, THESIS, REPOSITORY))
+    return parse_matrix(text, name, set(setting.hosts), [header for header, _ in DIALECTS.values()])
 
 
 def _header(text: str) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flow matrix: a CSV file in the manner of Iroko (thesis, table 4.1), one flow a row; docs/spec.md describes its columns.
+"""The flow matrix: a CSV file in the manner of Iroko (thesis, table 4.1), one flow a row (docs/workloads.md).
 
 Seconds become integer nanoseconds exactly. Sizes are payload bytes. Text that cannot be parsed is an error that names its place.
 """

@@ -26,7 +26,7 @@ def flow(src: str, dst: str) -> FlowRequest:
 
 
 def pairs(setting: Setting) -> list[FlowRequest]:
-    """Host i to host i + n/2: on a dumbbell each host of the left to its partner on the right."""
+    """Host i sends to host i + n/2: on a dumbbell each host on the left to its partner on the right."""
     half = len(setting.hosts) // 2
     if len(setting.hosts) % 2:
         have = f"{len(setting.hosts)} hosts are an odd number"
@@ -40,7 +40,7 @@ def none(setting: Setting) -> list[FlowRequest]:
 
 
 def many_to_one(setting: Setting) -> list[FlowRequest]:
-    """The first `senders` hosts to the last host; they take turns to start `flows` in all, one each unless given."""
+    """The first `senders` hosts send to the last one; they take turns to start `flows` in all, by default one each."""
     *others, last = setting.hosts
     senders = len(others) if setting.params.senders is None else setting.params.senders
     require(1 <= senders <= len(others), "senders", senders, f"is not in 1..{len(others)}; the last host receives")
@@ -61,9 +61,9 @@ def endpoints(setting: Setting, count: int) -> list[tuple[str, str]]:
 
 
 def all_to_all(setting: Setting) -> list[FlowRequest]:
-    """Every host to every other one, `flows` times: flow i of a host goes to host i mod n, none to itself.
+    """Every host sends to every other one, `flows` times.
 
-    With flows = 2 these are PCC-RL's 2N flows a host (section 5), but for those that stay at home.
+    With `flows = 2` these are PCC-RL's 2N flows per host (section 5), without those that a host would send to itself.
     """
     hosts, times = setting.hosts, setting.params.flows or 1
     wanted = (flow(src, dst) for src in hosts for _ in range(times) for dst in hosts if dst != src)
@@ -71,14 +71,14 @@ def all_to_all(setting: Setting) -> list[FlowRequest]:
 
 
 def stride(setting: Setting) -> list[FlowRequest]:
-    """Host x to host x + i modulo the number of hosts."""
+    """Host x sends to host (x + `stride`) mod n (Hedera)."""
     hosts, step = setting.hosts, setting.need("stride")
     require(step % len(hosts) != 0, "stride", step, f"sends each of {len(hosts)} hosts to itself; give another")
     return [flow(src, hosts[(number + step) % len(hosts)]) for number, src in enumerate(hosts)]
 
 
 def random_destinations(setting: Setting) -> list[FlowRequest]:
-    """Each host to `flows` others, all different, drawn uniformly: several may share a receiver."""
+    """Each host sends to `flows` different others, drawn uniformly; several may share a receiver (Hedera)."""
     hosts, times = setting.hosts, setting.params.flows or 1
     require(times < len(hosts), "flows", times, f"is not below the {len(hosts)} hosts; give fewer destinations a host")
     stream = setting.stream()
@@ -86,7 +86,7 @@ def random_destinations(setting: Setting) -> list[FlowRequest]:
 
 
 def random_bijective(setting: Setting) -> list[FlowRequest]:
-    """A random permutation in which no host sends to itself: every host sends to one and receives from one."""
+    """A random permutation in which no host sends to itself: every host receives from exactly one (Hedera)."""
     hosts, stream = setting.hosts, setting.stream()
     order = stream.shuffled(hosts)
     while any(src == dst for src, dst in zip(hosts, order, strict=True)):
@@ -95,7 +95,11 @@ def random_bijective(setting: Setting) -> list[FlowRequest]:
 
 
 def staggered(setting: Setting) -> list[FlowRequest]:
-    """Each host to one on its edge switch with p_edge, in the rest of its pod with p_pod, else to one of the rest."""
+    """Each host sends to one on its edge switch, in its pod, or elsewhere, by probability (Hedera).
+
+    On its own edge switch with probability `p_edge`, in its own pod but not on its edge switch with `p_pod`, elsewhere with
+    the rest. Several may share a receiver.
+    """
     p_edge, p_pod = setting.need("p_edge"), setting.need("p_pod")
     require(p_edge + p_pod <= 1 + 1e-9, "p_pod", p_pod, f"and workload.p_edge {p_edge} are above 1 together; lower one")
     pods, stream = pods_of(setting), setting.stream()
@@ -103,7 +107,7 @@ def staggered(setting: Setting) -> list[FlowRequest]:
 
 
 def hotspot(setting: Setting) -> list[FlowRequest]:
-    """Iroko's fixed hotspot pattern for 16 hosts: one flow a host, at most three to one receiver (matrices/README.md)."""
+    """Iroko's fixed table for 16 hosts: one flow per host, at most three to one receiver."""
     if len(setting.hosts) != HOTSPOT_HOSTS:
         have = f"the topology has {len(setting.hosts)} hosts, not {HOTSPOT_HOSTS}"
         raise WorkloadError(f"workload.kind 'hotspot': {have}; take the preset fattree-k4")

@@ -11,9 +11,9 @@ from dc_gym.traffic.patterns import endpoints
 
 
 def long_short(setting: Setting) -> list[FlowRequest]:
-    """`long` flows from the start; at one instant `short` flows of `size` join them.
+    """`long` endless flows from the start; at one instant `short` flows of `size` join them (RL-CC, figure 7).
 
-    The instant is `short_start`, or drawn by seed from the middle half of the run.
+    The instant is `short_start`, or drawn by seed from the middle half of the run. Groups `long` and `short`.
     """
     size, shorts, longs = setting.need("size_bytes"), setting.need("short"), setting.params.long or 1
     at_ns = setting.params.short_start_ns
@@ -27,9 +27,9 @@ def long_short(setting: Setting) -> list[FlowRequest]:
 
 
 def on_off(setting: Setting) -> list[FlowRequest]:
-    """Each of `senders` sends for `on`, rests for `off`, and so on; every time on is a flow of its own.
+    """Each of `senders` sends for `on`, pauses for `off`, and repeats; each on period is a flow.
 
-    With `intervals` uniform or exponential both times are random, and a sender begins with a rest.
+    With `intervals` uniform or exponential both times are random, and a sender begins with a pause.
     """
     on_ns, off_ns = setting.need("on_ns"), setting.need("off_ns")
     pattern = setting.params.intervals or "exact"
@@ -49,7 +49,10 @@ def on_off(setting: Setting) -> list[FlowRequest]:
 
 
 def joins(setting: Setting) -> list[FlowRequest]:
-    """`flows` of them, each joining `interval` after the one before; then they leave as often, the last to come first."""
+    """Flow i starts at i x `interval`; then flows leave at the same interval, the last to join first.
+
+    FDCC's fairness test: `flows = 4`, `interval = "35ms"`.
+    """
     count, interval_ns = setting.need("flows"), setting.params.interval_ns
     if interval_ns is None:
         interval_ns = setting.horizon_ns // (2 * count)
@@ -61,7 +64,10 @@ def joins(setting: Setting) -> list[FlowRequest]:
 
 
 def repeat(setting: Setting) -> list[FlowRequest]:
-    """Each of `senders` sends `size` again and again, each `interval` after the last has ended; `rounds` times or endless."""
+    """Each of `senders` sends `size` again and again, each time `interval` after the last has ended.
+
+    It does so `rounds` times, or endlessly.
+    """
     senders = setting.params.senders or len(setting.hosts) // 2
     gates, flows = Gates(), list[FlowRequest]()
     for number, (src, dst) in enumerate(endpoints(setting, senders)):

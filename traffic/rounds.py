@@ -13,7 +13,10 @@ REQUEST_BYTES = 1600  # a query in DCTCP's cluster (SIGCOMM 2010, section 2.2)
 
 
 def incast(setting: Setting) -> list[FlowRequest]:
-    """`senders` flows of `size` to the last host, together; the next round starts `interval` after the last of them has ended."""
+    """`senders` flows of `size` to the last host, all at once, in rounds.
+
+    More senders than hosts take turns. The next round starts `interval` after the last flow of a round has ended.
+    """
     size, senders = setting.need("size_bytes"), setting.need("senders")
     ends = endpoints(setting, senders)
     gap_ns, stream, gates = setting.params.interval_ns or 0, setting.stream("gaps"), Gates()
@@ -38,9 +41,11 @@ def incast(setting: Setting) -> list[FlowRequest]:
 
 
 def partition_aggregate(setting: Setting) -> list[FlowRequest]:
-    """Queries at `interval`: a random aggregator sends `request` to each of `senders` workers, who answer size / senders each.
+    """Queries: a random host asks `senders` random others, who answer at once (DCTCP, section 2).
 
-    Queries do not wait for each other; an answer starts when its request has arrived.
+    Queries start as a Poisson process (or by `intervals`) with mean `interval` and do not wait for each other. The host sends
+    `request` to each of the others (default: all); each answers with `size` / `senders` when it has the request. Groups
+    `query` and `response`.
     """
     size, interval_ns = setting.need("size_bytes"), setting.need("interval_ns")
     hosts, stream, gates = setting.hosts, setting.stream(), Gates()

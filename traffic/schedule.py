@@ -6,7 +6,7 @@ Everything follows from the arguments: equal arguments give equal bytes. Times a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from re import fullmatch
 
@@ -16,10 +16,28 @@ from dc_gym.topologies.graph import NETNS_FOLDER, Graph, Port
 from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
 
 FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 20000, 59999
-COLUMNS = (
-    *("flow", "transport", "src_ns", "dst_ns", "src_addr", "dst_addr", "src_port", "dst_port", "cc", "gate", "opens"),
-    *("start_ns", "stop_ns", "length_ns", "size_bytes", "rate_bps", "gaps", "path"),
-)
+COLUMNS: Mapping[str, str] = {
+    "flow": "0, 1, 2, ...",
+    "transport": "`tcp`, `udp`, or `rdma`: [a NIC sends it](#flows-over-rdma)",
+    "src_ns": "path of the sender's network namespace (`/run/netns/h1`)",
+    "dst_ns": "path of the receiver's",
+    "src_addr": "IPv4 address",
+    "dst_addr": "IPv4 address",
+    "src_port": "the sender binds it (1 .. 65535); unique among flows of one transport, source, destination and `dst_port`",
+    "dst_port": "the receiver listens on it (one listener per transport, namespace, port and cc)",
+    "cc": "congestion control, set on both ends by TCP_CONGESTION; `udp` and `rdma` ignore it",
+    "gate": "a number: the flow waits until that gate opens. Empty: it does not wait",
+    "opens": "gates, joined by `;` (may be empty): a gate opens when all flows that name it here have ended, in whatever way",
+    "start_ns": "after t0; for a flow with a gate: after the gate opened",
+    "stop_ns": "after t0: then the sender stops and closes, and a flow that becomes due later never starts. 0: none",
+    "length_ns": "the sender stops and closes this long after the flow was due. 0: none",
+    "size_bytes": "payload; 0: no limit",
+    "rate_bps": "the application offers at most this payload rate; 0: no limit (`udp` needs one)",
+    "gaps": "between the application's chunks (`udp`: datagrams): `exact`, `uniform` from 0 to twice the mean, `exponential`;"
+    " random gaps follow from `--seed`, flow and chunk",
+    "path": "rows of the state matrix that data packets of the flow cross, joined by `;` (may be empty)",
+}
+"""The columns of tgen's CSV, with their meanings in Markdown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 """Flow-size distributions: a file of points, each a size in bytes and a cumulative probability, and how it is sampled.
 
 The line '# sampling: linear' or '# sampling: discrete' says whether sizes between two points occur or only the points. Without
-such a line it is linear. flow_sizes/README.md names the sources of the shipped files. Means are those of the sampler in use.
+such a line it is linear. The shipped files name their sources in the same way ('# workload: ...', '# points: ...'). Means are
+those of the sampler in use.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from re import fullmatch
+from re import MULTILINE, fullmatch, search
 
 from dc_gym.base.errors import WorkloadError
 from dc_gym.base.spelling import unknown
@@ -126,6 +127,13 @@ def load(name: str) -> Sizes:
     if name not in names():
         raise WorkloadError(unknown("workload.distribution", name, names()))
     return read(FOLDER / f"{name}.txt", "workload.distribution")
+
+
+def comment(name: str, what: str) -> str:
+    """Returns what a shipped file says of itself, in Markdown: its `workload`, or where its `points` are from."""
+    found = search(rf"^# {what}: (.*)$", (FOLDER / f"{name}.txt").read_text(encoding="utf-8"), MULTILINE)
+    assert found, f"{name}.txt has no line '# {what}:'"
+    return found[1]
 
 
 def read(path: Path, key: str = "workload.distribution_file") -> Sizes:

@@ -42,7 +42,11 @@ MIXES = {
 
 
 def storage(setting: Setting) -> list[FlowRequest]:
-    """The last `storage` hosts (a quarter) store; the others compute. A write may be copied to `replicas` other storage hosts."""
+    """Reads and writes of storage (ACC's table 1): each compute host keeps `outstanding` of them under way.
+
+    Each is with a random one of the last `storage` hosts. A write may be copied to `replicas` other storage hosts. Groups
+    `read`, `write` and `replica`.
+    """
     name = setting.need("mix")
     if name not in MIXES:
         raise WorkloadError(unknown("workload.mix", name, MIXES))

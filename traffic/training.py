@@ -15,7 +15,11 @@ MOST_ITERATIONS = 100_000
 
 
 def parameter_server(setting: Setting) -> list[FlowRequest]:
-    """`senders` workers push a gradient to the last host; when it has all, each pulls the weights, computes, and pushes again."""
+    """Iterations of a training: `senders` workers push `size` to the last host and pull it back.
+
+    When the last host has all pushes, each worker pulls `size`, computes for `compute`, and pushes again. Groups `push` and
+    `pull`.
+    """
     size, compute_ns = setting.need("size_bytes"), setting.params.compute_ns or 0
     *others, server = setting.hosts
     workers, gates = _workers(setting, others), Gates()
@@ -37,9 +41,10 @@ def parameter_server(setting: Setting) -> list[FlowRequest]:
 
 
 def ring_allreduce(setting: Setting) -> list[FlowRequest]:
-    """`senders` workers in a ring pass chunks of size / n on, 2 (n - 1) times: reduce-scatter and all-gather; then they compute.
+    """Iterations of a training: `senders` workers in a ring pass on chunks of `size` / n, 2 (n - 1) times.
 
-    A worker sends a chunk when it has received one from its predecessor in the step before and has sent its own of that step.
+    A worker sends to its neighbour once it has received a chunk and sent its own of the step before (reduce-scatter and
+    all-gather); then it computes for `compute`. Group `ring`.
     """
     size, compute_ns = setting.need("size_bytes"), setting.params.compute_ns or 0
     workers, gates = _workers(setting, setting.hosts), Gates()

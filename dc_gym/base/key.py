@@ -99,9 +99,16 @@ def key(
     low: int | None = None,
     high: int | None = None,
     names: Callable[[], Iterable[str]] | None = None,
+    otherwise: str = "",
+    help: str = "",
 ) -> Any:
-    """Declares a field that is a key of the file: its name there, its least and largest value, or the names that it accepts."""
-    return field(default=default, metadata={"kind": kind, "name": name, "low": low, "high": high, "names": names})
+    """Declares a field that is a key of the file: its name there, its least and largest value, or the names that it accepts.
+
+    `otherwise` says what holds if the key is not given and no single default can be declared. `help` says what the key means.
+    Both are Markdown whose links are relative to docs/: scripts/reference.py and `dcgym list` show them.
+    """
+    told = {"otherwise": otherwise, "help": help}
+    return field(default=default, metadata={"kind": kind, "name": name, "low": low, "high": high, "names": names, **told})
 
 
 def parse(table: Mapping[str, Any], section: str, cls: type) -> dict[str, Any]:
@@ -186,6 +193,13 @@ def missing(section: Any, name: str) -> bool:
 def fields_by_key(cls: type) -> dict[str, Any]:
     """Returns the fields of a section by their names in the file."""
     return {each.metadata["name"] or each.name: each for each in fields(cls) if each.metadata}
+
+
+def default_of(each: Any) -> str:
+    """Returns the default of a field of a section in Markdown; an empty text if there is none."""
+    if each.metadata["otherwise"] or each.default is None:
+        return str(each.metadata["otherwise"])
+    return f"`{quoted(each.metadata['kind'].write(each.default))}`"
 
 
 def to_plain(section: Any, cls: type) -> dict[str, Any]:

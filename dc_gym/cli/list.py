@@ -1,27 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym list`: the names that a spec can use; for one name, what it is and which keys it reads.
-
-The meanings of keys come from the table in docs/spec.md, of which the package has a copy.
-"""
+"""`dcgym list`: the names that a spec can use; for one name, what it is and which keys it reads; what a result's files hold."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from dc_gym.base.amount import write
 from dc_gym.base.errors import UsageError
-from dc_gym.base.package import PACKAGE
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import format_rate, format_time
 from dc_gym.ctrl import controllers
 from dc_gym.topologies import presets
 from dc_gym.topologies.links import LinkParams, key_of
-from dc_gym.traffic import kinds
+from dc_gym.traffic import kinds, sizes
 from dc_gym.traffic.workloads import KINDS
 
-TABLE = PACKAGE / "spec" / "spec.md"
 ALL_WORKLOADS = ("size_bytes", "rate_bps", "start_ns", "stop_ns", "jitter_ns", "transport", "gaps")
 ALL_TOPOLOGIES = (*LinkParams.__dataclass_fields__, "host_qdisc", "scale", "links", "routing")
 MOST_NAMES = 4
@@ -39,6 +36,8 @@ def main(args: Namespace) -> int:
         return _show_topology(args.what)
     if args.what in controllers.names():
         return _show_controller(args.what)
+    if args.what in FILES:
+        return _show_file(args.what)
     return _show_section(args.what)
 
 
@@ -62,16 +61,26 @@ def _controllers() -> list[str]:
     return [f"{each.name:14} {each.label}{', reads ECN' if each.ecn else ''}" for each in known if each]
 
 
+def _distributions() -> list[str]:
+    return [f"{name:14} {sizes.comment(name, 'workload')}" for name in sizes.names()]
+
+
 GROUPS: dict[str, Callable[[], list[str]]] = {
     "topologies": _topologies,
     "workloads": _workloads,
     "controllers": _controllers,
+    "distributions": _distributions,
 }
+FILES = (
+    *("flows.parquet", "queues.parquet", "tcp.parquet", "nic_flows.parquet", "decisions.parquet", "port_metrics.parquet"),
+    *("flow_metrics.parquet", "ports.json", "summary.json"),
+)
+"""The files of a result that have columns or keys."""
 
 
 def _show_workload(name: str) -> int:
     uses = KINDS[name].uses
-    print(f"workload.kind = {name!r}: {_first_line(KINDS[name].pattern)}\n")
+    print(f"workload.kind = {name!r}: {plain(told_of(KINDS[name].pattern))}\n")
     _print_keys(map(kinds.key_of, dict.fromkeys((*uses, *ALL_WORKLOADS))))
     return 0
 
@@ -81,9 +90,9 @@ def _show_topology(name: str) -> int:
     params = presets.PRESETS.get(name)
     kind = presets.TOPOLOGIES[name if params is None else str(params.kind)]
     if params is None:
-        print(f"topology.kind = {name!r}: {_first_line(kind.build)} It needs {', '.join(map(key_of, kind.required))}.\n")
+        print(f"topology.kind = {name!r}: {plain(told_of(kind.build))} It needs {', '.join(map(key_of, kind.required))}.\n")
     else:
-        print(f"topology.preset = {_preset_line(name, params)}\n")
+        print(f"topology.preset = {_preset_line(name, params)}\nfrom: {plain(presets.ORIGINS.get(name, ''))}\n")
     known = dict.fromkeys(map(key_of, (*kind.required, *kind.optional, *ALL_TOPOLOGIES)))
     _print_keys(known, {} if params is None else _set_by(params))
     return 0
@@ -124,10 +133,40 @@ def _show_section(name: str) -> int:
     from dc_gym.spec.experiment import SECTIONS
 
     if name not in SECTIONS or not name:
-        names = (*GROUPS, *KINDS, *presets.PRESETS, *presets.TOPOLOGIES, *controllers.names(), *filter(None, SECTIONS))
+        known = (*GROUPS, *KINDS, *presets.PRESETS, *presets.TOPOLOGIES, *controllers.names())
+        names = (*known, *filter(None, SECTIONS), *FILES)
         raise UsageError(unknown("name", name, dict.fromkeys(names)))
+    print(f"{plain(_first_line(SECTIONS[name]))}\n")
     _print_keys(_keys_of(name))
     return 0
+
+
+def _show_file(name: str) -> int:
+    """Prints what a file of a result holds, and what each of its columns or keys is."""
+    from dc_gym.base.readable import columns
+    from dc_gym.records.folder import CONTENTS
+
+    print(f"{name}: {plain(CONTENTS[name])}\n")
+    rows = ((key, plain(told)) for key, told in columns_of(name))
+    print(columns([("column" if name.endswith("parquet") else "key", "what it is"), *rows]))
+    return 0
+
+
+def columns_of(file: str) -> list[tuple[str, str]]:
+    """Returns the names of the columns or keys of one of FILES, each with its meaning in Markdown."""
+    from dc_gym.metrics import names, queues, summary
+    from dc_gym.records import digest, results
+
+    if file == "summary.json":
+        return [(name, metrics.formula) for metrics in names.FORMULAS for name in metrics.titles]
+    derived: dict[str, Mapping[str, str]] = {
+        "ports.json": results.PORT_KEYS,
+        "port_metrics.parquet": {**queues.COLUMNS, **queues.LOST},
+        "flow_metrics.parquet": {**summary.FLOW_COLUMNS, **summary.IDEAL_COLUMNS},
+    }
+    if file in derived:
+        return list(derived[file].items())
+    return [(column.name, column.meaning) for column in digest.TABLES[file.removesuffix(".parquet")].declared]
 
 
 def _keys_of(section: str) -> list[str]:
@@ -147,11 +186,7 @@ def _print_keys(keys: Iterable[str], values: Mapping[str, str] | None = None) ->
 
 def _written(key: str) -> str:
     """Returns how a key is written in the file: its few names, otherwise an example with its unit."""
-    from dc_gym.base.key import fields_by_key
-    from dc_gym.spec.experiment import SECTIONS
-
-    section, _, name = key.rpartition(".")
-    metadata = fields_by_key(SECTIONS[section])[name].metadata
+    metadata = _field_of(key).metadata
     names = list(metadata["names"]()) if metadata["names"] else []
     if names:
         return " | ".join(names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], "..."])
@@ -159,14 +194,30 @@ def _written(key: str) -> str:
 
 
 def meanings() -> dict[str, tuple[str, str]]:
-    """Returns default and meaning of every key, from the table of docs/spec.md."""
-    rows = re.findall(r"^\| `([a-z_0-9.]+)` \|(.*?)\| (.*) \|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
-    return {key: (_plain(default), _plain(meaning)) for key, default, meaning in rows}
+    """Returns default and meaning of every key, as plain text."""
+    from dc_gym.base.key import default_of
+    from dc_gym.spec import keys
+
+    fields = {key: _field_of(key) for key in keys()}
+    return {key: (plain(default_of(each)), plain(each.metadata["help"])) for key, each in fields.items()}
 
 
-def _plain(text: str) -> str:
+def _field_of(key: str) -> Any:
+    from dc_gym.base.key import fields_by_key
+    from dc_gym.spec.experiment import SECTIONS
+
+    section, _, name = key.rpartition(".")
+    return fields_by_key(SECTIONS[section])[name]
+
+
+def plain(text: str) -> str:
     """Returns Markdown as plain text."""
     return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "").strip() or "-"
+
+
+def told_of(made: Any) -> str:
+    """Returns the docstring of a class or a function in one line."""
+    return " ".join((inspect.getdoc(made) or "").split())
 
 
 def _first_line(made: Callable[..., object]) -> str:

@@ -380,9 +380,12 @@ def _add_report(commands: Any) -> None:
 
 def _add_list(commands: Any) -> None:
     summary = "list the names that a spec can use, or explain one name and its keys with their defaults"
-    example = "dcgym list controllers\n  dcgym list incast"
+    example = "dcgym list controllers\n  dcgym list incast\n  dcgym list flows.parquet"
     parser = _add(commands, "list", summary, example, _delegate("dc_gym.cli.list", progress=False))
-    what = "`topologies`, `workloads` or `controllers` (default: all); one name of them; or a table of the spec, such as agent"
+    what = (
+        "`topologies`, `workloads`, `controllers` or `distributions` (default: all); one name of them; a table of the spec,"
+        " such as agent; or a file of a result, such as summary.json"
+    )
     parser.add_argument("what", nargs="?", metavar="NAME", help=what)
 
 

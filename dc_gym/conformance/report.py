@@ -22,7 +22,7 @@ __all__ = ["as_json", "check_places", "lacking_options", "lines", "save", "surpr
 COMMAND = "conformance"
 STATUSES = ("passed", "failed", "unsupported", "broken")
 MARKS = {"passed": "pass", "failed": "FAIL", "unsupported": "unsupported", "broken": "BROKEN"}
-BEGIN, END = "<!-- table: written by `dcgym conformance --write` -->", "<!-- end of the table -->"
+BEGIN, END = "<!-- generated: conformance -->", "<!-- end -->"
 EXACT_NS = 1000
 
 

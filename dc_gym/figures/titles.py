@@ -5,71 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-METRICS: Mapping[str, str] = {
-    "goodput_bps": "Goodput of all flows",
-    "flow_goodput_bps": "Goodput of flow {}",
-    "utilization": "Utilization of the busiest link",
-    "mean_queue_bytes": "Longest queue, mean",
-    "p99_queue_bytes": "Longest queue, 99th percentile",
-    "max_queue_bytes": "Longest queue, maximum",
-    "queueing_delay_s": "Queueing delay at the bottleneck, mean",
-    "p99_queueing_delay_s": "Queueing delay at the bottleneck, 99th percentile",
-    "switch_mean_queue_bytes": "Longest switch queue, mean",
-    "switch_p99_queue_bytes": "Longest switch queue, 99th percentile",
-    "switch_max_queue_bytes": "Longest switch queue, maximum",
-    "host_mean_queue_bytes": "Longest host queue, mean",
-    "host_p99_queue_bytes": "Longest host queue, 99th percentile",
-    "host_max_queue_bytes": "Longest host queue, maximum",
-    "drops": "Frames dropped by queues",
-    "drop_ratio": "Share of frames dropped by queues",
-    "marks": "Frames marked",
-    "mark_ratio": "Share of frames marked",
-    "lost_on_links": "Frames lost on links",
-    "loss_ratio": "Share of frames lost on links",
-    "mean_srtt_us": "Smoothed RTT, mean",
-    "p50_srtt_us": "Smoothed RTT, median",
-    "p99_srtt_us": "Smoothed RTT, 99th percentile",
-    "min_rtt_us": "Least RTT",
-    "jain": "Jain's index of goodput",
-    "maxmin_jain": "Jain's index of goodput over fair share",
-    "maxmin_least": "Poorest flow over its fair share",
-    "maxmin_total": "Carried, over what max-min fairness would",
-    "epochs": "Epochs",
-    "convergence_mean_s": "Convergence time, mean",
-    "convergence_max_s": "Convergence time, maximum",
-    "convergence_never": "Epochs that did not converge",
-    "reaction_p50_s": "Reaction time, median",
-    "reaction_p99_s": "Reaction time, 99th percentile",
-    "reaction_never": "Flows that did not react",
-    "retransmits": "Retransmissions",
-    "flows": "Flows",
-    "flows_done": "Flows done",
-    "flows_stopped": "Flows stopped",
-    "flows_running": "Flows still running at the end",
-    "flows_failed": "Flows failed",
-    "flows_waiting": "Flows that did not start",
-    "fct_flows": "Flows counted for completion times",
-    "fct_unfinished": "Counted flows unfinished at the end",
-    "fct_mean_s": "Completion time, mean",
-    "fct_p50_s": "Completion time, median",
-    "fct_p95_s": "Completion time, 95th percentile",
-    "fct_p99_s": "Completion time, 99th percentile",
-    "fct_p999_s": "Completion time, 99.9th percentile",
-    "slowdown_mean": "Slowdown, mean",
-    "slowdown_p50": "Slowdown, median",
-    "slowdown_p95": "Slowdown, 95th percentile",
-    "slowdown_p99": "Slowdown, 99th percentile",
-    "slowdown_p999": "Slowdown, 99.9th percentile",
-    "slowdown_flows": "Flows with a slowdown",
-    "ideal_error": "Error of the ideal times",
-    "nic_decision_rate": "Decisions a flow and second",
-    "nic_probe_share": "Bytes of probes over those of data",
-    "nic_resent_share": "Share of frames sent again",
-    "nic_cnps": "CNPs",
-    "nic_nacks": "NACKs",
-    "nic_timeouts": "Timeouts of NICs",
-    "nic_broken_messages": "Broken messages",
-}
+from dc_gym.metrics import names
+
 KEYS: Mapping[str, str] = {
     "seed": "Seed",
     "ground": "Ground",
@@ -118,7 +55,7 @@ KEYS: Mapping[str, str] = {
 def of_metric(metric: str) -> str:
     """Returns the title of a metric: flow_goodput_bps.0 gives "Goodput of flow 0"."""
     name, _, element = metric.partition(".")
-    title = METRICS.get(name, name.replace("_", " "))
+    title = names.TITLES.get(name, name.replace("_", " "))
     return title.format(element) if "{}" in title else f"{title} {element}".rstrip()
 
 

@@ -19,13 +19,28 @@ from dc_gym.records.digest import Records, Tables
 Floats = npt.NDArray[np.float64]
 PERCENTILES = (50, 99)
 SIDES = ("switch", "host")
-COLUMNS = (
-    *(("port", "U"), ("owner", "U"), ("side", "U"), ("rate_bps", "<i8"), ("utilization", "<f8")),
-    *((f"{name}_queue_bytes", "<f8") for name in ("mean", "p50", "p99", "max")),
-    *((f"{name}_delay_s", "<f8") for name in ("mean", "p50", "p99", "max")),
-    *(("tx_bytes", "<u8"), ("tx_packets", "<u8"), ("drops", "<u8"), ("marks", "<u8")),
-)
-"""The columns of the table of ports: name and numpy type; "U" is text."""
+COLUMNS: Mapping[str, str] = {
+    "port": "as in `ports.json`",
+    "owner": "as in `ports.json`",
+    "side": "as in `ports.json`",
+    "rate_bps": "as in `ports.json`",
+    "utilization": "frame bytes sent x 8 / (rate x time), from the first to the last sweep, 0 .. 1",
+    "mean_queue_bytes": "mean length of its queue over the sweeps",
+    "p50_queue_bytes": "median, likewise",
+    "p99_queue_bytes": "99th percentile, likewise",
+    "max_queue_bytes": "maximum, likewise",
+    "mean_delay_s": "queueing delay: `mean_queue_bytes` x 8 / rate",
+    "p50_delay_s": "likewise",
+    "p99_delay_s": "likewise",
+    "max_delay_s": "likewise",
+    "tx_bytes": "frames sent in the window",
+    "tx_packets": "frames sent in the window",
+    "drops": "packets dropped in the window",
+    "marks": "packets marked in the window",
+}
+"""The columns of the table of ports, with their meanings in Markdown."""
+LOST = {"lost": "frames sent in the whole run that its link lost by its own loss rate"}
+"""The column that a run adds where the cables count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +91,7 @@ def port_table(tables: Tables, window: Window) -> dict[str, npt.NDArray[Any]]:
     table["utilization"] = table["tx_bytes"] * 8 / (rates * span_s) if span_s else np.full(count, np.nan)
     table |= {f"{name}_queue_bytes": values for name, values in queues.items()}
     table |= {f"{name}_delay_s": values * 8 / rates for name, values in queues.items()}
-    return {name: table[name] for name, _ in COLUMNS}
+    return {name: table[name] for name in COLUMNS}
 
 
 def sides(ports: Sequence[Mapping[str, Any]]) -> npt.NDArray[Any]:

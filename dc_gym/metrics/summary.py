@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,20 @@ Floats = npt.NDArray[np.float64]
 RTT_PERCENTILES = {"p50": 50, "p99": 99}
 MOST_LISTED = 1000  # most flows whose goodput summary.json lists; the table of flows has all
 INTERVALS = 200  # rate intervals in a run, unless the spec says otherwise
+
+FLOW_COLUMNS: Mapping[str, str] = {
+    "flow": "as in `flows`",
+    "goodput_bps": "payload received in the window x 8 / window",
+    "counted": "true for a flow over TCP or RDMA with a size that started in `[time.warmup, metrics.cutoff)`",
+}
+"""The columns of the table of flows, with their meanings in Markdown."""
+IDEAL_COLUMNS: Mapping[str, str] = {
+    "path_class": "row in `ideal.classes` of the manifest (`class`); -1: it has no ideal",
+    "ideal_ns": "completion time alone on the idle network; NaN without",
+    "closed_form_ns": "its closed form; NaN without",
+    "slowdown": "`fct_ns` / `ideal_ns`; NaN if unfinished",
+}
+"""The further columns of a run with ideal times."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a result as canonical records, and their digest (docs/results.md, "The digest").
+"""The tables of a result as canonical records, and their digest (docs/digests.md).
 
 A canonical record is packed, little-endian and all integers: a string is its row number in `Names`. In memory, tables are numpy
 arrays of these records; only files and messages have the strings.
@@ -25,6 +25,7 @@ __all__ = [
     "REQUIRED",
     "STATUSES",
     "TABLES",
+    "Column",
     "Digest",
     "Names",
     "Records",
@@ -44,18 +45,33 @@ Records = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    kind: str
+    """The numpy type, or one of STRING_KINDS: a string (a u32 row number of Names)."""
+    meaning: str
+    """In Markdown, for docs/results.md and `dcgym list`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """The columns of one table in order, and the order of its rows."""
 
     name: str
-    columns: tuple[tuple[str, str], ...]
-    """Name and numpy type of each column. Those of STRING_KINDS are strings (u32 row numbers of Names)."""
+    declared: tuple[Column, ...]
     order: tuple[str, ...]
     """Rows are sorted by these columns."""
     time: str
     """The column with the time."""
     optional: bool = False
     """True if a result without rows of this table has no file of it and leaves it out of its digest."""
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and kind of each column."""
+        return tuple((column.name, column.kind) for column in self.declared)
 
     @property
     def dtype(self) -> np.dtype[np.void]:
@@ -76,26 +92,40 @@ TABLES = {
         Table(
             "flows",
             (
-                ("flow", "<u4"),
-                ("src", "node"),
-                ("dst", "node"),
-                ("src_port", "<u2"),
-                ("dst_port", "<u2"),
-                ("transport", "transport"),
-                ("controller", "controller"),
-                ("group", "group"),
-                ("rep", "<u4"),
-                ("due_ns", "<i8"),
-                ("start_ns", "<i8"),
-                ("established_ns", "<i8"),
-                ("end_ns", "<i8"),
-                ("size_bytes", "<u8"),
-                ("sent_bytes", "<u8"),
-                ("received_bytes", "<u8"),
-                ("retransmits", "<u8"),
-                ("fct_ns", "<i8"),
-                ("status", "status"),
-                ("error", "<i4"),
+                Column("flow", "<u4", "row number of the flow in the workload, from 0"),
+                Column("src", "node", "host that sends"),
+                Column("dst", "node", "host that receives"),
+                Column("src_port", "<u2", "source port"),
+                Column("dst_port", "<u2", "destination port"),
+                Column("transport", "transport", "`tcp`, `udp` or `rdma`"),
+                Column(
+                    "controller",
+                    "controller",
+                    "TCP congestion control on both ends (`udp`: the run's, which it does not use)",
+                ),
+                Column("group", "group", "purpose of the flow, one of: " + ", ".join(f"`{group}`" for group in GROUPS)),
+                Column("rep", "<u4", "number of its repetition, round, query or iteration, from 0"),
+                Column("due_ns", "<i8", "when it should have started; -1: the flows that it waits for have not ended"),
+                Column("start_ns", "<i8", "when the socket was told to connect (`udp`: to send); -1: never"),
+                Column("established_ns", "<i8", "when the handshake was over at the sender (`udp`: as `start_ns`); -1: never"),
+                Column(
+                    "end_ns",
+                    "<i8",
+                    "when the receiver had the last byte (flows with a size), or when the sender stopped (`udp`: or "
+                    "had sent its last byte); -1: unfinished at the end of the run",
+                ),
+                Column("size_bytes", "<u8", "payload asked for; 0: no limit"),
+                Column("sent_bytes", "<u8", "payload acknowledged (`tcpi_bytes_acked`; `udp`: handed to the socket)"),
+                Column("received_bytes", "<u8", "payload read by the receiving application"),
+                Column("retransmits", "<u8", "packets (`tcpi_total_retrans`)"),
+                Column("fct_ns", "<i8", "`end_ns - start_ns` of a flow with a size that finished; -1 otherwise, and for UDP"),
+                Column(
+                    "status",
+                    "status",
+                    "`done`, `stopped` (its time was up), `running` (the run ended first), `failed`, `waiting` (its "
+                    "turn to start did not come)",
+                ),
+                Column("error", "<i4", "errno: why it failed, or 0"),
             ),
             order=("flow",),
             time="start_ns",
@@ -103,16 +133,16 @@ TABLES = {
         Table(
             "queues",
             (
-                ("t_ns", "<i8"),
-                ("port", "port"),
-                ("backlog_bytes", "<u8"),
-                ("backlog_packets", "<u8"),
-                ("tx_bytes", "<u8"),
-                ("tx_packets", "<u8"),
-                ("drops", "<u8"),
-                ("marks", "<u8"),
-                ("requeues", "<u8"),
-                ("active_flows", "<u8"),
+                Column("t_ns", "<i8", "time of the sweep; all ports of one sweep share it"),
+                Column("port", "port", "for instance `s1-eth3`, `h1-eth0`"),
+                Column("backlog_bytes", "<u8", "in the queue now: frames without FCS, preamble and gap"),
+                Column("backlog_packets", "<u8", "in the queue now"),
+                Column("tx_bytes", "<u8", "frames that left the queue, since t0"),
+                Column("tx_packets", "<u8", "frames that left the queue, since t0"),
+                Column("drops", "<u8", "packets dropped since t0"),
+                Column("marks", "<u8", "packets marked since t0"),
+                Column("requeues", "<u8", "packets requeued since t0"),
+                Column("active_flows", "<u8", "flows of the workload under way that cross this port"),
             ),
             order=("t_ns", "port"),
             time="t_ns",
@@ -120,16 +150,16 @@ TABLES = {
         Table(
             "tcp",
             (
-                ("t_ns", "<i8"),
-                ("flow", "<u4"),
-                ("srtt_us", "<u4"),
-                ("min_rtt_us", "<u4"),
-                ("cwnd_packets", "<u4"),
-                ("delivery_rate_bps", "<u8"),
-                ("notsent_bytes", "<u4"),
-                ("bytes_acked", "<u8"),
-                ("bytes_received", "<u8"),
-                ("retransmits", "<u4"),
+                Column("t_ns", "<i8", "time of the sample"),
+                Column("flow", "<u4", "as in `flows`"),
+                Column("srtt_us", "<u4", "`tcpi_rtt`"),
+                Column("min_rtt_us", "<u4", "`tcpi_min_rtt`"),
+                Column("cwnd_packets", "<u4", "`tcpi_snd_cwnd`"),
+                Column("delivery_rate_bps", "<u8", "8 x `tcpi_delivery_rate`"),
+                Column("notsent_bytes", "<u4", "`tcpi_notsent_bytes`"),
+                Column("bytes_acked", "<u8", "`tcpi_bytes_acked`"),
+                Column("bytes_received", "<u8", "payload the receiving application has read so far"),
+                Column("retransmits", "<u4", "packets (`tcpi_total_retrans`)"),
             ),
             order=("t_ns", "flow"),
             time="t_ns",
@@ -137,27 +167,27 @@ TABLES = {
         Table(
             "nic_flows",
             (
-                ("t_ns", "<i8"),
-                ("flow", "<u4"),
-                ("rate_bps", "<u8"),
-                ("window_bytes", "<u4"),
-                ("rtt_ns", "<u4"),
-                ("least_rtt_ns", "<u4"),
-                ("sent_packets", "<u8"),
-                ("sent_bytes", "<u8"),
-                ("resent_packets", "<u8"),
-                ("received_packets", "<u8"),
-                ("marked_packets", "<u8"),
-                ("dropped_packets", "<u8"),
-                ("messages", "<u8"),
-                ("broken_messages", "<u8"),
-                ("cnps", "<u8"),
-                ("nacks", "<u8"),
-                ("timeouts", "<u8"),
-                ("rtts", "<u8"),
-                ("probes", "<u8"),
-                ("probe_bytes", "<u8"),
-                ("decisions", "<u8"),
+                Column("t_ns", "<i8", "the end of the run"),
+                Column("flow", "<u4", "as in `flows`"),
+                Column("rate_bps", "<u8", "rate in force at the end, of frames"),
+                Column("window_bytes", "<u4", "window in force at the end; 0: none"),
+                Column("rtt_ns", "<u4", "of the last probe, without the receiver NIC's processing time; 0: none came back"),
+                Column("least_rtt_ns", "<u4", "the minimum of all probes, likewise"),
+                Column("sent_packets", "<u8", "frames with data, including repetitions"),
+                Column("sent_bytes", "<u8", "the same, in bytes of frames"),
+                Column("resent_packets", "<u8", "those sent again"),
+                Column("received_packets", "<u8", "with data that the receiver accepted, each counted once"),
+                Column("marked_packets", "<u8", "with a congestion mark, among the accepted and the dropped"),
+                Column("dropped_packets", "<u8", "not accepted: duplicates, or too early to be kept"),
+                Column("messages", "<u8", "complete ones"),
+                Column("broken_messages", "<u8", "those whose checksum is wrong (a flow with one has failed)"),
+                Column("cnps", "<u8", "CNPs that reached the sender"),
+                Column("nacks", "<u8", "NACKs that reached the sender"),
+                Column("timeouts", "<u8", "the sender's timeouts"),
+                Column("rtts", "<u8", "probes that came back"),
+                Column("probes", "<u8", "probes sent"),
+                Column("probe_bytes", "<u8", "the same, in bytes of frames"),
+                Column("decisions", "<u8", "calls of the algorithm"),
             ),
             order=("t_ns", "flow"),
             time="t_ns",
@@ -166,14 +196,22 @@ TABLES = {
         Table(
             "decisions",
             (
-                ("t_ns", "<i8"),
-                ("flow", "<u4"),
-                ("event", "event"),
-                ("flags", "<u2"),
-                ("rtt_ns", "<u4"),
-                ("rate_before_bps", "<u8"),
-                ("rate_bps", "<u8"),
-                ("window_bytes", "<u4"),
+                Column("t_ns", "<i8", "time of the event"),
+                Column("flow", "<u4", "as in `flows`"),
+                Column("event", "event", "`cnp`, `tx`, `ack`, `nack`, `rtt`"),
+                Column(
+                    "flags",
+                    "<u2",
+                    "1: first event of its flow, 2: of `nack`: caused by the timer, 4: of `tx`: a probe was under way",
+                ),
+                Column("rtt_ns", "<u4", "of `rtt`"),
+                Column("rate_before_bps", "<u8", "in force before"),
+                Column(
+                    "rate_bps",
+                    "<u8",
+                    "decided (in force `nic.latency` later); both are multiples of 2^-20 of the NIC's line rate, rounded down",
+                ),
+                Column("window_bytes", "<u4", "0: none"),
             ),
             order=("t_ns", "flow"),
             time="t_ns",

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dc_gym.base import folder_lock, janitor
@@ -28,6 +28,7 @@ from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
 
 __all__ = [
     "ASIDE",
+    "CONTENTS",
     "COPIES",
     "FILES",
     "finish",
@@ -42,6 +43,31 @@ COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY, NIC_POLICY_COPY)
 """Files that a spec reads and of which the result keeps copies."""
 FILES = ("manifest.json", "summary.json", "ports.json", *(f"{name}.parquet" for name in REQUIRED))
 """The files that a complete result has at least."""
+CONTENTS: Mapping[str, str] = {
+    "manifest.json": "the run: spec, seed, versions, fingerprint, ground, clock, seconds per phase, digest, fit or unfit",
+    "summary.json": "the metrics, one number per name",
+    "flows.parquet": "one row per flow",
+    "queues.parquet": "one row per port and sweep (a sample of all queues)",
+    "tcp.parquet": "one row per flow and sample of `TCP_INFO`",
+    "nic_flows.parquet": "over RDMA or with `nic.tcp` ([NICs](nic.md)): one row per flow, with what the NICs counted",
+    "decisions.parquet": "likewise, unless `nic.trace` is `off`: one row per decision of the algorithm",
+    "port_metrics.parquet": "one row per port: what follows from the tables, in the window of the metrics",
+    "flow_metrics.parquet": "one row per flow: likewise, with ideal completion time and slowdown",
+    "agent.parquet": "with `controller.policy`: one row per step: `step`, `t_ns`, `reward`, each host's `wanted_bps_HOST` and"
+    " `enforced_bps_HOST`; in real time also `interval_ns`, wall time since the policy received the previous row",
+    "ports.json": "one object per port, asked and read back",
+    "plot.png": "queue, goodput, srtt and fairness over time; for programs the busiest link and when they ran; `dcgym plot DIR`"
+    " draws it again ([how](#plotpng))",
+    MATRIX_COPY: 'with `workload.kind = "matrix"`: the flow matrix',
+    SIZES_COPY: "with `workload.distribution_file`: that file",
+    POLICY_COPY: "with a file as `controller.policy`: that file",
+    NIC_POLICY_COPY: "with a file as `nic.policy`: that file",
+    "exec/": "with `workload.exec`: output of the programs, and the files they wrote, such as a"
+    " [capture](workloads.md#capture-packets)",
+    "code/": "the Python files of `plugins` and `topology.file`",
+    "lab.log": "the lab kernel's console and the output of the programs in it",
+}
+"""All files of a result, and what each holds, in Markdown."""
 PATIENCE_S = 10.0
 
 

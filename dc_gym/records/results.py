@@ -62,10 +62,26 @@ DERIVED = ("port_metrics", "flow_metrics", "agent")
 ROW_GROUP = 1 << 18
 DEPTH = 3
 """Levels of folders that are searched for results."""
-PORT_KEYS = (
-    *("name", "owner", "side", "rate_bps", "delay_ns", "buffer_bytes", "qdisc", "marking", "k_bytes"),
-    *("kmin_bytes", "kmax_bytes", "pmax", "loss", "jitter_ns", "reorder", "reorder_delay_ns", "peer"),
-)
+PORT_KEYS: Mapping[str, str] = {
+    "name": "the port",
+    "owner": "the switch or host that it belongs to",
+    "side": "`switch` or `host`: a host's queue is the sender's own",
+    "rate_bps": "of its cable",
+    "delay_ns": "of its cable",
+    "buffer_bytes": "limit of its queue",
+    "qdisc": "`bfifo`, `fq` or `red`",
+    "marking": "`none`, `step`, `red-instant` or `iroko-thesis`",
+    "k_bytes": "threshold of the step; null without one",
+    "kmin_bytes": "of a slope; null without one",
+    "kmax_bytes": "of a slope; null without one",
+    "pmax": "of a slope, 0 .. 1; null without one",
+    "loss": "share of the frames sent by this port that its link loses, 0 .. 1",
+    "jitter_ns": "of the frames sent by this port",
+    "reorder": "share of the frames sent by this port that travel `reorder_delay_ns` longer, 0 .. 1",
+    "reorder_delay_ns": "see `reorder`",
+    "peer": "the port at the other end",
+}
+"""The keys of a row of ports.json, with their meanings in Markdown."""
 _ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.uint32(), "<u8": pa.uint64()}
 
 

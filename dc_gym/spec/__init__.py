@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiment spec (docs/spec.md): one TOML file, read into frozen dataclasses of integers, or a one-line error.
 
-A field of the dataclasses is a key of the file. Its metadata say how the key is written, read and bounded (key.py). A new key is
-therefore one field in its section (network.py, traffic.py, settings.py, experiment.py) and one row in docs/spec.md. Inside, rates
-are bit/s, times ns, sizes bytes. Nothing here touches a kernel.
+A field of the dataclasses is a key of the file. Its metadata say how the key is written, read and bounded, and what it means
+(key.py). A new key is therefore one field in its section (network.py, traffic.py, settings.py, experiment.py). docs/spec.md and
+`dcgym list` follow from it. Inside, rates are bit/s, times ns, sizes bytes. Nothing here touches a kernel.
 """
 
 from dc_gym.spec.agent import EXTERNAL, AgentSpec

@@ -25,22 +25,79 @@ EXTERNAL = "external"
 class AgentSpec:
     """`[agent]`: the central agent, if controller.policy names one. A Gymnasium environment always has it."""
 
-    interval_ns: int = key(TIME, 1 * MS, name="interval", low=10 * US)
-    latency_ns: int = key(TIME, 0, name="latency", low=0, high=10 * S)
-    hosts: str = key(TEXT, "all", names=lambda: HOSTS)
-    floor_bps: int = key(RATE, 10_000, name="floor", low=1_000)
-    burst_bytes: int | None = key(SIZE, name="burst", low=FRAME_BYTES)  # None: a frame, on a real clock two
-    limit_bytes: int | None = key(SIZE, name="limit", low=FRAME_BYTES)  # None: topology.host_buffer
-    tbf: str | None = key(TEXT, names=lambda: TBFS)  # None: exact, which only the lab's kernel supports, otherwise stock
-    control: str = key(TEXT, "direct", names=lambda: CONTROLS)
-    control_delay_ns: int = key(TIME, 0, name="control_delay", low=0, high=LONGEST_DELAY_NS)
-    control_loss_ppb: int = key(SHARE_PPB, 0, name="control_loss", low=0, high=PPB)
-    control_timeout_ns: int = key(TIME, 10 * MS, name="control_timeout", low=10 * US)
-    observe: str = key(TEXT, "default")
-    history: int = key(COUNT, 1, low=1, high=64)
-    action: str = key(TEXT, "log")
-    reward: str = key(TEXT, "goodput - 0.1*queueing_delay")
-    publish_ns: int | None = key(TIME, name="publish", low=10 * US)  # None: the interval
+    interval_ns: int = key(
+        TIME, 1 * MS, name="interval", low=10 * US, help="time between two actions, a multiple of `monitor.interval`"
+    )
+    latency_ns: int = key(
+        TIME,
+        0,
+        name="latency",
+        low=0,
+        high=10 * S,
+        help="time from an observation to the enforcement of its action; may be longer than the interval",
+    )
+    hosts: str = key(
+        TEXT,
+        "all",
+        names=lambda: HOSTS,
+        help="hosts whose rates an action sets: `all`, or the workload's `senders` under the spec's own `seed` (hosts "
+        "that send only in other episodes of an environment are then never limited)",
+    )
+    floor_bps: int = key(RATE, 10_000, name="floor", low=1_000, help="minimum rate of a host")
+    burst_bytes: int | None = key(
+        SIZE,
+        name="burst",
+        low=FRAME_BYTES,
+        otherwise='`"1514B"`, on the host `"3028B"`',
+        help="bucket of each host's tbf; on the host timers are late, and a bucket of one frame would lose rate",
+    )
+    limit_bytes: int | None = key(
+        SIZE, name="limit", low=FRAME_BYTES, otherwise="`topology.host_buffer`", help="queue limit of each host's tbf"
+    )
+    tbf: str | None = key(
+        TEXT,
+        names=lambda: TBFS,
+        otherwise='`"exact"`, on the host `"stock"`',
+        help="`exact` (a change of rate keeps the tokens in the bucket; only the lab's kernel can do it) or `stock` "
+        "(Linux' tbf: [each change fills the bucket](enforcement.md))",
+    )
+    control: str = key(
+        TEXT,
+        "direct",
+        names=lambda: CONTROLS,
+        help="how a decision reaches a host: `direct`, or `network`: control packets to an agent in each host over [a "
+        "network of their own](protocols.md#ctrlhostd), in a lab only",
+    )
+    control_delay_ns: int = key(
+        TIME, 0, name="control_delay", low=0, high=LONGEST_DELAY_NS, help="one-way delay of the control network"
+    )
+    control_loss_ppb: int = key(
+        SHARE_PPB,
+        0,
+        name="control_loss",
+        low=0,
+        high=PPB,
+        help="share of control packets that are lost, in each direction, from t0 on",
+    )
+    control_timeout_ns: int = key(
+        TIME, 10 * MS, name="control_timeout", low=10 * US, help="time after which an unanswered command is sent again"
+    )
+    observe: str = key(TEXT, "default", help="[the observation](environment.md#observations): a preset, or a list of features")
+    history: int = key(COUNT, 1, low=1, high=64, help="number of observations that are stacked")
+    action: str = key(TEXT, "log", help="[how an action becomes rates](environment.md#actions)")
+    reward: str = key(
+        TEXT,
+        "goodput - 0.1*queueing_delay",
+        help="[the reward](environment.md#rewards): a name, or a sum such as `goodput - 2*queueing_delay`",
+    )
+    publish_ns: int | None = key(
+        TIME,
+        name="publish",
+        low=10 * US,
+        otherwise="`agent.interval`, or [up to 10 ms](environment.md#what-a-step-costs)",
+        help="interval at which flows are sampled for observations and rewards. If an environment's observation and "
+        "reward read no flows, it is up to 10 ms, such that the last step has a sample",
+    )
 
     def __post_init__(self) -> None:
         check(self, "agent.")

@@ -33,14 +33,27 @@ CLOCKS = {"lab": "virtual", "host": "real"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One experiment: topology x workload x controller x ground and clock x seed."""
+    """The experiment: topology x workload x controller x ground and clock x seed."""
 
-    spec_version: int = key(COUNT, SPEC_VERSION)
-    name: str = key(TEXT, "experiment")
-    seed: int = key(COUNT, 1, low=0, high=LARGEST_SEED)
-    ground: str = key(TEXT, "lab", names=lambda: CLOCKS)
-    clock: str = key(TEXT, names=lambda: CLOCKS.values())
-    plugins: tuple[Path, ...] = key(PATHS, ())
+    spec_version: int = key(COUNT, SPEC_VERSION, help="major version of this format")
+    name: str = key(TEXT, "experiment", otherwise="the file's name", help="title in plots and reports")
+    seed: int = key(COUNT, 1, low=0, high=LARGEST_SEED, help="seed of all randomness")
+    ground: str = key(
+        TEXT,
+        "lab",
+        names=lambda: CLOCKS,
+        help="where the network runs: `lab` (a kernel of its own, no root) or `host` (this machine's kernel, root: [the "
+        "host ground](host.md))",
+    )
+    clock: str = key(TEXT, names=lambda: CLOCKS.values(), otherwise="the ground's", help="`virtual` in a lab, `real` on the host")
+    plugins: tuple[Path, ...] = key(
+        PATHS,
+        (),
+        otherwise="none",
+        help="Python files, relative to the spec, that [register topologies, markings, workloads or "
+        "controllers](topologies.md#a-topology-of-your-own); they run before the spec is read, and each result keeps "
+        "them in `code/`",
+    )
     topology: TopologySpec
     controller: ControllerSpec
     agent: AgentSpec = field(default_factory=AgentSpec)

@@ -32,31 +32,136 @@ def tcps() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicSpec:
-    """`[nic]`. None means that the value follows from the network, or is the algorithm's default."""
+    """`[nic]`: the hosts' NICs, if controller.name is one of their algorithms.
 
-    tcp: str | None = key(TEXT, names=tcps)  # None: flows go over RDMA
-    latency_ns: int = key(TIME, 0, name="latency", low=0, high=LONGEST_NS)
-    decisions: str = key(TEXT, "side-by-side", names=lambda: DECISIONS)
-    cnp_interval_ns: int | None = key(TIME, name="cnp_interval", low=0, high=LONGEST_NS)
-    nack_interval_ns: int | None = key(TIME, name="nack_interval", low=0, high=LONGEST_NS)
-    timeout_ns: int | None = key(TIME, name="timeout", low=1 * US, high=10 * S)
-    timeout_max_ns: int | None = key(TIME, name="timeout_max", low=1 * US, high=100 * S)
-    probe_timeout_ns: int | None = key(TIME, name="probe_timeout", low=1 * US, high=10 * S)
-    probe_timeout_max_ns: int | None = key(TIME, name="probe_timeout_max", low=1 * US, high=100 * S)
-    ack_packets: int = key(COUNT, 1, low=1, high=1024)
-    burst_packets: int = key(COUNT, 1, name="burst", low=1, high=64)
-    retransmit: str = key(TEXT, "go-back-n", names=lambda: RETRANSMITS)
-    payload_bytes: int = key(
-        SIZE, FRAME_BYTES - FRAME_HEADERS_BYTES, name="payload", low=1, high=FRAME_BYTES - FRAME_HEADERS_BYTES
+    None means that the value follows from the network, or is the algorithm's default.
+    """
+
+    tcp: str | None = key(
+        TEXT,
+        names=tcps,
+        otherwise="RDMA flows",
+        help="the NICs cap the hosts' TCP of this kind in place of RDMA flows: [TCP under a NIC](nic.md#tcp-under-a-nic); "
+        "only in a lab, and not with an algorithm that needs ACKs",
     )
-    message_bytes: int = key(SIZE, 64 * KB, name="message", low=1, high=2**31)
-    queue_pairs: str = key(TEXT, "flow", names=lambda: QUEUE_PAIRS)
-    preset: str | None = key(TEXT)
-    parameters: tuple[tuple[str, Any], ...] = key(ARGS, ())
-    policy: str | Path | None = key(NIC_POLICY)
-    trace: str = key(TEXT, "changes", names=lambda: TRACES)
-    event_loss_ppm: int = key(SHARE_PPM, 0, name="event_loss", low=0, high=PPM)
-    event_coalesce: int = key(COUNT, 1, low=1, high=MOST_COALESCED)
+    latency_ns: int = key(
+        TIME, 0, name="latency", low=0, high=LONGEST_NS, help="time from an event until the algorithm's decision takes effect"
+    )
+    decisions: str = key(
+        TEXT,
+        "side-by-side",
+        names=lambda: DECISIONS,
+        help="under `latency`, how one NIC decides for several flows: `side-by-side`, as if each flow had a processor of "
+        "its own, or `in-turn`, one after the other",
+    )
+    cnp_interval_ns: int | None = key(
+        TIME,
+        name="cnp_interval",
+        low=0,
+        high=LONGEST_NS,
+        otherwise="the preset's, else 50 us at 100 Gbit/s",
+        help="a receiver sends at most one CNP per flow in this time (the DCQCN paper's N). In proportion to a packet's "
+        "serialization time: 5 ms at 1 Gbit/s",
+    )
+    nack_interval_ns: int | None = key(
+        TIME,
+        name="nack_interval",
+        low=0,
+        high=LONGEST_NS,
+        otherwise="a full round trip",
+        help="minimum time before a receiver asks for the same packet again; a full round trip is the base round trip "
+        "plus the time that the longest queue takes to drain",
+    )
+    timeout_ns: int | None = key(
+        TIME,
+        name="timeout",
+        low=1 * US,
+        high=10 * S,
+        otherwise="2 full round trips, at least 1 ms",
+        help="time after which a sender repeats from the first unacknowledged packet; doubles each time",
+    )
+    timeout_max_ns: int | None = key(
+        TIME, name="timeout_max", low=1 * US, high=100 * S, otherwise="64 times `timeout`", help="maximum of that timeout"
+    )
+    probe_timeout_ns: int | None = key(
+        TIME,
+        name="probe_timeout",
+        low=1 * US,
+        high=10 * S,
+        otherwise="`timeout`",
+        help="time after which a probe counts as lost; doubles each time, too",
+    )
+    probe_timeout_max_ns: int | None = key(
+        TIME,
+        name="probe_timeout_max",
+        low=1 * US,
+        high=100 * S,
+        otherwise="4 times `probe_timeout`",
+        help="maximum of that timeout",
+    )
+    ack_packets: int = key(
+        COUNT, 1, low=1, high=1024, help="packets per ACK; the last packet of a message is always acknowledged"
+    )
+    burst_packets: int = key(
+        COUNT, 1, name="burst", low=1, high=64, help="packets that leave together at line rate and make one TX event"
+    )
+    retransmit: str = key(
+        TEXT, "go-back-n", names=lambda: RETRANSMITS, help="`go-back-n`, or `selective`: only missing packets are sent again"
+    )
+    payload_bytes: int = key(
+        SIZE,
+        FRAME_BYTES - FRAME_HEADERS_BYTES,
+        name="payload",
+        low=1,
+        high=FRAME_BYTES - FRAME_HEADERS_BYTES,
+        help="payload of a full packet (at most 1440 B: 1514 B on the cable)",
+    )
+    message_bytes: int = key(
+        SIZE,
+        64 * KB,
+        name="message",
+        low=1,
+        high=2**31,
+        help="size of the WRITEs of a flow without a size; a flow with a size is one WRITE",
+    )
+    queue_pairs: str = key(
+        TEXT,
+        "flow",
+        names=lambda: QUEUE_PAIRS,
+        help="`flow`: each flow has a queue pair of its own and begins afresh; `hosts`: the flows from one host to "
+        "another share one queue pair, and [each takes over what the one before left](nic.md#queue-pairs-that-last)",
+    )
+    preset: str | None = key(TEXT, help="a named set of the algorithm's parameters, such as `paper` (`dcgym nic show NAME`)")
+    parameters: tuple[tuple[str, Any], ...] = key(
+        ARGS,
+        (),
+        otherwise="none",
+        help="single parameters that override the preset's: `{ name = value }` in the units of `dcgym nic show NAME`; to "
+        "set just one: `--set nic.parameters.NAME=...`, likewise in a sweep",
+    )
+    policy: str | Path | None = key(
+        NIC_POLICY,
+        otherwise="the built-in one",
+        help="policy of an algorithm that has a table: a file, relative to the spec, or the name of [one that "
+        "ships](rlcc-policy.md#what-ships)",
+    )
+    trace: str = key(
+        TEXT,
+        "changes",
+        names=lambda: TRACES,
+        help="which [decisions](results.md#decisionsparquet) to record: `changes`, `all` (also packets that changed "
+        "nothing, so it shows when each left), or `off`",
+    )
+    event_loss_ppm: int = key(
+        SHARE_PPM, 0, name="event_loss", low=0, high=PPM, help="share of events that never reach the algorithm"
+    )
+    event_coalesce: int = key(
+        COUNT,
+        1,
+        low=1,
+        high=MOST_COALESCED,
+        help="number of CNP, ACK and NACK events that are merged into one before the algorithm gets it",
+    )
 
     @property
     def keeps_pairs(self) -> bool:

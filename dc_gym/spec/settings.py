@@ -18,11 +18,29 @@ UNDER_AGENT = "cubic"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSpec:
-    """`[controller]`."""
+    """`[controller]`: the congestion control."""
 
-    name: str = key(TEXT, names=controllers.names)
-    policy: str | Path | None = key(POLICY)  # None: no agent
-    rto_min_ns: int | None = key(TIME, name="rto_min", low=1 * MS, high=120 * S)
+    name: str = key(
+        TEXT,
+        names=controllers.names,
+        help="TCP congestion control; or an algorithm of the hosts' NICs, over RDMA ([`dcgym nic list`](nic.md))",
+    )
+    policy: str | Path | None = key(
+        POLICY,
+        otherwise="none",
+        help="a central agent that sets every host's rate on top of that TCP (then `cubic` by default): `max` (never "
+        "limits: TCP alone), `random`, `fair-share` (an oracle), the path of a [policy file](policy-file.md), "
+        "`module:Class` or `file.py:Class`",
+    )
+    rto_min_ns: int | None = key(
+        TIME,
+        name="rto_min",
+        low=1 * MS,
+        high=120 * S,
+        otherwise="the kernel's, 200 ms",
+        help="TCP's minimum retransmission timeout (net.ipv4.tcp_rto_min_us of every host); the maximum delayed-ACK time "
+        "stays 1 ms below it",
+    )
 
     def __post_init__(self) -> None:
         if missing(self, "name") and self.policy is not None:
@@ -60,10 +78,10 @@ class ControllerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSpec:
-    """`[time]`: virtual time of traffic, counted from t0."""
+    """`[time]`: the time of traffic, counted from t0."""
 
-    duration_ns: int = key(TIME, name="duration", low=1)
-    warmup_ns: int = key(TIME, 0, name="warmup", low=0)
+    duration_ns: int = key(TIME, name="duration", low=1, help="how long traffic runs (virtual time in a lab)")
+    warmup_ns: int = key(TIME, 0, name="warmup", low=0, help="start of the run that metrics leave out; less than the duration")
 
     def __post_init__(self) -> None:
         require_given(self, "time.", "duration")
@@ -76,8 +94,16 @@ class TimeSpec:
 class MonitorSpec:
     """`[monitor]`: how often queues and TCP are sampled."""
 
-    interval_ns: int = key(TIME, name="interval", low=10 * US)
-    tcp_interval_ns: int = key(TIME, name="tcp_interval", low=10 * US)
+    interval_ns: int = key(
+        TIME,
+        name="interval",
+        low=10 * US,
+        otherwise='`"10ms"`, `agent.interval` if shorter',
+        help="time between two samples (sweeps) of all queues",
+    )
+    tcp_interval_ns: int = key(
+        TIME, name="tcp_interval", low=10 * US, otherwise="`interval`", help="time between two samples of `TCP_INFO`"
+    )
 
     def __post_init__(self) -> None:
         if missing(self, "tcp_interval_ns"):
@@ -92,12 +118,33 @@ class MonitorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSpec:
-    """`[metrics]`: how a run's tables become numbers. None means the default of docs/spec.md."""
+    """`[metrics]`: how a run's tables become numbers."""
 
-    slowdown: str = key(TEXT, "auto", names=lambda: SLOWDOWNS)
-    cutoff_ns: int | None = key(TIME, name="cutoff", low=1)
-    rate_interval_ns: int | None = key(TIME, name="rate_interval", low=10 * US)
-    within_percent: int = key(COUNT, 20, name="within", low=1, high=99)
+    slowdown: str = key(
+        TEXT,
+        "auto",
+        names=lambda: SLOWDOWNS,
+        help="[ideal completion time](results.md#ideal-completion-time) of a flow: `measured` on the idle network, "
+        "`closed-form`, or `off`; `auto`: measured on virtual time, closed form on real time",
+    )
+    cutoff_ns: int | None = key(
+        TIME,
+        name="cutoff",
+        low=1,
+        otherwise="duration",
+        help="flows that start from then on do not count for completion times and slowdown; the rest of the duration lets "
+        "the others finish",
+    )
+    rate_interval_ns: int | None = key(
+        TIME,
+        name="rate_interval",
+        low=10 * US,
+        otherwise="duration / 200",
+        help="averaging interval of rates for convergence and reaction times; at least `monitor.tcp_interval`",
+    )
+    within_percent: int = key(
+        COUNT, 20, name="within", low=1, high=99, help="percent of its fair share within which a flow's rate counts as there"
+    )
 
     def __post_init__(self) -> None:
         check(self, "metrics.")
@@ -107,10 +154,36 @@ class MetricsSpec:
 class LabSpec:
     """`[lab]`: the lab kernel."""
 
-    memory_bytes: int | None = key(SIZE, name="memory", low=64 * MIB)  # None: follows from hosts and paths
-    clock_read_ns: int = key(TIME, 25, name="clock_read", low=1, high=1 * MS)
-    watchdog_ns: int = key(TIME, 60 * S, name="watchdog", low=1 * S)
-    t0_ns: int = key(TIME, 20 * S, name="t0", low=11 * S)
+    memory_bytes: int | None = key(
+        SIZE,
+        name="memory",
+        low=64 * MIB,
+        otherwise="by hosts",
+        help="memory of the lab; the default is 512 MiB, plus half a MiB for each host above 256, 8 KiB for each path of "
+        "flows above 8192, and 4 KiB for each flow over RDMA above 32768 ([scale](scale.md))",
+    )
+    clock_read_ns: int = key(
+        TIME,
+        25,
+        name="clock_read",
+        low=1,
+        high=1 * MS,
+        help="virtual time that a process' clock read costs (at 0 a loop that waits for time to pass would never end)",
+    )
+    watchdog_ns: int = key(
+        TIME,
+        60 * S,
+        name="watchdog",
+        low=1 * S,
+        help="a lab counts as hung after this much wall time without progress of virtual time",
+    )
+    t0_ns: int = key(
+        TIME,
+        20 * S,
+        name="t0",
+        low=11 * S,
+        help="virtual time at which traffic starts (Open vSwitch counts CPUs only once the clock is past 10 s)",
+    )
 
     def __post_init__(self) -> None:
         check(self, "lab.")
@@ -131,8 +204,15 @@ class LabSpec:
 class HostSpec:
     """`[host]`: the host ground."""
 
-    links: str = key(TEXT, "auto", names=lambda: LINKS)
-    lead_ns: int = key(TIME, 5 * S, name="lead", low=1 * S, high=600 * S)
+    links: str = key(
+        TEXT,
+        "auto",
+        names=lambda: LINKS,
+        help="`cable` (a kernel module, built if kernel headers are installed), `netem` (veth, tbf and netem), `tbf` "
+        "(veth and tbf, no delay: Mininet's way, to show what is wrong with it); `auto`: `cable` if possible, else "
+        "`netem`",
+    )
+    lead_ns: int = key(TIME, 5 * S, name="lead", low=1 * S, high=600 * S, help="time for programs to start before traffic does")
 
     def __post_init__(self) -> None:
         check(self, "host.")

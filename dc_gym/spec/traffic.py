@@ -27,10 +27,10 @@ from dc_gym.traffic.workloads import WorkloadParams
 class ExecSpec:
     """An entry of `[[workload.exec]]`: a program in a host."""
 
-    host: str = key(TEXT)
-    command: str = key(TEXT)
-    start_ns: int = key(TIME, 0, name="start", low=0)
-    stop_ns: int | None = key(TIME, name="stop", low=1)
+    host: str = key(TEXT, help="the host in which the program runs")
+    command: str = key(TEXT, help="the [program](workloads.md#real-programs) and its arguments")
+    start_ns: int = key(TIME, 0, name="start", low=0, help="when it starts, after t0")
+    stop_ns: int | None = key(TIME, name="stop", low=1, otherwise="duration", help="when it is stopped")
 
     def words(self) -> list[str]:
         """Returns the command, split as a shell does it. No shell runs it."""
@@ -77,50 +77,154 @@ _EXECS = tables_of("workload.exec", ExecSpec, _exec_specs)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSpec:
-    """`[workload]`. None means no limit, or the default."""
+    """`[workload]`: the traffic.
 
-    kind: str = key(TEXT, names=lambda: workloads.KINDS)
-    size_bytes: int | None = key(SIZE, name="size", low=1)
-    rate_bps: int | None = key(RATE, name="rate", low=1)
-    start_ns: int = key(TIME, 0, name="start", low=0)
-    stop_ns: int | None = key(TIME, name="stop", low=1)
-    jitter_ns: int = key(TIME, 0, name="jitter", low=0)
-    transport: str = key(TEXT, "tcp", names=lambda: TRANSPORTS)
-    gaps: str = key(TEXT, "exact", names=lambda: GAPS)
-    file: Path | None = key(PATH)
-    pattern: str | None = key(TEXT)
-    broken: str | None = key(TEXT, names=lambda: BROKEN)
-    ends: str | None = key(TEXT, names=lambda: ENDS)
-    senders: int | None = key(COUNT, low=1)
-    flows: int | None = key(COUNT, low=1)
-    stride: int | None = key(COUNT, low=1)
-    p_edge: float | None = key(NUMBER, low=0, high=1)
-    p_pod: float | None = key(NUMBER, low=0, high=1)
-    rounds: int | None = key(COUNT, low=1)
-    interval_ns: int | None = key(TIME, name="interval", low=0)
-    intervals: str | None = key(TEXT, names=lambda: PATTERNS)
-    last_start_ns: int | None = key(TIME, name="last_start", low=1)
-    request_bytes: int | None = key(SIZE, name="request", low=1)
-    long: int | None = key(COUNT, low=1)
-    short: int | None = key(COUNT, low=1)
-    short_start_ns: int | None = key(TIME, name="short_start", low=0)
-    on_ns: int | None = key(TIME, name="on", low=1)
-    off_ns: int | None = key(TIME, name="off", low=1)
-    distribution: str | None = key(TEXT, names=sizes.names)
-    distribution_file: Path | None = key(PATH)
-    load: float | None = key(NUMBER, low=0, high=1)
-    load_counts: str | None = key(TEXT, names=lambda: LOAD_COUNTS)
-    load_of: str | None = key(TEXT, names=lambda: LOAD_OF)
-    truncate_bytes: int | None = key(SIZE, name="truncate", low=1)
-    size_scale: float | None = key(NUMBER, low=0)
-    outstanding: int | None = key(COUNT, low=1)
-    mix: str | None = key(TEXT, names=lambda: MIXES)
-    storage: int | None = key(COUNT, low=1)
-    replicas: int | None = key(COUNT, low=0)
-    compute_ns: int | None = key(TIME, name="compute", low=0)
-    largest_bytes: int | None = key(SIZE, name="largest", low=1)
-    schedule: str | None = key(TEXT, names=lambda: SCHEDULES)
-    exec: tuple[ExecSpec, ...] | None = key(_EXECS)
+    None means no limit, or the default.
+    """
+
+    kind: str = key(
+        TEXT,
+        names=lambda: workloads.KINDS,
+        help="who sends to whom, and when: one of [the kinds](workloads.md#kinds), which also name the keys below that "
+        "each reads",
+    )
+    size_bytes: int | None = key(SIZE, name="size", low=1, otherwise="no limit", help="payload of each flow")
+    rate_bps: int | None = key(
+        RATE, name="rate", low=1, otherwise="no limit", help="payload rate that the application of each flow offers"
+    )
+    start_ns: int = key(TIME, 0, name="start", low=0, help="first start after t0; shifts the whole pattern")
+    stop_ns: int | None = key(
+        TIME,
+        name="stop",
+        low=1,
+        otherwise="duration",
+        help="stop time of flows that set none; a flow with a size ends earlier when it is done",
+    )
+    jitter_ns: int = key(
+        TIME, 0, name="jitter", low=0, help="delays the start of each flow by a uniform draw from [0, jitter), by seed"
+    )
+    transport: str = key(
+        TEXT,
+        "tcp",
+        names=lambda: TRANSPORTS,
+        help="`tcp`, or `udp`: full datagrams at `workload.rate`, which it needs. Under an algorithm of the NICs flows "
+        "always use `rdma`, written or not, and `udp` is refused",
+    )
+    gaps: str = key(
+        TEXT,
+        "exact",
+        names=lambda: GAPS,
+        help="gaps between the packets (TCP: writes) of a flow with a rate: `exact`, `uniform` (0 to twice the mean), "
+        "`exponential`, by seed",
+    )
+    file: Path | None = key(PATH, help="`matrix`: path of the [CSV](workloads.md#flow-matrices), relative to the spec")
+    pattern: str | None = key(TEXT, help="`iroko`: name of the matrix, such as `stag_prob_0_2_3`")
+    broken: str | None = key(
+        TEXT,
+        names=lambda: BROKEN,
+        otherwise='`"fix"`',
+        help="`iroko`: rows of `stride8` that name a host which does not exist: `fix`, or `keep` (they send nothing)",
+    )
+    ends: str | None = key(
+        TEXT,
+        names=lambda: ENDS,
+        otherwise='`"many_to_one"`',
+        help="destinations for kinds that leave them open: `many_to_one` (the last host) or `pairs`; with more flows than "
+        "hosts, hosts take turns",
+    )
+    senders: int | None = key(
+        COUNT, low=1, otherwise="kind", help="number of hosts (or simultaneous flows) that send, work, or answer"
+    )
+    flows: int | None = key(
+        COUNT,
+        low=1,
+        otherwise="1",
+        help="number of flows: in all (`many_to_one`, default one per sender), destinations per host (`random`), flows to "
+        "each other host (`all_to_all`), flows that join (`joins`)",
+    )
+    stride: int | None = key(COUNT, low=1, help="`stride`: host x sends to host x + stride")
+    p_edge: float | None = key(
+        NUMBER, low=0, high=1, help="`staggered`: probability that the destination is on the sender's edge switch"
+    )
+    p_pod: float | None = key(
+        NUMBER, low=0, high=1, help="`staggered`: probability that the destination is elsewhere in the sender's pod"
+    )
+    rounds: int | None = key(COUNT, low=1, otherwise="endless", help="number of rounds, repetitions or iterations")
+    interval_ns: int | None = key(
+        TIME,
+        name="interval",
+        low=0,
+        otherwise="kind",
+        help="time from the end of a flow or round to the next, between queries, or between joins",
+    )
+    intervals: str | None = key(
+        TEXT,
+        names=lambda: PATTERNS,
+        otherwise="kind",
+        help="distribution of the intervals (`on_off`: of on and off times): `exact`, `uniform` (0 to twice the mean) or "
+        "`exponential`, by seed",
+    )
+    last_start_ns: int | None = key(
+        TIME,
+        name="last_start",
+        low=1,
+        otherwise="duration",
+        help="open loops: no flow starts from this time on, so that flows under way can end",
+    )
+    request_bytes: int | None = key(
+        SIZE, name="request", low=1, otherwise='`"1.6kB"`', help="`partition_aggregate`: size of a query's request"
+    )
+    long: int | None = key(COUNT, low=1, otherwise="1", help="`long_short`: number of long flows")
+    short: int | None = key(COUNT, low=1, help="`long_short`: number of short flows")
+    short_start_ns: int | None = key(
+        TIME, name="short_start", low=0, otherwise="by seed", help="`long_short`: start time of the short flows"
+    )
+    on_ns: int | None = key(TIME, name="on", low=1, help="`on_off`: how long a sender sends")
+    off_ns: int | None = key(TIME, name="off", low=1, help="`on_off`: how long a sender pauses")
+    distribution: str | None = key(
+        TEXT, names=sizes.names, help="flow sizes: one of [the distributions](workloads.md#flow-sizes)"
+    )
+    distribution_file: Path | None = key(
+        PATH, help="your own file of flow sizes, relative to the spec, in place of `distribution`"
+    )
+    load: float | None = key(NUMBER, low=0, high=1, help="`poisson`: offered load as a share of the rate, above 0")
+    load_counts: str | None = key(
+        TEXT,
+        names=lambda: LOAD_COUNTS,
+        otherwise='`"payload"`',
+        help="bytes that the load counts: `payload`, or frames on the `wire`",
+    )
+    load_of: str | None = key(
+        TEXT,
+        names=lambda: LOAD_OF,
+        otherwise='`"host"`',
+        help="rate that the load refers to: each `host`'s link, or the links above its edge switch (`bisection`)",
+    )
+    truncate_bytes: int | None = key(
+        SIZE, name="truncate", low=1, otherwise="no limit", help="maximum flow size; larger sizes become this one"
+    )
+    size_scale: float | None = key(NUMBER, low=0, otherwise="1", help="factor on all sizes, applied before truncation")
+    outstanding: int | None = key(COUNT, low=1, otherwise="1", help="flows (operations) that a host keeps under way")
+    mix: str | None = key(TEXT, names=lambda: MIXES, help="`storage`: one of [ACC's mixes](workloads.md#training-and-storage)")
+    storage: int | None = key(COUNT, low=1, otherwise="a quarter", help="`storage`: number of storage hosts")
+    replicas: int | None = key(COUNT, low=0, otherwise="0", help="`storage`: copies of each write on other storage hosts")
+    compute_ns: int | None = key(
+        TIME, name="compute", low=0, otherwise='`"0ns"`', help="training: pause of a worker before its next iteration"
+    )
+    largest_bytes: int | None = key(
+        SIZE,
+        name="largest",
+        low=1,
+        otherwise="`size`",
+        help="`alltoall`: largest message size; sizes double from `size` up to it, each for `rounds` iterations",
+    )
+    schedule: str | None = key(
+        TEXT,
+        names=lambda: SCHEDULES,
+        otherwise='`"auto"`',
+        help="`alltoall`: `linear`, `pairwise`, `bruck`, or what Open MPI chooses (`auto`)",
+    )
+    exec: tuple[ExecSpec, ...] | None = key(_EXECS, otherwise="none", help="[real programs in hosts](workloads.md#real-programs)")
 
     def __post_init__(self) -> None:
         require_given(self, "workload.", "kind")

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the tables of the documentation that only repeat what the code declares.
+
+python scripts/reference.py           # `make lint` runs it; prints a line for each stale region, and fails if there is one
+python scripts/reference.py --write   # renews the regions
+
+A region of a page lies between the lines `<!-- generated: NAME -->` and `<!-- end -->`. NAME is one of REGIONS.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base.amount import write
+from dc_gym.base.key import COUNT, SHARE_PPB, SHARE_PPM, TEXT, default_of, fields_by_key
+from dc_gym.base.units import FRAME_BYTES, format_rate, format_size, format_time
+from dc_gym.cli.list import FILES, columns_of, told_of
+from dc_gym.conformance import report
+from dc_gym.metrics.names import FORMULAS
+from dc_gym.monitors.state_matrix import FLOW_FIELDS
+from dc_gym.records import digest, results
+from dc_gym.records.folder import CONTENTS
+from dc_gym.spec.experiment import SECTIONS
+from dc_gym.spec.traffic import ExecSpec
+from dc_gym.topologies import links, marking, presets
+from dc_gym.traffic import kinds, schedule, sizes, storage
+from dc_gym.traffic.collectives import SCHEDULES
+from dc_gym.traffic.iroko import DIALECTS
+from dc_gym.traffic.workloads import FAMILIES, KINDS
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+REGION = re.compile(r"(?<=<!-- generated: )([\w. -]+?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+MEASURED = re.findall(r"generated: (\w+)", report.BEGIN)
+"""Regions that commands of dcgym write."""
+MOST_NAMES = 9
+"""For a key with more possible values than this, its text links to a table of them."""
+
+
+def main(argv: list[str], docs: Path = DOCS) -> int:
+    """Compares all regions, or renews them. Returns 1 if one is stale or unknown."""
+    write_them, faults = argv == ["--write"], list[str]()
+    for page in sorted(docs.rglob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        new, names = REGION.sub(_renewed, old), [found[0] for found in REGION.findall(old)]
+        faults += [f"{page.name}: nothing generates {name!r}" for name in names if name not in (*REGIONS, *MEASURED)]
+        if write_them:
+            page.write_text(new, encoding="utf-8")
+        elif new != old:
+            faults.append(f"{page.name}: a generated table is stale; run: python scripts/reference.py --write")
+    print("".join(f"{fault}\n" for fault in faults), end="")
+    return 1 if faults else 0
+
+
+def _renewed(found: re.Match[str]) -> str:
+    name, mark, old = found.groups()
+    return f"{name}{mark}{_text_of(name) if name in REGIONS else old}"
+
+
+def _text_of(name: str) -> str:
+    return "".join(f"{line}\n" for line in REGIONS[name]())
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Yields the lines of a table."""
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |")
+
+
+def code(*words: str) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def keys() -> Iterator[str]:
+    """Yields the keys of a spec: a heading and a table for each section."""
+    for section, cls in SECTIONS.items():
+        what = (cls.__doc__ or "").partition("\n")[0].partition(": ")[2]
+        yield from (f"### `[{section}]`" if section else "### The top of the file", f"{what[:1].upper()}{what[1:]}", "")
+        yield from _keys_of(cls, f"{section}." if section else "")
+        yield ""
+
+
+def _keys_of(cls: type, prefix: str = "") -> Iterator[str]:
+    known = fields_by_key(cls).items()
+    rows = ((code(prefix + name), values_of(each.metadata), default_of(each), each.metadata["help"]) for name, each in known)
+    return table(("key", "value", "default", "meaning"), rows)
+
+
+def values_of(metadata: Any) -> str:
+    """Returns the values that a key takes: its names, otherwise an example and the bounds."""
+    kind, low, high = (metadata[name] for name in ("kind", "low", "high"))
+    if metadata["names"]:
+        names = list(metadata["names"]())
+        return code(*names) if len(names) <= MOST_NAMES else f"{code(*names[:2])}, ..."
+    words = re.sub(r"^an? ", "", kind.example).replace(" with its unit", "")
+    words = re.sub(r'"[^"]+"(?!\])|\[.*\]|\{.*\}|\b[0-9.]+\b', lambda found: code(found[0]), words)
+    if kind in (TEXT, COUNT):
+        words = words.partition(" such as ")[0]
+    least = None if low in (None, 0, 1) else kind.write(low)
+    most = None if high is None or kind in (SHARE_PPB, SHARE_PPM) else kind.write(high)
+    if least is not None and most is not None:
+        return f"{words}, {least} .. {most}"
+    return (
+        words if least is None and most is None else f"{words}, at least {least}" if most is None else f"{words}, at most {most}"
+    )
+
+
+def networks() -> Iterator[str]:
+    """Yields the kinds of topologies."""
+    rows = (
+        (code(name), _short(kind.required), _short(kind.optional), told_of(kind.build))
+        for name, kind in presets.TOPOLOGIES.items()
+    )
+    return table(("kind", "needs", "may have", "shape"), rows)
+
+
+def _short(fields: Iterable[str], key_of: Callable[[str], str] = links.key_of) -> str:
+    """Returns keys without their section."""
+    return code(*(key_of(field).partition(".")[2] for field in fields))
+
+
+def _preset(name: str) -> tuple[str, ...]:
+    params = presets.PRESETS[name]
+    kind = presets.TOPOLOGIES[params.kind or ""]
+    shape = [
+        f"{links.key_of(field).partition('.')[2]} {value}"
+        for field in (*kind.required, *kind.optional)
+        if type(value := getattr(params, field)) is int and not field.endswith("_bps")
+    ]
+    cables = f"{format_rate(params.rate_bps or 0)}, {format_time(params.delay_ns or 0)}"
+    for rule in params.links:
+        cables += (
+            f"; {'-'.join(rule.between)} {format_rate(params.uplink_rate_bps or 0)}, {format_time(rule.params.delay_ns or 0)}"
+        )
+    buffer, k, hosts = params.buffer_bytes or 0, params.k_bytes or 0, len(presets.build(params).hosts)
+    threshold = f"{k // FRAME_BYTES}p" if isinstance(k, int) else write(k)
+    return code(name), f"{params.kind}, {', '.join(shape)}", str(hosts), cables, write(buffer), threshold, presets.ORIGINS[name]
+
+
+def markings() -> Iterator[str]:
+    rows = [(code(name), _short(kind.needs), _short(kind.takes), kind.help) for name, kind in marking.KINDS.items()]
+    return table(("`marking`", "needs", "may have", "it marks"), [(code(marking.AUTO), "", "", marking.AUTO_HELP), *rows])
+
+
+def workloads() -> Iterator[str]:
+    """Yields the kinds of workloads, in the order of their modules."""
+    modules = [family.__name__ for family in FAMILIES]
+    known = sorted(KINDS.items(), key=lambda item: modules.index(item[1].pattern.__module__))
+    rows = ((code(name), _short(kind.uses, kinds.key_of), told_of(kind.pattern)) for name, kind in known)
+    return table(("kind", "keys of its own", "who sends what, when"), rows)
+
+
+def distributions() -> Iterator[str]:
+    """Yields the distributions of flow sizes."""
+    for_all = ((name, sizes.load(name)) for name in sizes.names())
+    rows = (
+        (
+            code(name),
+            sizes.comment(name, "workload"),
+            f"{round(each.mean_bytes()):,}",
+            each.sampling,
+            sizes.comment(name, "points"),
+        )
+        for name, each in for_all
+    )
+    return table(("name", "workload", "mean, bytes", "sampling", "points from"), rows)
+
+
+def mixes() -> Iterator[str]:
+    """Yields the mixes of storage operations."""
+    blocks = {name: dict.fromkeys(map(format_size, (mix.least_bytes, mix.most_bytes))) for name, mix in storage.MIXES.items()}
+    rows = ((code(name), f"{mix.reads} : {10 - mix.reads}", " - ".join(blocks[name])) for name, mix in storage.MIXES.items())
+    return table(("`mix`", "reads : writes", "blocks"), rows)
+
+
+def columns(file: str) -> Iterator[str]:
+    """Yields the columns of a result's table, or the keys of a JSON file. Canonical records have types."""
+    declared = digest.TABLES.get(file.removesuffix(".parquet"))
+    if declared is None:
+        return table(
+            ("key" if file.endswith("json") else "column", "meaning"), ((code(name), what) for name, what in columns_of(file))
+        )
+    types = [str(field.type) for field in results.schema(declared)]
+    rows = (
+        (code(name), "string" if "string" in kind else kind, what)
+        for (name, what), kind in zip(columns_of(file), types, strict=True)
+    )
+    return table(("column", "type", "meaning"), rows)
+
+
+def metrics() -> Iterator[str]:
+    return table(("metric", "formula"), ((code(*each.titles), each.formula) for each in FORMULAS))
+
+
+def flows_csv() -> Iterator[str]:
+    """Yields the header and the columns of tgen's CSV."""
+    yield from ("```", ",".join(schedule.COLUMNS), "```", "")
+    yield from table(("column", "meaning"), ((code(name), what) for name, what in schedule.COLUMNS.items()))
+
+
+def usage(source: str) -> Iterator[str]:
+    """Yields what a C program says of its options: the string literals that begin with "usage:", as one text."""
+    found = re.search(r'"usage: (?:[^"\\]|\\.)*"(?:[\s\\]*"(?:[^"\\]|\\.)*")*', (ROOT / source).read_text(encoding="utf-8"))
+    assert found, f"{source} has no usage"
+    text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[0])).replace("\\n", "\n")
+    synopsis, _, options = text.removeprefix("usage: ").partition("\n  --")
+    lines = synopsis.replace("\n       ", "\n").splitlines() + (f"  --{options}".splitlines() if options else [])
+    yield from ("```", *lines, "```")
+
+
+DAEMONS = ("traffic/tgen/tgen.c", "monitors/qmon.c", "ctrl/agent/agentd.c", "ctrl/agent/hostd.c", "ctrl/nic/nicd.c")
+
+REGIONS: dict[str, Callable[[], Iterator[str]]] = {
+    "keys": keys,
+    "programs": lambda: _keys_of(ExecSpec),
+    "networks": networks,
+    "presets": lambda: table(("preset", "shape", "hosts", "links", "buffer", "K", "from"), map(_preset, presets.PRESETS)),
+    "markings": markings,
+    "workloads": workloads,
+    "distributions": distributions,
+    "mixes": mixes,
+    "schedules": lambda: table(("`schedule`", "what is sent"), ((code(name), what) for name, what in SCHEDULES.items())),
+    "dialects": lambda: table(
+        ("dialect", "header", "of note"), ((name, f"`{','.join(header)}`", what) for name, (header, what) in DIALECTS.items())
+    ),
+    "flows csv": flows_csv,
+    **{file: partial(columns, file) for file in FILES},
+    "sm_flow": lambda: table(("field", "meaning"), ((code(name), what) for name, _, what in FLOW_FIELDS)),
+    **{Path(source).name: partial(usage, source) for source in DAEMONS},
+    "summary.json": metrics,
+    "files": lambda: table(("file", "what it holds"), ((code(name), what) for name, what in CONTENTS.items())),
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
