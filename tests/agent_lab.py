@@ -18,9 +18,9 @@ LINE, FLOOR = 10**7, 10**4
 PROLOGUE = """
 import os, struct, subprocess, sys, time
 from pathlib import Path
-from dc_gym.topologies import cables, tc
-from dc_gym.topologies.cables import End
-from dc_gym.topologies.rtnl import *
+from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize.cables import End
+from dc_gym.topologies.realize.rtnl import *
 
 RUN = Path(os.environ["RUN"])
 HERE = NetlinkSocket()

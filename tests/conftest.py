@@ -131,11 +131,11 @@ FABRIC = """
 import json, os, socket, sys, time
 from pathlib import Path
 from dc_gym.topologies.ecmp import path, route
-from dc_gym.topologies.fabric import Fabric, netns_path
-from dc_gym.topologies.ovs import OpenVSwitch, Programs
+from dc_gym.topologies.realize.fabric import Fabric, netns_path
+from dc_gym.topologies.realize.ovs import OpenVSwitch, Programs
 from dc_gym.topologies.links import LinkParams, LinkRule
 from dc_gym.topologies.presets import TopologyParams, build
-from dc_gym.topologies.rtnl import entered
+from dc_gym.topologies.realize.rtnl import entered
 graph = build(TopologyParams(**{params}))
 router = route(graph, 1)
 rules = {{switch.name: [rule.flow() for rule in router.rules if rule.switch == switch.name] for switch in graph.switches}}

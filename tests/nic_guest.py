@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.ctrl.nic.rows import Port, Receiver, Rows, Sender
-from dc_gym.topologies import nics
-from dc_gym.topologies.fabric import Fabric, netns_path
-from dc_gym.topologies.rtnl import entered
+from dc_gym.topologies.realize import nics
+from dc_gym.topologies.realize.fabric import Fabric, netns_path
+from dc_gym.topologies.realize.rtnl import entered
 
 BIN = Path(nics.__file__).resolve().parents[1] / "dc_gym" / "bin"
 FOLDER = Path("/run/nic")

@@ -17,10 +17,10 @@ PROLOGUE = """
 import os, socket, struct, time
 from pathlib import Path
 from dc_gym.base.errors import FabricError
-from dc_gym.topologies import cables, tc
-from dc_gym.topologies.cables import End
+from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize.cables import End
 from dc_gym.topologies.graph import Impairment, Queue
-from dc_gym.topologies.rtnl import *
+from dc_gym.topologies.realize.rtnl import *
 
 HERE = NetlinkSocket()
 RTM_DELLINK = 17

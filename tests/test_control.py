@@ -20,7 +20,7 @@ pytestmark = pytest.mark.lab
 HOSTD = AGENTD.with_name("hostd")
 ROOT = Path(__file__).resolve().parent.parent
 STAR = """
-from dc_gym.topologies.control_network import NETNS, ControlNetwork
+from dc_gym.topologies.realize.control_network import NETNS, ControlNetwork
 
 def star(delay_ns, loss_ppb):
     network = ControlNetwork(NAMES, delay_ns, loss_ppb).__enter__()

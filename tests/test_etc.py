@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.topologies import etc
 from dc_gym.topologies.presets import TopologyParams, build, resolve
+from dc_gym.topologies.realize import etc
 
 
 def test_hosts_and_their_ports_have_names(tmp_path):
@@ -42,7 +42,7 @@ def test_what_is_written_replaces_files_and_links(tmp_path):
 def test_files_are_laid_over_the_machine_s_for_one_mount_namespace(tmp_path):
     before = Path("/etc/hosts").read_text() if Path("/etc/hosts").exists() else None
     code = (
-        f"from pathlib import Path; from dc_gym.topologies import etc; etc.cover({{'hosts': 'ours\\n'}}, Path('{tmp_path}/etc'))"
+        f"from pathlib import Path; from dc_gym.topologies.realize import etc; etc.cover({{'hosts': 'ours\\n'}}, Path('{tmp_path}/etc'))"
     )
     code += "; print(Path('/etc/hosts').read_text() if Path('/etc/hosts').exists() else 'ours')"
     done = subprocess.run(["unshare", "--mount", sys.executable, "-c", code], capture_output=True, text=True)

@@ -7,14 +7,14 @@ from itertools import permutations
 import pytest
 
 from dc_gym.base.errors import FabricError
-from dc_gym.topologies import cables, tc
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.graph import NO_MARKING, Marking, Queue
 from dc_gym.topologies.links import LinkParams, LinkRule
 from dc_gym.topologies.marking import iroko_thesis
 from dc_gym.topologies.paths import one_way_ns
 from dc_gym.topologies.presets import TopologyParams, build
-from dc_gym.topologies.rtnl import attribute, attributes
+from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize.rtnl import attribute, attributes
 
 REACH = """
 sockets = {}
@@ -126,7 +126,7 @@ print(ovs.vsctl("list-ports", "s1").split())
 def test_the_fabric_is_read_back_and_a_difference_is_an_error(in_fabric):
     body = """
 from dc_gym.base.errors import FabricError
-from dc_gym.topologies import cables, tc
+from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.graph import Queue
 sock = fabric.socket_of("s1")
 index = fabric.devices()["s1-eth3"].ifindex
@@ -211,5 +211,5 @@ for batch in ([good, bad, good], [good, good, bad]):
 sock.batch([good] * 2000)
 print("two thousand went")
 """
-    text = in_fabric({"preset": "dumbbell-10m"}, "from dc_gym.topologies import cables, rtnl" + body)
+    text = in_fabric({"preset": "dumbbell-10m"}, "from dc_gym.topologies.realize import cables, rtnl" + body)
     assert text.count("s1-eth3: change the cable: Numerical result out of range") == 2 and "two thousand went" in text

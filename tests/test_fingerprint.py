@@ -32,7 +32,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "name",
     [
         "traffic/tgen/tgen.c",
-        "topologies/fabric.py",
+        "topologies/realize/fabric.py",
         "grounds/guest/main.py",
         "run/runner.py",
         "ctrl/controllers.py",

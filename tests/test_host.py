@@ -22,10 +22,10 @@ from dc_gym.base.progress import Quiet
 from dc_gym.grounds.host import calibration, fidelity, needs, state
 from dc_gym.grounds.host.ground import HostGround
 from dc_gym.kernel import cable_module
-from dc_gym.topologies import qdisc_fabric, shapers, tc
-from dc_gym.topologies.cables import End
 from dc_gym.topologies.graph import Queue
-from dc_gym.topologies.rtnl import NetlinkSocket, new_namespace
+from dc_gym.topologies.realize import qdisc_fabric, shapers, tc
+from dc_gym.topologies.realize.cables import End
+from dc_gym.topologies.realize.rtnl import NetlinkSocket, new_namespace
 
 root = pytest.mark.root
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "dumbbell.toml"

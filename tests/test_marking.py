@@ -19,10 +19,10 @@ BATCHES, FRAMES = 200, 100
 PROGRAM = """
 import json, socket, struct, sys, time
 from dc_gym.benchmarks.checks.links_guest import _queues
-from dc_gym.topologies import cables, tc
-from dc_gym.topologies.cables import End
+from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize.cables import End
 from dc_gym.topologies.graph import Marking, Queue
-from dc_gym.topologies.rtnl import NetlinkSocket
+from dc_gym.topologies.realize.rtnl import NetlinkSocket
 
 kmin, kmax, pmax_ppm, batches, frames, fills, own_draws = json.loads(sys.argv[1])
 sock = NetlinkSocket()

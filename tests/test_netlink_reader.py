@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads back with pyroute2 what the fabric's netlink batches made. pyroute2 shares no code with topologies/rtnl.py.
+"""Reads back with pyroute2 what the fabric's netlink batches made. pyroute2 shares no code with topologies/realize/rtnl.py.
 
 pyroute2 has no RED. It has CHOKe, whose attributes begin with RED's (linux/pkt_sched.h), so CHOKe's reader serves.
 """

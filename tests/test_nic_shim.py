@@ -40,7 +40,7 @@ def test_a_lone_flow_is_paced_to_the_nanosecond_and_heard_of_once(in_nics):
 
 
 MANY = """
-from dc_gym.topologies import tc
+from dc_gym.topologies.realize import tc
 nic.start("fixed", [Flow("h1", "h2") for _ in range(512)], parameter_0={rate})
 for number in range(512):
     nic.post(number, 10**9)

@@ -95,8 +95,8 @@ class Execs:
 
 def _keep(request: ExecRequest, folder: Path, name: str, t0_ns: int) -> dict[str, Any]:
     """Runs the whole life of a keeper."""
-    from dc_gym.topologies.fabric import netns_path  # imports Mininet, which only a ground needs
-    from dc_gym.topologies.rtnl import entered
+    from dc_gym.topologies.realize.fabric import netns_path  # imports Mininet, which only a ground needs
+    from dc_gym.topologies.realize.rtnl import entered
 
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(KEEPER_PRIORITY))

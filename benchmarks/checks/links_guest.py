@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.package import PROGRAMS
-from dc_gym.topologies import cables, tc
 from dc_gym.topologies.graph import NETNS_FOLDER, Marking, Queue
-from dc_gym.topologies.rtnl import (
+from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize.rtnl import (
     IFADDRMSG,
     IFINFOMSG,
     NDMSG,

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.topologies import cables, tc
-from dc_gym.topologies.rtnl import (
+from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
     NLM_F_CREATE,
     NLM_F_REPLACE,

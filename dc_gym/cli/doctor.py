@@ -29,7 +29,7 @@ PAGE_BYTES = 4096
 CACHE_BYTES = 5 << 30
 PROCESSES = 1024
 FILES = 65536
-GUEST = "import time; import dc_gym.grounds.guest.main, dc_gym.topologies.fabric; time.sleep(1)"
+GUEST = "import time; import dc_gym.grounds.guest.main, dc_gym.topologies.realize.fabric; time.sleep(1)"
 """The program in the doctor's lab. It imports all that a run's Python imports, and sleeps for a second of virtual time."""
 SYSTEM = (  # name, programs, their purpose, packages, whether a run needs them
     ("clean-up", ("sh", "flock", "find", "head", "mv", "rm", "rmdir", "sleep"), "what is left of a run that is killed",

@@ -39,6 +39,7 @@ GUEST = (
     "ctrl/nic/algorithms.py",
     "nets/policies/*.npz",
     "topologies/*.py",
+    "topologies/realize/*.py",
     "kernel/lab.py",
     "kernel/openvswitch.py",
     "grounds/*.py",

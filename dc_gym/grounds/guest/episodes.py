@@ -22,14 +22,14 @@ from re import search
 from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.errors import FabricError
-from dc_gym.topologies import tc
-from dc_gym.topologies.control_network import NETNS as CONTROL_NETNS
-from dc_gym.topologies.control_network import ControlNetwork
+from dc_gym.topologies.realize import tc
+from dc_gym.topologies.realize.control_network import NETNS as CONTROL_NETNS
+from dc_gym.topologies.realize.control_network import ControlNetwork
 
 if TYPE_CHECKING:
     from dc_gym.grounds.guest.main import Plan, Program, Site
-    from dc_gym.topologies.fabric import Fabric
-    from dc_gym.topologies.ovs import OpenVSwitch
+    from dc_gym.topologies.realize.fabric import Fabric
+    from dc_gym.topologies.realize.ovs import OpenVSwitch
 
 AGENTD_PRIORITY = 5  # in a lab, below tgen's: at the same instant, flows are read before queues. In real time the same as qmon's
 HOSTD_PRIORITY = 6  # a host applies a command before its state is read
@@ -165,8 +165,8 @@ def _draw_first(fabric: Fabric) -> None:
     those in a fresh lab. The kernel draws secrets of sequence numbers and hash tables at the first connection. Every 300 s it
     also draws for how long neighbours count as reachable, which has no effect where all of them are permanent.
     """
-    from dc_gym.topologies.fabric import netns_path, write_sysctls
-    from dc_gym.topologies.rtnl import entered
+    from dc_gym.topologies.realize.fabric import netns_path, write_sysctls
+    from dc_gym.topologies.realize.rtnl import entered
 
     write_sysctls({f"net/{family}/neigh/default/base_reachable_time_ms": NEVER_MS for family in ("ipv4", "ipv6")})
     with entered(netns_path(fabric.graph.hosts[0].name)), socket.create_server(("127.0.0.1", 0)) as server:
@@ -249,8 +249,8 @@ def _outlast(control: ControlPlan, fabric: Fabric) -> None:
 
 def in_use(fabric: Fabric) -> dict[str, int]:
     """Returns totals over all hosts and switches: bytes in queues, sockets in use, in TIME_WAIT, orphaned."""
-    from dc_gym.topologies.fabric import netns_path
-    from dc_gym.topologies.rtnl import entered
+    from dc_gym.topologies.realize.fabric import netns_path
+    from dc_gym.topologies.realize.rtnl import entered
 
     found: dict[str, int] = {}
     for node in ("", *(host.name for host in fabric.graph.hosts)):

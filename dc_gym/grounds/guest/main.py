@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dc_gym.base.errors import FabricError, LabError, TestbedError
-from dc_gym.topologies import etc, tc
 from dc_gym.topologies.ecmp import PORT_MASK
 from dc_gym.topologies.graph import Graph
-from dc_gym.topologies.ovs import OpenVSwitch, Programs
+from dc_gym.topologies.realize import etc, tc
+from dc_gym.topologies.realize.ovs import OpenVSwitch, Programs
 from dc_gym.traffic import execs
 from dc_gym.traffic.execs import Execs
 
 if TYPE_CHECKING:  # imports Mininet, which a runner on the host never needs and which takes long to import
-    from dc_gym.topologies.fabric import Fabric
+    from dc_gym.topologies.realize.fabric import Fabric
 
 PLAN_VERSION = 1
 S = 10**9
@@ -167,7 +167,7 @@ class LabSite:
     qmon_options: tuple[str, ...] = ()
 
     def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
-        from dc_gym.topologies.fabric import Fabric
+        from dc_gym.topologies.realize.fabric import Fabric
 
         return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
 
@@ -379,7 +379,7 @@ def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
 
 def _nics(plan: Plan, folder: Path, fabric: Fabric, site: Site, t0_ns: int) -> Program:
     """Makes every host's NIC and starts their loader."""
-    from dc_gym.topologies import nics  # imports Mininet
+    from dc_gym.topologies.realize import nics  # imports Mininet
 
     assert plan.nic is not None
     nics.write(folder / NICS, nics.make(fabric, [host.name for host in plan.graph.hosts], plan.nic["caps"]))

@@ -20,9 +20,9 @@ from typing import Any
 
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.topologies.fabric import Fabric, netns_path
 from dc_gym.topologies.graph import Cable, Port
-from dc_gym.topologies.rtnl import entered
+from dc_gym.topologies.realize.fabric import Fabric, netns_path
+from dc_gym.topologies.realize.rtnl import entered
 
 ETHERTYPE = 0x88B5
 HEAD = struct.Struct(">HI")  # EtherType and number of a frame

@@ -27,7 +27,7 @@ from dc_gym.kernel import cable_module
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.records import fingerprint
 from dc_gym.spec import Spec
-from dc_gym.topologies import qdisc_fabric
+from dc_gym.topologies.realize import qdisc_fabric
 
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 

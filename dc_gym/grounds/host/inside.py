@@ -23,11 +23,11 @@ from dc_gym.grounds.guest.episodes import END_OF_RUN, NEXT_EPISODE
 from dc_gym.grounds.guest.main import Plan, S, count
 from dc_gym.grounds.guest.main import main as run_plan
 from dc_gym.grounds.host import calibration, fidelity, one_cpu
-from dc_gym.topologies import etc
-from dc_gym.topologies.fabric import GROUND_SYSCTLS, Fabric
 from dc_gym.topologies.graph import Graph
-from dc_gym.topologies.ovs import OpenVSwitch
-from dc_gym.topologies.qdisc_fabric import QdiscFabric
+from dc_gym.topologies.realize import etc
+from dc_gym.topologies.realize.fabric import GROUND_SYSCTLS, Fabric
+from dc_gym.topologies.realize.ovs import OpenVSwitch
+from dc_gym.topologies.realize.qdisc_fabric import QdiscFabric
 
 OWN_SYSCTLS: Mapping[str, str] = {
     name: value

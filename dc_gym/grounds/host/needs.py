@@ -19,10 +19,10 @@ from pathlib import Path
 
 from dc_gym.base.errors import FabricError, UsageError
 from dc_gym.ctrl import controllers
-from dc_gym.topologies import qdisc_fabric, shapers, tc
-from dc_gym.topologies.cables import End, set_up
 from dc_gym.topologies.graph import Marking, Queue
-from dc_gym.topologies.rtnl import NetlinkSocket, attr_text, new_namespace
+from dc_gym.topologies.realize import qdisc_fabric, shapers, tc
+from dc_gym.topologies.realize.cables import End, set_up
+from dc_gym.topologies.realize.rtnl import NetlinkSocket, attr_text, new_namespace
 
 MODULES = (
     "veth", "openvswitch", "sch_tbf", "sch_netem", "sch_red", "sch_fq", "sch_ingress", "cls_matchall", "act_mirred",

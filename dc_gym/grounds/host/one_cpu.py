@@ -13,8 +13,8 @@ import os
 from pathlib import Path
 
 from dc_gym.base.errors import FabricError
-from dc_gym.topologies.fabric import Fabric, netns_path
-from dc_gym.topologies.rtnl import entered
+from dc_gym.topologies.realize.fabric import Fabric, netns_path
+from dc_gym.topologies.realize.rtnl import entered
 
 SYSFS = Path("/run/sysfs")
 FIRST_WORD = 32

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from dc_gym.base.errors import FabricError
-from dc_gym.topologies import cables, tc
 from dc_gym.topologies.graph import NETNS_FOLDER, NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
 from dc_gym.topologies.mininet_classes import Host as MininetHost
 from dc_gym.topologies.mininet_classes import Link, Mininet, OVSSwitch, Topo
-from dc_gym.topologies.ovs import OpenVSwitch
-from dc_gym.topologies.rtnl import (
+from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize.ovs import OpenVSwitch
+from dc_gym.topologies.realize.rtnl import (
     IFADDRMSG,
     NDMSG,
     NLM_F_CREATE,

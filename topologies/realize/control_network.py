@@ -16,9 +16,9 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Self
 
-from dc_gym.topologies import cables
 from dc_gym.topologies.graph import NETNS_FOLDER, Impairment
-from dc_gym.topologies.rtnl import (
+from dc_gym.topologies.realize import cables
+from dc_gym.topologies.realize.rtnl import (
     IFADDRMSG,
     NDMSG,
     NLM_F_CREATE,

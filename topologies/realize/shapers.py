@@ -11,9 +11,9 @@ import socket
 import struct
 
 from dc_gym.base.errors import FabricError
-from dc_gym.topologies import tc
 from dc_gym.topologies.graph import Queue
-from dc_gym.topologies.rtnl import (
+from dc_gym.topologies.realize import tc
+from dc_gym.topologies.realize.rtnl import (
     NLM_F_CREATE,
     NLM_F_EXCL,
     NLM_F_REPLACE,
@@ -29,7 +29,7 @@ from dc_gym.topologies.rtnl import (
     attributes,
     nested,
 )
-from dc_gym.topologies.tc import LARGEST_U32, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, tbf_rate_bps
+from dc_gym.topologies.realize.tc import LARGEST_U32, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, tbf_rate_bps
 
 RTM_NEWTFILTER = 44
 TBF_HANDLE, QUEUE_HANDLE, TBF_CLASS = 0x1 << 16, 0x2 << 16, 0x1 << 16 | 1

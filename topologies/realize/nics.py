@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.base.errors import FabricError
-from dc_gym.topologies import cables, tc
-from dc_gym.topologies.fabric import Fabric, netns_path
-from dc_gym.topologies.rtnl import (
+from dc_gym.topologies.realize import cables, tc
+from dc_gym.topologies.realize.fabric import Fabric, netns_path
+from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
     NLA_F_NESTED,
     NLM_F_CREATE,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dc_gym.base.errors import FabricError
 from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Impairment
-from dc_gym.topologies.rtnl import (
+from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
     NLA_F_NESTED,
     NLM_F_CREATE,

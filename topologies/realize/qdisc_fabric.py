@@ -25,12 +25,12 @@ from typing import Any
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.topologies import cables, shapers, tc
-from dc_gym.topologies.cables import IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, Device
-from dc_gym.topologies.fabric import Fabric, netns_path, write_sysctls
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Cable, Graph, Port
-from dc_gym.topologies.ovs import OpenVSwitch
-from dc_gym.topologies.rtnl import (
+from dc_gym.topologies.realize import cables, shapers, tc
+from dc_gym.topologies.realize.cables import IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, Device
+from dc_gym.topologies.realize.fabric import Fabric, netns_path, write_sysctls
+from dc_gym.topologies.realize.ovs import OpenVSwitch
+from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
     NLM_F_CREATE,
     NLM_F_EXCL,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dc_gym.base.errors import FabricError
 from dc_gym.base.units import FRAME_BYTES, PPM
 from dc_gym.topologies.graph import Marking, Queue
-from dc_gym.topologies.rtnl import (
+from dc_gym.topologies.realize.rtnl import (
     NLM_F_CREATE,
     NLM_F_REPLACE,
     RTM_GETQDISC,
