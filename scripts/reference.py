@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -44,7 +45,9 @@ MOST_NAMES = 9
 
 def main(argv: list[str], docs: Path = DOCS) -> int:
     """Compares all regions, or renews them. Returns 1 if one is stale or unknown."""
-    write_them, faults = argv == ["--write"], list[str]()
+    parser = ArgumentParser(description="Checks the generated tables of the documentation.")
+    parser.add_argument("--write", action="store_true", help="renew them")
+    write_them, faults = parser.parse_args(argv).write, list[str]()
     for page in sorted(docs.rglob("*.md")):
         old = page.read_text(encoding="utf-8")
         new, names = REGION.sub(_renewed, old), [found[0] for found in REGION.findall(old)]
@@ -105,11 +108,11 @@ def values_of(metadata: Any) -> str:
         words = words.partition(" such as ")[0]
     least = None if low in (None, 0, 1) else kind.write(low)
     most = None if high is None or kind in (SHARE_PPB, SHARE_PPM) else kind.write(high)
-    if least is not None and most is not None:
-        return f"{words}, {least} .. {most}"
-    return (
-        words if least is None and most is None else f"{words}, at least {least}" if most is None else f"{words}, at most {most}"
-    )
+    if least is None and most is None:
+        return words
+    if least is None:
+        return f"{words}, at most {most}"
+    return f"{words}, at least {least}" if most is None else f"{words}, {least} .. {most}"
 
 
 def networks() -> Iterator[str]:

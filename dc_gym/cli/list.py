@@ -136,7 +136,7 @@ def _show_section(name: str) -> int:
         known = (*GROUPS, *KINDS, *presets.PRESETS, *presets.TOPOLOGIES, *controllers.names())
         names = (*known, *filter(None, SECTIONS), *FILES)
         raise UsageError(unknown("name", name, dict.fromkeys(names)))
-    print(f"{plain(_first_line(SECTIONS[name]))}\n")
+    print(f"{_first_line(SECTIONS[name])}\n")
     _print_keys(_keys_of(name))
     return 0
 
@@ -221,4 +221,4 @@ def told_of(made: Any) -> str:
 
 
 def _first_line(made: Callable[..., object]) -> str:
-    return (made.__doc__ or "").strip().partition("\n")[0]
+    return plain((made.__doc__ or "").strip().partition("\n")[0])
