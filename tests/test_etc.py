@@ -41,9 +41,8 @@ def test_what_is_written_replaces_files_and_links(tmp_path):
 @pytest.mark.root
 def test_files_are_laid_over_the_machine_s_for_one_mount_namespace(tmp_path):
     before = Path("/etc/hosts").read_text() if Path("/etc/hosts").exists() else None
-    code = (
-        f"from pathlib import Path; from dc_gym.topologies.realize import etc; etc.cover({{'hosts': 'ours\\n'}}, Path('{tmp_path}/etc'))"
-    )
+    code = "from pathlib import Path; from dc_gym.topologies.realize import etc"
+    code += f"; etc.cover({{'hosts': 'ours\\n'}}, Path('{tmp_path}/etc'))"
     code += "; print(Path('/etc/hosts').read_text() if Path('/etc/hosts').exists() else 'ours')"
     done = subprocess.run(["unshare", "--mount", sys.executable, "-c", code], capture_output=True, text=True)
     if done.stderr.startswith("unshare: "):
