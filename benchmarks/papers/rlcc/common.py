@@ -85,9 +85,9 @@ SMALL_FABRIC = Network(
 DCQCN: Mapping[str, Any] = {"nic.preset": "paper", "topology.marking": "secn2"}
 """DCQCN's parameters and marking.
 
-RL-CC's DCQCN is the one that its NICs come with. But with the firmware's parameters flows that flood a port need 7.5 ms at
-100 Gbit/s to settle (docs/reproduce-rl-cc.md), longer than runs here last. The paper does not say how its switches mark; here it
-is 400 to 1600 kB, 20 %, as HPCC's authors had it.
+RL-CC's DCQCN is the one that its NICs come with. But with the firmware's parameters flows that flood a port do not recover
+within a run: they keep 1 % of the line (docs/reproduce-rl-cc.md). The paper does not say how its switches mark; here it is 400 to
+1600 kB, 20 %, as HPCC's authors had it.
 """
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"dcqcn": DCQCN}
 """Additional keys by controller."""
