@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Advantage actor-critic as a plug-in: dcgym train SPEC --algo examples/a2c.py:A2C --out DIR (docs/plugging-in-an-algorithm.md).
+# Advantage actor-critic as a plug-in: dcgym train SPEC --algo examples/a2c.py:A2C --out DIR (docs/extending.md).
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core.columns import Columns

@@ -16,6 +16,8 @@ from dc_gym.spec import load
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+EXAMPLES = ROOT / "examples"
+EXTENDING = (ROOT / "docs" / "extending.md").read_text()
 
 
 def build(folder, **pages):
@@ -131,14 +133,35 @@ def test_the_tutorial_s_first_run_has_the_digest_of_the_readme():
     assert len({re.search(r"[0-9a-f]{64}", page)[0] for page in pages}) == 1
 
 
-def test_the_plug_in_that_the_documentation_shows_works(tmp_path):
-    text = (ROOT / "docs" / "extending.md").read_text()
-    (tmp_path / "everybody.py").write_text(text.split("```python\n# everybody.py:")[1].partition("\n")[2].split("```")[0])
-    spec = text.split('```toml\nplugins = ["everybody.py"]')[1].split("```")[0]
-    head = 'plugins = ["everybody.py"]\ncontroller.name = "dctcp"\ntopology.preset = "fattree-k4"\ntime.duration = "1s"\n'
-    (tmp_path / "mine.toml").write_text(head + spec)
-    flows = load(tmp_path / "mine.toml").flows(load(tmp_path / "mine.toml").graph())
-    assert [(flow.src, flow.dst) for flow in flows] == [(f"h{i}", f"h{i % 16 + 1}") for i in range(1, 17)]
+@pytest.mark.usefixtures("registries")
+def test_the_example_of_a_workload_has_the_sizes_and_starts_that_its_page_tells():
+    spec = load(EXAMPLES / "mice.toml")
+    flows = spec.flows(spec.graph())
+    assert {flow.size_bytes for flow in flows} == {10_000, 1_000_000}
+    assert [sum(flow.src == f"h{i}" for flow in flows) for i in (1, 2, 3, 4)] == [20] * 4
+    assert max(flow.start_ns for flow in flows) < 80 * 10**6
+    assert flows == spec.flows(spec.graph()) != load(EXAMPLES / "mice.toml", ["seed=2"]).flows(spec.graph())
+
+
+@pytest.mark.usefixtures("registries")
+def test_the_page_s_diff_gives_the_ring_chords(tmp_path):
+    """Lines with - are replaced by the lines with + below them."""
+    diff = next(block for block in re.findall(r"```diff\n(.*?)```", EXTENDING, re.DOTALL) if "args" in block)
+    code, spec = ((EXAMPLES / f"ring.{ending}").read_text() for ending in ("py", "toml"))
+    for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", diff, re.MULTILINE):
+        assert code.count(removed := re.sub("^-", "", old, flags=re.MULTILINE)) == 1, removed
+        code = code.replace(removed, re.sub(r"^\+", "", new, flags=re.MULTILINE))
+    (tmp_path / "ring.py").write_text(code)
+    args = re.search(r"`(args = .*?)` in `\[topology\]`", EXTENDING)[1]
+    (tmp_path / "ring.toml").write_text(spec.replace("hosts = 6\n", f"hosts = 6\n{args}\n"))
+    joined = {(cable.a.node, cable.b.node) for cable in load(tmp_path / "ring.toml").graph().cables}
+    assert {("s1", "s4"), ("s2", "s5"), ("s3", "s6")} <= joined and len(joined) == 15
+
+
+def test_the_page_s_diff_of_a_spec_gives_the_example():
+    diff = next(block for block in re.findall(r"```diff\n(.*?)```", EXTENDING, re.DOTALL) if "ring.py" in block)
+    new = [line[1:] for line in diff.splitlines() if line[:1] in "+ "]
+    assert "\n".join(new) + "\n" in (EXAMPLES / "ring.toml").read_text()
 
 
 def test_a_plug_in_that_takes_other_arguments_is_told_where(tmp_path):

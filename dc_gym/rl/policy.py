@@ -144,7 +144,7 @@ def _net(module: Any) -> list[nn.Module]:
         return [getattr(encoder, "actor_encoder", None) or encoder.encoder, module.pi]
     if hasattr(module, "af") and hasattr(module, "encoder"):  # DQN: dueling adds the same to all values, so the choice is equal
         return [module.encoder, module.af]
-    raise NotExportable(f"{type(module).__name__} has no policy_net(); docs/plugging-in-an-algorithm.md says what that is")
+    raise NotExportable(f"{type(module).__name__} has no policy_net(); docs/extending.md says what that is")
 
 
 def _flat(modules: list[nn.Module]) -> Iterator[nn.Module]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.base import usercode
+from dc_gym import spec
 from dc_gym.envs import action, observation, policies, registration, reward
 from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.observation import Observer
@@ -18,6 +18,7 @@ from dc_gym.envs.totals import EpisodeTotals, metrics
 from tests.envs.made import DONE, cells, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+EXAMPLES = ROOT / "examples"
 PAGE = (ROOT / "docs" / "environment.md").read_text()
 
 
@@ -55,7 +56,7 @@ def test_actions():
 
 def test_rewards():
     found, _ = scene()
-    listed = {names(name)[0]: bounds for name, bounds, _, _ in rows("Rewards", "reward")}
+    listed = {names(name)[0]: bounds for name, bounds, _ in rows("Rewards", "reward")}
     assert list(listed) == [each.name for each in reward.rewards()]
     for each in reward.rewards():
         low, high = each.range(found)
@@ -73,19 +74,13 @@ def test_info():
     one = {"status": DONE, "start_ns": 0, "end_ns": 10**7, "received_bytes": 1448}
     first = frame(info, flows=flows({"status": 1, "srtt_us": 4000}, {"status": 1}))
     last = frame(info, flows_before=first.flows, flows=flows(one, one), cells=cells(marks={"s1-eth3": 1}))
-    step, episode = (
-        {name for cell, *_ in table for name in names(cell)} for table in (rows("What info holds", "name"), _second_table())
-    )
+    listed = rows("What info holds", "name")
+    step, episode = ({name for row in listed if row[column] for name in names(row[0])} for column in (1, 2))
     assert step == set(metrics(first, found))
     totals = EpisodeTotals(found)
     for each in (first, last):
         totals.add(each, 0)
     assert episode == set(totals.result())
-
-
-def _second_table():
-    section = PAGE.split("`EpisodeTotals.result`")[1].split("\n## ")[0]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| `")]
 
 
 def test_ids():
@@ -105,28 +100,17 @@ def test_what_the_pages_show_works_in_a_fresh_process(tmp_path, page):
     code = python_of((ROOT / page).read_text(), "import gymnasium")
     (tmp_path / "examples").mkdir()
     for name in ("mine.toml", "examples/gym.toml"):
-        shutil.copy(ROOT / "examples" / "gym.toml", tmp_path / name)
-    (tmp_path / "sojourn.py").write_text(python_of(PAGE, "# sojourn.py"))
+        shutil.copy(EXAMPLES / "gym.toml", tmp_path / name)
+    shutil.copy(EXAMPLES / "calm.py", tmp_path)
     told = "\nassert observation in env.observation_space and info['utilization'] > 0, info\n"
     argv = [sys.executable, "-c", "import gymnasium\n" + code + told]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_feature_that_the_page_shows_works(tmp_path, registries):
-    (tmp_path / "sojourn.py").write_text(python_of(PAGE, "# sojourn.py"))
-    usercode.load(tmp_path / "sojourn.py")
-    found, info = scene()
-    now = frame(info, cells=cells(backlog_bytes={"s1-eth3": 125_000}))
-    assert Observer(found, "s1-eth3:sojourn").observe(now) == pytest.approx([0.1])
-
-
-def test_the_plug_in_of_the_page_on_plug_ins_works(tmp_path, registries):
-    page = (ROOT / "docs" / "extending.md").read_text()
-    (tmp_path / "calm.py").write_text(page.split("```python\n# calm.py\n")[1].split("```")[0])
-    usercode.load(tmp_path / "calm.py")
-    keys = dict(re.findall(r'^(observe|reward) = "(.*)"$', page, re.MULTILINE))
+def test_the_example_of_a_feature_and_a_reward(registries):
+    agent = spec.load(EXAMPLES / "calm.toml").agent
     found, info = scene()
     now = frame(info, cells=cells(backlog_bytes={"s1-eth3": 100_000}))
-    assert Observer(found, keys["observe"]).observe(now)[-6:].tolist() == [0, 0, 1, 0, 0, 0]
-    assert reward.Mix.of(keys["reward"])(now, found, found.share(now.wanted_bps)) == pytest.approx(-5 * 0.25 / 10)
+    assert Observer(found, agent.observe).observe(now)[-6:].tolist() == [0, 0, 1, 0, 0, 0]
+    assert reward.Mix.of(agent.reward)(now, found, found.share(now.wanted_bps)) == pytest.approx(-5 * 0.25 / 10)

@@ -339,13 +339,9 @@ def test_the_thesis_presets_are_known_to_rllib(algorithm: str) -> None:
         assert getattr(config, name) == value
 
 
-def test_the_plug_in_of_the_documentation_learns(tmp_path: Path) -> None:
-    """The file is outside of this package, as those of users are; the documentation shows this file."""
-    source = (EXAMPLE.parent / "a2c.py").read_text()
-    page = (EXAMPLE.parent.parent / "docs" / "plugging-in-an-algorithm.md").read_text()
-    shown = page.split("```python\n# a2c.py\n")[1].split("```")[0]
-    assert source.endswith(shown)
-    (tmp_path / "mine.py").write_text(source)
+def test_the_example_of_an_algorithm_learns(tmp_path: Path) -> None:
+    """The file is outside of this package, as those of users are."""
+    (tmp_path / "mine.py").write_text((EXAMPLE.parent / "a2c.py").read_text())
     config = "[run]\nevaluate_episodes = 0\n[training]\ngamma = 0.9\n[reporting]\nmin_sample_timesteps_per_iteration = 500"
     run(order(tmp_path, "a", f"{tmp_path / 'mine.py'}:A2C", config, options={"steps": 9000, "labs": 4}))
     found = [float(row["return_mean"]) for row in rows(tmp_path / "a" / "progress.csv")]
