@@ -55,8 +55,9 @@ def test_the_page_s_diff_gives_the_ring_chords(tmp_path):
     diff = next(block for block in re.findall(r"```diff\n(.*?)```", EXTENDING, re.DOTALL) if "args" in block)
     code, spec = ((EXAMPLES / f"ring.{ending}").read_text() for ending in ("py", "toml"))
     for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", diff, re.MULTILINE):
-        assert code.count(removed := re.sub("^-", "", old, flags=re.MULTILINE)) == 1, removed
-        code = code.replace(removed, re.sub(r"^\+", "", new, flags=re.MULTILINE))
+        removed, added = (re.sub("^.", "", lines, flags=re.MULTILINE) for lines in (old, new))
+        assert code.count(removed) == 1, removed
+        code = code.replace(removed, added)
     (tmp_path / "ring.py").write_text(code)
     args = re.search(r"`(args = .*?)` in `\[topology\]`", EXTENDING)[1]
     (tmp_path / "ring.toml").write_text(spec.replace("hosts = 6\n", f"hosts = 6\n{args}\n"))
