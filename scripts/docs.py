@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks built documentation: links, anchors, pictures and scripts of its pages are all there, and none come from the network.
+"""Checks built documentation: all that its pages link to and show is there, and nothing is loaded from the network.
 
 python scripts/docs.py build/docs      # `make docs` runs it; prints a line for each fault, and fails if there is one
 
