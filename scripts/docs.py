@@ -16,8 +16,6 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 LOADED = {"img": "src", "script": "src", "link": "href", "source": "src"}
 """Elements whose files the browser loads with the page, and the attribute that names the file."""
-EXTERNAL_LINKS = ("canonical", "license")
-"""Kinds of `link` that load nothing."""
 
 
 class Page(HTMLParser):
@@ -35,7 +33,7 @@ class Page(HTMLParser):
         self.anchors |= {found[name] for name in ("id", "name") if name in found}
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
-        elif tag in LOADED and LOADED[tag] in found and found.get("rel") not in EXTERNAL_LINKS:
+        elif tag in LOADED and LOADED[tag] in found:
             self.loads.append(found[LOADED[tag]])
 
 
