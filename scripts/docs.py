@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks built documentation: links, anchors, pictures and scripts of its pages are all there, and none come from the network.
+"""Checks built documentation: all that its pages link to and show is there, and nothing is loaded from the network.
 
 python scripts/docs.py build/docs      # `make docs` runs it; prints a line for each fault, and fails if there is one
 
@@ -16,8 +16,6 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 LOADED = {"img": "src", "script": "src", "link": "href", "source": "src"}
 """Elements whose files the browser loads with the page, and the attribute that names the file."""
-EXTERNAL_LINKS = ("canonical", "license")
-"""Kinds of `link` that load nothing."""
 
 
 class Page(HTMLParser):
@@ -35,7 +33,7 @@ class Page(HTMLParser):
         self.anchors |= {found[name] for name in ("id", "name") if name in found}
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
-        elif tag in LOADED and LOADED[tag] in found and found.get("rel") not in EXTERNAL_LINKS:
+        elif tag in LOADED and LOADED[tag] in found:
             self.loads.append(found[LOADED[tag]])
 
 

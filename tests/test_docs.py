@@ -68,7 +68,7 @@ def test_a_broken_link_or_anchor_fails_the_build(tmp_path):
         ('<link rel="stylesheet" href="//example.org/x.css">', "index.html: loads //example.org/x.css from the network"),
     ],
 )
-def test_the_check_of_built_pages_notices(html, fault, site, tmp_path):
+def test_the_check_of_built_pages_notices(html, fault, tmp_path):
     page = tmp_path / "index.html"
     page.write_text(html)
     (tmp_path / "design.html").write_text('<h2 id="layout">')
