@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns requested flows into the CSV that tgen runs (docs/protocols.md): addresses, namespaces, source ports, paths.
+"""Turns requested flows into flows that tgen can run (docs/protocols.md): addresses, source ports, paths.
 
-Everything follows from the arguments: equal arguments give equal bytes. Times are ns relative to t0.
+Everything follows from the arguments: equal arguments give equal flows. Times are ns relative to t0.
 """
 
 from __future__ import annotations
@@ -12,14 +12,10 @@ from re import fullmatch
 
 from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
-from dc_gym.topologies.graph import NETNS_FOLDER, Graph, Port
-from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
+from dc_gym.topologies.graph import Graph, Port
+from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
 
 FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 20000, 59999
-COLUMNS = (
-    *("flow", "transport", "src_ns", "dst_ns", "src_addr", "dst_addr", "src_port", "dst_port", "cc", "gate", "opens"),
-    *("start_ns", "stop_ns", "length_ns", "size_bytes", "rate_bps", "gaps", "path"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +49,12 @@ class Flow:
         ports = (self.src_port, self.dst_port)
         return ports if self.request.transport == "rdma" else ports[::-1]
 
-    def cells(self) -> tuple[object, ...]:
-        """Returns the cells of tgen's CSV, in the order of COLUMNS."""
-        asked = self.request
-        gate = "" if asked.gate == NO_GATE else asked.gate
-        spaces = f"{NETNS_FOLDER}/{asked.src}", f"{NETNS_FOLDER}/{asked.dst}"
-        ends = (*spaces, self.src_addr, self.dst_addr, self.src_port, asked.dst_port)
-        times = asked.start_ns, asked.stop_ns, asked.length_ns
-        amounts = asked.size_bytes, asked.rate_bps, asked.gaps
-        return (self.flow, asked.transport, *ends, self.cc, gate, _joined(asked.opens), *times, *amounts, _joined(self.rows))
-
-
-def _joined(numbers: Sequence[int]) -> str:
-    return ";".join(map(str, numbers))
-
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """All flows of a run, in the order of the workload."""
 
     flows: tuple[Flow, ...]
-
-    def csv(self) -> str:
-        """Returns the text for `tgen --flows`."""
-        lines = [",".join(COLUMNS)] + [",".join(map(str, flow.cells())) for flow in self.flows]
-        return "\n".join(lines) + "\n"
 
     def paths(self) -> int:
         """Returns the number of groups of flows that no switch can tell apart."""

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record files that the programs in a ground read: ports, hosts, flows and NICs.
+
+    python -m dc_gym.grounds.inputs FILE    prints such a file as CSV
+
+The records are declared in C, too: monitors/ports.h, ctrl/agent/hosts.h, traffic/tgen/flow_table.h and ctrl/nic/nics.h. A test
+compares the layouts. An IPv4 address is four bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dc_gym.base import record_file
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.record_file import Kind, Table
+from dc_gym.topologies.graph import NETNS_FOLDER, Graph
+from dc_gym.traffic.flows import GAPS, NO_GATE, TRANSPORTS
+from dc_gym.traffic.schedule import Schedule
+
+PORT = Kind(b"DCGPORTS", np.dtype([("name", "S32"), ("netns", "S256"), ("ifname", "S16")]))
+HOST = Kind(
+    b"DCGHOSTS",
+    np.dtype(
+        [
+            ("line_bps", "<u8"),
+            ("floor_bps", "<u8"),
+            ("row", "<u4"),
+            ("burst_bytes", "<u4"),
+            ("limit_bytes", "<u4"),
+            ("control_addr", "u1", 4),
+            ("control_port", "<u2"),
+            ("reserved", "u1", 6),
+        ]
+    ),
+)
+NETNS = Kind(b"DCGNETNS", np.dtype([("path", "S256")]))
+FLOW = Kind(
+    b"DCGFLOWS",
+    np.dtype(
+        [
+            ("start_ns", "<i8"),
+            ("stop_ns", "<i8"),
+            ("length_ns", "<i8"),
+            ("size_bytes", "<u8"),
+            ("rate_bps", "<u8"),
+            ("src_ns", "<u4"),
+            ("dst_ns", "<u4"),
+            ("src_addr", "u1", 4),
+            ("dst_addr", "u1", 4),
+            ("listener", "<u4"),
+            ("gate", "<u4"),
+            ("opens_start", "<u4"),
+            ("opens_len", "<u4"),
+            ("path_start", "<u4"),
+            ("path_len", "<u4"),
+            ("src_port", "<u2"),
+            ("dst_port", "<u2"),
+            ("transport", "u1"),
+            ("gaps", "u1"),
+            ("cc", "S16"),
+            ("reserved", "u1", 2),
+        ]
+    ),
+)
+OPENS = Kind(b"DCGOPENS", np.dtype([("gate", "<u4")]))
+PATH = Kind(b"DCGPROWS", np.dtype([("row", "<u4")]))
+NIC = Kind(
+    b"DCGYNICS",
+    np.dtype([("line_bps", "<u8"), ("name", "S64"), ("netns", "S256"), ("wire", "S16"), ("ring", "S16"), ("tail", "S16")]),
+)
+NIC_FLOW = Kind(
+    b"DCGYQPRS",
+    np.dtype(
+        [
+            ("message_bytes", "<u8"),
+            ("total_bytes", "<u8"),
+            ("flow", "<u4"),
+            ("src_nic", "<u4"),
+            ("dst_nic", "<u4"),
+            ("src_addr", "u1", 4),
+            ("dst_addr", "u1", 4),
+            ("payload_bytes", "<u4"),
+            ("base_rtt_ns", "<u4"),
+            ("hops", "<u4"),
+            ("src_mac", "u1", 6),
+            ("dst_mac", "u1", 6),
+            ("src_port", "<u2"),
+            ("tcp_src_port", "<u2"),
+            ("tcp_dst_port", "<u2"),
+            ("reserved", "u1", 6),
+        ]
+    ),
+)
+MOST_PARAMETERS = 44
+NIC_SETTINGS = Kind(
+    b"DCGYNSET",
+    np.dtype(
+        [
+            ("latency_ns", "<u8"),
+            ("cnp_interval_ns", "<u8"),
+            ("nack_interval_ns", "<u8"),
+            ("timeout_ns", "<u8"),
+            ("timeout_max_ns", "<u8"),
+            ("probe_timeout_ns", "<u8"),
+            ("probe_timeout_max_ns", "<u8"),
+            ("ack_packets", "<u4"),
+            ("burst_packets", "<u4"),
+            ("selective", "<u4"),
+            ("trace", "<u4"),
+            ("in_turn", "<u4"),
+            ("event_loss_ppm", "<u4"),
+            ("event_coalesce", "<u4"),
+            ("seed", "<u8"),
+            ("parameter", "<u4", MOST_PARAMETERS),
+            ("caps", "<u4"),
+        ],
+        align=True,
+    ),
+)
+KINDS = (PORT, HOST, NETNS, FLOW, OPENS, PATH, NIC, NIC_FLOW, NIC_SETTINGS)
+HERE = "-"
+"""Instead of a namespace's path: the program's own."""
+NEVER = 2**32 - 1
+"""Instead of a gate: the flow waits at none."""
+
+
+def netns_of(host: str) -> str:
+    return f"{NETNS_FOLDER}/{host}"
+
+
+def address(text: str | IPv4Address) -> tuple[int, ...]:
+    return tuple(IPv4Address(text).packed)
+
+
+def write_ports(path: Path, graph: Graph) -> None:
+    """Writes all ports of a network. A port's record number is its row in the state matrix."""
+    hosts = {host.name for host in graph.hosts}
+    rows = [(port.ifname, netns_of(port.node) if port.node in hosts else HERE, port.ifname) for port in graph.ports()]
+    record_file.write(path, PORT.table(rows))
+
+
+def write_flows(path: Path, schedule: Schedule) -> None:
+    """Writes the file of `tgen --flows`."""
+    record_file.write(path, *flow_tables(schedule))
+
+
+def flow_tables(schedule: Schedule) -> tuple[Table, Table, Table, Table]:
+    """Returns the namespaces, the flows, the gates that they open and the rows of the ports that they cross."""
+    netns: dict[str, int] = {}
+    listeners: dict[tuple[object, ...], int] = {}
+    opens, crossed, rows = _Lists(), _Lists(), []
+    addresses = {each: address(each) for flow in schedule.flows for each in (flow.src_addr, flow.dst_addr)}
+    for flow in schedule.flows:
+        asked = flow.request
+        rows.append(
+            (
+                *(asked.start_ns, asked.stop_ns, asked.length_ns, asked.size_bytes, asked.rate_bps),
+                *(netns.setdefault(host, len(netns)) for host in (asked.src, asked.dst)),
+                *(addresses[flow.src_addr], addresses[flow.dst_addr]),
+                listeners.setdefault((asked.transport, asked.dst, flow.dst_addr, asked.dst_port), flow.flow),
+                NEVER if asked.gate == NO_GATE else asked.gate,
+                *(*opens.place(asked.opens), *crossed.place(flow.rows)),
+                *(flow.src_port, asked.dst_port, TRANSPORTS.index(asked.transport), GAPS.index(asked.gaps), flow.cc, 0),
+            )
+        )
+    spaces = NETNS.table([(netns_of(host),) for host in netns])
+    return spaces, FLOW.table(rows), OPENS.table(opens.numbers), PATH.table(crossed.numbers)
+
+
+class _Lists:
+    """Lists of numbers in one table. Equal ones share their place."""
+
+    def __init__(self) -> None:
+        self.numbers: list[tuple[int]] = []
+        self._places: dict[tuple[int, ...], tuple[int, int]] = {}
+
+    def place(self, numbers: tuple[int, ...]) -> tuple[int, int]:
+        """Returns where a list begins, and its length."""
+        if numbers not in self._places:
+            self._places[numbers] = len(self.numbers), len(numbers)
+            self.numbers += [(number,) for number in numbers]
+        return self._places[numbers]
+
+
+def main(argv: list[str] = sys.argv) -> int:
+    try:
+        tables = record_file.read(Path(argv[1]), KINDS)
+    except (OSError, TestbedError) as error:
+        print(f"inputs: {error}", file=sys.stderr)
+        return 2
+    for table in tables:
+        names = table.records.dtype.names or ()
+        print(",".join(names))
+        for record in table.records:
+            print(",".join(_shown(record[name]) for name in names))
+        print()
+    return 0
+
+
+def _shown(value: Any) -> str:
+    """Returns a text as it is, and numbers with their separator."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return ".".join(map(str, value)) if isinstance(value, np.ndarray) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
