@@ -44,7 +44,7 @@ int record_file_open(struct record_file *file, const char *option, const char *p
 	rc = fd < 0 ? -errno : map(file, fd);
 	if (fd >= 0)
 		close(fd);
-	return rc ? fault_say(f, -EINVAL, "%s: '%.200s': %s; name a readable record file", option, path,
+	return rc ? fault_say(f, -EINVAL, "%s: read '%.200s': %s; name a readable record file", option, path,
 			      strerror(-rc))
 		  : 0;
 }

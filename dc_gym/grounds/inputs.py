@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from ipaddress import IPv4Address
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from dc_gym.base import record_file
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.record_file import Kind, Table
+from dc_gym.topologies import nics
 from dc_gym.topologies.graph import NETNS_FOLDER, Graph
 from dc_gym.traffic.flows import GAPS, NO_GATE, TRANSPORTS
 from dc_gym.traffic.schedule import Schedule
@@ -173,6 +175,19 @@ def flow_tables(schedule: Schedule) -> tuple[Table, Table, Table, Table]:
     return spaces, FLOW.table(rows), OPENS.table(opens.numbers), PATH.table(crossed.numbers)
 
 
+def nic_table(graph: Graph) -> Table:
+    """Returns the NICs. A NIC's record number is its row in the loader's tables."""
+    found = nics.devices(graph)
+    return NIC.table([(each.line_bps, each.name, netns_of(each.host), each.wire, each.ring, each.tail) for each in found])
+
+
+def settings_table(told: Mapping[str, int], parameters: Sequence[int]) -> Table:
+    """Returns the settings by their names, and the algorithm's parameters in their order."""
+    rest = [0] * (MOST_PARAMETERS - len(parameters))
+    values = {**told, "parameter": (*parameters, *rest), "caps": 0}
+    return NIC_SETTINGS.table([tuple(values[name] for name in NIC_SETTINGS.dtype.names or ())])
+
+
 class _Lists:
     """Lists of numbers in one table. Equal ones share their place."""
 
@@ -190,7 +205,11 @@ class _Lists:
 
 def main(argv: list[str] = sys.argv) -> int:
     try:
-        tables = record_file.read(Path(argv[1]), KINDS)
+        (path,) = argv[1:]
+        tables = record_file.read(Path(path), KINDS)
+    except ValueError:
+        print("usage: python -m dc_gym.grounds.inputs FILE", file=sys.stderr)
+        return 2
     except (OSError, TestbedError) as error:
         print(f"inputs: {error}", file=sys.stderr)
         return 2

@@ -86,7 +86,7 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
     algorithm, setting = chosen.algorithm, chosen.setting
     told = settings(spec, graph, setting.nic)
     flows = flow_table(experiment.schedule, graph, experiment.router, spec)
-    record_file.write(folder / NICS, nic_table(graph), flows, settings_table(told, tuple(setting.values.values())))
+    record_file.write(folder / NICS, inputs.nic_table(graph), flows, inputs.settings_table(told, tuple(setting.values.values())))
     facts: dict[str, Any] = {
         "algorithm": setting.to_dict(),
         "settings": told | {"payload_bytes": spec.nic.payload_bytes},
@@ -97,14 +97,6 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
         facts["policy"] = {"sha256": chosen.policy.sha256(), "origin": dict(chosen.policy.origin)}
     switches = (algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, spec.nic.keeps_pairs)
     return NicPlan(str(algorithm.object), *switches, facts, step_ns)
-
-
-def nic_table(graph: Graph) -> Table:
-    """Returns the NICs. A NIC's record number is its row in the loader's tables."""
-    found = devices.devices(graph)
-    return inputs.NIC.table(
-        [(each.line_bps, each.name, inputs.netns_of(each.host), each.wire, each.ring, each.tail) for each in found]
-    )
 
 
 def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> Table:
@@ -134,13 +126,6 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
             )
         )
     return inputs.NIC_FLOW.table(rows)
-
-
-def settings_table(told: Mapping[str, int], parameters: Sequence[int]) -> Table:
-    """Returns the settings by their names, and the algorithm's parameters in their order."""
-    rest = [0] * (inputs.MOST_PARAMETERS - len(parameters))
-    values = {**told, "parameter": (*parameters, *rest), "caps": 0}
-    return inputs.NIC_SETTINGS.table([tuple(values[name] for name in inputs.NIC_SETTINGS.dtype.names or ())])
 
 
 class _FramePorts:
