@@ -297,10 +297,8 @@ def test_flows_are_told_as_they_are_scheduled(tmp_path: Path) -> None:
     found, flows, _ = tables_of(tmp_path)
     for told, flow in zip(flows, experiment.schedule.flows, strict=True):
         back = nics.way_back(flow, experiment.graph, experiment.router)
-        assert (
-            found["wire"][told["src_nic"]].decode() == flow.ports[0]
-            and experiment.graph.peer(experiment.graph.port(back[-1])).node == flow.src
-        )
+        assert found["wire"][told["src_nic"]].decode() == flow.ports[0]
+        assert experiment.graph.peer(experiment.graph.port(back[-1])).node == flow.src
         assert (told["message_bytes"], told["total_bytes"], told["hops"]) == (5000, 5000, len(flow.ports))
         assert told["base_rtt_ns"] == nics.probe_rtt_ns(experiment.graph, flow.ports, back, 1514)
     _, _, _ = written(tmp_path)

@@ -10,8 +10,8 @@ compares the layouts. An IPv4 address is four bytes.
 from __future__ import annotations
 
 import sys
-from ipaddress import IPv4Address
 from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
