@@ -61,10 +61,11 @@ def write_hosts(line_bps=10**7, floor_bps=10**4, burst=1514, limit=10**6):
     rows = []
     for row in range(len(NAMES)):
         address, port = agent_address(row, 0)
-        rows.append((line_bps, floor_bps, row, burst, limit, inputs.address(address), port, 0))
+        amounts = dict(line_bps=line_bps, floor_bps=floor_bps, row=row, burst_bytes=burst, limit_bytes=limit)
+        rows.append(amounts | dict(control_addr=inputs.address(address), control_port=port))
     record_file.write(RUN / "hosts", inputs.HOST.table(rows))
 
-record_file.write(RUN / "ports", inputs.PORT.table([(name, f"/run/netns/{name}", name) for name in NAMES]))
+record_file.write(RUN / "ports", inputs.PORT.table(dict(name=name, netns=f"/run/netns/{name}", ifname=name) for name in NAMES))
 write_hosts()
 
 class Hostd:

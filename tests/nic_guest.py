@@ -148,13 +148,26 @@ class Nics:
         ovs.freeze()
         time.sleep(0.1)
 
-    def _row(self, number: int, flow: Flow) -> tuple[Any, ...]:
+    def _row(self, number: int, flow: Flow) -> dict[str, Any]:
         src, dst = self.graph.host(flow.src), self.graph.host(flow.dst)
         names = [each.name for each in self.devices]
-        rows = (names.index(f"{flow.src}-eth0"), names.index(f"{flow.dst}-eth0"))
-        addresses = inputs.address(src.address), inputs.address(dst.address)
-        macs = (tuple(bytes.fromhex(each.mac.replace(":", ""))) for each in (src, dst))
-        return flow.message_bytes, flow.total_bytes, number, *rows, *addresses, PAYLOAD, 20000, 2, *macs, 10000 + number, 0, 0, 0
+        return {
+            "message_bytes": flow.message_bytes,
+            "total_bytes": flow.total_bytes,
+            "flow": number,
+            "src_nic": names.index(f"{flow.src}-eth0"),
+            "dst_nic": names.index(f"{flow.dst}-eth0"),
+            "src_addr": inputs.address(src.address),
+            "dst_addr": inputs.address(dst.address),
+            "payload_bytes": PAYLOAD,
+            "base_rtt_ns": 20000,
+            "hops": 2,
+            "src_mac": inputs.mac(src.mac),
+            "dst_mac": inputs.mac(dst.mac),
+            "src_port": 10000 + number,
+            "tcp_src_port": 0,
+            "tcp_dst_port": 0,
+        }
 
 
 def packet_socket(host: str, ifname: str, protocol: int) -> socket.socket:

@@ -111,10 +111,15 @@ def test_ports_are_the_rows_of_the_state_matrix(tmp_path: Path) -> None:
 # --- how a file is shown and refused
 
 
+def port(name: str, netns: str) -> dict[str, str]:
+    return {"name": name, "netns": netns, "ifname": name}
+
+
 def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
     path = tmp_path / "some"
-    hosts = HOST.table([(10**7, 8, 3, 1514, 4000, (172, 16, 0, 1), 20130, 0)])
-    record_file.write(path, PORT.table([("a", "-", "a"), ("b", "/n/b", "b")]), hosts)
+    amounts = {"line_bps": 10**7, "floor_bps": 8, "row": 3, "burst_bytes": 1514, "limit_bytes": 4000}
+    hosts = HOST.table([amounts | {"control_addr": (172, 16, 0, 1), "control_port": 20130}])
+    record_file.write(path, PORT.table([port("a", "-"), port("b", "/n/b")]), hosts)
     argv = [sys.executable, "-m", "dc_gym.grounds.inputs"]
     shown = subprocess.run([*argv, str(path)], capture_output=True, text=True, check=True).stdout
     assert shown == (
@@ -138,7 +143,7 @@ def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
 )
 def test_the_reader_is_strict(tmp_path: Path, spoil, words: str) -> None:
     path = tmp_path / "ports"
-    record_file.write(path, PORT.table([("a", "-", "a")]))
+    record_file.write(path, PORT.table([port("a", "-")]))
     path.write_bytes(spoil(path.read_bytes()))
     with pytest.raises(ProtocolError, match=words):
         record_file.read(path, KINDS)

@@ -13,7 +13,19 @@ from dc_gym.ctrl.nic import build
 from dc_gym.grounds import inputs
 
 BIN = Path(__file__).resolve().parent.parent / "dc_gym" / "bin"
-MAC = (2, 0, 0, 0, 0, 1)
+FLOW = {
+    "message_bytes": 64000,
+    "total_bytes": 64000,
+    "src_nic": 0,
+    "src_addr": (10, 0, 0, 1),
+    "dst_addr": (10, 0, 0, 2),
+    "base_rtt_ns": 20000,
+    "hops": 2,
+    "src_mac": (2, 0, 0, 0, 0, 1),
+    "dst_mac": (2, 0, 0, 0, 0, 2),
+    "src_port": 1000,
+    "tcp_dst_port": 0,
+}
 GOOD: dict[str, Any] = {
     "line_bps": 10**9,
     "tail": "nic1",
@@ -29,9 +41,8 @@ GOOD: dict[str, Any] = {
 def write(path: Path, **changes: Any) -> None:
     """Writes a NIC, a flow and settings, with changes."""
     told = GOOD | changes
-    nic = (told["line_bps"], "a", "-", "a-eth0", "nic0", told["tail"])
-    numbers = 64000, 64000, told["flow"], 0, told["dst_nic"], (10, 0, 0, 1), (10, 0, 0, 2), told["payload_bytes"], 20000, 2
-    flow = (*numbers, MAC, MAC, 1000, told["tcp_src_port"], 0, 0)
+    nic = {"name": "a", "netns": "-", "wire": "a-eth0", "ring": "nic0"} | told
+    flow = FLOW | told
     settings = SETTINGS | {name: told[name] for name in ("ack_packets", "in_turn")}
     tables = inputs.NIC.table([nic]), inputs.NIC_FLOW.table([flow]), inputs.settings_table(settings, [])
     record_file.write(path, *tables)

@@ -6,7 +6,7 @@ A file is one table after the other. A table is a header and records of one kind
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from dc_gym.base.errors import ProtocolError
 HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("record_size", "<u4"), ("count", "<u8")])
 """`struct record_header`."""
 ALIGNMENT = 8
+RESERVED = "reserved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,14 @@ class Kind:
     dtype: np.dtype[Any]
     version: int = 1
 
-    def table(self, rows: Sequence[tuple[Any, ...]]) -> Table:
-        """Returns a table with one record for each row of values."""
-        return Table(self, np.array(list(rows), self.dtype))
+    def table(self, rows: Iterable[Mapping[str, Any]]) -> Table:
+        """Returns a table with one record for each row of values by field. `reserved` is zero."""
+        rows = list(rows)
+        records = np.zeros(len(rows), self.dtype)
+        for name in self.dtype.names or ():
+            if rows and name != RESERVED:
+                records[name] = [row[name] for row in rows]
+        return Table(self, records)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,11 +140,18 @@ def address(text: str | IPv4Address) -> tuple[int, ...]:
     return tuple(IPv4Address(text).packed)
 
 
+def mac(text: str) -> tuple[int, ...]:
+    return tuple(bytes.fromhex(text.replace(":", "")))
+
+
 def write_ports(path: Path, graph: Graph) -> None:
     """Writes all ports of a network. A port's record number is its row in the state matrix."""
     hosts = {host.name for host in graph.hosts}
-    rows = [(port.ifname, netns_of(port.node) if port.node in hosts else HERE, port.ifname) for port in graph.ports()]
-    record_file.write(path, PORT.table(rows))
+    table = PORT.table(
+        {"name": port.ifname, "netns": netns_of(port.node) if port.node in hosts else HERE, "ifname": port.ifname}
+        for port in graph.ports()
+    )
+    record_file.write(path, table)
 
 
 def write_flows(path: Path, schedule: Schedule) -> None:
@@ -161,46 +168,68 @@ def flow_tables(schedule: Schedule) -> tuple[Table, Table, Table, Table]:
     for flow in schedule.flows:
         asked = flow.request
         rows.append(
-            (
-                *(asked.start_ns, asked.stop_ns, asked.length_ns, asked.size_bytes, asked.rate_bps),
-                *(netns.setdefault(host, len(netns)) for host in (asked.src, asked.dst)),
-                *(addresses[flow.src_addr], addresses[flow.dst_addr]),
-                listeners.setdefault((asked.transport, asked.dst, flow.dst_addr, asked.dst_port), flow.flow),
-                NEVER if asked.gate == NO_GATE else asked.gate,
-                *(*opens.place(asked.opens), *crossed.place(flow.rows)),
-                *(flow.src_port, asked.dst_port, TRANSPORTS.index(asked.transport), GAPS.index(asked.gaps), flow.cc, 0),
-            )
+            {
+                "start_ns": asked.start_ns,
+                "stop_ns": asked.stop_ns,
+                "length_ns": asked.length_ns,
+                "size_bytes": asked.size_bytes,
+                "rate_bps": asked.rate_bps,
+                "src_ns": netns.setdefault(asked.src, len(netns)),
+                "dst_ns": netns.setdefault(asked.dst, len(netns)),
+                "src_addr": addresses[flow.src_addr],
+                "dst_addr": addresses[flow.dst_addr],
+                "listener": listeners.setdefault((asked.transport, asked.dst, flow.dst_addr, asked.dst_port), flow.flow),
+                "gate": NEVER if asked.gate == NO_GATE else asked.gate,
+                "opens_start": opens.start(asked.opens),
+                "opens_len": len(asked.opens),
+                "path_start": crossed.start(flow.rows),
+                "path_len": len(flow.rows),
+                "src_port": flow.src_port,
+                "dst_port": asked.dst_port,
+                "transport": TRANSPORTS.index(asked.transport),
+                "gaps": GAPS.index(asked.gaps),
+                "cc": flow.cc,
+            }
         )
-    spaces = NETNS.table([(netns_of(host),) for host in netns])
-    return spaces, FLOW.table(rows), OPENS.table(opens.numbers), PATH.table(crossed.numbers)
+    spaces = NETNS.table({"path": netns_of(host)} for host in netns)
+    gates, path = ({"gate": gate} for gate in opens.numbers), ({"row": row} for row in crossed.numbers)
+    return spaces, FLOW.table(rows), OPENS.table(gates), PATH.table(path)
 
 
 def nic_table(graph: Graph) -> Table:
     """Returns the NICs. A NIC's record number is its row in the loader's tables."""
-    found = nics.devices(graph)
-    return NIC.table([(each.line_bps, each.name, netns_of(each.host), each.wire, each.ring, each.tail) for each in found])
+    return NIC.table(
+        {
+            "line_bps": each.line_bps,
+            "name": each.name,
+            "netns": netns_of(each.host),
+            "wire": each.wire,
+            "ring": each.ring,
+            "tail": each.tail,
+        }
+        for each in nics.devices(graph)
+    )
 
 
 def settings_table(told: Mapping[str, int], parameters: Sequence[int]) -> Table:
     """Returns the settings by their names, and the algorithm's parameters in their order."""
     rest = [0] * (MOST_PARAMETERS - len(parameters))
-    values = {**told, "parameter": (*parameters, *rest), "caps": 0}
-    return NIC_SETTINGS.table([tuple(values[name] for name in NIC_SETTINGS.dtype.names or ())])
+    return NIC_SETTINGS.table([{**told, "parameter": (*parameters, *rest), "caps": 0}])
 
 
 class _Lists:
     """Lists of numbers in one table. Equal ones share their place."""
 
     def __init__(self) -> None:
-        self.numbers: list[tuple[int]] = []
-        self._places: dict[tuple[int, ...], tuple[int, int]] = {}
+        self.numbers: list[int] = []
+        self._starts: dict[tuple[int, ...], int] = {}
 
-    def place(self, numbers: tuple[int, ...]) -> tuple[int, int]:
-        """Returns where a list begins, and its length."""
-        if numbers not in self._places:
-            self._places[numbers] = len(self.numbers), len(numbers)
-            self.numbers += [(number,) for number in numbers]
-        return self._places[numbers]
+    def start(self, numbers: tuple[int, ...]) -> int:
+        """Returns where a list begins."""
+        if numbers not in self._starts:
+            self._starts[numbers] = len(self.numbers)
+            self.numbers += numbers
+        return self._starts[numbers]
 
 
 def main(argv: list[str] = sys.argv) -> int:

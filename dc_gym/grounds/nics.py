@@ -26,9 +26,9 @@ from dc_gym.nets import policy_file
 from dc_gym.records.digest import TABLES, Records, empty
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
-from dc_gym.topologies import nics as devices
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.nics import devices
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
 from dc_gym.traffic import tgen_log
 from dc_gym.traffic.flows import RDMA_PORT
@@ -101,13 +101,9 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
 
 def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> Table:
     """Returns the flows over NICs."""
-    rows_of = {each.name: row for row, each in enumerate(devices.devices(graph))}
+    rows_of = {each.name: row for row, each in enumerate(devices(graph))}
     ends = {
-        nic.address: (
-            rows_of[f"{host.name}-eth{plane}"],
-            inputs.address(nic.address),
-            tuple(bytes.fromhex(nic.mac.replace(":", ""))),
-        )
+        nic.address: (rows_of[f"{host.name}-eth{plane}"], inputs.mac(nic.mac))
         for host in graph.hosts
         for plane, nic in enumerate(host.nics)
     }
@@ -115,15 +111,26 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
     for flow, base_ns in zip(schedule.flows, base_rtts_ns(schedule, graph, router, spec), strict=True):
         if flow.request.transport == "udp":
             continue
-        (src_nic, src_addr, src_mac), (dst_nic, dst_addr, dst_mac) = ends[flow.src_addr], ends[flow.dst_addr]
+        (src_nic, src_mac), (dst_nic, dst_mac) = ends[flow.src_addr], ends[flow.dst_addr]
         size, capped = flow.request.size_bytes, flow.request.transport == "tcp"
         rows.append(
-            (
-                *(size or spec.nic.message_bytes, size or NO_END, flow.flow, src_nic, dst_nic, src_addr, dst_addr),
-                *(spec.nic.payload_bytes, base_ns, len(flow.ports), src_mac, dst_mac, ports.of(flow)),
-                *((flow.src_port, flow.dst_port) if capped else (0, 0)),
-                0,
-            )
+            {
+                "message_bytes": size or spec.nic.message_bytes,
+                "total_bytes": size or NO_END,
+                "flow": flow.flow,
+                "src_nic": src_nic,
+                "dst_nic": dst_nic,
+                "src_addr": inputs.address(flow.src_addr),
+                "dst_addr": inputs.address(flow.dst_addr),
+                "payload_bytes": spec.nic.payload_bytes,
+                "base_rtt_ns": base_ns,
+                "hops": len(flow.ports),
+                "src_mac": src_mac,
+                "dst_mac": dst_mac,
+                "src_port": ports.of(flow),
+                "tcp_src_port": flow.src_port if capped else 0,
+                "tcp_dst_port": flow.dst_port if capped else 0,
+            }
         )
     return inputs.NIC_FLOW.table(rows)
 

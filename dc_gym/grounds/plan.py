@@ -142,8 +142,17 @@ def _hosts(experiment: Experiment) -> Table:
     for row, port in enumerate(graph.ports()):
         if port.ifname in listens:
             (at, number), line_bps, queue = listens[port.ifname], graph.cable_of(port).rate_bps, port.queue
-            amounts = line_bps, min(agent.floor_bps, line_bps), row, queue.burst_bytes, queue.limit_bytes
-            rows.append((*amounts, inputs.address(at), number, 0))
+            rows.append(
+                {
+                    "line_bps": line_bps,
+                    "floor_bps": min(agent.floor_bps, line_bps),
+                    "row": row,
+                    "burst_bytes": queue.burst_bytes,
+                    "limit_bytes": queue.limit_bytes,
+                    "control_addr": inputs.address(at),
+                    "control_port": number,
+                }
+            )
     return inputs.HOST.table(rows)
 
 
