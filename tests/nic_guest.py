@@ -41,7 +41,7 @@ SETTINGS = {
     "event_coalesce": 1,
     "seed": 1,
 }
-"""What `start` does not change."""
+"""Settings that `start` does not change."""
 DECISION = struct.Struct("=QIHHIIII")
 SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33
 
