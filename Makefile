@@ -128,15 +128,16 @@ $(BIN)/vm-init: dc_gym/grounds/host/vm_init.c | $(BIN)
 	$(call link,$<)
 
 MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h $(DAEMON)/*.h)
-SHARED := $(addprefix $(DAEMON)/,program.c fault.c csv.c netns.c nl.c batch.c)
-SWEEPER := $(addprefix $(MONITORS)/,sweeper.c ports_csv.c qdisc.c matrix.c) $(SHARED)
+PROGRAM := $(addprefix $(DAEMON)/,program.c options.c)
+INPUT := $(PROGRAM) $(addprefix $(DAEMON)/,record_file.c fault.c)
+SWEEPER := $(addprefix $(MONITORS)/,sweeper.c ports.c qdisc.c matrix.c) $(addprefix $(DAEMON)/,netns.c nl.c batch.c) $(INPUT)
 QMON := $(MONITORS)/qmon.c $(SWEEPER)
 $(BIN)/qmon: $(QMON) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(MONITORS) $(QMON))
 
 CONTROL_HEADERS := $(wildcard $(CONTROL)/*.h) $(MONITOR_HEADERS) $(KERNEL)/drivers/lab.h
 CONTROL_FLAGS := -I$(DAEMON) -I$(MONITORS) -I$(CONTROL) -I$(KERNEL)/drivers
-CTRL := $(addprefix $(CONTROL)/,load.c hosts_csv.c rates.c control.c) $(SWEEPER)
+CTRL := $(addprefix $(CONTROL)/,hosts.c rates.c control.c) $(SWEEPER)
 AGENTD := $(addprefix $(CONTROL)/,agentd.c episode.c commands.c) $(CTRL)
 $(BIN)/agentd: $(AGENTD) $(CONTROL_HEADERS) | $(BIN)
 	$(call link,$(CONTROL_FLAGS) $(AGENTD))
@@ -145,26 +146,27 @@ HOSTD := $(CONTROL)/hostd.c $(CTRL)
 $(BIN)/hostd: $(HOSTD) $(CONTROL_HEADERS) | $(BIN)
 	$(call link,$(CONTROL_FLAGS) $(HOSTD))
 
-TGEN := $(wildcard $(TGEN_FOLDER)/*.c)
-$(BIN)/tgen: $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h $(NIC)/*.h) $(MONITORS)/state_matrix.h | $(BIN)
+TGEN := $(wildcard $(TGEN_FOLDER)/*.c) $(INPUT)
+$(BIN)/tgen: $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h $(NIC)/*.h) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(TGEN_FOLDER) -I$(NIC) $(TGEN))
 
-LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefix $(DAEMON)/,netns.c nl.c batch.c)
+LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefix $(DAEMON)/,netns.c nl.c batch.c) $(PROGRAM)
 $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(MONITORS) $(LINKPROBE))
 
 NIC_HEADERS := $(wildcard $(NIC)/*.h $(NIC)/algorithms/*.h)
 LIBBPF = $(or $(shell pkg-config --static --libs libbpf),$(error pkg-config finds no libbpf: install pkg-config and libbpf-dev))
-NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c hooks.c rows.c nic_csv.c libelf_gap.c) $(addprefix $(DAEMON)/,program.c fault.c csv.c)
+NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c hooks.c rows.c nics.c cctrace.c libelf_gap.c) $(INPUT)
 $(BIN)/nicd: $(NICD) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(NIC) -I$(KERNEL)/drivers $(NICD) $(LIBBPF))
 
-CCTEST := $(addprefix $(NIC)/,cctest.c cctrace.c libelf_gap.c)
-$(BIN)/cctest: $(CCTEST) $(NIC_HEADERS) | $(BIN)
-	$(call link,-I$(NIC) $(CCTEST) $(LIBBPF))
+CCTEST := $(addprefix $(NIC)/,cctest.c cctrace.c libelf_gap.c) $(PROGRAM)
+$(BIN)/cctest: $(CCTEST) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
+	$(call link,-I$(DAEMON) -I$(NIC) $(CCTEST) $(LIBBPF))
 
-$(BIN)/ccrun-%: $(NIC)/ccrun.c $(NIC)/cctrace.c $(NIC_HEADERS) | $(BIN)
-	$(call link,-I$(NIC) -DCC_ALGORITHM='"algorithms/$*.h"' $(NIC)/ccrun.c $(NIC)/cctrace.c)
+CCRUN := $(addprefix $(NIC)/,ccrun.c cctrace.c) $(PROGRAM)
+$(BIN)/ccrun-%: $(CCRUN) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
+	$(call link,-I$(DAEMON) -I$(NIC) -DCC_ALGORITHM='"algorithms/$*.h"' $(CCRUN))
 
 # A NIC's data path, for the BPF machine of the kernel that loads it. clang -target bpf does not look where asm/types.h is.
 BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(STRICT),-Werror) -idirafter /usr/include/$(shell $(CC) -print-multiarch)
@@ -181,7 +183,7 @@ $(BIN)/cctest-%.bpf.o: $(NIC)/cctest.bpf.c $(NIC_HEADERS) | $(BIN)
 SOURCES := $(addprefix $(KERNEL)/,init.c launch.c drivers/lab.h) $(QMON) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
 	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/algorithms/*.h) dc_gym/benchmarks/checks/linkprobe.c dc_gym/grounds/host/vm_init.c
 $(BIN)/sources.sha256: $(PROGRAMS)
-	@cd dc_gym && sha256sum $(SOURCES:dc_gym/%=%) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256
+	@cd dc_gym && sha256sum $(patsubst dc_gym/%,%,$(sort $(SOURCES))) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256
 
 clean:
 	rm -rf build $(BIN) $(VENV) *.egg-info .cache .mypy_cache .ruff_cache .pytest_cache

@@ -10,6 +10,7 @@
  * The loop makes one system call to sweep and one to sleep, and reads no clock: in a lab kernel a system call
  * is most of what a sweep costs, and reading the clock moves it.
  */
+#include "options.h"
 #include "program.h"
 #include "sweeper.h"
 
@@ -23,19 +24,6 @@
 #define MIN_INTERVAL_NS 10000ULL
 #define MAX_INTERVAL_NS (3600 * NS_PER_SEC)
 #define MAX_FLOW_ROWS   (1u << 20) /* tgen's limit */
-
-static const char usage[] =
-	"usage: qmon --ports FILE --interval NS --t0 NS --count N [--matrix FILE] [--flow-rows N]\n"
-	"            [--trace FILE] [--check-late]\n"
-	"  --ports FILE    CSV, header row,name,netns,ifname\n"
-	"  --interval NS   between sweeps, at least 10000\n"
-	"  --t0 NS         CLOCK_MONOTONIC of the first sweep\n"
-	"  --count N       sweeps\n"
-	"  --matrix FILE   file or device that holds the state matrix\n"
-	"  --flow-rows N   rows in it for the traffic generator's flows (0)\n"
-	"  --trace FILE    every sweep, one after the other\n"
-	"  --check-late    count sweeps that began after the next was due (costs a clock read a sweep),\n"
-	"                  and end with the line 'late COUNT'\n";
 
 struct options {
 	const char *ports, *matrix, *trace;
@@ -55,19 +43,6 @@ static int check_options(const struct options *o)
 {
 	uint64_t span;
 
-	if (!o->ports)
-		return program_fail(
-			EXIT_USAGE,
-			"--ports is missing; name a CSV file with the header row,name,netns,ifname");
-	if (!o->interval_ns)
-		return program_fail(EXIT_USAGE,
-				    "--interval is missing; give the nanoseconds between two sweeps");
-	if (!o->t0_ns)
-		return program_fail(
-			EXIT_USAGE,
-			"--t0 is missing; give the CLOCK_MONOTONIC of the first sweep in nanoseconds");
-	if (!o->count)
-		return program_fail(EXIT_USAGE, "--count is missing; give the number of sweeps");
 	if (__builtin_mul_overflow(o->interval_ns, o->count, &span) || span > INT64_MAX - o->t0_ns)
 		return program_fail(EXIT_USAGE,
 				    "--count: %" PRIu64 " sweeps end after the year 2262; give fewer",
@@ -75,48 +50,26 @@ static int check_options(const struct options *o)
 	return 0;
 }
 
-static int take_option(int c, void *arg)
-{
-	struct options *o = arg;
-
-	switch (c) {
-	case 'p':
-		o->ports = optarg;
-		return 0;
-	case 'm':
-		o->matrix = optarg;
-		return 0;
-	case 't':
-		o->trace = optarg;
-		return 0;
-	case 'l':
-		o->check_late = true;
-		return 0;
-	case 'i':
-		return program_number("interval", optarg, MIN_INTERVAL_NS, MAX_INTERVAL_NS, &o->interval_ns);
-	case '0':
-		return program_number("t0", optarg, 1, INT64_MAX, &o->t0_ns);
-	case 'n':
-		return program_number("count", optarg, 1, INT64_MAX, &o->count);
-	case 'f':
-		return program_number("flow-rows", optarg, 0, MAX_FLOW_ROWS, &o->flow_rows);
-	default:
-		return program_fail(EXIT_USAGE, "option %d is not handled", c);
-	}
-}
-
 static int parse_options(int argc, char **argv, struct options *o)
 {
-	static const struct option longs[] = {
-		{ "ports", required_argument, NULL, 'p' },   { "interval", required_argument, NULL, 'i' },
-		{ "t0", required_argument, NULL, '0' },      { "count", required_argument, NULL, 'n' },
-		{ "matrix", required_argument, NULL, 'm' },  { "flow-rows", required_argument, NULL, 'f' },
-		{ "trace", required_argument, NULL, 't' },   { "check-late", no_argument, NULL, 'l' },
-		{ "help", no_argument, NULL, PROGRAM_HELP }, { 0 },
+	const struct program_option options[] = {
+		{ "ports", "FILE", "record file of the ports", .text = &o->ports, .required = true },
+		{ "interval", "NS", "between sweeps", .number = &o->interval_ns, .required = true,
+		  .min = MIN_INTERVAL_NS, .max = MAX_INTERVAL_NS },
+		{ "t0", "NS", "CLOCK_MONOTONIC of the first sweep", .number = &o->t0_ns, .required = true,
+		  .min = 1, .max = INT64_MAX },
+		{ "count", "N", "sweeps", .number = &o->count, .required = true, .min = 1, .max = INT64_MAX },
+		{ "matrix", "FILE", "file or device that holds the state matrix", .text = &o->matrix },
+		{ "flow-rows", "N", "rows in it for the traffic generator's flows (0)",
+		  .number = &o->flow_rows, .max = MAX_FLOW_ROWS },
+		{ "trace", "FILE", "every sweep, one after the other", .text = &o->trace },
+		{ "check-late", NULL,
+		  "count sweeps that began after the next was due; the last line is 'late COUNT'",
+		  .flag = &o->check_late },
+		{ 0 },
 	};
-	int rc;
+	int rc = options_read(argc, argv, options, "");
 
-	rc = program_options(argc, argv, longs, usage, take_option, o);
 	return rc ? rc : check_options(o);
 }
 

@@ -2,8 +2,6 @@
 /* Sweeps of queues: see sweeper.h. */
 #include "sweeper.h"
 
-#include "program.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,17 +28,9 @@ struct source {
 
 static int load_ports(struct sweeper *s, const char *file, struct fault *f)
 {
-	struct fault why;
-	char *text;
-	long len = program_read_file("--ports", file, &text, f);
-	int rc = 0;
+	int rc = record_file_open(&s->ports.file, "--ports", file, f);
 
-	if (len < 0)
-		rc = (int)len;
-	else if ((rc = ports_csv_parse(text, (size_t)len, &s->ports, &why)))
-		fault_say(f, rc, "--ports: %s: %.*s", file, 400, why.text);
-	free(text);
-	return rc;
+	return rc ? rc : ports_take(&s->ports, f);
 }
 
 static int allocate(struct sweeper *s, struct fault *f)
@@ -158,7 +148,7 @@ void sweeper_close(struct sweeper *s)
 	free(s->counters);
 	free(s->samples);
 	free(s->sources);
-	ports_free(&s->ports);
+	record_file_close(&s->ports.file);
 	*s = (struct sweeper)SWEEPER_INIT;
 }
 

@@ -13,7 +13,7 @@
 #include "fault.h"
 #include "matrix.h"
 #include "nl.h"
-#include "ports_csv.h"
+#include "ports.h"
 #include "qdisc.h"
 
 #include <stdint.h>

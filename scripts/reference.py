@@ -29,7 +29,7 @@ from dc_gym.records.folder import CONTENTS
 from dc_gym.spec.experiment import SECTIONS
 from dc_gym.spec.traffic import ExecSpec
 from dc_gym.topologies import links, marking, presets
-from dc_gym.traffic import kinds, schedule, sizes, storage
+from dc_gym.traffic import kinds, sizes, storage
 from dc_gym.traffic.collectives import SCHEDULES
 from dc_gym.traffic.iroko import DIALECTS
 from dc_gym.traffic.workloads import FAMILIES, KINDS
@@ -202,24 +202,6 @@ def metrics() -> Iterator[str]:
     return table(("metric", "formula"), ((code(*each.titles), each.formula) for each in FORMULAS))
 
 
-def flows_csv() -> Iterator[str]:
-    """Yields the header and the columns of tgen's CSV."""
-    yield from ("```", ",".join(schedule.COLUMNS), "```", "")
-    yield from table(("column", "meaning"), ((code(name), what) for name, what in schedule.COLUMNS.items()))
-
-
-def usage(source: str) -> Iterator[str]:
-    """Yields what a C program says of its options: the string literals that begin with "usage:", as one text."""
-    found = re.search(r'"usage: (?:[^"\\]|\\.)*"(?:[\s\\]*"(?:[^"\\]|\\.)*")*', (ROOT / source).read_text(encoding="utf-8"))
-    assert found, f"{source} has no usage"
-    text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[0])).replace("\\n", "\n")
-    synopsis, _, options = text.removeprefix("usage: ").partition("\n  --")
-    lines = synopsis.replace("\n       ", "\n").splitlines() + (f"  --{options}".splitlines() if options else [])
-    yield from ("```", *lines, "```")
-
-
-DAEMONS = ("traffic/tgen/tgen.c", "monitors/qmon.c", "ctrl/agent/agentd.c", "ctrl/agent/hostd.c", "ctrl/nic/nicd.c")
-
 REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "keys": keys,
     "programs": lambda: _keys_of(ExecSpec),
@@ -233,10 +215,8 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "dialects": lambda: table(
         ("dialect", "header", "of note"), ((name, f"`{','.join(header)}`", what) for name, (header, what) in DIALECTS.items())
     ),
-    "flows csv": flows_csv,
     **{file: partial(columns, file) for file in FILES},
     "sm_flow": lambda: table(("field", "meaning"), ((code(name), what) for name, _, what in FLOW_FIELDS)),
-    **{Path(source).name: partial(usage, source) for source in DAEMONS},
     "summary.json": metrics,
     "files": lambda: table(("file", "what it holds"), ((code(name), what) for name, what in CONTENTS.items())),
 }

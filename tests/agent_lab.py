@@ -18,8 +18,11 @@ LINE, FLOOR = 10**7, 10**4
 PROLOGUE = """
 import os, struct, subprocess, sys, time
 from pathlib import Path
+from dc_gym.base import record_file
+from dc_gym.grounds import inputs
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.cables import End
+from dc_gym.topologies.realize.control_network import agent_address
 from dc_gym.topologies.realize.rtnl import *
 
 RUN = Path(os.environ["RUN"])
@@ -54,24 +57,27 @@ for host in (0, 1):
     set_tbf(host)
 time.sleep(2)
 
-HOSTS = "row,name,netns,ifname,line_bps,floor_bps,burst_bytes,limit_bytes\\n"
-HOSTS += "".join(f"{row},{name},/run/netns/{name},{name},10000000,10000,1514,1000000\\n" for row, name in enumerate(NAMES))
-PORTS = "row,name,netns,ifname\\n" + "".join(f"{row},{name},/run/netns/{name},{name}\\n" for row, name in enumerate(NAMES))
-(RUN / "ports.csv").write_text(PORTS)
-(RUN / "hosts.csv").write_text(HOSTS)
+def write_hosts(line_bps=10**7, floor_bps=10**4, burst=1514, limit=10**6):
+    rows = []
+    for row in range(len(NAMES)):
+        address, port = agent_address(row, 0)
+        amounts = dict(line_bps=line_bps, floor_bps=floor_bps, row=row, burst_bytes=burst, limit_bytes=limit)
+        rows.append(amounts | dict(control_addr=inputs.address(address), control_port=port))
+    record_file.write(RUN / "hosts", inputs.HOST.table(rows))
+
+record_file.write(RUN / "ports", inputs.PORT.table(dict(name=name, netns=f"/run/netns/{name}", ifname=name) for name in NAMES))
+write_hosts()
 
 class Hostd:
     def __init__(self):
-        argv = [os.environ["PROGRAMS"] + "/hostd"]
-        for name in ("ports", "hosts", "control"):
-            argv += [f"--{name}", str(RUN / f"{name}.csv")]
+        argv = [os.environ["PROGRAMS"] + "/hostd", "--ports", str(RUN / "ports"), "--hosts", str(RUN / "hosts")]
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         os.sched_setscheduler(self.process.pid, os.SCHED_FIFO, os.sched_param(15))
         assert self.process.stdout.readline() == "ready\\n", self.process.stderr.read()
 
 class Agentd:
     def __init__(self, *options, interval=10**6, step=10**6, channel=True, matrix="/dev/lab"):
-        argv = [os.environ["PROGRAMS"] + "/agentd", "--ports", str(RUN / "ports.csv"), "--hosts", str(RUN / "hosts.csv")]
+        argv = [os.environ["PROGRAMS"] + "/agentd", "--ports", str(RUN / "ports"), "--hosts", str(RUN / "hosts")]
         argv += ["--interval", str(interval), "--step", str(step), "--matrix", matrix, *map(str, options)]
         argv += ["--channel", "/dev/lab"] if channel else []
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

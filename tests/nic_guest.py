@@ -12,17 +12,36 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import record_file
 from dc_gym.ctrl.nic.rows import Port, Receiver, Rows, Sender
+from dc_gym.grounds import inputs
 from dc_gym.topologies.realize import nics
 from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.rtnl import entered
 
 BIN = Path(nics.__file__).resolve().parents[1] / "dc_gym" / "bin"
 FOLDER = Path("/run/nic")
-FLOWS = "flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,payload_bytes,message_bytes,total_bytes,base_rtt_ns,hops"
 FOREVER = 2**64 - 1
 PAYLOAD, FULL, BARE = 1440, 1514, 74
 BELL = 0x88B5
+SETTINGS = {
+    "latency_ns": 0,
+    "cnp_interval_ns": 50_000,
+    "nack_interval_ns": 500_000,
+    "timeout_ns": 4_000_000,
+    "timeout_max_ns": 10**9,
+    "probe_timeout_ns": 300_000,
+    "probe_timeout_max_ns": 1_200_000,
+    "ack_packets": 16,
+    "burst_packets": 1,
+    "selective": 0,
+    "trace": 0,
+    "in_turn": 0,
+    "event_loss_ppm": 0,
+    "event_coalesce": 1,
+    "seed": 1,
+}
+"""Settings that `start` does not change."""
 DECISION = struct.Struct("=QIHHIIII")
 SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33
 
@@ -53,8 +72,8 @@ class Nics:
     def __init__(self, fabric: Fabric) -> None:
         self.graph = fabric.graph
         FOLDER.mkdir()
-        self.devices = nics.make(fabric, [host.name for host in self.graph.hosts])
-        nics.write(FOLDER / "nics.csv", self.devices)
+        nics.make(fabric)
+        self.devices = nics.devices(fabric.graph)
         self._doorbells = {each.host: packet_socket(each.host, each.ring, 0) for each in self.devices}
         self._bells = {each.host: packet_socket(each.host, each.ring, BELL) for each in self.devices}
 
@@ -62,13 +81,8 @@ class Nics:
         self, algorithm: str, flows: Sequence[Flow], trace: bool = False, table: Path | None = None, **settings: int
     ) -> None:
         """Starts the NICs. An algorithm's parameter is the setting `parameter_INDEX`."""
-        self.flows = flows
-        rows = [self._row(number, flow) for number, flow in enumerate(flows)]
-        (FOLDER / "flows.csv").write_text("\n".join([FLOWS, *rows]) + "\n")
-        lines = [f"{name.replace('parameter_', 'parameter.')}={value}" for name, value in settings.items()]
-        (FOLDER / "settings").write_text("".join(f"{line}\n" for line in lines))
-        options = [f"--{name}={FOLDER / file}" for name, file in (("nics", "nics.csv"), ("flows", "flows.csv"))]
-        options += [f"--settings={FOLDER / 'settings'}", f"--object={BIN / f'nic-{algorithm}.bpf.o'}"]
+        self.write(flows, **settings)
+        options = [f"--nics={FOLDER / 'nics'}", f"--object={BIN / f'nic-{algorithm}.bpf.o'}"]
         options += [f"--trace={FOLDER / 'trace'}", "--t0=1"] if trace else []
         options += [f"--table={table}"] if table else []
         self._nicd = subprocess.Popen([BIN / "nicd", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -78,6 +92,14 @@ class Nics:
         self.senders, self.receivers, self.ports = (
             Rows(int(number), row) for number, row in zip(ids, (Sender, Receiver, Port), strict=True)
         )
+
+    def write(self, flows: Sequence[Flow], **settings: int) -> None:
+        """Writes the loader's file."""
+        self.flows = flows
+        parameters = [settings.pop(f"parameter_{index}", 0) for index in range(inputs.MOST_PARAMETERS)]
+        rows = [self._row(number, flow) for number, flow in enumerate(flows)]
+        tables = inputs.NIC_FLOW.table(rows), inputs.settings_table(SETTINGS | settings, parameters)
+        record_file.write(FOLDER / "nics", inputs.nic_table(self.graph), *tables)
 
     def post(self, number: int, packets: int | None = None) -> None:
         """Posts all of a flow, or so many packets more."""
@@ -126,10 +148,26 @@ class Nics:
         ovs.freeze()
         time.sleep(0.1)
 
-    def _row(self, number: int, flow: Flow) -> str:
+    def _row(self, number: int, flow: Flow) -> dict[str, Any]:
         src, dst = self.graph.host(flow.src), self.graph.host(flow.dst)
-        ends = f"{flow.src}-eth0,{flow.dst}-eth0,{src.address},{dst.address},{src.mac},{dst.mac}"
-        return f"{number},{ends},{10000 + number},{PAYLOAD},{flow.message_bytes},{flow.total_bytes},20000,2"
+        names = [each.name for each in self.devices]
+        return {
+            "message_bytes": flow.message_bytes,
+            "total_bytes": flow.total_bytes,
+            "flow": number,
+            "src_nic": names.index(f"{flow.src}-eth0"),
+            "dst_nic": names.index(f"{flow.dst}-eth0"),
+            "src_addr": inputs.address(src.address),
+            "dst_addr": inputs.address(dst.address),
+            "payload_bytes": PAYLOAD,
+            "base_rtt_ns": 20000,
+            "hops": 2,
+            "src_mac": inputs.mac(src.mac),
+            "dst_mac": inputs.mac(dst.mac),
+            "src_port": 10000 + number,
+            "tcp_src_port": 0,
+            "tcp_dst_port": 0,
+        }
 
 
 def packet_socket(host: str, ifname: str, protocol: int) -> socket.socket:

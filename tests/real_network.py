@@ -15,8 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dc_gym.base import record_file
+from dc_gym.grounds import inputs
 from dc_gym.grounds.guest.episodes import AgentPlan, Episode
-from dc_gym.grounds.guest.main import Plan
+from dc_gym.grounds.guest.main import HOSTS, Plan
 from dc_gym.monitors.state_matrix import COLUMNS, COMMANDS, FLOW, HEADER, NAME_LEN, RATE
 
 S = 10**9
@@ -66,8 +68,8 @@ def main(folder: Path, fd: int) -> None:
     threading.Thread(target=listen, args=(orders,), daemon=True).start()
     plan = Plan.read(folder / "plan.json")
     agent = AgentPlan.from_json(plan.agent)
-    rows = [line.split(",") for line in (folder / "hosts.csv").read_text().splitlines()[1:]]
-    memory = Memory(fd, plan, agent.flow_rows, [int(row[0]) for row in rows], [int(row[4]) for row in rows])
+    (hosts,) = record_file.read(folder / HOSTS, [inputs.HOST])
+    memory = Memory(fd, plan, agent.flow_rows, hosts.records["row"].tolist(), hosts.records["line_bps"].tolist())
     print("::phase traffic\nthe fake network stands", flush=True)
     number = 0
     while True:

@@ -217,9 +217,9 @@ def test_its_mistakes_in_a_ground(agentd):
     attempt()
     attempt("--flow-rows", 70000)
     attempt("--channel", "/dev/nothing", channel=False)
-    (RUN / "hosts.csv").write_text(HOSTS.replace("0,a,", "1,a,"))
+    write_hosts(floor_bps=7)
     attempt()
-    (RUN / "hosts.csv").write_text(HOSTS)
+    write_hosts()
     from dc_gym.topologies.graph import Queue
     socks[0].batch([tc.set_queue(ifindex(0), Queue(limit_bytes=10**4), "a", handle=2 << 16)])
     attempt()
@@ -236,7 +236,7 @@ def test_its_mistakes_in_a_ground(agentd):
         ("0 'ready\\n'"),
         ("2 '' agentd: --matrix: '/dev/lab' has no room for the 4480"),
         ("2 '' agentd: --channel: open '/dev/nothing': No such file"),
-        ("2 '' agentd: --hosts: "),
+        ("2 '' agentd: --hosts: '/"),
         ("2 '' agentd: hosts: the root qdisc of host 'a' (row 0) is no tbf"),
     ]
     assert len(lines) == len(expected), lines
@@ -299,9 +299,9 @@ FINE_STEPS = ["--interval", 10**4, "--step", MS]
     [
         ([], "--ports is missing"),
         (["--ports", "p"], "--hosts is missing"),
-        (["--ports", "p", "--hosts", "h"], "--matrix is missing"),
-        (["--ports", "p", "--hosts", "h", "--matrix", "m"], "--interval is missing"),
-        (["--ports", "p", "--hosts", "h", "--matrix", "m", "--interval", MS], "--step is missing"),
+        (["--ports", "p", "--hosts", "h"], "--interval is missing"),
+        (["--ports", "p", "--hosts", "h", "--interval", MS], "--step is missing"),
+        (["--ports", "p", "--hosts", "h", "--interval", MS, "--step", MS], "--matrix is missing"),
         (["--ports", "p", "--hosts", "h", "--matrix", "m", "--interval", MS, "--step", MS + 1], "no multiple"),
         (["--interval", 9999], "--interval: '9999' is not a whole number from 10000 "),
         (["--latency", "-1"], "--latency: '-1'"),

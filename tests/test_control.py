@@ -24,12 +24,11 @@ from dc_gym.topologies.realize.control_network import NETNS, ControlNetwork
 
 def star(delay_ns, loss_ppb):
     network = ControlNetwork(NAMES, delay_ns, loss_ppb).__enter__()
-    network.write(RUN / "control.csv", [(name, name) for name in NAMES])
     network.impair(1, 5 * 10**9)
     return network
 
 def by_packets(*options, **keywords):
-    return Agentd("--control", str(RUN / "control.csv"), "--control-netns", NETNS, *options, **keywords).ready()
+    return Agentd("--control-netns", NETNS, *options, **keywords).ready()
 """
 DELAY_NS = 200_000
 PACKET_NS = 656  # 40 bytes behind UDP, IP and Ethernet headers, at 1 Gbit/s
@@ -149,11 +148,10 @@ def test_a_signal_just_before_the_wait_stops_hostd(agentd, tmp_path):
     [
         ([], "--ports is missing"),
         (["--ports", "p"], "--hosts is missing"),
-        (["--ports", "p", "--hosts", "h"], "--control is missing"),
         (["--ports"], "'--ports': its value is missing"),
         (["--colour"], "'--colour': no such option"),
         (["more"], "'more': not an option"),
-        (["--ports", "/no", "--hosts", "h", "--control", "c"], "--ports: read '/no'"),
+        (["--ports", "/no", "--hosts", "h"], "--ports: read '/no'"),
     ],
 )
 def test_refuses_arguments(args, words):

@@ -173,8 +173,8 @@ def test_a_lab_s_bpf_decides_as_userspace_does():
 def test_a_program_that_the_verifier_refuses_is_shown_with_its_words():
     none = PROGRAMS / "none.bpf.o"
     with pytest.raises(UsageError, match="No such file"):
-        kernels.load(kernels.lab, [(str(none),)])
-    (programs,) = kernels.load(kernels.lab, [(str(PROGRAMS / "cctest-dcqcn.bpf.o"),)])
+        kernels.load(kernels.lab, [kernels.arguments(none)])
+    (programs,) = kernels.load(kernels.lab, [kernels.arguments(PROGRAMS / "cctest-dcqcn.bpf.o")])
     test, null = programs
     assert test.name == "nic_test" and null.instructions < test.instructions < 1000
     assert 0 < null.verified < test.verified < 1_000_000

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from dc_gym import spec
+from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError
 from dc_gym.base.progress import Quiet
-from dc_gym.grounds import nics
+from dc_gym.grounds import inputs, nics
+from dc_gym.grounds.guest.main import NICS
 from dc_gym.grounds.plan import Experiment
 from dc_gym.records.results import Result
 from dc_gym.run import runner
@@ -103,17 +105,17 @@ def test_probes_leave_right_behind_a_segment_and_find_the_idle_path_as_it_is(fol
 def test_frames_of_the_nic_take_the_path_of_the_segments(tmp_path: Path) -> None:
     experiment = Experiment.of(load(tmp_path, "topology.preset=acc24", "workload.kind=all_to_all", "workload.size=5kB"))
     assert nics.write(experiment, tmp_path).caps
-    rows = [line.split(",") for line in (tmp_path / "nic_flows.csv").read_text().splitlines()[1:]]
-    capped = [line.split(",") for line in (tmp_path / "nic_capped.csv").read_text().splitlines()[1:]]
+    _, told, _ = record_file.read(tmp_path / NICS, inputs.KINDS)
     flows = experiment.schedule.flows
-    assert [tuple(map(int, row)) for row in capped] == [(each.flow, each.src_port, each.dst_port) for each in flows]
+    capped = told.records[["flow", "tcp_src_port", "tcp_dst_port"]].tolist()
+    assert capped == [(each.flow, each.src_port, each.dst_port) for each in flows]
     graph, router = experiment.graph, experiment.router
 
     def follows(flow: Flow, src_port: int) -> bool:
         plane = nics.plane_of(flow, graph)
         return tuple(path(graph, router, flow.src, flow.dst, src_port, 4791, "udp", plane)) == flow.ports
 
-    found = [follows(flow, int(row[7])) for row, flow in zip(rows, flows, strict=True)]
+    found = [follows(flow, port) for port, flow in zip(told.records["src_port"].tolist(), flows, strict=True)]
     assert sum(found) > 0.9 * len(flows), "16 ports of 4 paths: one in 100 flows has none"
     stayed = [follows(flow, flow.src_port) for flow in flows]
     assert sum(stayed) < 0.6 * len(flows), "the segments' own port leads there, too: the test tests nothing"

@@ -1,64 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NIC's loader: files that are wrong, programs that the kernel refuses, and devices as they were before."""
+"""The NIC's loader: a file that is wrong, programs that the kernel refuses, and devices as they were before."""
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from nic_guest import SETTINGS
 
+from dc_gym.base import record_file
 from dc_gym.ctrl.nic import build
+from dc_gym.grounds import inputs
 
 BIN = Path(__file__).resolve().parent.parent / "dc_gym" / "bin"
-NICS = "nic,netns,wire,ring,tail,line_bps\na,-,a-eth0,nic0,nic1,1000000000\n"
-FLOWS = (
-    "flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,payload_bytes,message_bytes,total_bytes,base_rtt_ns,hops\n"
-    "0,a,a,10.0.0.1,10.0.0.2,02:00:00:00:00:01,02:00:00:00:00:02,1000,1440,64000,64000,20000,2\n"
-)
+FLOW = {
+    "message_bytes": 64000,
+    "total_bytes": 64000,
+    "src_nic": 0,
+    "src_addr": (10, 0, 0, 1),
+    "dst_addr": (10, 0, 0, 2),
+    "base_rtt_ns": 20000,
+    "hops": 2,
+    "src_mac": (2, 0, 0, 0, 0, 1),
+    "dst_mac": (2, 0, 0, 0, 0, 2),
+    "src_port": 1000,
+    "tcp_dst_port": 0,
+}
+GOOD: dict[str, Any] = {
+    "line_bps": 10**9,
+    "tail": "nic1",
+    "flow": 0,
+    "dst_nic": 0,
+    "payload_bytes": 1440,
+    "tcp_src_port": 0,
+    "ack_packets": 16,
+    "in_turn": 0,
+}
+
+
+def write(path: Path, **changes: Any) -> None:
+    """Writes a NIC, a flow and settings, with changes."""
+    told = GOOD | changes
+    nic = {"name": "a", "netns": "-", "wire": "a-eth0", "ring": "nic0"} | told
+    flow = FLOW | told
+    settings = SETTINGS | {name: told[name] for name in ("ack_packets", "in_turn")}
+    tables = inputs.NIC.table([nic]), inputs.NIC_FLOW.table([flow]), inputs.settings_table(settings, [])
+    record_file.write(path, *tables)
+
+
+def refused(*options: str) -> str:
+    done = subprocess.run([BIN / "nicd", "--object=none", *options], capture_output=True, text=True, timeout=10)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    return done.stderr
 
 
 @pytest.mark.parametrize(
-    ("nics", "flows", "settings", "says"),
+    ("changes", "says"),
     [
-        ("nic,wire\n", FLOWS, "", "--nics: 'NICS': line 1: not the header"),
-        (NICS.splitlines()[0] + "\n", FLOWS, "", "no NICs below the header"),
-        (NICS.replace("1000000000", "99999"), FLOWS, "", "line_bps: '99999' is not a whole number from 100000"),
-        (NICS, FLOWS.replace("0,a,a", "0,a,b"), "", "dst_nic: 'b' is not in the file of NICs"),
-        (NICS, FLOWS.replace("10.0.0.2", "10.0.0"), "", "dst_addr: '10.0.0' is not an IPv4 address"),
-        (NICS, FLOWS.replace("00:02,", "zz,"), "", "dst_mac: '02:00:00:00:zz' is not a MAC address"),
-        (NICS, FLOWS.replace("1440", "9001"), "", "payload_bytes: '9001' is not a whole number from 1 to 9000"),
-        (NICS, FLOWS.splitlines()[0] + "\n0,a\n", "", "line 2: 2 fields; give the 13 of the header"),
-        (NICS, FLOWS, "burst=3\n", "line 1: 'burst' is no setting"),
-        (NICS, FLOWS, "ack_packets=0\n", "ack_packets: '0' is not a whole number from 1"),
-        (NICS, FLOWS, "parameter.44=1\n", "the parameter's number: '44' is not a whole number from 0 to 43"),
+        ({"line_bps": 99999}, "NIC 0, line_bps: 99999 is not from 100000 to 10000000000000"),
+        ({"tail": "sixteencharacter"}, "NIC 0, tail: no end within its 16 bytes; give at most 15 characters"),
+        ({"flow": 1 << 20}, "NIC flow 0, flow: 1048576 is not from 0 to 1048575"),
+        ({"dst_nic": 1}, "NIC flow 0, dst_nic: 1 is not from 0 to 0"),
+        ({"payload_bytes": 9001}, "NIC flow 0, payload_bytes: 9001 is not from 1 to 9000"),
+        ({"tcp_src_port": 80}, "NIC flow 0, tcp_src_port: 80, and tcp_dst_port 0; give both or neither"),
+        ({"ack_packets": 0}, "NIC settings 0, ack_packets: 0 is not from 1 to 65536"),
+        ({"in_turn": 2}, "NIC settings 0, in_turn: 2 is not from 0 to 1"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_said_in_one_line(tmp_path, nics, flows, settings, says):
-    files = {"nics": nics, "flows": flows, "settings": settings}
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    options = [f"--{name}={tmp_path / name}" for name in files]
-    done = subprocess.run([BIN / "nicd", "--object=none", *options], capture_output=True, text=True, timeout=10)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert says.replace("NICS", str(tmp_path / "nics")) in done.stderr
+def test_what_is_wrong_in_its_file_is_said_in_one_line(tmp_path, changes, says):
+    write(tmp_path / "nics", **changes)
+    assert refused(f"--nics={tmp_path / 'nics'}") == f"nicd: --nics: '{tmp_path / 'nics'}': {says}\n"
 
 
-@pytest.mark.parametrize(
-    ("capped", "says"),
-    [
-        ("flow,port\n", "line 1: not the header; it must be flow,src_port,dst_port"),
-        ("flow,src_port,dst_port\n0,1\n", "line 2: 2 fields; give the 3 of the header"),
-        ("flow,src_port,dst_port\n0,1,65536\n", "line 2, dst_port: '65536' is not a whole number from 1 to 65535"),
-        ("flow,src_port,dst_port\n0,1,2\n1,1,2\n", "line 3, flow: 1 is not in the file of flows"),
-    ],
-)
-def test_flows_to_cap_are_among_the_flows(tmp_path, capped, says):
-    files = {"nics": NICS, "flows": FLOWS, "settings": "", "capped": capped}
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    options = [f"--{name}={tmp_path / name}" for name in files]
-    done = subprocess.run([BIN / "nicd", "--object=none", *options], capture_output=True, text=True, timeout=10)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert says in done.stderr
+def test_a_table_that_is_missing_is_an_error(tmp_path):
+    write(tmp_path / "nics")
+    nics, *_ = record_file.read(tmp_path / "nics", inputs.KINDS)
+    record_file.write(tmp_path / "nics", nics)
+    assert "table 'NIC flow': the file ends before it" in refused(f"--nics={tmp_path / 'nics'}")
 
 
 RESTORED = """
@@ -92,9 +110,7 @@ def guard_of(pid):
     (found,) = [each for each in Path("/proc").glob("[0-9]*/stat") if each.read_text().rpartition(")")[2].split()[1] == str(pid)]
     return int(found.parent.name)
 def second():
-    files = {"nics": "nics.csv", "flows": "flows.csv", "settings": "settings"}
-    options = [f"--{name}={FOLDER / file}" for name, file in files.items()]
-    argv = [BIN / "nicd", f"--object={BIN / 'nic-fixed.bpf.o'}", *options]
+    argv = [BIN / "nicd", f"--object={BIN / 'nic-fixed.bpf.o'}", f"--nics={FOLDER / 'nics'}"]
     done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     return done.returncode, done.stderr.strip()
 nic.start("fixed", [Flow("h1", "h2", 10_000)])
@@ -128,11 +144,9 @@ def test_who_finds_programs_of_another_nic_is_told_what_to_type(in_nics):
 
 
 REFUSED = """
-(FOLDER / "settings").write_text("")
-Path("/run/nic/flows.csv").write_text({flows!r}.replace("0,a,a", "0,h1-eth0,h2-eth0"))
-files = {{"nics": "nics.csv", "flows": "flows.csv", "settings": "settings"}}
-options = [f"--{{name}}={{FOLDER / file}}" for name, file in files.items()]
-done = subprocess.run([BIN / "nicd", "--object", {object!r}, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+nic.write([Flow("h1", "h2", 10_000)])
+argv = [BIN / "nicd", "--object", {object!r}, "--nics", FOLDER / "nics"]
+done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 qdiscs = subprocess.run(["tc", "-n", "h1", "qdisc"], capture_output=True, text=True).stdout
 out = {{"status": done.returncode, "said": done.stderr, "qdiscs": qdiscs}}
 """
@@ -159,7 +173,7 @@ def test_a_program_that_the_verifier_refuses_shows_its_message_and_the_budget(in
     folder = tmp_path / "run"
     folder.mkdir()
     build.compile_object(header, folder / "wild.o")
-    out = in_nics(REFUSED.format(flows=FLOWS, object=str(folder / "wild.o")), hosts=2)
+    out = in_nics(REFUSED.format(object=str(folder / "wild.o")), hosts=2)
     *_, last = out["said"].splitlines()
     assert out["status"] == 1
     assert last.startswith(f"nicd: load {folder / 'wild.o'}: ")
@@ -170,12 +184,12 @@ def test_a_program_that_the_verifier_refuses_shows_its_message_and_the_budget(in
 
 def test_help_names_each_option():
     said = subprocess.run([BIN / "nicd", "--help"], capture_output=True, text=True, check=True).stdout
-    assert all(f"--{name} FILE" in said for name in ("object", "nics", "flows", "settings", "table", "trace", "capped"))
+    assert all(f"--{name} FILE" in said for name in ("object", "nics", "table", "trace"))
 
 
 @pytest.mark.parametrize("more", [["--t0=1"], ["--step=100000"], ["--t0=1", "--step=100000", "--trace=x"]])
 def test_barriers_have_a_beginning_and_a_distance_and_no_file(tmp_path, more):
-    options = [f"--{name}=x" for name in ("object", "nics", "flows", "settings")]
+    options = ["--object=x", "--nics=x"]
     done = subprocess.run([BIN / "nicd", *options, "--channel=/dev/lab", *more], capture_output=True, text=True, timeout=10)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "nicd: --channel: give --t0 and --step with it, and no --trace\n"

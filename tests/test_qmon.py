@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dc_gym.base import record_file
+from dc_gym.grounds.inputs import PORT
 from dc_gym.monitors.state_matrix import HEADER, StateMatrix
 from dc_gym.monitors.trace import Trace, read_trace
 
@@ -32,7 +34,7 @@ def qmon(*args) -> subprocess.CompletedProcess[str]:
 
 
 def write_ports(path: Path, *ports: tuple[str, str, str]) -> Path:
-    path.write_text("row,name,netns,ifname\n" + "".join(f"{row},{','.join(port)}\n" for row, port in enumerate(ports)))
+    record_file.write(path, PORT.table(dict(zip(("name", "netns", "ifname"), port, strict=True)) for port in ports))
     return path
 
 
@@ -78,19 +80,22 @@ def test_helps():
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("port", "words"),
     [
-        (None, "No such file"),
-        ("nonsense\n", "line 1: not the header"),
-        ("row,name,netns,ifname\n0,a,-,lo\n2,b,-,x\n", "line 3, row: '2' is not 1"),
-        ("row,name,netns,ifname\n0,a,-,no-such-device\n", "interface 'no-such-device' of port 'a'"),
-        ("row,name,netns,ifname\n0,a,/no/such/netns,lo\n", "'/no/such/netns': No such file"),
+        (None, "ports': No such file"),
+        ("nonsense\n", "ports': table 'port': the file ends before it"),
+        ("row,name,netns,ifname\n0,a,-,lo\n", "ports': table 'port': something else is there (magic)"),
+        (("a", "-", "sixteencharacter"), "ports': port 0, ifname: no end within its 16 bytes"),
+        (("a", "-", "no-such-device"), "interface 'no-such-device' of port 'a'"),
+        (("a", "/no/such/netns", "lo"), "'/no/such/netns': No such file"),
     ],
 )
-def test_refuses_ports_files(tmp_path, text, words):
-    path = tmp_path / "ports.csv"
-    if text is not None:
-        path.write_text(text)
+def test_refuses_ports_files(tmp_path, port, words):
+    path = tmp_path / "ports"
+    if isinstance(port, str):
+        path.write_text(port)
+    elif port is not None:
+        write_ports(path, port)
     done = qmon("--ports", path, "--interval", MS, "--t0", soon(), "--count", 1)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert words in done.stderr
@@ -99,7 +104,7 @@ def test_refuses_ports_files(tmp_path, text, words):
 def test_needs_no_root_in_its_own_namespace(tmp_path):
     """Reading qdiscs is open to all; only entering another namespace is not."""
     t0 = soon(100)
-    ports = write_ports(tmp_path / "ports.csv", ("loop", "-", "lo"))
+    ports = write_ports(tmp_path / "ports", ("loop", "-", "lo"))
     done = qmon("--ports", ports, "--interval", MS, "--t0", t0, "--count", 20, "--trace", tmp_path / "trace")
     if "has no root qdisc" in done.stderr:
         pytest.skip("lo is down here")
@@ -171,7 +176,7 @@ class Wire:
 
     def ports(self, folder: Path) -> Path:
         return write_ports(
-            folder / "ports.csv",
+            folder / "ports",
             ("right", f"/run/netns/{self.right}", "qm1"),
             ("left", f"/run/netns/{self.left}", "qm0"),
         )
@@ -373,7 +378,7 @@ def test_tells_a_port_that_goes_away(wire, tmp_path):
 
 def test_tells_a_device_without_a_qdisc(wire, tmp_path):
     run("ip", "-n", wire.left, "link", "add", "name", "down0", "type", "veth", "peer", "name", "down1")
-    ports = write_ports(tmp_path / "ports.csv", ("down", f"/run/netns/{wire.left}", "down0"))
+    ports = write_ports(tmp_path / "ports", ("down", f"/run/netns/{wire.left}", "down0"))
     done = qmon("--ports", ports, "--interval", MS, "--t0", soon(), "--count", 1)
     assert done.returncode == 1
     assert "port 'down'" in done.stderr

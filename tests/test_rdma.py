@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from dc_gym import spec
+from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError, TestbedError, WorkloadError
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.grounds import nics
+from dc_gym.grounds import inputs, nics
+from dc_gym.grounds.guest.main import NICS
 from dc_gym.grounds.plan import Experiment
 from dc_gym.records.digest import TABLES
 from dc_gym.records.results import Result
@@ -250,11 +252,18 @@ def test_programs_and_flows_over_udp_are_refused(tmp_path: Path) -> None:
         FlowRequest("h1", "h2", 5001, rate_bps=9, transport="udp").over_rdma()
 
 
-def written(tmp_path: Path, *settings: str, text: str = "") -> tuple[nics.NicPlan, Experiment, dict[str, str]]:
+def written(tmp_path: Path, *settings: str, text: str = "") -> tuple[nics.NicPlan, Experiment, np.void]:
+    """Returns the plan, and the settings of its NICs."""
     experiment = Experiment.of(load(tmp_path, *settings, text=text))
     plan = nics.write(experiment, tmp_path)
-    lines = (tmp_path / "nic_settings").read_text().splitlines()
-    return plan, experiment, dict(line.split("=") for line in lines)
+    return plan, experiment, tables_of(tmp_path)[2][0]
+
+
+def tables_of(folder: Path) -> list[np.ndarray]:
+    """Returns the NICs, their flows and their settings."""
+    tables = record_file.read(folder / NICS, inputs.KINDS)
+    assert [table.kind for table in tables] == [inputs.NIC, inputs.NIC_FLOW, inputs.NIC_SETTINGS]
+    return [table.records for table in tables]
 
 
 def test_a_section_without_nics_is_left_out_of_manifests(tmp_path: Path) -> None:
@@ -269,33 +278,33 @@ def test_times_follow_from_the_network_where_the_spec_gives_none(tmp_path: Path)
     drain = 4_000_000 * 8
     base = nics.round_trip_ns(experiment.graph) - drain
     assert 0 < base < 200_000
-    assert int(found["nack_interval_ns"]) == base + drain and int(found["timeout_ns"]) == 2 * (base + drain)
-    assert found["cnp_interval_ns"] == "5000000" and found["parameter.0"] == str(1 << 20)
-    assert plan.facts["settings"]["timeout_ns"] == int(found["timeout_ns"])
+    assert found["nack_interval_ns"] == base + drain and found["timeout_ns"] == 2 * (base + drain)
+    assert found["cnp_interval_ns"] == 5_000_000 and found["parameter"].tolist() == [1 << 20, *[0] * 43]
+    assert plan.facts["settings"]["timeout_ns"] == found["timeout_ns"]
     _, _, given = written(tmp_path, "nic.timeout=3ms", "nic.cnp_interval=4us", "nic.retransmit=selective")
-    assert (given["timeout_ns"], given["cnp_interval_ns"], given["selective"]) == ("3000000", "4000", "1")
-    assert given["timeout_max_ns"] == str(64 * 3_000_000)
-    assert (given["probe_timeout_ns"], given["probe_timeout_max_ns"]) == ("3000000", "12000000")
+    assert (given["timeout_ns"], given["cnp_interval_ns"], given["selective"]) == (3_000_000, 4000, 1)
+    assert given["timeout_max_ns"] == 64 * 3_000_000
+    assert (given["probe_timeout_ns"], given["probe_timeout_max_ns"]) == (3_000_000, 12_000_000)
     _, _, given = written(tmp_path, "nic.probe_timeout=2ms", "nic.probe_timeout_max=5ms")
-    assert (given["probe_timeout_ns"], given["probe_timeout_max_ns"]) == ("2000000", "5000000")
+    assert (given["probe_timeout_ns"], given["probe_timeout_max_ns"]) == (2_000_000, 5_000_000)
     firmware = "controller.name=dcqcn", "nic.preset=firmware"
-    assert written(tmp_path, *firmware)[2]["cnp_interval_ns"] == "200000"
-    assert written(tmp_path, *firmware, "nic.cnp_interval=4us")[2]["cnp_interval_ns"] == "4000"
+    assert written(tmp_path, *firmware)[2]["cnp_interval_ns"] == 200_000
+    assert written(tmp_path, *firmware, "nic.cnp_interval=4us")[2]["cnp_interval_ns"] == 4000
 
 
 def test_flows_are_told_as_they_are_scheduled(tmp_path: Path) -> None:
     _, experiment, _ = written(tmp_path, "workload.size=5kB", "workload.kind=all_to_all", "topology.preset=acc24")
-    rows = [line.split(",") for line in (tmp_path / "nic_flows.csv").read_text().splitlines()]
-    assert rows[0] == nics.COLUMNS.split(",") and len(rows) == 1 + len(experiment.schedule.flows)
-    for row, flow in zip(rows[1:], experiment.schedule.flows, strict=True):
-        told = dict(zip(rows[0], row, strict=True))
+    found, flows, _ = tables_of(tmp_path)
+    for told, flow in zip(flows, experiment.schedule.flows, strict=True):
         back = nics.way_back(flow, experiment.graph, experiment.router)
-        assert told["src_nic"] == flow.ports[0] and experiment.graph.peer(experiment.graph.port(back[-1])).node == flow.src
-        assert (told["message_bytes"], told["total_bytes"], told["hops"]) == ("5000", "5000", str(len(flow.ports)))
-        assert int(told["base_rtt_ns"]) == nics.probe_rtt_ns(experiment.graph, flow.ports, back, 1514)
+        assert found["wire"][told["src_nic"]].decode() == flow.ports[0]
+        assert experiment.graph.peer(experiment.graph.port(back[-1])).node == flow.src
+        assert (told["message_bytes"], told["total_bytes"], told["hops"]) == (5000, 5000, len(flow.ports))
+        assert told["base_rtt_ns"] == nics.probe_rtt_ns(experiment.graph, flow.ports, back, 1514)
     _, _, _ = written(tmp_path)
-    endless = (tmp_path / "nic_flows.csv").read_text().splitlines()[1].split(",")
-    assert endless[9:11] == ["64000", str(2**64 - 1)]
+    endless = tables_of(tmp_path)[1][0]
+    assert (endless["message_bytes"], endless["total_bytes"]) == (64000, 2**64 - 1)
+    assert (endless["tcp_src_port"], endless["tcp_dst_port"]) == (0, 0)
 
 
 def test_a_policy_goes_with_the_algorithm_that_reads_it(tmp_path: Path) -> None:

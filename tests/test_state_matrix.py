@@ -3,22 +3,21 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
-import subprocess
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from c_layout import layout, layout_of, numbers, printed, texts
 
 from dc_gym.base.errors import ProtocolError
 from dc_gym.monitors import state_matrix
 from dc_gym.monitors.state_matrix import COMMANDS, FLOW, HEADER, NAME_LEN, RATE, FlowStatus, StateMatrix
 from dc_gym.monitors.trace import read_trace
 
-ROOT = Path(__file__).resolve().parent.parent
+C = "monitors/state_matrix.h"
 ROWS = ("s1-eth1", "s1-eth2", "h1-eth0")
 COLUMNS = ("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows")
 
@@ -64,21 +63,17 @@ def write(tmp_path):
     return write
 
 
-def test_layout_is_that_of_c(tmp_path):
-    binary = tmp_path / "print_sm_layout"
-    source = ROOT / "tests/c/print_sm_layout.c"
-    subprocess.run(["cc", "-std=c11", f"-I{ROOT}/monitors", str(source), "-o", str(binary)], check=True)
-    layout = json.loads(subprocess.run([str(binary)], check=True, capture_output=True).stdout)
-    for name, dtype in (("header", HEADER), ("flow", FLOW), ("commands", COMMANDS), ("rate", RATE)):
-        fields = dtype.fields
-        assert fields is not None
-        assert {field: [offset, its.itemsize] for field, (its, offset) in fields.items()} == layout[name]["fields"]
-        assert dtype.itemsize == layout[name]["size"]
-    assert state_matrix.MAGIC.decode() == layout["magic"]
-    assert layout["major"] == state_matrix.VERSION_MAJOR
-    assert layout["name_len"] == NAME_LEN
-    assert tuple(layout["columns"]) == COLUMNS
-    assert layout["statuses"] == [status.name.lower() for status in FlowStatus]
+@pytest.mark.parametrize(("struct", "dtype"), [("header", HEADER), ("flow", FLOW), ("commands", COMMANDS), ("rate", RATE)])
+def test_layout_is_that_of_c(struct, dtype):
+    assert layout_of(dtype) == layout(C, f"sm_{struct}")
+
+
+def test_constants_are_those_of_c():
+    assert texts(C, "SM_MAGIC") == [state_matrix.MAGIC.decode()]
+    found = state_matrix.VERSION_MAJOR, NAME_LEN, state_matrix.MAX_ROWS, state_matrix.MAX_COLS
+    assert tuple(numbers(C, "SM_VERSION_MAJOR", "SM_NAME_LEN", "SM_MAX_ROWS", "SM_MAX_COLS")) == found
+    assert printed(C, "#define X(id, name) puts(name);\nSM_COLUMNS(X)") == list(COLUMNS)
+    assert numbers(C, *(f"SM_FLOW_{status.name}" for status in FlowStatus)) == list(FlowStatus)
 
 
 def test_reads_a_sweep(write):

@@ -16,19 +16,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from c_layout import layout, layout_of
 
+from dc_gym.base import record_file
 from dc_gym.base.errors import ProtocolError
+from dc_gym.grounds import inputs
 from dc_gym.traffic import tgen_log
+from dc_gym.traffic.flows import NO_GATE, FlowRequest
+from dc_gym.traffic.schedule import Flow, Schedule
 
 ROOT = Path(__file__).parent.parent
 TGEN = ROOT / "dc_gym" / "bin" / "tgen"
-HEADER = (
-    "flow,transport,src_ns,dst_ns,src_addr,dst_addr,src_port,dst_port,cc,gate,opens,"
-    "start_ns,stop_ns,length_ns,size_bytes,rate_bps,gaps,path\n"
-)
 MS = 1_000_000
 pytestmark = pytest.mark.skipif(not TGEN.exists(), reason="dc_gym/bin/tgen is not built")
 
@@ -53,35 +55,67 @@ def refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
         assert word in result.stderr
 
 
+def row(
+    flow: int,
+    cc: str = "cubic",
+    start: int = 0,
+    stop: int = 0,
+    size: int = 0,
+    rate: int = 0,
+    port: int = 5001,
+    *,
+    hosts: tuple[str, str] = ("a", "b"),
+    src: str = "10.77.0.1",
+    dst: str = "10.77.0.2",
+    src_port: int | None = None,
+    transport: str = "tcp",
+    gate: int = NO_GATE,
+    opens: tuple[int, ...] = (),
+    length: int = 0,
+    gaps: str = "exact",
+    path: tuple[int, ...] = (),
+) -> Flow:
+    asked = FlowRequest(*hosts, port, start, stop, size, rate, length, gaps, transport, gate=gate, opens=opens)
+    return Flow(flow, asked, src, dst, 20000 + flow % 40000 if src_port is None else src_port, cc, (), path)
+
+
+def write(path: Path, *rows: Flow) -> Path:
+    inputs.write_flows(path, Schedule(rows))
+    return path
+
+
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("changes", "words"),
     [
-        ("", (":1:", "empty")),
-        ("flow\n", (":1:", "not the header")),
-        (HEADER.replace("\n", "\r\n"), (":1:", "CR LF")),
-        (HEADER + "0,1\n", (":2:", "2 cells")),
-        (
-            HEADER + "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,0,5001,cubic,,,0,0,0,0,0,exact,\n",
-            (":2:", "column 'src_port': '0'", "1 to 65535"),
-        ),
-        (
-            HEADER + "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,,,9,3,0,0,0,exact,\n",
-            (":2:", "column 'stop_ns': '3'", "after start_ns"),
-        ),
+        ({"src_port": 0}, "flow 1, src_port: 0 is not from 1 to 65535"),
+        ({"start_ns": 9, "stop_ns": 3}, "flow 1, stop_ns: not after start_ns"),
+        ({"path_len": 1}, "flow 1, path_len: 1 is not from 0 to 0"),
+        ({"src_port": 20000}, "flow 1, src_port: 20000 is that of flow 0, too"),
     ],
 )
-def test_bad_flows(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
-    flows = tmp_path / "flows.csv"
-    flows.write_text(text, newline="")
-    refused(run_tgen(*arguments(flows, tmp_path)), str(flows), *words)
+def test_bad_flows(tmp_path: Path, changes: dict[str, int], words: str) -> None:
+    tables = inputs.flow_tables(Schedule((row(0), row(1))))
+    for name, value in changes.items():
+        tables[1].records[name][1] = value
+    record_file.write(tmp_path / "flows", *tables)
+    refused(run_tgen(*arguments(tmp_path / "flows", tmp_path)), "--flows: ", words)
+
+
+def test_bad_files(tmp_path: Path) -> None:
+    path = tmp_path / "flows"
+    path.write_bytes(b"")
+    refused(run_tgen(*arguments(path, tmp_path)), f"--flows: '{path}': table 'namespace': the file ends before it")
+    record_file.write(path, *inputs.flow_tables(Schedule(()))[:2])
+    refused(run_tgen(*arguments(path, tmp_path)), f"'{path}': table 'gate that opens': the file ends before it")
+    path.write_bytes(path.read_bytes().replace(b"DCGFLOWS", b"DCGFLOWZ"))
+    refused(run_tgen(*arguments(path, tmp_path)), f"'{path}': table 'flow': something else is there")
 
 
 def test_bad_options(tmp_path: Path) -> None:
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER)
+    flows = write(tmp_path / "flows")
     good = arguments(flows, tmp_path)
-    refused(run_tgen(), "usage:")
-    refused(run_tgen(*good, "--nonsense"), "usage:")
+    refused(run_tgen(), "--flows is missing", "see tgen --help")
+    refused(run_tgen(*good, "--nonsense"), "'--nonsense': no such option")
     refused(run_tgen(*good, "more"), "'more'")
     refused(run_tgen(*good, "--t0", "-5"), "--t0", "'-5'")
     refused(run_tgen(*good, "--sample", "-1"), "--sample", "'-1'")
@@ -90,29 +124,28 @@ def test_bad_options(tmp_path: Path) -> None:
     refused(run_tgen(*good, "--seed", "x"), "--seed", "'x'")
     for ids in ("1,2", "1,2,x", "1,2,3,4", "0,1,2", "1,2,99999999999"):
         refused(run_tgen(*good, "--nic", ids), "--nic", f"'{ids}'", "three ids")
-    for option in ("--flows", "--out"):
-        refused(run_tgen(*good, option, str(tmp_path / "none")), option, f"'{tmp_path / 'none'}': No such file")
+    for option in ("--flows: read", "--out:"):
+        name = option.partition(":")[0]
+        refused(run_tgen(*good, name, str(tmp_path / "none")), f"{option} '{tmp_path / 'none'}': No such file")
 
 
 def test_a_matrix_that_is_none(tmp_path: Path) -> None:
-    flows, matrix = tmp_path / "flows.csv", tmp_path / "matrix"
-    flows.write_text(HEADER)
+    flows, matrix = write(tmp_path / "flows"), tmp_path / "matrix"
     matrix.write_bytes(b"x" * 256)
     refused(run_tgen(*arguments(flows, tmp_path), "--matrix", str(matrix)), str(matrix), "qmon")
 
 
 def test_a_namespace_that_is_none(tmp_path: Path) -> None:
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER + "0,tcp,/n/a,/n/b,1.1.1.1,1.1.1.2,1,5001,cubic,,,0,0,0,0,0,exact,\n")
-    result = run_tgen(*arguments(flows, tmp_path))
+    result = run_tgen(*arguments(write(tmp_path / "flows", row(0, hosts=("no-such", "b"))), tmp_path))
     assert result.returncode == 1
-    assert "/n/a" in result.stderr
+    assert "open network namespace /run/netns/no-such" in result.stderr
 
 
 def test_a_flow_over_rdma_without_nics(tmp_path: Path) -> None:
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER + "0,rdma,/proc/self/ns/net,/proc/self/ns/net,1.1.1.1,1.1.1.2,1,4791,dcqcn,,,0,0,0,0,0,exact,\n")
-    result = run_tgen(*arguments(flows, tmp_path))
+    netns, *others = inputs.flow_tables(Schedule((row(0, transport="rdma"),)))
+    netns.records["path"] = b"/proc/self/ns/net"
+    record_file.write(tmp_path / "flows", netns, *others)
+    result = run_tgen(*arguments(tmp_path / "flows", tmp_path))
     assert result.returncode == 1
     assert "flow 0: transport rdma needs --nic" in result.stderr
 
@@ -126,8 +159,7 @@ def start_tgen(*args: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_before_go(tmp_path: Path, number: signal.Signals) -> None:
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER)
+    flows = write(tmp_path / "flows")
     t0_ns = time.monotonic_ns() + 20_000 * MS
     process = start_tgen(*arguments(flows, tmp_path, t0_ns), "--seed", "42")
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
@@ -139,8 +171,7 @@ def test_a_signal_before_go(tmp_path: Path, number: signal.Signals) -> None:
 
 
 def test_go_after_t0(tmp_path: Path) -> None:
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER)
+    flows = write(tmp_path / "flows")
     process = start_tgen(*arguments(flows, tmp_path, t0_ns=1))
     _, stderr = process.communicate(b"go\n", timeout=60)
     assert process.returncode == 1
@@ -149,8 +180,7 @@ def test_go_after_t0(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("said", [b"", b"no\n"])
 def test_no_go(tmp_path: Path, said: bytes) -> None:
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER)
+    flows = write(tmp_path / "flows")
     process = start_tgen(*arguments(flows, tmp_path))
     _, stderr = process.communicate(said, timeout=60)
     assert process.returncode == 1
@@ -160,37 +190,17 @@ def test_no_go(tmp_path: Path, said: bytes) -> None:
 # --- the logs
 
 
-def c_layout(record: str, directory: Path) -> dict[str, tuple[int, int]]:
-    """Returns offset and size of each field, as the compiler sees them."""
-    source = (ROOT / "traffic" / "tgen" / "tgen_log.h").read_text()
-    body = re.search(rf"struct {record} {{(.*?)\n}};", source, re.DOTALL)
-    assert body is not None
-    text = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
-    names = re.findall(r"(\w+)(?:\[\d+\])?\s*[,;]", text)
-    prints = "".join(
-        f'printf("{n} %zu %zu\\n", offsetof(struct {record}, {n}), sizeof(((struct {record} *)0)->{n}));' for n in names
-    )
-    program = f'#include <stdio.h>\n#include "tgen_log.h"\nint main(void) {{ {prints} return 0; }}\n'
-    binary = directory / record
-    subprocess.run(
-        ["cc", "-std=c11", f"-I{ROOT}/traffic/tgen", "-x", "c", "-", "-o", str(binary)], input=program, text=True, check=True
-    )
-    lines = subprocess.run([str(binary)], capture_output=True, text=True, check=True).stdout.splitlines()
-    return {name: (int(offset), int(size)) for name, offset, size in (line.split() for line in lines)}
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize(
     ("record", "dtype"),
     [
         ("tgen_log_header", tgen_log.HEADER_DTYPE),
         ("tgen_flow_record", tgen_log.FLOW_DTYPE),
         ("tgen_sample_record", tgen_log.SAMPLE_DTYPE),
+        ("tgen_nic_record", tgen_log.NIC_DTYPE),
     ],
 )
-def test_layouts_of_c_and_python_agree(tmp_path: Path, record: str, dtype: np.dtype[np.void]) -> None:
-    assert dtype.fields is not None
-    assert {name: (field[1], field[0].itemsize) for name, field in dtype.fields.items()} == c_layout(record, tmp_path)
+def test_layouts_of_c_and_python_agree(record: str, dtype: np.dtype[np.void]) -> None:
+    assert layout_of(dtype) == layout("traffic/tgen/tgen_log.h", record)
 
 
 def sample_file(
@@ -222,24 +232,8 @@ class Pair:
     a: str
     b: str
 
-    def row(
-        self,
-        flow: int,
-        cc: str = "cubic",
-        start: int = 0,
-        stop: int = 0,
-        size: int = 0,
-        rate: int = 0,
-        port: int = 5001,
-        *,
-        transport: str = "tcp",
-        gate: str = "",
-        opens: str = "",
-        length: int = 0,
-        gaps: str = "exact",
-    ) -> str:
-        ends = f"/run/netns/{self.a},/run/netns/{self.b},10.77.0.1,10.77.0.2,{20000 + flow % 40000},{port}"
-        return f"{flow},{transport},{ends},{cc},{gate},{opens},{start},{stop},{length},{size},{rate},{gaps},"
+    def row(self, flow: int, *args: Any, **values: Any) -> Flow:
+        return row(flow, *args, hosts=(self.a, self.b), **values)
 
 
 def ip(*args: str) -> str:
@@ -271,10 +265,9 @@ def pair() -> Iterator[Pair]:
 
 
 def run_flows(
-    tmp_path: Path, rows: list[str], *more: str, duration_ns: int = 400 * MS, sample_ns: int = 20 * MS
+    tmp_path: Path, rows: list[Flow], *more: str, duration_ns: int = 400 * MS, sample_ns: int = 20 * MS
 ) -> tuple[tgen_log.Records, tgen_log.Records]:
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER + "".join(row + "\n" for row in rows))
+    flows = write(tmp_path / "flows", *rows)
     t0_ns = time.monotonic_ns() + 1500 * MS
     process = start_tgen(*arguments(flows, tmp_path, t0_ns, duration_ns, sample_ns), *more)
     _, stderr = process.communicate(b"go\n", timeout=120)
@@ -357,14 +350,14 @@ def test_datagrams(tmp_path: Path, pair: Pair) -> None:
 def test_gates(tmp_path: Path, pair: Pair) -> None:
     """A flow starts a given time after the last of the flows that it waits for has ended, in whatever way."""
     rows = [
-        pair.row(0, size=100_000, opens="0;1"),
-        pair.row(1, stop=100 * MS, opens="0"),
-        pair.row(2, size=1000, gate="0", start=20 * MS, opens="2"),
-        pair.row(3, size=1000, gate="1"),
-        pair.row(4, size=1000, gate="2", stop=50 * MS, opens="3"),  # its time is up before it is due
-        pair.row(5, size=1000, gate="3"),
-        pair.row(6, transport="udp", rate=10**7, size=50_000, opens="4", port=5003),
-        pair.row(7, gate="4", start=5 * MS, length=10 * MS),
+        pair.row(0, size=100_000, opens=(0, 1)),
+        pair.row(1, stop=100 * MS, opens=(0,)),
+        pair.row(2, size=1000, gate=0, start=20 * MS, opens=(2,)),
+        pair.row(3, size=1000, gate=1),
+        pair.row(4, size=1000, gate=2, stop=50 * MS, opens=(3,)),  # its time is up before it is due
+        pair.row(5, size=1000, gate=3),
+        pair.row(6, transport="udp", rate=10**7, size=50_000, opens=(4,), port=5003),
+        pair.row(7, gate=4, start=5 * MS, length=10 * MS),
         pair.row(8, size=1000, start=500 * MS),  # after the end of the run
     ]
     log, _ = run_flows(tmp_path, rows)
@@ -378,7 +371,7 @@ def test_gates(tmp_path: Path, pair: Pair) -> None:
 
 def test_one_source_port_to_two_ports(tmp_path: Path, pair: Pair) -> None:
     """A source port is unique only together with its destination; connections in TIME_WAIT do not block it."""
-    rows = [pair.row(i, size=1000, port=5001 + i).replace(f",{20000 + i},", ",20000,") for i in range(50)]
+    rows = [pair.row(i, size=1000, port=5001 + i, src_port=20000) for i in range(50)]
     log, _ = run_flows(tmp_path, rows, duration_ns=2000 * MS)
     assert statuses(log) == ["done"] * 50 and set(log["src_port"].tolist()) == {20000}
 
@@ -388,7 +381,7 @@ def test_a_flow_that_cannot_connect_fails_alone(tmp_path: Path, pair: Pair) -> N
     ip("-n", pair.a, "route", "add", "prohibit", "10.77.0.3/32")
     ip("-n", pair.b, "addr", "add", "10.77.0.3/24", "dev", "e0")
     lost = pair.row(0, size=1)
-    refused_flow = pair.row(1, size=1).replace("10.77.0.2", "10.77.0.3")
+    refused_flow = pair.row(1, size=1, dst="10.77.0.3")
     stopped = pair.row(2, stop=100 * MS)
     log, samples = run_flows(tmp_path, [lost, refused_flow, stopped])
     assert statuses(log) == ["running", "failed", "stopped"]
@@ -415,24 +408,21 @@ def test_warm_frames_reach_both_hosts_and_are_dropped_there(tmp_path: Path, pair
 
 def test_warm_without_a_neighbour(tmp_path: Path, pair: Pair) -> None:
     ip("-n", pair.a, "neigh", "del", "10.77.0.2", "dev", "e0")
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER + pair.row(0) + "\n")
+    flows = write(tmp_path / "flows", pair.row(0))
     result = run_tgen(*arguments(flows, tmp_path), "--warm")
     assert result.returncode == 1
     assert "flow 0: --warm forward" in result.stderr and "ip neigh add" in result.stderr
 
 
 def test_unknown_congestion_control(tmp_path: Path, pair: Pair) -> None:
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER + pair.row(0, cc="nonsense") + "\n")
+    flows = write(tmp_path / "flows", pair.row(0, cc="nonsense"))
     result = run_tgen(*arguments(flows, tmp_path))
     assert result.returncode == 1
     assert "flow 0: congestion control 'nonsense' is not available" in result.stderr
 
 
 def test_address_of_nobody(tmp_path: Path, pair: Pair) -> None:
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER + pair.row(0).replace("10.77.0.1", "10.77.0.9") + "\n")
+    flows = write(tmp_path / "flows", pair.row(0, src="10.77.0.9"))
     result = run_tgen(*arguments(flows, tmp_path))
     assert result.returncode == 1
     assert "flow 0: sender: bind: Cannot assign requested address" in result.stderr
@@ -474,10 +464,9 @@ def row_statuses(rows: tgen_log.Records) -> list[str]:
 
 
 @contextmanager
-def flows_under_way(tmp_path: Path, rows: list[str], *more: str, duration_ns: int) -> Iterator[subprocess.Popen[bytes]]:
+def flows_under_way(tmp_path: Path, rows: list[Flow], *more: str, duration_ns: int) -> Iterator[subprocess.Popen[bytes]]:
     """Starts tgen and its flows; stops it at the end unless it has ended."""
-    (tmp_path / "flows.csv").write_text(HEADER + "".join(row + "\n" for row in rows))
-    command = arguments(tmp_path / "flows.csv", tmp_path, time.monotonic_ns() + 1000 * MS, duration_ns, 0)
+    command = arguments(write(tmp_path / "flows", *rows), tmp_path, time.monotonic_ns() + 1000 * MS, duration_ns, 0)
     process = start_tgen(*command, *more)
     try:
         assert process.stdin is not None and process.stdout is not None
@@ -498,7 +487,7 @@ def wait_until(process: subprocess.Popen[bytes], holds: Callable[[], bool]) -> N
 
 def test_activity_cells(tmp_path: Path, pair: Pair) -> None:
     matrix = matrix_file(tmp_path / "matrix", 3)
-    rows = [pair.row(0) + "0;2", pair.row(1) + "2", pair.row(2, size=1) + "1"]
+    rows = [pair.row(0, path=(0, 2)), pair.row(1, path=(2,)), pair.row(2, size=1, path=(1,))]
     with flows_under_way(tmp_path, rows, "--matrix", str(matrix), duration_ns=20_000 * MS) as process:
         wait_until(process, lambda: activity(matrix) == [1, 0, 2])
     assert process.returncode == 128 + signal.SIGTERM
@@ -517,8 +506,8 @@ def test_rows_end_as_the_log(tmp_path: Path, pair: Pair) -> None:
         pair.row(0),
         pair.row(1, size=300_001),
         pair.row(2, start=50 * MS, stop=200 * MS),
-        pair.row(3, size=1, gate="7"),
-        pair.row(4, size=1, opens="7").replace("10.77.0.2", "10.77.0.3"),
+        pair.row(3, size=1, gate=7),
+        pair.row(4, size=1, opens=(7,), dst="10.77.0.3"),
         pair.row(5, rate=8_000_000),
         pair.row(6, transport="udp", rate=11_776_000, size=100_000),
         pair.row(7, transport="udp", rate=11_776_000, stop=100 * MS, port=5002),
@@ -557,7 +546,7 @@ def test_rows_of_flows_under_way(tmp_path: Path, pair: Pair) -> None:
 
 def test_rows_without_an_interval(tmp_path: Path, pair: Pair) -> None:
     matrix = matrix_file(tmp_path / "matrix", 0, 3)
-    rows = [pair.row(0), pair.row(1, size=5000, opens="1"), pair.row(2, gate="1", start=200 * MS)]
+    rows = [pair.row(0), pair.row(1, size=5000, opens=(1,)), pair.row(2, gate=1, start=200 * MS)]
     with flows_under_way(tmp_path, rows, "--matrix", str(matrix), duration_ns=20_000 * MS) as process:
         wait_until(process, lambda: row_statuses(flow_rows(matrix)) == ["running", "done", "running"])
         published = flow_rows(matrix)
@@ -568,7 +557,7 @@ def test_rows_without_an_interval(tmp_path: Path, pair: Pair) -> None:
 def test_what_stays_keeps_its_sockets_and_its_cells_until_it_is_told(tmp_path: Path, pair: Pair) -> None:
     """The counts are those at the end; a stop time at that instant does not stop a flow."""
     matrix = matrix_file(tmp_path / "matrix", 1, 2)
-    rows = [pair.row(0) + "0", pair.row(1, stop=200 * MS) + "0"]
+    rows = [pair.row(0, path=(0,)), pair.row(1, stop=200 * MS, path=(0,))]
     with flows_under_way(tmp_path, rows, "--matrix", str(matrix), "--stay", duration_ns=200 * MS) as process:
         wait_until(process, lambda: bool(np.all(flow_rows(matrix)["cwnd_packets"] > 0)))
         ended = flow_rows(matrix)
@@ -585,7 +574,7 @@ def test_what_stays_keeps_its_sockets_and_its_cells_until_it_is_told(tmp_path: P
 
 def test_what_stays_can_be_given_up(tmp_path: Path, pair: Pair) -> None:
     matrix = matrix_file(tmp_path / "matrix", 1, 1)
-    with flows_under_way(tmp_path, [pair.row(0) + "0"], "--matrix", str(matrix), "--stay", duration_ns=100 * MS) as process:
+    with flows_under_way(tmp_path, [pair.row(0, path=(0,))], "--matrix", str(matrix), "--stay", duration_ns=100 * MS) as process:
         wait_until(process, lambda: flow_rows(matrix)["cwnd_packets"][0] > 0)
     assert process.returncode == 128 + signal.SIGTERM
     assert sockets(pair.a) == [] and activity(matrix)[0] == 0 and not list(tmp_path.glob("*.bin*"))
@@ -598,8 +587,7 @@ def test_no_samples(tmp_path: Path, pair: Pair) -> None:
 
 def test_too_few_rows(tmp_path: Path, pair: Pair) -> None:
     matrix = matrix_file(tmp_path / "matrix", 0, 1)
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER + pair.row(0) + "\n" + pair.row(1) + "\n")
+    flows = write(tmp_path / "flows", pair.row(0), pair.row(1))
     command = arguments(flows, tmp_path)
     refused(run_tgen(*command, "--matrix", str(matrix)), "rows for 1 flows", "has 2", "--flow-rows 2")
 
@@ -632,6 +620,5 @@ def test_a_signal_leaves_nothing_to_send(tmp_path: Path, pair: Pair) -> None:
 
 def test_a_path_past_the_matrix(tmp_path: Path, pair: Pair) -> None:
     matrix = matrix_file(tmp_path / "matrix", 3)
-    flows = tmp_path / "flows.csv"
-    flows.write_text(HEADER + pair.row(0) + "3\n")
+    flows = write(tmp_path / "flows", pair.row(0, path=(3,)))
     refused(run_tgen(*arguments(flows, tmp_path), "--matrix", str(matrix)), "3 rows", "row 3")

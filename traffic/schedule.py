@@ -1,43 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns requested flows into the CSV that tgen runs (docs/protocols.md): addresses, namespaces, source ports, paths.
+"""Turns requested flows into flows that tgen can run (docs/protocols.md): addresses, source ports, paths.
 
-Everything follows from the arguments: equal arguments give equal bytes. Times are ns relative to t0.
+Everything follows from the arguments: equal arguments give equal flows. Times are ns relative to t0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from re import fullmatch
 
 from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
-from dc_gym.topologies.graph import NETNS_FOLDER, Graph, Port
-from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
+from dc_gym.topologies.graph import Graph, Port
+from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
 
 FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 20000, 59999
-COLUMNS: Mapping[str, str] = {
-    "flow": "0, 1, 2, ...",
-    "transport": "`tcp`, `udp`, or `rdma`: [a NIC sends it](#flows-over-rdma)",
-    "src_ns": "path of the sender's network namespace (`/run/netns/h1`)",
-    "dst_ns": "path of the receiver's",
-    "src_addr": "IPv4 address",
-    "dst_addr": "IPv4 address",
-    "src_port": "the sender binds it (1 .. 65535); unique among flows of one transport, source, destination and `dst_port`",
-    "dst_port": "the receiver listens on it (one listener per transport, namespace, port and cc)",
-    "cc": "congestion control, set on both ends by TCP_CONGESTION; `udp` and `rdma` ignore it",
-    "gate": "a number: the flow waits until that gate opens. Empty: it does not wait",
-    "opens": "gates, joined by `;` (may be empty): a gate opens when all flows that name it here have ended, in whatever way",
-    "start_ns": "after t0; for a flow with a gate: after the gate opened",
-    "stop_ns": "after t0: then the sender stops and closes, and a flow that becomes due later never starts. 0: none",
-    "length_ns": "the sender stops and closes this long after the flow was due. 0: none",
-    "size_bytes": "payload; 0: no limit",
-    "rate_bps": "the application offers at most this payload rate; 0: no limit (`udp` needs one)",
-    "gaps": "between the application's chunks (`udp`: datagrams): `exact`, `uniform` from 0 to twice the mean, `exponential`;"
-    " random gaps follow from `--seed`, flow and chunk",
-    "path": "rows of the state matrix that data packets of the flow cross, joined by `;` (may be empty)",
-}
-"""The columns of tgen's CSV, with their meanings in Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +49,12 @@ class Flow:
         ports = (self.src_port, self.dst_port)
         return ports if self.request.transport == "rdma" else ports[::-1]
 
-    def cells(self) -> tuple[object, ...]:
-        """Returns the cells of tgen's CSV, in the order of COLUMNS."""
-        asked = self.request
-        gate = "" if asked.gate == NO_GATE else asked.gate
-        spaces = f"{NETNS_FOLDER}/{asked.src}", f"{NETNS_FOLDER}/{asked.dst}"
-        ends = (*spaces, self.src_addr, self.dst_addr, self.src_port, asked.dst_port)
-        times = asked.start_ns, asked.stop_ns, asked.length_ns
-        amounts = asked.size_bytes, asked.rate_bps, asked.gaps
-        return (self.flow, asked.transport, *ends, self.cc, gate, _joined(asked.opens), *times, *amounts, _joined(self.rows))
-
-
-def _joined(numbers: Sequence[int]) -> str:
-    return ";".join(map(str, numbers))
-
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """All flows of a run, in the order of the workload."""
 
     flows: tuple[Flow, ...]
-
-    def csv(self) -> str:
-        """Returns the text for `tgen --flows`."""
-        lines = [",".join(COLUMNS)] + [",".join(map(str, flow.cells())) for flow in self.flows]
-        return "\n".join(lines) + "\n"
 
     def paths(self) -> int:
         """Returns the number of groups of flows that no switch can tell apart."""

@@ -2,13 +2,6 @@
 /*
  * linkprobe: frames at exact times, and what became of each.
  *
- *     linkprobe ADDRESS RECEIVER SENDERS PORTS
- *
- *     ADDRESS   IPv4 address of the receiver, the same for all senders
- *     RECEIVER  its network namespace: a path
- *     SENDERS   namespaces of the senders, joined by ','
- *     PORTS     where to sample the backlog: NAMESPACE:DEVICE, joined by ','
- *
  * Standard input has one schedule after the other, rows in order of time, each ended by a line `run`:
  *
  *     t_ns,sender,length,ect,seq
@@ -26,12 +19,9 @@
  * failing system call between the first row and the last. Frames are UDP, and not of a packet socket, because
  * a packet socket's send fails when the queue drops, which costs time; for departures and arrivals the
  * kernel's own timestamps are read after the run, so both sockets' buffers must hold them all.
- *
- * Built from this file, dc_gym/daemon/nl.c and monitors/qdisc.c.
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/errqueue.h>
 #include <linux/net_tstamp.h>
@@ -46,10 +36,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "netns.h"
 #include "nl.h"
+#include "options.h"
+#include "program.h"
 #include "qdisc.h"
 
-#define NSEC_PER_SEC 1000000000ll
+#define NS           ((int64_t)NS_PER_SEC)
 #define LEAD_NS      1000000ll /* from reading a schedule to its start */
 #define MAX_SENDERS  64
 #define MAX_PORTS    64
@@ -114,16 +107,19 @@ struct haul {
 	struct tag tags[BATCH];
 };
 
+/* What the options name. */
+struct names {
+	const char *address, *receiver, *senders, *ports;
+};
+
 static int fail(const char *what, const char *which)
 {
-	fprintf(stderr, "linkprobe: %s %s: %s\n", what, which, strerror(errno));
-	return -1;
+	return program_fail(-1, "%s %s: %s", what, which, strerror(errno));
 }
 
 static int bad(const char *what, const char *which)
 {
-	fprintf(stderr, "linkprobe: %s: '%s'\n", what, which);
-	return -1;
+	return program_fail(-1, "%s: '%s'", what, which);
 }
 
 static int64_t clock_ns(clockid_t clock)
@@ -131,7 +127,7 @@ static int64_t clock_ns(clockid_t clock)
 	struct timespec ts;
 
 	clock_gettime(clock, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	return ts.tv_sec * NS + ts.tv_nsec;
 }
 
 /* A clock read takes time: the wall clock's falls in the middle of two others. */
@@ -142,39 +138,20 @@ static int64_t real_minus_mono(void)
 	return real - (before + clock_ns(CLOCK_MONOTONIC)) / 2;
 }
 
-static void sleep_until(int64_t t_ns)
-{
-	struct timespec ts = { .tv_sec = t_ns / NSEC_PER_SEC, .tv_nsec = t_ns % NSEC_PER_SEC };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
-		;
-}
-
 static int set_option(int fd, int level, int name, int value)
 {
 	return setsockopt(fd, level, name, &value, sizeof(value));
-}
-
-static int enter(const char *netns)
-{
-	int rc, fd = open(netns, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return fail("open namespace", netns);
-	rc = setns(fd, CLONE_NEWNET);
-	close(fd);
-	return rc ? fail("enter namespace", netns) : 0;
 }
 
 static int udp_socket(const char *netns, int timestamps)
 {
 	int fd;
 
-	if (enter(netns))
-		return -1;
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	fd = netns_socket(netns, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		errno = -fd;
 		return fail("make a socket in", netns);
+	}
 	if (set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES) ||
 	    set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES) ||
 	    set_option(fd, SOL_SOCKET, SO_TIMESTAMPING, timestamps | SOF_TIMESTAMPING_SOFTWARE)) {
@@ -370,7 +347,7 @@ static int play(struct probe *p)
 		const struct row *row = &p->rows[i];
 
 		if (row->t_ns != now_ns)
-			sleep_until(p->start_ns + row->t_ns);
+			sleep_until((uint64_t)(p->start_ns + row->t_ns));
 		now_ns = row->t_ns;
 		if (row->length ? send_frame(p, row) : sample(p))
 			return -1;
@@ -410,7 +387,7 @@ static int64_t stamp_of(const struct probe *p, struct msghdr *msg)
 	if (!data)
 		return -1;
 	memcpy(&stamps, data, sizeof(stamps));
-	return stamps.ts[0].tv_sec * NSEC_PER_SEC + stamps.ts[0].tv_nsec - p->real_minus_mono - p->start_ns;
+	return stamps.ts[0].tv_sec * NS + stamps.ts[0].tv_nsec - p->real_minus_mono - p->start_ns;
 }
 
 static void print_departure(const struct probe *p, const struct sender *s, struct msghdr *msg)
@@ -489,15 +466,16 @@ static int answer(const struct probe *p)
 	return fflush(stdout);
 }
 
-static int open_all(struct probe *p, char **argv)
+static int open_all(struct probe *p, const struct names *names)
 {
 	/* For its exact timers: others are late by their slack, which is 1 ns at least. */
 	const struct sched_param priority = { .sched_priority = 1 };
 
 	p->to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(UDP_PORT) };
-	if (inet_pton(AF_INET, argv[1], &p->to.sin_addr) != 1)
-		return bad("not an IPv4 address", argv[1]);
-	if (open_receiver(p, argv[2]) || open_senders(p, argv[3]) || open_ports(p, argv[4]))
+	if (inet_pton(AF_INET, names->address, &p->to.sin_addr) != 1)
+		return bad("--address: not an IPv4 address", names->address);
+	if (open_receiver(p, names->receiver) || open_senders(p, strdupa(names->senders)) ||
+	    open_ports(p, strdupa(names->ports)))
 		return -1;
 	p->rows = calloc(MAX_ROWS, sizeof(*p->rows));
 	p->backlogs = calloc(MAX_ROWS, sizeof(*p->backlogs) * (size_t)(p->nr_ports ? p->nr_ports : 1));
@@ -512,16 +490,25 @@ static int open_all(struct probe *p, char **argv)
 int main(int argc, char **argv)
 {
 	static struct probe probe;
-	int rc;
+	struct names names = { 0 };
+	const struct program_option options[] = {
+		{ "address", "IPV4", "of the receiver, the same for all senders", .text = &names.address,
+		  .required = true },
+		{ "receiver", "PATH", "its network namespace", .text = &names.receiver, .required = true },
+		{ "senders", "PATH,PATH,...", "namespaces of the senders", .text = &names.senders,
+		  .required = true },
+		{ "ports", "PATH:DEVICE,...", "where to sample the backlog", .text = &names.ports,
+		  .required = true },
+		{ 0 },
+	};
+	int rc = options_read(argc, argv, options, "");
 
-	if (argc != 5) {
-		fprintf(stderr, "usage: linkprobe ADDRESS RECEIVER SENDERS PORTS\n");
-		return 2;
-	}
-	if (open_all(&probe, argv))
-		return 1;
+	if (rc)
+		return rc;
+	if (open_all(&probe, &names))
+		return EXIT_FAILED;
 	while ((rc = read_schedule(&probe)) > 0)
 		if (play(&probe) || answer(&probe))
-			return 1;
-	return rc < 0 ? 2 : 0;
+			return EXIT_FAILED;
+	return rc < 0 ? EXIT_USAGE : 0;
 }

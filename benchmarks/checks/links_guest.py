@@ -177,7 +177,17 @@ class Network:
     def _start_probe(self) -> subprocess.Popen[str]:
         senders = ",".join(_path(node) for node in self._senders)
         ports = ",".join(f"{_path(port.node)}:{port.ifname}" for port, _ in self.wires)
-        argv = [str(PROBE), _ip(RECEIVER), _path(self._receiver), senders, ports]
+        argv = [
+            str(PROBE),
+            "--address",
+            _ip(RECEIVER),
+            "--receiver",
+            _path(self._receiver),
+            "--senders",
+            senders,
+            "--ports",
+            ports,
+        ]
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def configure(self, ports: list[dict[str, Any]]) -> None:

@@ -103,7 +103,7 @@ class AlgorithmCheck:
         alone = kernels.arguments(test, self._setting.values)
         asked = f"verifier: below {BUDGET:,}"
         try:
-            whole, parts = kernels.load(kernel, [(str(self._algorithm.object),), alone])
+            whole, parts = kernels.load(kernel, [kernels.arguments(self._algorithm.object), alone])
         except TestbedError as error:
             yield Check("loaded", asked, str(error), False)
             return

@@ -6,7 +6,7 @@
  * It is told of each episode on standard input and says on standard output how it ended.
  */
 #include "episode.h"
-#include "load.h"
+#include "options.h"
 #include "program.h"
 
 #include <errno.h>
@@ -25,28 +25,8 @@
 #define DEFAULT_TIMEOUT_NS 10000000ULL
 #define LINE_LEN           128
 
-static const char usage[] =
-	"usage: agentd --ports FILE --hosts FILE --interval NS --step NS --matrix FILE [--latency NS]\n"
-	"              [--channel DEVICE] [--flow-rows N] [--trace FILE] [--stock-tbf] [--check-late]\n"
-	"              [--control FILE --control-netns PATH [--timeout NS]]\n"
-	"  --ports FILE     CSV, header row,name,netns,ifname\n"
-	"  --hosts FILE     CSV, header row,name,netns,ifname,line_bps,floor_bps,burst_bytes,limit_bytes\n"
-	"  --interval NS    between sweeps, at least 10000\n"
-	"  --step NS        between decisions: a multiple of the interval\n"
-	"  --latency NS     from a step to the enforcement of what was decided (0)\n"
-	"  --matrix FILE    file or device that holds the state matrix\n"
-	"  --channel DEVICE lab channel: each step waits for the host\n"
-	"  --flow-rows N    rows for the traffic generator's flows (0)\n"
-	"  --trace FILE     every sweep of all episodes, one after the other\n"
-	"  --stock-tbf      each change refills the buckets, as in Linux\n"
-	"  --check-late     count sweeps that began after the next was due; the last line is 'late COUNT'\n"
-	"  --control FILE   rates go to the hosts' agents by control packets: CSV, header name,address,port\n"
-	"  --control-netns PATH  namespace of the controller\n"
-	"  --timeout NS     after which a command without echo is sent again (10000000)\n"
-	"It reads lines 'episode T0 COUNT' and answers each with 'over STEP CODE'.\n";
-
 struct options {
-	const char *ports, *hosts, *matrix, *channel, *trace, *control, *control_netns;
+	const char *ports, *hosts, *matrix, *channel, *trace, *control_netns;
 	uint64_t flow_rows, timeout_ns;
 	struct timing timing;
 	bool stock_tbf;
@@ -75,14 +55,6 @@ static int check_options(const struct options *o)
 {
 	const struct timing *t = &o->timing;
 
-	if (!o->ports || !o->hosts || !o->matrix)
-		return program_fail(EXIT_USAGE, "--%s is missing; see agentd --help",
-				    !o->ports   ? "ports"
-				    : !o->hosts ? "hosts"
-						: "matrix");
-	if (!t->interval_ns || !t->step_ns)
-		return program_fail(EXIT_USAGE, "--%s is missing; give nanoseconds",
-				    !t->interval_ns ? "interval" : "step");
 	if (t->step_ns % t->interval_ns)
 		return program_fail(EXIT_USAGE,
 				    "--step: %" PRIu64 " is no multiple of the interval, %" PRIu64
@@ -91,83 +63,41 @@ static int check_options(const struct options *o)
 	if (t->latency_ns / command_interval_ns(o) >= MAX_PENDING)
 		return program_fail(EXIT_USAGE, "--latency: %" PRIu64 " is more than %d %s; give less",
 				    t->latency_ns, MAX_PENDING, o->channel ? "steps" : "intervals");
-	if (!o->control != !o->control_netns)
-		return program_fail(EXIT_USAGE, "--control%s is missing; give both, or neither",
-				    o->control ? "-netns" : "");
 	return 0;
-}
-
-static int take_option(int c, void *arg)
-{
-	struct options *o = arg;
-	struct timing *t = &o->timing;
-
-	switch (c) {
-	case 'p':
-		o->ports = optarg;
-		return 0;
-	case 'h':
-		o->hosts = optarg;
-		return 0;
-	case 'm':
-		o->matrix = optarg;
-		return 0;
-	case 'c':
-		o->channel = optarg;
-		return 0;
-	case 't':
-		o->trace = optarg;
-		return 0;
-	case 'C':
-		o->control = optarg;
-		return 0;
-	case 'N':
-		o->control_netns = optarg;
-		return 0;
-	case 'T':
-		return program_number("timeout", optarg, MIN_INTERVAL_NS, MAX_INTERVAL_NS, &o->timeout_ns);
-	case 'k':
-		o->stock_tbf = true;
-		return 0;
-	case 'L':
-		t->check_late = true;
-		return 0;
-	case 'i':
-		return program_number("interval", optarg, MIN_INTERVAL_NS, MAX_INTERVAL_NS, &t->interval_ns);
-	case 's':
-		return program_number("step", optarg, MIN_INTERVAL_NS, MAX_INTERVAL_NS, &t->step_ns);
-	case 'l':
-		return program_number("latency", optarg, 0, MAX_INTERVAL_NS, &t->latency_ns);
-	case 'f':
-		return program_number("flow-rows", optarg, 0, MAX_FLOW_ROWS, &o->flow_rows);
-	default:
-		return program_fail(EXIT_USAGE, "option %d is not handled", c);
-	}
 }
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
-	static const struct option longs[] = {
-		{ "ports", required_argument, NULL, 'p' },
-		{ "hosts", required_argument, NULL, 'h' },
-		{ "interval", required_argument, NULL, 'i' },
-		{ "step", required_argument, NULL, 's' },
-		{ "latency", required_argument, NULL, 'l' },
-		{ "matrix", required_argument, NULL, 'm' },
-		{ "channel", required_argument, NULL, 'c' },
-		{ "trace", required_argument, NULL, 't' },
-		{ "flow-rows", required_argument, NULL, 'f' },
-		{ "stock-tbf", no_argument, NULL, 'k' },
-		{ "check-late", no_argument, NULL, 'L' },
-		{ "control", required_argument, NULL, 'C' },
-		{ "control-netns", required_argument, NULL, 'N' },
-		{ "timeout", required_argument, NULL, 'T' },
-		{ "help", no_argument, NULL, PROGRAM_HELP },
+	struct timing *t = &o->timing;
+	const struct program_option options[] = {
+		{ "ports", "FILE", "record file of the ports", .text = &o->ports, .required = true },
+		{ "hosts", "FILE", "record file of the hosts", .text = &o->hosts, .required = true },
+		{ "interval", "NS", "between sweeps", .number = &t->interval_ns, .required = true,
+		  .min = MIN_INTERVAL_NS, .max = MAX_INTERVAL_NS },
+		{ "step", "NS", "between decisions: a multiple of the interval", .number = &t->step_ns,
+		  .required = true, .min = MIN_INTERVAL_NS, .max = MAX_INTERVAL_NS },
+		{ "matrix", "FILE", "file or device that holds the state matrix", .text = &o->matrix,
+		  .required = true },
+		{ "latency", "NS", "from a step to the enforcement of what was decided (0)",
+		  .number = &t->latency_ns, .max = MAX_INTERVAL_NS },
+		{ "channel", "DEVICE", "lab channel: each step waits for the host", .text = &o->channel },
+		{ "flow-rows", "N", "rows for the traffic generator's flows (0)", .number = &o->flow_rows,
+		  .max = MAX_FLOW_ROWS },
+		{ "trace", "FILE", "every sweep of all episodes, one after the other", .text = &o->trace },
+		{ "stock-tbf", NULL, "each change refills the buckets, as in Linux", .flag = &o->stock_tbf },
+		{ "check-late", NULL,
+		  "count sweeps that began after the next was due; the last line is 'late COUNT'",
+		  .flag = &t->check_late },
+		{ "control-netns", "PATH",
+		  "rates go to the hosts' agents by control packets, from this namespace",
+		  .text = &o->control_netns },
+		{ "timeout", "NS", "after which a command without echo is sent again (10000000)",
+		  .number = &o->timeout_ns, .min = MIN_INTERVAL_NS, .max = MAX_INTERVAL_NS },
 		{ 0 },
 	};
-	int rc;
+	int rc = options_read(argc, argv, options,
+			      "It reads lines 'episode T0 COUNT' and answers each with 'over STEP CODE'.\n");
 
-	rc = program_options(argc, argv, longs, usage, take_option, o);
 	return rc ? rc : check_options(o);
 }
 
@@ -187,18 +117,21 @@ static int open_channel(struct agentd *d, struct fault *f)
 static int open_control(struct agentd *d, struct fault *f)
 {
 	struct agent *a = &d->agent;
-	struct sockaddr_in *to;
-	int rc;
 
-	if (!d->opt.control)
-		return 0;
-	rc = load_control(&to, d->opt.control, &a->hosts, f);
+	a->by_packets = d->opt.control_netns;
+	return a->by_packets
+		       ? control_open(&a->control, &a->hosts, d->opt.control_netns, d->opt.timeout_ns, f)
+		       : 0;
+}
+
+static int open_hosts(struct agentd *d, struct fault *f)
+{
+	struct agent *a = &d->agent;
+	int rc = record_file_open(&a->hosts.file, "--hosts", d->opt.hosts, f);
+
 	if (!rc)
-		rc = control_open(&a->control, &a->hosts, to, d->opt.control_netns,
-				  d->opt.timeout_ns ? d->opt.timeout_ns : DEFAULT_TIMEOUT_NS, f);
-	a->by_packets = true;
-	free(to);
-	return rc;
+		rc = hosts_take(&a->hosts, &a->sweeper.ports, d->opt.control_netns, f);
+	return rc ? rc : rates_open(&a->rates, &a->hosts, &a->sweeper, d->opt.stock_tbf, f);
 }
 
 static int open_matrix(struct agentd *d, struct fault *f)
@@ -222,9 +155,7 @@ static int prepare(struct agentd *d, struct fault *f)
 	a->timing = *t;
 	rc = sweeper_open(&a->sweeper, d->opt.ports, f);
 	if (!rc)
-		rc = load_hosts(&a->hosts, d->opt.hosts, &a->sweeper.ports, f);
-	if (!rc)
-		rc = rates_open(&a->rates, &a->hosts, &a->sweeper, d->opt.stock_tbf, f);
+		rc = open_hosts(d, f);
 	if (!rc && commands_open(&a->pending, room, a->hosts.n))
 		rc = fault_say(f, -ENOMEM, "--latency: out of memory for %u commands", room);
 	if (!rc)
@@ -341,13 +272,16 @@ static void release(struct agentd *d)
 	control_close(&a->control);
 	commands_close(&a->pending);
 	rates_close(&a->rates);
-	hosts_free(&a->hosts);
+	record_file_close(&a->hosts.file);
 	sweeper_close(&a->sweeper);
 }
 
 int main(int argc, char **argv)
 {
-	struct agentd d = { .agent = { .sweeper = SWEEPER_INIT, .channel_fd = -1 } };
+	struct agentd d = {
+		.opt.timeout_ns = DEFAULT_TIMEOUT_NS,
+		.agent = { .sweeper = SWEEPER_INIT, .channel_fd = -1 },
+	};
 	struct fault fault;
 	int rc = parse_options(argc, argv, &d.opt);
 

@@ -2,10 +2,8 @@
 /* The controller's end of the control network: see control.h. */
 #include "control.h"
 
-#include "csv.h"
 #include "netns.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,6 @@
 
 #define CONTROL_VERSION 1
 #define N_ECHOES        2 /* of one host that are taken in one look; more wait for the next */
-#define HEADER          "name,address,port"
 
 /* One host: what it was sent last, and what it said last. */
 struct line {
@@ -30,58 +27,9 @@ bool control_check(const struct control_packet *p, size_t len, enum control_kind
 	       p->kind == kind && p->host < hosts;
 }
 
-/* ---- the file ---- */
-
-static int parse_line(struct slice text, size_t line, const struct host *h, struct sockaddr_in *to,
-		      struct fault *f)
-{
-	struct slice fields[3] = { 0 };
-	char name[SM_NAME_LEN], address[INET_ADDRSTRLEN];
-	uint64_t port;
-	int rc;
-
-	if (csv_split(text, fields, 3) != 3)
-		return fault_say(f, -EINVAL, "line %zu: not the three fields of the header, " HEADER, line);
-	rc = csv_word(name, sizeof(name), fields[0], line, "name", f);
-	if (!rc)
-		rc = csv_word(address, sizeof(address), fields[1], line, "address", f);
-	if (!rc)
-		rc = csv_number(&port, 1, UINT16_MAX, fields[2], line, "port", f);
-	if (rc)
-		return rc;
-	if (strcmp(name, h->name))
-		return fault_say(f, -EINVAL, "line %zu, name: '%s' is '%s' in the hosts file; keep its order",
-				 line, name, h->name);
-	*to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
-	if (inet_pton(AF_INET, address, &to->sin_addr) != 1)
-		return fault_say(f, -EINVAL, "line %zu, address: '%s' is not IPv4; write it like 10.0.0.1",
-				 line, address);
-	return 0;
-}
-
-int control_csv_parse(const char *buf, size_t len, const struct hosts *hosts, struct sockaddr_in *to,
-		      struct fault *f)
-{
-	struct slice rest = { buf, len }, text = { 0 };
-	uint32_t n = 0;
-
-	if (!csv_line(&rest, &text) || text.len != strlen(HEADER) || memcmp(text.at, HEADER, text.len))
-		return fault_say(f, -EINVAL, "line 1: not the header; it must be " HEADER);
-	for (; n < hosts->n && csv_line(&rest, &text); n++) {
-		int rc = parse_line(text, n + 2, &hosts->host[n], &to[n], f);
-
-		if (rc)
-			return rc;
-	}
-	if (n < hosts->n || rest.len)
-		return fault_say(f, -EINVAL, "not the %u hosts of the hosts file; give each one line",
-				 hosts->n);
-	return 0;
-}
-
 /* ---- sockets ---- */
 
-static int open_line(struct line *l, uint32_t i, const struct sockaddr_in *to, const char *netns)
+static int open_line(struct line *l, uint32_t i, struct sockaddr_in to, const char *netns)
 {
 	l->command = (struct control_packet){
 		.magic = CONTROL_MAGIC, .version = CONTROL_VERSION, .kind = CONTROL_COMMAND, .host = i
@@ -89,11 +37,11 @@ static int open_line(struct line *l, uint32_t i, const struct sockaddr_in *to, c
 	l->fd = netns_socket(netns, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (l->fd < 0)
 		return l->fd;
-	return connect(l->fd, (const struct sockaddr *)to, sizeof(*to)) ? -errno : 0;
+	return connect(l->fd, (const struct sockaddr *)&to, sizeof(to)) ? -errno : 0;
 }
 
-int control_open(struct control *c, const struct hosts *hosts, const struct sockaddr_in *to,
-		 const char *netns, uint64_t timeout_ns, struct fault *f)
+int control_open(struct control *c, const struct hosts *hosts, const char *netns, uint64_t timeout_ns,
+		 struct fault *f)
 {
 	*c = (struct control){ .hosts = hosts, .timeout_ns = timeout_ns };
 	c->lines = calloc(hosts->n, sizeof(*c->lines));
@@ -102,14 +50,14 @@ int control_open(struct control *c, const struct hosts *hosts, const struct sock
 	for (uint32_t i = 0; i < hosts->n; i++)
 		c->lines[i].fd = -1;
 	for (uint32_t i = 0; i < hosts->n; i++) {
-		int rc = open_line(&c->lines[i], i, &to[i], netns);
+		int rc = open_line(&c->lines[i], i, hosts_address(hosts, i), netns);
 
 		if (rc)
 			return fault_say(
 				f, rc == -ENOENT ? -EINVAL : -EIO,
 				"control: open a socket in netns '%s' to host '%s': %s; build the control "
 				"network first",
-				netns, hosts->host[i].name, strerror(-rc));
+				netns, hosts_name(hosts, i), strerror(-rc));
 	}
 	return 0;
 }

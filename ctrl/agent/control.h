@@ -13,10 +13,9 @@
 
 #include "batch.h"
 #include "fault.h"
-#include "hosts_csv.h"
+#include "hosts.h"
 
 #include <assert.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,13 +39,6 @@ static_assert(sizeof(struct control_packet) == 40, "control packet");
 /* A packet of the other side, for one of `hosts` hosts? */
 bool control_check(const struct control_packet *p, size_t len, enum control_kind kind, uint32_t hosts);
 
-/*
- * The control file: where each host's agent listens. CSV, header `name,address,port`, the hosts of the hosts
- * file in their order. 0 or -EINVAL; `to` has room for all of them.
- */
-int control_csv_parse(const char *buf, size_t len, const struct hosts *hosts, struct sockaddr_in *to,
-		      struct fault *f);
-
 /* The controller. */
 struct control {
 	const struct hosts *hosts;
@@ -57,8 +49,8 @@ struct control {
 };
 
 /* Sockets in the namespace `netns`, to the hosts' addresses. */
-int control_open(struct control *c, const struct hosts *hosts, const struct sockaddr_in *to,
-		 const char *netns, uint64_t timeout_ns, struct fault *f);
+int control_open(struct control *c, const struct hosts *hosts, const char *netns, uint64_t timeout_ns,
+		 struct fault *f);
 void control_close(struct control *c);
 
 /* Send every host its rate under number `seq`; it is t_ns. */

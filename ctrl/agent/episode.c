@@ -27,7 +27,7 @@ static int check_lines(const struct agent *a, struct fault *f)
 			return fault_say(f, -EIO,
 					 "host '%s': its tbf was set to %" PRIu64 " bit/s and says %" PRIu64
 					 "; does something else set it?",
-					 h->name, h->line_bps, got);
+					 hosts_name(&a->hosts, i), h->line_bps, got);
 	}
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include "commands.h"
 #include "control.h"
 #include "fault.h"
-#include "hosts_csv.h"
+#include "hosts.h"
 #include "rates.h"
 #include "sweeper.h"
 

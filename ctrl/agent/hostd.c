@@ -7,8 +7,8 @@
  * and nothing is known of one at another but what a packet brought.
  */
 #include "control.h"
-#include "load.h"
 #include "netns.h"
+#include "options.h"
 #include "program.h"
 #include "rates.h"
 #include "sweeper.h"
@@ -25,16 +25,8 @@
 
 #define N_EVENTS 64
 
-static const char usage[] =
-	"usage: hostd --ports FILE --hosts FILE --control FILE [--stock-tbf]\n"
-	"  --ports FILE    CSV, header row,name,netns,ifname\n"
-	"  --hosts FILE    CSV, header row,name,netns,ifname,line_bps,floor_bps,burst_bytes,limit_bytes\n"
-	"  --control FILE  CSV, header name,address,port: where each host listens, in the order of the "
-	"hosts\n"
-	"  --stock-tbf     each change refills the bucket, as in Linux\n";
-
 struct options {
-	const char *ports, *hosts, *control;
+	const char *ports, *hosts;
 	bool stock_tbf;
 };
 
@@ -48,59 +40,41 @@ struct hostd {
 	struct sweeper sweeper;
 	struct hosts hosts;
 	struct rates rates;
-	struct sockaddr_in *addresses;
 	struct agent *agents;
 	int epoll_fd;
 };
 
-static int take_option(int c, void *arg)
-{
-	struct options *o = arg;
-
-	if (c == 'k')
-		o->stock_tbf = true;
-	else
-		*(c == 'p' ? &o->ports : c == 'h' ? &o->hosts : &o->control) = optarg;
-	return 0;
-}
-
 static int parse_options(int argc, char **argv, struct options *o)
 {
-	static const struct option longs[] = {
-		{ "ports", required_argument, NULL, 'p' },   { "hosts", required_argument, NULL, 'h' },
-		{ "control", required_argument, NULL, 'c' }, { "stock-tbf", no_argument, NULL, 'k' },
-		{ "help", no_argument, NULL, PROGRAM_HELP }, { 0 },
+	const struct program_option options[] = {
+		{ "ports", "FILE", "record file of the ports", .text = &o->ports, .required = true },
+		{ "hosts", "FILE", "record file of the hosts, with where each listens", .text = &o->hosts,
+		  .required = true },
+		{ "stock-tbf", NULL, "each change refills the bucket, as in Linux", .flag = &o->stock_tbf },
+		{ 0 },
 	};
-	int rc;
 
-	rc = program_options(argc, argv, longs, usage, take_option, o);
-	if (rc)
-		return rc;
-	if (!o->ports || !o->hosts || !o->control)
-		return program_fail(EXIT_USAGE, "--%s is missing; see hostd --help",
-				    !o->ports   ? "ports"
-				    : !o->hosts ? "hosts"
-						: "control");
-	return 0;
+	return options_read(argc, argv, options, "");
 }
 
 /* ---- set-up ---- */
 
 static int listen_in(struct hostd *d, uint32_t i, struct fault *f)
 {
-	const struct host *h = &d->hosts.host[i];
-	const struct sockaddr_in *at = &d->addresses[i];
+	const struct port *port = &d->sweeper.ports.port[d->hosts.host[i].row];
+	const char *name = hosts_name(&d->hosts, i);
+	const struct sockaddr_in at = hosts_address(&d->hosts, i);
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
 	struct agent *a = &d->agents[i];
 
-	a->fd = netns_socket(d->sweeper.ports.port[h->row].netns, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	a->fd = netns_socket(port->netns, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (a->fd < 0)
-		return fault_say(f, -EIO, "host '%s': open a socket: %s", h->name, strerror(-a->fd));
-	if (bind(a->fd, (const struct sockaddr *)at, sizeof(*at)))
+		return fault_say(f, -EIO, "host '%s': open a socket: %s", name, strerror(-a->fd));
+	if (bind(a->fd, (const struct sockaddr *)&at, sizeof(at)))
 		return fault_say(f, -EINVAL,
-				 "--control: host '%s': listen at %s, port %d: %s; give its address in the "
+				 "--hosts: host '%s': listen at %s, port %d: %s; give its address in the "
 				 "control network",
-				 h->name, inet_ntoa(at->sin_addr), ntohs(at->sin_port), strerror(errno));
+				 name, inet_ntoa(at.sin_addr), ntohs(at.sin_port), strerror(errno));
 	if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, a->fd, &event))
 		return fault_say(f, -EIO, "epoll: %s", strerror(errno));
 	return 0;
@@ -111,11 +85,11 @@ static int prepare(struct hostd *d, const struct options *o, struct fault *f)
 	int rc = sweeper_open(&d->sweeper, o->ports, f);
 
 	if (!rc)
-		rc = load_hosts(&d->hosts, o->hosts, &d->sweeper.ports, f);
+		rc = record_file_open(&d->hosts.file, "--hosts", o->hosts, f);
+	if (!rc)
+		rc = hosts_take(&d->hosts, &d->sweeper.ports, true, f);
 	if (!rc)
 		rc = rates_open(&d->rates, &d->hosts, &d->sweeper, o->stock_tbf, f);
-	if (!rc)
-		rc = load_control(&d->addresses, o->control, &d->hosts, f);
 	if (rc)
 		return rc;
 	d->agents = calloc(d->hosts.n, sizeof(*d->agents));
@@ -194,9 +168,8 @@ static void release(struct hostd *d)
 	if (d->epoll_fd >= 0)
 		close(d->epoll_fd);
 	free(d->agents);
-	free(d->addresses);
 	rates_close(&d->rates);
-	hosts_free(&d->hosts);
+	record_file_close(&d->hosts.file);
 	sweeper_close(&d->sweeper);
 }
 

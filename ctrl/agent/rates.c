@@ -74,7 +74,7 @@ int rates_open(struct rates *r, const struct hosts *hosts, const struct sweeper 
 			return fault_say(
 				f, -EINVAL,
 				"hosts: the root qdisc of host '%s' (row %u) is no tbf; make it one first",
-				h->name, h->row);
+				hosts_name(hosts, i), h->row);
 		r->requests[i] = request_for(h, sweeper_ifindex(sweeper, h->row), root->handle, stock);
 		r->socks[i] = sweeper_socket(sweeper, h->row);
 	}
@@ -103,7 +103,7 @@ static uint64_t clamped(const struct host *h, uint64_t wanted_bps)
 static int refusal(const struct rates *r, uint32_t i, int rc, struct fault *f)
 {
 	return fault_say(f, -EIO, "change the tbf of host '%s' to %" PRIu64 " bit/s: %s",
-			 r->hosts->host[i].name, 8 * r->byteps[i], strerror(-rc));
+			 hosts_name(r->hosts, i), 8 * r->byteps[i], strerror(-rc));
 }
 
 static struct nlmsghdr *fill(struct rates *r, uint32_t i, uint64_t byteps)

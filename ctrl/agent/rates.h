@@ -10,7 +10,7 @@
 #define RATES_H
 
 #include "fault.h"
-#include "hosts_csv.h"
+#include "hosts.h"
 #include "sweeper.h"
 
 #include <stdbool.h>

@@ -10,10 +10,12 @@ import sysconfig
 from pathlib import Path
 
 from dc_gym.base.errors import MachineError, UsageError
+from dc_gym.base.package import PACKAGE
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.ctrl.nic.algorithms import Algorithm
 
 SOURCES = Path(__file__).resolve().parent
+DAEMON = PACKAGE / "daemon"
 RUNNER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fsanitize=integer-divide-by-zero")
 INCLUDES = (
@@ -50,9 +52,11 @@ def compile_header(header: Path, folder: Path, name: str | None = None) -> Algor
 def compile_runner(header: Path, folder: Path, sanitized: bool = False) -> Path:
     """Compiles ccrun with this algorithm. If sanitized, it ends at the first undefined behaviour of C."""
     out = _runner(header, folder, sanitized)
-    sources = [str(SOURCES / name) for name in ("ccrun.c", "cctrace.c")]
+    sources = [str(SOURCES / name) for name in ("ccrun.c", "cctrace.c")] + [
+        str(DAEMON / name) for name in ("options.c", "program.c")
+    ]
     flags = [*RUNNER_FLAGS, *(SANITIZERS if sanitized else ())]
-    _compile("cc", header, [*flags, *_algorithm(header), "-o", str(out), *sources])
+    _compile("cc", header, [*flags, *_algorithm(header), f"-I{DAEMON}", "-o", str(out), *sources])
     return out
 
 

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@
 #include CC_ALGORITHM
 
 #include "cctrace.h"
+#include "options.h"
+#include "program.h"
 
 #ifndef CC_HELP
 #define CC_HELP ""
@@ -156,8 +159,7 @@ static void time_decisions(struct runner *runner, const struct cctrace_step *ste
 
 static int fail(const char *what, const char *value)
 {
-	fprintf(stderr, "ccrun-%s: %s: %s\n", CC_NAME, what, value);
-	return 2;
+	return program_fail(EXIT_USAGE, "%s: %s", what, value);
 }
 
 static int set_parameters(struct runner *runner, const char *text)
@@ -215,28 +217,30 @@ static int run_trace(struct runner *runner, long repeat)
 int main(int argc, char **argv)
 {
 	static struct runner runner = { .result.rate = CC_LINE_RATE };
-	long repeat = 0;
-	int status = 0;
+	const char *values = NULL, *table = NULL;
+	bool described = false;
+	uint64_t repeat = 0;
+	const struct program_option options[] = {
+		{ "describe", NULL, "print what the algorithm is, as JSON, and no more", .flag = &described },
+		{ "parameters", "V,V,...", "all its parameters", .text = &values },
+#ifdef CC_TABLE
+		{ "table", "FILE", "words of a policy", .text = &table },
+#endif
+		{ "repeat", "N", "go through the events N times, and print the ns of a decision",
+		  .number = &repeat, .min = 1, .max = LONG_MAX },
+		{ 0 },
+	};
+	int status = options_read(argc, argv, options, "Reads events on standard input.\n");
 
+	if (!status && described) {
+		describe();
+		return 0;
+	}
 	for (size_t i = 0; i < PARAMETERS; i++)
 		runner.parameter[i] = parameters[i].initial;
-	for (int i = 1; i < argc && !status; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : "";
-
-		if (!strcmp(argv[i], "--describe")) {
-			describe();
-			return 0;
-		}
-		if (!strcmp(argv[i], "--parameters"))
-			status = set_parameters(&runner, value);
-		else if (!strcmp(argv[i], "--table") && TABLE_WANTED)
-			status = read_table(&runner, value);
-		else if (!strcmp(argv[i], "--repeat"))
-			repeat = atol(value) > 0 ? atol(value) : 1;
-		else
-			status = fail(argv[i], TABLE_WANTED ? "not an option"
-							    : "not an option, or of algorithms with a table");
-		i++;
-	}
-	return status ? status : run_trace(&runner, repeat);
+	if (!status && values)
+		status = set_parameters(&runner, values);
+	if (!status && table)
+		status = read_table(&runner, table);
+	return status ? status : run_trace(&runner, (long)repeat);
 }

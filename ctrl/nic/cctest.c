@@ -2,8 +2,8 @@
 /*
  * Algorithms of the NIC in the kernel.
  *
- *   cctest OBJECT --load                      loads all programs of any object; a line of JSON for each
- *   cctest OBJECT [--parameters V,V,...] [--table FILE] [--repeat N] < events > decisions
+ *   cctest --object FILE --load    loads all programs of any object; a line of JSON for each
+ *   cctest --object FILE [--parameters V,V,...] [--table FILE] [--repeat N] < events > decisions
  *
  * The second hands the events of a trace (cctrace.h) to cctest-NAME.bpf.o, one by one, by BPF_PROG_TEST_RUN.
  * Decisions are printed as ccrun does. With --repeat each event is handed over N times in a row, and its line
@@ -21,6 +21,8 @@
 
 #include "cctest.h"
 #include "cctrace.h"
+#include "options.h"
+#include "program.h"
 
 #define LOG_STATS     4 /* levels of the verifier's log: its last line alone */
 #define LOG_ALL       1
@@ -28,6 +30,7 @@
 #define LOG_ALL_BYTES (1 << 24)
 #define LOG_LINES     3 /* of a refusal: its end is why, and what was spent of the budget */
 #define PROGRAMS_MOST 16
+#define REPEAT_MOST   100000000
 
 struct programs {
 	struct bpf_object *object;
@@ -37,15 +40,14 @@ struct programs {
 };
 
 struct options {
-	const char *parameters, *table;
-	long repeat;
+	const char *object, *parameters, *table;
+	uint64_t repeat;
 	bool load;
 };
 
 static int fail(const char *what, const char *why)
 {
-	fprintf(stderr, "cctest: %s: %s\n", what, why);
-	return 2;
+	return program_fail(EXIT_USAGE, "%s: %s", what, why);
 }
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -266,9 +268,9 @@ static int load_programs(struct programs *programs, const char *path, const stru
 	return status ? status : refused(programs, path, err);
 }
 
-static int run(struct programs *programs, const char *path, const struct options *options)
+static int run(struct programs *programs, const struct options *options)
 {
-	int status = load_programs(programs, path, options);
+	int status = load_programs(programs, options->object, options);
 
 	if (!status && options->table)
 		status = set_table(programs->object, options->table);
@@ -278,41 +280,25 @@ static int run(struct programs *programs, const char *path, const struct options
 			     : read_and_run(programs->object, (int)options->repeat);
 }
 
-static int read_options(int argc, char **argv, struct options *options)
-{
-	for (int i = 2; i < argc; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : "";
-
-		if (!strcmp(argv[i], "--load")) {
-			options->load = true;
-			continue;
-		}
-		if (!strcmp(argv[i], "--parameters"))
-			options->parameters = value;
-		else if (!strcmp(argv[i], "--table"))
-			options->table = value;
-		else if (!strcmp(argv[i], "--repeat"))
-			options->repeat = atol(value);
-		else
-			return fail(argv[i], "not an option");
-		i++;
-	}
-	return options->repeat < 0 || options->repeat > 100000000 ? fail("--repeat", "1 to 100000000") : 0;
-}
-
 int main(int argc, char **argv)
 {
 	struct programs programs = { 0 };
-	struct options options = { 0 };
-	int status;
+	struct options o = { 0 };
+	const struct program_option options[] = {
+		{ "object", "FILE", "the programs, a BPF object", .text = &o.object, .required = true },
+		{ "load", NULL, "load them and no more, and print a line of JSON for each", .flag = &o.load },
+		{ "parameters", "V,V,...", "the algorithm's parameters", .text = &o.parameters },
+		{ "table", "FILE", "words of a policy", .text = &o.table },
+		{ "repeat", "N", "hand each event over N times, and print the ns of a decision",
+		  .number = &o.repeat, .max = REPEAT_MOST },
+		{ 0 },
+	};
+	int status = options_read(argc, argv, options, "Reads events on standard input.\n");
 
-	if (argc < 2)
-		return fail("OBJECT", "which one?");
-	status = read_options(argc, argv, &options);
 	if (status)
 		return status;
 	libbpf_set_print(quiet);
-	status = run(&programs, argv[1], &options);
+	status = run(&programs, &o);
 	close_programs(&programs);
 	return status;
 }

@@ -5,6 +5,7 @@
 #include "policy.h"
 #include "rows.h"
 
+#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <net/if.h>
@@ -85,72 +86,75 @@ static int port_of(struct data_path *d, uint32_t i, struct fault *f)
 	return 0;
 }
 
-static int fill_capped(struct data_path *d, const struct nic_capped *capped, struct fault *f)
+static int fill_capped(struct data_path *d, struct fault *f)
 {
 	int fd = data_path_map(d, "capped");
 
-	for (uint32_t i = 0; i < capped->n; i++) {
-		const struct nic_capped_flow *flow = &capped->flow[i];
+	for (uint32_t i = 0; i < d->nics->flows; i++) {
+		const struct nic_flow *flow = &d->nics->flow[i];
+		const struct nic_tcp tcp = { flow->src_addr, flow->dst_addr, htons(flow->tcp_src_port),
+					     htons(flow->tcp_dst_port) };
 
-		if (bpf_map_update_elem(fd, &flow->tcp, &flow->flow, BPF_NOEXIST))
-			return fault_say(f, -EINVAL, "--capped: flow %u: %s; give each flow ports of its own",
-					 flow->flow, strerror(errno));
+		if (flow->tcp_src_port && bpf_map_update_elem(fd, &tcp, &flow->flow, BPF_NOEXIST))
+			return fault_say(f, -EINVAL,
+					 "--nics: NIC flow %u, tcp_src_port: %s; give each flow ports of its "
+					 "own",
+					 i, strerror(errno));
 	}
 	return 0;
 }
 
-static int fill(struct data_path *d, const struct nic_flows *flows, struct fault *f)
+static int fill(struct data_path *d, struct fault *f)
 {
+	const struct nics *nics = d->nics;
 	int rc;
 
-	d->senders = map_rows(d, "senders", sizeof(*d->senders), d->rows, f);
-	d->receivers = map_rows(d, "receivers", sizeof(*d->receivers), d->rows, f);
-	d->ports = map_rows(d, "ports", sizeof(*d->ports), d->nics->n, f);
+	d->senders = map_rows(d, "senders", sizeof(*d->senders), nics->rows, f);
+	d->receivers = map_rows(d, "receivers", sizeof(*d->receivers), nics->rows, f);
+	d->ports = map_rows(d, "ports", sizeof(*d->ports), nics->n, f);
 	if (!d->senders || !d->receivers || !d->ports)
 		return -ENOMEM;
 	rc = in_each_nic(d, port_of, f);
-	for (uint32_t i = 0; i < flows->n && !rc; i++) {
-		const struct nic_flow *flow = &flows->flow[i];
+	for (uint32_t i = 0; i < nics->flows && !rc; i++) {
+		const struct nic_flow *flow = &nics->flow[i];
 
 		rows_flow(&d->senders[flow->flow], &d->receivers[flow->flow], flow, &d->ports[flow->src_nic]);
 	}
 	return rc;
 }
 
-int data_path_open(struct data_path *d, const char *path, const struct nics *nics,
-		   const struct nic_flows *flows, const struct nic_capped *capped,
-		   const struct nic_settings *settings, struct fault *f)
+int data_path_open(struct data_path *d, const char *path, const struct nics *nics, struct fault *f)
 {
 	int rc;
 
-	*d = (struct data_path){ .nics = nics, .rows = flows->rows, .caps = capped->n };
+	*d = (struct data_path){ .nics = nics };
 	libbpf_set_print(print_end);
 	d->object = bpf_object__open_file(path, NULL);
 	if (!d->object)
 		return fault_say(f, -EINVAL,
 				 "--object: open '%s': %s; name an object that `make programs` built", path,
 				 strerror(errno));
-	rc = set_entries(d, "senders", d->rows, f);
+	rc = set_entries(d, "senders", nics->rows, f);
 	if (!rc)
-		rc = set_entries(d, "receivers", d->rows, f);
+		rc = set_entries(d, "receivers", nics->rows, f);
 	if (!rc)
 		rc = set_entries(d, "ports", nics->n, f);
-	if (!rc && d->caps)
-		rc = set_entries(d, "capped", capped->n, f);
-	if (!rc && !d->caps)
+	if (!rc && nics->capped)
+		rc = set_entries(d, "capped", nics->capped, f);
+	if (!rc && !nics->capped)
 		bpf_program__set_autoload(bpf_object__find_program_by_name(d->object, "nic_cap"), false);
 	if (!rc)
-		rc = set_settings(d, settings, f);
+		rc = set_settings(d, &nics->settings, f);
 	if (!rc)
 		rc = load(d, path, f);
 	if (!rc)
-		rc = fill(d, flows, f);
-	if (!rc)
-		rc = fill_capped(d, capped, f);
+		rc = fill(d, f);
+	if (!rc && nics->capped)
+		rc = fill_capped(d, f);
 	return rc;
 }
 
-int data_path_table(struct data_path *d, const void *words, size_t len, struct fault *f)
+int data_path_table(struct data_path *d, const uint32_t *words, struct fault *f)
 {
 	uint32_t zero = 0;
 	int fd = data_path_map(d, "table");
@@ -158,9 +162,6 @@ int data_path_table(struct data_path *d, const void *words, size_t len, struct f
 
 	if (fd < 0)
 		return fault_say(f, -EINVAL, "--table: the algorithm of this object reads none");
-	if (len != CC_TABLE_WORDS * sizeof(uint32_t))
-		return fault_say(f, -EINVAL, "--table: %zu bytes; give %zu", len,
-				 CC_TABLE_WORDS * sizeof(uint32_t));
 	fault = policy_fault(words, CC_TABLE_WORDS, 0);
 	if (fault)
 		return fault_say(f, -EINVAL, "--table: %s", fault);
@@ -168,13 +169,14 @@ int data_path_table(struct data_path *d, const void *words, size_t len, struct f
 		return fault_say(f, -errno, "write the table: %s", strerror(errno));
 	return 0;
 }
+
 void data_path_close(struct data_path *d)
 {
 	data_path_detach(d);
 	if (d->senders)
-		munmap(d->senders, d->rows * sizeof(*d->senders));
+		munmap(d->senders, d->nics->rows * sizeof(*d->senders));
 	if (d->receivers)
-		munmap(d->receivers, d->rows * sizeof(*d->receivers));
+		munmap(d->receivers, d->nics->rows * sizeof(*d->receivers));
 	if (d->ports)
 		munmap(d->ports, d->nics->n * sizeof(*d->ports));
 	bpf_object__close(d->object);

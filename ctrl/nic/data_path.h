@@ -3,28 +3,25 @@
 #ifndef NIC_DATA_PATH_H
 #define NIC_DATA_PATH_H
 
-#include "nic_csv.h"
+#include "nics.h"
 
 #include <bpf/libbpf.h>
 
 struct data_path {
 	struct bpf_object *object;
 	const struct nics *nics;
-	bool caps;          /* there are flows of the host's TCP */
 	struct hook *hooks; /* four a NIC, shared with the guard */
 	int guard, alive;   /* the process that detaches, and the pipe that tells it when */
 	struct nic_sender *senders;
 	struct nic_receiver *receivers;
 	struct nic_port *ports;
-	uint32_t rows;
 };
 
 /* All return 0, or -errno and what went wrong. data_path_close() undoes what was done, after failures, too.
  */
-int data_path_open(struct data_path *d, const char *path, const struct nics *nics,
-		   const struct nic_flows *flows, const struct nic_capped *capped,
-		   const struct nic_settings *settings, struct fault *f);
-int data_path_table(struct data_path *d, const void *words, size_t len, struct fault *f);
+int data_path_open(struct data_path *d, const char *path, const struct nics *nics, struct fault *f);
+/* `words`: CC_TABLE_WORDS of a policy. */
+int data_path_table(struct data_path *d, const uint32_t *words, struct fault *f);
 int data_path_attach(struct data_path *d, struct fault *f);
 void data_path_detach(struct data_path *d);
 void data_path_close(struct data_path *d); /* detaches, too */

@@ -36,6 +36,7 @@ static const struct {
 	  BPF_TC_EGRESS }, /* the last: only where flows are capped */
 };
 #define N_PLACES (sizeof(places) / sizeof(places[0]))
+
 /* ---- namespaces ---- */
 
 static int enter(const char *netns, struct fault *f)
@@ -70,6 +71,7 @@ int in_each_nic(struct data_path *d, int (*work)(struct data_path *d, uint32_t n
 	close(home);
 	return rc;
 }
+
 /* ---- attaching ---- */
 
 /* Somebody's filter has our place. Nothing of ours is left by itself, so it may be anybody's. */
@@ -112,7 +114,7 @@ static int attach(struct data_path *d, struct hook *h, const char *device, const
 static int attach_nic(struct data_path *d, uint32_t i, struct fault *f)
 {
 	const struct nic *nic = &d->nics->nic[i];
-	size_t n = d->caps ? N_PLACES : N_PLACES - 1;
+	size_t n = d->nics->capped ? N_PLACES : N_PLACES - 1;
 	int rc = 0;
 
 	for (size_t p = 0; p < n && !rc; p++) {

@@ -62,10 +62,7 @@ class Program:
 
 
 def load(kernel: Kernel, calls: Sequence[tuple[str, ...]]) -> list[list[Program]]:
-    """Returns the programs of BPF objects, each loaded and released again.
-
-    A call is the result of `arguments`, or an object alone.
-    """
+    """Returns the programs of BPF objects, each loaded and released again. A call is the result of `arguments`."""
     answers = kernel([Command((*call, "--load")) for call in calls])
     return [[_program(line) for line in answer.lines()] for answer in answers]
 
@@ -80,9 +77,11 @@ def test_object(algorithm: Algorithm) -> Path:
     return algorithm.runner.with_name(algorithm.runner.name.replace("ccrun", "cctest", 1) + ".bpf.o")
 
 
-def arguments(object_file: Path, values: Mapping[str, int], table: Path | None = None, repeat: int = 0) -> tuple[str, ...]:
-    """Returns the arguments of cctest for an algorithm with these parameters."""
-    words = [str(object_file)]
+def arguments(
+    object_file: Path, values: Mapping[str, int] | None = None, table: Path | None = None, repeat: int = 0
+) -> tuple[str, ...]:
+    """Returns the arguments of cctest for an algorithm with these parameters, or for any BPF object."""
+    words = ["--object", str(object_file)]
     words += ["--parameters", ",".join(map(str, values.values()))] if values else []
     words += ["--table", str(table)] if table else []
     return tuple(words + (["--repeat", str(repeat)] if repeat else []))
@@ -102,7 +101,7 @@ def why_not_here() -> str:
     """Returns why this machine's kernel cannot run them, or "" if it can."""
     if os.geteuid() != 0:
         return "not root"
-    (answer,) = here([Command((str(PROGRAMS / "cctest-fixed.bpf.o"), "--load"))])
+    (answer,) = here([Command((*arguments(PROGRAMS / "cctest-fixed.bpf.o"), "--load"))])
     return (answer.error.strip().splitlines() or ["cctest fails"])[0] if answer.status else ""
 
 

@@ -5,7 +5,9 @@
  * at barriers of virtual time, if asked.
  */
 #include "barrier.h"
+#include "cctrace.h"
 #include "data_path.h"
+#include "options.h"
 #include "program.h"
 
 #include <errno.h>
@@ -20,37 +22,13 @@
 #define TRACE_NS      5000000 /* between looks at the decisions: 4 MiB of them must not come meanwhile */
 #define LEAST_STEP_NS 10000
 
-static const char usage[] =
-	"usage: nicd --object FILE --nics FILE --flows FILE --settings FILE [--table FILE] [--capped FILE]\n"
-	"            [--t0 NS --trace FILE | --t0 NS --step NS --channel DEVICE]\n"
-	"  --object FILE    the algorithm's data path, nic-NAME.bpf.o\n"
-	"  --nics FILE      CSV, header nic,netns,wire,ring,tail,line_bps\n"
-	"  --flows FILE     CSV, header flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,\n"
-	"                   payload_bytes,message_bytes,total_bytes,base_rtt_ns,hops\n"
-	"  --settings FILE  lines name=value (ctrl/nic/shim.h), and parameter.INDEX=value\n"
-	"  --table FILE     words of a policy\n"
-	"  --capped FILE    CSV, header flow,src_port,dst_port: the flows that are the host's TCP, whose "
-	"segments\n"
-	"                   the NIC gives departure times; the wire's root qdisc must be fq\n"
-	"  --t0 NS          when the run begins, on CLOCK_MONOTONIC\n"
-	"  --trace FILE     where decisions go: struct nic_decision, one after the other; looked for at t0,\n"
-	"                   t0 + 5 ms, ...\n"
-	"  --channel DEVICE lab channel: at t0 + step, t0 + 2 step, ... the lab stands still until the host\n"
-	"                   has the decisions (struct nic_step), and left a table if it will\n"
-	"Prints `ready SENDERS RECEIVERS PORTS`, the ids of its maps, and runs until its standard input ends "
-	"or "
-	"SIGTERM.\n";
-
 struct options {
-	const char *object, *nics, *flows, *settings, *table, *trace, *capped, *channel;
+	const char *object, *nics, *table, *trace, *channel;
 	uint64_t t0_ns, step_ns;
 };
 
 struct nicd {
 	struct nics nics;
-	struct nic_flows flows;
-	struct nic_capped capped;
-	struct nic_settings settings;
 	struct data_path path;
 	struct barrier barrier;
 	struct ring_buffer *decisions;
@@ -59,37 +37,29 @@ struct nicd {
 	int timer_fd;
 };
 
-static int take_option(int c, void *arg)
-{
-	struct options *o = arg;
-
-	switch (c) {
-	case 't':
-		return program_number("t0", optarg, 1, UINT64_MAX / 2, &o->t0_ns);
-	case 's':
-		return program_number("step", optarg, LEAST_STEP_NS, 3600 * NS_PER_SEC, &o->step_ns);
-	default:
-		*((const char **)arg + c) = optarg;
-		return 0;
-	}
-}
-
 static int parse_options(int argc, char **argv, struct options *o)
 {
-	static const char *const required[] = { "object", "nics", "flows", "settings" };
-	static const struct option longs[] = {
-		{ "object", required_argument, NULL, 0 },    { "nics", required_argument, NULL, 1 },
-		{ "flows", required_argument, NULL, 2 },     { "settings", required_argument, NULL, 3 },
-		{ "table", required_argument, NULL, 4 },     { "trace", required_argument, NULL, 5 },
-		{ "capped", required_argument, NULL, 6 },    { "channel", required_argument, NULL, 7 },
-		{ "t0", required_argument, NULL, 't' },      { "step", required_argument, NULL, 's' },
-		{ "help", no_argument, NULL, PROGRAM_HELP }, { 0 },
+	const struct program_option options[] = {
+		{ "object", "FILE", "the algorithm's data path, nic-NAME.bpf.o", .text = &o->object,
+		  .required = true },
+		{ "nics", "FILE", "record file of the NICs, their flows and their settings", .text = &o->nics,
+		  .required = true },
+		{ "table", "FILE", "words of a policy", .text = &o->table },
+		{ "t0", "NS", "when the run begins, on CLOCK_MONOTONIC", .number = &o->t0_ns, .min = 1,
+		  .max = UINT64_MAX / 2 },
+		{ "trace", "FILE", "where decisions go: struct nic_decision, one after the other",
+		  .text = &o->trace },
+		{ "step", "NS", "between barriers, of which the first is at t0 + step", .number = &o->step_ns,
+		  .min = LEAST_STEP_NS, .max = 3600 * NS_PER_SEC },
+		{ "channel", "DEVICE", "lab channel: at barriers the lab stands still for the host",
+		  .text = &o->channel },
+		{ 0 },
 	};
-	int rc = program_options(argc, argv, longs, usage, take_option, o);
+	int rc = options_read(argc, argv, options,
+			      "Where the flows are the host's TCP, the wire's root qdisc must be fq.\n"
+			      "Prints `ready SENDERS RECEIVERS PORTS`, the ids of its maps, and runs until "
+			      "its standard input ends or SIGTERM.\n");
 
-	for (size_t i = 0; i < sizeof(required) / sizeof(required[0]) && !rc; i++)
-		if (!((const char **)o)[i])
-			rc = program_fail(EXIT_USAGE, "--%s is missing; see nicd --help", required[i]);
 	if (!rc && o->channel && (!o->t0_ns || !o->step_ns || o->trace))
 		rc = program_fail(EXIT_USAGE, "--channel: give --t0 and --step with it, and no --trace");
 	if (!rc && o->trace && !o->t0_ns)
@@ -99,44 +69,32 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 /* ---- set-up ---- */
 
-static int read_nics(struct nicd *d, const char *buf, size_t len, struct fault *f)
+static int read_nics(struct nicd *d, const struct options *o, struct fault *f)
 {
-	return nics_parse(buf, len, &d->nics, f);
-}
+	struct nic_settings *settings = &d->nics.settings;
+	int rc = record_file_open(&d->nics.file, "--nics", o->nics, f);
 
-static int read_flows(struct nicd *d, const char *buf, size_t len, struct fault *f)
-{
-	return nic_flows_parse(buf, len, &d->nics, &d->flows, f);
-}
-
-static int read_capped(struct nicd *d, const char *buf, size_t len, struct fault *f)
-{
-	return nic_capped_parse(buf, len, &d->flows, &d->capped, f);
-}
-
-static int read_settings(struct nicd *d, const char *buf, size_t len, struct fault *f)
-{
-	return nic_settings_parse(buf, len, &d->settings, f);
-}
-
-static int read_table(struct nicd *d, const char *buf, size_t len, struct fault *f)
-{
-	return data_path_table(&d->path, buf, len, f);
-}
-
-static int read_with(struct nicd *d, const char *option, const char *path,
-		     int (*parse)(struct nicd *d, const char *buf, size_t len, struct fault *f),
-		     struct fault *f)
-{
-	struct fault inner = { 0 };
-	char *buf = NULL;
-	long len = program_read_file(option, path, &buf, f);
-	int rc = len < 0 ? (int)len : parse(d, buf, (size_t)len, &inner);
-
-	free(buf);
-	if (len >= 0 && rc)
-		fault_say(f, rc, "%s: '%.120s': %.300s", option, path, inner.text);
+	if (!rc)
+		rc = nics_take(&d->nics, f);
+	if (o->channel)
+		settings->trace = NIC_TRACE_STATES;
+	else if (!o->trace)
+		settings->trace = NIC_TRACE_NONE;
+	else if (!settings->trace)
+		settings->trace = NIC_TRACE_CHANGES;
+	settings->caps = d->nics.capped > 0;
 	return rc;
+}
+
+static int read_table(struct nicd *d, const char *path, struct fault *f)
+{
+	static uint32_t words[CC_TABLE_WORDS];
+	int rc = cctrace_table(path, words);
+
+	if (rc)
+		return fault_say(f, -EINVAL, "--table: read '%.200s': %s; give at most %d words of 4 bytes",
+				 path, strerror(-rc), CC_TABLE_WORDS);
+	return data_path_table(&d->path, words, f);
 }
 
 static int on_decision(void *trace, void *record, size_t len)
@@ -179,27 +137,13 @@ static int open_barrier(struct nicd *d, const struct options *o, struct fault *f
 
 static int prepare(struct nicd *d, const struct options *o, struct fault *f)
 {
-	int rc = read_with(d, "--nics", o->nics, read_nics, f);
+	int rc = read_nics(d, o, f);
 
 	d->t0_ns = o->t0_ns;
 	if (!rc)
-		rc = read_with(d, "--flows", o->flows, read_flows, f);
-	if (!rc && o->capped)
-		rc = read_with(d, "--capped", o->capped, read_capped, f);
-	if (!rc)
-		rc = read_with(d, "--settings", o->settings, read_settings, f);
-	if (rc)
-		return rc;
-	if (o->channel)
-		d->settings.trace = NIC_TRACE_STATES;
-	else if (!o->trace)
-		d->settings.trace = NIC_TRACE_NONE;
-	else if (!d->settings.trace)
-		d->settings.trace = NIC_TRACE_CHANGES;
-	d->settings.caps = d->capped.n > 0;
-	rc = data_path_open(&d->path, o->object, &d->nics, &d->flows, &d->capped, &d->settings, f);
+		rc = data_path_open(&d->path, o->object, &d->nics, f);
 	if (!rc && o->table)
-		rc = read_with(d, "--table", o->table, read_table, f);
+		rc = read_table(d, o->table, f);
 	if (!rc && o->trace)
 		rc = open_trace(d, o->trace, f);
 	if (!rc && o->channel)
@@ -224,7 +168,7 @@ static int stand_still(struct nicd *d, struct fault *f)
 	int rc = barrier_wait(&d->barrier, &table, f);
 
 	if (!rc && table)
-		rc = data_path_table(&d->path, table, CC_TABLE_WORDS * sizeof(*table), f);
+		rc = data_path_table(&d->path, table, f);
 	return rc;
 }
 
@@ -322,8 +266,6 @@ int main(int argc, char **argv)
 		rc = run(&d, &f);
 	closed = close_trace(&d, &f);
 	data_path_close(&d.path);
-	free(d.capped.flow);
-	free(d.flows.flow);
-	free(d.nics.nic);
+	record_file_close(&d.nics.file);
 	return program_end(rc ? rc : closed, &f);
 }

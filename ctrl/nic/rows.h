@@ -3,7 +3,7 @@
 #ifndef NIC_ROWS_H
 #define NIC_ROWS_H
 
-#include "nic_csv.h"
+#include "nics.h"
 
 void rows_port(struct nic_port *port, const struct nic *nic, uint32_t wire_ifindex, uint32_t ring_ifindex);
 void rows_flow(struct nic_sender *sender, struct nic_receiver *receiver, const struct nic_flow *flow,

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs of the ground that keep a schedule have in common: options, files, signals, time, last
- * words. */
+/* What the programs of the ground that keep a schedule have in common: signals, time, last words. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
 #include "fault.h"
 
-#include <getopt.h>
 #include <signal.h>
 #include <stdint.h>
 
@@ -22,21 +20,6 @@ __attribute__((format(printf, 2, 3))) int program_fail(int code, const char *fmt
 
 /* 0 for 0; else the line of a fault that a function with this result left behind, and the exit code. */
 int program_end(int rc, const struct fault *f);
-
-#define PROGRAM_HELP 256 /* what the option --help stands for */
-
-/*
- * The options of a command line: take(c, arg) is told of each, its value in optarg. 0; or EXIT_USAGE and a
- * line, also for what take() says. --help prints the usage and ends the program.
- */
-int program_options(int argc, char **argv, const struct option *options, const char *usage,
-		    int (*take)(int c, void *arg), void *arg);
-
-/* A whole number from min to max as the value of --name: 0, or EXIT_USAGE and a line. */
-int program_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *out);
-
-/* The whole of a regular file in memory: its length, or -EINVAL. The caller frees *out in any case. */
-long program_read_file(const char *option, const char *path, char **out, struct fault *f);
 
 /* Die with the parent, sleep exactly, stop in order. */
 int program_prepare(void);

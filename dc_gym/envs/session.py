@@ -33,6 +33,7 @@ from dc_gym.envs.observation import reads_flows
 from dc_gym.envs.pace import Pace
 from dc_gym.envs.reward import Mix
 from dc_gym.envs.scene import Scene, flow_info, scene_of
+from dc_gym.grounds import inputs
 from dc_gym.grounds.ground import check_programs
 from dc_gym.grounds.guest.episodes import GO_ON, NEXT_EPISODE, Episode
 from dc_gym.grounds.lab import lab_config
@@ -231,9 +232,9 @@ class Session:
         return self._stack.enter_context(ground.live(self._folder))
 
     def _next(self, lab: Stepped, experiment: Experiment, seed: int) -> None:
-        private, name = self._folder / ".lab", f"flows-{self._episodes}.csv"
+        private, name = self._folder / ".lab", f"flows-{self._episodes}.records"
         Episode.remove(private, self._episodes - 2)  # this one ended before the current one began
-        (private / name).write_text(experiment.schedule.csv())
+        inputs.write_flows(private / name, experiment.schedule)
         Episode(seed, self.steps, name).write(private, self._episodes)
         self._console.info = flow_info(experiment, self.scene)
         self._episodes += 1

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base import record_file
 from dc_gym.base.errors import ProtocolError
+from dc_gym.base.record_file import Table
 from dc_gym.ctrl.nic import algorithms, choice
-from dc_gym.grounds.guest.main import DECISIONS, NIC_CAPPED, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
+from dc_gym.grounds import inputs
+from dc_gym.grounds.guest.main import DECISIONS, NIC_TABLE, NICS
 from dc_gym.nets import policy_file
 from dc_gym.records.digest import TABLES, Records, empty
 from dc_gym.spec import Spec
@@ -26,6 +29,7 @@ from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
+from dc_gym.topologies.realize.nics import devices
 from dc_gym.traffic import tgen_log
 from dc_gym.traffic.flows import RDMA_PORT
 from dc_gym.traffic.schedule import Flow, Schedule
@@ -34,9 +38,6 @@ if TYPE_CHECKING:
     from dc_gym.grounds.plan import Experiment
 
 COUNTS = "nics.bin"
-COLUMNS = (
-    "flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,payload_bytes,message_bytes,total_bytes,base_rtt_ns,hops"
-)
 NO_END = 2**64 - 1
 LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6  # CC_LINE_RATE and CC_MIN_RATE of ctrl/nic/cc.h
 LEAST_TIMEOUT_NS = 1_000_000
@@ -84,11 +85,8 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
     chosen = choice.choose(spec, line_bps(graph), folder)
     algorithm, setting = chosen.algorithm, chosen.setting
     told = settings(spec, graph, setting.nic)
-    numbered = {f"parameter.{index}": value for index, value in enumerate(setting.values.values())}
-    (folder / NIC_SETTINGS).write_text("".join(f"{name}={value}\n" for name, value in (told | numbered).items()))
-    (folder / NIC_FLOWS).write_text(flows_csv(experiment.schedule, graph, experiment.router, spec))
-    if spec.nic.tcp is not None:
-        (folder / NIC_CAPPED).write_text(capped_csv(experiment.schedule))
+    flows = flow_table(experiment.schedule, graph, experiment.router, spec)
+    record_file.write(folder / NICS, inputs.nic_table(graph), flows, inputs.settings_table(told, tuple(setting.values.values())))
     facts: dict[str, Any] = {
         "algorithm": setting.to_dict(),
         "settings": told | {"payload_bytes": spec.nic.payload_bytes},
@@ -101,25 +99,40 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
     return NicPlan(str(algorithm.object), *switches, facts, step_ns)
 
 
-def flows_csv(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> str:
-    """Returns the loader's table of flows."""
-    nics = {nic.address: (nic.mac, f"{host.name}-eth{plane}") for host in graph.hosts for plane, nic in enumerate(host.nics)}
-    ports, lines = _FramePorts(graph, router), [COLUMNS]
+def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> Table:
+    """Returns the flows over NICs."""
+    rows_of = {each.name: row for row, each in enumerate(devices(graph))}
+    ends = {
+        nic.address: (rows_of[f"{host.name}-eth{plane}"], inputs.mac(nic.mac))
+        for host in graph.hosts
+        for plane, nic in enumerate(host.nics)
+    }
+    ports, rows = _FramePorts(graph, router), []
     for flow, base_ns in zip(schedule.flows, base_rtts_ns(schedule, graph, router, spec), strict=True):
         if flow.request.transport == "udp":
             continue
-        (src_mac, src), (dst_mac, dst) = nics[flow.src_addr], nics[flow.dst_addr]
-        size = flow.request.size_bytes
-        ends = (src, dst, flow.src_addr, flow.dst_addr, src_mac, dst_mac, ports.of(flow))
-        amounts = (spec.nic.payload_bytes, size or spec.nic.message_bytes, size or NO_END)
-        lines.append(",".join(map(str, (flow.flow, *ends, *amounts, base_ns, len(flow.ports)))))
-    return "\n".join(lines) + "\n"
-
-
-def capped_csv(schedule: Schedule) -> str:
-    """Returns the flows of the hosts' TCP, with the ports that identify their segments."""
-    rows = [f"{flow.flow},{flow.src_port},{flow.dst_port}" for flow in schedule.flows if flow.request.transport == "tcp"]
-    return "\n".join(["flow,src_port,dst_port", *rows]) + "\n"
+        (src_nic, src_mac), (dst_nic, dst_mac) = ends[flow.src_addr], ends[flow.dst_addr]
+        size, capped = flow.request.size_bytes, flow.request.transport == "tcp"
+        rows.append(
+            {
+                "message_bytes": size or spec.nic.message_bytes,
+                "total_bytes": size or NO_END,
+                "flow": flow.flow,
+                "src_nic": src_nic,
+                "dst_nic": dst_nic,
+                "src_addr": inputs.address(flow.src_addr),
+                "dst_addr": inputs.address(flow.dst_addr),
+                "payload_bytes": spec.nic.payload_bytes,
+                "base_rtt_ns": base_ns,
+                "hops": len(flow.ports),
+                "src_mac": src_mac,
+                "dst_mac": dst_mac,
+                "src_port": ports.of(flow),
+                "tcp_src_port": flow.src_port if capped else 0,
+                "tcp_dst_port": flow.dst_port if capped else 0,
+            }
+        )
+    return inputs.NIC_FLOW.table(rows)
 
 
 class _FramePorts:

@@ -8,15 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import record_file
 from dc_gym.base.package import PROGRAMS
-from dc_gym.grounds import nics
+from dc_gym.base.record_file import Table
+from dc_gym.grounds import inputs, nics
 from dc_gym.grounds.guest.episodes import AgentPlan, ControlPlan, Episode
-from dc_gym.grounds.guest.main import FLOWS, Plan
+from dc_gym.grounds.guest.main import FLOWS, HOSTS, PORTS, Plan
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.kernel import openvswitch
 from dc_gym.spec import Spec
 from dc_gym.topologies.ecmp import Router, route
-from dc_gym.topologies.graph import NETNS_FOLDER, Graph
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.realize.control_network import agent_address
 from dc_gym.traffic import execs, workloads
 from dc_gym.traffic.schedule import Schedule, make_schedule
 
@@ -68,9 +71,9 @@ def write_plan(
     seed: int | None = None,
     nic_step_ns: int = 0,
 ) -> NicPlan | None:
-    """Writes the files that the ground reads: plan.json, flows.csv and ports.csv.
+    """Writes the files that the ground reads: plan.json, and record files of the flows and ports.
 
-    Under an agent it also writes hosts.csv and the first episode. Under an algorithm of the NICs it also writes what their loader
+    Under an agent it also writes the hosts and the first episode. Under an algorithm of the NICs it also writes what their loader
     reads. It returns what the NICs are told, or None if there are none.
 
     `flow_rows` is the largest number of flows in an episode; None means as many as in this one. It is only for an environment,
@@ -104,15 +107,10 @@ def write_plan(
         flow_rows=len(experiment.schedule.flows) if len(experiment.schedule.flows) <= MOST_SHOWN else 0,
     )
     plan.write(folder / "plan.json")
-    (folder / FLOWS).write_text(experiment.schedule.csv())
-    hosts = {host.name for host in graph.hosts}
-    rows = [
-        f"{row},{port.ifname},{f'{NETNS_FOLDER}/{port.node}' if port.node in hosts else '-'},{port.ifname}"
-        for row, port in enumerate(graph.ports())
-    ]
-    (folder / "ports.csv").write_text("\n".join(["row,name,netns,ifname", *rows]) + "\n")
+    inputs.write_flows(folder / FLOWS, experiment.schedule)
+    inputs.write_ports(folder / PORTS, graph)
     if spec.controller.policy is not None:
-        (folder / "hosts.csv").write_text(_hosts_csv(experiment))
+        record_file.write(folder / HOSTS, _hosts(experiment))
         Episode(spec.seed if seed is None else seed, spec.steps, FLOWS).write(folder, 0)
     return nic
 
@@ -132,17 +130,30 @@ def _agent_plan(experiment: Experiment, flow_rows: int | None, publish_ns: int) 
     )
 
 
-def _hosts_csv(experiment: Experiment) -> str:
+def _hosts(experiment: Experiment) -> Table:
     """Returns the egresses that carry a token bucket, in the order of `Scene.host_row`: every port of every host."""
     graph, agent = experiment.graph, experiment.spec.agent
-    lines = ["row,name,netns,ifname,line_bps,floor_bps,burst_bytes,limit_bytes"]
-    hosts = {host.name for host in graph.hosts}
+    listens = {
+        port.ifname: agent_address(number, egress)
+        for number, host in enumerate(graph.hosts)
+        for egress, port in enumerate(graph.ports_of(host.name))
+    }
+    rows = []
     for row, port in enumerate(graph.ports()):
-        if port.node in hosts:
-            line_bps, queue = graph.cable_of(port).rate_bps, port.queue
-            numbers = (line_bps, min(agent.floor_bps, line_bps), queue.burst_bytes, queue.limit_bytes)
-            lines.append(",".join(map(str, (row, port.ifname, f"{NETNS_FOLDER}/{port.node}", port.ifname, *numbers))))
-    return "\n".join(lines) + "\n"
+        if port.ifname in listens:
+            (at, number), line_bps, queue = listens[port.ifname], graph.cable_of(port).rate_bps, port.queue
+            rows.append(
+                {
+                    "line_bps": line_bps,
+                    "floor_bps": min(agent.floor_bps, line_bps),
+                    "row": row,
+                    "burst_bytes": queue.burst_bytes,
+                    "limit_bytes": queue.limit_bytes,
+                    "control_addr": inputs.address(at),
+                    "control_port": number,
+                }
+            )
+    return inputs.HOST.table(rows)
 
 
 def _peers(experiment: Experiment) -> dict[str, list[str]]:

@@ -29,6 +29,7 @@ GUEST = (
     "spec/*.py",
     "base/amount.py",
     "base/key.py",
+    "base/record_file.py",
     "base/units.py",
     "base/usercode.py",
     "monitors/*.[ch]",

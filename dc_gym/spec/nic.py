@@ -21,7 +21,7 @@ DECISIONS = ("side-by-side", "in-turn")
 LONGEST_NS = 1 * S
 LEAST_LINE_BPS = 100_000
 MOST_COALESCED = 1 << 16
-"""The limit in ctrl/nic/nic_csv.c."""
+"""The limit in ctrl/nic/nics.c."""
 
 
 def tcps() -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Control packets: what is taken for one, the file of addresses, and a controller whose packets get lost. */
+/* Control packets: what is taken for one, and a controller whose packets get lost. */
 #include "control.h"
 
 #include <arpa/inet.h>
@@ -15,8 +15,10 @@
 
 #define TIMEOUT_NS 1000
 
-static struct host host[] = { { .name = "h1" }, { .name = "h2" } };
-static const struct hosts hosts = { host, 2 };
+static struct host host[] = { { .row = 0 }, { .row = 1 } };
+static const struct port port[] = { { "h1", "-", "h1" }, { "h2", "-", "h2" } };
+static const struct ports ports = { .port = port, .n = 2 };
+static const struct hosts hosts = { .host = host, .ports = &ports, .n = 2 };
 
 static void checks_packets(void **state)
 {
@@ -39,49 +41,6 @@ static void checks_packets(void **state)
 	assert_false(control_check(&p, sizeof(p), CONTROL_COMMAND, 2));
 }
 
-static int parse(const char *text, struct sockaddr_in *to, struct fault *f)
-{
-	size_t len = strlen(text);
-	char *exact = malloc(len ? len : 1);
-	int rc;
-
-	assert_non_null(exact);
-	memcpy(exact, text, len);
-	rc = control_csv_parse(exact, len, &hosts, to, f);
-	free(exact);
-	return rc;
-}
-
-static void reads_addresses(void **state)
-{
-	static const struct {
-		const char *text, *words;
-	} bad[] = {
-		{ "", "line 1: not the header" },
-		{ "name,address,port\n", "not the 2 hosts" },
-		{ "name,address,port\nh1,10.0.0.1,20130\n", "not the 2 hosts" },
-		{ "name,address,port\nh1,10.0.0.1,20130\nh2,10.0.0.2,20130\nh3,10.0.0.3,20130\n",
-		  "not the 2 hosts" },
-		{ "name,address,port\nh2,10.0.0.1,20130\nh1,10.0.0.2,20130\n", "line 2, name: 'h2' is 'h1'" },
-		{ "name,address,port\nh1,10.0.0.1,20130\nh2,10.0.0,20130\n",
-		  "line 3, address: '10.0.0' is not IPv4" },
-		{ "name,address,port\nh1,10.0.0.1,65536\nh2,10.0.0.2,1", "line 2, port: '65536'" },
-		{ "name,address,port\nh1\nh2,10.0.0.2,20130\n", "line 2: not the three fields" },
-	};
-	struct sockaddr_in to[2];
-	struct fault f;
-
-	(void)state;
-	assert_int_equal(parse("name,address,port\nh1,10.0.0.1,20130\nh2,10.0.0.2,20131", to, &f), 0);
-	assert_int_equal(to[1].sin_addr.s_addr, inet_addr("10.0.0.2"));
-	assert_int_equal(ntohs(to[1].sin_port), 20131);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(parse(bad[i].text, to, &f), -EINVAL);
-		if (!strstr(f.text, bad[i].words))
-			fail_msg("'%s' does not say '%s'", f.text, bad[i].words);
-	}
-}
-
 /* A controller and two agents that this test plays, on the loopback. */
 struct scene {
 	struct control c;
@@ -92,22 +51,22 @@ struct scene {
 static int open_scene(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
-	struct sockaddr_in to[2];
 
 	if (!s)
 		return -1;
 	for (int i = 0; i < 2; i++) {
-		socklen_t len = sizeof(to[i]);
+		struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		socklen_t len = sizeof(at);
 
-		to[i] = (struct sockaddr_in){ .sin_family = AF_INET,
-					      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 		s->fd[i] = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-		if (bind(s->fd[i], (struct sockaddr *)&to[i], len) ||
-		    getsockname(s->fd[i], (struct sockaddr *)&to[i], &len))
+		if (bind(s->fd[i], (struct sockaddr *)&at, len) ||
+		    getsockname(s->fd[i], (struct sockaddr *)&at, &len))
 			return -1;
+		host[i].control_addr = at.sin_addr.s_addr;
+		host[i].control_port = ntohs(at.sin_port);
 	}
 	*state = s;
-	return control_open(&s->c, &hosts, to, "-", TIMEOUT_NS, &s->f);
+	return control_open(&s->c, &hosts, "-", TIMEOUT_NS, &s->f);
 }
 
 static int close_scene(void **state)
@@ -221,9 +180,11 @@ static void bears_an_agent_that_is_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(checks_packets),   cmocka_unit_test(reads_addresses),
-		IN_SCENE(sends_again_what_is_lost), IN_SCENE(a_newer_command_takes_the_place_of_an_older),
-		IN_SCENE(forgets_an_episode),       IN_SCENE(bears_an_agent_that_is_gone),
+		cmocka_unit_test(checks_packets),
+		IN_SCENE(sends_again_what_is_lost),
+		IN_SCENE(a_newer_command_takes_the_place_of_an_older),
+		IN_SCENE(forgets_an_episode),
+		IN_SCENE(bears_an_agent_that_is_gone),
 	};
 
 	return cmocka_run_group_tests_name("control", tests, NULL, NULL);

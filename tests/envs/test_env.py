@@ -331,8 +331,9 @@ def test_a_lab_has_memory_for_the_paths_of_its_seed_and_of_others(tmp_path, monk
 def test_files_of_episodes_that_are_over_go(env):
     for seed in range(5):
         env.reset(seed=seed)
-    names = sorted(file.name for pattern in ("flows*.csv", "episode-*") for file in (env.session._folder / ".lab").glob(pattern))
-    assert env.session.boots == 1 and names == ["episode-3.json", "episode-4.json", "flows-3.csv", "flows-4.csv"]
+    private = env.session._folder / ".lab"
+    names = sorted(file.name for pattern in ("flows*.records", "episode-*") for file in private.glob(pattern))
+    assert env.session.boots == 1 and names == ["episode-3.json", "episode-4.json", "flows-3.records", "flows-4.records"]
     env.step(np.ones(4, np.float32))
 
 

@@ -68,17 +68,6 @@ class ControlNetwork:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def write(self, path: Path, egresses: Sequence[tuple[str, str]]) -> None:
-        """Writes the control file of agentd and hostd.
-
-        For each egress, given by its name and its host's name, it says where the egress's agent listens.
-        """
-        lines, seen = ["name,address,port"], dict.fromkeys(self.hosts, 0)
-        for name, host in egresses:
-            lines.append(f"{name},{_address(self.hosts.index(host), HOST)},{PORT + seen[host]}")
-            seen[host] += 1
-        path.write_text("\n".join(lines) + "\n")
-
     def impair(self, seed: int, from_ns: int) -> None:
         """Makes the cables lose packets from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own."""
         for host, (ours, theirs) in self.ends().items():
@@ -117,6 +106,11 @@ class ControlNetwork:
                 ends = cables.End(_ifname(number), _mac(number, CONTROLLER)), cables.End(IFNAME, _mac(number, HOST), fd)
                 requests.append(cables.create(*ends, RATE_BPS, self._delay_ns))
             self._control.batch(requests)
+
+
+def agent_address(host: int, egress: int) -> tuple[IPv4Address, int]:
+    """Returns the address and port where the agent of an egress listens. Hosts, and egresses of a host, count from 0."""
+    return _address(host, HOST), PORT + egress
 
 
 def _ifname(number: int) -> str:

@@ -8,13 +8,13 @@ and however low their rates, must not keep one flow behind another, and must be 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
+from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import cables, tc
-from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.rtnl import (
     IFINFOMSG,
     NLA_F_NESTED,
@@ -35,7 +35,9 @@ from dc_gym.topologies.realize.rtnl import (
     nested,
 )
 
-HEADER = "nic,netns,wire,ring,tail,line_bps"
+if TYPE_CHECKING:  # imports Mininet
+    from dc_gym.topologies.realize.fabric import Fabric
+
 IFF_NOARP = 0x80
 VETH_INFO_PEER = 1
 TCA_FQ_RATE_ENABLE, TCA_FQ_ORPHAN_MASK, TCA_FQ_TIMER_SLACK, TCA_FQ_HORIZON, TCA_FQ_HORIZON_DROP = 5, 10, 13, 14, 15
@@ -66,21 +68,23 @@ class NicDevices:
         return self.wire
 
 
-def make(fabric: Fabric, hosts: Sequence[str], caps: bool = False) -> list[NicDevices]:
-    """Makes a NIC at each port of those hosts. Raises FabricError unless all of them read back as requested.
+def devices(graph: Graph) -> list[NicDevices]:
+    """Returns the NICs of a network: one at each port of each host."""
+    return [
+        NicDevices(host.name, port.ifname, f"nic{2 * plane}", f"nic{2 * plane + 1}", graph.cable_of(port).rate_bps)
+        for host in graph.hosts
+        for plane, port in enumerate(graph.ports_of(host.name))
+    ]
+
+
+def make(fabric: Fabric, caps: bool = False) -> None:
+    """Makes the NICs of a network. Raises FabricError unless all of them read back as requested.
 
     With `caps`, the NIC gives the segments of the host's TCP their departure times, and the fq of the wire holds them until then
     as the ring's does.
     """
-    ends = fabric.devices()
-    found = []
-    for host in hosts:
-        sock = fabric.socket_of(host)
-        wires = [port.ifname for port in fabric.graph.ports_of(host)]
-        made = [
-            NicDevices(host, wire, f"nic{2 * plane}", f"nic{2 * plane + 1}", ends[wire].rate_bps)
-            for plane, wire in enumerate(wires)
-        ]
+    for host, nics in groupby(devices(fabric.graph), lambda each: each.host):
+        sock, made = fabric.socket_of(host), list(nics)
         sock.batch([_pair(each) for each in made])
         numbers = _numbers(sock)
         queues = [name for each in made for name in ((each.ring, each.wire) if caps else (each.ring,))]
@@ -88,14 +92,6 @@ def make(fabric: Fabric, hosts: Sequence[str], caps: bool = False) -> list[NicDe
         sock.batch([cables.set_up(numbers[name], name) for each in made for name in (each.ring, each.tail)])
         cables.settle(sock, [numbers[name] for each in made for name in (each.ring, each.tail)])
         _check(sock, {numbers[name]: f"{host}: {name}" for name in queues})
-        found += made
-    return found
-
-
-def write(path: Path, nics: Sequence[NicDevices]) -> None:
-    """Writes the file of NICs for nicd."""
-    rows = [f"{each.name},{netns_path(each.host)},{each.wire},{each.ring},{each.tail},{each.line_bps}" for each in nics]
-    path.write_text("\n".join([HEADER, *rows]) + "\n")
 
 
 def _pair(nic: NicDevices) -> Request:

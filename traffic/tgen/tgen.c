@@ -7,28 +7,20 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "flow_csv.h"
+#include "options.h"
+#include "program.h"
 #include "tgen_run.h"
 
-#define USAGE                                                                                                \
-	"usage: tgen --flows FILE --out DIR --t0 NS --duration NS --sample NS [--matrix FILE "               \
-	"[--publish NS]] [--seed N] [--warm [--warm-mask BITS]] [--nic SENDERS,RECEIVERS,PORTS "             \
-	"[--keep-pairs]] [--stay]"
-#define FILE_MAX ((off_t)1 << 30)
-
-enum { EXIT_FAULT = 1, EXIT_INPUT = 2, SIGNALLED = 128 };
+enum { SIGNALLED = 128 };
 
 struct options {
 	const char *flows, *out;
@@ -36,54 +28,6 @@ struct options {
 };
 
 /* --- options ----------------------------------------------------------------------------------------- */
-
-static int bad_input(const char *what, const char *value, const char *remedy)
-{
-	fprintf(stderr, "tgen: %s: '%s': %s\n", what, value, remedy);
-	return EXIT_INPUT;
-}
-
-static int parse_number(const char *text, uint64_t max, uint64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return text[0] >= '0' && text[0] <= '9' && !*end && !errno && *value <= max ? 0 : -EINVAL;
-}
-
-/* 0: never. */
-static int parse_interval(const char *option, const char *text, int64_t *ns)
-{
-	uint64_t v;
-
-	if (parse_number(text, FLOW_TIME_MAX, &v))
-		return bad_input(option, text,
-				 "not a number of nanoseconds; write plain decimal digits, 0 for never");
-	*ns = (int64_t)v;
-	return 0;
-}
-
-static int parse_time(const char *option, const char *text, int64_t *ns)
-{
-	uint64_t v;
-
-	if (parse_number(text, FLOW_TIME_MAX, &v) || v == 0)
-		return bad_input(option, text,
-				 "not a positive number of nanoseconds; write plain decimal digits");
-	*ns = (int64_t)v;
-	return 0;
-}
-
-static int parse_mask(const char *text, uint16_t *mask)
-{
-	uint64_t v;
-
-	if (parse_number(text, UINT16_MAX, &v))
-		return bad_input("--warm-mask", text, "not an integer from 0 to 65535");
-	*mask = (uint16_t)v;
-	return 0;
-}
 
 /* Three ids of BPF maps, as the NICs' loader prints them. */
 static int parse_nic(const char *text, struct nic_ids *ids)
@@ -93,166 +37,68 @@ static int parse_nic(const char *text, struct nic_ids *ids)
 	uint64_t v;
 	int used = 0;
 
-	if (sscanf(text, "%15[0-9],%15[0-9],%15[0-9]%n", part[0], part[1], part[2], &used) != 3 || text[used])
-		return bad_input("--nic", text, "not three ids of BPF maps such as 3,4,5");
+	if (sscanf(text, "%15[0-9],%15[0-9],%15[0-9]%n", part[0], part[1], part[2], &used) != 3)
+		used = 0;
 	for (int i = 0; i < 3; i++) {
-		if (parse_number(part[i], UINT32_MAX, &v) || v == 0)
-			return bad_input("--nic", text, "not three ids of BPF maps such as 3,4,5");
+		if (!used || text[used] || options_number(part[i], 1, UINT32_MAX, &v))
+			return program_fail(EXIT_USAGE,
+					    "--nic: '%s' is not three ids of BPF maps such as 3,4,5", text);
 		*id[i] = (uint32_t)v;
 	}
 	return 0;
 }
 
-static int parse_option(struct options *o, int option)
-{
-	switch (option) {
-	case 'f':
-		o->flows = optarg;
-		return 0;
-	case 'o':
-		o->out = optarg;
-		return 0;
-	case 'm':
-		o->run.matrix = optarg;
-		return 0;
-	case 'w':
-		o->run.warm = true;
-		return 0;
-	case 'y':
-		o->run.stay = true;
-		return 0;
-	case 'q':
-		o->run.keep_pairs = true;
-		return 0;
-	case 'k':
-		return parse_mask(optarg, &o->run.warm_mask);
-	case '0':
-		return parse_time("--t0", optarg, &o->run.t0_ns);
-	case 'd':
-		return parse_time("--duration", optarg, &o->run.duration_ns);
-	case 's':
-		return parse_interval("--sample", optarg, &o->run.sample_ns);
-	case 'p':
-		return parse_interval("--publish", optarg, &o->run.publish_ns);
-	case 'n':
-		return parse_nic(optarg, &o->run.nic);
-	case 'r':
-		if (parse_number(optarg, UINT64_MAX, &o->run.seed) == 0)
-			return 0;
-		return bad_input("--seed", optarg, "not an integer from 0 to 18446744073709551615");
-	default:
-		fprintf(stderr, "tgen: an unknown option or one without its value; " USAGE "\n");
-		return EXIT_INPUT;
-	}
-}
-
 static int parse_options(struct options *o, int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{ "flows", required_argument, NULL, 'f' },
-		{ "out", required_argument, NULL, 'o' },
-		{ "t0", required_argument, NULL, '0' },
-		{ "duration", required_argument, NULL, 'd' },
-		{ "sample", required_argument, NULL, 's' },
-		{ "matrix", required_argument, NULL, 'm' },
-		{ "seed", required_argument, NULL, 'r' },
-		{ "warm", no_argument, NULL, 'w' },
-		{ "warm-mask", required_argument, NULL, 'k' },
-		{ "publish", required_argument, NULL, 'p' },
-		{ "nic", required_argument, NULL, 'n' },
-		{ "keep-pairs", no_argument, NULL, 'q' },
-		{ "stay", no_argument, NULL, 'y' },
-		{ NULL, 0, NULL, 0 },
+	struct run_config *run = &o->run;
+	uint64_t t0_ns, duration_ns, sample_ns, publish_ns = 0, warm_mask = UINT16_MAX;
+	const char *nic = NULL;
+	const struct program_option options[] = {
+		{ "flows", "FILE", "record file of the flows", .text = &o->flows, .required = true },
+		{ "out", "DIR", "where flows.bin and samples.bin go", .text = &o->out, .required = true },
+		{ "t0", "NS", "CLOCK_MONOTONIC at which the flows' times begin", .number = &t0_ns,
+		  .required = true, .min = 1, .max = FLOW_TIME_MAX },
+		{ "duration", "NS", "of the run", .number = &duration_ns, .required = true, .min = 1,
+		  .max = FLOW_TIME_MAX },
+		{ "sample", "NS", "between samples; 0: none", .number = &sample_ns, .required = true,
+		  .max = FLOW_TIME_MAX },
+		{ "matrix", "FILE", "file or device that holds the state matrix", .text = &run->matrix },
+		{ "publish", "NS", "between looks at the flows for the matrix (0: at their ends alone)",
+		  .number = &publish_ns, .max = FLOW_TIME_MAX },
+		{ "seed", "N", "of random gaps (0)", .number = &run->seed, .max = UINT64_MAX },
+		{ "warm", NULL, "send a frame over each path before the start", .flag = &run->warm },
+		{ "warm-mask", "BITS", "of the ports that switches look at (65535)", .number = &warm_mask,
+		  .max = UINT16_MAX },
+		{ "nic", "SENDERS,RECEIVERS,PORTS", "ids of the NICs' maps, as nicd prints them",
+		  .text = &nic },
+		{ "keep-pairs", NULL, "flows between the same ends are of one queue pair",
+		  .flag = &run->keep_pairs },
+		{ "stay", NULL, "keep the sockets at the end, until the line 'end'", .flag = &run->stay },
+		{ 0 },
 	};
-	int option, rc;
+	int rc = options_read(argc, argv, options, "Says 'ready' and waits for the line 'go'.\n");
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		rc = parse_option(o, option);
-		if (rc)
-			return rc;
-	}
-	if (optind < argc)
-		return bad_input("argument", argv[optind], "not expected; " USAGE);
-	if (!o->flows || !o->out || !o->run.t0_ns || !o->run.duration_ns || o->run.sample_ns < 0) {
-		fprintf(stderr,
-			"tgen: --flows, --out, --t0, --duration and --sample are needed; " USAGE "\n");
-		return EXIT_INPUT;
-	}
-	if (o->run.publish_ns && !o->run.matrix) {
-		fprintf(stderr, "tgen: --publish writes into the state matrix; name it with --matrix\n");
-		return EXIT_INPUT;
-	}
-	return 0;
-}
-
-/* --- the list of flows ------------------------------------------------------------------------------- */
-
-static int read_open_file(int fd, char **text, size_t *len)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENOTSUP;
-	if (st.st_size > FILE_MAX)
-		return -EFBIG;
-	*text = malloc((size_t)st.st_size + 1);
-	if (!*text)
-		return -ENOMEM;
-	for (*len = 0; *len < (size_t)st.st_size;) {
-		ssize_t n = read(fd, *text + *len, (size_t)st.st_size - *len);
-
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		*len += (size_t)n;
-	}
-	return 0;
-}
-
-static int read_file(const char *file, char **text, size_t *len)
-{
-	int fd, rc;
-
-	*text = NULL;
-	fd = open(file, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	rc = read_open_file(fd, text, len);
-	close(fd);
-	return rc;
-}
-
-static void print_csv_error(const char *file, const struct flow_csv_error *e)
-{
-	fprintf(stderr, "tgen: %s:%zu: ", file, e->line);
-	if (e->column[0])
-		fprintf(stderr, "column '%s': ", e->column);
-	fprintf(stderr, "'%s': %s; %s\n", e->value, e->why, e->remedy);
+	if (rc)
+		return rc;
+	run->t0_ns = (int64_t)t0_ns;
+	run->duration_ns = (int64_t)duration_ns;
+	run->sample_ns = (int64_t)sample_ns;
+	run->publish_ns = (int64_t)publish_ns;
+	run->warm_mask = (uint16_t)warm_mask;
+	if (publish_ns && !run->matrix)
+		return program_fail(EXIT_USAGE,
+				    "--publish writes into the state matrix; name it with --matrix");
+	return nic ? parse_nic(nic, &run->nic) : 0;
 }
 
 static int load_flows(const struct options *o, struct flow_table *table)
 {
-	struct flow_csv_error error;
-	size_t len = 0;
-	char *text;
-	int rc;
+	struct fault f;
+	int rc = record_file_open(&table->file, "--flows", o->flows, &f);
 
-	rc = read_file(o->flows, &text, &len);
-	if (rc) {
-		free(text);
-		return bad_input("--flows", o->flows, strerror(-rc));
-	}
-	rc = flow_csv_parse(text, len, table, &error);
-	free(text);
-	if (rc == -EINVAL)
-		print_csv_error(o->flows, &error);
-	else if (rc)
-		fprintf(stderr, "tgen: read %s: %s\n", o->flows, strerror(-rc));
-	return !rc ? 0 : rc == -EINVAL ? EXIT_INPUT : EXIT_FAULT;
+	if (!rc)
+		rc = flow_table_take(table, &f);
+	return program_end(rc, &f);
 }
 
 /* --- the process ------------------------------------------------------------------------------------- */
@@ -307,8 +153,7 @@ static int wait_for(const char *word, int signals)
 
 static int fault(const char *what, int rc)
 {
-	fprintf(stderr, "tgen: %s: %s\n", what, strerror(-rc));
-	return EXIT_FAULT;
+	return program_fail(EXIT_FAILED, "%s: %s", what, strerror(-rc));
 }
 
 /* As a shell names the end by a signal. */
@@ -337,10 +182,10 @@ static int start(const struct run_config *config)
 	now = clock_now();
 	if (now <= config->t0_ns)
 		return 0;
-	fprintf(stderr,
-		"tgen: --t0: '%" PRId64 "': already past when 'go' came at %" PRId64 "; choose a later t0\n",
-		config->t0_ns, now);
-	return EXIT_FAULT;
+	return program_fail(EXIT_FAILED,
+			    "--t0: '%" PRId64 "': already past when 'go' came at %" PRId64
+			    "; choose a later t0",
+			    config->t0_ns, now);
 }
 
 /* With its sockets open: whoever looks at the end's instant sees no FIN of theirs. */
@@ -376,7 +221,7 @@ static int run_flows(const struct run_config *config, const struct flow_table *t
 	rc = run_open(&run, config, table);
 	code = rc ? fault(run.fault, rc) : start(config);
 	if (rc && run.bad_input)
-		code = EXIT_INPUT;
+		code = EXIT_USAGE;
 	if (!code)
 		code = loop(&run);
 	if (code > SIGNALLED)
@@ -387,9 +232,7 @@ static int run_flows(const struct run_config *config, const struct flow_table *t
 
 int main(int argc, char **argv)
 {
-	struct options options = {
-		.run = { .out = -1, .signals = -1, .sample_ns = -1, .warm_mask = UINT16_MAX }
-	};
+	struct options options = { .run = { .out = -1, .signals = -1 } };
 	struct flow_table table = { 0 };
 	int rc;
 
@@ -400,7 +243,7 @@ int main(int argc, char **argv)
 		goto out;
 	options.run.out = open(options.out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (options.run.out < 0) {
-		rc = bad_input("--out", options.out, strerror(errno));
+		rc = program_fail(EXIT_USAGE, "--out: '%s': %s", options.out, strerror(errno));
 		goto out;
 	}
 	rc = prepare_process(&options.run.signals);

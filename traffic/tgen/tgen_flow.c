@@ -342,7 +342,7 @@ static uint32_t *find_peer(const struct run *run, struct peer peer)
 {
 	uint32_t key[] = { peer.listener, peer.addr, peer.port };
 
-	return slots_find(&run->peers, hash_bytes(0, key, sizeof(key)), same_peer, run->table, &peer);
+	return slots_find(&run->peers, hash_bytes(key, sizeof(key)), same_peer, run->table, &peer);
 }
 
 uint32_t flow_of_peer(const struct run *run, uint32_t listener, struct net_end peer)
@@ -354,12 +354,21 @@ int flow_index_peers(struct run *run)
 {
 	int rc = slots_init(&run->peers, run->table->flows);
 
-	for (uint32_t i = 0; !rc && i < run->table->flows; i++) {
+	if (rc)
+		return run_fault(run, rc, "allocate %u flows", run->table->flows);
+	for (uint32_t i = 0; i < run->table->flows; i++) {
 		const struct flow_spec *spec = &run->table->flow[i];
+		uint32_t *slot =
+			find_peer(run, (struct peer){ spec->listener, spec->src_addr, spec->src_port });
 
-		*find_peer(run, (struct peer){ spec->listener, spec->src_addr, spec->src_port }) = i;
+		if (*slot != SLOT_EMPTY)
+			return run_fault(run, -EINVAL,
+					 "--flows: flow %u, src_port: %u is that of flow %u, too; give flows "
+					 "between the same ends ports of their own",
+					 i, spec->src_port, *slot);
+		*slot = i;
 	}
-	return rc;
+	return 0;
 }
 
 /* The last bytes of a flow may be fewer than the batch that the receiver is woken for. */

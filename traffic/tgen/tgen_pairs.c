@@ -58,7 +58,7 @@ void pairs_take(struct run *run, uint32_t number)
 
 	if (!run->config->keep_pairs)
 		return;
-	newest = slots_find(&run->pairs, hash_bytes(0, &ends, sizeof(ends)), same_ends, run->table, &ends);
+	newest = slots_find(&run->pairs, hash_bytes(&ends, sizeof(ends)), same_ends, run->table, &ends);
 	if (*newest != SLOT_EMPTY)
 		take_over(nic_sender(&run->nics, number), nic_sender(&run->nics, *newest));
 	*newest = number;

@@ -84,7 +84,7 @@ static int allocate(struct run *run)
 					       .start_ns = -1,
 					       .established_ns = -1,
 					       .end_ns = -1 };
-	return flow_index_peers(run);
+	return 0;
 }
 
 /* The flows behind each gate, by a counting sort. */
@@ -231,7 +231,10 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 		rc = plan(run);
 	if (rc)
 		return run_fault(run, rc, "allocate %u flows", table->flows);
-	rc = open_machinery(run);
+	rc = flow_index_peers(run);
+	run->bad_input = rc == -EINVAL;
+	if (!rc)
+		rc = open_machinery(run);
 	if (!rc) {
 		rc = open_matrix(run);
 		run->bad_input = rc != 0;

@@ -24,7 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "flow_csv.h"
+#include "flow_table.h"
+#include "slots.h"
 #include "tgen_log.h"
 #include "tgen_matrix.h"
 #include "tgen_net.h"

@@ -75,9 +75,9 @@ static int raise_files(struct run *run)
 static int open_namespaces(struct run *run)
 {
 	for (uint32_t i = 0; i < run->table->namespaces; i++) {
-		run->namespaces[i] = open(run->table->ns[i], O_RDONLY | O_CLOEXEC);
+		run->namespaces[i] = open(run->table->netns[i].path, O_RDONLY | O_CLOEXEC);
 		if (run->namespaces[i] < 0)
-			return run_fault(run, -errno, "open network namespace %s", run->table->ns[i]);
+			return run_fault(run, -errno, "open network namespace %s", run->table->netns[i].path);
 	}
 	return 0;
 }
@@ -88,7 +88,7 @@ int run_enter(struct run *run, uint32_t ns)
 		return 0;
 	if (setns(run->namespaces[ns], CLONE_NEWNET) < 0)
 		return run_fault(run, -errno, "enter network namespace %s (root's rights are needed)",
-				 run->table->ns[ns]);
+				 run->table->netns[ns].path);
 	run->entered = ns;
 	return 0;
 }
@@ -148,7 +148,7 @@ static int enter_and_learn(struct run *run, uint32_t ns)
 	if (rc || run->limits[ns].rcvbuf)
 		return rc;
 	rc = net_limits_read(&run->limits[ns]);
-	return rc ? run_fault(run, rc, "read tcp_wmem and tcp_rmem of %s", run->table->ns[ns]) : 0;
+	return rc ? run_fault(run, rc, "read tcp_wmem and tcp_rmem of %s", run->table->netns[ns].path) : 0;
 }
 
 static int open_sockets(struct run *run)
@@ -231,7 +231,7 @@ static bool is_first_of_route(const struct run *run, struct slots *routes, uint3
 	uint16_t mask = run->config->warm_mask;
 	uint32_t key[] = { spec->src_addr, spec->dst_addr, spec->src_port & mask, spec->dst_port & mask,
 			   spec->transport };
-	uint32_t *slot = slots_find(routes, hash_bytes(0, key, sizeof(key)), same_route, run, spec);
+	uint32_t *slot = slots_find(routes, hash_bytes(key, sizeof(key)), same_route, run, spec);
 
 	if (*slot != SLOT_EMPTY)
 		return false;
@@ -305,7 +305,7 @@ static int warm_from(struct run *run, const struct frame *all, uint32_t first, u
 	if (!rc) {
 		rc = warm_open(&host, &step);
 		if (rc)
-			run_fault(run, rc, "--warm in %s: %s", run->table->ns[frames[0].ns], step);
+			run_fault(run, rc, "--warm in %s: %s", run->table->netns[frames[0].ns].path, step);
 	}
 	while (!rc && first + sent < count && frames[sent].ns == frames[0].ns) {
 		rc = warm_one(run, &host, &frames[sent]);

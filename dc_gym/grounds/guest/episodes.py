@@ -152,7 +152,6 @@ def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> Co
         return None
     hosts = [host.name for host in plan.graph.hosts]
     control = stack.enter_context(ControlNetwork(hosts, agent.control.delay_ns, agent.control.loss_ppb))
-    control.write(folder / "control.csv", [(port.ifname, port.node) for port in plan.graph.ports() if port.node in set(hosts)])
     hostd = stack.enter_context(Program(_hostd(plan, agent, folder), HOSTD_PRIORITY))
     hostd.expect_ready()
     return control
@@ -267,22 +266,25 @@ def in_use(fabric: Fabric) -> dict[str, int]:
 
 
 def _agentd(plan: Plan, agent: AgentPlan, folder: Path, site: Site) -> list[str]:
+    from dc_gym.grounds.guest.main import HOSTS, PORTS
+
     argv = [
-        f"{plan.programs}/agentd", "--ports", str(folder / "ports.csv"), "--hosts", str(folder / "hosts.csv"),
+        f"{plan.programs}/agentd", "--ports", str(folder / PORTS), "--hosts", str(folder / HOSTS),
         "--interval", str(plan.interval_ns), "--step", str(agent.step_ns), "--latency", str(agent.latency_ns),
         "--matrix", site.matrix, "--flow-rows", str(agent.flow_rows),
         *(("--channel", site.matrix) if site.virtual else ("--check-late",)),
     ]  # fmt: skip
     if agent.control is not None:
-        argv += ["--control", str(folder / "control.csv"), "--control-netns", CONTROL_NETNS]
-        argv += ["--timeout", str(agent.control.timeout_ns)]
+        argv += ["--control-netns", CONTROL_NETNS, "--timeout", str(agent.control.timeout_ns)]
     if agent.stock_tbf:
         argv.append("--stock-tbf")
     return [*argv, "--trace", str(folder / "queues.trace")] if agent.keeps else argv
 
 
 def _hostd(plan: Plan, agent: AgentPlan, folder: Path) -> list[str]:
-    argv = [f"{plan.programs}/hostd", *(f"--{name}={folder / name}.csv" for name in ("ports", "hosts", "control"))]
+    from dc_gym.grounds.guest.main import HOSTS, PORTS
+
+    argv = [f"{plan.programs}/hostd", "--ports", str(folder / PORTS), "--hosts", str(folder / HOSTS)]
     return [*argv, "--stock-tbf"] if agent.stock_tbf else argv
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dc_gym.base.errors import FabricError, LabError, TestbedError
 from dc_gym.topologies.ecmp import PORT_MASK
 from dc_gym.topologies.graph import Graph
-from dc_gym.topologies.realize import etc, tc
+from dc_gym.topologies.realize import etc, nics, tc
 from dc_gym.topologies.realize.ovs import OpenVSwitch, Programs
 from dc_gym.traffic import execs
 from dc_gym.traffic.execs import Execs
@@ -37,9 +37,9 @@ PLAN_VERSION = 1
 S = 10**9
 QUIET_NS = 70 * S
 """Virtual time, in ns, between two episodes in a lab."""
-FLOWS = "flows.csv"
-"""File with the flows of a run, or of the first episode."""
-NICS, NIC_FLOWS, NIC_CAPPED, NIC_SETTINGS, NIC_TABLE = "nics.csv", "nic_flows.csv", "nic_capped.csv", "nic_settings", "nic_table"
+FLOWS, PORTS, HOSTS = "flows.records", "ports.records", "hosts.records"
+"""Record files (dc_gym/grounds/inputs.py). FLOWS are the flows of a run, or of the first episode."""
+NICS, NIC_TABLE = "nics.records", "nic_table"
 """The files that the NICs' loader reads."""
 DECISIONS = "decisions.bin"
 """The file that the NICs' loader writes."""
@@ -371,7 +371,7 @@ def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffi
 def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
     sweeps = plan.duration_ns // plan.interval_ns + 1
     return [
-        f"{plan.programs}/qmon", "--ports", str(folder / "ports.csv"), "--interval", str(plan.interval_ns),
+        f"{plan.programs}/qmon", "--ports", str(folder / PORTS), "--interval", str(plan.interval_ns),
         "--t0", str(t0_ns), "--count", str(sweeps), "--matrix", matrix, "--flow-rows", str(plan.flow_rows),
         "--trace", str(folder / "queues.trace"),
     ]  # fmt: skip
@@ -379,15 +379,9 @@ def _qmon(plan: Plan, folder: Path, matrix: str, t0_ns: int) -> list[str]:
 
 def _nics(plan: Plan, folder: Path, fabric: Fabric, site: Site, t0_ns: int) -> Program:
     """Makes every host's NIC and starts their loader."""
-    from dc_gym.topologies.realize import nics  # imports Mininet
-
     assert plan.nic is not None
-    nics.write(folder / NICS, nics.make(fabric, [host.name for host in plan.graph.hosts], plan.nic["caps"]))
-    argv = [
-        f"{plan.programs}/nicd", "--object", plan.nic["object"], "--nics", str(folder / NICS),
-        "--flows", str(folder / NIC_FLOWS), "--settings", str(folder / NIC_SETTINGS),
-    ]  # fmt: skip
-    argv += ["--capped", str(folder / NIC_CAPPED)] if plan.nic["caps"] else []
+    nics.make(fabric, plan.nic["caps"])
+    argv = [f"{plan.programs}/nicd", "--object", plan.nic["object"], "--nics", str(folder / NICS)]
     argv += ["--table", str(folder / NIC_TABLE)] if plan.nic["table"] else []
     if step_ns := plan.nic["step_ns"]:
         argv += ["--channel", site.matrix, "--t0", str(t0_ns), "--step", str(step_ns)]

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ports file: which interface of which namespace is which row. A record file with one table. */
+#ifndef PORTS_H
+#define PORTS_H
+
+#include "record_file.h"
+#include "state_matrix.h"
+
+#define PORT_MAGIC      "DCGPORTS"
+#define PORT_VERSION    1
+#define PORT_NETNS_LEN  256
+#define PORT_IFNAME_LEN 16
+
+/* Words, each with a final NUL. The record's number is the port's row in the state matrix. */
+struct port {
+	char name[SM_NAME_LEN];
+	char netns[PORT_NETNS_LEN]; /* a path; "-": the present namespace */
+	char ifname[PORT_IFNAME_LEN];
+};
+
+static_assert(sizeof(struct port) == 304, "port");
+static_assert(offsetof(struct port, netns) == 32, "port");
+static_assert(offsetof(struct port, ifname) == 288, "port");
+
+struct ports {
+	struct record_file file; /* in which they lie */
+	const struct port *port;
+	uint32_t n;
+};
+
+/* The ports of `file`: 0, or -EINVAL with *f filled in. */
+int ports_take(struct ports *ports, struct fault *f);
+
+#endif

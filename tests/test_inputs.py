@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record files: layouts as C has them, what is written of a network and its flows, and how a file is shown and refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from c_layout import layout, layout_of, numbers, texts
+
+from dc_gym.base import record_file
+from dc_gym.base.errors import ProtocolError
+from dc_gym.base.record_file import Kind
+from dc_gym.grounds import inputs
+from dc_gym.grounds.inputs import FLOW, HOST, KINDS, NETNS, NIC, NIC_FLOW, NIC_SETTINGS, OPENS, PATH, PORT
+from dc_gym.topologies.ecmp import route
+from dc_gym.topologies.presets import TopologyParams, build
+from dc_gym.traffic.flows import GAPS, MOST_FLOWS, TRANSPORTS, FlowRequest
+from dc_gym.traffic.schedule import make_schedule
+
+HEADERS = {
+    PORT: ("monitors/ports.h", "port", "PORT_MAGIC", "PORT_VERSION"),
+    HOST: ("ctrl/agent/hosts.h", "host", "HOST_MAGIC", "HOST_VERSION"),
+    NETNS: ("traffic/tgen/flow_table.h", "flow_netns", "FLOW_NETNS_MAGIC", "FLOW_VERSION"),
+    FLOW: ("traffic/tgen/flow_table.h", "flow_spec", "FLOW_MAGIC", "FLOW_VERSION"),
+    OPENS: ("traffic/tgen/flow_table.h", "", "FLOW_OPENS_MAGIC", "FLOW_VERSION"),
+    PATH: ("traffic/tgen/flow_table.h", "", "FLOW_ROWS_MAGIC", "FLOW_VERSION"),
+    NIC: ("ctrl/nic/nics.h", "nic", "NIC_MAGIC", "NICS_VERSION"),
+    NIC_FLOW: ("ctrl/nic/nics.h", "nic_flow", "NIC_FLOW_MAGIC", "NICS_VERSION"),
+    NIC_SETTINGS: ("ctrl/nic/nics.h", "nic_settings", "NIC_SETTING_MAGIC", "NICS_VERSION"),
+}
+IDS = [kind.magic.decode() for kind in HEADERS]
+DUMBBELL = build(TopologyParams(preset="dumbbell-10m"))
+
+
+@pytest.mark.parametrize("kind", HEADERS, ids=IDS)
+def test_records_are_those_of_c(kind: Kind) -> None:
+    header, struct, magic, version = HEADERS[kind]
+    declared = "ctrl/nic/shim.h" if kind is NIC_SETTINGS else header
+    found = layout(declared, struct) if struct else (4, {name: (0, 4) for name in kind.dtype.names})
+    assert layout_of(kind.dtype) == found
+    assert (texts(header, magic), numbers(header, version)) == ([kind.magic.decode()], [kind.version])
+
+
+def test_every_kind_is_compared_and_told_apart() -> None:
+    assert set(KINDS) == set(HEADERS) and len({kind.magic for kind in KINDS}) == len(KINDS)
+
+
+def test_headers_and_constants_are_those_of_c() -> None:
+    assert layout_of(record_file.HEADER) == layout("dc_gym/daemon/record_file.h", "record_header")
+    header = "traffic/tgen/flow_table.h"
+    assert numbers(header, *(f"FLOW_{name.upper()}" for name in TRANSPORTS), "NR_TRANSPORTS") == [*range(len(TRANSPORTS) + 1)]
+    assert numbers(header, *(f"GAPS_{name.upper()}" for name in GAPS), "NR_GAPS") == [*range(len(GAPS) + 1)]
+    assert numbers(header, "FLOW_NO_GATE", "FLOW_MAX") == [inputs.NEVER, MOST_FLOWS]
+    assert numbers("ctrl/nic/nics.h", "CC_PARAMETERS_MAX") == [inputs.MOST_PARAMETERS]
+
+
+# --- what is written
+
+
+def tables(requests: list[FlowRequest]) -> dict[Kind, np.ndarray]:
+    schedule = make_schedule(requests, DUMBBELL, route(DUMBBELL, 1), "dctcp", 1)
+    return {table.kind: table.records for table in inputs.flow_tables(schedule)}
+
+
+def test_flows_byte_for_byte() -> None:
+    asked = [FlowRequest(src, dst, 5001, stop_ns=30, rate_bps=10**7) for src, dst in (("h1", "h3"), ("h2", "h4"))]
+    found = tables(asked)
+    assert found[NETNS]["path"].tolist() == [f"/run/netns/{host}".encode() for host in ("h1", "h3", "h2", "h4")]
+    rows = [
+        (0, 30, 0, 0, 10**7, 0, 1, (10, 0, 0, 1), (10, 0, 0, 3), 0, 2**32 - 1, 0, 0, 0, 3, 26551, 5001, 0, 0, b"dctcp", 0),
+        (0, 30, 0, 0, 10**7, 2, 3, (10, 0, 0, 2), (10, 0, 0, 4), 1, 2**32 - 1, 0, 0, 3, 3, 46482, 5001, 0, 0, b"dctcp", 0),
+    ]
+    assert found[FLOW].tobytes() == np.array(rows, FLOW.dtype).tobytes()
+    assert found[OPENS].tolist() == [] and found[PATH]["row"].tolist() == [6, 2, 3, 7, 2, 4]
+
+
+def test_gates_lengths_and_listeners() -> None:
+    asked = [
+        FlowRequest("h1", "h3", 5001, size_bytes=9, opens=(0, 1)),
+        FlowRequest("h3", "h1", 5001, 7, gate=1, length_ns=5, transport="udp", rate_bps=8, gaps="uniform"),
+        FlowRequest("h2", "h3", 5001, opens=(0, 1)),
+        FlowRequest("h2", "h3", 5001, transport="udp", rate_bps=8),
+        FlowRequest("h2", "h3", 5002),
+    ]
+    found = tables(asked)
+    flows = found[FLOW]
+    assert flows["gate"].tolist() == [inputs.NEVER, 1, *[inputs.NEVER] * 3]
+    assert flows["transport"].tolist() == [0, 1, 0, 1, 0] and flows["gaps"].tolist() == [0, 1, 0, 0, 0]
+    assert (flows["start_ns"][1], flows["length_ns"][1], flows["stop_ns"][1]) == (7, 5, 0)
+    assert flows["listener"].tolist() == [0, 1, 0, 3, 4], "the first flow to the same transport, host and port"
+    assert found[OPENS]["gate"].tolist() == [0, 1], "equal lists lie there once"
+    assert list(zip(flows["opens_start"].tolist(), flows["opens_len"].tolist(), strict=True))[:3] == [(0, 2), (2, 0), (0, 2)]
+    rows = found[PATH]["row"]
+    path = [rows[flow["path_start"] : flow["path_start"] + flow["path_len"]].tolist() for flow in flows]
+    assert path[2] == path[3] == path[4] != path[0]
+
+
+def test_ports_are_the_rows_of_the_state_matrix(tmp_path: Path) -> None:
+    inputs.write_ports(tmp_path / "ports", DUMBBELL)
+    (table,) = record_file.read(tmp_path / "ports", KINDS)
+    assert table.kind is PORT and table.records["name"].tolist() == [port.ifname.encode() for port in DUMBBELL.ports()]
+    switches = {switch.name for switch in DUMBBELL.switches}
+    wanted = ["-" if port.node in switches else f"/run/netns/{port.node}" for port in DUMBBELL.ports()]
+    assert table.records["netns"].tolist() == [each.encode() for each in wanted]
+
+
+# --- how a file is shown and refused
+
+
+def port(name: str, netns: str) -> dict[str, str]:
+    return {"name": name, "netns": netns, "ifname": name}
+
+
+def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
+    path = tmp_path / "some"
+    amounts = {"line_bps": 10**7, "floor_bps": 8, "row": 3, "burst_bytes": 1514, "limit_bytes": 4000}
+    hosts = HOST.table([amounts | {"control_addr": (172, 16, 0, 1), "control_port": 20130}])
+    record_file.write(path, PORT.table([port("a", "-"), port("b", "/n/b")]), hosts)
+    argv = [sys.executable, "-m", "dc_gym.grounds.inputs"]
+    shown = subprocess.run([*argv, str(path)], capture_output=True, text=True, check=True).stdout
+    assert shown == (
+        "name,netns,ifname\na,-,a\nb,/n/b,b\n\n"
+        "line_bps,floor_bps,row,burst_bytes,limit_bytes,control_addr,control_port,reserved\n"
+        "10000000,8,3,1514,4000,172.16.0.1,20130,0.0.0.0.0.0\n\n"
+    )
+    for words in ([str(tmp_path / "none")], [], [str(path), "more"]):
+        done = subprocess.run([*argv, *words], capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda data: data[:10], "10 bytes at byte 0 are too few"),
+        (lambda data: b"X" + data[1:], r"records b'XCGPORTS' of version 1 and 304 bytes at byte 0 are not known"),
+        (lambda data: data[:8] + b"\x02" + data[9:], "of version 2"),
+        (lambda data: data[:-1], "cut off within 1 records b'DCGPORTS'"),
+    ],
+)
+def test_the_reader_is_strict(tmp_path: Path, spoil, words: str) -> None:
+    path = tmp_path / "ports"
+    record_file.write(path, PORT.table([port("a", "-")]))
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(ProtocolError, match=words):
+        record_file.read(path, KINDS)
