@@ -45,6 +45,7 @@ GUEST = (
     "grounds/guest/*.py",
     "grounds/host/*.py",
     "run/runner.py",
+    "run/read_back.py",
 )
 
 
