@@ -10,7 +10,7 @@ import numpy as np
 
 from dc_gym.metrics import Window, summarize
 from dc_gym.records import results
-from dc_gym.records.digest import STATUSES, TABLES, Names, Tables
+from dc_gym.records.tables import STATUSES, TABLES, Names, Tables
 
 MS, S = 10**6, 10**9
 RATE_BPS = 10 * 10**6

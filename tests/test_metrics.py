@@ -16,7 +16,7 @@ from synthetic import MS, S, flow_row
 from dc_gym import metrics
 from dc_gym.metrics import Window, jain, series, summarize
 from dc_gym.metrics.curves import Curves
-from dc_gym.records.digest import Tables
+from dc_gym.records.tables import Tables
 
 DOCS = Path(__file__).parent.parent / "docs" / "results.md"
 PORTS = ("s1-eth3", "h1-eth0", "h2-eth0")

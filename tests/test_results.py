@@ -19,7 +19,7 @@ import synthetic
 from dc_gym.base.errors import MachineError, ResultError, UsageError
 from dc_gym.ctrl.controllers import policy_name
 from dc_gym.records import results
-from dc_gym.records.digest import TABLES, digest_of
+from dc_gym.records.tables import TABLES, digest_of
 from dc_gym.topologies.presets import TopologyParams, build
 
 

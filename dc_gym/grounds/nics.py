@@ -20,7 +20,7 @@ from dc_gym.base.errors import ProtocolError
 from dc_gym.ctrl.nic import algorithms, choice
 from dc_gym.grounds.guest.main import DECISIONS, NIC_CAPPED, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
 from dc_gym.nets import policy_file
-from dc_gym.records.digest import TABLES, Records, empty
+from dc_gym.records.tables import TABLES, Records, empty
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path

@@ -30,8 +30,8 @@ from dc_gym.base.files import PARTIAL, words
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPB, PPM
 from dc_gym.ctrl.controllers import policy_name
-from dc_gym.records.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.records.folder import COPIES, FILES, finish, is_result, writing
+from dc_gym.records.tables import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
 from dc_gym.spec import NIC_POLICY_COPY, POLICY_COPY
 from dc_gym.topologies.graph import Graph
 

@@ -17,7 +17,7 @@ from dc_gym.grounds.plan import Experiment
 from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import read_trace
 from dc_gym.records import results
-from dc_gym.records.digest import Tables
+from dc_gym.records.tables import Tables
 from dc_gym.run import conservation
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import tgen_log
