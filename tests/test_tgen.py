@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import ProtocolError
-from dc_gym.traffic import tgen_log
+from dc_gym.run import tgen_log
 
 ROOT = Path(__file__).parent.parent
 TGEN = ROOT / "dc_gym" / "bin" / "tgen"

@@ -16,10 +16,10 @@ from dc_gym.grounds.nics import NicPlan
 from dc_gym.grounds.plan import Experiment, write_plan
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.metrics import ideal
+from dc_gym.run import tgen_log
 from dc_gym.run.execution import Clock, execute
 from dc_gym.spec import MetricsSpec, MonitorSpec, TimeSpec, WorkloadSpec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES
-from dc_gym.traffic import tgen_log
 from dc_gym.traffic.schedule import Schedule
 
 SEED = 1  # seed of the runs that measure single flows: their findings serve every seed

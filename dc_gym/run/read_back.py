@@ -18,9 +18,8 @@ from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import read_trace
 from dc_gym.records import results
 from dc_gym.records.tables import Tables
-from dc_gym.run import conservation
+from dc_gym.run import conservation, nic_log, tgen_log
 from dc_gym.topologies.graph import Graph
-from dc_gym.traffic import tgen_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,8 @@ def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, Counts]:
         flows=_flow_table(experiment, flows),
         queues=queues,
         tcp=samples,
-        nic_flows=nics.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
-        decisions=nics.read_trace(folder, counts.t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
+        nic_flows=nic_log.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
+        decisions=nic_log.read_trace(folder, counts.t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
         ports=results.port_rows(experiment.graph),
     )
     return tables, counts
