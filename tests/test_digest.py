@@ -16,7 +16,8 @@ import synthetic
 
 from dc_gym.base.errors import ProtocolError
 from dc_gym.ctrl import controllers
-from dc_gym.records.tables import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Digest, Tables, digest_of
+from dc_gym.records.digest import Digest, digest_of
+from dc_gym.records.tables import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Tables
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 DOCS = Path(__file__).parent.parent / "docs" / "results.md"

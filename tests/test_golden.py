@@ -15,9 +15,9 @@ import pytest
 from dc_gym.base import folder_lock
 from dc_gym.base.progress import Quiet
 from dc_gym.cli import main
+from dc_gym.records.digest import DIGEST_VERSION
 from dc_gym.records.fingerprint import fingerprint
 from dc_gym.records.folder import is_unfinished
-from dc_gym.records.tables import DIGEST_VERSION
 from dc_gym.verify import golden
 from dc_gym.verify.golden import Book, Entry
 

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import ProtocolError
+from dc_gym.records.tables import STATUSES, Records
 from dc_gym.run import tgen_log
 
 ROOT = Path(__file__).parent.parent
@@ -272,7 +273,7 @@ def pair() -> Iterator[Pair]:
 
 def run_flows(
     tmp_path: Path, rows: list[str], *more: str, duration_ns: int = 400 * MS, sample_ns: int = 20 * MS
-) -> tuple[tgen_log.Records, tgen_log.Records]:
+) -> tuple[Records, Records]:
     flows = tmp_path / "flows.csv"
     flows.write_text(HEADER + "".join(row + "\n" for row in rows))
     t0_ns = time.monotonic_ns() + 1500 * MS
@@ -286,8 +287,8 @@ def run_flows(
     return tgen_log.read_flows(tmp_path / "flows.bin"), tgen_log.read_samples(tmp_path / "samples.bin")
 
 
-def statuses(log: tgen_log.Records) -> list[str]:
-    return [tgen_log.STATUS_NAMES[status] for status in log["status"]]
+def statuses(log: Records) -> list[str]:
+    return [STATUSES[status] for status in log["status"]]
 
 
 def test_sized_flows_are_counted_to_the_byte(tmp_path: Path, pair: Pair) -> None:
@@ -463,13 +464,13 @@ def activity(path: Path) -> list[int]:
     return np.frombuffer(path.read_bytes()[256:], "<u8").tolist()
 
 
-def flow_rows(path: Path) -> tgen_log.Records:
+def flow_rows(path: Path) -> Records:
     data = path.read_bytes()
     offset, _, count, _ = struct.unpack_from("<QQII", data, HEADER_FLOWS)
     return np.frombuffer(data, FLOW_ROW, count, offset)
 
 
-def row_statuses(rows: tgen_log.Records) -> list[str]:
+def row_statuses(rows: Records) -> list[str]:
     return [ROW_STATUS[status] for status in rows["status"]]
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a result as canonical records, and their digest (docs/results.md, "The digest").
+"""The tables of a result: their columns, and their rows as canonical records (docs/results.md).
 
-A canonical record is packed, little-endian and all integers: a string is its row number in `Names`. In memory, tables are numpy
-arrays of these records; only files and messages have the strings.
+A column's name ends in its unit: _ns, _us, _bytes, _packets, _bps. A canonical record is packed, little-endian and all integers:
+a string is its row number in `Names`. In memory, tables are numpy arrays of these records; only files and messages have the
+strings.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,25 +20,21 @@ from dc_gym.ctrl import controllers
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 __all__ = [
-    "DIGEST_VERSION",
     "NIC_EVENTS",
     "REQUIRED",
     "STATUSES",
     "TABLES",
-    "Digest",
     "Names",
     "Records",
     "Table",
     "Tables",
-    "digest_of",
+    "empty",
     "encode",
 ]
 
-DIGEST_VERSION = 2
 STATUSES = ("done", "stopped", "running", "failed", "waiting")
 NIC_EVENTS = ("none", "firmware", "cnp", "tx", "ack", "nack", "rtt")
 """The events that NICs pass to their algorithm, by the numbers of ctrl/nic/cc.h."""
-CHUNK_RECORDS = 1 << 16
 
 Records = npt.NDArray[np.void]
 
@@ -60,7 +56,12 @@ class Table:
     @property
     def dtype(self) -> np.dtype[np.void]:
         """The packed canonical record."""
-        return np.dtype([(name, "<u4" if kind in STRING_KINDS else kind) for name, kind in self.columns])
+        return self.record(*(name for name, _ in self.columns))
+
+    def record(self, *names: str) -> np.dtype[np.void]:
+        """Returns a packed record of these columns alone, in this order."""
+        kinds = dict(self.columns)
+        return np.dtype([(name, "<u4" if kinds[name] in STRING_KINDS else kinds[name]) for name in names])
 
     @property
     def strings(self) -> dict[str, str]:
@@ -248,46 +249,6 @@ class Tables:
 def empty(name: str) -> Records:
     """Returns a table without rows."""
     return np.zeros(0, TABLES[name].dtype)
-
-
-class Digest:
-    """SHA-256 over canonical records. Tables are added one after the other, each in any number of pieces."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256(f"dcgym-digest {DIGEST_VERSION}\n".encode("ascii"))
-        self._todo = list(TABLES)
-
-    def begin(self, table: str) -> None:
-        """Starts a table. Tables come in the order of TABLES; optional ones may be left out."""
-        while self._todo and self._todo[0] != table and TABLES[self._todo[0]].optional:
-            self._todo.pop(0)
-        if not self._todo or self._todo[0] != table:
-            raise ProtocolError(f"digest: table {table!r} out of order; next is {self._todo[:1] or 'none'}")
-        self._table = TABLES[self._todo.pop(0)]
-        self._hash.update(f"{table}\n".encode("ascii"))
-
-    def update(self, records: Records) -> None:
-        """Adds canonical records of the table that was begun."""
-        if records.dtype != self._table.dtype:
-            raise ProtocolError(f"digest: records of {self._table.name} are not canonical; encode() makes them so")
-        for start in range(0, len(records), CHUNK_RECORDS):
-            self._hash.update(np.ascontiguousarray(records[start : start + CHUNK_RECORDS]).data.cast("B"))
-
-    def hexdigest(self) -> str:
-        """Returns 64 hexadecimal digits. Every table that is not optional must have been begun."""
-        if missing := [name for name in self._todo if not TABLES[name].optional]:
-            raise ProtocolError(f"digest: table {missing[0]!r} is missing")
-        return self._hash.hexdigest()
-
-
-def digest_of(tables: Tables) -> str:
-    """Returns the digest of a run."""
-    digest = Digest()
-    for name, table in TABLES.items():
-        if len(tables.table(name)) or not table.optional:
-            digest.begin(name)
-            digest.update(tables.table(name))
-    return digest.hexdigest()
 
 
 def encode(table: Table, array: Records, names: Names) -> Records:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dc_gym.base.errors import ResultError
 from dc_gym.grounds import nics
@@ -17,7 +18,7 @@ from dc_gym.grounds.plan import Experiment
 from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import read_trace
 from dc_gym.records import results
-from dc_gym.records.tables import Tables
+from dc_gym.records.tables import TABLES, Records, Tables
 from dc_gym.run import conservation, nic_log, tgen_log
 from dc_gym.topologies.graph import Graph
 
@@ -49,7 +50,7 @@ def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, Counts]:
     counts = Counts.of(experiment.graph, json.loads((folder / "ground.json").read_text()))
     trace = read_trace(folder / "queues.trace")
     columns = {name: trace.column(name) for name in trace.columns}
-    queues = results.queue_records(trace.t_ns.astype(np.int64) - counts.t0_ns, columns)
+    queues = queue_records(trace.t_ns.astype(np.int64) - counts.t0_ns, columns)
     flows, samples = tgen_log.read_flows(folder / "flows.bin"), tgen_log.read_samples(folder / "samples.bin")
     tables = Tables.build(
         flows=_flow_table(experiment, flows),
@@ -60,6 +61,22 @@ def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, Counts]:
         ports=results.port_rows(experiment.graph),
     )
     return tables, counts
+
+
+def queue_records(t_ns: npt.NDArray[np.int64], columns: Mapping[str, npt.NDArray[np.uint64]]) -> Records:
+    """Returns the queue trace of sweeps.
+
+    `t_ns` are times relative to t0 [sweeps], `columns` those of the state matrix by name [sweeps, ports]. Counters are counted
+    from the first sweep, which happens at t0. Levels stay as they are.
+    """
+    sweeps, ports = next(iter(columns.values())).shape
+    records = np.zeros(sweeps * ports, TABLES["queues"].dtype)
+    records["t_ns"] = np.repeat(t_ns, ports)
+    records["port"] = np.tile(np.arange(ports, dtype="<u4"), sweeps)
+    levels = ("backlog_bytes", "backlog_packets", "active_flows")
+    for name, values in columns.items():
+        records[name] = (values if name in levels or not sweeps else values - values[0]).reshape(-1)
+    return records
 
 
 def _flow_table(experiment: Experiment, log: Any) -> Any:

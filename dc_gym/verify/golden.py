@@ -28,8 +28,8 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import hint
 from dc_gym.kernel import build, openvswitch
 from dc_gym.records import fingerprint
+from dc_gym.records.digest import DIGEST_VERSION
 from dc_gym.records.results import load_result
-from dc_gym.records.tables import DIGEST_VERSION
 
 __all__ = ["CONTROLLERS", "FILE", "SCENARIOS", "Book", "Entry", "Finding", "main", "outside", "run", "scenarios"]
 

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The digest of a result's tables: SHA-256 over their canonical records (docs/results.md, "The digest")."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from dc_gym.base.errors import ProtocolError
+from dc_gym.records.tables import TABLES, Records, Tables
+
+DIGEST_VERSION = 2
+CHUNK_RECORDS = 1 << 16
+
+
+class Digest:
+    """SHA-256 over canonical records. Tables are added one after the other, each in any number of pieces."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256(f"dcgym-digest {DIGEST_VERSION}\n".encode("ascii"))
+        self._todo = list(TABLES)
+
+    def begin(self, table: str) -> None:
+        """Starts a table. Tables come in the order of TABLES; optional ones may be left out."""
+        while self._todo and self._todo[0] != table and TABLES[self._todo[0]].optional:
+            self._todo.pop(0)
+        if not self._todo or self._todo[0] != table:
+            raise ProtocolError(f"digest: table {table!r} out of order; next is {self._todo[:1] or 'none'}")
+        self._table = TABLES[self._todo.pop(0)]
+        self._hash.update(f"{table}\n".encode("ascii"))
+
+    def update(self, records: Records) -> None:
+        """Adds canonical records of the table that was begun."""
+        if records.dtype != self._table.dtype:
+            raise ProtocolError(f"digest: records of {self._table.name} are not canonical; encode() makes them so")
+        for start in range(0, len(records), CHUNK_RECORDS):
+            self._hash.update(np.ascontiguousarray(records[start : start + CHUNK_RECORDS]).data.cast("B"))
+
+    def hexdigest(self) -> str:
+        """Returns 64 hexadecimal digits. Every table that is not optional must have been begun."""
+        if missing := [name for name in self._todo if not TABLES[name].optional]:
+            raise ProtocolError(f"digest: table {missing[0]!r} is missing")
+        return self._hash.hexdigest()
+
+
+def digest_of(tables: Tables) -> str:
+    """Returns the digest of a run."""
+    digest = Digest()
+    for name, table in TABLES.items():
+        if len(tables.table(name)) or not table.optional:
+            digest.begin(name)
+            digest.update(tables.table(name))
+    return digest.hexdigest()
