@@ -25,7 +25,7 @@ from dc_gym.topologies.graph import Graph
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the counters of a run say."""
+    """The counters of a run, and what follows from them."""
 
     t0_ns: int
     unfit: list[str]
