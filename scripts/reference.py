@@ -24,7 +24,7 @@ from dc_gym.cli.list import FILES, columns_of, told_of
 from dc_gym.conformance import report
 from dc_gym.metrics.names import FORMULAS
 from dc_gym.monitors.state_matrix import FLOW_FIELDS
-from dc_gym.records import digest, results
+from dc_gym.records import parquet, tables
 from dc_gym.records.folder import CONTENTS
 from dc_gym.spec.experiment import SECTIONS
 from dc_gym.spec.traffic import ExecSpec
@@ -185,12 +185,12 @@ def mixes() -> Iterator[str]:
 
 def columns(file: str) -> Iterator[str]:
     """Yields the columns of a result's table, or the keys of a JSON file. Canonical records have types."""
-    declared = digest.TABLES.get(file.removesuffix(".parquet"))
+    declared = tables.TABLES.get(file.removesuffix(".parquet"))
     if declared is None:
         return table(
             ("key" if file.endswith("json") else "column", "meaning"), ((code(name), what) for name, what in columns_of(file))
         )
-    types = [str(field.type) for field in results.schema(declared)]
+    types = [str(field.type) for field in parquet.schema(declared)]
     rows = (
         (code(name), "string" if "string" in kind else kind, what)
         for (name, what), kind in zip(columns_of(file), types, strict=True)

@@ -10,7 +10,8 @@ import numpy as np
 
 from dc_gym.metrics import Window, summarize
 from dc_gym.records import results
-from dc_gym.records.digest import STATUSES, TABLES, Names, Tables
+from dc_gym.records.tables import STATUSES, TABLES, Names, Tables
+from dc_gym.run.read_back import queue_records
 
 MS, S = 10**6, 10**9
 RATE_BPS = 10 * 10**6
@@ -96,7 +97,7 @@ def _run_queues(t_ns: Any, backlog: Any, rate_bps: int) -> Any:
     columns["backlog_bytes"][:, 0] = backlog
     columns["tx_bytes"][:, 0] = 0.99 * t_ns * rate_bps / 8 / S
     columns["marks"][:, 0] = t_ns // (20 * MS)
-    return results.queue_records(t_ns, columns)
+    return queue_records(t_ns, columns)
 
 
 def _run_tcp(rng: Any, t_ns: Any, backlog: Any, flows: int, rate_bps: int, noise: float) -> Any:

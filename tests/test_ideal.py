@@ -15,12 +15,12 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.metrics import ideal, queues
 from dc_gym.metrics.ideal import PathClass
 from dc_gym.metrics.summary import FLOW_COLUMNS, IDEAL_COLUMNS
+from dc_gym.run.tgen_log import FLOW_DTYPE
 from dc_gym.spec import from_dict
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologyParams, build
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.schedule import Schedule, make_schedule
-from dc_gym.traffic.tgen_log import FLOW_DTYPE
 
 GRAPH = build(TopologyParams(preset="fattree-k4"))
 ROUTER = route(GRAPH, 1)

@@ -14,7 +14,7 @@ from synthetic import MS, S, flow_row
 from dc_gym import metrics
 from dc_gym.metrics import Window, jain, names, series, summarize
 from dc_gym.metrics.curves import Curves
-from dc_gym.records.digest import Tables
+from dc_gym.records.tables import Tables
 
 PORTS = ("s1-eth3", "h1-eth0", "h2-eth0")
 

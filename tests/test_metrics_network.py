@@ -14,7 +14,7 @@ from test_metrics import samples, sweeps
 from dc_gym.metrics import Context, Routes, Sized, Window, flow_table, max_min, port_table, series, summarize
 from dc_gym.metrics.convergence import epochs
 from dc_gym.metrics.summary import FLOW_COLUMNS
-from dc_gym.records.digest import TABLES, Tables
+from dc_gym.records.tables import TABLES, Tables
 
 
 def sized(sizes: list[int], fct_ns: list[int], starts: list[int] | None = None) -> Tables:

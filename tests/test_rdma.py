@@ -18,9 +18,9 @@ from dc_gym.ctrl.nic import algorithms
 from dc_gym.grounds import inputs, nics
 from dc_gym.grounds.guest.main import NICS
 from dc_gym.grounds.plan import Experiment
-from dc_gym.records.digest import TABLES
 from dc_gym.records.results import Result
-from dc_gym.run import runner
+from dc_gym.records.tables import TABLES
+from dc_gym.run import nic_log, runner
 from dc_gym.traffic.flows import FlowRequest
 
 MS = 1_000_000
@@ -323,9 +323,9 @@ def test_a_trace_becomes_rates_of_the_line(tmp_path: Path) -> None:
     made["t_ns"], made["event"], made["flow"] = [1500, 1600], [2, 6], [0, 1]
     made["rate_before"], made["rate"] = 1 << 20, [1 << 19, 3]
     made.tofile(tmp_path / "decisions.bin")
-    read = nics.read_trace(tmp_path, 1000, {0: 10**11, 1: 10**13})
+    read = nic_log.read_trace(tmp_path, 1000, {0: 10**11, 1: 10**13})
     assert read["t_ns"].tolist() == [500, 600] and read["event"].tolist() == [2, 6]
     assert read["rate_bps"].tolist() == [5 * 10**10, 3 * 10**13 >> 20] and read["rate_before_bps"].tolist() == [10**11, 10**13]
     (tmp_path / "decisions.bin").write_bytes(b"x" * 33)
     with pytest.raises(TestbedError, match="no whole number of decisions"):
-        nics.read_trace(tmp_path, 1000, {})
+        nic_log.read_trace(tmp_path, 1000, {})

@@ -18,8 +18,10 @@ import synthetic
 
 from dc_gym.base.errors import MachineError, ResultError, UsageError
 from dc_gym.ctrl.controllers import policy_name
-from dc_gym.records import results
-from dc_gym.records.digest import TABLES, digest_of
+from dc_gym.records import parquet, results
+from dc_gym.records.digest import digest_of
+from dc_gym.records.tables import TABLES
+from dc_gym.run.read_back import queue_records
 from dc_gym.topologies.presets import TopologyParams, build
 
 
@@ -69,7 +71,7 @@ def test_tables_of_nics_are_kept_where_there_are_some(tmp_path: Path) -> None:
 
 
 def test_several_row_groups_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "ROW_GROUP", 100)
+    monkeypatch.setattr(parquet, "ROW_GROUP", 100)
     many = synthetic.result(tmp_path / "many")
     assert pq.ParquetFile(many.path / "queues.parquet").num_row_groups == 30
     many.check_digest()
@@ -102,7 +104,7 @@ def test_a_changed_number_is_found(good: results.Result) -> None:
     table = pq.read_table(path)
     values = table.column("srtt_us").to_numpy().copy()
     values[7] += 1
-    field = results.schema(TABLES["tcp"]).field("srtt_us")
+    field = parquet.schema(TABLES["tcp"]).field("srtt_us")
     pq.write_table(table.set_column(table.schema.get_field_index("srtt_us"), field, pa.array(values, pa.uint32())), path)
     results.load_result(good.path)
     assert "they were changed" in refusal(good.path, check_digest=True)
@@ -196,7 +198,7 @@ def test_pandas_is_optional(good: results.Result, monkeypatch: pytest.MonkeyPatc
     ids=lambda values: f"{values.dtype}-{len(values)}",
 )
 def test_arrow_columns_are_what_arrow_itself_makes(values: Any) -> None:
-    made = results.to_arrow(values)
+    made = parquet.to_arrow(values)
     made.validate(full=True)
     asked = pa.array(values.tolist(), pa.string() if values.dtype.kind in "UO" else pa.from_numpy_dtype(values.dtype))
     assert made.type == asked.type and str(made.to_pylist()) == str(asked.to_pylist())
@@ -243,11 +245,11 @@ def test_port_rows_are_the_graphs() -> None:
 def test_queue_records_count_from_the_first_sweep() -> None:
     backlog = np.array([[5, 6], [7, 8]], np.uint64)
     sent = np.array([[100, 200], [150, 290]], np.uint64)
-    records = results.queue_records(np.array([0, 10]), {"backlog_bytes": backlog, "tx_bytes": sent})
+    records = queue_records(np.array([0, 10]), {"backlog_bytes": backlog, "tx_bytes": sent})
     assert records["backlog_bytes"].tolist() == [5, 6, 7, 8]
     assert records["tx_bytes"].tolist() == [0, 0, 50, 90]
     assert records[["t_ns", "port"]].tolist() == [(0, 0), (0, 1), (10, 0), (10, 1)]
-    assert len(results.queue_records(np.zeros(0, np.int64), {"drops": np.zeros((0, 2), np.uint64)})) == 0
+    assert len(queue_records(np.zeros(0, np.int64), {"drops": np.zeros((0, 2), np.uint64)})) == 0
 
 
 @pytest.mark.parametrize(

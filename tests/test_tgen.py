@@ -25,7 +25,8 @@ from c_layout import layout, layout_of
 from dc_gym.base import record_file
 from dc_gym.base.errors import ProtocolError
 from dc_gym.grounds import inputs
-from dc_gym.traffic import tgen_log
+from dc_gym.records.tables import STATUSES, Records
+from dc_gym.run import tgen_log
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
 from dc_gym.traffic.schedule import Flow, Schedule
 
@@ -266,7 +267,7 @@ def pair() -> Iterator[Pair]:
 
 def run_flows(
     tmp_path: Path, rows: list[Flow], *more: str, duration_ns: int = 400 * MS, sample_ns: int = 20 * MS
-) -> tuple[tgen_log.Records, tgen_log.Records]:
+) -> tuple[Records, Records]:
     flows = write(tmp_path / "flows", *rows)
     t0_ns = time.monotonic_ns() + 1500 * MS
     process = start_tgen(*arguments(flows, tmp_path, t0_ns, duration_ns, sample_ns), *more)
@@ -279,8 +280,8 @@ def run_flows(
     return tgen_log.read_flows(tmp_path / "flows.bin"), tgen_log.read_samples(tmp_path / "samples.bin")
 
 
-def statuses(log: tgen_log.Records) -> list[str]:
-    return [tgen_log.STATUS_NAMES[status] for status in log["status"]]
+def statuses(log: Records) -> list[str]:
+    return [STATUSES[status] for status in log["status"]]
 
 
 def test_sized_flows_are_counted_to_the_byte(tmp_path: Path, pair: Pair) -> None:
@@ -453,13 +454,13 @@ def activity(path: Path) -> list[int]:
     return np.frombuffer(path.read_bytes()[256:], "<u8").tolist()
 
 
-def flow_rows(path: Path) -> tgen_log.Records:
+def flow_rows(path: Path) -> Records:
     data = path.read_bytes()
     offset, _, count, _ = struct.unpack_from("<QQII", data, HEADER_FLOWS)
     return np.frombuffer(data, FLOW_ROW, count, offset)
 
 
-def row_statuses(rows: tgen_log.Records) -> list[str]:
+def row_statuses(rows: Records) -> list[str]:
     return [ROW_STATUS[status] for status in rows["status"]]
 
 

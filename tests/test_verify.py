@@ -14,8 +14,9 @@ import pytest
 import synthetic
 
 from dc_gym.cli import main
-from dc_gym.records.digest import DIGEST_VERSION, Tables
+from dc_gym.records.digest import DIGEST_VERSION
 from dc_gym.records.results import Result
+from dc_gym.records.tables import Tables
 from dc_gym.verify import verify
 
 

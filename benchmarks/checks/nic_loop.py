@@ -27,8 +27,8 @@ from dc_gym.grounds.plan import Experiment
 from dc_gym.methods.rlcc import bottleneck
 from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, Case
 from dc_gym.nets import fluid, policy_file
-from dc_gym.records.digest import NIC_EVENTS
 from dc_gym.records.results import Result
+from dc_gym.records.tables import NIC_EVENTS
 from dc_gym.spec import load
 from dc_gym.sweep import Cell, runs
 

@@ -155,7 +155,7 @@ def _show_file(name: str) -> int:
 def columns_of(file: str) -> list[tuple[str, str]]:
     """Returns the names of the columns or keys of one of FILES, each with its meaning in Markdown."""
     from dc_gym.metrics import names, queues, summary
-    from dc_gym.records import digest, results
+    from dc_gym.records import results, tables
 
     if file == "summary.json":
         return [(name, metrics.formula) for metrics in names.FORMULAS for name in metrics.titles]
@@ -166,7 +166,7 @@ def columns_of(file: str) -> list[tuple[str, str]]:
     }
     if file in derived:
         return list(derived[file].items())
-    return [(column.name, column.meaning) for column in digest.TABLES[file.removesuffix(".parquet")].declared]
+    return [(column.name, column.meaning) for column in tables.TABLES[file.removesuffix(".parquet")].declared]
 
 
 def _keys_of(section: str) -> list[str]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts that a run over RDMA adds to its plan.
 
-They are the files of the NICs' loader (ctrl/nic/nicd.c), and the tables that it leaves. Every port of a host has a NIC of the
-same name. A flow's row in all tables is its number.
+They are the files of the NICs' loader (ctrl/nic/nicd.c). Every port of a host has a NIC of the same name. A flow's row in all
+tables is its number.
 """
 
 from __future__ import annotations
@@ -14,30 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dc_gym.base import record_file
-from dc_gym.base.errors import ProtocolError
 from dc_gym.base.record_file import Table
 from dc_gym.ctrl.nic import algorithms, choice
 from dc_gym.grounds import inputs
-from dc_gym.grounds.guest.main import DECISIONS, NIC_TABLE, NICS
+from dc_gym.grounds.guest.main import NIC_TABLE, NICS
 from dc_gym.nets import policy_file
-from dc_gym.records.digest import TABLES, Records, empty
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
 from dc_gym.topologies.realize.nics import devices
-from dc_gym.traffic import tgen_log
 from dc_gym.traffic.flows import RDMA_PORT
 from dc_gym.traffic.schedule import Flow, Schedule
 
 if TYPE_CHECKING:
     from dc_gym.grounds.plan import Experiment
 
-COUNTS = "nics.bin"
 NO_END = 2**64 - 1
 LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6  # CC_LINE_RATE and CC_MIN_RATE of ctrl/nic/cc.h
 LEAST_TIMEOUT_NS = 1_000_000
@@ -233,44 +228,6 @@ def round_trip_ns(graph: Graph) -> int:
     """Returns the base round trip of the network, through its longest queue."""
     drains = [port.queue.limit_bytes * BIT_NS // graph.cable_of(port).rate_bps for port in graph.switch_ports()]
     return base_rtt_ns(graph) + max(drains, default=0)
-
-
-def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32]) -> Records:
-    """Returns the table nic_flows of a run, with the flows that started."""
-    if not (folder / COUNTS).is_file():
-        return empty("nic_flows")
-    counted = tgen_log.read_nics(folder / COUNTS)
-    counted = counted[np.isin(counted["flow"], started)]
-    records = np.zeros(len(counted), TABLES["nic_flows"].dtype)
-    for name in counted.dtype.names or ():
-        records[name] = counted[name]
-    records["t_ns"] = duration_ns
-    return records
-
-
-def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records:
-    """Returns the table of decisions. `of_flow_bps` is the rate of each flow's NIC; decisions are fractions of it."""
-    if not (folder / DECISIONS).is_file():
-        return empty("decisions")
-    data = (folder / DECISIONS).read_bytes()
-    if len(data) % DECISION_DTYPE.itemsize:
-        raise ProtocolError(f"{folder / DECISIONS}: {len(data)} bytes are no whole number of decisions; run it again")
-    read = np.frombuffer(data, DECISION_DTYPE)
-    records = np.zeros(len(read), TABLES["decisions"].dtype)
-    for name in ("flow", "event", "flags", "rtt_ns", "window_bytes"):
-        records[name] = read[name]
-    records["t_ns"] = read["t_ns"].astype(np.int64) - t0_ns
-    lines = np.zeros(max(of_flow_bps, default=-1) + 1, np.uint64)
-    lines[list(of_flow_bps)] = list(of_flow_bps.values())
-    for name, column in (("rate_before", "rate_before_bps"), ("rate", "rate_bps")):
-        records[column] = _part(lines[read["flow"]], read[name].astype(np.uint64))
-    return records
-
-
-def _part(line: Any, rate: Any) -> Any:
-    """Returns line x rate / 2^20 in integers that do not overflow."""
-    whole, rest = line // LINE_RATE, line % LINE_RATE
-    return whole * rate + rest * rate // LINE_RATE
 
 
 def lines_bps(schedule: Schedule, graph: Graph) -> dict[int, int]:

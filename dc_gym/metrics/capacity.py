@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.metrics.fairness import PAYLOAD_SHARE
-from dc_gym.records.digest import Records, Tables
+from dc_gym.records.tables import Records, Tables
 from dc_gym.traffic.flows import TRANSPORTS
 
 Floats = npt.NDArray[np.float64]

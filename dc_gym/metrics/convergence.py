@@ -25,7 +25,7 @@ import numpy.typing as npt
 from dc_gym.metrics.curves import Curves
 from dc_gym.metrics.fairness import PAYLOAD_SHARE, max_min
 from dc_gym.metrics.window import EDGE, FAILED
-from dc_gym.records.digest import Records, Tables
+from dc_gym.records.tables import Records, Tables
 
 Floats = npt.NDArray[np.float64]
 HOLD = 5

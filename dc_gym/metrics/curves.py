@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.metrics.window import Window
-from dc_gym.records.digest import STATUSES, Records, Tables
+from dc_gym.records.tables import STATUSES, Records, Tables
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

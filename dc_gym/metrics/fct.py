@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.metrics.window import Window
-from dc_gym.records.digest import STATUSES, Records
+from dc_gym.records.tables import STATUSES, Records
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 Floats = npt.NDArray[np.float64]

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import whole
 from dc_gym.kernel.cache import cache_dir, locked_if_ours
-from dc_gym.records.digest import Records
+from dc_gym.records.tables import Records
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.flows import FlowRequest

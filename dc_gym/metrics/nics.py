@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym.metrics.window import Window
-from dc_gym.records.digest import Records, Tables
+from dc_gym.records.tables import Records, Tables
 
 NAMES = ("decision_rate", "probe_share", "resent_share", "cnps", "nacks", "timeouts", "broken_messages")
 

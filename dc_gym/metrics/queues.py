@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.metrics.window import Window
-from dc_gym.records.digest import Records, Tables
+from dc_gym.records.tables import Records, Tables
 
 Floats = npt.NDArray[np.float64]
 PERCENTILES = (50, 99)

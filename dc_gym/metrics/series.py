@@ -14,7 +14,7 @@ from dc_gym.metrics.capacity import Capacity, arrived
 from dc_gym.metrics.curves import Curves, samples_of
 from dc_gym.metrics.queues import bottleneck_port
 from dc_gym.metrics.window import Window, active_throughout
-from dc_gym.records.digest import Tables
+from dc_gym.records.tables import Tables
 
 Floats = npt.NDArray[np.float64]
 MOST_LINES = 256  # with more flows, only their sum is shown

@@ -18,7 +18,7 @@ from dc_gym.metrics.links import LinkLosses, loss_metrics
 from dc_gym.metrics.nics import nic_metrics
 from dc_gym.metrics.queues import queue_metrics
 from dc_gym.metrics.window import Window, active_throughout
-from dc_gym.records.digest import Records, Tables
+from dc_gym.records.tables import Records, Tables
 
 Floats = npt.NDArray[np.float64]
 RTT_PERCENTILES = {"p50": 50, "p99": 99}

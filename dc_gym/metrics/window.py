@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.records.digest import STATUSES, Records
+from dc_gym.records.tables import STATUSES, Records
 from dc_gym.spec import Spec
 
 EDGE = 0.001  # a flow may miss this share of the window at either end and still counts as active throughout

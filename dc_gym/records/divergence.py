@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.records.digest import CHUNK_RECORDS, TABLES, Names, Records, Table, Tables
+from dc_gym.records.digest import CHUNK_RECORDS
+from dc_gym.records.tables import TABLES, Names, Records, Table, Tables
 
 __all__ = ["Difference", "Inequality", "Value", "first_difference", "history", "values_of"]
 

@@ -47,6 +47,9 @@ GUEST = (
     "grounds/guest/*.py",
     "grounds/host/*.py",
     "run/runner.py",
+    "run/nic_log.py",
+    "run/read_back.py",
+    "run/tgen_log.py",
 )
 
 

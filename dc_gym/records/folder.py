@@ -23,7 +23,7 @@ from dc_gym.base import folder_lock, janitor
 from dc_gym.base.errors import MachineError, ResultError, UsageError
 from dc_gym.base.files import PARTIAL, discard, remove, words
 from dc_gym.base.folder_lock import LOCK
-from dc_gym.records.digest import REQUIRED
+from dc_gym.records.tables import REQUIRED
 from dc_gym.spec import MATRIX_COPY, NIC_POLICY_COPY, POLICY_COPY, SIZES_COPY
 
 __all__ = [

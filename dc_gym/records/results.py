@@ -5,8 +5,7 @@
         write_result(partial, tables, manifest, summary)  # the manifest goes last
         finish(partial)                                   # now it is called DIR
 
-Parquet files have the documented columns and types (`schema`). Strings are dictionaries. This module does not depend on how a run
-is made.
+This module does not depend on how a run is made.
 """
 
 from __future__ import annotations
@@ -23,15 +22,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dc_gym.base.errors import ResultError, UsageError
 from dc_gym.base.files import PARTIAL, words
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPB, PPM
 from dc_gym.ctrl.controllers import policy_name
-from dc_gym.records.digest import DIGEST_VERSION, TABLES, Names, Records, Table, Tables, digest_of
+from dc_gym.records import parquet
+from dc_gym.records.digest import DIGEST_VERSION, digest_of
 from dc_gym.records.folder import COPIES, FILES, finish, is_result, writing
+from dc_gym.records.tables import TABLES, Names, Records, Tables
 from dc_gym.spec import NIC_POLICY_COPY, POLICY_COPY
 from dc_gym.topologies.graph import Graph
 
@@ -46,9 +46,7 @@ __all__ = [
     "is_result",
     "load_result",
     "port_rows",
-    "queue_records",
     "result_folders",
-    "schema",
     "write_derived",
     "write_result",
     "writing",
@@ -59,7 +57,6 @@ UNFIT = "unfit: "
 """Beginning of a line that says why a result is unfit. By it, whoever started the run distinguishes this end from a failure."""
 DERIVED = ("port_metrics", "flow_metrics", "agent")
 """Further tables of a present result. A result of an older version may lack them."""
-ROW_GROUP = 1 << 18
 DEPTH = 3
 """Levels of folders that are searched for results."""
 PORT_KEYS: Mapping[str, str] = {
@@ -82,7 +79,6 @@ PORT_KEYS: Mapping[str, str] = {
     "peer": "the port at the other end",
 }
 """The keys of a row of ports.json, with their meanings in Markdown."""
-_ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.uint32(), "<u8": pa.uint64()}
 
 
 class Result:
@@ -149,17 +145,13 @@ class Result:
         """Returns a table as pyarrow reads it."""
         path = self.path / f"{name}.parquet"
         if TABLES[name].optional and not path.is_file():
-            return schema(TABLES[name]).empty_table()
-        try:
-            with path.open("rb") as file:
-                return pq.read_table(file, columns=[column for column, _ in TABLES[name].columns])
-        except (OSError, pa.ArrowException) as error:
-            raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
+            return parquet.schema(TABLES[name]).empty_table()
+        return parquet.read(path, [column for column, _ in TABLES[name].columns])
 
     def records(self, name: str) -> Records:
         """Returns a table as canonical records. A string column holds row numbers of `names`."""
         if name not in self._records:
-            self._records[name] = _from_arrow(self.path, TABLES[name], self.arrow(name), self.names)
+            self._records[name] = parquet.to_records(self.path, TABLES[name], self.arrow(name), self.names)
         return self._records[name]
 
     def derived(self, name: str) -> pa.Table | None:
@@ -167,13 +159,7 @@ class Result:
         path = self.path / f"{name}.parquet"
         if name not in DERIVED:
             raise UsageError(unknown("derived table", name, DERIVED))
-        if not path.is_file():
-            return None
-        try:
-            with path.open("rb") as file:
-                return pq.read_table(file)
-        except (OSError, pa.ArrowException) as error:
-            raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
+        return parquet.read(path) if path.is_file() else None
 
     def column(self, name: str, column: str) -> npt.NDArray[Any]:
         """Returns one column: integers, or the strings themselves."""
@@ -208,7 +194,7 @@ def write_result(
     """Writes everything but inputs, plot and log. Returns the manifest with versions and digest filled in."""
     full = {"result_version": RESULT_VERSION, "digest_version": DIGEST_VERSION, **manifest, "digest": digest_of(tables)}
     for name in [name for name, table in TABLES.items() if len(tables.table(name)) or not table.optional]:
-        _write_table(partial / f"{name}.parquet", TABLES[name], tables.table(name), tables.names)
+        parquet.write(partial / f"{name}.parquet", TABLES[name], tables.table(name), tables.names)
     _write_json(partial / "ports.json", list(tables.ports))
     _write_json(partial / "summary.json", summary)
     _write_json(partial / "manifest.json", full)
@@ -248,9 +234,7 @@ def _sha256(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 def write_derived(partial: Path, name: str, columns: Mapping[str, npt.NDArray[Any]]) -> None:
     """Writes NAME.parquet: numbers that follow from the tables, one of DERIVED. It is not part of the digest."""
-    table = pa.Table.from_arrays([to_arrow(values) for values in columns.values()], names=list(columns))
-    with words("write", partial / f"{name}.parquet"), (partial / f"{name}.parquet").open("wb") as file:
-        pq.write_table(table, file, compression="zstd")
+    parquet.write_columns(partial / f"{name}.parquet", columns)
 
 
 def number(value: object) -> float:
@@ -277,7 +261,7 @@ def load_result(path: str | Path, check_digest: bool = False) -> Result:
     result = Result(path, manifest, summary, _read_ports(path / "ports.json"))
     for table in TABLES.values():
         if not table.optional or (path / f"{table.name}.parquet").is_file():
-            _check_schema(path / f"{table.name}.parquet", table)
+            parquet.check(path / f"{table.name}.parquet", table)
     if check_digest:
         result.check_digest()
     return result
@@ -304,12 +288,6 @@ def _results_below(folder: Path) -> Iterator[Path]:
         yield from (path.parent for path in folder.glob("*/" * depth + "manifest.json") if not path.parent.name.endswith(PARTIAL))
 
 
-def schema(table: Table) -> pa.Schema:
-    """Returns the columns of a table's Parquet file."""
-    text = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema([pa.field(name, _ARROW.get(kind, text), nullable=False) for name, kind in table.columns])
-
-
 def port_rows(graph: Graph) -> list[dict[str, Any]]:
     """Returns the requested rows of ports.json, in the order of the state matrix."""
     rows, hosts = [], {host.name for host in graph.hosts}
@@ -325,101 +303,10 @@ def port_rows(graph: Graph) -> list[dict[str, Any]]:
     return rows
 
 
-def queue_records(t_ns: npt.NDArray[np.int64], columns: Mapping[str, npt.NDArray[np.uint64]]) -> Records:
-    """Returns the queue trace of sweeps.
-
-    `t_ns` are times relative to t0 [sweeps], `columns` those of the state matrix by name [sweeps, ports]. Counters are counted
-    from the first sweep, which happens at t0. Levels stay as they are.
-    """
-    sweeps, ports = next(iter(columns.values())).shape
-    records = np.zeros(sweeps * ports, TABLES["queues"].dtype)
-    records["t_ns"] = np.repeat(t_ns, ports)
-    records["port"] = np.tile(np.arange(ports, dtype="<u4"), sweeps)
-    levels = ("backlog_bytes", "backlog_packets", "active_flows")
-    for name, values in columns.items():
-        records[name] = (values if name in levels or not sweeps else values - values[0]).reshape(-1)
-    return records
-
-
-def _write_table(path: Path, table: Table, records: Records, names: Names) -> None:
-    """Writes one Parquet file, in row groups so that the memory use stays constant."""
-    kind = schema(table)
-    with words("write", path), path.open("wb") as file, pq.ParquetWriter(file, kind, compression="zstd") as writer:
-        for begin in range(0, max(1, len(records)), ROW_GROUP):
-            part = records[begin : begin + ROW_GROUP]
-            writer.write_table(pa.Table.from_arrays([_to_arrow(table, part, field, names) for field in kind], schema=kind))
-
-
-def _to_arrow(table: Table, records: Records, field: pa.Field, names: Names) -> pa.Array:
-    column = np.ascontiguousarray(records[field.name])
-    kind = table.strings.get(field.name)
-    if kind is None:
-        return to_arrow(column)
-    texts = np.array(names.of_kind(kind), dtype=object)
-    return pa.DictionaryArray.from_arrays(to_arrow(column.astype(np.int32)), to_arrow(texts))
-
-
-def to_arrow(values: npt.NDArray[Any]) -> pa.Array:
-    """Converts numbers, truth values and strings without pa.array().
-
-    pa.array() imports pandas if it is installed: half a second a run.
-    """
-    if values.dtype.kind == "b":
-        return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
-    if values.dtype.kind in "iuf":
-        values = np.ascontiguousarray(values)
-        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
-    texts = values.tolist()
-    if not all(isinstance(text, str) for text in texts):
-        return pa.array(values)
-    encoded = [text.encode() for text in texts]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
-
-
 def _last_words(end: Mapping[str, Any]) -> str:
     """Returns the last line of a failed program (traffic/execs.py), and how it ended."""
     status = f"exit {end['exit']}" if end["exit"] > 0 else f"killed by signal {-end['exit']}"
     return f"{end['said']} ({status})" if end.get("said") else status
-
-
-def _from_arrow(path: Path, table: Table, read: pa.Table, names: Names) -> Records:
-    records = np.empty(read.num_rows, table.dtype)
-    for name, _ in table.columns:
-        kind = table.strings.get(name)
-        column = read.column(name)
-        records[name] = column.to_numpy() if kind is None else _row_numbers(path, name, column, names.of_kind(kind))
-    return records
-
-
-def _row_numbers(path: Path, name: str, column: pa.ChunkedArray, known: tuple[str, ...]) -> npt.NDArray[Any]:
-    """Returns the row numbers of a dictionary column. Each chunk has a dictionary of its own."""
-    rows = {text: row for row, text in enumerate(known)}
-    parts = [np.empty(0, "<u4")]
-    for chunk in column.chunks:
-        texts = chunk.dictionary.to_pylist()
-        used = chunk.indices.to_numpy(zero_copy_only=False)
-        unknown = [texts[index] for index in np.unique(used) if texts[index] not in rows]
-        if unknown:
-            raise ResultError(f"{path}: column {name} has {unknown[0]!r}, which is not one of: {', '.join(known)}")
-        parts.append(np.array([rows.get(text, 0) for text in texts], "<u4")[used] if len(used) else parts[0])
-    return np.concatenate(parts)
-
-
-def _check_schema(path: Path, table: Table) -> None:
-    """Raises an error unless the file has the documented columns with their types.
-
-    Further columns are those of a later minor version.
-    """
-    try:
-        found = pq.read_schema(path)
-    except (OSError, pa.ArrowException) as error:
-        raise ResultError(f"{path}: not a readable Parquet file: {_first_line(error)}") from None
-    for field in schema(table):
-        if field.name not in found.names:
-            raise ResultError(f"{path}: column {field.name} is missing; the file was not written by `dcgym run`")
-        if found.field(field.name).type != field.type:
-            raise ResultError(f"{path}: column {field.name} is {found.field(field.name).type}, not {field.type}")
 
 
 def _check_version(path: Path, manifest: Mapping[str, Any]) -> None:
@@ -447,7 +334,7 @@ def _read_json(path: Path, kind: type) -> Any:
     except OSError as error:
         raise ResultError(f"{path}: cannot read it: {error.strerror}") from None
     except ValueError as error:
-        raise ResultError(f"{path}: not valid JSON: {_first_line(error)}") from None
+        raise ResultError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(value, kind):
         raise ResultError(f"{path}: not a JSON {'object' if kind is dict else 'list'}; the file was changed")
     return value
@@ -457,7 +344,3 @@ def _write_json(path: Path, value: Any) -> None:
     text = json.dumps(value, indent=1, allow_nan=False) + "\n"
     with words("write", path):
         path.write_text(text, encoding="utf-8")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

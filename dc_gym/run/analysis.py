@@ -18,7 +18,7 @@ from dc_gym import metrics
 from dc_gym.metrics import Context, LinkLosses, Routes, Window
 from dc_gym.metrics.fairness import PAYLOAD_SHARE
 from dc_gym.metrics.ideal import Ideal
-from dc_gym.records.digest import Tables
+from dc_gym.records.tables import Tables
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.traffic.schedule import Schedule

@@ -25,9 +25,9 @@ from dc_gym.base.errors import ResultError, TestbedError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.progress import Progress
 from dc_gym.records import results
-from dc_gym.records.digest import TABLES, Tables
 from dc_gym.records.divergence import Difference, Value, first_difference, history, values_of
 from dc_gym.records.results import Result
+from dc_gym.records.tables import TABLES, Tables
 from dc_gym.run import runner
 from dc_gym.spec import from_dict
 

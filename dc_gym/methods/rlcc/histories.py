@@ -21,7 +21,7 @@ from dc_gym.methods.rlcc.gradient import Stretches
 from dc_gym.methods.rlcc.recorded import turns
 from dc_gym.nets.decision import Q16, Floats
 from dc_gym.nets.policy_file import Deployed, Integers, Words
-from dc_gym.records.digest import NIC_EVENTS
+from dc_gym.records.tables import NIC_EVENTS
 
 Mask = npt.NDArray[np.bool_]
 RTT = NIC_EVENTS.index("rtt")

@@ -19,8 +19,8 @@ from dc_gym.grounds.plan import Experiment
 from dc_gym.nets import policy_file
 from dc_gym.nets.decision import Q16, Floats
 from dc_gym.nets.policy_file import Deployed, PolicyFile, Words
-from dc_gym.records.digest import NIC_EVENTS
 from dc_gym.records.results import Result, load_result
+from dc_gym.records.tables import NIC_EVENTS
 from dc_gym.spec import NIC_POLICY_COPY, load
 
 Integers = npt.NDArray[np.int64]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads tgen's output files: ``flows.bin``, ``samples.bin`` and ``nics.bin`` (layouts: traffic/tgen/tgen_log.h).
 
-Records are numpy structured arrays whose fields are named as the columns of docs/results.md. Times are nanoseconds after t0. A
-file that does not have exactly tgen's format is refused.
+Records are numpy structured arrays with columns of the result's tables. Times are nanoseconds after t0. A file that does not have
+exactly tgen's format is refused.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError
+from dc_gym.records.tables import STATUSES, TABLES, Records
 
-STATUS_NAMES = ("done", "stopped", "running", "failed", "waiting")
 VERSION = 1
 
 HEADER_DTYPE = np.dtype(
@@ -32,44 +31,19 @@ HEADER_DTYPE = np.dtype(
         ("reserved", "<u8"),
     ]
 )
-FLOW_DTYPE = np.dtype(
-    [
-        ("flow", "<u4"),
-        ("src_port", "<u2"),
-        ("dst_port", "<u2"),
-        ("status", "<u4"),
-        ("error", "<i4"),
-        ("due_ns", "<i8"),
-        ("start_ns", "<i8"),
-        ("established_ns", "<i8"),
-        ("end_ns", "<i8"),
-        ("size_bytes", "<u8"),
-        ("sent_bytes", "<u8"),
-        ("received_bytes", "<u8"),
-        ("retransmits", "<u8"),
-        ("fct_ns", "<i8"),
-    ]
+# The columns of records/tables.py that tgen knows, in the order of its own records.
+FLOW_DTYPE = TABLES["flows"].record(
+    *("flow", "src_port", "dst_port", "status", "error", "due_ns", "start_ns", "established_ns", "end_ns"),
+    *("size_bytes", "sent_bytes", "received_bytes", "retransmits", "fct_ns"),
 )
-NIC_DTYPE = np.dtype(
-    [(name, "<u4") for name in ("flow", "rtt_ns", "least_rtt_ns", "window_bytes")]
-    + [("rate_bps", "<u8")]
-    + [(name, "<u8") for name in ("sent_packets", "sent_bytes", "resent_packets")]
-    + [(name, "<u8") for name in ("received_packets", "marked_packets", "dropped_packets", "messages", "broken_messages")]
-    + [(name, "<u8") for name in ("cnps", "nacks", "timeouts", "rtts", "probes", "probe_bytes", "decisions")]
+SAMPLE_DTYPE = TABLES["tcp"].record(
+    *("t_ns", "delivery_rate_bps", "bytes_acked", "bytes_received"),
+    *("flow", "srtt_us", "min_rtt_us", "cwnd_packets", "notsent_bytes", "retransmits"),
 )
-SAMPLE_DTYPE = np.dtype(
-    [
-        ("t_ns", "<i8"),
-        ("delivery_rate_bps", "<u8"),
-        ("bytes_acked", "<u8"),
-        ("bytes_received", "<u8"),
-        ("flow", "<u4"),
-        ("srtt_us", "<u4"),
-        ("min_rtt_us", "<u4"),
-        ("cwnd_packets", "<u4"),
-        ("notsent_bytes", "<u4"),
-        ("retransmits", "<u4"),
-    ]
+NIC_DTYPE = TABLES["nic_flows"].record(
+    *("flow", "rtt_ns", "least_rtt_ns", "window_bytes", "rate_bps", "sent_packets", "sent_bytes", "resent_packets"),
+    *("received_packets", "marked_packets", "dropped_packets", "messages", "broken_messages"),
+    *("cnps", "nacks", "timeouts", "rtts", "probes", "probe_bytes", "decisions"),
 )
 
 
@@ -83,9 +57,6 @@ class TgenHeader:
     seed: int
 
 
-Records = npt.NDArray[np.void]
-
-
 def read_header(path: Path) -> TgenHeader:
     """Returns the header of either file."""
     with path.open("rb") as file:
@@ -93,10 +64,10 @@ def read_header(path: Path) -> TgenHeader:
 
 
 def read_flows(path: Path) -> Records:
-    """Returns one record for each flow, in order of ``flow``. ``status`` is an index into STATUS_NAMES."""
+    """Returns one record for each flow, in order of ``flow``. ``status`` is an index into STATUSES."""
     _, records = _read(path, b"DCGYMFL2", FLOW_DTYPE)
     _require(path, bool(np.array_equal(records["flow"], np.arange(len(records)))), "flows are not numbered 0, 1, 2, ...")
-    _require(path, bool(np.all(records["status"] < len(STATUS_NAMES))), "a status that is not known")
+    _require(path, bool(np.all(records["status"] < len(STATUSES))), "a status that is not known")
     return records
 
 

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a result: their columns, and their rows as canonical records (docs/results.md).
+
+A column's name ends in its unit: _ns, _us, _bytes, _packets, _bps. A canonical record is packed, little-endian and all integers:
+a string is its row number in `Names`. In memory, tables are numpy arrays of these records; only files and messages have the
+strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import ProtocolError
+from dc_gym.ctrl import controllers
+from dc_gym.traffic.flows import GROUPS, TRANSPORTS
+
+__all__ = [
+    "NIC_EVENTS",
+    "REQUIRED",
+    "STATUSES",
+    "TABLES",
+    "Column",
+    "Names",
+    "Records",
+    "Table",
+    "Tables",
+    "empty",
+    "encode",
+]
+
+STATUSES = ("done", "stopped", "running", "failed", "waiting")
+NIC_EVENTS = ("none", "firmware", "cnp", "tx", "ack", "nack", "rtt")
+"""The events that NICs pass to their algorithm, by the numbers of ctrl/nic/cc.h."""
+
+Records = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    kind: str
+    """The numpy type, or one of STRING_KINDS: a string (a u32 row number of Names)."""
+    meaning: str
+    """In Markdown, for docs/results.md and `dcgym list`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns of one table in order, and the order of its rows."""
+
+    name: str
+    declared: tuple[Column, ...]
+    order: tuple[str, ...]
+    """Rows are sorted by these columns."""
+    time: str
+    """The column with the time."""
+    optional: bool = False
+    """True if a result without rows of this table has no file of it and leaves it out of its digest."""
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and kind of each column."""
+        return tuple((column.name, column.kind) for column in self.declared)
+
+    @property
+    def dtype(self) -> np.dtype[np.void]:
+        """The packed canonical record."""
+        return self.record(*(name for name, _ in self.columns))
+
+    def record(self, *names: str) -> np.dtype[np.void]:
+        """Returns a packed record of these columns alone, in this order."""
+        kinds = dict(self.columns)
+        return np.dtype([(name, "<u4" if kinds[name] in STRING_KINDS else kinds[name]) for name in names])
+
+    @property
+    def strings(self) -> dict[str, str]:
+        """The string columns and the kind of name they hold."""
+        return {name: kind for name, kind in self.columns if kind in STRING_KINDS}
+
+
+STRING_KINDS = ("port", "node", "controller", "transport", "group", "status", "event")
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table(
+            "flows",
+            (
+                Column("flow", "<u4", "row number of the flow in the workload, from 0"),
+                Column("src", "node", "host that sends"),
+                Column("dst", "node", "host that receives"),
+                Column("src_port", "<u2", "source port"),
+                Column("dst_port", "<u2", "destination port"),
+                Column("transport", "transport", "`tcp`, `udp` or `rdma`"),
+                Column(
+                    "controller",
+                    "controller",
+                    "TCP congestion control on both ends (`udp`: the run's, which it does not use)",
+                ),
+                Column("group", "group", "purpose of the flow, one of: " + ", ".join(f"`{group}`" for group in GROUPS)),
+                Column("rep", "<u4", "number of its repetition, round, query or iteration, from 0"),
+                Column("due_ns", "<i8", "when it should have started; -1: the flows that it waits for have not ended"),
+                Column("start_ns", "<i8", "when the socket was told to connect (`udp`: to send); -1: never"),
+                Column("established_ns", "<i8", "when the handshake was over at the sender (`udp`: as `start_ns`); -1: never"),
+                Column(
+                    "end_ns",
+                    "<i8",
+                    "when the receiver had the last byte (flows with a size), or when the sender stopped (`udp`: or "
+                    "had sent its last byte); -1: unfinished at the end of the run",
+                ),
+                Column("size_bytes", "<u8", "payload asked for; 0: no limit"),
+                Column("sent_bytes", "<u8", "payload acknowledged (`tcpi_bytes_acked`; `udp`: handed to the socket)"),
+                Column("received_bytes", "<u8", "payload read by the receiving application"),
+                Column("retransmits", "<u8", "packets (`tcpi_total_retrans`)"),
+                Column("fct_ns", "<i8", "`end_ns - start_ns` of a flow with a size that finished; -1 otherwise, and for UDP"),
+                Column(
+                    "status",
+                    "status",
+                    "`done`, `stopped` (its time was up), `running` (the run ended first), `failed`, `waiting` (its "
+                    "turn to start did not come)",
+                ),
+                Column("error", "<i4", "errno: why it failed, or 0"),
+            ),
+            order=("flow",),
+            time="start_ns",
+        ),
+        Table(
+            "queues",
+            (
+                Column("t_ns", "<i8", "time of the sweep; all ports of one sweep share it"),
+                Column("port", "port", "for instance `s1-eth3`, `h1-eth0`"),
+                Column("backlog_bytes", "<u8", "in the queue now: frames without FCS, preamble and gap"),
+                Column("backlog_packets", "<u8", "in the queue now"),
+                Column("tx_bytes", "<u8", "frames that left the queue, since t0"),
+                Column("tx_packets", "<u8", "frames that left the queue, since t0"),
+                Column("drops", "<u8", "packets dropped since t0"),
+                Column("marks", "<u8", "packets marked since t0"),
+                Column("requeues", "<u8", "packets requeued since t0"),
+                Column("active_flows", "<u8", "flows of the workload under way that cross this port"),
+            ),
+            order=("t_ns", "port"),
+            time="t_ns",
+        ),
+        Table(
+            "tcp",
+            (
+                Column("t_ns", "<i8", "time of the sample"),
+                Column("flow", "<u4", "as in `flows`"),
+                Column("srtt_us", "<u4", "`tcpi_rtt`"),
+                Column("min_rtt_us", "<u4", "`tcpi_min_rtt`"),
+                Column("cwnd_packets", "<u4", "`tcpi_snd_cwnd`"),
+                Column("delivery_rate_bps", "<u8", "8 x `tcpi_delivery_rate`"),
+                Column("notsent_bytes", "<u4", "`tcpi_notsent_bytes`"),
+                Column("bytes_acked", "<u8", "`tcpi_bytes_acked`"),
+                Column("bytes_received", "<u8", "payload the receiving application has read so far"),
+                Column("retransmits", "<u4", "packets (`tcpi_total_retrans`)"),
+            ),
+            order=("t_ns", "flow"),
+            time="t_ns",
+        ),
+        Table(
+            "nic_flows",
+            (
+                Column("t_ns", "<i8", "the end of the run"),
+                Column("flow", "<u4", "as in `flows`"),
+                Column("rate_bps", "<u8", "rate in force at the end, of frames"),
+                Column("window_bytes", "<u4", "window in force at the end; 0: none"),
+                Column("rtt_ns", "<u4", "of the last probe, without the receiver NIC's processing time; 0: none came back"),
+                Column("least_rtt_ns", "<u4", "the minimum of all probes, likewise"),
+                Column("sent_packets", "<u8", "frames with data, including repetitions"),
+                Column("sent_bytes", "<u8", "the same, in bytes of frames"),
+                Column("resent_packets", "<u8", "those sent again"),
+                Column("received_packets", "<u8", "with data that the receiver accepted, each counted once"),
+                Column("marked_packets", "<u8", "with a congestion mark, among the accepted and the dropped"),
+                Column("dropped_packets", "<u8", "not accepted: duplicates, or too early to be kept"),
+                Column("messages", "<u8", "complete ones"),
+                Column("broken_messages", "<u8", "those whose checksum is wrong (a flow with one has failed)"),
+                Column("cnps", "<u8", "CNPs that reached the sender"),
+                Column("nacks", "<u8", "NACKs that reached the sender"),
+                Column("timeouts", "<u8", "the sender's timeouts"),
+                Column("rtts", "<u8", "probes that came back"),
+                Column("probes", "<u8", "probes sent"),
+                Column("probe_bytes", "<u8", "the same, in bytes of frames"),
+                Column("decisions", "<u8", "calls of the algorithm"),
+            ),
+            order=("t_ns", "flow"),
+            time="t_ns",
+            optional=True,
+        ),
+        Table(
+            "decisions",
+            (
+                Column("t_ns", "<i8", "time of the event"),
+                Column("flow", "<u4", "as in `flows`"),
+                Column("event", "event", "`cnp`, `tx`, `ack`, `nack`, `rtt`"),
+                Column(
+                    "flags",
+                    "<u2",
+                    "1: first event of its flow, 2: of `nack`: caused by the timer, 4: of `tx`: a probe was under way",
+                ),
+                Column("rtt_ns", "<u4", "of `rtt`"),
+                Column("rate_before_bps", "<u8", "in force before"),
+                Column(
+                    "rate_bps",
+                    "<u8",
+                    "decided (in force `nic.latency` later); both are multiples of 2^-20 of the NIC's line rate, rounded down",
+                ),
+                Column("window_bytes", "<u4", "0: none"),
+            ),
+            order=("t_ns", "flow"),
+            time="t_ns",
+            optional=True,
+        ),
+    )
+}
+"""All tables, in the order of the digest."""
+
+REQUIRED = tuple(name for name, table in TABLES.items() if not table.optional)
+"""The tables that every result has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The strings of a result; a record holds a string's row number."""
+
+    port: tuple[str, ...]
+    """Names of the ports, as in ports.json."""
+    node: tuple[str, ...]
+    """Owners of the ports in the order of their first port: the switches, then the hosts."""
+    controller: tuple[str, ...]
+    """Names of the controllers, as registered (ctrl/controllers.py)."""
+    transport: tuple[str, ...] = TRANSPORTS
+    group: tuple[str, ...] = GROUPS
+    status: tuple[str, ...] = STATUSES
+    event: tuple[str, ...] = NIC_EVENTS
+
+    @classmethod
+    def of(cls, ports: Sequence[Mapping[str, Any]]) -> Names:
+        """Returns the names that the ports of a run give."""
+        owners = dict.fromkeys(str(port["owner"]) for port in ports)
+        return cls(tuple(str(port["name"]) for port in ports), tuple(owners), controllers.names())
+
+    def of_kind(self, kind: str) -> tuple[str, ...]:
+        """Returns all strings of a kind (one of STRING_KINDS) by row number."""
+        names: tuple[str, ...] = getattr(self, kind)
+        return names
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The measurements of a run: canonical records, sorted, and the ports to which they refer."""
+
+    flows: Records
+    queues: Records
+    tcp: Records
+    ports: tuple[Mapping[str, Any], ...]
+    nic_flows: Records = field(default_factory=lambda: empty("nic_flows"))
+    decisions: Records = field(default_factory=lambda: empty("decisions"))
+
+    @classmethod
+    def build(cls, *, ports: Sequence[Mapping[str, Any]], **arrays: Records) -> Tables:
+        """Builds tables from structured arrays with the columns of docs/results.md.
+
+        A string column may hold strings or row numbers.
+        """
+        names = Names.of(ports)
+        return cls(ports=tuple(ports), **{name: encode(TABLES[name], array, names) for name, array in arrays.items()})
+
+    @property
+    def names(self) -> Names:
+        """The strings of the records."""
+        return Names.of(self.ports)
+
+    def table(self, name: str) -> Records:
+        """Returns the records of one of TABLES."""
+        records: Records = getattr(self, name)
+        return records
+
+
+def empty(name: str) -> Records:
+    """Returns a table without rows."""
+    return np.zeros(0, TABLES[name].dtype)
+
+
+def encode(table: Table, array: Records, names: Names) -> Records:
+    """Returns canonical records, sorted, of a structured array with the table's columns (others are left out)."""
+    records = np.empty(len(array), table.dtype)
+    for name, kind in table.columns:
+        if array.dtype.names is None or name not in array.dtype.names:
+            raise ProtocolError(f"table {table.name}: column {name!r} is missing")
+        is_string, column = kind in STRING_KINDS, array[name]
+        records[name] = _row_numbers(table, name, column, names.of_kind(kind)) if is_string else _fitting(table, name, column)
+    return _sorted(table, records)
+
+
+def _fitting(table: Table, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Returns the column if its values fit the record.
+
+    Otherwise raises an error, since a wrapped number would be wrong unnoticed.
+    """
+    bounds = np.iinfo(table.dtype[name])
+    if column.dtype.kind not in "iu":
+        raise ProtocolError(f"table {table.name}: column {name!r} holds {column.dtype}, not integers")
+    if len(column) and not (bounds.min <= int(column.min()) and int(column.max()) <= bounds.max):
+        raise ProtocolError(f"table {table.name}: column {name!r} has values outside {bounds.min}..{bounds.max}")
+    return column
+
+
+def _row_numbers(table: Table, name: str, column: npt.NDArray[Any], known: tuple[str, ...]) -> npt.NDArray[Any]:
+    """Returns the row numbers of a column of strings, or the column itself if it holds row numbers."""
+    if column.dtype.kind in "iu":
+        if len(column) and not 0 <= int(column.min()) <= int(column.max()) < len(known):
+            raise ProtocolError(f"table {table.name}: column {name!r} has row numbers outside 0..{len(known) - 1}")
+        return column
+    rows = {text: row for row, text in enumerate(known)}
+    values, inverse = np.unique(column, return_inverse=True)
+    unknown = [text for value in values if (text := _text(value)) not in rows]
+    if unknown:
+        raise ProtocolError(f"table {table.name}: column {name!r} has {unknown[0]!r}, which is not one of: {', '.join(known)}")
+    return np.array([rows[_text(value)] for value in values], "<u4")[inverse]
+
+
+def _text(value: Any) -> str:
+    return value.decode("ascii") if isinstance(value, bytes) else str(value)
+
+
+def _sorted(table: Table, records: Records) -> Records:
+    """Returns the records in the table's order."""
+    keys = [records[name] for name in table.order]
+    order = np.lexsort(keys[::-1])
+    return records if np.array_equal(order, np.arange(len(records))) else records[order]

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executes a plan on a ground: its phases go to the clock and the user, its other lines to a log, and its end is checked."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from dc_gym.base.errors import MachineError, TestbedError
+from dc_gym.base.progress import Progress
+from dc_gym.grounds.ground import Driver, Ground
+
+KEPT_LOG_LINES = 100_000
+
+
+@dataclass(slots=True)
+class Clock:
+    """Wall-clock seconds by phase."""
+
+    wall_s: dict[str, float] = field(default_factory=dict)
+    _phase: str = ""
+    _since: float = 0.0
+
+    def phase(self, name: str) -> None:
+        now = time.perf_counter()
+        if self._phase:
+            self.wall_s[self._phase] = self.wall_s.get(self._phase, 0.0) + now - self._since
+        self._phase, self._since = name, now
+
+
+def execute(ground: Ground, name: str, folder: Path, clock: Clock, progress: Progress, driver: Driver | None = None) -> None:
+    """Runs the plan in `folder`/.lab on the ground of this name, and leaves its log there. Raises TestbedError if it fails."""
+    log = folder / f"{name}.log"
+    with log.open("w") as file:
+        status = ground.run(folder, _log_to(file, clock, progress), progress, driver)
+    _check_end(status, log, name)
+
+
+def _log_to(log: TextIO, clock: Clock, progress: Progress) -> Callable[[str], None]:
+    """Returns the function for the lines that a ground prints: phases go to the clock and the user, all others to the log."""
+    kept = 0
+
+    def on_line(line: str) -> None:
+        nonlocal kept
+        if line.startswith("::phase "):
+            name = line.removeprefix("::phase ")
+            clock.phase(name)
+            progress.phase(name)
+        elif kept < KEPT_LOG_LINES:
+            kept += 1
+            log.write(line + "\n")
+
+    return on_line
+
+
+def _check_end(status: int, log: Path, ground: str) -> None:
+    if status == 0:
+        return
+    lines = log.read_text(errors="replace").splitlines()
+    reasons = [line.removeprefix("ground: ") for line in lines if line.startswith("ground: ")]
+    shown = [line for line in lines if not line.startswith("ground: ")][-15:]
+    what = reasons[-1] if reasons else f"what ran in the {ground} ended with status {status}"
+    if any(os.strerror(full) in line for full in (errno.ENOSPC, errno.EDQUOT) for line in lines):
+        raise MachineError(f"{log.parent}: no room for what the run writes; free some, or give another --out ({what})")
+    raise TestbedError("\n".join([what, *(f"  {ground}: {line}" for line in shown)]))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ideal completion times of a run's flows: their closed form, or measured alone on the idle network."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base.errors import TestbedError
+from dc_gym.base.progress import Progress, VirtualOnly
+from dc_gym.grounds.ground import ground_of
+from dc_gym.grounds.nics import NicPlan
+from dc_gym.grounds.plan import Experiment, write_plan
+from dc_gym.kernel.openvswitch import OpenVSwitch
+from dc_gym.metrics import ideal
+from dc_gym.run import tgen_log
+from dc_gym.run.execution import Clock, execute
+from dc_gym.spec import MetricsSpec, MonitorSpec, TimeSpec, WorkloadSpec
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES
+from dc_gym.traffic.schedule import Schedule
+
+SEED = 1  # seed of the runs that measure single flows: their findings serve every seed
+
+
+def ideal_times(
+    experiment: Experiment,
+    partial: Path,
+    ovs: OpenVSwitch,
+    environment: Mapping[str, str],
+    progress: Progress,
+    nic: NicPlan | None,
+) -> ideal.Ideal | None:
+    """Returns the ideal completion time of each flow as the spec asks for it.
+
+    Returns None if it does not ask, or if no flow has one.
+    """
+    spec, how = experiment.spec, experiment.spec.metrics.slowdown
+    if how == "off" or not any(map(ideal.has_ideal, experiment.schedule.flows)):
+        return None
+    measured = how == "measured" or (how == "auto" and spec.clock == "virtual")
+    depends_on = {
+        "environment": environment,
+        "ground": spec.ground,
+        "ecn": spec.tcp_ecn,
+        "sysctls": spec.controller.sysctls,
+        "clock_read_ns": spec.lab.clock_read_ns,
+        **({} if nic is None else {"nic": nic.lasting()}),
+    }
+    if measured:
+        progress.phase("ideal")
+    measure = _on_idle_network(experiment, partial, ovs, progress) if measured else None
+    nic_framing = ideal.Framing(spec.nic.payload_bytes, FRAME_HEADERS_BYTES, handshake=False)
+    framing = nic_framing if spec.rdma else ideal.TCP
+    try:
+        return ideal.of(experiment.schedule, experiment.graph, experiment.router, depends_on, measure, spec.seed, framing)
+    except TestbedError as error:
+        progress.note(f"no slowdown: {error}")
+        return ideal.unknown(experiment.schedule, str(error))
+
+
+def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, progress: Progress) -> ideal.Measure:
+    """Returns the function that measures single flows.
+
+    It runs them on the same network (under an agent with its token buckets at line rate) without impairments, on the same ground,
+    with another schedule, no samples and no agent.
+    """
+
+    def measure(schedule: Schedule, duration_ns: int) -> Any:
+        spec = replace(
+            experiment.spec,
+            seed=SEED,
+            controller=replace(experiment.spec.controller, policy=None),
+            nic=replace(experiment.spec.nic, trace="off"),
+            workload=WorkloadSpec(kind="pairs"),  # the schedule is given
+            time=TimeSpec(duration_ns=duration_ns),
+            monitor=MonitorSpec(interval_ns=duration_ns),
+            metrics=MetricsSpec(),
+        )
+        ground = ground_of(spec)
+        ground.prepare(progress)
+        folder = partial / ".idle"
+        (folder / ".lab").mkdir(parents=True)
+        try:
+            idle = replace(experiment, spec=spec, graph=experiment.graph.unimpaired(), schedule=schedule)
+            write_plan(idle, ovs, folder / ".lab")
+            execute(ground, spec.ground, folder, Clock(), VirtualOnly(progress))
+            return tgen_log.read_flows(folder / ".lab" / "flows.bin")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    return measure

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what a ground has left of a run: its tables, and the counters before and after its traffic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import ResultError
+from dc_gym.grounds import nics
+from dc_gym.grounds.plan import Experiment
+from dc_gym.metrics import LinkLosses
+from dc_gym.monitors.trace import read_trace
+from dc_gym.records import results
+from dc_gym.records.tables import TABLES, Records, Tables
+from dc_gym.run import conservation, nic_log, tgen_log
+from dc_gym.topologies.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counters of a run, and what follows from them."""
+
+    t0_ns: int
+    unfit: list[str]
+    """The reasons why the run is unfit; none for a fit run."""
+    conservation: dict[str, int]
+    """Where the frames went."""
+    links: LinkLosses
+    found: Mapping[str, Any]
+    """The contents of ground.json (grounds/guest/main.py)."""
+
+    @classmethod
+    def of(cls, graph: Graph, found: Mapping[str, Any]) -> Counts:
+        before, after, losses = found["before"], found["after"], found["losses"]
+        account = conservation.account(graph, before, after, losses)
+        links = LinkLosses(conservation.lost_on_links(graph, before, after), account["sent_by_hosts"])
+        unfit = conservation.violations(graph, before, after, losses) + found.get("unfit", [])
+        return cls(found["t0_ns"], unfit, account, links, found)
+
+
+def read_back(experiment: Experiment, folder: Path) -> tuple[Tables, Counts]:
+    """Returns the tables of the run whose plan is in this folder, and its counters."""
+    counts = Counts.of(experiment.graph, json.loads((folder / "ground.json").read_text()))
+    trace = read_trace(folder / "queues.trace")
+    columns = {name: trace.column(name) for name in trace.columns}
+    queues = queue_records(trace.t_ns.astype(np.int64) - counts.t0_ns, columns)
+    flows, samples = tgen_log.read_flows(folder / "flows.bin"), tgen_log.read_samples(folder / "samples.bin")
+    tables = Tables.build(
+        flows=_flow_table(experiment, flows),
+        queues=queues,
+        tcp=samples,
+        nic_flows=nic_log.read_counts(folder, experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]),
+        decisions=nic_log.read_trace(folder, counts.t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
+        ports=results.port_rows(experiment.graph),
+    )
+    return tables, counts
+
+
+def queue_records(t_ns: npt.NDArray[np.int64], columns: Mapping[str, npt.NDArray[np.uint64]]) -> Records:
+    """Returns the queue trace of sweeps.
+
+    `t_ns` are times relative to t0 [sweeps], `columns` those of the state matrix by name [sweeps, ports]. Counters are counted
+    from the first sweep, which happens at t0. Levels stay as they are.
+    """
+    sweeps, ports = next(iter(columns.values())).shape
+    records = np.zeros(sweeps * ports, TABLES["queues"].dtype)
+    records["t_ns"] = np.repeat(t_ns, ports)
+    records["port"] = np.tile(np.arange(ports, dtype="<u4"), sweeps)
+    levels = ("backlog_bytes", "backlog_packets", "active_flows")
+    for name, values in columns.items():
+        records[name] = (values if name in levels or not sweeps else values - values[0]).reshape(-1)
+    return records
+
+
+def _flow_table(experiment: Experiment, log: Any) -> Any:
+    """Returns tgen's log with the columns that follow from the schedule."""
+    scheduled = experiment.schedule.flows
+    if len(log) != len(scheduled):
+        raise ResultError(f"tgen logged {len(log)} flows of {len(scheduled)}")
+    extra = {
+        "src": np.array([flow.src for flow in scheduled], dtype=object),
+        "dst": np.array([flow.dst for flow in scheduled], dtype=object),
+        "controller": np.array([experiment.spec.controller.name] * len(scheduled), dtype=object),
+        "transport": np.array([flow.request.transport for flow in scheduled], dtype=object),
+        "group": np.array([flow.request.group for flow in scheduled], dtype=object),
+        "rep": np.array([flow.request.rep for flow in scheduled], dtype=np.uint32),
+    }
+    columns = {name: log[name] for name in log.dtype.names if name not in extra} | extra
+    table = np.empty(len(log), [(name, column.dtype) for name, column in columns.items()])
+    for name, column in columns.items():
+        table[name] = column
+    spare = np.array([flow.request.spare for flow in scheduled], dtype=bool)
+    return table[~spare | (table["start_ns"] >= 0)]
