@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from dc_gym import spec as specs
 from dc_gym.base import folder_lock, resume
 from dc_gym.base.errors import LabError, UsageError
-from dc_gym.base.files import scratch, words
+from dc_gym.base.files import scratch, whole, words
 from dc_gym.base.progress import Progress, short_time
 from dc_gym.base.readable import number, quantity
 from dc_gym.rl import checkpoints, mistakes, quiet
@@ -291,9 +291,8 @@ def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
         out.mkdir(parents=True, exist_ok=True)
     stack.enter_context(folder_lock.held(out, "a training"))
     with words("write", out / manifest.NAME):
-        partial = out / f"{manifest.NAME}.partial"
-        partial.write_text(json.dumps(about, indent=1) + "\n")
-        partial.replace(out / manifest.NAME)
+        with whole(out / manifest.NAME) as work:
+            work.write_text(json.dumps(about, indent=1) + "\n")
 
 
 @contextmanager

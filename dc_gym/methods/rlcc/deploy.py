@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import PARTIAL, scratch, words
+from dc_gym.base.files import scratch, whole, words
 from dc_gym.base.readable import columns, quantity
 from dc_gym.base.units import parse_time_ns
 from dc_gym.ctrl.nic import algorithms
@@ -99,9 +99,8 @@ def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path
     with words("write", out):
         out.mkdir(parents=True, exist_ok=True)
         if not (out / POLICY).exists() or not (out / POLICY).samefile(policy):
-            partial = out / (POLICY + PARTIAL)
-            shutil.copyfile(policy, partial)
-            partial.replace(out / POLICY)
+            with whole(out / POLICY) as work:
+                shutil.copyfile(policy, work)
         cell = case.cell(out, SPEC)
     return replace(cell, out=out / "run", options=("--force",))
 
