@@ -12,15 +12,15 @@ from dc_gym.base.package import PROGRAMS
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
-from dc_gym.methods.rlcc import cells, explain, gradient, importing
-from dc_gym.methods.rlcc.gradient import Training
+from dc_gym.methods.rlcc import cells, explain, importing
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings, train
 from dc_gym.nets import fluid, lstm, policy_file
 from dc_gym.nets.decision import Q16, Scaling, action
 from dc_gym.nets.fluid import Bottleneck, Fluid
 from dc_gym.nets.lstm import MEMORY, SHAPES, Lstm
 from dc_gym.nets.policy_file import Deployed, PolicyFile
 
-FEW = Training(net="lstm", updates=3, batch=512, stretch=4, bottlenecks=((2, 10), (4, 5)))
+FEW = Settings(net="lstm", updates=3, batch=512, stretch=4, bottlenecks=((2, 10), (4, 5)))
 
 
 @cache
@@ -157,14 +157,14 @@ def test_it_rests_near_the_target():
 
 
 def test_one_seed_is_one_network():
-    once, again, other = (gradient.train(one).weights for one in (FEW, FEW, replace(FEW, seed=2)))
+    once, again, other = (train(one).net.weights for one in (FEW, FEW, replace(FEW, seed=2)))
     assert all((a == b).all() for a, b in zip(once, again, strict=True))
     assert any((a != b).any() for a, b in zip(once, other, strict=True))
 
 
 def test_a_new_flow_remembers_nothing_of_the_one_before():
-    training = Training(net="lstm", renewal=1.0, bottlenecks=((4, 3),))
-    model = gradient.Bottlenecks(training, Scaling(), MEMORY)
+    training = Settings(net="lstm", renewal=1.0, bottlenecks=((4, 3),))
+    model = Bottlenecks(training, Scaling(), MEMORY)
     for _ in range(6):
         model.step(shipped().policy)
     assert (model.memory == 0).all() and (model._age == 0).all()
@@ -173,7 +173,7 @@ def test_a_new_flow_remembers_nothing_of_the_one_before():
 def test_an_unknown_network_or_an_empty_stretch_is_refused():
     for wrong in ({"net": "gru"}, {"stretch": 0}):
         with pytest.raises(UsageError):
-            Training(**wrong)
+            Settings(**wrong)
 
 
 # --- files

@@ -33,7 +33,7 @@ def bars(seeds: int = SEEDS) -> Iterable[Bar]:
         for settings in [*(Settings(seed=seed) for seed in range(1, seeds + 1)), USUAL["lstm"]]:
             out = folder / f"{settings.net}-{settings.seed}"
             with choose(quiet=False) as progress, train.opened(out, resume=False):
-                train.on_labs(settings, out, progress)
+                train.train_on_labs(settings, out, progress)
             yield from of_policy(f"{settings.net}, seed {settings.seed}", out / train.POLICY, out)
 
 

@@ -43,9 +43,8 @@ def module_of(about: Manifest) -> str:
 
 
 def write(module: Any, about: Manifest, steps: int, target: Path) -> None:
-    """Writes the policy of an RLModule that was trained as train.json says. If a NIC runs the policy, writes the NIC's file."""
-    made = module.nic_policy(about, steps) if hasattr(module, "nic_policy") else read(module, about, steps)
-    made.write(target)
+    """Writes the policy of an RLModule that was trained as train.json says."""
+    read(module, about, steps).write(target)
 
 
 def read(module: Any, about: Manifest, steps: int) -> PolicyFile:

@@ -85,15 +85,18 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def _train_flows(args: Namespace, progress: Progress) -> int:
-    """Runs `dcgym train fluid|lab --agents flows`."""
+    """Runs `dcgym train fluid --agents flows`."""
+    from dc_gym.methods.rlcc.flows import Case
     from dc_gym.rl import flow_task
 
+    if str(args.spec) != "fluid":
+        raise UsageError(f"{args.spec}: flows train on the fluid model; give the word fluid (on labs: dcgym rlcc train)")
     if args.evaluate:
         raise UsageError(f"--evaluate {args.evaluate[0]}: is for specs; flows are evaluated in the closed loop of the model")
+    flow_task.check(args.algo, args.overrides)
     options = {name: getattr(args, name) for name in OPTIONS}
-    subject = flow_task.subject(str(args.spec), args.algo, args.overrides)
     again = resume.command(args)
-    order = Order(subject, args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
+    order = Order(Case(), args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
     print(run(order, progress, flow_task.register))
     return 0
 
@@ -110,8 +113,6 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
         told = _on_host(order, told, progress)
     tasks = {"train": register(order.spec, told)}
     tasks |= {name: register(spec, told) for name, spec in order.evaluated.items()}
-    if choice.actions == algorithms.FLOWS and not tasks["train"].runner:
-        raise UsageError(f"{choice.name} trains the policy of a NIC's flows; `dcgym train fluid --agents flows` does that")
     environment.check_actions(choice, tasks["train"].action_space)
     _require_same_spaces(tasks)
     if order.address and not told.runners:
@@ -290,9 +291,8 @@ def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
     stack.enter_context(folder_lock.held(out, "a training"))
-    with words("write", out / manifest.NAME):
-        with whole(out / manifest.NAME) as work:
-            work.write_text(json.dumps(about, indent=1) + "\n")
+    with words("write", out / manifest.NAME), whole(out / manifest.NAME) as work:
+        work.write_text(json.dumps(about, indent=1) + "\n")
 
 
 @contextmanager
@@ -384,8 +384,6 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
     config.callbacks([EpisodeTotals, Beginnings, Mistakes]).debugging(seed=told.seed + iteration, log_level="ERROR")
     config = configuration.apply(config)
-    if plan := getattr(config, "plan", None):
-        plan(told.steps)
     return agents.replaying(config) if task.agents == HOSTS else config
 
 

@@ -16,7 +16,7 @@ from dc_gym.base.spelling import hint
 
 __all__ = ["ALGORITHMS", "Choice", "choose"]
 
-VECTOR, BOUNDED, DISCRETE, ANY, FLOWS = "vector", "bounded vector", "discrete", "any", "rate of a flow"
+VECTOR, BOUNDED, DISCRETE, ANY = "vector", "bounded vector", "discrete", "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,6 @@ ALGORITHMS = {
     "DDPG": Entry("dc_gym.rl.algorithms.ddpg:DDPGConfig", BOUNDED),
     "TD3": Entry("dc_gym.rl.algorithms.td3:TD3Config", BOUNDED),
     "REINFORCE": Entry("dc_gym.rl.algorithms.reinforce:ReinforceConfig", VECTOR),
-    "RLCC": Entry("dc_gym.rl.algorithms.rlcc:RlccConfig", FLOWS),
 }
 
 
@@ -62,6 +61,8 @@ def choose(text: str) -> Choice:
     entry = ALGORITHMS.get(text.upper())
     if entry:
         return Choice(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
+    if text.upper() == "RLCC":
+        raise UsageError(f"--algo {text}: RL-CC's gradient needs no RLlib: dcgym rlcc train")
     if ":" not in text:
         near = hint(text, ALGORITHMS)
         raise UsageError(f"--algo {text!r} is unknown; {near} (or module:Class, or file.py:Class)")
