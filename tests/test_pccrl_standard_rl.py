@@ -103,7 +103,7 @@ def test_what_this_figure_does_not_train_with_is_refused(tmp_path, given, says):
 def test_what_a_training_is_told(tmp_path):
     asked = trained(tmp_path, "DDPG", 3, {})
     words = asked.argv()
-    assert words[:3] == ["train", "fluid", "--agents=flows"] and "--resume" not in words
+    assert words[:2] == ["train", "--agents=flows"] and "--resume" not in words
     assert {"--algo=DDPG", "--seed=3", "--steps=5000", f"--config={asked.out.with_name('DDPG.toml')}"} < set(words)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dc_gym import spec as specs
-from dc_gym.base import folder_lock, resume
+from dc_gym.base import folder_lock, renamed, resume
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.files import scratch, whole, words
 from dc_gym.base.progress import Progress, short_time
@@ -69,6 +69,7 @@ class Order:
 
 def main(args: Namespace, progress: Progress) -> int:
     """Runs `dcgym train`."""
+    _check_words(args)
     quiet.require()
     from dc_gym.envs.session import external
     from dc_gym.rl import environment
@@ -84,13 +85,24 @@ def main(args: Namespace, progress: Progress) -> int:
     return 0
 
 
+def _check_words(args: Namespace) -> None:
+    """Raises UsageError for former names, and for a spec where there is to be none or the other way round."""
+    spec = str(args.spec) if args.spec else ""
+    if spec and not args.spec.is_file() and (hint := renamed.hint("dcgym train SPEC", spec)):
+        raise UsageError(f"SPEC {spec}: {hint}")
+    if hint := renamed.hint("dcgym train --algo", args.algo.upper()):
+        raise UsageError(f"--algo {args.algo}: {hint}")
+    if args.agents == FLOWS and spec:
+        raise UsageError(f"SPEC {spec}: --agents flows trains on RL-CC's fluid model; leave SPEC out")
+    if args.agents != FLOWS and not spec:
+        raise UsageError("SPEC is missing; give a TOML file, or --agents flows, which needs none")
+
+
 def _train_flows(args: Namespace, progress: Progress) -> int:
-    """Runs `dcgym train fluid --agents flows`."""
+    """Runs `dcgym train --agents flows`."""
     from dc_gym.methods.rlcc.flows import Case
     from dc_gym.rl import flow_task
 
-    if str(args.spec) != "fluid":
-        raise UsageError(f"{args.spec}: flows train on the fluid model; give the word fluid (on labs: dcgym rlcc train)")
     if args.evaluate:
         raise UsageError(f"--evaluate {args.evaluate[0]}: is for specs; flows are evaluated in the closed loop of the model")
     flow_task.check(args.algo, args.overrides)

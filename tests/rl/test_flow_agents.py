@@ -155,11 +155,10 @@ def test_noise_is_a_flows_own_and_begins_anew_with_it() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["fluid", "--agents", "flows", "--algo", "DQN"], "does not train flows; one of: PPO"),
-        (["lab", "--agents", "flows", "--algo", "PPO"], "on labs: dcgym rlcc train"),
-        (["fluid", "--agents", "flows", "--set", "seed=2"], "--agents flows has none"),
-        (["fluid", "--agents", "flows", "--levels", "11"], "flows act in numbers"),
-        (["examples/dumbbell.toml", "--algo", "RLCC"], "RL-CC's gradient needs no RLlib: dcgym rlcc train"),
+        (["--agents", "flows", "--algo", "DQN"], "does not train flows; one of: PPO"),
+        (["--agents", "flows", "--set", "seed=2"], "--agents flows has none"),
+        (["--agents", "flows", "--evaluate", "examples/dumbbell.toml"], "flows are evaluated in the closed loop"),
+        (["--agents", "flows", "--levels", "11"], "flows act in numbers"),
     ],
 )
 def test_what_is_refused(

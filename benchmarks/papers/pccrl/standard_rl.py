@@ -77,13 +77,13 @@ WITHIN, LEAST_JAIN, LEAST_RATES = 0.1, 0.95, 0.9
 
 @dataclass(frozen=True, slots=True)
 class Training(trainings.Training):
-    """A training of a standard algorithm by `dcgym train fluid --agents flows`."""
+    """A training of a standard algorithm by `dcgym train --agents flows`."""
 
     def argv(self) -> list[str]:
         told = {"algo": self.algorithm, "seed": self.seed, "steps": self.steps, "labs": LABS, "config": self.config}
         options = [f"--{name}={value}" for name, value in told.items()]
         resume = ["--resume"] if self.resumes else []
-        return ["train", "fluid", "--agents=flows", f"--out={self.out}", "--quiet", *options, *resume]
+        return ["train", "--agents=flows", f"--out={self.out}", "--quiet", *options, *resume]
 
     @property
     def config(self) -> Path:

@@ -61,8 +61,6 @@ def choose(text: str) -> Choice:
     entry = ALGORITHMS.get(text.upper())
     if entry:
         return Choice(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
-    if text.upper() == "RLCC":
-        raise UsageError(f"--algo {text}: RL-CC's gradient needs no RLlib: dcgym rlcc train")
     if ":" not in text:
         near = hint(text, ALGORITHMS)
         raise UsageError(f"--algo {text!r} is unknown; {near} (or module:Class, or file.py:Class)")
