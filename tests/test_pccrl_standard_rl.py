@@ -9,7 +9,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers.pccrl import standard_rl as figure
 from dc_gym.cli.main import main
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 from dc_gym.reproduce import page, registry
 from dc_gym.reproduce.claims import State
 from dc_gym.reproduce.order import Order
@@ -24,7 +24,7 @@ def trained(out, algorithm, seed, last, steps=5000):
     asked = figure._training(place, algorithm, seed, steps=5000)
     asked.out.mkdir(parents=True)
     asked.out.with_name(f"{asked.name}.json").write_text(json.dumps(asked.order(), indent=1) + "\n")
-    asked.policy.write_bytes(policy_file.shipped("rlcc-mlp").read_bytes())
+    asked.policy.write_bytes(nic_policy.shipped("rlcc-mlp").read_bytes())
     half = steps // 2
     (asked.out / "progress.csv").write_text(f"iteration,steps,reward\n1,{half},-3\n2,{steps},-1\n")
     (asked.out / "curve.csv").write_text(f"update,decisions,mean_error,mean_reward\n1,{half},1,-3\n2,{steps - half},1,-1\n")

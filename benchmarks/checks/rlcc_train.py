@@ -17,7 +17,7 @@ from dc_gym.methods.rlcc import train
 from dc_gym.methods.rlcc.bottleneck import Case, inflation
 from dc_gym.methods.rlcc.on_lab import USUAL, Settings
 from dc_gym.nets.decision import Scaling
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result, number
 from dc_gym.sweep import runs
 
@@ -39,7 +39,7 @@ def bars(seeds: int = SEEDS) -> Iterable[Bar]:
 
 def of_policy(name: str, policy: Path, folder: Path) -> Iterator[Bar]:
     """Yields the bars on a policy. `folder`: for its runs."""
-    algorithm = f"rlcc-{PolicyFile.read(policy).kind}"
+    algorithm = f"rlcc-{NicPolicy.read(policy).kind}"
     cases = {flows: Case(algorithm, flows, settled, MEASURED_MS, policy) for flows, settled in SETTLED_MS.items()}
     cells = {flows: case.cell(folder, f"rlcc-{flows}") for flows, case in cases.items()}
     found = runs.run_all(list(cells.values()))

@@ -16,6 +16,7 @@ RENAMED: dict[str, dict[str, str]] = {
     "dcgym train --algo": {"RLCC": "dcgym rlcc train"},
     MODULES: {
         "dc_gym.controllers": "dc_gym.ctrl.controllers",
+        "dc_gym.envs.policy_file": "dc_gym.nets.agent_policy",
         "dc_gym.errors": "dc_gym.base.errors",
         "dc_gym.results": "dc_gym.records.results",
         "dc_gym.stats": "dc_gym.base.stats",

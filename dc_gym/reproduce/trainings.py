@@ -24,7 +24,7 @@ import numpy as np
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import words
 from dc_gym.base.progress import Progress, Quiet, short_time
-from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.records import fingerprint
 from dc_gym.reproduce.findings import Track
 from dc_gym.spec import Spec
@@ -66,7 +66,7 @@ class Training(Cell):
 
     def trained(self) -> int:
         """Returns the number of steps that its policy was trained for; 0 if there is no policy."""
-        return int(PolicyFile.read(self.policy).origin.get("steps", 0)) if self.policy.is_file() else 0
+        return int(AgentPolicy.read(self.policy).provenance.get("steps", 0)) if self.policy.is_file() else 0
 
     def steps_so_far(self) -> int:
         """Returns the number of steps that its folder tells of."""

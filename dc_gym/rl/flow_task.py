@@ -19,12 +19,13 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import hint
 from dc_gym.methods.rlcc import closed_loop
 from dc_gym.methods.rlcc.flows import Case
+from dc_gym.nets.agent_policy import CENTRAL
 from dc_gym.nets.decision import INPUTS, Floats
 from dc_gym.rl.environment import Task, register_maker
 from dc_gym.rl.evaluation import Episode
 from dc_gym.rl.flow_runner import FlowRunner, to_factors
 from dc_gym.rl.flows import CASE, FlowsMultiAgentEnv
-from dc_gym.rl.settings import CENTRAL, Settings
+from dc_gym.rl.settings import Settings
 
 ALGORITHMS = ("PPO", "SAC", "DDPG", "TD3")
 """The algorithms that learn from pieces of episodes and have continuous actions."""

@@ -364,10 +364,10 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     """Returns an AlgorithmConfig for a task, with labs below `place`. A resumed training gets other episodes than before."""
     import gymnasium
 
+    from dc_gym.nets.agent_policy import HOSTS
     from dc_gym.rl import agents
     from dc_gym.rl.callbacks import Beginnings, EpisodeTotals, Mistakes
     from dc_gym.rl.environment import FOLDER, STREAM
-    from dc_gym.rl.settings import HOSTS
 
     told = configuration.settings
     env_config: dict[str, Any] = {

@@ -10,7 +10,7 @@ from dc_gym.base.errors import AgentError
 from dc_gym.methods.rlcc.flows import Case, Flows
 from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings
 from dc_gym.nets import fluid
-from dc_gym.nets.policy_file import load
+from dc_gym.nets.nic_policy import load
 
 STILL = Settings(renewal=0.0)
 NET = load("rlcc-mlp").policy

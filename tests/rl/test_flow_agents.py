@@ -15,9 +15,9 @@ import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.methods.rlcc.flows import Case, Flows
 from dc_gym.methods.rlcc.on_fluid import Settings as FluidSettings
+from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import quiet, train
 
 MODEL = FluidSettings(bottlenecks=((2, 2), (4, 2)), renewal=0.05, seed=1)
@@ -118,7 +118,7 @@ def outcomes(folder: Path) -> list[dict[str, float]]:
 def test_standard_algorithms_run_and_their_policies_are_files(tmp_path: Path, name: str, training: str) -> None:
     reporting = "[reporting]\nmin_sample_timesteps_per_iteration = 400\n"
     target = run(order(tmp_path, "a", name, 1_000, f"[training]\n{training}\n{reporting}"))
-    file = PolicyFile.read(target)
+    file = AgentPolicy.read(target)
     told = json.loads((tmp_path / "a" / "train.json").read_text())
     assert (told["algorithm"], told["spec"]["ground"], told["spec"]["flows"]) == (name, "fluid", [2, 4, 8])
     assert file.observation == ("a_old", "e_old", "a_new", "e_new") and file.act([1, 0, 1, 0]).shape == (1,)
@@ -131,7 +131,7 @@ def test_a_training_repeats_and_goes_on_from_its_checkpoint(tmp_path: Path) -> N
     once, again = (run(order(tmp_path, name, "PPO", 1_200, short, evaluate=0)) for name in "ab")
     assert once.read_bytes() == again.read_bytes()
     target = run(order(tmp_path, "a", "PPO", 2_000, short, evaluate=0, resume=True))
-    assert PolicyFile.read(target).origin["steps"] >= 2_000 and target.read_bytes() != again.read_bytes()
+    assert AgentPolicy.read(target).provenance["steps"] >= 2_000 and target.read_bytes() != again.read_bytes()
 
 
 def test_noise_is_a_flows_own_and_begins_anew_with_it() -> None:

@@ -10,10 +10,10 @@ from dc_gym.methods.rlcc.gradient import Batch
 from dc_gym.methods.rlcc.histories import RTT, Histories, inputs
 from dc_gym.nets import lstm, mlp
 from dc_gym.nets.decision import Q16
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 
-PLAIN = PolicyFile(mlp.start(np.random.default_rng(1))).table()
-TABLES = [PolicyFile(lstm.start(np.random.default_rng(seed))).table() for seed in (1, 2)]
+PLAIN = NicPolicy(mlp.start(np.random.default_rng(1))).table()
+TABLES = [NicPolicy(lstm.start(np.random.default_rng(seed))).table() for seed in (1, 2)]
 
 
 def rows(*made):

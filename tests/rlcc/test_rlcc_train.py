@@ -20,9 +20,9 @@ from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.gradient import CURVE, Learner
 from dc_gym.methods.rlcc.on_lab import Settings
 from dc_gym.methods.rlcc.scenes import Scene
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Scaling
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.nic_policy import NicPolicy
 
 SMALL = Settings(
     preset="pcc-rl", labs=2, updates=4, episode=2, trips=16, curriculum=True, scene=Scene(rate_bps=10**9, delay_ns=50_000)
@@ -71,8 +71,12 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(tmp_pa
     for name in ("policy.npz", "curve.csv", CHECKPOINT):
         assert (whole / name).read_bytes() == (broken / name).read_bytes()
     told = json.loads((broken / "manifest.json").read_text())
-    assert (told["resumed after updates"], told["labs begun anew"]) == (2, 1) and told["bit-equal"].startswith("yes")
-    assert told["updates"] == 4 and told["decisions"] > 20 and told["policy"] == PolicyFile.read(broken / "policy.npz").sha256()
+    assert (told["resumed_at_update"], told["labs_restarted"]) == (2, 1) and told["reproducible"].startswith("yes")
+    assert (
+        told["updates"] == 4
+        and told["decisions"] > 20
+        and told["policy_sha256"] == NicPolicy.read(broken / "policy.npz").sha256()
+    )
     assert told["environment"]["kernel"] and told["settings"]["scene"]["rate_bps"] == 10**9
 
 
@@ -88,7 +92,7 @@ def test_a_network_that_remembers_is_trained_on_labs(tmp_path):
 def test_labs_that_run_freely_train_and_say_that_nobody_can_repeat_it(tmp_path):
     made = train.train_on_labs(replace(SMALL, updates=7), tmp_path, Quiet(), free=True)
     told = json.loads((tmp_path / "manifest.json").read_text())
-    assert told["bit-equal"].startswith("no: free-running") and made.origin["by"].endswith("--free-running")
+    assert told["reproducible"].startswith("no: free-running") and made.provenance["command"].endswith("--free-running")
     assert told["updates"] == 7 and told["decisions"] > 20  # each lab has begun a second episode, or a third
     first = Learner.new(SMALL, Scaling()).net.weights
     assert all((mine != weight).any() for mine, weight in zip(made.policy.weights, first, strict=True)), "it has learned"
@@ -107,17 +111,17 @@ def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_pat
         assert main(["rlcc", "train", "--on=fluid", "--updates=2", f"--out={tmp_path / name}", *options]) == 0
         made[name] = (tmp_path / name / "policy.npz").read_bytes()
     assert made["a"] == made["b"] and len(set(made.values())) == 4
-    assert PolicyFile.read(tmp_path / "d" / "policy.npz").scaling.beta == 0
-    assert PolicyFile.read(tmp_path / "e" / "policy.npz").kind == "lstm"
+    assert NicPolicy.read(tmp_path / "d" / "policy.npz").scaling.beta == 0
+    assert NicPolicy.read(tmp_path / "e" / "policy.npz").kind == "lstm"
     assert f"{tmp_path / 'a' / 'policy.npz'}: sha256" in capsys.readouterr().out
     told = json.loads((tmp_path / "a" / "manifest.json").read_text())
-    assert told["training"]["updates"] == told["updates"] == 2 and told["decisions"] >= 2 * 4096
+    assert told["settings"]["updates"] == told["updates"] == 2 and told["decisions"] >= 2 * 4096
 
 
 def test_options_are_settings_of_the_model(tmp_path):
     options = ["--updates=2", "--batch=100", "--learning-rate=0.002", "--bottlenecks=3"]
     assert main(["rlcc", "train", "--on=fluid", f"--out={tmp_path / 'a'}", "--quiet", *options]) == 0
-    told = json.loads((tmp_path / "a" / "manifest.json").read_text())["training"]
+    told = json.loads((tmp_path / "a" / "manifest.json").read_text())["settings"]
     assert (told["batch"], told["rate"], told["bottlenecks"]) == (100, 0.002, [[2, 3], [4, 3], [8, 3]])
     lines = (tmp_path / "a" / "curve.csv").read_text().splitlines()
     assert lines[0] == "update,decisions,mean_error,mean_reward" and len(lines) == 3
@@ -159,7 +163,7 @@ def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
 )
 def test_the_networks_that_ship_are_trained_again_bit_for_bit(tmp_path, name, options):
     assert main(["rlcc", "train", "--quiet", f"--out={tmp_path / 'out'}", *options]) == 0
-    assert (tmp_path / "out" / "policy.npz").read_bytes() == policy_file.shipped(name).read_bytes()
+    assert (tmp_path / "out" / "policy.npz").read_bytes() == nic_policy.shipped(name).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -202,7 +206,7 @@ def test_a_learner_that_is_killed_goes_on(tmp_path, number):
     process.wait()
     subprocess.run([*command, f"--out={broken}", "--resume"], env=environment, check=True, timeout=600)
     assert (whole / "policy.npz").read_bytes() == (broken / "policy.npz").read_bytes()
-    assert json.loads((broken / "manifest.json").read_text())["resumed after updates"] == 40
+    assert json.loads((broken / "manifest.json").read_text())["resumed_at_update"] == 40
     while any(tmp_path.glob("dcgym-env-*")):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -27,7 +27,7 @@ from dc_gym.methods.rlcc import closed_loop
 from dc_gym.methods.rlcc.flows import Case
 from dc_gym.methods.rlcc.train import CURVE_CSV
 from dc_gym.nets.decision import Scaling
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 from dc_gym.reproduce import series, trainings
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
@@ -128,7 +128,7 @@ class GradientTraining(Training):
         return told | {"learning_rate": LEARNING_RATE, "programs": fingerprint.programs()}
 
     def closed_loop(self) -> dict[int, Mapping[str, float]]:
-        file = PolicyFile.read(self.policy)
+        file = NicPolicy.read(self.policy)
         return {flows: closed_loop.totals(file.policy, flows, file.scaling) for flows in FLOWS}
 
     def curve(self) -> Track:

@@ -21,7 +21,7 @@ from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.methods.rlcc.gradient import Learner, LearnerSettings
 from dc_gym.nets.adam import Adam
 from dc_gym.nets.decision import Scaling
-from dc_gym.nets.policy_file import NETWORKS
+from dc_gym.nets.nic_policy import NETWORKS
 
 NAME = "checkpoint.npz"
 FORMAT, VERSION = "dcgym-rlcc-checkpoint", 2

@@ -19,7 +19,7 @@ from dc_gym.methods.rlcc.data_path import Rows
 from dc_gym.methods.rlcc.gradient import Batch
 from dc_gym.methods.rlcc.recorded import turns
 from dc_gym.nets.decision import Q16, Floats
-from dc_gym.nets.policy_file import Deployed, Integers, Words
+from dc_gym.nets.nic_policy import Deployed, Integers, Words
 from dc_gym.records.digest import NIC_EVENTS
 
 Mask = npt.NDArray[np.bool_]

@@ -21,7 +21,7 @@ from dc_gym.methods.rlcc.gradient import Batch, Learner, LearnerSettings
 from dc_gym.methods.rlcc.histories import Histories
 from dc_gym.methods.rlcc.presets import Case, preset
 from dc_gym.methods.rlcc.scenes import Scene, randomised, varied
-from dc_gym.nets.policy_file import PolicyFile, Words
+from dc_gym.nets.nic_policy import NicPolicy, Words
 from dc_gym.topologies.ecmp import draw
 
 MOST_LABS = 64
@@ -186,7 +186,7 @@ def run(
 
 def _table(learner: Learner) -> Words:
     """Returns the table that the NICs decide by."""
-    return PolicyFile(learner.net, learner.scaling).table()
+    return NicPolicy(learner.net, learner.scaling).table()
 
 
 def _run_free(learner: Learner, settings: Settings, labs: Labs, on_update: Callable[[Learner, Labs], None]) -> int:

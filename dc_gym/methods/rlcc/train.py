@@ -31,7 +31,7 @@ from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.gradient import Learner
 from dc_gym.methods.rlcc.on_lab import Labs
 from dc_gym.methods.rlcc.presets import Preset, preset
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
@@ -60,7 +60,7 @@ def _given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
     return {"rate" if name == "learning_rate" else name: value for name, value in given.items()}
 
 
-def _on_fluid(args: argparse.Namespace, progress: Progress) -> PolicyFile:
+def _on_fluid(args: argparse.Namespace, progress: Progress) -> NicPolicy:
     given = _given(args, (*OF_BOTH, *OF_FLUID))
     if "bottlenecks" in given:
         given["bottlenecks"] = tuple((flows, given["bottlenecks"]) for flows in MIX)
@@ -69,7 +69,7 @@ def _on_fluid(args: argparse.Namespace, progress: Progress) -> PolicyFile:
         return train_on_fluid(chosen, settings, args.out, progress)
 
 
-def _on_labs(args: argparse.Namespace, progress: Progress) -> PolicyFile:
+def _on_labs(args: argparse.Namespace, progress: Progress) -> NicPolicy:
     given = _given(args, (*OF_BOTH, "preset", "episode", "labs", "randomise", "curriculum"))
     settings = replace(on_lab.USUAL[args.net], **given)
     with opened(args.out, args.resume):
@@ -100,20 +100,20 @@ def opened(out: Path, resume: bool) -> Any:
     return folder_lock.held(out, "a training")
 
 
-def train_on_fluid(chosen: Preset, settings: on_fluid.Settings, out: Path, progress: Progress) -> PolicyFile:
+def train_on_fluid(chosen: Preset, settings: on_fluid.Settings, out: Path, progress: Progress) -> NicPolicy:
     """Trains in the fluid model."""
     report = _Report(progress)
     learner = on_fluid.train(settings, chosen.scaling, report)
-    told = {"preset": chosen.name, "training": asdict(settings)}
-    origin = {"made": "trained on the fluid model", "by": "dcgym rlcc train --on fluid", **told}
-    made = PolicyFile(learner.net, learner.scaling, origin)
+    told = {"preset": chosen.name, "settings": asdict(settings)}
+    provenance = {"command": "dcgym rlcc train --on fluid", "made": "trained on the fluid model", "seed": settings.seed}
+    made = NicPolicy(learner.net, learner.scaling, provenance | told)
     _keep(out, made, learner, {"on": "fluid", **told, "versions": _versions(), **report.facts(learner)})
     return made
 
 
 def train_on_labs(
     settings: on_lab.Settings, out: Path, progress: Progress, *, resume: bool = False, free: bool = False
-) -> PolicyFile:
+) -> NicPolicy:
     """Trains on the real data path."""
     depends_on, scaling = _depends_on(settings, progress), preset(settings.preset).scaling
     learner = checkpoint.read(out, depends_on, settings, scaling) if resume else Learner.new(settings, scaling)
@@ -133,13 +133,12 @@ def train_on_labs(
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
         on_lab.run(learner, settings, folder, on_update, free=free)
-    origin: dict[str, Any] = {"made": "trained on labs", "by": "dcgym rlcc train", "settings": asdict(settings)}
+    command = "dcgym rlcc train" + (" --free-running" if free else "")
+    provenance = {"command": command, "made": "trained on labs", "seed": settings.seed, "settings": asdict(settings)}
+    made = NicPolicy(learner.net, learner.scaling, provenance)
+    facts: dict[str, Any] = {"labs_restarted": replays, "resumed_at_update": report.first}
     if free:
-        origin["by"] += " --free-running"
-    made = PolicyFile(learner.net, learner.scaling, origin)
-    facts: dict[str, Any] = {"labs begun anew": replays, "resumed after updates": report.first}
-    if free:
-        facts["bit-equal"] = "no: free-running, each lab went on as soon as it could"
+        facts["reproducible"] = "no: free-running, each lab went on as soon as it could"
     _keep(out, made, learner, depends_on | facts | report.facts(learner))
     return made
 
@@ -154,13 +153,13 @@ def _versions() -> dict[str, str]:
     return {"dcgym": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
-def _keep(out: Path, made: PolicyFile, learner: Learner, facts: Mapping[str, Any]) -> None:
+def _keep(out: Path, made: NicPolicy, learner: Learner, facts: Mapping[str, Any]) -> None:
     """Writes the policy, the training's curve and its manifest."""
     made.write(out / POLICY)
     put(out / CURVE_CSV, _curve_csv(learner))
     manifest = {
-        "bit-equal": "yes: the same settings, programs and versions give the same policy",
-        "policy": made.sha256(),
+        "reproducible": "yes: the same settings, programs and versions give the same policy",
+        "policy_sha256": made.sha256(),
         **facts,
     }
     put(out / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
