@@ -6,8 +6,8 @@ import pytest
 
 from dc_gym.benchmarks.checks.learn import ENVIRONMENT, SEEDS, STEPS, Found, mean, of_values, shown, train_all, verdicts
 from dc_gym.envs.env import as_spec
-from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.envs.registration import SPECS
+from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.reproduce import trainings
 
 TCP = {"return": -50.0, "queueing_delay_s": 0.1, "switch_delay_s": 0.11, "host_delay_s": 0.0, "goodput_bps": 9.5e6}
@@ -67,8 +67,8 @@ def begun(monkeypatch):
             if len(found) == 1:
                 raise Killed
             one = np.ones(1)
-            origin = {"steps": each.steps}
-            PolicyFile((np.ones((1, 1)),), (one,), -one, one, ("a",), ("h",), origin=origin).write(each.policy)
+            provenance = {"steps": each.steps}
+            AgentPolicy((np.ones((1, 1)),), (one,), -one, one, ("a",), ("h",), provenance=provenance).write(each.policy)
             (each.out / "evaluation.csv").write_text(f"steps,return\n0,{each.seed}\n0,{each.seed + 1}\n{each.steps},99\n")
 
     monkeypatch.setattr(trainings, "run_cells", run_cells)

@@ -13,7 +13,7 @@ from dc_gym.benchmarks.checks import rlcc_distil, rlcc_theory
 from dc_gym.benchmarks.checks.rlcc_distil import Measured
 from dc_gym.benchmarks.checks.rlcc_theory import Point
 from dc_gym.cli.main import main
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import Trees
 from dc_gym.reproduce.theory import EQ_2, Root, at_offset
 
@@ -32,13 +32,13 @@ def test_trees_are_near_their_network_or_not(inflation: float, goodput: float, g
 def test_more_trees_are_tried_until_they_are_enough(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, enough: int, bars_good: bool
 ) -> None:
-    def measured(_folder: Path, _title: str, file: PolicyFile) -> dict[int, Measured]:
+    def measured(_folder: Path, _title: str, file: NicPolicy) -> dict[int, Measured]:
         few = isinstance(file.policy, Trees) and len(file.policy.inputs) < enough
         return {flows: Measured(3.0 if few and flows == 512 else 2.0, 0.98, 1.0, 0) for flows in rlcc_distil.FLOWS}
 
-    def made(net: PolicyFile, how: rlcc_distil.Distillation) -> PolicyFile:
+    def made(net: NicPolicy, how: rlcc_distil.Distillation) -> NicPolicy:
         count = how.trees
-        return PolicyFile(Trees(np.zeros((count, 4), np.int64), np.zeros((count, 4)), np.zeros((count, 16)), 1.0), net.scaling)
+        return NicPolicy(Trees(np.zeros((count, 4), np.int64), np.zeros((count, 4)), np.zeros((count, 16)), 1.0), net.scaling)
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(rlcc_distil, "measure", measured)

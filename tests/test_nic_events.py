@@ -174,9 +174,9 @@ def test_a_marked_probe_is_answered_and_no_cnp_is_made_for_it(in_nics):
 
 
 SILENCE = """
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 
-policy_file.write_table(policy_file.load("rlcc-tree").table(), FOLDER / "table")
+nic_policy.write_table(nic_policy.load("rlcc-tree").table(), FOLDER / "table")
 fabric.impair(3, time.monotonic_ns())
 for patience in (0, 4):
     heard = tap("h1")

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.nets import fluid, policy_file, response
+from dc_gym.nets import fluid, nic_policy, response
 from dc_gym.nets.decision import LEAST_RATE, Scaling
 from dc_gym.nets.fluid import Bottleneck, Fluid
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 
 
 def shipped(name):
-    return PolicyFile.read(policy_file.shipped(name))
+    return NicPolicy.read(nic_policy.shipped(name))
 
 
 def keep(inputs):

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.rlcc import gradient
-from dc_gym.methods.rlcc.gradient import Training
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings, train
 from dc_gym.nets import fluid
 from dc_gym.nets.decision import Scaling, cells
 from dc_gym.nets.fluid import Bottleneck
 from dc_gym.nets.mlp import Mlp, start
 
-SHORT = Training(updates=200, batch=2048)
+SHORT = Settings(updates=200, batch=2048)
 
 
 def settled(net, flows):
@@ -24,15 +23,15 @@ def settled(net, flows):
 
 def test_a_network_learns_to_hold_the_queue_and_not_if_it_is_told_of_the_next_delta():
     """The next probe leaves with the decision, which cannot affect its delta: a network trained on that delta oscillates."""
-    found, ratio = settled(gradient.train(SHORT), 8)
+    found, ratio = settled(train(SHORT).net, 8)
     assert ratio == pytest.approx(1.0, abs=0.25) and found.spread < 0.5 and found.rates > 0.97
-    blind, _ = settled(gradient.train(replace(SHORT, later=1)), 8)
+    blind, _ = settled(train(replace(SHORT, later=1)).net, 8)
     assert blind.spread > 2 * found.spread
 
 
 @pytest.mark.long
 def test_a_trained_network_keeps_eq_2_far_beyond_what_it_was_trained_on_and_shows_table_six():
-    net = gradient.train(Training(seed=2))
+    net = train(Settings(seed=2)).net
     for flows in (2, 4, 8, 32, 128):
         found, ratio = settled(net, flows)
         assert ratio == pytest.approx(1.0, abs=0.1) and found.jain > 0.95
@@ -43,8 +42,8 @@ def test_a_trained_network_keeps_eq_2_far_beyond_what_it_was_trained_on_and_show
 
 
 def test_one_seed_is_one_network():
-    few = Training(updates=3, batch=256)
-    once, again, other = (gradient.train(one).weights for one in (few, few, replace(few, seed=2)))
+    few = Settings(updates=3, batch=256)
+    once, again, other = (train(one).net.weights for one in (few, few, replace(few, seed=2)))
     assert all((a == b).all() for a, b in zip(once, again, strict=True))
     assert any((a != b).any() for a, b in zip(once, other, strict=True))
 
@@ -66,8 +65,8 @@ def test_the_gradient_is_that_of_the_mean_of_error_times_action():
 @pytest.mark.parametrize("stretch", [1, 3])
 def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(stretch):
     """One flow runs at line rate, so that its inputs are known step by step; stretches follow one another without a gap."""
-    training = Training(bottlenecks=((1, 1),), later=2, parts=1, renewal=0.0, seed=5, stretch=stretch)
-    model, net = gradient.Bottlenecks(training, Scaling()), start(np.random.default_rng(1))
+    training = Settings(bottlenecks=((1, 1),), later=2, parts=1, renewal=0.0, seed=5, stretch=stretch)
+    model, net = Bottlenecks(training, Scaling()), start(np.random.default_rng(1))
     seen, pairs = [], []
     for _ in range(40):
         before = model._age[0]
@@ -87,4 +86,4 @@ def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(stretch):
 @pytest.mark.parametrize("wrong", [{"later": 5}, {"updates": 0}, {"net": "gru"}, {"seed": -1}, {"stretch": 0}])
 def test_what_is_no_training_is_refused(wrong):
     with pytest.raises(UsageError):
-        Training(**wrong)
+        Settings(**wrong)

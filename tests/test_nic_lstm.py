@@ -12,20 +12,20 @@ from dc_gym.base.package import PROGRAMS
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
-from dc_gym.methods.rlcc import cells, explain, gradient, importing
-from dc_gym.methods.rlcc.gradient import Training
-from dc_gym.nets import fluid, lstm, policy_file
+from dc_gym.methods.rlcc import cells, explain, importing
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings, train
+from dc_gym.nets import fluid, lstm, nic_policy
 from dc_gym.nets.decision import Q16, Scaling, action
 from dc_gym.nets.fluid import Bottleneck, Fluid
 from dc_gym.nets.lstm import MEMORY, SHAPES, Lstm
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 
-FEW = Training(net="lstm", updates=3, batch=512, stretch=4, bottlenecks=((2, 10), (4, 5)))
+FEW = Settings(net="lstm", updates=3, batch=512, stretch=4, bottlenecks=((2, 10), (4, 5)))
 
 
 @cache
 def shipped():
-    return PolicyFile.read(policy_file.shipped("rlcc-lstm"))
+    return NicPolicy.read(nic_policy.shipped("rlcc-lstm"))
 
 
 def signed(words):
@@ -137,16 +137,16 @@ def test_the_shipped_network_keeps_eq_2_far_beyond_what_it_was_trained_on(flows)
     assert found.jain > 0.95 and found.rates > 0.97 and found.lost == 0
 
 
-@pytest.mark.parametrize("path", sorted(policy_file.SHIPPED.glob("*.npz")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(nic_policy.SHIPPED.glob("*.npz")), ids=lambda path: path.stem)
 def test_what_ships_is_read_as_written_and_is_table_vi_in_integers(path, tmp_path):
-    file = PolicyFile.read(path)
+    file = NicPolicy.read(path)
     file.write(tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
     assert max(abs(cell.integer - cell.exact) for cell in cells.table(file)) < cells.BOUNDS[file.kind]
 
 
 def test_pcc_rl_s_keeps_its_own_law_with_a_real_round_trip_s_lag():
-    file = PolicyFile.read(policy_file.shipped("pccrl-lstm"))
+    file = NicPolicy.read(nic_policy.shipped("pccrl-lstm"))
     found = fluid.settle(Deployed(file.table()), Bottleneck(64, parts=8), file.scaling, 250)
     assert file.scaling.beta == 0 and found.inflation == pytest.approx(0.8 * 64**0.5, rel=0.1)
     assert found.jain > 0.95 and found.lost == 0
@@ -157,14 +157,14 @@ def test_it_rests_near_the_target():
 
 
 def test_one_seed_is_one_network():
-    once, again, other = (gradient.train(one).weights for one in (FEW, FEW, replace(FEW, seed=2)))
+    once, again, other = (train(one).net.weights for one in (FEW, FEW, replace(FEW, seed=2)))
     assert all((a == b).all() for a, b in zip(once, again, strict=True))
     assert any((a != b).any() for a, b in zip(once, other, strict=True))
 
 
 def test_a_new_flow_remembers_nothing_of_the_one_before():
-    training = Training(net="lstm", renewal=1.0, bottlenecks=((4, 3),))
-    model = gradient.Bottlenecks(training, Scaling(), MEMORY)
+    training = Settings(net="lstm", renewal=1.0, bottlenecks=((4, 3),))
+    model = Bottlenecks(training, Scaling(), MEMORY)
     for _ in range(6):
         model.step(shipped().policy)
     assert (model.memory == 0).all() and (model._age == 0).all()
@@ -173,7 +173,7 @@ def test_a_new_flow_remembers_nothing_of_the_one_before():
 def test_an_unknown_network_or_an_empty_stretch_is_refused():
     for wrong in ({"net": "gru"}, {"stretch": 0}):
         with pytest.raises(UsageError):
-            Training(**wrong)
+            Settings(**wrong)
 
 
 # --- files
@@ -181,17 +181,17 @@ def test_an_unknown_network_or_an_empty_stretch_is_refused():
 
 def test_its_file_comes_back_and_is_the_same_bytes(tmp_path):
     shipped().write(tmp_path / "again.npz")
-    assert (tmp_path / "again.npz").read_bytes() == policy_file.shipped("rlcc-lstm").read_bytes()
+    assert (tmp_path / "again.npz").read_bytes() == nic_policy.shipped("rlcc-lstm").read_bytes()
     with pytest.raises(AgentError, match="kind 'lstm'"):
-        policy_file.load("rlcc-mlp", policy_file.shipped("rlcc-lstm"))
+        nic_policy.load("rlcc-mlp", nic_policy.shipped("rlcc-lstm"))
 
 
 def test_import_takes_eight_arrays_and_what_it_makes_runs(tmp_path, capsys):
-    names = policy_file.ARRAYS["lstm"]
+    names = nic_policy.ARRAYS["lstm"]
     np.savez(tmp_path / "own.npz", **dict(zip(names, shipped().policy.weights, strict=True)))
     assert main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "p.npz")]) == 0
     assert "2-32-16-LSTM16-1" in capsys.readouterr().out
-    assert (PolicyFile.read(tmp_path / "p.npz").table() == shipped().table()).all()
+    assert (NicPolicy.read(tmp_path / "p.npz").table() == shipped().table()).all()
     assert main(["rlcc", "distil", str(tmp_path / "p.npz"), "--out", str(tmp_path / "t.npz")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
@@ -205,7 +205,7 @@ def test_import_takes_eight_arrays_and_what_it_makes_runs(tmp_path, capsys):
     ],
 )
 def test_import_refuses_what_no_nic_could_run(tmp_path, name, change, said):
-    arrays = dict(zip(policy_file.ARRAYS["lstm"], shipped().policy.weights, strict=True))
+    arrays = dict(zip(nic_policy.ARRAYS["lstm"], shipped().policy.weights, strict=True))
     np.savez(tmp_path / "own.npz", **{**arrays, name: change(arrays[name])})
     with pytest.raises(AgentError, match=said) as caught:
         importing.network(tmp_path / "own.npz", Scaling())
@@ -220,7 +220,7 @@ def test_layers_that_grow_beyond_a_word_are_refused():
 
 def test_errors_beyond_what_an_input_holds_are_refused():
     with pytest.raises(AgentError, match="lower its reach"):
-        PolicyFile(shipped().policy, Scaling(reach=200.0))
+        NicPolicy(shipped().policy, Scaling(reach=200.0))
 
 
 def test_what_was_trained_has_both_orders_of_table_vi_if_its_flow_was_on_target_for_long():

@@ -13,11 +13,11 @@ from dc_gym.base.errors import AgentError
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.methods.rlcc import cells, fit, importing
-from dc_gym.nets import distil, policy_file, response
+from dc_gym.nets import distil, nic_policy, response
 from dc_gym.nets.decision import Q16, Scaling, action, output
 from dc_gym.nets.int8 import Body
 from dc_gym.nets.mlp import Mlp
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 from dc_gym.nets.trees import Trees
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,12 +39,12 @@ def programs(tmp_path_factory):
         argv = ["cc", *FLAGS, "-Ictrl/nic", algorithm, "-o", str(folder / name), "tests/c/rlcc_steps.c"]
         done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        policy_file.write_table(shipped(name).table(), folder / f"{name}.table")
+        nic_policy.write_table(shipped(name).table(), folder / f"{name}.table")
     return folder
 
 
 def shipped(name):
-    return PolicyFile.read(policy_file.shipped(name))
+    return NicPolicy.read(nic_policy.shipped(name))
 
 
 def decisions(programs, name, rows, *parameters):
@@ -139,7 +139,7 @@ def ordered(file):
 @pytest.mark.parametrize("name", NAMES)
 def test_table_six_is_reached_by_events_alone(name, tmp_path):
     algorithm, file = algorithms.load(name, tmp_path), shipped(name)
-    policy_file.write_table(file.table(), tmp_path / "table")
+    nic_policy.write_table(file.table(), tmp_path / "table")
     steps = cells.lives(file)
     made = golden.decisions(golden.runner_argv(algorithm, {}, tmp_path / "table"), steps)
     found = cells.lived(file, made)
@@ -265,7 +265,7 @@ def test_a_target_of_ones_own_moves_the_error(programs):
 def test_a_damaged_table_is_refused_by_the_c_side(programs, tmp_path, damage):
     table = shipped("rlcc-tree").table()
     table[{"cut": 3, "version": 1, "kind": 2, "flip": 40}[damage]] ^= 3 if damage != "cut" else 1 << 14
-    policy_file.write_table(table, tmp_path / "table")
+    nic_policy.write_table(table, tmp_path / "table")
     done = subprocess.run([str(programs / "rlcc-tree"), str(tmp_path / "table")], capture_output=True, text=True, input="")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     assert {"cut": "cut short", "version": "version", "kind": "kind", "flip": "damaged"}[damage] in done.stderr
@@ -277,7 +277,7 @@ def test_a_damaged_table_is_refused_by_the_c_side(programs, tmp_path, damage):
 def test_a_policy_file_comes_back_and_is_the_same_bytes(tmp_path):
     for name in NAMES:
         shipped(name).write(tmp_path / "again.npz")
-        assert (tmp_path / "again.npz").read_bytes() == policy_file.shipped(name).read_bytes()
+        assert (tmp_path / "again.npz").read_bytes() == nic_policy.shipped(name).read_bytes()
 
 
 def rewritten(path, out, **changes):
@@ -297,31 +297,29 @@ def rewritten(path, out, **changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"version": 2}, "version 2"),
-        ({"format": "other"}, "format 'other'"),
         ({"sha256": "0"}, "checksum"),
-        ({"scaling": {"target": 0.1}}, "checksum"),
+        ({"payload": {"scaling": {"target": 0.1}}}, "checksum"),
         ({"W1": lambda weight: weight * 1.0001}, "checksum"),
         ({"table": lambda table: table[::-1]}, "checksum"),
     ],
 )
 def test_a_changed_policy_file_is_refused_in_one_line(tmp_path, changes, said):
-    path = rewritten(policy_file.shipped("rlcc-mlp"), tmp_path / "changed.npz", **changes)
+    path = rewritten(nic_policy.shipped("rlcc-mlp"), tmp_path / "changed.npz", **changes)
     with pytest.raises(AgentError, match=said) as caught:
-        PolicyFile.read(path)
+        NicPolicy.read(path)
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)
 
 
 def test_what_is_no_policy_file_is_refused(tmp_path, capsys):
     (tmp_path / "text.npz").write_text("not a zip")
     np.savez(tmp_path / "other.npz", a=np.ones(3))
-    whole = policy_file.shipped("rlcc-tree").read_bytes()
+    whole = nic_policy.shipped("rlcc-tree").read_bytes()
     (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
     for name in ("text.npz", "other.npz", "half.npz", "absent.npz"):
         assert main(["rlcc", "explain", str(tmp_path / name)]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
     with pytest.raises(AgentError, match="kind 'mlp'"):
-        policy_file.load("rlcc-tree", policy_file.shipped("rlcc-mlp"))
+        nic_policy.load("rlcc-tree", nic_policy.shipped("rlcc-mlp"))
 
 
 def test_shapes_and_sizes_that_do_not_fit_are_refused():
@@ -335,7 +333,7 @@ def test_shapes_and_sizes_that_do_not_fit_are_refused():
     with pytest.raises(AgentError):
         Trees(tree.inputs + 4, tree.borders, tree.leaves, tree.bias)
     with pytest.raises(AgentError, match="scaling"):
-        PolicyFile(tree, Scaling(gain=1000.0))
+        NicPolicy(tree, Scaling(gain=1000.0))
 
 
 # --- a network of one's own ---
@@ -349,15 +347,15 @@ def test_import_takes_three_matrices_and_what_it_makes_runs(tmp_path, capsys):
         main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "p.npz"), "--target", "0.75", "--beta", "0"])
         == 0
     )
-    made = PolicyFile.read(tmp_path / "p.npz")
-    assert made.scaling == Scaling(target=0.75, beta=0.0) and made.origin["made"] == "imported"
+    made = NicPolicy.read(tmp_path / "p.npz")
+    assert made.scaling == Scaling(target=0.75, beta=0.0) and made.provenance["made"] == "imported"
     inputs = random.normal(size=(200, 4)) * [0.1, 1, 0.1, 1] + [1, 0, 1, 0]
     hidden = np.maximum(np.maximum(inputs @ own["W0"].T, 0) @ own["W1"].T, 0)
     wanted = action(np.tanh(hidden @ own["W2"].T))[:, 0]
     assert np.allclose(made.policy(inputs), wanted, atol=1e-5)
     assert np.abs(Deployed(made.table())(inputs) - wanted).max() < 0.02  # Q10 of weights this large
     assert main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "i.npz"), "--int8"]) == 0
-    assert PolicyFile.read(tmp_path / "i.npz").kind == "mlp8"
+    assert NicPolicy.read(tmp_path / "i.npz").kind == "mlp8"
     capsys.readouterr()
 
 
@@ -381,10 +379,12 @@ def test_import_refuses_other_files(tmp_path, arrays, said):
 
 def test_8_bits_are_those_of_the_shipped_network(tmp_path):
     net, made = shipped("rlcc-mlp"), shipped("rlcc-mlp8")
-    assert importing.in_8_bits(net).sha256() == made.sha256() and made.origin["from sha256"] == net.sha256()
-    assert importing.in_8_bits(made) is made
+    assert (
+        importing.in_8_bits(net, "dcgym nic fit").sha256() == made.sha256() and made.provenance["source_sha256"] == net.sha256()
+    )
+    assert importing.in_8_bits(made, "") is made
     with pytest.raises(AgentError, match="give a network"):
-        importing.in_8_bits(shipped("rlcc-tree"))
+        importing.in_8_bits(shipped("rlcc-tree"), "")
     rows = Body(made.table().view(np.int32).astype(np.int64)[16:]).rows(12, 4)
     found = rows.weights * rows.scale[:, None] / 2**20
     assert np.abs(rows.weights).max(axis=1).min() >= 126  # all of the 8 bits are used
@@ -393,7 +393,7 @@ def test_8_bits_are_those_of_the_shipped_network(tmp_path):
 
 def test_the_record_s_tree_is_distilled_from_its_network():
     assert distil.tree_file(shipped("record-mlp")).sha256() == shipped("record-tree").sha256()
-    assert shipped("record-tree").origin["from sha256"] == shipped("record-mlp").sha256()
+    assert shipped("record-tree").provenance["source_sha256"] == shipped("record-mlp").sha256()
 
 
 @pytest.mark.long
@@ -402,7 +402,7 @@ def test_the_shipped_policies_are_made_again_bit_for_bit(tmp_path):
     made = sorted(tmp_path.glob("*.npz"))
     assert {path.stem for path in made} == {"record-mlp", "record-tree", "rlcc-mlp8"}
     for path in made:
-        assert path.read_bytes() == (policy_file.SHIPPED / path.name).read_bytes()
+        assert path.read_bytes() == (nic_policy.SHIPPED / path.name).read_bytes()
 
 
 def test_a_fit_that_could_not_be_kept_is_not_begun(tmp_path, capsys, monkeypatch):

@@ -135,9 +135,9 @@ def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path:
 
 
 def test_policies_replace_only_those_of_the_same_network(tmp_path: Path) -> None:
-    from dc_gym.nets import policy_file
+    from dc_gym.nets import nic_policy
 
-    ours = policy_file.shipped("rlcc-mlp").read_bytes()
+    ours = nic_policy.shipped("rlcc-mlp").read_bytes()
     copied, out = tmp_path / "net.npz", tmp_path / "out.npz"
     copied.write_bytes(ours)
     words = ["rlcc", "distil", str(copied), "--out"]

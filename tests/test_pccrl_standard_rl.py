@@ -8,6 +8,8 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers.pccrl import standard_rl as figure
+from dc_gym.cli.main import main
+from dc_gym.nets import nic_policy
 from dc_gym.reproduce import page, registry
 from dc_gym.reproduce.claims import State
 from dc_gym.reproduce.order import Order
@@ -19,14 +21,13 @@ COLUMNS = ["iteration", "steps", "spec", "flows", *GOOD]
 def trained(out, algorithm, seed, last, steps=5000):
     """Makes a training's folder as its command leaves it; `last` has the values that differ from GOOD, by number of flows."""
     place = out / "standard-rl" / "trainings"
-    asked = figure.Training(
-        f"{algorithm}-s{seed}", place, place / f"{algorithm}-s{seed}", algorithm=algorithm, seed=seed, steps=5000
-    )
+    asked = figure._training(place, algorithm, seed, steps=5000)
     asked.out.mkdir(parents=True)
     asked.out.with_name(f"{asked.name}.json").write_text(json.dumps(asked.order(), indent=1) + "\n")
-    asked.policy.write_bytes(b"")
-    (asked.out / "train.json").write_text(json.dumps({"spec": {"flows": [2, 4, 8], "most_error": 10.0}}))
-    (asked.out / "progress.csv").write_text(f"iteration,steps,reward\n1,{steps // 2},-3\n2,{steps},-1\n")
+    asked.policy.write_bytes(nic_policy.shipped("rlcc-mlp").read_bytes())
+    half = steps // 2
+    (asked.out / "progress.csv").write_text(f"iteration,steps,reward\n1,{half},-3\n2,{steps},-1\n")
+    (asked.out / "curve.csv").write_text(f"update,decisions,mean_error,mean_reward\n1,{half},1,-3\n2,{steps - half},1,-1\n")
     rows = [",".join(COLUMNS)]
     for iteration in (0, 2):
         for flows in figure.FLOWS:
@@ -38,6 +39,12 @@ def trained(out, algorithm, seed, last, steps=5000):
 
 def order(out, **changes):
     return Order(out, **{"seeds": 2, "steps": 5000, "algorithms": ("PPO", "sac")} | changes)
+
+
+@pytest.fixture(autouse=True)
+def one_evaluation(monkeypatch):
+    """Eq. 3's evaluation comes from the same file as the others', not from the policy."""
+    monkeypatch.setattr(figure.GradientTraining, "closed_loop", figure.Training.closed_loop)
 
 
 @pytest.fixture
@@ -76,7 +83,7 @@ def test_each_part_of_the_criterion_counts(what, tmp_path, usual):
 
 def test_a_training_of_another_kind_is_not_taken_for_it(tmp_path):
     asked = trained(tmp_path, "RLCC", 1, {})
-    asked.out.with_name(f"{asked.name}.json").write_text(json.dumps(asked.order() | {"config": ""}))
+    asked.out.with_name(f"{asked.name}.json").write_text(json.dumps(asked.order() | {"batch": 1}))
     with pytest.raises(UsageError, match="--force trains it anew"):
         figure.run(order(tmp_path, seeds=1, algorithms=()), Quiet())
 
@@ -96,8 +103,26 @@ def test_what_this_figure_does_not_train_with_is_refused(tmp_path, given, says):
 def test_what_a_training_is_told(tmp_path):
     asked = trained(tmp_path, "DDPG", 3, {})
     words = asked.argv()
-    assert words[:3] == ["train", "fluid", "--agents=flows"] and "--resume" not in words
+    assert words[:2] == ["train", "--agents=flows"] and "--resume" not in words
     assert {"--algo=DDPG", "--seed=3", "--steps=5000", f"--config={asked.out.with_name('DDPG.toml')}"} < set(words)
+
+
+def test_what_eq_3_is_told_and_leaves(tmp_path, monkeypatch, capsys):
+    asked = figure._training(tmp_path, "RLCC", 1, steps=700)
+    words = asked.argv()
+    assert words[:3] == ["rlcc", "train", "--on=fluid"] and {"--seed=1", "--updates=3", "--batch=250"} < set(words)
+    assert main(words) == 0 and asked.trained() >= 700
+    curve = asked.curve()
+    assert len(curve.x) == 3 and curve.x[-1] == asked.trained() and (curve.values["reward"] < 0).all()
+
+
+def test_eq_3_is_evaluated_in_the_closed_loop_of_its_policy(tmp_path, monkeypatch):
+    monkeypatch.undo()
+    asked = trained(tmp_path, "RLCC", 1, {})
+    found = asked.closed_loop()
+    assert tuple(found) == figure.FLOWS
+    for flows, row in found.items():
+        assert row["inflation_over_eq_2"] == pytest.approx(1.0, abs=0.1) and row["jain"] > 0.95 and row["flows"] == flows
 
 
 def test_it_is_a_figure_of_its_paper():

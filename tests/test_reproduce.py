@@ -13,8 +13,8 @@ from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.papers.iroko import common, figure_5_4, figure_5_5
 from dc_gym.cli import main
-from dc_gym.envs.policy_file import PolicyFile
 from dc_gym.figures import plots
+from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
 from dc_gym.reproduce.claims import Claim, State
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, Track
@@ -287,7 +287,7 @@ def asked(tmp_path):
 def policy(training, steps):
     training.out.mkdir(parents=True, exist_ok=True)
     one = np.ones((1, 1))
-    net = PolicyFile((one,), (np.zeros(1),), -np.ones(1), np.ones(1), ("x",), ("h1",), origin={"steps": steps})
+    net = AgentPolicy((one,), (np.zeros(1),), -np.ones(1), np.ones(1), ("x",), ("h1",), provenance={"steps": steps})
     net.write(training.policy)
 
 

@@ -19,8 +19,8 @@ from dc_gym.ctrl.nic import algorithms, build, golden, kernels
 from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
 from dc_gym.ctrl.nic.golden import REFERENCES, Decided
 from dc_gym.methods.rlcc import cells
-from dc_gym.nets import policy_file
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets import nic_policy
+from dc_gym.nets.nic_policy import NicPolicy
 
 BUDGET = 1_000_000
 """Number of instructions that a kernel's verifier walks before it gives up."""
@@ -34,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
         setting = algorithms.settle(algorithm, args.preset, {}, algorithms.SCALED_FOR_BPS)
         if args.policy and not algorithm.table:
             raise UsageError(f"--policy {args.policy}: {algorithm.name} reads no policy; leave it out")
-        policy = policy_file.path_of(args.policy) if args.policy else None
+        policy = nic_policy.path_of(args.policy) if args.policy else None
         shown = show(
             f"nic check {algorithm.name}", AlgorithmCheck(algorithm, setting, folder, policy).checks(args.here, args.no_kernel)
         )
@@ -47,7 +47,7 @@ class AlgorithmCheck:
     def __init__(self, algorithm: Algorithm, setting: Setting, folder: Path, policy: Path | None = None) -> None:
         self._algorithm, self._setting, self._folder = algorithm, setting, folder
         self._table = golden.table_of(algorithm, folder, policy)
-        self._policy = policy_file.load(algorithm.name, policy) if algorithm.table else None
+        self._policy = nic_policy.load(algorithm.name, policy) if algorithm.table else None
         self._traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
         self._made: dict[str, Sequence[Decided]] = {}
 
@@ -90,7 +90,7 @@ class AlgorithmCheck:
         asked = f"rates within {golden.BOUNDS[name].rate:g} / 2^20"
         return Check("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
 
-    def _held_to_policy(self, policy: PolicyFile) -> Check:
+    def _held_to_policy(self, policy: NicPolicy) -> Check:
         """Compares each action of an RL-CC algorithm with that of its policy in floats, for the same inputs."""
         found = [cells.distance(policy, self._traces[kind], made) for kind, made in self._made.items()]
         bound, most = cells.BOUNDS[policy.kind], max(each[1] for each in found)

@@ -22,7 +22,7 @@ from dc_gym.ctrl.nic.algorithms import Algorithm
 from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, Decided, Step
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
 from dc_gym.methods.rlcc import cells
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 
 ALPHA_WORD = 2
 """Index of alpha in DCQCN's state."""
@@ -74,7 +74,7 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[Case]:
         values = golden.values_of(algorithm, preset)
         traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
         if table:
-            traces[TABLE_SIX] = cells.lives(policy_file.load(algorithm.name))
+            traces[TABLE_SIX] = cells.lives(nic_policy.load(algorithm.name))
         for kind, steps in traces.items():
             made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
             yield Case(algorithm, preset, values, kind, steps, made, table)
@@ -96,7 +96,7 @@ def _references(cases: Sequence[Case]) -> Check:
 def policy_checks(cases: Sequence[Case]) -> Iterator[Check]:
     """Yields the checks on a policy's actions, each for its own inputs, and on RL-CC's Table VI."""
     name = cases[0].algorithm.name
-    file = policy_file.load(name)
+    file = nic_policy.load(name)
     bound = cells.BOUNDS[file.kind]
     found = [cells.distance(file, case.steps, case.made) for case in cases]
     count, most = sum(each[0] for each in found), max(each[1] for each in found)

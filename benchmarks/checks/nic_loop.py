@@ -26,7 +26,7 @@ from dc_gym.grounds import nics
 from dc_gym.grounds.plan import Experiment
 from dc_gym.methods.rlcc import bottleneck
 from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, Case
-from dc_gym.nets import fluid, policy_file
+from dc_gym.nets import fluid, nic_policy
 from dc_gym.records.results import Result
 from dc_gym.records.tables import NIC_EVENTS
 from dc_gym.spec import load
@@ -147,7 +147,7 @@ def _swift_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator
 
 
 def _rlcc_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[Check]:
-    file, used = policy_file.load(name), float(result.summary["utilization"])
+    file, used = nic_policy.load(name), float(result.summary["utilization"])
     measured = bottleneck.inflation(cell, result)
     if name == "rlcc-mlp":
         rest = fluid.rest(file.policy, file.scaling)

@@ -15,8 +15,8 @@ from dc_gym.base.checks import Check
 from dc_gym.methods.rlcc import bottleneck, distil
 from dc_gym.methods.rlcc.bottleneck import LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, Case
 from dc_gym.methods.rlcc.distil import Distillation
-from dc_gym.nets import policy_file
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets import nic_policy
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import DEPTH, Trees
 from dc_gym.records.results import Result
 from dc_gym.sweep import Cell, runs
@@ -48,7 +48,7 @@ class Measured:
 
 def checks(policy: str | None = None) -> Iterable[Check]:
     """Yields the checks on a network, given by its name or file."""
-    net = PolicyFile.read(policy_file.path_of(policy or NETWORK))
+    net = NicPolicy.read(nic_policy.path_of(policy or NETWORK))
     with runs.scratch("rlcc-distil") as folder:
         own = measure(folder, "network", net)
         yield from _reported("its network", f"{net.kind}, {policy or NETWORK}", own, net)
@@ -63,7 +63,7 @@ def checks(policy: str | None = None) -> Iterable[Check]:
             yield from _reported(f"{count} trees", "too few for the check", found, made)
 
 
-def measure(folder: Path, title: str, file: PolicyFile) -> dict[int, Measured]:
+def measure(folder: Path, title: str, file: NicPolicy) -> dict[int, Measured]:
     """Returns a policy's measured values, by number of flows."""
     path = folder / f"{title}.npz"
     file.write(path)
@@ -88,7 +88,7 @@ def _held(count: int, found: dict[int, Measured], own: dict[int, Measured]) -> I
         yield Check(f"{count} trees, {flows} flows", asked, _words(trees, net), near(trees, net))
 
 
-def _reported(name: str, what: str, found: dict[int, Measured], file: PolicyFile) -> Iterator[Check]:
+def _reported(name: str, what: str, found: dict[int, Measured], file: NicPolicy) -> Iterator[Check]:
     for flows, each in found.items():
         law = f"eq. 2: {float(file.scaling.inflation(flows)):.3f}"
         yield Check(f"{name}, {flows} flows", f"reported ({what})", f"{_words(each)}; {law}", ok=True)
@@ -100,7 +100,7 @@ def _words(each: Measured, net: Measured | None = None) -> str:
     return f"{words}, Jain {each.jain:.3f}, {each.drops} dropped"
 
 
-def _size(made: PolicyFile, enough: bool) -> Check:
+def _size(made: NicPolicy, enough: bool) -> Check:
     assert isinstance(made.policy, Trees)
     count = len(made.policy.inputs)
     ten = made.policy.packed_bytes() * PAPER // count

@@ -25,8 +25,8 @@ from dc_gym.base.readable import number
 from dc_gym.figures import plots
 from dc_gym.methods.rlcc import bottleneck
 from dc_gym.methods.rlcc.bottleneck import LINE_BPS, SHORT_BUFFER_BYTES, Case
-from dc_gym.nets import fluid, policy_file
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets import fluid, nic_policy
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result
 from dc_gym.reproduce import theory
 from dc_gym.reproduce.theory import Root
@@ -62,8 +62,8 @@ class Point:
 
 def checks(policy: str | None = None) -> Iterable[Check]:
     """Yields the checks on a policy, given by its name or file."""
-    path = policy_file.path_of(policy or POLICY)
-    file = PolicyFile.read(path)
+    path = nic_policy.path_of(policy or POLICY)
+    file = NicPolicy.read(path)
     with runs.scratch("rlcc-theory") as folder:
         mine = measure(folder, f"rlcc-{file.kind}", path.resolve())
         theirs = measure(folder, SWIFT, None)

@@ -17,7 +17,7 @@ from dc_gym.methods.rlcc import train
 from dc_gym.methods.rlcc.bottleneck import Case, inflation
 from dc_gym.methods.rlcc.on_lab import USUAL, Settings
 from dc_gym.nets.decision import Scaling
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result, number
 from dc_gym.sweep import runs
 
@@ -33,13 +33,13 @@ def checks(seeds: int = SEEDS) -> Iterable[Check]:
         for settings in [*(Settings(seed=seed) for seed in range(1, seeds + 1)), USUAL["lstm"]]:
             out = folder / f"{settings.net}-{settings.seed}"
             with choose(quiet=False) as progress, train.opened(out, resume=False):
-                train.on_labs(settings, out, progress)
+                train.train_on_labs(settings, out, progress)
             yield from of_policy(f"{settings.net}, seed {settings.seed}", out / train.POLICY, out)
 
 
 def of_policy(name: str, policy: Path, folder: Path) -> Iterator[Check]:
     """Yields the checks on a policy. `folder`: for its runs."""
-    algorithm = f"rlcc-{PolicyFile.read(policy).kind}"
+    algorithm = f"rlcc-{NicPolicy.read(policy).kind}"
     cases = {flows: Case(algorithm, flows, settled, MEASURED_MS, policy) for flows, settled in SETTLED_MS.items()}
     cells = {flows: case.cell(folder, f"rlcc-{flows}") for flows, case in cases.items()}
     found = runs.run_all(list(cells.values()))

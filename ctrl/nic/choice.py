@@ -16,8 +16,8 @@ from dc_gym.base.key import KeyFault
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
-from dc_gym.nets import policy_file
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets import nic_policy
+from dc_gym.nets.nic_policy import NicPolicy
 
 if TYPE_CHECKING:
     from dc_gym.spec import Spec
@@ -29,7 +29,7 @@ class Choice:
 
     algorithm: Algorithm
     setting: Setting
-    policy: PolicyFile | None
+    policy: NicPolicy | None
     """The policy file. None if the algorithm reads none."""
 
 
@@ -64,10 +64,10 @@ def check(spec: Spec, line_bps: int) -> None:
         choose(spec, line_bps, folder)
 
 
-def _policy(algorithm: Algorithm, asked: str | Path | None) -> PolicyFile | None:
+def _policy(algorithm: Algorithm, asked: str | Path | None) -> NicPolicy | None:
     if algorithm.table:
         with _blamed("nic.policy", None):
-            return policy_file.load(algorithm.name, policy_file.shipped(asked) if isinstance(asked, str) else asked)
+            return nic_policy.load(algorithm.name, nic_policy.shipped(asked) if isinstance(asked, str) else asked)
     if asked is not None:
         raise KeyFault("nic.policy", str(asked), f"{algorithm.name} reads no policy; leave it out")
     return None

@@ -212,10 +212,10 @@ def table_of(algorithm: Algorithm, folder: Path, policy: Path | None = None) -> 
     """
     if not algorithm.table:
         return None
-    from dc_gym.nets import policy_file
+    from dc_gym.nets import nic_policy
 
     path = folder / f"{algorithm.name}.table"
-    policy_file.write_table(policy_file.load(algorithm.name, policy).table(), path)
+    nic_policy.write_table(nic_policy.load(algorithm.name, policy).table(), path)
     return path
 
 

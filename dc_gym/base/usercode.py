@@ -21,20 +21,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dc_gym.base import renamed
 from dc_gym.base.errors import SpecError, TestbedError
 
 CODE = "code"
-MOVED = {
-    "dc_gym.controllers": "dc_gym.ctrl.controllers",
-    "dc_gym.errors": "dc_gym.base.errors",
-    "dc_gym.results": "dc_gym.records.results",
-    "dc_gym.stats": "dc_gym.base.stats",
-    "dc_gym.topologies.amount": "dc_gym.base.amount",
-    "dc_gym.units": "dc_gym.base.units",
-    "dc_gym.envs.flows": "dc_gym.methods.rlcc.flows",
-    "dc_gym.envs.flows_parallel": "dc_gym.methods.rlcc.flows_parallel",
-}
-"""Modules that users import, by their former names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +169,8 @@ def _what(error: BaseException) -> str:
     text = (str(error).splitlines() or [""])[0]
     if isinstance(error, SyntaxError):
         return error.msg
-    if isinstance(error, ModuleNotFoundError) and error.name in MOVED:
-        text += f"; it is {MOVED[error.name]} now"
+    if isinstance(error, ModuleNotFoundError) and (hint := renamed.hint(renamed.MODULES, error.name or "")):
+        text += f"; {hint}"
     return text if isinstance(error, TestbedError) else type(error).__name__ + (f": {text}" if text else "")
 
 

@@ -11,16 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import __version__
-from dc_gym.base import spelling
+from dc_gym.base import renamed, spelling
 from dc_gym.cli import arguments
 
 
 class Parser(ArgumentParser):
-    """A parser whose error about an unknown name suggests the name that was probably meant."""
+    """A parser whose error about an unknown name suggests the name that was probably meant, or gives a former name's new one."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        for each in unknown:
+            name = each.partition("=")[0]
+            if hint := renamed.hint(self.prog, name):
+                self.error(f"{name}: {hint}")
+        return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(action, spelling.unknown("value", str(value), map(str, action.choices)))
+            place = " ".join([self.prog, *action.option_strings[-1:]])
+            hint = renamed.hint(place, str(value))
+            why = f"{value!r}: {hint}" if hint else spelling.unknown("value", str(value), map(str, action.choices))
+            raise argparse.ArgumentError(action, why)
 
 
 def build() -> ArgumentParser:
@@ -74,9 +85,12 @@ def _add(commands: Any, name: str, summary: str, example: str, command: Callable
     return parser
 
 
-def _add_spec(parser: ArgumentParser, what: str = "TOML file, or the manifest.json of a result") -> None:
+SPEC = "TOML file, or the manifest.json of a result"
+
+
+def _add_spec(parser: ArgumentParser, what: str = SPEC, *, optional: bool = False) -> None:
     """Adds the arguments that all commands with a spec have."""
-    parser.add_argument("spec", type=Path, metavar="SPEC", help=what)
+    parser.add_argument("spec", type=Path, nargs="?" if optional else None, metavar="SPEC", help=what)
     parser.add_argument(
         "--set",
         dest="overrides",
@@ -253,8 +267,9 @@ def _add_watch(commands: Any) -> None:
 def _add_train(commands: Any) -> None:
     summary = "train a policy in labs with RLlib (extra `rl`); again with --resume, it goes on where it stopped"
     example = "dcgym train examples/dumbbell.toml --algo PPO --steps 200000 --out results/ppo"
+    example += "\n  dcgym train --agents flows --algo PPO --steps 250000 --out results/flows"
     parser = _add(commands, "train", summary, example, _delegate("dc_gym.rl.train"))
-    _add_spec(parser)
+    _add_spec(parser, f"{SPEC}; none with --agents flows", optional=True)
     algo = "PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE, or your own as module:Class or file.py:Class"
     parser.add_argument("--algo", default="PPO", metavar="NAME", help=f"{algo} (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the training")
@@ -269,7 +284,7 @@ def _add_train(commands: Any) -> None:
         ("levels", "discrete actions: so many allocations, the same for all hosts"),
     ):
         parser.add_argument(f"--{name}", type=arguments.count, metavar="N", help=what)
-    who = "one for the network, each host, or each flow, where SPEC is the word fluid (a model) or lab (default: central)"
+    who = "one for the network, each host, or each flow of RL-CC's fluid model, without SPEC (default: central)"
     parser.add_argument("--agents", choices=("central", "hosts", "flows"), help=who)
     whose = "of hosts that act: one policy for all of them, or each its own (default: shared)"
     parser.add_argument("--policies", choices=("shared", "own"), help=whose)

@@ -59,6 +59,7 @@ def _add_train(commands: Any) -> None:
     add("--preset", default="rl-cc", metavar="NAME", help="reward and traffic: rl-cc or pcc-rl (default: %(default)s)")
     add("--seed", type=int, default=1, metavar="N", help="of weights and flows (default: %(default)s)")
     add("--updates", type=int, metavar="N", help="of the weights (default: 1600 on labs; on fluid 1200, lstm 300)")
+    add("--learning-rate", type=float, metavar="X", help="of Adam, falling to 0 (default: 0.01, lstm 0.003)")
     add("--episode", type=int, metavar="N", help="updates from one new lab, and checkpoint, to the next (default: 100)")
     add("--labs", type=int, metavar="N", help="side by side (default: 2); another number is another training")
     add("--randomise", action="store_true", help="each lab's episodes have their own line, round trip, buffer, numbers of flows")
@@ -66,6 +67,9 @@ def _add_train(commands: Any) -> None:
     free = "no lab waits for another or for the learner; not the same policy twice, and says so"
     add("--free-running", action="store_true", help=free)
     add("--resume", action="store_true", help="go on from the checkpoint in DIR")
+    add("--batch", type=int, metavar="N", help="of fluid: decisions per update (default: 4096)")
+    mix = "of fluid: so many with 2 flows, with 4 and with 8 (default: 80, 60 and 40)"
+    add("--bottlenecks", type=int, metavar="N", help=mix)
     add("--noise", type=float, metavar="X", help="of fluid: up to so much inflation more, at random (default: 0)")
     add("--quiet", action="store_true", help="no progress on standard error")
 

@@ -16,8 +16,8 @@ from dc_gym.base.units import format_rate, parse_rate_bps
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.host_observation import HostObserver
 from dc_gym.envs.observation import Vector
-from dc_gym.envs.policy_file import HOSTS, PolicyFile
 from dc_gym.envs.scene import Scene
+from dc_gym.nets.agent_policy import HOSTS, AgentPolicy
 
 if TYPE_CHECKING:
     from dc_gym.envs.policies import Setting
@@ -33,7 +33,7 @@ class FilePolicy:
     observation."""
 
     def __init__(self, path: Path, setting: Setting) -> None:
-        self._net = PolicyFile.read(path)
+        self._net = AgentPolicy.read(path)
         self.settings = self._net.settings
         self._observer: HostObserver | None = None
         try:
@@ -61,7 +61,7 @@ def _said(value: Any) -> str:
     return "its default" if value is None else str(value)
 
 
-def _misfit(net: PolicyFile, setting: Setting, own: HostObserver | None) -> str:
+def _misfit(net: AgentPolicy, setting: Setting, own: HostObserver | None) -> str:
     """Returns why the policy does not fit this network; empty if it fits."""
     seen, acting = (own.names, net.hosts) if own else (setting.observer.names, setting.scene.hosts)  # one for each fits any hosts
     for what, has, gives in (("acts on", net.hosts, acting), ("observes", net.observation, seen)):
@@ -82,7 +82,7 @@ def _misfit(net: PolicyFile, setting: Setting, own: HostObserver | None) -> str:
     return ""
 
 
-def _other_floor(net: PolicyFile, scene: Scene) -> str:
+def _other_floor(net: AgentPolicy, scene: Scene) -> str:
     """Returns a message if the floor differs from that of the training. Actions map to rates from the floor to the line rate, so
     with another floor the same action gives another rate."""
     floor = net.settings.get("floor")

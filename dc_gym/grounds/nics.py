@@ -20,7 +20,7 @@ from dc_gym.base.record_file import Table
 from dc_gym.ctrl.nic import algorithms, choice
 from dc_gym.grounds import inputs
 from dc_gym.grounds.guest.main import NIC_TABLE, NICS
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
@@ -88,8 +88,8 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
         "object": hashlib.sha256(algorithm.object.read_bytes()).hexdigest(),
     }
     if chosen.policy is not None:
-        policy_file.write_table(chosen.policy.table(), folder / NIC_TABLE)
-        facts["policy"] = {"sha256": chosen.policy.sha256(), "origin": dict(chosen.policy.origin)}
+        nic_policy.write_table(chosen.policy.table(), folder / NIC_TABLE)
+        facts["policy"] = {"sha256": chosen.policy.sha256(), "provenance": dict(chosen.policy.provenance)}
     switches = (algorithm.table, spec.nic.trace != "off", spec.nic.tcp is not None, spec.nic.keeps_pairs)
     return NicPlan(str(algorithm.object), *switches, facts, step_ns)
 

@@ -56,6 +56,14 @@ class Scaling:
         """Returns the error that the policy sees. Below 0 the path is under-utilized."""
         return np.asarray(np.clip(-self.gain * self.delta(inflation, rate), -self.limit, self.limit))
 
+    def reward(self, error: npt.ArrayLike, most_error: float = 10.0) -> Floats:
+        """Returns -(delta / target)^2 (RL-CC's eq. 1, in targets) for errors as a policy sees them.
+
+        Delta counts up to `most_error` targets: that of a full queue is hundreds of targets, and its square would outweigh all
+        others.
+        """
+        return np.asarray(-(np.minimum(np.abs(np.asarray(error, np.float64) / self.unit), most_error) ** 2))
+
     def inflation(self, flows: npt.ArrayLike, offset: float = 0.0) -> Floats:
         """Returns the inflation at which flows with equal shares settle, eq. 2: target sqrt(N) + beta.
 

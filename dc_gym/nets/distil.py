@@ -8,6 +8,7 @@ that the network itself produces in the closed loop, which decide how flows get 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from dc_gym.nets import response, trees
 from dc_gym.nets.decision import Floats, Scaling
 from dc_gym.nets.fluid import Bottleneck, Fluid, Policy
 from dc_gym.nets.mlp import Mlp
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 
 LOOPS = tuple((flows, noise) for flows in (2, 6, 16, 48, 128, 400) for noise in (0.0, 0.3))
 """The bottlenecks, as (flows, noise), on which the network is watched."""
@@ -114,7 +115,7 @@ class Rows:
     weights: Floats
 
 
-def rows(net: PolicyFile, recipe: Recipe) -> Rows:
+def rows(net: NicPolicy, recipe: Recipe) -> Rows:
     """Returns rows of all three kinds. The network is watched in integers, since tanh differs between machines."""
     random, half, scaling = np.random.default_rng(recipe.seed), recipe.rows // 2, net.scaling
     drawn = [situations(random, half, scaling.unit).T, close(random, half, scaling.unit).T]
@@ -131,7 +132,7 @@ def aims(net: Mlp, inputs: Floats) -> Floats:
     return np.where(actions < ENDS, BEYOND, actions)
 
 
-def network_of(net: PolicyFile, count: int) -> Mlp:
+def network_of(net: NicPolicy, count: int) -> Mlp:
     """Returns the network to distil.
 
     Raises AgentError if the policy is no network without memory, or if `count` is out of range.
@@ -145,10 +146,15 @@ def network_of(net: PolicyFile, count: int) -> Mlp:
     return net.policy
 
 
-def tree_file(net: PolicyFile, recipe: Recipe | None = None, given: Rows | None = None) -> PolicyFile:
+def tree_file(net: NicPolicy, recipe: Recipe | None = None, given: Rows | None = None) -> NicPolicy:
     """Returns a network's policy as trees, fitted to `given` or, by default, to `rows`."""
     recipe = recipe or Recipe()
     network, found = network_of(net, recipe.trees), given or rows(net, recipe)
     made = trees.Fit(recipe.trees)(found.inputs, aims(network, found.inputs), found.weights, borders(net.scaling.unit))
-    origin = {"made": "distilled", "from sha256": net.sha256(), "recipe": asdict(recipe), "network": dict(net.origin)}
-    return PolicyFile(made, net.scaling, origin)
+    provenance = distilled_from(net, "dcgym nic fit") | {"seed": recipe.seed, "settings": asdict(recipe)}
+    return NicPolicy(made, net.scaling, provenance)
+
+
+def distilled_from(net: NicPolicy, command: str) -> dict[str, Any]:
+    """Returns the provenance of trees that a command distils from a network."""
+    return {"command": command, "made": "distilled", "source_sha256": net.sha256(), "network": dict(net.provenance)}

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A NIC's policy as an .npz file: the numbers it was made from, the table of integers that the NIC reads, and a manifest.
+"""The policy file: one .npz format for the policies of NICs and of agents (docs/policy-file.md).
 
-docs/rlcc-policy.md describes the format, and policy.h the table. `PolicyFile(...).write(path)` writes a file. `read` checks the
-contents against the checksum and the table against the numbers.
+A file is an envelope around a payload. The envelope is a manifest: the format's name and version, the kind of the payload, the
+policy's provenance, and a checksum of the whole file. The payload is the policy itself: NicPolicy (integers for a NIC) or
+AgentPolicy (a network of floats for an environment's agent).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,137 +22,140 @@ import numpy.typing as npt
 from dc_gym.base.errors import AgentError
 from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.base.outputs import Mine
-from dc_gym.nets import int8, lstm, mlp, trees
-from dc_gym.nets.decision import Q16, Floats, Scaling
-from dc_gym.nets.int8 import Mlp8
-from dc_gym.nets.lstm import Lstm
-from dc_gym.nets.mlp import Mlp
-from dc_gym.nets.trees import Trees
+from dc_gym.base.spelling import unknown
 
-FORMAT, VERSION = "dcgym-nic-policy", 1
-MAGIC, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 16, 4, 8192
-KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4}
-"""The numbers of POLICY_TREE and so on in policy.h."""
-NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
-ARRAYS = {"mlp": ("W0", "W1", "W2"), "mlp8": ("W0", "W1", "W2"), "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3")}
-"""The names of a network's weights and biases, in their order."""
-SHIPPED = Path(__file__).resolve().parent / "policies"
-GUIDE = "docs/rlcc-policy.md says what a policy is"
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint32]
+FORMAT, VERSION = "dcgym-policy", 2
+GUIDE = "docs/policy-file.md says what a policy file is"
+NIC, AGENT = "a NIC", "an agent"
+OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "dense": AGENT}
+"""Who runs a payload of each kind."""
+RUN = {NIC: "--set controller=rlcc-{kind} --set nic.policy={path}", AGENT: "--set controller={path}"}
+"""The options of `dcgym run` for a policy file."""
+OLD = {
+    ("dcgym-nic-policy", 1): "`dcgym rlcc train`, `dcgym rlcc distil` and `dcgym nic import` make new ones",
+    ("dcgym-policy", 1): "`dcgym export` makes a new one of its training",
+}
+"""What to do with a file of a former format and version."""
+
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyFile:
-    """The contents of a policy file."""
+class Payload:
+    """What a file holds of a policy besides the envelope."""
 
-    policy: Mlp | Lstm | Trees
-    scaling: Scaling = field(default_factory=Scaling)
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    """How the policy was made: for people, and for making it again."""
+    entries: Mapping[str, Any]
+    """The entries of the manifest's `payload`."""
+    arrays: Arrays
 
-    def __post_init__(self) -> None:
-        numbers = asdict(self.scaling)
-        wrong = [name for name, value in numbers.items() if not (np.isfinite(value) and 0 <= value < 256)]
-        if wrong or not self.scaling.unit > 0 or self.scaling.limit >= 2**14:
-            raise AgentError(f"its scaling {numbers} is out of range; target, gain and reach are above 0, all below 256")
-        if self.kind in ("mlp8", "lstm") and self.scaling.limit >= int8.MOST_INPUT:
-            raise AgentError(f"its scaling {numbers} lets errors grow to {int8.MOST_INPUT:g} and beyond; lower its reach")
+
+class PolicyFile(ABC):
+    """A policy that a file can hold."""
+
+    __slots__ = ()
+    OWNER: ClassVar[str]
+    """Who runs it: NIC or AGENT."""
 
     @property
+    @abstractmethod
     def kind(self) -> str:
-        return next((kind for kind, network in NETWORKS.items() if type(self.policy) is network), "tree")
+        """The kind of its payload: a key of OWNERS."""
 
-    def table(self) -> Words:
-        """Returns the words that the NIC reads."""
-        scaled = self.scaling
-        head = [0] * HEAD_WORDS
-        head[:4] = [MAGIC, VERSION, KINDS[self.kind], 0]
-        head[5:9] = [round(value * Q16) for value in (scaled.target, scaled.beta, scaled.gain, scaled.limit)]
-        if isinstance(self.policy, Trees):
-            head[9:11] = [len(self.policy.inputs), round(self.policy.bias * Q16)]
-        else:
-            head[9] = sum(weight.size for weight in self.policy.weights)
-        words = [*head, *self.policy.words()]
-        words[3] = len(words)
-        table = np.array([word & 0xFFFFFFFF for word in words], np.uint32)
-        table[CRC_WORD] = checksum(table)
-        return table
+    @property
+    @abstractmethod
+    def provenance(self) -> Mapping[str, Any]:
+        """How it was made: for people, and for making it again. `command`, `seed`, `versions` and `fingerprint` (of a training's
+        spec and settings) are there where they are known."""
+
+    @abstractmethod
+    def to_payload(self) -> Payload: ...
+
+    @classmethod
+    @abstractmethod
+    def from_payload(cls, kind: str, payload: Payload, provenance: Mapping[str, Any]) -> Self:
+        """Returns the policy. Raises AgentError, KeyError or TypeError if something is missing or wrong."""
 
     def sha256(self) -> str:
         """Returns the SHA-256 of everything in the file."""
-        return _digest(self._manifest(), self._arrays())
+        payload = self.to_payload()
+        return digest(self._manifest(payload), payload.arrays)
 
     def write(self, path: Path) -> None:
-        """Writes the file; equal policies give equal bytes."""
-        manifest = self._manifest() | {"sha256": self.sha256()}
+        """Writes the file. Equal policies give equal bytes."""
+        payload = self.to_payload()
+        manifest = self._manifest(payload)
+        manifest |= {"sha256": digest(manifest, payload.arrays)}
         try:
-            write_arrays(path, {"manifest": np.array(json.dumps(manifest, sort_keys=True)), **self._arrays()})
+            write_arrays(path, {"manifest": np.array(json.dumps(manifest, sort_keys=True)), **payload.arrays})
         except OSError as error:
-            raise AgentError(
-                f"{path}: cannot write the policy: {error.strerror}; give a file in a folder that is there"
-            ) from None
+            why = f"cannot write the policy: {error.strerror}; give a file in a folder that is there"
+            raise AgentError(f"{path}: {why}") from None
 
-    def _manifest(self) -> dict[str, Any]:
-        plain = {"format": FORMAT, "version": VERSION, "kind": self.kind}
-        return plain | {"scaling": asdict(self.scaling), "origin": dict(self.origin)}
-
-    def _arrays(self) -> dict[str, Any]:
-        made = self.policy
-        if isinstance(made, Trees):
-            trees_of = {"inputs": made.inputs, "borders": made.borders, "leaves": made.leaves, "bias": np.float64(made.bias)}
-            return trees_of | {"table": self.table()}
-        numbers = dict(zip(ARRAYS[self.kind], made.weights, strict=True))
-        return numbers | {"table": self.table()}
+    def _manifest(self, payload: Payload) -> dict[str, Any]:
+        envelope = {"format": FORMAT, "version": VERSION, "kind": self.kind, "provenance": dict(self.provenance)}
+        return envelope | {"payload": dict(payload.entries)}
 
     @classmethod
-    def read(cls, path: Path) -> PolicyFile:
-        """Reads the policy in a file. Raises AgentError, in one line, if the file is no policy or was changed."""
+    def read(cls, path: Path) -> Self:
+        """Reads the policy from a file.
+
+        Raises AgentError, in one line, if the file is no policy, is one for another owner, or was changed.
+        """
         arrays = load_arrays(path, GUIDE)
         try:
-            return cls._of(arrays)
+            manifest = _parse_manifest(arrays)
+            kind, provenance = manifest["kind"], manifest["provenance"]
+            if kind not in OWNERS:
+                raise AgentError(unknown("kind", str(kind), OWNERS))
+            if (owner := OWNERS[kind]) != cls.OWNER:
+                made = f", made by {provenance['command']}" if provenance.get("command") else ""
+                how = RUN[owner].format(kind=kind, path=path)
+                raise AgentError(f"is a policy for {owner} (kind {kind!r}{made}), not for {cls.OWNER}; run it with {how}")
+            return cls._checked(manifest, {name: array for name, array in arrays.items() if name != "manifest"})
         except AgentError as error:
             raise AgentError(f"{path}: {error}") from None
 
     @classmethod
-    def _of(cls, arrays: dict[str, npt.NDArray[Any]]) -> PolicyFile:
-        manifest = _parse_manifest(arrays)
-        said = manifest.pop("sha256", None)
-        rest = {name: array for name, array in arrays.items() if name != "manifest"}
-        if said != _digest(manifest, rest):
+    def _checked(cls, manifest: dict[str, Any], arrays: Arrays) -> Self:
+        if manifest.pop("sha256", None) != digest(manifest, arrays):
             raise AgentError("its checksum is not that of what it holds: it is damaged, or was changed by hand; make it again")
         try:
-            policy = _policy(manifest["kind"], rest)
-            found = cls(policy, Scaling(**manifest["scaling"]), manifest["origin"])
+            return cls.from_payload(manifest["kind"], Payload(manifest["payload"], arrays), manifest["provenance"])
         except (KeyError, TypeError) as error:
             raise AgentError(f"something is missing or of the wrong type ({error}); {GUIDE}") from None
-        if not np.array_equal(rest["table"], found.table()):
-            raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
-        return found
+
+    @classmethod
+    def made_of(cls, facts: Mapping[str, Any]) -> Mine:
+        """Returns a predicate that recognizes a file whose provenance has these entries."""
+
+        def mine(path: Path) -> bool:
+            try:
+                provenance = cls.read(path).provenance
+            except AgentError:
+                return False
+            return all(provenance.get(name) == value for name, value in facts.items())
+
+        return mine
 
 
 def _parse_manifest(arrays: Arrays) -> dict[str, Any]:
+    """Returns the manifest after checking the envelope's own entries."""
     try:
         manifest = json.loads(str(arrays["manifest"][()]))
-        kind, version = manifest["format"], manifest["version"]
+        name, version = manifest["format"], manifest["version"]
     except (KeyError, ValueError, TypeError, IndexError):
         raise AgentError(f"it has no manifest; {GUIDE}") from None
-    if kind != FORMAT or version != VERSION:
-        raise AgentError(f"format {kind!r}, version {version!r}; this version of dc-gym reads {FORMAT!r}, version {VERSION}")
+    if (name, version) != (FORMAT, VERSION):
+        remedy = OLD.get((name, version)) if isinstance(name, str) and isinstance(version, int) else None
+        reads = remedy or f"this version of dc-gym reads {FORMAT!r}, version {VERSION}"
+        raise AgentError(f"format {name!r}, version {version!r}; {reads}")
+    for entry, kind in (("kind", str), ("provenance", dict), ("payload", dict)):
+        if not isinstance(manifest.get(entry), kind):
+            raise AgentError(f"{entry!r} of its manifest is no {kind.__name__}; {GUIDE}")
     return dict(manifest)
 
 
-def _policy(kind: Any, arrays: Arrays) -> Mlp | Lstm | Trees:
-    if kind in NETWORKS:
-        return NETWORKS[kind](tuple(np.asarray(arrays[name], np.float64) for name in ARRAYS[kind]))
-    if kind == "tree":
-        inputs = np.asarray(arrays["inputs"], np.int64)
-        return Trees(inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()]))
-    raise AgentError(f"kind {kind!r}; this version of dc-gym knows {', '.join(KINDS)}")
-
-
-def _digest(manifest: Mapping[str, Any], arrays: Arrays) -> str:
+def digest(manifest: Mapping[str, Any], arrays: Arrays) -> str:
     """Returns the SHA-256 over the manifest (without the digest) and all arrays, little-endian and sorted by name."""
     total = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode())
     for name in sorted(arrays):
@@ -159,86 +163,3 @@ def _digest(manifest: Mapping[str, Any], arrays: Arrays) -> str:
         total.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         total.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
     return total.hexdigest()
-
-
-def checksum(table: Words) -> int:
-    """Returns the CRC-32 of a table's words except the checksum word, as policy.h computes it."""
-    return zlib.crc32(np.delete(table, CRC_WORD).astype("<u4").tobytes())
-
-
-def shipped(name: str) -> Path:
-    """Returns the path of a policy that comes with dc-gym. The one with an algorithm's name is that algorithm's default."""
-    path = SHIPPED / f"{name}.npz"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.npz")))
-        raise AgentError(f"{name}: no policy of that name comes with dc-gym ({known} do); give a policy file (*.npz)")
-    return path
-
-
-def path_of(text: str) -> Path:
-    """Returns the path of a policy as users give it: the name of one that comes with dc-gym, or a file."""
-    return shipped(text) if "." not in text and "/" not in text else Path(text)
-
-
-def is_like(made: PolicyFile) -> Mine:
-    """Returns a predicate that recognizes a policy file made from the same source in the same way."""
-
-    def mine(path: Path) -> bool:
-        try:
-            found = PolicyFile.read(path)
-        except AgentError:
-            return False
-        return all(found.origin.get(key) == made.origin.get(key) for key in ("made", "by", "from", "from sha256"))
-
-    return mine
-
-
-def load(algorithm: str, path: Path | None = None) -> PolicyFile:
-    """Returns the policy for a run of an algorithm. Raises AgentError if the algorithm runs another kind of policy."""
-    found = PolicyFile.read(path or shipped(algorithm))
-    if algorithm.startswith("rlcc-") and algorithm != f"rlcc-{found.kind}":
-        raise AgentError(
-            f"{path}: is a policy of the kind {found.kind!r}, which rlcc-{found.kind} runs; {algorithm} was asked for"
-        )
-    return found
-
-
-def write_table(table: Words, path: Path) -> None:
-    """Writes the words alone, padded with zeros to the NIC's table size, as its loader expects them."""
-    path.write_bytes(np.pad(table, (0, TABLE_WORDS - len(table))).astype("<u4").tobytes())
-
-
-@dataclass(frozen=True, slots=True)
-class Deployed:
-    """A table as a policy: the NIC's actions, bit for bit. Float inputs are rounded to Q16."""
-
-    words: Words
-
-    def __call__(self, inputs: npt.ArrayLike) -> Floats:
-        """Returns the action for each row [..., 4]; for a policy with memory, as lstm.second_action does."""
-        x = np.asarray(inputs, np.float64)
-        if self.memory:
-            return lstm.second_action(self, x)
-        rows = x.reshape(-1, 4)
-        return self.step(rows, np.zeros((len(rows), 0)))[0].reshape(x.shape[:-1])
-
-    @property
-    def memory(self) -> int:
-        """How many numbers the policy stores per flow."""
-        return lstm.MEMORY if self.words[2] == KINDS["lstm"] else 0
-
-    def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
-        """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them."""
-        acted, kept = self.integers(*(np.rint(each * Q16).astype(np.int64) for each in (inputs, memory)))
-        return acted / Q16, kept / Q16
-
-    def integers(self, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
-        """Does what `step` does, in Q16."""
-        signed = self.words.view(np.int32).astype(np.int64)
-        kind, body = int(signed[2]), signed[HEAD_WORDS:]
-        if kind == KINDS["lstm"]:
-            return lstm.integer_step(body, inputs_q16, memory_q16)
-        if kind == KINDS["tree"]:
-            return trees.integer_actions(body, int(signed[10]), inputs_q16), memory_q16
-        evaluate = mlp.integer_actions if kind == KINDS["mlp"] else int8.integer_actions
-        return evaluate(body, inputs_q16), memory_q16

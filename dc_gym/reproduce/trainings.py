@@ -24,7 +24,7 @@ import numpy as np
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import words
 from dc_gym.base.progress import Progress, Quiet, short_time
-from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.records import fingerprint
 from dc_gym.reproduce.findings import Track
 from dc_gym.spec import Spec
@@ -66,7 +66,12 @@ class Training(Cell):
 
     def trained(self) -> int:
         """Returns the number of steps that its policy was trained for; 0 if there is no policy."""
-        return int(PolicyFile.read(self.policy).origin.get("steps", 0)) if self.policy.is_file() else 0
+        return int(AgentPolicy.read(self.policy).provenance.get("steps", 0)) if self.policy.is_file() else 0
+
+    def steps_so_far(self) -> int:
+        """Returns the number of steps that its folder tells of."""
+        rows = _rows(self.out)
+        return int(rows[-1]["steps"]) if rows else 0
 
     def order(self) -> dict[str, object]:
         """Returns what identifies this training, whatever its length."""
@@ -151,12 +156,12 @@ def _watched(todo: Sequence[Training], jobs: int, progress: Progress) -> Iterato
     """Reports the progress of the trainings, from their own files."""
     progress.phase(f"{len(todo)} trainings, {min(jobs, len(todo))} at a time")
     over = threading.Event()
-    begun_s, first = time.monotonic(), sum(map(steps_so_far, todo))
+    begun_s, first = time.monotonic(), sum(each.steps_so_far() for each in todo)
     total = sum(each.steps for each in todo)
 
     def look() -> None:
         while not over.wait(LOOK_EVERY_S):
-            done = sum(min(steps_so_far(each), each.steps) for each in todo)
+            done = sum(min(each.steps_so_far(), each.steps) for each in todo)
             words = f"trainings: {done:,} of {total:,} steps"
             if done > first:
                 words += f", about {short_time((time.monotonic() - begun_s) / (done - first) * (total - done))} to go"
@@ -170,11 +175,6 @@ def _watched(todo: Sequence[Training], jobs: int, progress: Progress) -> Iterato
         over.set()
         watcher.join()
         progress.phase("done")
-
-
-def steps_so_far(training: Training) -> int:
-    rows = _rows(training.out)
-    return int(rows[-1]["steps"]) if rows else 0
 
 
 def learning_curve(folder: Path, steps_of_episode: int) -> Track:

@@ -20,10 +20,11 @@ from gymnasium import spaces
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.usercode import CODE, shown_as
+from dc_gym.nets.agent_policy import CENTRAL, HOSTS
 from dc_gym.rl import algorithms
 from dc_gym.rl.levels import Levels, VectorLevels
 from dc_gym.rl.seeds import HeldOut, Streams
-from dc_gym.rl.settings import CENTRAL, HOSTS, Settings
+from dc_gym.rl.settings import Settings
 from dc_gym.spec import Spec, from_dict
 
 __all__ = ["Register", "Task", "check_actions", "register", "register_maker"]

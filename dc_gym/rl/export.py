@@ -7,10 +7,10 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.errors import AgentError, UsageError
+from dc_gym.base.errors import UsageError
 from dc_gym.base.files import words
-from dc_gym.base.outputs import Mine, require_place
-from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.base.outputs import require_place
+from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import checkpoints, manifest, quiet
 
 NAME = "policy.npz"
@@ -30,25 +30,12 @@ def main(args: Namespace) -> int:
     module = _module_of(checkpoint, policy.module_of(about))
     target = args.out or folder / NAME
     if args.out:
-        require_place(target, _is_of(about), force=args.force)
+        facts = {"algorithm": about["algorithm"], "fingerprint": about["fingerprint"], "seed": about["settings"]["seed"]}
+        require_place(target, AgentPolicy.made_of(facts), force=args.force)  # of this training, whatever its number of steps
     with words("write", target):
         policy.write(module, about, checkpoints.steps_of(checkpoint), target)
     print(target)
     return 0
-
-
-def _is_of(about: manifest.Manifest) -> Mine:
-    """Returns a function that recognises a policy file of this training, whatever its number of steps."""
-
-    def mine(path: Path) -> bool:
-        try:
-            origin = PolicyFile.read(path).origin
-        except AgentError:
-            return False
-        told = {"algorithm": about["algorithm"], "fingerprint": about["fingerprint"], "seed": about["settings"]["seed"]}
-        return all(origin.get(name) == value for name, value in told.items())
-
-    return mine
 
 
 def _module_of(checkpoint: Path, name: str) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base.files import whole
 from dc_gym.rl.callbacks import TOTALS, spread
 
 Row = dict[str, Any]
@@ -53,12 +54,10 @@ class Table:
             return list(csv.DictReader(file))
 
     def _write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        partial = self._path.with_suffix(".partial")
-        with partial.open("w", newline="") as file:
+        with whole(self._path) as work, work.open("w", newline="") as file:
             writer = csv.DictWriter(file, self._columns, restval="")
             writer.writeheader()
             writer.writerows(map(_plain, rows))
-        partial.replace(self._path)
 
 
 class Events:

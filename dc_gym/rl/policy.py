@@ -18,10 +18,9 @@ from ray.rllib.core.columns import Columns
 from torch import nn
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.envs.policy_file import ARGMAX, PolicyFile
+from dc_gym.nets.agent_policy import ARGMAX, HOSTS, AgentPolicy
 from dc_gym.rl.agents import SHARED
 from dc_gym.rl.manifest import Manifest
-from dc_gym.rl.settings import HOSTS
 
 BETWEEN = {nn.Tanh: "tanh", nn.ReLU: "relu", nn.SiLU: "silu", nn.ELU: "elu"}
 TOLERANCE = 1e-5
@@ -43,12 +42,11 @@ def module_of(about: Manifest) -> str:
 
 
 def write(module: Any, about: Manifest, steps: int, target: Path) -> None:
-    """Writes the policy of an RLModule that was trained as train.json says. If a NIC runs the policy, writes the NIC's file."""
-    made = module.nic_policy(about, steps) if hasattr(module, "nic_policy") else read(module, about, steps)
-    made.write(target)
+    """Writes the policy of an RLModule that was trained as train.json says."""
+    read(module, about, steps).write(target)
 
 
-def read(module: Any, about: Manifest, steps: int) -> PolicyFile:
+def read(module: Any, about: Manifest, steps: int) -> AgentPolicy:
     """Returns the policy, after checking on samples that it acts as the module does."""
     policy = policy_of(module, about, steps)
     ends = ("clip", "tanh") if policy.output == "clip" else (policy.output,)  # a distribution may squash the net's output
@@ -59,7 +57,7 @@ def read(module: Any, about: Manifest, steps: int) -> PolicyFile:
     return replace(policy, output=best)
 
 
-def policy_of(module: Any, about: Manifest, steps: int) -> PolicyFile:
+def policy_of(module: Any, about: Manifest, steps: int) -> AgentPolicy:
     spaces, seen = about["spaces"], about["settings"]
     levels = spaces["action"].get("discrete", 0)
     layers, activation, last = read_layers(list(_flat(_net(module))))
@@ -70,7 +68,7 @@ def policy_of(module: Any, about: Manifest, steps: int) -> PolicyFile:
     weights = [layer.weight.detach().cpu().numpy() for layer in layers]
     biases = [layer.bias.detach().cpu().numpy() for layer in layers]
     weights[-1], biases[-1] = weights[-1][:outputs], biases[-1][:outputs]  # the rows after the means are log deviations
-    return PolicyFile(
+    return AgentPolicy(
         tuple(weights),
         tuple(biases),
         low,
@@ -81,7 +79,8 @@ def policy_of(module: Any, about: Manifest, steps: int) -> PolicyFile:
         ARGMAX if levels else last or "clip",
         agents=seen["agents"],
         settings=about["environment"],
-        origin={
+        provenance={
+            "command": "dcgym train",
             "algorithm": about["algorithm"],
             "seed": seen["seed"],
             "steps": steps,
@@ -91,7 +90,7 @@ def policy_of(module: Any, about: Manifest, steps: int) -> PolicyFile:
     )
 
 
-def difference(policy: PolicyFile, module: Any) -> float:
+def difference(policy: AgentPolicy, module: Any) -> float:
     """Returns the largest difference between file and module on random observations, as a share of the range."""
     generator = np.random.default_rng(0)
     seen = generator.uniform(-1, 1, (SAMPLES, len(policy.observation))).astype(np.float32)
@@ -99,7 +98,7 @@ def difference(policy: PolicyFile, module: Any) -> float:
     return float(np.abs(found - actions_of(module, seen, policy)).max() / (policy.high - policy.low).max())
 
 
-def actions_of(module: Any, observations: Any, policy: PolicyFile) -> Any:
+def actions_of(module: Any, observations: Any, policy: AgentPolicy) -> Any:
     """Returns RLlib's actions without exploration, in the environment's own range."""
     with torch.no_grad():
         out = module.forward_inference({Columns.OBS: torch.as_tensor(observations)})

@@ -70,7 +70,6 @@ PRESETS: Mapping[str, Mapping[str, Sections]] = {
             "model": _SMALL,
         },
         "REINFORCE": {"training": {"lr": 1e-3, "gamma": 0.99, "train_batch_size_per_learner": 2000}, "model": _SMALL},
-        "RLCC": {"training": {"first_lr": 0.005, "train_batch_size_per_learner": 250}},
     },
     "iroko-thesis": {
         "PPO": {"training": _THESIS_PPO | {"minibatch_size": 128}},

@@ -18,6 +18,7 @@ from typing import Any
 from dc_gym.base import usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import hint, unknown
+from dc_gym.nets.agent_policy import CENTRAL, HOSTS
 from dc_gym.rl import presets
 
 METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
@@ -30,7 +31,6 @@ OURS = {
     }
 }
 """Arguments that the training sets itself, and what to give instead."""
-CENTRAL, HOSTS = "central", "hosts"
 CHOICES = {"agents": (CENTRAL, HOSTS), "policies": ("shared", "own"), "see": ("path", "own"), "reward": ("shared", "own")}
 """The values of settings that are words. The first is the default."""
 HELD_OUT = 1_000_000

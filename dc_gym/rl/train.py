@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dc_gym import spec as specs
-from dc_gym.base import folder_lock, resume
+from dc_gym.base import folder_lock, renamed, resume
 from dc_gym.base.errors import LabError, UsageError
-from dc_gym.base.files import scratch, words
+from dc_gym.base.files import scratch, whole, words
 from dc_gym.base.progress import Progress, short_time
 from dc_gym.base.readable import number, quantity
 from dc_gym.rl import checkpoints, mistakes, quiet
@@ -69,6 +69,7 @@ class Order:
 
 def main(args: Namespace, progress: Progress) -> int:
     """Runs `dcgym train`."""
+    _check_words(args)
     quiet.require()
     from dc_gym.envs.session import external
     from dc_gym.rl import environment
@@ -84,16 +85,30 @@ def main(args: Namespace, progress: Progress) -> int:
     return 0
 
 
+def _check_words(args: Namespace) -> None:
+    """Raises UsageError for former names, and for a spec where there is to be none or the other way round."""
+    spec = str(args.spec) if args.spec else ""
+    if spec and not args.spec.is_file() and (hint := renamed.hint("dcgym train SPEC", spec)):
+        raise UsageError(f"SPEC {spec}: {hint}")
+    if hint := renamed.hint("dcgym train --algo", args.algo.upper()):
+        raise UsageError(f"--algo {args.algo}: {hint}")
+    if args.agents == FLOWS and spec:
+        raise UsageError(f"SPEC {spec}: --agents flows trains on RL-CC's fluid model; leave SPEC out")
+    if args.agents != FLOWS and not spec:
+        raise UsageError("SPEC is missing; give a TOML file, or --agents flows, which needs none")
+
+
 def _train_flows(args: Namespace, progress: Progress) -> int:
-    """Runs `dcgym train fluid|lab --agents flows`."""
+    """Runs `dcgym train --agents flows`."""
+    from dc_gym.methods.rlcc.flows import Case
     from dc_gym.rl import flow_task
 
     if args.evaluate:
         raise UsageError(f"--evaluate {args.evaluate[0]}: is for specs; flows are evaluated in the closed loop of the model")
+    flow_task.check(args.algo, args.overrides)
     options = {name: getattr(args, name) for name in OPTIONS}
-    subject = flow_task.subject(str(args.spec), args.algo, args.overrides)
     again = resume.command(args)
-    order = Order(subject, args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
+    order = Order(Case(), args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
     print(run(order, progress, flow_task.register))
     return 0
 
@@ -110,8 +125,6 @@ def run(order: Order, progress: Progress, register: Any) -> Path:
         told = _on_host(order, told, progress)
     tasks = {"train": register(order.spec, told)}
     tasks |= {name: register(spec, told) for name, spec in order.evaluated.items()}
-    if choice.actions == algorithms.FLOWS and not tasks["train"].runner:
-        raise UsageError(f"{choice.name} trains the policy of a NIC's flows; `dcgym train fluid --agents flows` does that")
     environment.check_actions(choice, tasks["train"].action_space)
     _require_same_spaces(tasks)
     if order.address and not told.runners:
@@ -290,10 +303,8 @@ def _open(order: Order, about: dict[str, Any], stack: ExitStack) -> None:
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
     stack.enter_context(folder_lock.held(out, "a training"))
-    with words("write", out / manifest.NAME):
-        partial = out / f"{manifest.NAME}.partial"
-        partial.write_text(json.dumps(about, indent=1) + "\n")
-        partial.replace(out / manifest.NAME)
+    with words("write", out / manifest.NAME), whole(out / manifest.NAME) as work:
+        work.write_text(json.dumps(about, indent=1) + "\n")
 
 
 @contextmanager
@@ -353,10 +364,10 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     """Returns an AlgorithmConfig for a task, with labs below `place`. A resumed training gets other episodes than before."""
     import gymnasium
 
+    from dc_gym.nets.agent_policy import HOSTS
     from dc_gym.rl import agents
     from dc_gym.rl.callbacks import Beginnings, EpisodeTotals, Mistakes
     from dc_gym.rl.environment import FOLDER, STREAM
-    from dc_gym.rl.settings import HOSTS
 
     told = configuration.settings
     env_config: dict[str, Any] = {
@@ -385,8 +396,6 @@ def configure(choice: Any, configuration: Any, task: Any, iteration: int = 0, pl
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
     config.callbacks([EpisodeTotals, Beginnings, Mistakes]).debugging(seed=told.seed + iteration, log_level="ERROR")
     config = configuration.apply(config)
-    if plan := getattr(config, "plan", None):
-        plan(told.steps)
     return agents.replaying(config) if task.agents == HOSTS else config
 
 

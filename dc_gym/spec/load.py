@@ -11,7 +11,7 @@ from pathlib import Path
 from re import fullmatch
 from typing import Any
 
-from dc_gym.base import spelling, usercode
+from dc_gym.base import renamed, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError
 from dc_gym.base.key import ARGS, PATHS, KeyFault, UnknownKey, fields_by_key, parse, parse_value, type_name
 from dc_gym.base.units import format_rate
@@ -294,6 +294,8 @@ def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> 
 def _did_you_mean(key: str) -> str:
     """Returns a hint with the most similar known key: one with the same last name, otherwise one with similar spelling."""
     known = keys()
+    if hint := renamed.hint("spec", key):
+        return f"; {hint}"
     if key in SHORT:
         return f"; write {' or '.join(SHORT[key])}"
     same = [each for each in known if each.rpartition(".")[2] == key.rpartition(".")[2]]

@@ -12,7 +12,7 @@ from dc_gym.envs.action import Action
 from dc_gym.envs.file_policy import differences
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import FAIR_SHARE, Setting, register
-from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.nets.agent_policy import AgentPolicy
 from tests.envs.made import DONE, MS, RUNNING, cells, flows, frame, scene
 
 GATED = ['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"']
@@ -116,7 +116,7 @@ def net(found, observer, **changes):
         "hosts": found.hosts,
         "settings": {"action": "linear"},
     }
-    return PolicyFile(**values | changes)
+    return AgentPolicy(**values | changes)
 
 
 def test_a_file_acts(tmp_path):

@@ -16,7 +16,7 @@ from test_train import CONFIG, one_ray, order, refused, rows
 from dc_gym.base.errors import LabError
 from dc_gym.base.progress import Quiet
 from dc_gym.envs import multi_agent as hosts
-from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import train
 from dc_gym.rl.multi_agent import ALL, HostsMultiAgentEnv
 
@@ -32,7 +32,7 @@ def test_one_policy_for_all_hosts_is_trained_and_goes_on(tmp_path: Path) -> None
     first, second = (run(order(tmp_path, name, options=HOSTS)) for name in ("a", "b"))
     assert first.read_bytes() == second.read_bytes(), "one seed is one training"
     assert rows(tmp_path / "a" / "progress.csv") == rows(tmp_path / "b" / "progress.csv")
-    policy = PolicyFile.read(first)
+    policy = AgentPolicy.read(first)
     assert (policy.agents, policy.settings["see"], policy.hosts) == ("hosts", "path", ("h1", "h2"))
     assert policy.observation == ("path/queue", "path/capacity", "own/rate")
 
@@ -46,7 +46,7 @@ def test_one_policy_for_all_hosts_is_trained_and_goes_on(tmp_path: Path) -> None
     assert 'settings.agents was "hosts" and now is "central"' in refused(order(tmp_path, resume=True))
 
 
-def _return_of(policy: PolicyFile, seed: int) -> float:
+def _return_of(policy: AgentPolicy, seed: int) -> float:
     """Returns the return of an episode of the toy: the sum over steps of the reward, which is the same for each host."""
     env = toy_hosts.ToyHosts()
     seen, _ = env.reset(seed=seed)
@@ -70,7 +70,7 @@ def test_other_algorithms(tmp_path: Path, algorithm: str, levels: int) -> None:
     config = "[run]\nevaluate_episodes = 1\n"
     if algorithm != "REINFORCE":
         config += "[training]\nnum_steps_sampled_before_learning_starts = 100\ntraining_intensity = 4.0"
-    policy = PolicyFile.read(run(order(tmp_path, "a", algorithm, config, options=HOSTS | {"levels": levels})))
+    policy = AgentPolicy.read(run(order(tmp_path, "a", algorithm, config, options=HOSTS | {"levels": levels})))
     last = rows(tmp_path / "a" / "evaluation.csv")[-1]
     assert float(last["return"]) == pytest.approx(_return_of(policy, int(last["seed"])), rel=1e-4)
     assert policy.output == ("argmax" if levels else policy.output)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows as agents on RLlib: its environment, our runners, RL-CC's gradient against the one in numpy, and `--agents flows`."""
+"""Flows as agents on RLlib: its environment, our runner, and `--agents flows`."""
 
 from __future__ import annotations
 
@@ -9,24 +9,18 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.envs.policy_file import PolicyFile
-from dc_gym.methods.rlcc import gradient
 from dc_gym.methods.rlcc.flows import Case, Flows
-from dc_gym.methods.rlcc.gradient import Bottlenecks, Training
-from dc_gym.nets import policy_file
-from dc_gym.nets.decision import Scaling
-from dc_gym.nets.mlp import Mlp, start
+from dc_gym.methods.rlcc.on_fluid import Settings as FluidSettings
+from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import quiet, train
 
-MODEL = Training(bottlenecks=((2, 2), (4, 2)), renewal=0.05, seed=1)
+MODEL = FluidSettings(bottlenecks=((2, 2), (4, 2)), renewal=0.05, seed=1)
 CASE = Case(flows=(2, 4), model=MODEL)
 
 
@@ -48,7 +42,7 @@ def configured(name: str, case: Case = CASE, **training: Any) -> Any:
     from dc_gym.rl.settings import Configuration, Settings
 
     told = Settings(labs=2, steps=10_000)
-    task = flow_task.register(flow_task.Subject(name, case), told)
+    task = flow_task.register(case, told)
     return train.configure(choose(name), Configuration(told, {"training": training}), task)
 
 
@@ -72,9 +66,9 @@ def test_rllibs_environment_has_an_agent_when_it_decides_or_ends() -> None:
 
 def test_pieces_of_a_flows_episode_fit_together() -> None:
     """A flow's inputs show what it did: the next input holds the action, and its error gives the reward."""
-    from dc_gym.rl.flow_runners import EpisodeRunner, to_factors
+    from dc_gym.rl.flow_runner import FlowRunner, to_factors
 
-    runner = EpisodeRunner(config=configured("PPO"), worker_index=0)
+    runner = FlowRunner(config=configured("PPO"), worker_index=0)
     pieces: dict[str, list[Any]] = {}
     for _ in range(3):
         sampled = runner.sample(num_timesteps=300)
@@ -94,40 +88,11 @@ def test_pieces_of_a_flows_episode_fit_together() -> None:
             assert len(each.get_extra_model_outputs("action_logp")) == len(each)
 
 
-def test_the_gradient_of_a_batch_is_that_of_the_numpy_trainer() -> None:
-    """From the same first weights, on the same decisions."""
-    from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
-
-    from dc_gym.rl.algorithms.rlcc import RlccLearner, batch_of
-    from dc_gym.rl.flow_runners import DeltaRunner
-
-    config = configured("RLCC", train_batch_size_per_learner=200)
-    runner = DeltaRunner(config=config, worker_index=0)
-    net = runner.module.mlp()
-    first = start(np.random.default_rng(1)).weights
-    assert all((mine == weight.astype(np.float32)).all() for mine, weight in zip(net.weights, first, strict=True))
-    rows = runner.sample()
-    found = gradient._collect(Bottlenecks(MODEL, Scaling()), net, 200)
-    assert (rows["inputs"] == found.inputs[0]).all() and (rows["errors"] == found.errors[0]).all()
-
-    learner = SimpleNamespace(module={"default_policy": runner.module}, metrics=MetricsLogger(root=False))
-    batch = batch_of([rows], Scaling().unit)["default_policy"]
-    told = {"module_id": "default_policy", "config": config, "batch": batch, "fwd_out": {}}
-    RlccLearner.compute_loss_for_module(learner, **told).backward()
-    slopes = gradient._against(net, found, Scaling(), MODEL)
-    for number, slope in zip((0, 2, 4), slopes, strict=True):
-        assert np.abs(slope).max() > 1e-4
-        assert runner.module.net[number].weight.grad.numpy() == pytest.approx(slope, rel=1e-3, abs=1e-6)
-
-
 def order(tmp_path: Path, name: str, algorithm: str, steps: int, config: str = "", **changes: Any) -> train.Order:
-    from dc_gym.rl import flow_task
-
     file = tmp_path / "train.toml"
     file.write_text(f"[run]\nevaluate_episodes = {changes.get('evaluate', 1)}\ncheckpoint_every = 4\n{config}")
-    subject = flow_task.subject(changes.pop("ground", "fluid"), algorithm, ())
     options = {"steps": steps, "labs": 2, "seed": 1}
-    return train.Order(subject, algorithm, tmp_path / name, file, options, {}, changes.pop("resume", False), None)
+    return train.Order(Case(), algorithm, tmp_path / name, file, options, {}, changes.pop("resume", False), None)
 
 
 def run(order: train.Order) -> Path:
@@ -139,50 +104,6 @@ def run(order: train.Order) -> Path:
 def outcomes(folder: Path) -> list[dict[str, float]]:
     with (folder / "evaluation.csv").open(newline="") as file:
         return [{key: float(value) for key, value in row.items() if key != "spec"} for row in csv.DictReader(file)]
-
-
-SHORT = (
-    "[training]\nfirst_lr = 0.01\ntrain_batch_size_per_learner = 128\n[reporting]\nmin_sample_timesteps_per_iteration = 1024\n"
-)
-
-
-@pytest.mark.usefixtures("one_ray")
-def test_eq_3_learns_the_same_twice_and_leaves_a_policy_of_the_nic(tmp_path: Path) -> None:
-    target = run(order(tmp_path, "a", "RLCC", 40_000, SHORT))
-    made = policy_file.PolicyFile.read(target)
-    assert made.kind == "mlp" and made.origin["training"]["algorithm"] == "RLCC" and made.origin["decisions"] >= 40_000
-    rows = outcomes(tmp_path / "a")
-    first, last = ({row["flows"]: row for row in rows if (row["iteration"] > 0) == late} for late in (False, True))
-    for flows in (4, 8, 32):
-        before, after = (abs(each[flows]["inflation_over_eq_2"] - 1) for each in (first, last))
-        assert after < 0.25 < before and last[flows]["rates"] > 0.97
-    congested, unused = (made.policy(np.array([[1.0, 0.0, 1.0, error]]))[0] for error in (0.768, -0.768))
-    assert congested < 1 < unused
-    once, again = (run(order(tmp_path, name, "RLCC", 3_000, SHORT, evaluate=0)) for name in "bc")
-    assert again.read_bytes() == once.read_bytes() != target.read_bytes()
-
-
-@pytest.mark.usefixtures("one_ray")
-def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    run(order(tmp_path, "a", "RLCC", 5_000, SHORT, evaluate=0))
-    before = json.loads((tmp_path / "a" / "train.json").read_text())
-    target = run(order(tmp_path, "a", "RLCC", 9_000, SHORT, evaluate=0, resume=True))
-    assert policy_file.PolicyFile.read(target).origin["decisions"] >= 9_000
-    assert before["spec"]["flows"] == [2, 4, 8] and before["settings"]["steps"] == 5_000
-
-
-@pytest.mark.lab
-@pytest.mark.usefixtures("one_ray")
-def test_eq_3_on_labs_is_the_same_twice_and_leaves_nothing(tmp_path: Path) -> None:
-    once, again = (run(order(tmp_path, name, "RLCC", 1_500, SHORT, evaluate=0, ground="lab")) for name in "ab")
-    assert again.read_bytes() == once.read_bytes()
-    made = policy_file.PolicyFile.read(once)
-    assert made.origin["made"] == "trained on lab by RL-CC's eq. 3" and made.origin["decisions"] >= 1_500
-    first = start(np.random.default_rng(1)).weights
-    assert all((mine != weight).any() for mine, weight in zip(made.policy.weights, first, strict=True)), "it has learned"
-    told = json.loads((tmp_path / "a" / "train.json").read_text())["spec"]
-    assert (told["ground"], told["preset"], told["scene"]["rate_bps"]) == ("lab", "rl-cc", 10**10)
-    assert not list((tmp_path / "a").glob("dcgym-*")), "folders of labs"
 
 
 @pytest.mark.usefixtures("one_ray")
@@ -197,9 +118,20 @@ def test_eq_3_on_labs_is_the_same_twice_and_leaves_nothing(tmp_path: Path) -> No
 def test_standard_algorithms_run_and_their_policies_are_files(tmp_path: Path, name: str, training: str) -> None:
     reporting = "[reporting]\nmin_sample_timesteps_per_iteration = 400\n"
     target = run(order(tmp_path, "a", name, 1_000, f"[training]\n{training}\n{reporting}"))
-    file = PolicyFile.read(target)
+    file = AgentPolicy.read(target)
+    told = json.loads((tmp_path / "a" / "train.json").read_text())
+    assert (told["algorithm"], told["spec"]["ground"], told["spec"]["flows"]) == (name, "fluid", [2, 4, 8])
     assert file.observation == ("a_old", "e_old", "a_new", "e_new") and file.act([1, 0, 1, 0]).shape == (1,)
     assert len(outcomes(tmp_path / "a")) == 10
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_a_training_repeats_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    short = "[training]\ntrain_batch_size_per_learner = 400\nminibatch_size = 200\nnum_epochs = 2\n"
+    once, again = (run(order(tmp_path, name, "PPO", 1_200, short, evaluate=0)) for name in "ab")
+    assert once.read_bytes() == again.read_bytes()
+    target = run(order(tmp_path, "a", "PPO", 2_000, short, evaluate=0, resume=True))
+    assert AgentPolicy.read(target).provenance["steps"] >= 2_000 and target.read_bytes() != again.read_bytes()
 
 
 def test_noise_is_a_flows_own_and_begins_anew_with_it() -> None:
@@ -223,12 +155,10 @@ def test_noise_is_a_flows_own_and_begins_anew_with_it() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["fluid", "--agents", "flows", "--algo", "DQN"], "does not train flows; one of: RLCC, PPO"),
-        (["fluids", "--agents", "flows"], "ground 'fluids'"),
-        (["lab", "--agents", "flows", "--algo", "PPO"], "explores, and a NIC in a lab runs a table"),
-        (["fluid", "--agents", "flows", "--set", "seed=2"], "--agents flows has none"),
-        (["fluid", "--agents", "flows", "--levels", "11"], "flows act in numbers"),
-        (["examples/dumbbell.toml", "--algo", "RLCC"], "`dcgym train fluid --agents flows` does that"),
+        (["--agents", "flows", "--algo", "DQN"], "does not train flows; one of: PPO"),
+        (["--agents", "flows", "--set", "seed=2"], "--agents flows has none"),
+        (["--agents", "flows", "--evaluate", "examples/dumbbell.toml"], "flows are evaluated in the closed loop"),
+        (["--agents", "flows", "--levels", "11"], "flows act in numbers"),
     ],
 )
 def test_what_is_refused(
@@ -238,16 +168,3 @@ def test_what_is_refused(
     assert main(["train", *words, "--out", str(tmp_path / "a"), "--quiet"]) == 2
     error = capsys.readouterr().err
     assert said in error and len(error.splitlines()) == 1
-
-
-def test_a_first_net_is_the_seeds() -> None:
-    """One seed, one network; the next seed has another."""
-    from dc_gym.rl.algorithms.rlcc import RlccModule
-
-    def net(seed: int) -> Mlp:
-        spaces = {"observation_space": CASE.observation_space(), "action_space": CASE.action_space()}
-        made = RlccModule(**spaces, model_config={"seed": seed}).mlp()
-        assert isinstance(made, Mlp)
-        return made
-
-    assert (net(1).weights[0] == net(1).weights[0]).all() and (net(1).weights[0] != net(2).weights[0]).any()

@@ -11,7 +11,7 @@ import pytest
 import toy_task
 from test_train import spec
 
-from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.nets.agent_policy import AgentPolicy
 
 pytestmark = pytest.mark.usefixtures("ray")
 
@@ -48,7 +48,7 @@ def test_numpy_acts_as_rllib(name: str, tmp_path: Path) -> None:
     finally:
         algorithm.stop()
     observations = np.asarray(episode.get_observations())
-    read = PolicyFile.read(tmp_path / "policy.npz")
+    read = AgentPolicy.read(tmp_path / "policy.npz")
     acted = np.stack([read.act(each) for each in observations[:-1]])
     np.testing.assert_allclose(acted, observations[1:, 2:], atol=1e-5)
     assert acted.std() > 0.005

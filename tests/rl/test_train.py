@@ -20,7 +20,7 @@ import toy_task
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Quiet
-from dc_gym.envs.policy_file import PolicyFile
+from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import checkpoints, quiet, train
 from dc_gym.rl.settings import Settings
 from dc_gym.spec import Spec, load
@@ -112,7 +112,7 @@ def test_what_it_writes_and_that_it_goes_on(tmp_path: Path) -> None:
     assert evaluated[0]["capacity"] == evaluated[2]["capacity"] != evaluated[1]["capacity"]  # the seed's episode, each time
     about = json.loads((folder / "train.json").read_text())
     assert about["algorithm"] == "PPO" and about["sections"]["training"]["lr"] == 3e-4 and about["settings"]["steps"] == 600
-    assert PolicyFile.read(policy).origin["steps"] == 768
+    assert AgentPolicy.read(policy).provenance["steps"] == 768
     assert any(folder.glob("events/events.out.tfevents.*"))
     files = {"train.json", "progress.csv", "evaluation.csv", "events", "checkpoints", "policy.npz"}
     assert {path.name for path in folder.iterdir()} == files
@@ -215,7 +215,7 @@ def test_a_second_ctrl_c_leaves_the_earlier_checkpoint_whole(tmp_path: Path, mon
         run(order(tmp_path), told)  # in its regular checkpoint, and in that of the interrupt
     assert [path.name for path in checkpoints.find(tmp_path / "a")] == ["iteration-000001"]
     assert "iteration 1 (256 steps) is kept" in told.lines[-1]
-    assert PolicyFile.read(run(order(tmp_path, resume=True))).origin["steps"] == 768
+    assert AgentPolicy.read(run(order(tmp_path, resume=True))).provenance["steps"] == 768
     assert not list((tmp_path / "a" / "checkpoints").glob("*.partial"))
 
 
@@ -246,7 +246,7 @@ def test_one_seed_is_one_training(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
     assert rows(first.parent / "progress.csv") == rows(second.parent / "progress.csv")
     other = run(order(tmp_path, "c", options={"seed": 2}))
-    assert PolicyFile.read(other).weights[0].tolist() != PolicyFile.read(first).weights[0].tolist()
+    assert AgentPolicy.read(other).weights[0].tolist() != AgentPolicy.read(first).weights[0].tolist()
 
 
 @pytest.mark.long
@@ -268,13 +268,13 @@ def test_runners(tmp_path: Path) -> None:
 def test_appo(tmp_path: Path) -> None:
     config = "[run]\nevaluate_episodes = 0\n[env_runners]\nrollout_fragment_length = 32"
     policy = run(order(tmp_path, "a", "APPO", config, options={"runners": 1, "steps": 1500}))
-    assert PolicyFile.read(policy).hosts == ("h1", "h2")
+    assert AgentPolicy.read(policy).hosts == ("h1", "h2")
 
 
 @pytest.mark.long
 def test_dqn_over_levels(tmp_path: Path) -> None:
     config = "[run]\nevaluate_episodes = 1\n[training]\nnum_steps_sampled_before_learning_starts = 100"
-    policy = PolicyFile.read(run(order(tmp_path, "a", "DQN", config, options={"levels": 5})))
+    policy = AgentPolicy.read(run(order(tmp_path, "a", "DQN", config, options={"levels": 5})))
     assert policy.output == "argmax" and policy.biases[-1].shape == (5,)
     assert len(rows(tmp_path / "a" / "evaluation.csv")) == 2
 

@@ -5,33 +5,35 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.rlcc.checkpoint import NAME, Checkpoint
-from dc_gym.methods.rlcc.histories import Lessons
-from dc_gym.methods.rlcc.on_lab import Learner, Settings
+from dc_gym.methods.rlcc import checkpoint
+from dc_gym.methods.rlcc.checkpoint import NAME
+from dc_gym.methods.rlcc.gradient import Batch, Learner
+from dc_gym.methods.rlcc.on_lab import Settings
+from dc_gym.nets.decision import Scaling
 
 DEPENDS_ON = {"settings": {"seed": 1}, "versions": {"numpy": "1"}}
 
 
-def lessons(seed, memory):
+def batch(seed, memory):
     random = np.random.default_rng(seed)
     inputs, errors = random.random((3, 30, 4)), 3.0 * random.random((3, 30)) - 1.0
-    return Lessons(inputs, random.random((30, memory)), errors, random.random((3, 30)) < 0.8)
+    return Batch(inputs, random.random((30, memory)), errors, random.random((3, 30)) < 0.8)
 
 
 def learner(net="mlp"):
-    made = Learner.new(Settings(net=net, updates=4))
+    made = Learner.new(Settings(net=net, updates=4), Scaling())
     for seed in range(2):
-        made.update(lessons(seed, made.net.memory))
+        made.update(batch(seed, made.net.memory))
     return made
 
 
 @pytest.mark.parametrize("net", ["mlp", "lstm"])
 def test_a_learner_goes_on_as_if_nothing_had_been(tmp_path, net):
     made = learner(net)
-    made.state().write(tmp_path, DEPENDS_ON)
-    again = Learner.restored(made.settings, Checkpoint.read(tmp_path, DEPENDS_ON))
+    checkpoint.write(made, tmp_path, DEPENDS_ON)
+    again = checkpoint.read(tmp_path, DEPENDS_ON, made.settings, made.scaling)
     for each in (made, again):
-        each.update(lessons(2, made.net.memory))
+        each.update(batch(2, made.net.memory))
     assert all((a == b).all() for a, b in zip(made.net.weights, again.net.weights, strict=True))
     assert made.curve.tolist() == again.curve.tolist() and len(made.curve) == 3
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
@@ -40,23 +42,23 @@ def test_a_learner_goes_on_as_if_nothing_had_been(tmp_path, net):
 @pytest.mark.parametrize("net", ["mlp", "lstm"])
 def test_what_does_not_count_has_no_part(net):
     a, b = learner(net), learner(net)
-    given = lessons(3, a.net.memory)
+    given = batch(3, a.net.memory)
     other = np.where(given.counted, given.errors, 7.0)
     a.update(given)
-    b.update(Lessons(given.inputs, given.memory, other, given.counted))
+    b.update(Batch(given.inputs, given.memory, other, given.counted))
     assert all((mine == its).all() for mine, its in zip(a.net.weights, b.net.weights, strict=True))
     assert a.curve[-1]["decisions"] == given.counted.sum() < given.errors.size
 
 
 def test_a_training_goes_on_as_it_began(tmp_path):
-    learner().state().write(tmp_path, DEPENDS_ON)
+    checkpoint.write(learner(), tmp_path, DEPENDS_ON)
     with pytest.raises(UsageError, match=r"settings\.seed was 1 and is 2 now"):
-        Checkpoint.read(tmp_path, DEPENDS_ON | {"settings": {"seed": 2}})
+        checkpoint.read(tmp_path, DEPENDS_ON | {"settings": {"seed": 2}}, Settings(), Scaling())
 
 
 @pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b"x"), lambda path: np.savez(path, a=np.zeros(1))])
 def test_what_is_no_checkpoint_is_said_in_one_line(tmp_path, spoil):
     spoil(tmp_path / NAME)
     with pytest.raises(UsageError, match="--resume needs a folder that") as caught:
-        Checkpoint.read(tmp_path, DEPENDS_ON)
+        checkpoint.read(tmp_path, DEPENDS_ON, Settings(), Scaling())
     assert "\n" not in str(caught.value)

@@ -9,10 +9,10 @@ import pytest
 
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.methods.rlcc.data_path import DataPath
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.mlp import SHAPES, Mlp
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 from dc_gym.spec import load
 
 SPEC = """
@@ -45,7 +45,7 @@ def spec_of(folder, controller="rlcc-mlp", duration="10ms"):
 
 def standstill():
     """A policy that keeps every rate."""
-    return PolicyFile(Mlp(tuple(np.zeros(shape) for shape in SHAPES))).table()
+    return NicPolicy(Mlp(tuple(np.zeros(shape) for shape in SHAPES))).table()
 
 
 def episode(folder, table, kill_at=None, other_at=None):
@@ -62,7 +62,7 @@ def episode(folder, table, kill_at=None, other_at=None):
 
 
 def test_decisions_come_with_what_the_policy_saw_and_a_dead_lab_is_not_noticed(tmp_path):
-    table = policy_file.load("rlcc-mlp").table()
+    table = nic_policy.load("rlcc-mlp").table()
     whole, _ = episode(tmp_path, table, other_at=4)
     again, boots = episode(tmp_path, table, other_at=4, kill_at=6)
     assert boots == 2
@@ -81,7 +81,7 @@ def test_decisions_come_with_what_the_policy_saw_and_a_dead_lab_is_not_noticed(t
 
 
 def test_an_episode_ends_and_another_begins(tmp_path):
-    table = policy_file.load("rlcc-mlp").table()
+    table = nic_policy.load("rlcc-mlp").table()
     with DataPath(spec_of(tmp_path, duration="3ms"), tmp_path, STEP_NS) as path:
         with pytest.raises(AgentError, match="begin first"):
             path.advance()

@@ -11,24 +11,24 @@ import pytest
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.methods.rlcc import deploy
-from dc_gym.nets import policy_file
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets import nic_policy
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import Trees
 from dc_gym.spec import load
 
 
-def fitting(file: PolicyFile, folder: Path) -> dict[str, bool]:
+def fitting(file: NicPolicy, folder: Path) -> dict[str, bool]:
     return {each.what: each.fits for each in deploy.demands(file, algorithms.load(f"rlcc-{file.kind}", folder))}
 
 
-def trees(count: int) -> PolicyFile:
-    return PolicyFile(Trees(np.full((count, 4), 3), np.zeros((count, 4)), np.zeros((count, 16)), 1.0))
+def trees(count: int) -> NicPolicy:
+    return NicPolicy(Trees(np.full((count, 4), 3), np.zeros((count, 4)), np.zeros((count, 16)), 1.0))
 
 
 def test_what_fits_rl_cc_s_nic(tmp_path: Path) -> None:
     assert all(fitting(trees(30), tmp_path).values())
     assert [what for what, fits in fitting(trees(31), tmp_path).items() if not fits] == ["operations a decision"]
-    net = fitting(policy_file.load("rlcc-mlp"), tmp_path)
+    net = fitting(nic_policy.load("rlcc-mlp"), tmp_path)
     assert [what for what, fits in net.items() if not fits] == ["operations a decision", "time of a decision"]
 
 
@@ -41,7 +41,7 @@ def test_the_folder_has_a_spec_that_runs_the_policy(tmp_path: Path, capsys: pyte
     assert 'controller.name = "rlcc-tree"' in said and "15 " in said and "DOES NOT FIT" not in said
     spec = load(tmp_path / "out" / "experiment.toml")
     assert spec.nic.policy == tmp_path / "out" / "policy.npz" and spec.nic.latency_ns == 9000
-    assert PolicyFile.read(spec.nic.policy).sha256() == trees(3).sha256()
+    assert NicPolicy.read(spec.nic.policy).sha256() == trees(3).sha256()
     assert main([*argv[:2], str(tmp_path / "out" / "policy.npz"), "--no-run", "--out", str(tmp_path / "out")]) == 0  # in place
 
 

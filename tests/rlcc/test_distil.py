@@ -15,24 +15,24 @@ from dc_gym.cli.main import main
 from dc_gym.methods.rlcc import boosting, distil, explain, fidelity
 from dc_gym.methods.rlcc.distil import Distillation
 from dc_gym.nets import distil as recipe
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.distil import Rows
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 
-NET = PolicyFile.read(policy_file.path_of("record-mlp"))
+NET = NicPolicy.read(nic_policy.path_of("record-mlp"))
 SMALL = Distillation(trees=4, rows=4000)
 
 
 def test_the_model_s_rows_alone_give_the_record_s_trees() -> None:
-    net, ships = (PolicyFile.read(policy_file.path_of(f"record-{kind}")) for kind in ("mlp", "tree"))
+    net, ships = (NicPolicy.read(nic_policy.path_of(f"record-{kind}")) for kind in ("mlp", "tree"))
     assert (distil.make(net, Distillation(sources=("model",))).table() == ships.table()).all()
 
 
 def test_the_trees_that_come_with_dc_gym_are_made_again_and_have_both_orders() -> None:
-    net, ships = (policy_file.load(f"rlcc-{kind}") for kind in ("mlp", "tree"))
+    net, ships = (nic_policy.load(f"rlcc-{kind}") for kind in ("mlp", "tree"))
     made = distil.make(net, Distillation())
-    assert (made.table() == ships.table()).all() and ships.origin["from sha256"] == net.sha256()
+    assert (made.table() == ships.table()).all() and ships.provenance["source_sha256"] == net.sha256()
     assert all(each.holds for file in (net, ships) for each in explain.orders(file))
 
 
@@ -100,7 +100,7 @@ def test_the_command_writes_a_policy_and_says_how_far_it_is_off(
     assert main(["rlcc", "distil", "rlcc-mlp", "--trees", "3", "--rows", "2000", "--out", str(out)]) == 0
     said = capsys.readouterr().out
     assert "12 comparisons" in said and "123 bytes packed" in said and "in the closed loop" in said
-    assert PolicyFile.read(out).origin["distillation"]["trees"] == 3
+    assert NicPolicy.read(out).provenance["settings"]["trees"] == 3
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_catboost_s_trees_are_its_model_s_and_its_bytes_repeat(tmp_path: Path) -
     pytest.importorskip("catboost")
     how = Distillation(trees=5, by="catboost", sources=("grid",), rows=5000)
     once, again = distil.make(NET, how), distil.make(NET, how)
-    assert once.sha256() == again.sha256() and once.origin["catboost"] == boosting.version()
+    assert once.sha256() == again.sha256() and once.provenance["versions"]["catboost"] == boosting.version()
     inputs = distil.grid(np.random.default_rng(3), 5000, NET.scaling.unit)
     near = np.abs(inputs[:, :, None] - np.unique(once.policy.borders)).min(axis=(1, 2)) > 2 / Q16  # type: ignore[union-attr]
     assert np.abs(Deployed(once.table())(inputs[near]) - once.policy(inputs[near])).max() < 6 / Q16  # a leaf's rounding each

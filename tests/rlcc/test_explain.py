@@ -11,8 +11,8 @@ import pytest
 
 from dc_gym.cli.main import main
 from dc_gym.methods.rlcc import explain
-from dc_gym.nets import policy_file, response
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets import nic_policy, response
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import Trees
 
 PAPER = np.array(response.PAPER)
@@ -56,7 +56,7 @@ def test_a_row_that_misses_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["rlcc-mlp", "rlcc-tree"])
 def test_the_shipped_policies_have_them_too(name: str) -> None:
-    assert all(each.holds for each in explain.orders(policy_file.load(name)))
+    assert all(each.holds for each in explain.orders(nic_policy.load(name)))
 
 
 def test_the_command_prints_the_nine_beside_the_paper_s_and_what_is_missed(
@@ -64,7 +64,7 @@ def test_the_command_prints_the_nine_beside_the_paper_s_and_what_is_missed(
 ) -> None:
     monkeypatch.setattr(explain, "FLOWS", (2,))
     still = Trees(np.full((1, 4), 3), np.zeros((1, 4)), np.zeros((1, 16)), 1.0)
-    PolicyFile(still).write(tmp_path / "still.npz")
+    NicPolicy(still).write(tmp_path / "still.npz")
     assert main(["rlcc", "explain", str(tmp_path / "still.npz")]) == 0
     lines = capsys.readouterr().out.splitlines()
     row = next(line for line in lines if line.startswith("congested") and "on target" in line)

@@ -6,13 +6,14 @@ import pytest
 
 from dc_gym.base.errors import ProtocolError
 from dc_gym.grounds.nics import STEP_DTYPE
-from dc_gym.methods.rlcc.histories import RTT, Histories, Lessons, inputs
+from dc_gym.methods.rlcc.gradient import Batch
+from dc_gym.methods.rlcc.histories import RTT, Histories, inputs
 from dc_gym.nets import lstm, mlp
 from dc_gym.nets.decision import Q16
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 
-PLAIN = PolicyFile(mlp.start(np.random.default_rng(1))).table()
-TABLES = [PolicyFile(lstm.start(np.random.default_rng(seed))).table() for seed in (1, 2)]
+PLAIN = NicPolicy(mlp.start(np.random.default_rng(1))).table()
+TABLES = [NicPolicy(lstm.start(np.random.default_rng(seed))).table() for seed in (1, 2)]
 
 
 def rows(*made):
@@ -46,7 +47,7 @@ def test_batches_give_what_the_whole_gives(later):
     whole = Histories(later, PLAIN).add(made)
     split = Histories(later, PLAIN)
     parts = [split.add(made[at : at + 7]) for at in range(0, 200, 7)]
-    pairs = [sorted(zip(*learned(found), strict=True)) for found in (whole, Lessons.joined(parts))]
+    pairs = [sorted(zip(*learned(found), strict=True)) for found in (whole, Batch.joined(parts))]
     assert pairs[0] == pairs[1] and len(pairs[0]) == 200 - 5 * later
 
 
@@ -100,7 +101,7 @@ def test_a_policy_that_remembers_learns_from_stretches_with_the_memory_before_th
             assert (found.counted[:, place] == (np.arange(len(found.counted)) < len(lane))).all()
         assert (found.memory == memories[starts]).all()
     assert first.errors[:, 0] == pytest.approx([errors[2], errors[3]], abs=1e-4) and first.errors[1, 1] == 0
-    both = Lessons.joined([first, second])
+    both = Batch.joined([first, second])
     assert both.inputs.shape == (3, 4, 4) and both.memory.shape == (4, lstm.MEMORY) and both.counted.sum() == 8
 
 

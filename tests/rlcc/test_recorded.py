@@ -12,7 +12,7 @@ from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
 from dc_gym.methods.rlcc import recorded
 from dc_gym.methods.rlcc.recorded import OWN, Told
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 
 
@@ -25,7 +25,7 @@ def test_a_replay_is_what_c_decides(tmp_path: Path, name: str, kind: str, target
     values = {**golden.values_of(algorithm, ""), "target": target, "beta": beta}
     made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
     told, rates, decided = _told(steps, made)
-    replayed = recorded.replay(told, policy_file.load(name).table(), target, beta)
+    replayed = recorded.replay(told, nic_policy.load(name).table(), target, beta)
     assert len(rates) > 100 and replayed.rates.tolist() == rates
     seen = np.array([made[number].state[:4] for number in decided], np.uint32)
     assert (replayed.inputs_q16 - [Q16, 0, Q16, 0] == seen.view(np.int32)).all()

@@ -16,12 +16,13 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc import on_lab, train
-from dc_gym.methods.rlcc.checkpoint import CURVE
+from dc_gym.methods.rlcc import checkpoint, on_lab, train
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
-from dc_gym.methods.rlcc.on_lab import Learner, Settings
+from dc_gym.methods.rlcc.gradient import CURVE, Learner
+from dc_gym.methods.rlcc.on_lab import Settings
 from dc_gym.methods.rlcc.scenes import Scene
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.decision import Scaling
+from dc_gym.nets.nic_policy import NicPolicy
 
 SMALL = Settings(
     preset="pcc-rl", labs=2, updates=4, episode=2, trips=16, curriculum=True, scene=Scene(rate_bps=10**9, delay_ns=50_000)
@@ -42,10 +43,10 @@ def hurt(monkeypatch, at, do):
 
     before = None
 
-    def run(learner, folder, on_update, **how):
+    def run(learner, settings, folder, on_update, **how):
         nonlocal before
         before = on_update
-        return trained(learner, folder, told, **how)
+        return trained(learner, settings, folder, told, **how)
 
     trained = on_lab.run
     monkeypatch.setattr(on_lab, "run", run)
@@ -55,7 +56,7 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(tmp_pa
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     for out in (whole, broken):
         out.mkdir()
-    train.on_labs(SMALL, whole, Quiet())
+    train.train_on_labs(SMALL, whole, Quiet())
 
     def stop(_labs):
         raise Killed
@@ -63,33 +64,37 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(tmp_pa
     with monkeypatch.context() as patch:
         hurt(patch, 2, stop)
         with pytest.raises(Killed):
-            train.on_labs(SMALL, broken, Quiet())
+            train.train_on_labs(SMALL, broken, Quiet())
     assert not (broken / "policy.npz").exists(), "of a training that is not over"
     hurt(monkeypatch, 3, lambda labs: os.kill(labs.pids[1], signal.SIGKILL))
-    train.on_labs(SMALL, broken, Quiet(), resume=True)
+    train.train_on_labs(SMALL, broken, Quiet(), resume=True)
     for name in ("policy.npz", "curve.csv", CHECKPOINT):
         assert (whole / name).read_bytes() == (broken / name).read_bytes()
     told = json.loads((broken / "manifest.json").read_text())
-    assert (told["resumed after updates"], told["labs begun anew"]) == (2, 1) and told["bit-equal"].startswith("yes")
-    assert told["updates"] == 4 and told["decisions"] > 20 and told["policy"] == PolicyFile.read(broken / "policy.npz").sha256()
+    assert (told["resumed_at_update"], told["labs_restarted"]) == (2, 1) and told["reproducible"].startswith("yes")
+    assert (
+        told["updates"] == 4
+        and told["decisions"] > 20
+        and told["policy_sha256"] == NicPolicy.read(broken / "policy.npz").sha256()
+    )
     assert told["environment"]["kernel"] and told["settings"]["scene"]["rate_bps"] == 10**9
 
 
 def test_a_network_that_remembers_is_trained_on_labs(tmp_path):
     """The network's memory in the NIC is replayed bit by bit (histories.py raises an error where it differs)."""
-    made = train.on_labs(replace(SMALL, net="lstm", updates=3), tmp_path, Quiet())
+    made = train.train_on_labs(replace(SMALL, net="lstm", updates=3), tmp_path, Quiet())
     told = json.loads((tmp_path / "manifest.json").read_text())
     assert made.kind == "lstm" and told["settings"]["net"] == "lstm" and told["decisions"] > 20
-    first = Learner.new(replace(SMALL, net="lstm")).net.weights
+    first = Learner.new(replace(SMALL, net="lstm"), Scaling()).net.weights
     assert all((mine != weight).any() for mine, weight in zip(made.policy.weights, first, strict=True)), "it has learned"
 
 
 def test_labs_that_run_freely_train_and_say_that_nobody_can_repeat_it(tmp_path):
-    made = train.on_labs(replace(SMALL, updates=7), tmp_path, Quiet(), free=True)
+    made = train.train_on_labs(replace(SMALL, updates=7), tmp_path, Quiet(), free=True)
     told = json.loads((tmp_path / "manifest.json").read_text())
-    assert told["bit-equal"].startswith("no: free-running") and made.origin["by"].endswith("--free-running")
+    assert told["reproducible"].startswith("no: free-running") and made.provenance["command"].endswith("--free-running")
     assert told["updates"] == 7 and told["decisions"] > 20  # each lab has begun a second episode, or a third
-    first = Learner.new(SMALL).net.weights
+    first = Learner.new(SMALL, Scaling()).net.weights
     assert all((mine != weight).any() for mine, weight in zip(made.policy.weights, first, strict=True)), "it has learned"
 
 
@@ -106,10 +111,20 @@ def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_pat
         assert main(["rlcc", "train", "--on=fluid", "--updates=2", f"--out={tmp_path / name}", *options]) == 0
         made[name] = (tmp_path / name / "policy.npz").read_bytes()
     assert made["a"] == made["b"] and len(set(made.values())) == 4
-    assert PolicyFile.read(tmp_path / "d" / "policy.npz").scaling.beta == 0
-    assert PolicyFile.read(tmp_path / "e" / "policy.npz").kind == "lstm"
+    assert NicPolicy.read(tmp_path / "d" / "policy.npz").scaling.beta == 0
+    assert NicPolicy.read(tmp_path / "e" / "policy.npz").kind == "lstm"
     assert f"{tmp_path / 'a' / 'policy.npz'}: sha256" in capsys.readouterr().out
-    assert json.loads((tmp_path / "a" / "manifest.json").read_text())["training"]["updates"] == 2
+    told = json.loads((tmp_path / "a" / "manifest.json").read_text())
+    assert told["settings"]["updates"] == told["updates"] == 2 and told["decisions"] >= 2 * 4096
+
+
+def test_options_are_settings_of_the_model(tmp_path):
+    options = ["--updates=2", "--batch=100", "--learning-rate=0.002", "--bottlenecks=3"]
+    assert main(["rlcc", "train", "--on=fluid", f"--out={tmp_path / 'a'}", "--quiet", *options]) == 0
+    told = json.loads((tmp_path / "a" / "manifest.json").read_text())["settings"]
+    assert (told["batch"], told["rate"], told["bottlenecks"]) == (100, 0.002, [[2, 3], [4, 3], [8, 3]])
+    lines = (tmp_path / "a" / "curve.csv").read_text().splitlines()
+    assert lines[0] == "update,decisions,mean_error,mean_reward" and len(lines) == 3
 
 
 @pytest.mark.parametrize(
@@ -118,9 +133,12 @@ def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_pat
         (["--preset=ppo"], "preset 'ppo' is unknown; one of: rl-cc, pcc-rl"),
         (["--on=fluid", "--labs=2"], "--labs: means nothing to a training on fluid"),
         (["--noise=0.1"], "--noise: means nothing to a training on lab"),
-        (["--labs=0"], "labs 0, seed 1: is no training; updates, episode and trips from 1, labs 1 to 64"),
-        (["--updates=0"], "updates 0, episode 100, "),
-        (["--on=fluid", "--noise=nan"], "noise nan, later 3: is no training"),
+        (["--on=fluid", "--free-running"], "--free-running: means nothing to a training on fluid"),
+        (["--learning-rate=1.5"], "rate = 1.5: give a learning rate between 0 and 1"),
+        (["--on=fluid", "--bottlenecks=0"], "give pairs of flows and bottlenecks, both from 1"),
+        (["--labs=0"], "labs = 0: give 1 or more"),
+        (["--updates=0"], "updates = 0: give 1 or more"),
+        (["--on=fluid", "--noise=nan"], "noise = nan: give a number from 0"),
         (["--resume"], f"has no {CHECKPOINT}"),
     ],
 )
@@ -165,12 +183,12 @@ def test_a_training_with_all_defaults_gives_the_same_network_on_any_machine(tmp_
 def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch, updates, says):
     def interrupted(settings, out, *_args, **_how):
         if updates:
-            learner = Learner.new(settings)
+            learner = Learner.new(settings, Scaling())
             learner.curve = np.zeros(updates, CURVE)
-            learner.state().write(out, {})
+            checkpoint.write(learner, out, {})
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "on_labs", interrupted)
+    monkeypatch.setattr(train, "train_on_labs", interrupted)
     argv = ["rlcc", "train", "--quiet", f"--out={tmp_path}"]
     assert main(argv) == 130
     said = says.format(command=" ".join(argv), checkpoint=tmp_path / CHECKPOINT)
@@ -195,7 +213,7 @@ def test_a_learner_that_is_killed_goes_on(tmp_path, number):
     process.wait()
     subprocess.run([*command, f"--out={broken}", "--resume"], env=environment, check=True, timeout=600)
     assert (whole / "policy.npz").read_bytes() == (broken / "policy.npz").read_bytes()
-    assert json.loads((broken / "manifest.json").read_text())["resumed after updates"] == 40
+    assert json.loads((broken / "manifest.json").read_text())["resumed_at_update"] == 40
     while any(tmp_path.glob("dcgym-env-*")):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -12,11 +12,11 @@ import pytest
 from dc_gym.cli.main import main
 from dc_gym.methods.rlcc import bottleneck, scenario
 from dc_gym.methods.rlcc.pictures import policies
-from dc_gym.nets import policy_file
-from dc_gym.nets.policy_file import Deployed
+from dc_gym.nets import nic_policy
+from dc_gym.nets.nic_policy import Deployed
 from dc_gym.records.results import load_result
 
-TREE = policy_file.load("rlcc-tree")
+TREE = nic_policy.load("rlcc-tree")
 
 
 def test_flows_leave_and_come_again() -> None:

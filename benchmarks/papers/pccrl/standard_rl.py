@@ -2,8 +2,8 @@
 """PCC-RL's claim that standard algorithms fail on the task: PPO, SAC and DDPG against the analytic gradient (RL-CC's eq. 3).
 
 All of them train on the same flows of the fluid model: two, four and eight per bottleneck, which come and go. All flows share one
-policy, and the number of decisions is the same. Training is not on labs: NICs there run a table without randomness, and a
-standard algorithm explores.
+policy, and the number of decisions is the same. Standard algorithms train with RLlib, eq. 3 with `dcgym rlcc train --on fluid`.
+Training is not on labs: NICs there run a table without randomness, and a standard algorithm explores.
 
 One criterion decides for all who masters the task. The policy runs alone on a bottleneck without exploration, with two to 128
 flows; it was trained with at most eight. It must keep inflation within a tenth of eq. 2, Jain's index above 0.95, and the sum of
@@ -13,18 +13,21 @@ rates above 0.9. The papers give neither hyper-parameters nor training lengths o
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import words
 from dc_gym.base.progress import Progress
+from dc_gym.methods.rlcc import closed_loop
+from dc_gym.methods.rlcc.flows import Case
+from dc_gym.methods.rlcc.train import CURVE_CSV
 from dc_gym.nets.decision import Scaling
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 from dc_gym.reproduce import series, trainings
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
 TITLE = "Standard algorithms on RL-CC's task, and the analytic gradient"
 SOURCE = "PCC-RL, sections 1 and 4: DQN, DDPG, PPO and others fail"
-FLOWS = (2, 4, 8, 32, 128)
+FLOWS = closed_loop.FLOWS
 SEEDS, STEPS, FULL_SEEDS, FULL_STEPS = 3, 250_000, 5, 1_000_000
 LABS = 4
 """Number of bottlenecks for each number of flows."""
@@ -55,14 +58,15 @@ training_intensity = 8.0
 rollout_fragment_length = 64
 """
 CONFIGS = {
-    ANALYTIC: _RUN,
     "PPO": _RUN + "[training]\ngamma = 0.95\nminibatch_size = 500\nvf_clip_param = 1000000.0\n",
     "SAC": _RUN + _OFF_POLICY,
     "DDPG": _RUN + _OFF_POLICY,
     "TD3": _RUN + _OFF_POLICY,
 }
-"""Settings that replace those of the preset `default`. A decision's consequences end a few decisions later, hence gamma. Rewards
-reach -100, hence PPO's clip. PPO learns ten times from each decision, the others eight times, eq. 3 once."""
+"""Settings of standard algorithms that replace the preset `default`. A decision's consequences end a few decisions later,
+hence gamma. Rewards reach -100, hence PPO's clip. PPO learns ten times from each decision, the others eight times, eq. 3 once."""
+BATCH, LEARNING_RATE = 250, 0.005
+"""Decisions of an update of eq. 3, and Adam's first learning rate."""
 
 OVER = Column("inflation_over_eq_2", "inflation over eq. 2", digits=3)
 JAIN = Column("jain", "Jain's index", digits=3)
@@ -73,31 +77,66 @@ WITHIN, LEAST_JAIN, LEAST_RATES = 0.1, 0.95, 0.9
 
 @dataclass(frozen=True, slots=True)
 class Training(trainings.Training):
-    """A training by `dcgym train fluid --agents flows`."""
+    """A training of a standard algorithm by `dcgym train --agents flows`."""
 
     def argv(self) -> list[str]:
         told = {"algo": self.algorithm, "seed": self.seed, "steps": self.steps, "labs": LABS, "config": self.config}
         options = [f"--{name}={value}" for name, value in told.items()]
-        return [
-            "train",
-            "fluid",
-            "--agents=flows",
-            f"--out={self.out}",
-            "--quiet",
-            *options,
-            *(["--resume"] if self.resumes else []),
-        ]
+        resume = ["--resume"] if self.resumes else []
+        return ["train", "--agents=flows", f"--out={self.out}", "--quiet", *options, *resume]
 
     @property
     def config(self) -> Path:
         return self.out.with_name(f"{self.algorithm}.toml")
 
     def trained(self) -> int:
-        return trainings.steps_so_far(self) if self.policy.is_file() else 0
+        return self.steps_so_far() if self.policy.is_file() else 0
 
     def order(self) -> dict[str, object]:
         told = {"algorithm": self.algorithm, "seed": self.seed, "labs": LABS, "config": CONFIGS[self.algorithm]}
         return told | {"programs": fingerprint.programs()}
+
+    def closed_loop(self) -> dict[int, Mapping[str, float]]:
+        """Returns the evaluation of the final policy, by number of flows."""
+        with (self.out / "evaluation.csv").open(newline="") as file:
+            rows = [{key: float(value) for key, value in row.items() if key != "spec"} for row in csv.DictReader(file)]
+        last = max(row["iteration"] for row in rows)
+        return {int(row["flows"]): row for row in rows if row["iteration"] == last}
+
+    def curve(self) -> Track:
+        """Returns the mean reward of decisions, exploration included."""
+        with (self.out / "progress.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        steps, rewards = (np.array([float(row[name]) for row in rows]) for name in ("steps", "reward"))
+        return Track(steps, {"reward": rewards})
+
+
+@dataclass(frozen=True, slots=True)
+class GradientTraining(Training):
+    """A training of eq. 3 by `dcgym rlcc train --on fluid`. It takes seconds, and does not go on where it was stopped."""
+
+    def argv(self) -> list[str]:
+        told = {"seed": self.seed, "updates": -(-self.steps // BATCH), "batch": BATCH, "learning-rate": LEARNING_RATE}
+        options = [f"--{name}={value}" for name, value in told.items()]
+        return ["rlcc", "train", "--on=fluid", f"--out={self.out}", "--quiet", f"--bottlenecks={LABS}", *options]
+
+    def steps_so_far(self) -> int:
+        return int(self._curve()["decisions"].sum()) if self.policy.is_file() else 0
+
+    def order(self) -> dict[str, object]:
+        told = {"algorithm": self.algorithm, "seed": self.seed, "bottlenecks": LABS, "batch": BATCH}
+        return told | {"learning_rate": LEARNING_RATE, "programs": fingerprint.programs()}
+
+    def closed_loop(self) -> dict[int, Mapping[str, float]]:
+        file = NicPolicy.read(self.policy)
+        return {flows: closed_loop.totals(file.policy, flows, file.scaling) for flows in FLOWS}
+
+    def curve(self) -> Track:
+        found = self._curve()
+        return Track(found["decisions"].cumsum().astype(float), {"reward": found["mean_reward"]})
+
+    def _curve(self) -> Any:
+        return np.atleast_1d(np.genfromtxt(self.out / CURVE_CSV, delimiter=",", names=True))
 
 
 def name(algorithm: str, flows: int) -> str:
@@ -143,25 +182,26 @@ def run(order: Order, progress: Progress) -> Findings:
     standard = [each.upper() for each in order.algorithms] if order.algorithms is not None else list(STANDARD)
     if unknown := [each for each in standard if each not in CONFIGS]:
         raise UsageError(f"--algorithms {unknown[0]}: does not train flows here; give some of {', '.join(CONFIGS)}")
-    algorithms = [ANALYTIC, *(each for each in standard if each != ANALYTIC)]
+    algorithms = [ANALYTIC, *standard]
     folder = order.out / ("standard-rl" + ("-full" if order.full else "")) / trainings.FOLDER
     seeds = range(1, (order.seeds or (FULL_SEEDS if order.full else SEEDS)) + 1)
     steps = order.steps or (FULL_STEPS if order.full else STEPS)
-    asked = [
-        Training(f"{each}-s{seed}", folder, folder / f"{each}-s{seed}", algorithm=each, seed=seed, steps=steps)
-        for seed in seeds
-        for each in algorithms
-    ]
+    asked = [_training(folder, each, seed, steps) for seed in seeds for each in algorithms]
     with words("write", folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for each in algorithms:
+        for each in standard:
             (folder / f"{each}.toml").write_text(CONFIGS[each])
     trainings.run_all(asked, order.jobs, progress, order.force)
     evidence = Evidence(
         {one.name: one for each in algorithms for one in _contenders(each, [t for t in asked if t.algorithm == each])},
         shortfall=_shortfall(order, len(seeds), steps),
     )
-    return findings(evidence, algorithms, asked)
+    return findings(evidence, algorithms, steps)
+
+
+def _training(folder: Path, algorithm: str, seed: int, steps: int) -> Training:
+    kind, name = GradientTraining if algorithm == ANALYTIC else Training, f"{algorithm}-s{seed}"
+    return kind(name, folder, folder / name, algorithm=algorithm, seed=seed, steps=steps)
 
 
 def _shortfall(order: Order, seeds: int, steps: int) -> Shortfall:
@@ -174,8 +214,8 @@ def _shortfall(order: Order, seeds: int, steps: int) -> Shortfall:
 
 def _contenders(algorithm: str, asked: Sequence[Training]) -> list[Contender]:
     """Returns one row per number of flows."""
-    rows = {each.seed: closed_loop(each.out) for each in asked}
-    curves = {each.seed: _curve(each.out) for each in asked}
+    rows = {each.seed: each.closed_loop() for each in asked}
+    curves = {each.seed: each.curve() for each in asked}
     columns = (OVER, JAIN, RATES, SPREAD)
     return [
         Contender(
@@ -189,30 +229,16 @@ def _contenders(algorithm: str, asked: Sequence[Training]) -> list[Contender]:
     ]
 
 
-def closed_loop(folder: Path) -> dict[int, Mapping[str, float]]:
-    """Returns the evaluation of a training's final policy, by number of flows."""
-    with (folder / "evaluation.csv").open(newline="") as file:
-        rows = [{key: float(value) for key, value in row.items() if key != "spec"} for row in csv.DictReader(file)]
-    last = max(row["iteration"] for row in rows)
-    return {int(row["flows"]): row for row in rows if row["iteration"] == last}
-
-
-def _curve(folder: Path) -> Track:
-    with (folder / "progress.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return Track(np.array([float(row["steps"]) for row in rows]), {"reward": np.array([float(row["reward"]) for row in rows])})
-
-
-def findings(evidence: Evidence, algorithms: Sequence[str], asked: Sequence[Training]) -> Findings:
+def findings(evidence: Evidence, algorithms: Sequence[str], steps: int) -> Findings:
     lines = [Series(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in algorithms]
     columns = (OVER, JAIN, RATES, SPREAD)
     figure = series.figure(evidence, lines, columns[:3], "flows", TITLE, curves={OVER.name: _band})
-    told = json.loads((asked[0].out / "train.json").read_text())["spec"]
+    case = Case()
     facts = [
         ("Ground", "the fluid model, not labs: a NIC's table throws no dice, and a standard algorithm explores"),
-        ("Trained on", f"{LABS} bottlenecks each of {', '.join(map(str, told['flows']))} flows, which come and go"),
-        ("Reward", f"-(delta / target)^2, delta counted up to {told['most_error']:g} targets (RL-CC's eq. 1)"),
-        ("Length", f"{asked[0].steps:,} decisions of each training"),
+        ("Trained on", f"{LABS} bottlenecks each of {', '.join(map(str, case.flows))} flows, which come and go"),
+        ("Reward", f"-(delta / target)^2, delta counted up to {case.most_error:g} targets (RL-CC's eq. 1)"),
+        ("Length", f"{steps:,} decisions of each training"),
         ("Policy", "one for all flows; standard algorithms: two layers of 64; eq. 3: the artifact's 4-12-12-1"),
         ("Measured", "without exploration, 400 base RTTs of which the second half counts"),
     ]

@@ -17,7 +17,7 @@ import numpy as np
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.common import Row, name
-from dc_gym.nets import fluid, policy_file
+from dc_gym.nets import fluid, nic_policy
 from dc_gym.reproduce import series, theory
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome
 from dc_gym.reproduce.findings import Evidence, Findings
@@ -42,7 +42,7 @@ MANY = 128
 @functools.cache
 def offset() -> float:
     """Returns the offset, in targets, at which flows settle in the fluid model under the shipped policy."""
-    file = policy_file.load(WHO["RL-CC"][0])
+    file = nic_policy.load(WHO["RL-CC"][0])
     return fluid.offset(file.policy, file.scaling)
 
 

@@ -22,7 +22,7 @@ from dc_gym.benchmarks.perf.nic_cost import Cost
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms, kernels
 from dc_gym.figures import plots
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 from dc_gym.nets.trees import Trees
 from dc_gym.reproduce.claims import Claim, below, judge, less_than
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, fewer
@@ -97,14 +97,14 @@ def run(order: Order, progress: Progress) -> Findings:
     how = found[0][0].how
     facts = [
         ("Measured", f"{order.seeds or common.SEEDS} repetitions of {nic_cost.REPEAT:,} calls, {how}; events of a golden trace"),
-        ("Policies", ", ".join(f"{name}: {policy_file.shipped(name).name}" for name in forms())),
+        ("Policies", ", ".join(f"{name}: {nic_policy.shipped(name).name}" for name in forms())),
     ]
     notes = [] if not why else [f"Not in this machine's kernel: {why}."]
     return Findings(TITLE, facts, contenders, COLUMNS, verdicts, _figure(evidence), notes)
 
 
 def _contender(name: str, costs: list[Cost]) -> Contender:
-    file, known = policy_file.load(name), controllers.find(name)
+    file, known = nic_policy.load(name), controllers.find(name)
     policy = file.policy
     if isinstance(policy, Trees):
         flops, comparisons, additions = 0, int(policy.inputs.size), len(policy.inputs)

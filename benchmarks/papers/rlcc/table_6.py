@@ -15,7 +15,7 @@ from dc_gym.ctrl.nic import algorithms
 from dc_gym.figures import plots
 from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.cells import STATES
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
 from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
 from dc_gym.reproduce.order import Order
@@ -94,14 +94,14 @@ CLAIMS = (
 def run(order: Order, progress: Progress) -> Findings:
     """Evaluates the policies; nothing is random."""
     progress.phase("measuring")
-    found = {each: cells.table(policy_file.load(each)) for each in policies()}
+    found = {each: cells.table(nic_policy.load(each)) for each in policies()}
     first, contenders = policies()[0], []
     for row, cell in enumerate(found[first]):
         values = {each: {1: table[row].integer} for each, table in found.items()} | {ARTIFACT.name: {1: cell.artifact}}
         label = name(cell.before, cell.now)
         contenders.append(Contender(label, label, "#555555", values, paper={first: cell.paper}))
     evidence = Evidence({each.name: each for each in contenders})
-    facts = [(each, str(policy_file.load(each).origin.get("what", policy_file.shipped(each).name))) for each in policies()]
+    facts = [(each, nic_policy.shipped(each).name) for each in policies()]
     verdicts = [judge(each, evidence) for each in CLAIMS]
     worst = {each: max(abs(cell.integer - cell.paper) for cell in table) for each, table in found.items()}
     notes = ["Largest distance to the paper: " + ", ".join(f"{each} {most:.3f}" for each, most in worst.items()) + "."]

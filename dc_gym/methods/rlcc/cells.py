@@ -21,7 +21,7 @@ from dc_gym.ctrl.nic.events import RTT, Event, Flow
 from dc_gym.ctrl.nic.golden import NEW_FLOW, Q20, Decided, Step
 from dc_gym.nets import fluid, response
 from dc_gym.nets.decision import Q16, Floats, Scaling, cells
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 
 STATES = response.STATES
 BASE_RTT_NS, RATE_SHIFT, FINE = 1_000_000, 6, 11
@@ -65,7 +65,7 @@ class Case:
     """The rate decided last, Q20."""
 
 
-def table(file: PolicyFile) -> list[Cell]:
+def table(file: NicPolicy) -> list[Cell]:
     """Returns the nine cells of a policy, row by row."""
     inputs = cells(file.scaling.unit)
     exact, integer = file.policy(inputs), Deployed(file.table())(inputs)
@@ -95,7 +95,7 @@ def round_trip(error: float, rate: float, scaling: Scaling, flags: int) -> Event
     return Event(RTT, flags, now_ns, now_ns, 1, 0, 0, now_ns - round(inflation * BASE_RTT_NS), 0, 0)
 
 
-def cases(file: PolicyFile) -> list[Case]:
+def cases(file: NicPolicy) -> list[Case]:
     """Returns the nine situations, in the order of `table`."""
     rows, deployed = np.reshape(cells(file.scaling.unit), (9, 4)), Deployed(file.table())
     words = np.rint(fluid.older_seen(deployed, rows) * Q16).astype(np.int64)
@@ -107,7 +107,7 @@ def action(state: Sequence[int]) -> float:
     return 1.0 + float(np.uint32(state[A_LAST]).view(np.int32)) / Q16
 
 
-def lives(file: PolicyFile) -> list[Step]:
+def lives(file: NicPolicy) -> list[Step]:
     """Returns two events for each of the nine situations, each time for a new flow."""
     unit, deployed = file.scaling.unit, Deployed(file.table())
     steps: list[Step] = []
@@ -126,13 +126,13 @@ def inputs_of(state: Sequence[int]) -> list[float]:
     return [float(value) for value in words + np.array([1.0, 0.0, 1.0, 0.0])]
 
 
-def exact(file: PolicyFile, before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> Floats:
+def exact(file: NicPolicy, before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> Floats:
     """Returns the policy's actions in floats for the inputs of given decisions (the contexts before and after them)."""
     memory = np.array([row[WORDS:] for row in before], np.uint32).view(np.int32) / Q16
     return fluid.ask(file.policy, np.array([inputs_of(row) for row in after]), memory)[0]
 
 
-def distance(file: PolicyFile, steps: Sequence[Step], made: Sequence[Decided]) -> tuple[int, float]:
+def distance(file: NicPolicy, steps: Sequence[Step], made: Sequence[Decided]) -> tuple[int, float]:
     """Compares the decisions on any trace with the policy in floats, each for the inputs that it had.
 
     Returns the number of decisions and the largest difference.
@@ -146,7 +146,7 @@ def distance(file: PolicyFile, steps: Sequence[Step], made: Sequence[Decided]) -
     return len(after), float(np.abs(exact(file, before, after) - np.array([action(row) for row in after])).max())
 
 
-def lived(file: PolicyFile, made: Sequence[Decided]) -> list[Cell]:
+def lived(file: NicPolicy, made: Sequence[Decided]) -> list[Cell]:
     """Returns the nine cells from an algorithm's decisions on `lives`. `exact` is the policy in floats for the same inputs."""
     before, after = [each.state for each in made[0::2]], [each.state for each in made[1::2]]
     return [

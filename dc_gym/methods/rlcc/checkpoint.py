@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,57 +18,51 @@ import numpy as np
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.base.files import words
 from dc_gym.base.npz import load_arrays, write_arrays
+from dc_gym.methods.rlcc.gradient import Learner, LearnerSettings
 from dc_gym.nets.adam import Adam
-from dc_gym.nets.decision import Floats
+from dc_gym.nets.decision import Scaling
+from dc_gym.nets.nic_policy import NETWORKS
 
 NAME = "checkpoint.npz"
-FORMAT, VERSION = "dcgym-rlcc-checkpoint", 1
+FORMAT, VERSION = "dcgym-rlcc-checkpoint", 2
 GUIDE = "--resume needs a folder that `dcgym rlcc train --on lab` wrote"
-CURVE = np.dtype([("decisions", "<u4"), ("error", "<f8")])
-"""A row per update: the number of decisions whose consequences count, and the mean size of their clipped errors in targets."""
-Manifest = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    weights: tuple[Floats, ...]
-    adam: Adam
-    curve: Any
-    """One row of CURVE per update."""
+def write(learner: Learner, folder: Path, depends_on: Mapping[str, Any]) -> None:
+    """Writes the checkpoint into a training's folder."""
+    adam = learner.adam
+    head = {"format": FORMAT, "version": VERSION, "left": adam.left, "depends_on": depends_on}
+    arrays: dict[str, Any] = {"head": np.array(json.dumps(head, sort_keys=True)), "curve": learner.curve}
+    for name, held in (("weight", learner.net.weights), ("mean", adam.mean), ("square", adam.square)):
+        arrays |= {f"{name}{number}": array for number, array in enumerate(held)}
+    path = folder / NAME
+    with words("write", path):
+        write_arrays(path, arrays)
 
-    def write(self, folder: Path, depends_on: Manifest) -> None:
-        head = {"format": FORMAT, "version": VERSION, "left": self.adam.left, "depends_on": depends_on}
-        arrays: dict[str, Any] = {"head": np.array(json.dumps(head, sort_keys=True)), "curve": self.curve}
-        for name, held in (("weight", self.weights), ("mean", self.adam.mean), ("square", self.adam.square)):
-            arrays |= {f"{name}{number}": array for number, array in enumerate(held)}
-        path = folder / NAME
-        with words("write", path):
-            write_arrays(path, arrays)
 
-    @staticmethod
-    def updates(folder: Path) -> int:
-        """Returns the number of updates before the checkpoint."""
-        return len(load_arrays(folder / NAME, GUIDE)["curve"])
+def updates(folder: Path) -> int:
+    """Returns the number of updates before the checkpoint."""
+    return len(load_arrays(folder / NAME, GUIDE)["curve"])
 
-    @classmethod
-    def read(cls, folder: Path, depends_on: Manifest) -> Checkpoint:
-        """Reads a checkpoint.
 
-        Raises UsageError if there is none, or if its training depends on other settings or programs.
-        """
-        path = folder / NAME
-        try:
-            arrays = load_arrays(path, GUIDE)
-            head = json.loads(str(arrays.pop("head")[()]))
-            if (head["format"], head["version"]) != (FORMAT, VERSION):
-                raise UsageError(f"{path}: format {head['format']!r}, version {head['version']!r}; {GUIDE}")
-            _same(path, head["depends_on"], json.loads(json.dumps(depends_on)))
-            held = {name: _numbered(arrays, name) for name in ("weight", "mean", "square")}
-            adam = Adam(held["weight"])
-            adam.mean, adam.square, adam.left = list(held["mean"]), list(held["square"]), list(head["left"])
-            return cls(held["weight"], adam, arrays["curve"])
-        except (AgentError, KeyError, ValueError, TypeError) as error:
-            raise UsageError(f"{path}: no checkpoint to go on from ({error}); {GUIDE}") from None
+def read(folder: Path, depends_on: Mapping[str, Any], settings: LearnerSettings, scaling: Scaling) -> Learner:
+    """Returns the learner as it was at the checkpoint.
+
+    Raises UsageError if there is none, or if its training depends on other settings or programs.
+    """
+    path = folder / NAME
+    try:
+        arrays = load_arrays(path, GUIDE)
+        head = json.loads(str(arrays.pop("head")[()]))
+        if (head["format"], head["version"]) != (FORMAT, VERSION):
+            raise UsageError(f"{path}: format {head['format']!r}, version {head['version']!r}; {GUIDE}")
+        _same(path, head["depends_on"], json.loads(json.dumps(depends_on)))
+        held = {name: _numbered(arrays, name) for name in ("weight", "mean", "square")}
+        adam = Adam(held["weight"])
+        adam.mean, adam.square, adam.left = list(held["mean"]), list(held["square"]), list(head["left"])
+        return Learner(settings, scaling, NETWORKS[settings.net](held["weight"]), adam, arrays["curve"])
+    except (AgentError, KeyError, ValueError, TypeError) as error:
+        raise UsageError(f"{path}: no checkpoint to go on from ({error}); {GUIDE}") from None
 
 
 def _numbered(arrays: Mapping[str, Any], name: str) -> tuple[Any, ...]:

@@ -36,8 +36,8 @@ from dc_gym.grounds.nics import STEP_DTYPE, base_rtts_ns
 from dc_gym.grounds.plan import Experiment, write_plan
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab
-from dc_gym.nets import policy_file
-from dc_gym.nets.policy_file import TABLE_WORDS, Words
+from dc_gym.nets import nic_policy
+from dc_gym.nets.nic_policy import TABLE_WORDS, Words
 from dc_gym.spec import Spec
 
 Rows = npt.NDArray[np.void]
@@ -183,7 +183,7 @@ class DataPath:
             private = folder / ".lab"
             private.mkdir()
             write_plan(self.experiment, ovs, private, nic_step_ns=self.step_ns)
-            policy_file.write_table(self._tables[0], private / NIC_TABLE)
+            nic_policy.write_table(self._tables[0], private / NIC_TABLE)
             spec = self.experiment.spec
             limit_ns = spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS
             self._lab = self._stack.enter_context(Lab(lab_config(spec, build.ensure(Quiet()), folder, limit_ns)))

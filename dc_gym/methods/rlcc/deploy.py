@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import PARTIAL, scratch, words
+from dc_gym.base.files import scratch, whole, words
 from dc_gym.base.readable import columns, quantity
 from dc_gym.base.units import parse_time_ns
 from dc_gym.ctrl.nic import algorithms
@@ -22,8 +22,8 @@ from dc_gym.ctrl.nic.algorithms import Algorithm
 from dc_gym.methods.rlcc import bottleneck, recorded
 from dc_gym.methods.rlcc.bottleneck import Case
 from dc_gym.methods.rlcc.policy_cli import describe
-from dc_gym.nets import policy_file
-from dc_gym.nets.policy_file import HEAD_WORDS, TABLE_WORDS, PolicyFile
+from dc_gym.nets import nic_policy
+from dc_gym.nets.nic_policy import HEAD_WORDS, TABLE_WORDS, NicPolicy
 from dc_gym.nets.trees import DEPTH, Trees
 from dc_gym.records.results import Result
 from dc_gym.sweep import Cell, runs
@@ -46,7 +46,7 @@ class Demand:
     fits: bool
 
 
-def demands(file: PolicyFile, algorithm: Algorithm) -> list[Demand]:
+def demands(file: NicPolicy, algorithm: Algorithm) -> list[Demand]:
     """Compares the policy's needs with RL-CC's NIC and with dc-gym's."""
     state, count, table = 4 * algorithm.state_words, operations(file), len(file.table())
     found = [
@@ -61,7 +61,7 @@ def demands(file: PolicyFile, algorithm: Algorithm) -> list[Demand]:
     return found
 
 
-def operations(file: PolicyFile) -> int:
+def operations(file: NicPolicy) -> int:
     """Returns the operations per decision.
 
     For trees these are compares and additions, for a network a multiplication and an addition per weight.
@@ -72,8 +72,8 @@ def operations(file: PolicyFile) -> int:
 
 
 def main(args: argparse.Namespace) -> int:
-    path = policy_file.path_of(args.policy)
-    file, latency_ns = PolicyFile.read(path), parse_time_ns(args.latency, "--latency")
+    path = nic_policy.path_of(args.policy)
+    file, latency_ns = NicPolicy.read(path), parse_time_ns(args.latency, "--latency")
     if not 0 < args.flows <= MOST_FLOWS:
         raise UsageError(f"--flows {args.flows}: give 1 to {MOST_FLOWS}")
     out = args.out or Path("results") / f"deploy-{path.stem}"
@@ -99,14 +99,13 @@ def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path
     with words("write", out):
         out.mkdir(parents=True, exist_ok=True)
         if not (out / POLICY).exists() or not (out / POLICY).samefile(policy):
-            partial = out / (POLICY + PARTIAL)
-            shutil.copyfile(policy, partial)
-            partial.replace(out / POLICY)
+            with whole(out / POLICY) as work:
+                shutil.copyfile(policy, work)
         cell = case.cell(out, SPEC)
     return replace(cell, out=out / "run", options=("--force",))
 
 
-def tell(path: Path, file: PolicyFile, out: Path, cell: Cell) -> None:
+def tell(path: Path, file: NicPolicy, out: Path, cell: Cell) -> None:
     """Prints what the policy is, whether it fits, and how to run it."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         algorithm = algorithms.load(f"rlcc-{file.kind}", folder)
@@ -120,7 +119,7 @@ def tell(path: Path, file: PolicyFile, out: Path, cell: Cell) -> None:
     print(f"ready to run:\n  dcgym run {cell.spec} --out results/{path.stem}")
 
 
-def _tried(file: PolicyFile, flows: int, cell: Cell) -> int:
+def _tried(file: NicPolicy, flows: int, cell: Cell) -> int:
     """Runs the policy in a lab for a short time and prints the outcome.
 
     recorded.decisions raises an AgentError if the NIC decided differently from the table.
@@ -133,7 +132,7 @@ def _tried(file: PolicyFile, flows: int, cell: Cell) -> int:
     return 0
 
 
-def outcome(file: PolicyFile, flows: int, cell: Cell, result: Result) -> list[str]:
+def outcome(file: NicPolicy, flows: int, cell: Cell, result: Result) -> list[str]:
     """Returns the lines that describe a run on the bottleneck."""
     found, law = bottleneck.inflation(cell, result), float(file.scaling.inflation(flows))
     goodput = float(result.summary["goodput_bps"])

@@ -26,12 +26,13 @@ from dc_gym.base.outputs import require_place
 from dc_gym.base.spelling import unknown
 from dc_gym.methods.rlcc import boosting, recorded
 from dc_gym.methods.rlcc.policy_cli import describe
-from dc_gym.nets import distil, policy_file, trees
+from dc_gym.nets import distil, nic_policy, trees
 from dc_gym.nets.decision import MOST, Floats
 from dc_gym.nets.distil import Rows
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 from dc_gym.records.results import load_result
 
+COMMAND = "dcgym rlcc distil"
 MODEL, FLOOD, LASTING, GRID = "model", "flood", "lasting", "grid"
 SOURCES = (MODEL, FLOOD, LASTING)
 SHARES = {FLOOD: 0.1, LASTING: 0.2}
@@ -55,7 +56,8 @@ class Distillation:
     by: str = "own"
     """Which code fits the trees: one of MAKERS."""
     sources: tuple[str, ...] = SOURCES
-    """The sources of rows: MODEL, FLOOD, LASTING, GRID, or result folders."""
+    """The sources of rows: COMMAND = "dcgym rlcc distil"
+MODEL, FLOOD, LASTING, GRID, or result folders."""
     rows: int | None = None
     """Number of rows drawn for MODEL (default 40,000) and GRID (default a million); most rows of a result (default all)."""
     band: float | None = None
@@ -75,25 +77,20 @@ class Distillation:
             raise UsageError(f"--seed {self.seed}: give 0 or more")
 
 
-def make(net: PolicyFile, how: Distillation) -> PolicyFile:
+def make(net: NicPolicy, how: Distillation) -> NicPolicy:
     """Returns the trees of a network. The same network and the same Distillation give the same file."""
     network = distil.network_of(net, how.trees)
     found = rows(net, how)
-    origin = _origin(net)
-    origin["distillation"] = asdict(how) | {"sources": [_named(source) for source in how.sources]}
+    provenance = distil.distilled_from(net, COMMAND) | {"seed": how.seed}
+    provenance["settings"] = asdict(how) | {"sources": [_named(source) for source in how.sources]}
     if how.by == "catboost":
         with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
             made = boosting.fit(found, network(found.inputs), how.trees, how.seed, folder)
-        origin["catboost"] = boosting.version()
+        provenance["versions"] = {"catboost": boosting.version()}
     else:
         actions = distil.aims(network, found.inputs)
         made = trees.Fit(how.trees)(found.inputs, actions, found.weights, distil.borders(net.scaling.unit))
-    return PolicyFile(made, net.scaling, origin)
-
-
-def _origin(net: PolicyFile) -> dict[str, Any]:
-    """Returns what a file of trees records about the network that they were distilled from."""
-    return {"made": "distilled", "by": "dcgym rlcc distil", "from sha256": net.sha256(), "network": dict(net.origin)}
+    return NicPolicy(made, net.scaling, provenance)
 
 
 def _named(source: str) -> str:
@@ -101,7 +98,7 @@ def _named(source: str) -> str:
     return source if source in (*SOURCES, GRID) else f"run {load_result(Path(source)).digest}"
 
 
-def rows(net: PolicyFile, how: Distillation) -> Rows:
+def rows(net: NicPolicy, how: Distillation) -> Rows:
     """Returns the rows of all sources, each source with its share of the weight."""
     parts = [_of(source, net, how) for source in how.sources]
     if len(parts) == 1:
@@ -111,7 +108,7 @@ def rows(net: PolicyFile, how: Distillation) -> Rows:
     return Rows(np.concatenate([part.inputs for part in parts]), weights / float(weights.mean()))
 
 
-def _of(source: str, net: PolicyFile, how: Distillation) -> Rows:
+def _of(source: str, net: NicPolicy, how: Distillation) -> Rows:
     if source == MODEL:
         own = distil.Recipe()
         recipe = distil.Recipe(how.seed, how.trees, how.rows or own.rows, how.band or own.close_weight)
@@ -129,7 +126,7 @@ def _of(source: str, net: PolicyFile, how: Distillation) -> Rows:
     return Rows(inputs, weights)
 
 
-def _flood(net: PolicyFile, seed: int) -> Rows:
+def _flood(net: NicPolicy, seed: int) -> Rows:
     """Returns the rows of a flood, with random actions.
 
     The actions in a flood are all alike, and trees would take any cut or raise as the sign of a flood.
@@ -172,9 +169,10 @@ def in_band(inputs: Floats, unit: float) -> Any:
 def main(args: argparse.Namespace) -> int:
     from dc_gym.methods.rlcc import fidelity
 
-    net = PolicyFile.read(policy_file.path_of(args.net))
+    net = NicPolicy.read(nic_policy.path_of(args.net))
     how = Distillation(args.trees, args.by, tuple(args.sources or SOURCES), args.rows, args.band, args.seed)
-    require_place(args.out, policy_file.is_like(PolicyFile(net.policy, net.scaling, _origin(net))), force=args.force)
+    same = NicPolicy(net.policy, net.scaling, distil.distilled_from(net, COMMAND))
+    require_place(args.out, nic_policy.is_like(same), force=args.force)
     made = make(net, how)
     made.write(args.out)
     print(f"{args.out}: {describe(made)}")

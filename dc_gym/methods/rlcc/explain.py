@@ -19,9 +19,9 @@ import numpy as np
 from dc_gym.base.readable import columns
 from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.policy_cli import describe
-from dc_gym.nets import fluid, policy_file
+from dc_gym.nets import fluid, nic_policy
 from dc_gym.nets.decision import Floats
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 
 FLOWS = (2, 8, 64, 512, 2048)
 KEEPS = 0.02
@@ -41,13 +41,13 @@ class Order:
     holds: bool
 
 
-def orders(file: PolicyFile) -> list[Order]:
+def orders(file: NicPolicy) -> list[Order]:
     """Checks both orders on the integer table, and one case beyond Table VI: congestion of any size that persists."""
     nine = np.reshape([cell.integer for cell in cells.table(file)], (3, 3))
     return [*checked(nine), _lasting(file)]
 
 
-def _lasting(file: PolicyFile) -> Order:
+def _lasting(file: NicPolicy) -> Order:
     """Asks the policy again and again about the same error, each time with the action that it gave last."""
     deployed, targets = Deployed(file.table()), np.arange(LASTING[0], LASTING[1] + 1) / 4.0
     acted: Floats = np.ones_like(targets)
@@ -82,13 +82,13 @@ def _span(column: Floats) -> str:
 
 
 def main(args: argparse.Namespace) -> int:
-    path = policy_file.path_of(args.policy)
-    found = PolicyFile.read(path)
+    path = nic_policy.path_of(args.policy)
+    found = NicPolicy.read(path)
     if args.json:
         print(json.dumps(_facts(found), indent=1))
         return 0
     print(f"{path.name}: {describe(found)}")
-    for name, value in found.origin.items():
+    for name, value in found.provenance.items():
         print(f"  {name}: {_told(value)}")
     print(f"  sha256: {found.sha256()}\n")
     _print_cells(found)
@@ -98,7 +98,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _told(value: object) -> str:
-    """Returns an entry of a file's origin as text."""
+    """Returns an entry of a file's provenance as text."""
     if isinstance(value, Mapping):
         return ", ".join(
             f"{name} ({_told(each)})" if isinstance(each, Mapping) else f"{name} {_told(each)}" for name, each in value.items()
@@ -106,14 +106,14 @@ def _told(value: object) -> str:
     return ", ".join(map(_told, value)) if isinstance(value, list) else str(value)
 
 
-def _facts(file: PolicyFile) -> dict[str, object]:
+def _facts(file: NicPolicy) -> dict[str, object]:
     loop = [asdict(each) for each in _loop(file)]
-    stated = {"kind": file.kind, "scaling": asdict(file.scaling), "origin": dict(file.origin), "sha256": file.sha256()}
+    stated = {"kind": file.kind, "scaling": asdict(file.scaling), "provenance": dict(file.provenance), "sha256": file.sha256()}
     found = {"table_vi": [asdict(cell) for cell in cells.table(file)], "orders": [asdict(each) for each in orders(file)]}
     return stated | found | {"rests_at": fluid.rest(file.policy, file.scaling), "fluid": loop}
 
 
-def _print_cells(file: PolicyFile) -> None:
+def _print_cells(file: NicPolicy) -> None:
     rows = cells.table(file)
     table = [("previous", "current", "paper", "artifact", "floats", "integers", "off the paper")]
     for cell in rows:
@@ -125,13 +125,13 @@ def _print_cells(file: PolicyFile) -> None:
     print(f"of integers to floats {max(abs(cell.integer - cell.exact) for cell in rows):.5f}\n")
 
 
-def _print_orders(file: PolicyFile) -> None:
+def _print_orders(file: NicPolicy) -> None:
     table = [("order", "RL-CC's table says", "here", "")]
     table += [(each.order, each.says, each.found, "holds" if each.holds else "MISSES") for each in orders(file)]
     print(columns(table), end="\n\n")
 
 
-def _loop(file: PolicyFile) -> list[fluid.Outcome]:
+def _loop(file: NicPolicy) -> list[fluid.Outcome]:
     """Returns where flows settle.
 
     A network with memory is slow to evaluate but settles fast, so it gets fewer flows and round trips.
@@ -141,7 +141,7 @@ def _loop(file: PolicyFile) -> list[fluid.Outcome]:
     return fluid.outcomes(deployed, flows, file.scaling, round_trips)
 
 
-def _print_loop(file: PolicyFile) -> None:
+def _print_loop(file: NicPolicy) -> None:
     scaling, rests = file.scaling, fluid.rest(file.policy, file.scaling)
     print(f"closed loop on a fluid queue; a steady error of {rests:+.3f} targets keeps the rate")
     table = [("flows", "inflation", "eq. 2", "eq. 2 at its rest", "sum of rates", "slowest/fastest")]

@@ -13,7 +13,7 @@ from dc_gym.methods.rlcc import distil
 from dc_gym.nets import distil as recipe
 from dc_gym.nets import fluid
 from dc_gym.nets.decision import Floats
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 from dc_gym.nets.trees import DEPTH, Trees
 
 FLOWS = (2, 8, 64, 512, 2048)
@@ -52,7 +52,7 @@ class Loop:
         return self.lagging[1].inflation / self.lagging[0].inflation - 1.0
 
 
-def apart(net: PolicyFile, made: PolicyFile) -> list[Apart]:
+def apart(net: NicPolicy, made: NicPolicy) -> list[Apart]:
     """Compares actions inside and outside the operating band, for errors that persist, and on the network's own closed loop."""
     drawn = distil.grid(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
     inside = distil.in_band(drawn, net.scaling.unit)
@@ -63,12 +63,12 @@ def apart(net: PolicyFile, made: PolicyFile) -> list[Apart]:
     return [_apart(where, inputs, net, made) for where, inputs in parts.items()]
 
 
-def _apart(where: str, inputs: Floats, net: PolicyFile, made: PolicyFile) -> Apart:
+def _apart(where: str, inputs: Floats, net: NicPolicy, made: NicPolicy) -> Apart:
     miss = Deployed(made.table())(inputs) - net.policy(inputs)
     return Apart(where, len(inputs), float(np.sqrt((miss * miss).mean())), float(np.abs(miss).max()))
 
 
-def loops(net: PolicyFile, made: PolicyFile, flows: Sequence[int] = FLOWS) -> list[Loop]:
+def loops(net: NicPolicy, made: NicPolicy, flows: Sequence[int] = FLOWS) -> list[Loop]:
     """Runs the integer tables of both in the closed loop."""
     both, scaling, found = [Deployed(each.table()) for each in (net, made)], net.scaling, []
     for count in flows:
@@ -79,7 +79,7 @@ def loops(net: PolicyFile, made: PolicyFile, flows: Sequence[int] = FLOWS) -> li
     return found
 
 
-def flood(file: PolicyFile, flows: int = FLOOD) -> float:
+def flood(file: NicPolicy, flows: int = FLOOD) -> float:
     """Returns the base round trips until flows that begin together at line rate have drained the queue that they filled.
 
     The queue counts as drained when it is at most a quarter longer than where flows settle. Returns inf if it never is.
@@ -93,7 +93,7 @@ def flood(file: PolicyFile, flows: int = FLOOD) -> float:
     return float("inf")
 
 
-def tell(net: PolicyFile, made: PolicyFile) -> None:
+def tell(net: NicPolicy, made: NicPolicy) -> None:
     """Prints the report."""
     assert isinstance(made.policy, Trees)
     count, size = len(made.policy.inputs), made.policy.packed_bytes()

@@ -11,15 +11,16 @@ of exp or tanh is fed back into training.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from dc_gym.methods.rlcc import importing
-from dc_gym.nets import distil, mlp, policy_file, response
+from dc_gym.nets import distil, mlp, nic_policy, response
 from dc_gym.nets.adam import Adam
 from dc_gym.nets.decision import Floats, Scaling
 from dc_gym.nets.mlp import Mlp
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.nic_policy import NicPolicy
 
 FLAT = 3.5
 """Limit on the sums before tanh. All sums beyond it count as equal, since the action is then within 0.1 % of its extreme."""
@@ -41,13 +42,14 @@ class Recipe:
     """Weight of a published record; a drawn situation has 1."""
 
 
-def policies(recipe: Recipe | None = None) -> dict[str, PolicyFile]:
+def policies(recipe: Recipe | None = None) -> dict[str, NicPolicy]:
     """Returns the policies by the names that they ship under."""
     recipe, scaling = recipe or Recipe(), Scaling()
-    origin = {"made": "fitted, not trained", "from": SOURCE, "by": "dcgym nic fit", "recipe": asdict(recipe)}
-    net = PolicyFile(network(recipe, scaling), scaling, origin)
+    provenance: dict[str, Any] = {"command": "dcgym nic fit", "made": "fitted, not trained", "source": SOURCE}
+    provenance |= {"seed": recipe.seed, "settings": asdict(recipe)}
+    net = NicPolicy(network(recipe, scaling), scaling, provenance)
     made = {"record-mlp": net, "record-tree": distil.tree_file(net)}
-    return made | {"rlcc-mlp8": importing.in_8_bits(policy_file.load("rlcc-mlp"))}
+    return made | {"rlcc-mlp8": importing.in_8_bits(nic_policy.load("rlcc-mlp"), "dcgym nic fit")}
 
 
 def network(recipe: Recipe, scaling: Scaling) -> Mlp:

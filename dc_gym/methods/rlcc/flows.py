@@ -8,19 +8,17 @@ decides; the time between turns varies. The PettingZoo environment is flows_para
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
 from dc_gym.base.errors import AgentError
-from dc_gym.base.spelling import unknown
-from dc_gym.methods.rlcc.gradient import Bottlenecks, Training
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings
 from dc_gym.nets.decision import MOST, Floats, Scaling
 
-GROUNDS = ("fluid",)
-"""The grounds on which agents can act. A lab's NIC runs a table without randomness, so algorithms cannot explore there."""
 Vector = npt.NDArray[np.float32]
 
 
@@ -28,7 +26,8 @@ Vector = npt.NDArray[np.float32]
 class Case:
     """The flows of an episode, which share one bottleneck."""
 
-    ground: str = "fluid"
+    ground: ClassVar[str] = "fluid"
+    """The ground of every case. A lab's NIC runs a table without randomness, so algorithms cannot explore there."""
     flows: tuple[int, ...] = (2, 4, 8)
     """Numbers of flows; one of them is drawn for each episode."""
     spare: int = 8
@@ -37,16 +36,18 @@ class Case:
     """Length of an episode in base RTTs."""
     most_error: float = 10.0
     """The reward clips delta at this many targets, since a full queue is hundreds of targets."""
-    model: Training = field(default_factory=Training)
+    model: Settings = field(default_factory=Settings)
     """The fluid model. Its parts, buffer, noise and renewal are used."""
     scaling: Scaling = field(default_factory=Scaling)
 
     def __post_init__(self) -> None:
-        if self.ground not in GROUNDS:
-            raise AgentError(unknown("ground", self.ground, GROUNDS))
         if not self.flows or min(*self.flows, self.round_trips) < 1 or self.spare < 0 or not self.most_error > 0:
             what = f"{self.flows} flows, {self.spare} spare, {self.round_trips} round trips, most_error {self.most_error:g}"
             raise AgentError(f"{what}: give numbers of flows and round trips from 1, spare from 0, most_error above 0")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the case for the manifest of a training."""
+        return {"ground": self.ground, **asdict(self)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,7 +66,7 @@ class Case:
 
     def rewards(self, errors: Floats) -> Floats:
         """Returns -(delta / target)^2 (RL-CC eq. 1, in targets) for errors as a policy sees them, clipped at most_error."""
-        return np.asarray(-(np.minimum(np.abs(errors / self.scaling.unit), self.most_error) ** 2))
+        return self.scaling.reward(errors, self.most_error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ has one is replayed in the NIC's integers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +16,10 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError
 from dc_gym.grounds.nics import LEAST_RATE, LINE_RATE, STEP_DTYPE
 from dc_gym.methods.rlcc.data_path import Rows
-from dc_gym.methods.rlcc.gradient import Stretches
+from dc_gym.methods.rlcc.gradient import Batch
 from dc_gym.methods.rlcc.recorded import turns
 from dc_gym.nets.decision import Q16, Floats
-from dc_gym.nets.policy_file import Deployed, Integers, Words
+from dc_gym.nets.nic_policy import Deployed, Integers, Words
 from dc_gym.records.tables import NIC_EVENTS
 
 Mask = npt.NDArray[np.bool_]
@@ -49,31 +48,6 @@ def decisions(rows: Rows) -> Rows:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Lessons(Stretches):
-    """Training data of flows that have made different numbers of decisions."""
-
-    counted: Mask
-    """[time, flows]: which decisions count. The others only led to ones that count, or are padding."""
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Joins the data of several labs."""
-        time = max(len(part.errors) for part in parts)
-        inputs, errors, counted = (
-            np.concatenate([_filled(getattr(part, name), time) for part in parts], axis=1)
-            for name in ("inputs", "errors", "counted")
-        )
-        return cls(inputs, np.concatenate([part.memory for part in parts]), errors, counted)
-
-
-def _filled(values: npt.NDArray[Any], time: int) -> npt.NDArray[Any]:
-    """Pads values with zeros to a length."""
-    filled = np.zeros((time, *values.shape[1:]), values.dtype)
-    filled[: len(values)] = values
-    return filled
-
-
 @dataclass(slots=True)
 class Histories:
     """The histories of all flows in one lab's episode."""
@@ -91,7 +65,7 @@ class Histories:
     def __post_init__(self) -> None:
         self._before = self._after = np.zeros((0, Deployed(self.table).memory), np.int64)
 
-    def add(self, rows: Rows) -> Lessons:
+    def add(self, rows: Rows) -> Batch:
         """Adds decisions in the order of their times, and returns those whose consequences are known now.
 
         A decision does not count if its error would raise a flow that is at line rate, or cut one that is at the least rate:
@@ -113,9 +87,9 @@ class Histories:
         counted = ~((rate >= LINE_RATE) & (errors < 0) | (rate <= LEAST_RATE) & (errors > 0))
         self._waiting, self._before = np.delete(both, place), np.delete(before, place, axis=0)
         if before.shape[1]:
-            return _lessons(both[place], before[place], errors, counted, flow[place])
+            return _batch(both[place], before[place], errors, counted, flow[place])
         place = place[counted]
-        return _lessons(both[place], before[place], errors[counted], counted[counted], np.arange(len(place)))
+        return _batch(both[place], before[place], errors[counted], counted[counted], np.arange(len(place)))
 
     def _replayed(self, rows: Rows) -> Integers:
         """Returns [rows, memory]: the policy's memory before each decision, Q16."""
@@ -133,11 +107,11 @@ class Histories:
         return before
 
 
-def _lessons(rows: Rows, before: Integers, errors: Floats, counted: Mask, whose: npt.NDArray[np.integer[Any]]) -> Lessons:
+def _batch(rows: Rows, before: Integers, errors: Floats, counted: Mask, whose: npt.NDArray[np.integer[Any]]) -> Batch:
     """Makes training data from rows that are ordered by owner, then by time."""
     _, first, lane = np.unique(whose, return_index=True, return_inverse=True)
     time = np.arange(len(rows)) - first[lane]
     shape = (int(time.max(initial=0)) + 1, len(first))
-    made = Lessons(np.zeros((*shape, 4)), before[first] / Q16, np.zeros(shape), np.zeros(shape, bool))
+    made = Batch(np.zeros((*shape, 4)), before[first] / Q16, np.zeros(shape), np.zeros(shape, bool))
     made.inputs[time, lane], made.errors[time, lane], made.counted[time, lane] = inputs(rows), errors, counted
     return made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RL-CC's policy gradient (Fuhrer et al. 2023, eq. 3) on the real data path: NICs in labs decide, a learner outside trains.
+"""RL-CC's policy gradient (gradient.py) on the real data path: NICs in labs decide, a learner outside trains.
 
 All labs run at the same time, from barrier to barrier (a barrier is a fixed point in virtual time). At a barrier the labs stand
 still. Their decisions form one batch, in the order of the labs. The network takes one step of Adam, and all NICs continue with
@@ -14,48 +14,30 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.rlcc import gradient
-from dc_gym.methods.rlcc.checkpoint import CURVE, Checkpoint
 from dc_gym.methods.rlcc.data_path import DataPath
-from dc_gym.methods.rlcc.gradient import MOST_LATER, STARTS
-from dc_gym.methods.rlcc.histories import Histories, Lessons
+from dc_gym.methods.rlcc.gradient import Batch, Learner, LearnerSettings
+from dc_gym.methods.rlcc.histories import Histories
 from dc_gym.methods.rlcc.presets import Case, preset
 from dc_gym.methods.rlcc.scenes import Scene, randomised, varied
-from dc_gym.nets.adam import Adam
-from dc_gym.nets.decision import Scaling
-from dc_gym.nets.lstm import Lstm
-from dc_gym.nets.mlp import Mlp
-from dc_gym.nets.policy_file import NETWORKS, PolicyFile, Words
+from dc_gym.nets.nic_policy import NicPolicy, Words
 from dc_gym.topologies.ecmp import draw
 
 MOST_LABS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(LearnerSettings):
     """The settings of a training on labs."""
 
-    preset: str = "rl-cc"
-    net: str = "mlp"
-    """The kind of network: a key of gradient.STARTS."""
-    seed: int = 1
-    labs: int = 2
     updates: int = 1600
+    preset: str = "rl-cc"
+    labs: int = 2
     episode: int = 100
     """Number of updates in an episode. A checkpoint is written after each episode."""
     trips: int = 32
     """Base round trips between two barriers. A batch holds all decisions of all labs in this time."""
-    rate: float = 0.01
-    """Initial learning rate of Adam; decays linearly to 0."""
-    later: int = 3
-    """A decision is credited with the delta of the flow's decision that comes this many decisions later."""
-    most_error: float = 2.0
-    """Errors are clipped at this many targets. Otherwise a full queue would outweigh everything else."""
     randomise: bool = False
     """True: each episode of each lab draws its own line rate, base round trip, buffer, and numbers of flows."""
     curriculum: bool = False
@@ -64,13 +46,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         preset(self.preset)
-        gradient.check_net(self.net)
-        if min(self.updates, self.episode, self.trips) < 1 or not 1 <= self.labs <= MOST_LABS or self.seed < 0:
-            given = f"updates {self.updates}, episode {self.episode}, trips {self.trips}, labs {self.labs}, seed {self.seed}"
-            raise UsageError(f"{given}: is no training; updates, episode and trips from 1, labs 1 to {MOST_LABS}, seed from 0")
-        if not 1 <= self.later <= MOST_LATER or not 0 < self.rate < 1 or not self.most_error > 0:
-            given = f"later {self.later}, rate {self.rate:g}, most_error {self.most_error:g}"
-            raise UsageError(f"{given}: is no training; later 1 to {MOST_LATER}, a rate within 0 and 1, most_error above 0")
+        self.check()
+        for name in ("episode", "trips", "labs"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} = {getattr(self, name)}: give 1 or more")
+        if self.labs > MOST_LABS:
+            raise UsageError(f"labs = {self.labs}: give {MOST_LABS} or fewer")
 
     def cases(self, episode: int, seed: int) -> tuple[Case, ...]:
         """Returns the traffic cases of an episode."""
@@ -136,7 +117,7 @@ class Labs:
         path.begin(seed, table)
         return Taught(number, episode, path, Histories(asked.later, table))
 
-    def advance(self, table: Words | None) -> Iterator[Lessons]:
+    def advance(self, table: Words | None) -> Iterator[Batch]:
         """Runs all labs to the next barrier and yields the training data of each.
 
         `table`: the new table of the NICs; None keeps the current one.
@@ -148,13 +129,13 @@ class Labs:
         for lab in self._labs:
             yield self._collect(lab)
 
-    def _collect(self, lab: Taught) -> Lessons:
+    def _collect(self, lab: Taught) -> Batch:
         before = lab.path.replays
         rows = lab.path.collect()
         self.replays += lab.path.replays - before
         return lab.histories.add(rows)
 
-    def running(self, episode: int, table: Callable[[], Words]) -> Iterator[Lessons]:
+    def running(self, episode: int, table: Callable[[], Words]) -> Iterator[Batch]:
         """Yields training data for ever, from one lab at a time.
 
         The lab that reaches a barrier first continues first. It continues with the newest table, before the learner has used the
@@ -184,67 +165,32 @@ class Labs:
         self._labs = []
 
 
-@dataclass(slots=True)
-class Learner:
-    """The network and the optimizer that trains it."""
-
-    settings: Settings
-    scaling: Scaling
-    net: Mlp | Lstm
-    adam: Adam
-    curve: Any
-
-    @classmethod
-    def new(cls, settings: Settings) -> Learner:
-        net = STARTS[settings.net](np.random.default_rng(settings.seed))
-        return cls(settings, preset(settings.preset).scaling, net, Adam(net.weights), np.zeros(0, CURVE))
-
-    @classmethod
-    def restored(cls, settings: Settings, held: Checkpoint) -> Learner:
-        return cls(settings, preset(settings.preset).scaling, NETWORKS[settings.net](held.weights), held.adam, held.curve)
-
-    def state(self) -> Checkpoint:
-        """Returns the state for a checkpoint file, between two episodes."""
-        return Checkpoint(self.net.weights, self.adam, self.curve)
-
-    def table(self) -> Words:
-        """Returns the table that the NICs decide by."""
-        return PolicyFile(self.net, self.scaling).table()
-
-    def update(self, found: Lessons) -> None:
-        """Takes one step of Adam, if any decision counts."""
-        asked, counted = self.settings, found.counted
-        pulls = np.where(counted, gradient.pulls(found.errors, self.scaling, asked.most_error), 0.0)
-        count = int(counted.sum())
-        mean = float(np.abs(pulls[counted]).mean()) if count else 0.0
-        if count:
-            slopes = self.net.ascent(found.inputs, found.memory, pulls * (pulls.size / count))
-            falling = 1.0 - len(self.curve) / asked.updates
-            self.net = type(self.net)(self.adam.step(self.net.weights, slopes, asked.rate * falling))
-        self.curve = np.append(self.curve, np.array([(count, mean)], CURVE))
-
-
-def run(learner: Learner, folder: Path, on_update: Callable[[Learner, Labs], None], *, free: bool = False) -> int:
+def run(
+    learner: Learner, settings: Settings, folder: Path, on_update: Callable[[Learner, Labs], None], *, free: bool = False
+) -> int:
     """Trains to the end, starting at the beginning of an episode. Returns how many labs died on the way.
 
     `folder`: where the labs' folders are made. `free`: no lab waits for another lab or for the learner, and each barrier of each
     lab gives one update. The policy is then not reproducible.
     """
-    settings = learner.settings
     with Labs(settings, folder) as labs:
         if free:
-            return _run_free(learner, labs, on_update)
+            return _run_free(learner, settings, labs, on_update)
         while (done := len(learner.curve)) < settings.updates:
-            labs.begin(done // settings.episode, learner.table())
+            labs.begin(done // settings.episode, _table(learner))
             for number in range(min(settings.episode, settings.updates - done)):
-                learner.update(Lessons.joined(list(labs.advance(learner.table() if number else None))))
+                learner.update(Batch.joined(list(labs.advance(_table(learner) if number else None))))
                 on_update(learner, labs)
         return labs.replays
 
 
-def _run_free(learner: Learner, labs: Labs, on_update: Callable[[Learner, Labs], None]) -> int:
-    settings = learner.settings
-    for found in labs.running(len(learner.curve) // settings.episode, learner.table):
+def _table(learner: Learner) -> Words:
+    """Returns the table that the NICs decide by."""
+    return NicPolicy(learner.net, learner.scaling).table()
+
+
+def _run_free(learner: Learner, settings: Settings, labs: Labs, on_update: Callable[[Learner, Labs], None]) -> int:
+    for found in labs.running(len(learner.curve) // settings.episode, lambda: _table(learner)):
         learner.update(found)
         on_update(learner, labs)
         if len(learner.curve) >= settings.updates:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dc_gym.nets.policy_file import PolicyFile
+    from dc_gym.nets.nic_policy import NicPolicy
 
 
 def add_commands(commands: Any) -> None:
@@ -26,7 +26,7 @@ def add_commands(commands: Any) -> None:
     fitted.add_argument("--force", action="store_true", help="replace files that this command did not make")
 
 
-def describe(file: PolicyFile) -> str:
+def describe(file: NicPolicy) -> str:
     """Describes a policy's form in one line."""
     from dc_gym.nets.trees import DEPTH, Trees
 
@@ -45,14 +45,14 @@ def brought(args: argparse.Namespace) -> int:
     """Imports a network."""
     from dc_gym.base.outputs import require_place
     from dc_gym.methods.rlcc import importing
-    from dc_gym.nets import policy_file
+    from dc_gym.nets import nic_policy
     from dc_gym.nets.decision import Scaling
 
     given = {name: getattr(args, name) for name in ("target", "beta", "gain") if getattr(args, name) is not None}
     made = importing.network(args.file, Scaling(**given))
     if args.int8:
-        made = importing.in_8_bits(made)
-    require_place(args.out, policy_file.is_like(made), force=args.force)
+        made = importing.in_8_bits(made, f"{importing.COMMAND} --int8")
+    require_place(args.out, nic_policy.is_like(made), force=args.force)
     made.write(args.out)
     print(f"{args.out}: {describe(made)}")
     return 0
@@ -63,19 +63,19 @@ def fit(args: argparse.Namespace) -> int:
     from dc_gym.base.files import words
     from dc_gym.base.outputs import require_place
     from dc_gym.methods.rlcc import fit as fitting
-    from dc_gym.nets import policy_file
+    from dc_gym.nets import nic_policy
 
     if args.out:
         with words("make", args.out):
             args.out.mkdir(parents=True, exist_ok=True)
     same = True
     for name, made in fitting.policies().items():
-        ships = policy_file.PolicyFile.read(policy_file.shipped(name)).sha256() == made.sha256()
+        ships = nic_policy.NicPolicy.read(nic_policy.shipped(name)).sha256() == made.sha256()
         same &= ships
         print(f"{name}: sha256 {made.sha256()}, {'the one that ships' if ships else 'another than ships'}")
         if args.out:
             place = args.out / f"{name}.npz"
-            require_place(place, policy_file.is_like(made), force=args.force)
+            require_place(place, nic_policy.is_like(made), force=args.force)
             made.write(place)
     return 0 if same else 1
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from dc_gym.base.errors import AgentError
 from dc_gym.grounds import nics
 from dc_gym.grounds.plan import Experiment
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16, Floats
-from dc_gym.nets.policy_file import Deployed, PolicyFile, Words
+from dc_gym.nets.nic_policy import Deployed, NicPolicy, Words
 from dc_gym.records.results import Result, load_result
 from dc_gym.records.tables import NIC_EVENTS
 from dc_gym.spec import NIC_POLICY_COPY, load
@@ -67,7 +67,7 @@ class Decisions:
 
 def replay(told: Told, table: Words, target: int = OWN, beta: int = OWN) -> Decisions:
     """Returns the decisions of a table. `target` and `beta` are the parameters of a run (Q16)."""
-    head = [int(word) for word in table[: policy_file.HEAD_WORDS].view(np.int32)]
+    head = [int(word) for word in table[: nic_policy.HEAD_WORDS].view(np.int32)]
     head[TARGET], head[BETA] = (head[TARGET] if target == OWN else target), (head[BETA] if beta == OWN else beta)
     policy, rows = Deployed(table), len(told.flow)
     made = Decisions(np.zeros((rows, 4), np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
@@ -106,13 +106,13 @@ def _errors(rtt_ns: Integers, base_ns: Integers, rate_q31: Integers, head: list[
     return np.asarray(np.clip((measured - head[TARGET]) * head[GAIN] >> 16, -head[LIMIT], head[LIMIT]))
 
 
-def policy_of(result: Result) -> PolicyFile:
+def policy_of(result: Result) -> NicPolicy:
     """Returns the policy that a run had."""
     name, stated = str(result.manifest["spec"]["controller"]["name"]), (result.manifest.get("nic") or {}).get("policy")
     if not stated:
         raise AgentError(f"{result.path}: {name} runs no policy; give a result of rlcc-mlp or rlcc-tree")
     copy = result.path / NIC_POLICY_COPY
-    found = policy_file.load(name, copy if copy.is_file() else None)
+    found = nic_policy.load(name, copy if copy.is_file() else None)
     if found.sha256() != stated["sha256"]:
         raise AgentError(f"{result.path}: ran another policy ({stated['sha256'][:12]}) than the {name} of today; run it again")
     return found

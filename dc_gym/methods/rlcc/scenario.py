@@ -18,7 +18,7 @@ from dc_gym.methods.rlcc import recorded
 from dc_gym.methods.rlcc.bottleneck import BASE_NS, BUFFER_RTTS, Case
 from dc_gym.nets import fluid
 from dc_gym.nets.decision import Q16, Floats
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 from dc_gym.records.results import Result
 from dc_gym.sweep import runs
 
@@ -63,7 +63,7 @@ def flows_at(times: Floats) -> Floats:
     return np.asarray(sum(((times >= start) & (times < stop)).astype(np.float64) for start, stop in lives()))
 
 
-def in_fluid(file: PolicyFile) -> Trace:
+def in_fluid(file: NicPolicy) -> Trace:
     """Runs the scenario in the fluid model, with the integer table."""
     planned, policy = np.ceil(np.array(lives()) * PARTS), Deployed(file.table())
     model = fluid.Fluid(fluid.Bottleneck(len(planned), PARTS, buffer=BUFFER_RTTS), file.scaling)
@@ -80,7 +80,7 @@ def in_fluid(file: PolicyFile) -> Trace:
     return Trace("fluid model", times, inflation, errors / file.scaling.unit, actions, rates)
 
 
-def in_lab(path: Path, file: PolicyFile, folder: Path) -> Trace:
+def in_lab(path: Path, file: NicPolicy, folder: Path) -> Trace:
     """Runs the scenario on the lab's data path. `path`: the policy's file."""
     seconds = [(start * BASE_NS / 1e9, stop * BASE_NS / 1e9) for start, stop in lives()]
     end_ms = -(-END * BASE_NS // 10**6)

@@ -10,13 +10,13 @@ from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.figures import plots
 from dc_gym.methods.rlcc import scenario
 from dc_gym.methods.rlcc.pictures import policies, scenarios
-from dc_gym.nets import policy_file
+from dc_gym.nets import nic_policy
 from dc_gym.sweep import runs
 
 
 def main(args: argparse.Namespace) -> int:
-    path = policy_file.path_of(args.policy)
-    file, out = policy_file.PolicyFile.read(path), args.out
+    path = nic_policy.path_of(args.policy)
+    file, out = nic_policy.NicPolicy.read(path), args.out
     with words("make", out):
         out.mkdir(parents=True, exist_ok=True)
     drawn = {"policy": policies.draw, "surfaces": policies.draw_surfaces, "steps": scenarios.draw_steps}

@@ -26,56 +26,66 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.files import put, scratch, words
 from dc_gym.base.progress import Progress, choose, short_time
 from dc_gym.kernel import build, openvswitch
-from dc_gym.methods.rlcc import gradient, on_lab
+from dc_gym.methods.rlcc import checkpoint, on_fluid, on_lab
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
-from dc_gym.methods.rlcc.checkpoint import Checkpoint
-from dc_gym.methods.rlcc.on_lab import Labs, Learner, Settings
+from dc_gym.methods.rlcc.gradient import Learner
+from dc_gym.methods.rlcc.on_lab import Labs
 from dc_gym.methods.rlcc.presets import Preset, preset
-from dc_gym.nets.policy_file import PolicyFile
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
+OF_BOTH = ("seed", "updates", "learning_rate")
 OF_LAB = ("episode", "labs", "randomise", "curriculum", "resume", "free_running")
-OF_FLUID = ("noise",)
+OF_FLUID = ("batch", "bottlenecks", "noise")
+"""The options that each ground has."""
+MIX = (2, 4, 8)
+"""The numbers of flows on the bottlenecks of --bottlenecks."""
 RECENT = 20
 """Number of updates over which progress shows the mean."""
 
 
 def main(args: argparse.Namespace) -> int:
-    if given := [name for name in (OF_LAB if args.on == "fluid" else OF_FLUID) if getattr(args, name)]:
-        raise UsageError(f"--{given[0]}: means nothing to a training on {args.on}; leave it out")
+    if given := [name for name in (OF_LAB if args.on == "fluid" else OF_FLUID) if getattr(args, name) not in (None, False)]:
+        raise UsageError(f"--{given[0].replace('_', '-')}: means nothing to a training on {args.on}; leave it out")
     with choose(args.quiet) as progress:
         made = (_on_fluid if args.on == "fluid" else _on_labs)(args, progress)
     print(f"{args.out / POLICY}: sha256 {made.sha256()}")
     return 0
 
 
-def _on_fluid(args: argparse.Namespace, progress: Progress) -> PolicyFile:
-    given = {name: getattr(args, name) for name in ("updates", "noise") if getattr(args, name) is not None}
-    training = replace(gradient.USUAL[args.net], seed=args.seed, **given)
-    chosen = preset(args.preset)
+def _given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
+    """Returns the settings that were given as options."""
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    return {"rate" if name == "learning_rate" else name: value for name, value in given.items()}
+
+
+def _on_fluid(args: argparse.Namespace, progress: Progress) -> NicPolicy:
+    given = _given(args, (*OF_BOTH, *OF_FLUID))
+    if "bottlenecks" in given:
+        given["bottlenecks"] = tuple((flows, given["bottlenecks"]) for flows in MIX)
+    settings, chosen = replace(on_fluid.USUAL[args.net], **given), preset(args.preset)
     with opened(args.out, resume=False):
-        return on_fluid(chosen, training, args.out)
+        return train_on_fluid(chosen, settings, args.out, progress)
 
 
-def _on_labs(args: argparse.Namespace, progress: Progress) -> PolicyFile:
-    given = {name: getattr(args, name) for name in ("updates", "episode", "labs") if getattr(args, name) is not None}
-    chosen = {"preset": args.preset, "seed": args.seed, "randomise": args.randomise, "curriculum": args.curriculum}
-    settings = replace(on_lab.USUAL[args.net], **chosen, **given)
+def _on_labs(args: argparse.Namespace, progress: Progress) -> NicPolicy:
+    given = _given(args, (*OF_BOTH, "preset", "episode", "labs", "randomise", "curriculum"))
+    settings = replace(on_lab.USUAL[args.net], **given)
     with opened(args.out, args.resume):
         try:
-            return on_labs(settings, args.out, progress, resume=args.resume, free=args.free_running)
+            return train_on_labs(settings, args.out, progress, resume=args.resume, free=args.free_running)
         except KeyboardInterrupt:
             progress.announce(resuming.interrupted(*_last(args, settings)))
             raise
 
 
-def _last(args: argparse.Namespace, settings: Settings) -> tuple[str | None, Path, str]:
+def _last(args: argparse.Namespace, settings: on_lab.Settings) -> tuple[str | None, Path, str]:
     """Returns what the checkpoint holds, its path, and the command to resume or, without one, to start again."""
     place: Path = args.out / CHECKPOINT
     if not place.is_file():
         return None, place, resuming.command(args, resume=False)
-    return f"update {Checkpoint.updates(args.out)} of {settings.updates}", place, resuming.command(args)
+    return f"update {checkpoint.updates(args.out)} of {settings.updates}", place, resuming.command(args)
 
 
 def opened(out: Path, resume: bool) -> Any:
@@ -90,39 +100,50 @@ def opened(out: Path, resume: bool) -> Any:
     return folder_lock.held(out, "a training")
 
 
-def on_fluid(chosen: Preset, training: gradient.Training, out: Path) -> PolicyFile:
-    """Trains in the fluid model, in seconds."""
-    scaling = chosen.scaling
-    settings = {"preset": chosen.name, "training": asdict(training)}
-    origin = {"made": "trained on the fluid model", "by": "dcgym rlcc train --on fluid", **settings}
-    made = PolicyFile(gradient.train(training, scaling), scaling, origin)
-    _keep(out, made, {"on": "fluid", **settings, "versions": _versions()})
+def train_on_fluid(chosen: Preset, settings: on_fluid.Settings, out: Path, progress: Progress) -> NicPolicy:
+    """Trains in the fluid model."""
+    report = _Report(progress)
+    learner = on_fluid.train(settings, chosen.scaling, report)
+    told = {"preset": chosen.name, "settings": asdict(settings)}
+    provenance = {"command": "dcgym rlcc train --on fluid", "made": "trained on the fluid model", "seed": settings.seed}
+    made = NicPolicy(learner.net, learner.scaling, provenance | told)
+    _keep(out, made, learner, {"on": "fluid", **told, "versions": _versions(), **report.facts(learner)})
     return made
 
 
-def on_labs(settings: Settings, out: Path, progress: Progress, *, resume: bool = False, free: bool = False) -> PolicyFile:
+def train_on_labs(
+    settings: on_lab.Settings, out: Path, progress: Progress, *, resume: bool = False, free: bool = False
+) -> NicPolicy:
     """Trains on the real data path."""
-    depends_on = _depends_on(settings, progress)
-    learner = Learner.restored(settings, Checkpoint.read(out, depends_on)) if resume else Learner.new(settings)
-    told = _Told(out, depends_on, progress, first=len(learner.curve))
+    depends_on, scaling = _depends_on(settings, progress), preset(settings.preset).scaling
+    learner = checkpoint.read(out, depends_on, settings, scaling) if resume else Learner.new(settings, scaling)
+    report = _Report(progress, first=len(learner.curve))
     if resume:
-        progress.note(resuming.goes_on(f"update {told.first} of {settings.updates}", out / CHECKPOINT))
+        progress.note(resuming.goes_on(f"update {report.first} of {settings.updates}", out / CHECKPOINT))
+    replays = 0
+
+    def on_update(learner: Learner, labs: Labs) -> None:
+        nonlocal replays
+        report(learner)
+        if labs.replays > replays:
+            replays = labs.replays
+            progress.note(f"update {len(learner.curve)}: a lab had died and was begun anew; nothing is lost")
+        if len(learner.curve) % settings.episode == 0 or len(learner.curve) == settings.updates:
+            checkpoint.write(learner, out, depends_on)
+
     with scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
-        replays = on_lab.run(learner, folder, told, free=free)
-    origin: dict[str, Any] = {"made": "trained on labs", "by": "dcgym rlcc train", "settings": asdict(settings)}
+        on_lab.run(learner, settings, folder, on_update, free=free)
+    command = "dcgym rlcc train" + (" --free-running" if free else "")
+    provenance = {"command": command, "made": "trained on labs", "seed": settings.seed, "settings": asdict(settings)}
+    made = NicPolicy(learner.net, learner.scaling, provenance)
+    facts: dict[str, Any] = {"labs_restarted": replays, "resumed_at_update": report.first}
     if free:
-        origin["by"] += " --free-running"
-    made = PolicyFile(learner.net, learner.scaling, origin)
-    put(out / CURVE_CSV, _curve_csv(learner))
-    facts: dict[str, Any] = {"updates": len(learner.curve), "decisions": int(learner.curve["decisions"].sum())}
-    facts |= {"labs begun anew": replays, "resumed after updates": told.first, "wall_s": round(told.wall_s, 1)}
-    if free:
-        facts["bit-equal"] = "no: free-running, each lab went on as soon as it could"
-    _keep(out, made, depends_on | facts)
+        facts["reproducible"] = "no: free-running, each lab went on as soon as it could"
+    _keep(out, made, learner, depends_on | facts | report.facts(learner))
     return made
 
 
-def _depends_on(settings: Settings, progress: Progress) -> dict[str, Any]:
+def _depends_on(settings: on_lab.Settings, progress: Progress) -> dict[str, Any]:
     """Returns everything that the bytes of a policy depend on."""
     environment = fingerprint.environment(build.ensure(progress), openvswitch.ensure(progress))
     return {"on": "lab", "settings": asdict(settings), "environment": environment, "versions": _versions()}
@@ -132,45 +153,44 @@ def _versions() -> dict[str, str]:
     return {"dcgym": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
-def _keep(out: Path, made: PolicyFile, facts: Mapping[str, Any]) -> None:
-    """Writes the policy and its manifest."""
+def _keep(out: Path, made: NicPolicy, learner: Learner, facts: Mapping[str, Any]) -> None:
+    """Writes the policy, the training's curve and its manifest."""
     made.write(out / POLICY)
+    put(out / CURVE_CSV, _curve_csv(learner))
     manifest = {
-        "bit-equal": "yes: the same settings, programs and versions give the same policy",
-        "policy": made.sha256(),
+        "reproducible": "yes: the same settings, programs and versions give the same policy",
+        "policy_sha256": made.sha256(),
         **facts,
     }
     put(out / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
 
 
 def _curve_csv(learner: Learner) -> bytes:
-    rows = [f"{number},{row['decisions']},{row['error']:.6f}" for number, row in enumerate(learner.curve, 1)]
-    return "\n".join(["update,decisions,mean_error", *rows, ""]).encode()
+    rows = [f"{number},{row['decisions']},{row['error']:.6f},{row['reward']:.6f}" for number, row in enumerate(learner.curve, 1)]
+    return "\n".join(["update,decisions,mean_error,mean_reward", *rows, ""]).encode()
 
 
-class _Told:
-    """Reports progress after each update and writes a checkpoint after each episode."""
+class _Report:
+    """Reports progress after each update."""
 
-    def __init__(self, out: Path, depends_on: Mapping[str, Any], progress: Progress, first: int) -> None:
+    def __init__(self, progress: Progress, first: int = 0) -> None:
         self.first = first
         """Number of updates that an earlier process made."""
-        self._out, self._depends_on, self._progress = out, depends_on, progress
-        self._begun, self._replays = time.monotonic(), 0
+        self._progress, self._begun = progress, time.monotonic()
         progress.phase("train")
 
     @property
-    def wall_s(self) -> float:
+    def _wall_s(self) -> float:
         return time.monotonic() - self._begun
 
-    def __call__(self, learner: Learner, labs: Labs) -> None:
-        curve, asked = learner.curve, learner.settings
-        recent = curve[-RECENT:]
-        pace = curve["decisions"][self.first :].sum() / self.wall_s
-        left = (asked.updates - len(curve)) * self.wall_s / (len(curve) - self.first)
-        state = f"mean error {recent['error'].mean():.2f} targets, {pace:,.0f} decisions/s, {short_time(left)} to go"
-        self._progress.advance(len(curve), asked.updates, f"update {len(curve)} of {asked.updates}: {state}")
-        if labs.replays > self._replays:
-            self._replays = labs.replays
-            self._progress.note(f"update {len(curve)}: a lab had died and was begun anew; nothing is lost")
-        if len(curve) % asked.episode == 0 or len(curve) == asked.updates:
-            learner.state().write(self._out, self._depends_on)
+    def facts(self, learner: Learner) -> dict[str, Any]:
+        """Returns the length of the training, for its manifest."""
+        decisions = int(learner.curve["decisions"].sum())
+        return {"updates": len(learner.curve), "decisions": decisions, "wall_s": round(self._wall_s, 1)}
+
+    def __call__(self, learner: Learner) -> None:
+        curve, updates, wall_s = learner.curve, learner.settings.updates, self._wall_s
+        pace = curve["decisions"][self.first :].sum() / wall_s
+        left = (updates - len(curve)) * wall_s / (len(curve) - self.first)
+        state = f"mean error {curve[-RECENT:]['error'].mean():.2f} targets, {pace:,.0f} decisions/s, {short_time(left)} to go"
+        self._progress.advance(len(curve), updates, f"update {len(curve)} of {updates}: {state}")

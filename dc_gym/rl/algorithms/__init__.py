@@ -16,7 +16,7 @@ from dc_gym.base.spelling import hint
 
 __all__ = ["ALGORITHMS", "Choice", "choose"]
 
-VECTOR, BOUNDED, DISCRETE, ANY, FLOWS = "vector", "bounded vector", "discrete", "any", "rate of a flow"
+VECTOR, BOUNDED, DISCRETE, ANY = "vector", "bounded vector", "discrete", "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,6 @@ ALGORITHMS = {
     "DDPG": Entry("dc_gym.rl.algorithms.ddpg:DDPGConfig", BOUNDED),
     "TD3": Entry("dc_gym.rl.algorithms.td3:TD3Config", BOUNDED),
     "REINFORCE": Entry("dc_gym.rl.algorithms.reinforce:ReinforceConfig", VECTOR),
-    "RLCC": Entry("dc_gym.rl.algorithms.rlcc:RlccConfig", FLOWS),
 }
 
 

@@ -14,7 +14,7 @@ from dc_gym.base.readable import number
 from dc_gym.figures import plots
 from dc_gym.nets import fluid, response
 from dc_gym.nets.decision import MOST, Floats
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 
 FLOWS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 ACTIONS = (0.9, 1.0, 1.1)
@@ -23,7 +23,7 @@ COLOURS = "RdBu"
 OURS, PAPER, LAW = "#0072B2", "#D55E00", "#000000"
 
 
-def draw(file: PolicyFile, name: str) -> Figure:
+def draw(file: NicPolicy, name: str) -> Figure:
     """Draws the three panels side by side."""
     with plots.style(STYLE):
         figure = plots.new_figure(15, 4.6)
@@ -33,11 +33,11 @@ def draw(file: PolicyFile, name: str) -> Figure:
         figure.colorbar(shades, ax=surface, label="factor of the rate")
         _steady(steady, file, deployed)
         _settled(settled, file, deployed)
-        figure.suptitle(f"{name}: {file.origin.get('made', '')}, integer table")
+        figure.suptitle(f"{name}: {file.provenance.get('made', '')}, integer table")
     return figure
 
 
-def draw_surfaces(file: PolicyFile, name: str) -> Figure:
+def draw_surfaces(file: NicPolicy, name: str) -> Figure:
     """Draws the action over both errors, by the latest action (columns) and the one before it (rows)."""
     with plots.style(STYLE):
         figure = plots.new_figure(14, 12.5)
@@ -84,7 +84,7 @@ def _shades(axes: Axes, policy: Deployed, unit: float, acted: tuple[float, float
     return axes.pcolormesh(now, before, said, cmap=COLOURS, norm=TwoSlopeNorm(1.0, 1 / MOST, MOST), rasterized=True)
 
 
-def _steady(axes: Axes, file: PolicyFile, policy: Deployed) -> None:
+def _steady(axes: Axes, file: NicPolicy, policy: Deployed) -> None:
     errors = np.linspace(-1.0, 6.0, 701)
     axes.plot(errors, policy(_inputs(errors, errors, file.scaling.unit)), color=OURS, label="this policy")
     at, acted = zip(*response.STEADY, strict=True)
@@ -96,7 +96,7 @@ def _steady(axes: Axes, file: PolicyFile, policy: Deployed) -> None:
     axes.legend(fontsize=8)
 
 
-def _settled(axes: Axes, file: PolicyFile, policy: Deployed) -> None:
+def _settled(axes: Axes, file: NicPolicy, policy: Deployed) -> None:
     flows, round_trips = (FLOWS[:-2], 400) if fluid.kept_by(policy) else (FLOWS, 1200)  # memory makes it slow
     found = fluid.outcomes(policy, flows, file.scaling, round_trips)
     counts = np.array(flows, np.float64)

@@ -16,7 +16,7 @@ from dc_gym.methods.rlcc import scenario
 from dc_gym.methods.rlcc.pictures import policies
 from dc_gym.methods.rlcc.pictures.policies import LAW, OURS, PAPER
 from dc_gym.nets.decision import MOST
-from dc_gym.nets.policy_file import Deployed, PolicyFile
+from dc_gym.nets.nic_policy import Deployed, NicPolicy
 
 if TYPE_CHECKING:
     from dc_gym.methods.rlcc.scenario import Trace
@@ -29,7 +29,7 @@ BEFORE, AFTER = 4, 12
 COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7")
 
 
-def draw(traces: Sequence[Trace], file: PolicyFile, name: str) -> Figure:
+def draw(traces: Sequence[Trace], file: NicPolicy, name: str) -> Figure:
     """Draws one column per trace: round trips, errors, actions, rate."""
     with plots.style(policies.STYLE):
         figure = plots.new_figure(8.5 * len(traces), 9)
@@ -42,7 +42,7 @@ def draw(traces: Sequence[Trace], file: PolicyFile, name: str) -> Figure:
     return figure
 
 
-def _trace(trace: Trace, file: PolicyFile, axes: list[Axes]) -> None:
+def _trace(trace: Trace, file: NicPolicy, axes: list[Axes]) -> None:
     round_trip, error, action, rate = axes
     span = np.arange(scenario.SHOWN, scenario.END, 0.5)
     flows = scenario.flows_at(span)
@@ -79,7 +79,7 @@ def _trace(trace: Trace, file: PolicyFile, axes: list[Axes]) -> None:
     rate.set_xlim(scenario.SHOWN, scenario.END)
 
 
-def draw_steps(file: PolicyFile, name: str) -> Figure:
+def draw_steps(file: NicPolicy, name: str) -> Figure:
     """Draws the policy's response to an error that steps and stays, in open loop: the actions, and the rate that results."""
     with plots.style(policies.STYLE):
         figure = plots.new_figure(12, 4.6)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
-from dc_gym.envs.policy_file import ACTIVATIONS, PolicyFile
+from dc_gym.nets.agent_policy import ACTIVATIONS, AgentPolicy
+from dc_gym.nets.policy_file import digest
 
 
 def array(*rows):
@@ -27,7 +28,7 @@ def policy(**changes):
         "hosts": ("h1",),
         "activation": "relu",
     }
-    return PolicyFile(**values | changes)
+    return AgentPolicy(**values | changes)
 
 
 def test_a_net_is_computed_layer_by_layer():
@@ -74,18 +75,18 @@ def test_activations(name, at, value):
 
 
 def test_what_was_written_is_read(tmp_path):
-    written = policy(obs_mean=array(1, 0), obs_std=array(2, 1), settings={"history": 2}, origin={"algorithm": "PPO"})
+    written = policy(obs_mean=array(1, 0), obs_std=array(2, 1), settings={"history": 2}, provenance={"algorithm": "PPO"})
     written.write(tmp_path / "p.npz")
-    read = PolicyFile.read(tmp_path / "p.npz")
+    read = AgentPolicy.read(tmp_path / "p.npz")
     assert read.act([0.3, 0.4]) == written.act([0.3, 0.4])
     assert (read.observation, read.hosts, read.obs_clip) == (written.observation, written.hosts, 10)
-    assert (read.settings, read.origin) == ({"history": 2}, {"algorithm": "PPO"})
+    assert (read.settings, read.provenance) == ({"history": 2}, {"algorithm": "PPO"})
 
 
 def test_single_precision_stays_single(tmp_path):
     small = policy(weights=tuple(w.astype(np.float32) for w in policy().weights), biases=(np.float32([0.5, 0]), np.float32([-1])))
     small.write(tmp_path / "p.npz")
-    assert PolicyFile.read(tmp_path / "p.npz").weights[0].dtype == np.float32
+    assert AgentPolicy.read(tmp_path / "p.npz").weights[0].dtype == np.float32
 
 
 def test_equal_policies_are_equal_files(tmp_path):
@@ -116,20 +117,21 @@ def test_a_policy_that_does_not_fit_together_is_one_line(changes, line):
     assert line in str(caught.value) and "\n" not in str(caught.value)
 
 
-def _with_manifest(path: Path, **changes):
+def _with_entries(path: Path, **changes):
+    """Writes a file whose payload has other entries, with the checksum that belongs to them."""
     policy().write(path)
     with np.load(path) as found:
         arrays = dict(found)
-    arrays["manifest"] = np.array(json.dumps(json.loads(str(arrays["manifest"])) | changes))
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
+    manifest = json.loads(str(arrays.pop("manifest")))
+    manifest["payload"] |= changes
+    del manifest["sha256"]
+    manifest["sha256"] = digest(manifest, arrays)
+    np.savez(path, manifest=np.array(json.dumps(manifest)), **arrays)
 
 
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"format": "onnx"}, "format 'onnx', version 1; this version of dc-gym reads 'dcgym-policy', version 1"),
-        ({"version": 2}, "version 2; this version of dc-gym reads"),
         ({"hosts": "h1"}, "'hosts' of its manifest is no list"),
         ({"layers": 3}, "it has no array 'W2'"),
         ({"layers": -1}, "its manifest counts -1 layers"),
@@ -137,9 +139,9 @@ def _with_manifest(path: Path, **changes):
     ],
 )
 def test_a_wrong_manifest_is_one_line(changes, line, tmp_path):
-    _with_manifest(tmp_path / "p.npz", **changes)
+    _with_entries(tmp_path / "p.npz", **changes)
     with pytest.raises(AgentError) as caught:
-        PolicyFile.read(tmp_path / "p.npz")
+        AgentPolicy.read(tmp_path / "p.npz")
     assert line in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/p.npz: ")
 
 
@@ -152,10 +154,10 @@ def test_what_is_no_policy_is_one_line(tmp_path):
     np.savez(tmp_path / "other.npz", weights=array(1))
     for path in sorted(tmp_path.iterdir()):
         with pytest.raises(AgentError) as caught:
-            PolicyFile.read(path)
+            AgentPolicy.read(path)
         assert "docs/policy-file.md" in str(caught.value) and "\n" not in str(caught.value), path
     with pytest.raises(AgentError, match=r"none\.npz: cannot read the policy: No such file"):
-        PolicyFile.read(tmp_path / "none.npz")
+        AgentPolicy.read(tmp_path / "none.npz")
     with pytest.raises(AgentError, match="cannot write the policy: No such file"):
         policy().write(tmp_path / "nowhere" / "p.npz")
 
@@ -171,7 +173,7 @@ def test_damaged_files_are_one_line(tmp_path):
             broken[rng.integers(len(broken))] = rng.integers(256)
         (tmp_path / "p.npz").write_bytes(broken)
         try:
-            PolicyFile.read(tmp_path / "p.npz")
+            AgentPolicy.read(tmp_path / "p.npz")
         except AgentError as error:
             refused += "\n" not in str(error)
     assert refused > 300
@@ -180,5 +182,5 @@ def test_damaged_files_are_one_line(tmp_path):
 def test_numbers_that_are_none_are_refused(tmp_path):
     with pytest.raises(AgentError, match="array 'low' is of int64"):
         policy(low=np.array([0]), high=np.array([4])).write(tmp_path / "p.npz")
-        PolicyFile.read(tmp_path / "p.npz")
+        AgentPolicy.read(tmp_path / "p.npz")
     assert replace(policy(), activation="elu").activation == "elu"

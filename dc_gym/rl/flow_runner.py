@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EnvRunners for RL-CC's decision problem: all flows of many bottlenecks at once.
+"""An EnvRunner for RL-CC's decision problem: all flows of many bottlenecks at once.
 
 Each flow decides when its own probe comes back. RLlib's runners step environments. An environment with one agent for each flow
-costs them milliseconds for each decision. The runners here call the module once for all flows that decide at the same time.
-`EpisodeRunner` returns what any RLlib algorithm takes: one episode for each flow, from its first decision to its end, in pieces.
-`DeltaRunner` returns what RL-CC's gradient takes: the inputs of decisions, and the errors that followed.
+costs them milliseconds for each decision. The runner here calls the module once for all flows that decide at the same time. It
+returns what any RLlib algorithm takes: one episode for each flow, from its first decision to its end, in pieces.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from dc_gym.methods.rlcc.flows import Case
-from dc_gym.methods.rlcc.gradient import Bottlenecks
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks
 from dc_gym.nets.decision import MOST, Floats
 from dc_gym.rl.algorithms.ddpg import PLACES
 from dc_gym.rl.callbacks import TOTALS
@@ -31,59 +30,6 @@ from dc_gym.rl.flows import CASE
 from dc_gym.rl.seeds import seed_of
 
 Rows = dict[str, npt.NDArray[Any]]
-
-
-class FlowRunner(SingleAgentEnvRunner):
-    """Steps flows of a fluid model instead of environments."""
-
-    def make_env(self) -> None:
-        case: Case = self.config.env_config[CASE]
-        seen, acted = case.observation_space(), case.action_space()
-        both = {name: (seen, acted) for name in (INPUT_ENV_SPACES, INPUT_ENV_SINGLE_SPACES, DEFAULT_MODULE_ID)}
-        self.spaces, self._case, self._seen, self._acted = both, case, seen, acted
-        seed, begun = self.config.env_config.get(STREAM, (case.model.seed, 0))
-        other = self.worker_index or begun  # other runners and resumed trainings have other flows
-        self.begin(seed_of((seed, begun, self.worker_index)) if other else seed)
-
-    def begin(self, seed: int) -> None:
-        """Creates the bottlenecks that the flows share."""
-        self._model = Bottlenecks(replace(self._case.model, seed=seed), self._case.scaling)
-
-    def count(self) -> int:
-        """Returns the number of decisions in a sample."""
-        return int(self.config.get_rollout_fragment_length(self.worker_index) * self.config.num_envs_per_env_runner)
-
-    def tell(self, steps: int, ended: int, errors: Floats) -> None:
-        """Logs how the flows of a sample are doing."""
-        self._increase_sampled_metrics(steps, ended)
-        model, links = self._model, len(self._model.queue)
-        flows = np.bincount(model.link, minlength=links)
-        rates, squares = (np.bincount(model.link, each, links) for each in (model.rate, model.rate**2))
-        inflation = 1.0 + model.queue
-        self._log(
-            reward=float(self._case.rewards(errors).mean()),
-            inflation_over_eq_2=float((inflation / self._case.scaling.inflation(flows)).mean()),
-            sum_of_rates=float(rates.mean()),
-            jain=float((rates**2 / (flows * squares)).mean()),
-        )
-
-    def _log(self, **values: float) -> None:
-        for name, value in values.items():
-            self.metrics.log_value((TOTALS, name), value, reduce="item_series")
-
-
-class DeltaRunner(FlowRunner):
-    """Samples without exploration: the inputs of flows at a decision, and their errors `later` decisions after it."""
-
-    def sample(self, *, num_timesteps: int | None = None, **_: Any) -> Rows:
-        net, parts, found = self.module.unwrapped().mlp(), [], 0
-        while found < (num_timesteps or self.count()):
-            parts.append(self._model.step(net))
-            found += parts[-1].errors.size
-        inputs = np.concatenate([each.inputs.reshape(-1, 4) for each in parts])
-        errors = np.concatenate([each.errors.reshape(-1) for each in parts])
-        self.tell(len(errors), 0, errors)
-        return {"inputs": inputs, "errors": errors}
 
 
 @dataclass(slots=True)
@@ -95,11 +41,18 @@ class Life:
     """The number of decisions in its pieces so far."""
 
 
-class EpisodeRunner(FlowRunner):
-    """Samples pieces of each flow's episode."""
+class FlowRunner(SingleAgentEnvRunner):
+    """Samples pieces of each flow's episode from a fluid model."""
 
     def make_env(self) -> None:
-        super().make_env()
+        case: Case = self.config.env_config[CASE]
+        seen, acted = case.observation_space(), case.action_space()
+        both = {name: (seen, acted) for name in (INPUT_ENV_SPACES, INPUT_ENV_SINGLE_SPACES, DEFAULT_MODULE_ID)}
+        self.spaces, self._case, self._seen, self._acted = both, case, seen, acted
+        seed, begun = self.config.env_config.get(STREAM, (case.model.seed, 0))
+        if self.worker_index or begun:  # other runners and resumed trainings have other flows
+            seed = seed_of((seed, begun, self.worker_index))
+        self._model = Bottlenecks(replace(case.model, seed=seed), case.scaling)
         self._lives = [Life() for _ in self._model.rate]
         self._open: Rows | None = None
         """The latest decision of each flow, whose reward is not known yet."""
@@ -107,7 +60,8 @@ class EpisodeRunner(FlowRunner):
     def sample(self, *, num_timesteps: int | None = None, explore: bool | None = None, **_: Any) -> list[SingleAgentEpisode]:
         explore = self.config.explore if explore is None else explore
         parts, found = [] if self._open is None else [self._open], 0
-        while found < (num_timesteps or self.count()):
+        asked = self.config.get_rollout_fragment_length(self.worker_index) * self.config.num_envs_per_env_runner
+        while found < (num_timesteps or asked):
             rows = self._step(explore)
             if rows is not None:
                 parts.append(rows)
@@ -116,9 +70,23 @@ class EpisodeRunner(FlowRunner):
         order = np.argsort(rows["flow"], kind="stable")
         rows = {name: values[order] for name, values in rows.items()}
         episodes = self._pieces(rows)
-        ended = sum(each.is_done for each in episodes)
-        self.tell(sum(map(len, episodes)), ended, rows["error"])
+        self._increase_sampled_metrics(sum(map(len, episodes)), sum(each.is_done for each in episodes))
+        self._log(rows["error"])
         return episodes
+
+    def _log(self, errors: Floats) -> None:
+        """Logs how the flows of a sample are doing."""
+        model, links = self._model, len(self._model.queue)
+        flows = np.bincount(model.link, minlength=links)
+        rates, squares = (np.bincount(model.link, each, links) for each in (model.rate, model.rate**2))
+        totals = {
+            "reward": self._case.rewards(errors).mean(),
+            "inflation_over_eq_2": ((1.0 + model.queue) / self._case.scaling.inflation(flows)).mean(),
+            "sum_of_rates": rates.mean(),
+            "jain": (rates**2 / (flows * squares)).mean(),
+        }
+        for name, value in totals.items():
+            self.metrics.log_value((TOTALS, name), float(value), reduce="item_series")
 
     def _step(self, explore: bool) -> Rows | None:
         """Steps the model. Returns one row for each flow whose probe is back."""
@@ -189,9 +157,3 @@ def to_factors(actions: Floats) -> Floats:
     """Maps a module's actions in -1..1 to factors of the rate, as RLlib maps them to the action space."""
     low = 1.0 / MOST
     return np.asarray(low + (np.clip(actions, -1.0, 1.0).astype(np.float64) + 1.0) * (MOST - low) / 2.0)
-
-
-def from_factors(factors: torch.Tensor) -> torch.Tensor:
-    """Maps factors of the rate to actions in -1..1."""
-    low = 1.0 / MOST
-    return 2.0 * (factors - low) / (MOST - low) - 1.0

@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trained policy as an .npz file: a net of dense layers with its normalisation, evaluated with numpy alone.
+"""An agent's policy and its file: a net of dense layers with its normalisation, evaluated with numpy alone.
 
-docs/policy-file.md defines the format. A trainer writes a policy with `PolicyFile(...).write(path)`. A run reads it back and
-checks its manifest against the network before it acts (file_policy.py).
+docs/policy-file.md describes the file. A trainer writes a policy with `AgentPolicy(...).write(path)`. A run reads it back and
+checks it against the network before it acts (dc_gym/envs/file_policy.py).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.base.spelling import unknown
+from dc_gym.nets.policy_file import AGENT, GUIDE, Payload, PolicyFile
 
 Floats = npt.NDArray[np.floating[Any]]
-FORMAT, VERSION = "dcgym-policy", 1
+KIND = "dense"
 EPSILON = 1e-8
 """Added to obs_std, as in RLlib's filter."""
 
@@ -53,14 +51,15 @@ OUTPUTS: dict[str, Callable[[Floats], Floats]] = {"clip": lambda x: np.clip(x, -
 of DQN's values chooses a level."""
 CENTRAL, HOSTS = "central", "hosts"
 """Which agents the policy is for: one central agent for all hosts, or each host as an agent, whichever hosts there are."""
-GUIDE = "docs/policy-file.md says what a policy is"
-WANTED = {"activation": str, "output": str, "observation": list, "hosts": list, "agents": str, "settings": dict, "origin": dict}
-"""The required entries of the manifest and their types."""
+WANTED = {"activation": str, "output": str, "observation": list, "hosts": list, "agents": str, "settings": dict}
+"""The required entries of the payload and their types."""
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyFile:
-    """The contents of a policy file. Shapes and names are checked at construction."""
+class AgentPolicy(PolicyFile):
+    """A policy that sets the rates of hosts. Shapes and names are checked at construction."""
+
+    OWNER: ClassVar[str] = AGENT
 
     weights: tuple[Floats, ...]
     """One array for each layer, [outputs, inputs], as in torch."""
@@ -88,8 +87,7 @@ class PolicyFile:
     """Settings of the training environment: observe, history, action, ... `action` is checked."""
     agents: str = CENTRAL
     """`central`: the policy observes and sets the whole network. `hosts`: it observes and sets one host."""
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    """Notes for readers: algorithm, steps, seed, version, date. No code reads them."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
@@ -148,67 +146,49 @@ class PolicyFile:
         action: Floats = self.low + (OUTPUTS[self.output](x) + 1) * (self.high - self.low) / 2
         return action
 
-    def write(self, path: Path) -> None:
-        """Writes the file. Equal policies give equal bytes."""
-        arrays: dict[str, Any] = {"manifest": np.array(json.dumps(self._manifest(), sort_keys=True))}
+    @property
+    def kind(self) -> str:
+        return KIND
+
+    def to_payload(self) -> Payload:
+        arrays: dict[str, Any] = {}
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             arrays |= {f"W{number}": weight, f"b{number}": bias}
         arrays |= {"low": self.low, "high": self.high}
         if self.obs_mean is not None:
             arrays |= {"obs_mean": self.obs_mean, "obs_std": self.obs_std, "obs_clip": np.float64(self.obs_clip)}
-        try:
-            write_arrays(path, arrays)
-        except OSError as error:
-            raise AgentError(f"{path}: cannot write the policy: {error.strerror}") from None
-
-    def _manifest(self) -> dict[str, Any]:
-        names = ("activation", "output", "observation", "hosts", "agents", "settings", "origin")
-        plain = {name: getattr(self, name) for name in names}
-        plain |= {name: list(plain[name]) for name in ("observation", "hosts")}
-        return {"format": FORMAT, "version": VERSION, "layers": len(self.weights)} | plain
+        entries: dict[str, Any] = {"layers": len(self.weights), "settings": dict(self.settings)}
+        entries |= {name: getattr(self, name) for name in ("activation", "output", "agents")}
+        entries |= {name: list(getattr(self, name)) for name in ("observation", "hosts")}
+        return Payload(entries, arrays)
 
     @classmethod
-    def read(cls, path: Path) -> PolicyFile:
-        """Reads the policy from a file; raises a one-line AgentError if the file is not a policy."""
-        arrays = load_arrays(path, GUIDE)
-        try:
-            return cls._of(arrays)
-        except AgentError as error:
-            raise AgentError(f"{path}: {error}") from None
-
-    @classmethod
-    def _of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> PolicyFile:
-        manifest = _parse_manifest(arrays)
-        layers = range(manifest["layers"])
-        needed = ["low", "high", *(f"{kind}{number}" for number in layers for kind in "Wb")]
+    def from_payload(cls, kind: str, payload: Payload, provenance: Mapping[str, Any]) -> AgentPolicy:
+        entries, arrays = _checked_entries(payload), payload.arrays
+        layers = range(entries["layers"])
+        needed = ["low", "high", *(f"{letter}{number}" for number in layers for letter in "Wb")]
         if missing := [name for name in needed if name not in arrays]:
             raise AgentError(f"it has no array {missing[0]!r}; docs/policy-file.md lists them")
         for name, array in arrays.items():
-            if name != "manifest" and not np.issubdtype(array.dtype, np.floating):
+            if not np.issubdtype(array.dtype, np.floating):
                 raise AgentError(f"array {name!r} is of {array.dtype}, not of floating point numbers")
-        values = {name: manifest[name] for name in ("activation", "output", "agents", "settings", "origin")}
-        values |= {name: tuple(map(str, manifest[name])) for name in ("observation", "hosts")}
+        values = {name: entries[name] for name in ("activation", "output", "agents", "settings")}
+        values |= {name: tuple(map(str, entries[name])) for name in ("observation", "hosts")}
         values |= {name: arrays[name] for name in ("low", "high")}
         values |= {name: arrays[name] for name in ("obs_mean", "obs_std") if name in arrays}
         if "obs_clip" in arrays:
             values["obs_clip"] = float(arrays["obs_clip"])
-        return cls(tuple(arrays[f"W{i}"] for i in layers), tuple(arrays[f"b{i}"] for i in layers), **values)
+        weights, biases = (tuple(arrays[f"{letter}{number}"] for number in layers) for letter in "Wb")
+        return cls(weights, biases, provenance=provenance, **values)
 
 
-def _parse_manifest(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Returns the manifest after checking its required entries."""
-    try:
-        manifest = json.loads(str(arrays["manifest"][()]))
-        kind, version = manifest["format"], manifest["version"]
-    except (KeyError, ValueError, TypeError, IndexError):
-        raise AgentError("it has no manifest; docs/policy-file.md says what a policy is") from None
-    if kind != FORMAT or version != VERSION:
-        raise AgentError(f"format {kind!r}, version {version!r}; this version of dc-gym reads {FORMAT!r}, version {VERSION}")
-    plain: dict[str, Any] = {"agents": CENTRAL, "settings": {}, "origin": {}} | manifest
+def _checked_entries(payload: Payload) -> dict[str, Any]:
+    """Returns the payload's entries after checking those that must be there."""
+    entries: dict[str, Any] = {"agents": CENTRAL, "settings": {}} | dict(payload.entries)
     for name, wanted in WANTED.items():
-        if not isinstance(plain.get(name), wanted):
-            raise AgentError(f"{name!r} of its manifest is no {wanted.__name__}; docs/policy-file.md lists what must be there")
-    layers = plain.get("layers")
-    if type(layers) is not int or not 0 < layers <= len(arrays):
-        raise AgentError(f"its manifest counts {layers!r} layers; docs/policy-file.md says how")
-    return plain
+        if not isinstance(entries.get(name), wanted):
+            raise AgentError(f"{name!r} of its manifest is no {wanted.__name__}; {GUIDE}")
+    layers = entries.get("layers")
+    if type(layers) is not int or not 0 < layers <= len(payload.arrays):
+        raise AgentError(f"its manifest counts {layers!r} layers; {GUIDE}")
+    return entries

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The former names of what users write, so that an error about an old name gives the new one.
+
+Names are listed by the place where they are written: "spec" for keys of specs, "dcgym rlcc train" for the options and commands of
+a command, "dcgym train --algo" for the values of an option. CHANGELOG.md has a row for each.
+"""
+
+from __future__ import annotations
+
+__all__ = ["MODULES", "RENAMED", "hint"]
+
+MODULES = "Python modules"
+RENAMED: dict[str, dict[str, str]] = {
+    "spec": {},
+    "dcgym train SPEC": {"fluid": "dcgym train --agents flows", "lab": "dcgym rlcc train"},
+    "dcgym train --algo": {"RLCC": "dcgym rlcc train"},
+    MODULES: {
+        "dc_gym.controllers": "dc_gym.ctrl.controllers",
+        "dc_gym.envs.policy_file": "dc_gym.nets.agent_policy",
+        "dc_gym.errors": "dc_gym.base.errors",
+        "dc_gym.results": "dc_gym.records.results",
+        "dc_gym.stats": "dc_gym.base.stats",
+        "dc_gym.topologies.amount": "dc_gym.base.amount",
+        "dc_gym.units": "dc_gym.base.units",
+        "dc_gym.envs.flows": "dc_gym.methods.rlcc.flows",
+        "dc_gym.envs.flows_parallel": "dc_gym.methods.rlcc.flows_parallel",
+    },
+}
+
+
+def hint(place: str, name: str) -> str:
+    """Returns text such as "it is --learning-rate now"; empty if the name is no former one."""
+    new = RENAMED.get(place, {}).get(name)
+    return f"it is {new} now" if new else ""

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy without exploration on bottlenecks of the fluid model, with few flows and with more than it was trained on."""
+
+from __future__ import annotations
+
+from dc_gym.nets import fluid
+from dc_gym.nets.decision import Scaling
+from dc_gym.nets.fluid import Bottleneck
+
+FLOWS = (2, 4, 8, 32, 128)
+ROUND_TRIPS, PARTS = 400, 8
+"""The length in base round trips, of which the second half counts, and the model's steps in a base round trip: a real round
+trip's lag."""
+TOTALS = ("flows", "inflation", "spread", "rates", "least", "jain", "lost")
+"""The fields of a fluid.Outcome that `totals` returns."""
+
+
+def totals(policy: fluid.Policy, flows: int, scaling: Scaling) -> dict[str, float]:
+    """Returns what so many flows settle at, and their inflation over that of eq. 2."""
+    found = fluid.settle(policy, Bottleneck(flows, parts=PARTS), scaling, ROUND_TRIPS)
+    law = float(scaling.inflation(flows))
+    return {name: float(getattr(found, name)) for name in TOTALS} | {"inflation_over_eq_2": found.inflation / law}

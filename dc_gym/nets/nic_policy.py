@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A NIC's policy, its file, and its table: the words of integers that the NIC reads.
+
+docs/policy-file.md describes the file, ctrl/nic/policy.h the table. Reading a file checks the table against the file's numbers.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import AgentError
+from dc_gym.base.outputs import Mine
+from dc_gym.nets import int8, lstm, mlp, trees
+from dc_gym.nets.decision import Q16, Floats, Scaling
+from dc_gym.nets.int8 import Mlp8
+from dc_gym.nets.lstm import Lstm
+from dc_gym.nets.mlp import Mlp
+from dc_gym.nets.policy_file import NIC, Payload, PolicyFile
+from dc_gym.nets.trees import Trees
+
+MAGIC, TABLE_VERSION, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 1, 16, 4, 8192
+KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4}
+"""The numbers of POLICY_TREE and so on in policy.h."""
+NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
+ARRAYS = {"mlp": ("W0", "W1", "W2"), "mlp8": ("W0", "W1", "W2"), "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3")}
+"""The names of a network's weights and biases, in their order."""
+SHIPPED = Path(__file__).resolve().parent / "policies"
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class NicPolicy(PolicyFile):
+    """A policy that flows of a NIC decide by."""
+
+    OWNER: ClassVar[str] = NIC
+
+    policy: Mlp | Lstm | Trees
+    scaling: Scaling = field(default_factory=Scaling)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        numbers = asdict(self.scaling)
+        wrong = [name for name, value in numbers.items() if not (np.isfinite(value) and 0 <= value < 256)]
+        if wrong or not self.scaling.unit > 0 or self.scaling.limit >= 2**14:
+            raise AgentError(f"its scaling {numbers} is out of range; target, gain and reach are above 0, all below 256")
+        if self.kind in ("mlp8", "lstm") and self.scaling.limit >= int8.MOST_INPUT:
+            raise AgentError(f"its scaling {numbers} lets errors grow to {int8.MOST_INPUT:g} and beyond; lower its reach")
+
+    @property
+    def kind(self) -> str:
+        return next((kind for kind, network in NETWORKS.items() if type(self.policy) is network), "tree")
+
+    def table(self) -> Words:
+        """Returns the words that the NIC reads."""
+        scaled = self.scaling
+        head = [0] * HEAD_WORDS
+        head[:4] = [MAGIC, TABLE_VERSION, KINDS[self.kind], 0]
+        head[5:9] = [round(value * Q16) for value in (scaled.target, scaled.beta, scaled.gain, scaled.limit)]
+        if isinstance(self.policy, Trees):
+            head[9:11] = [len(self.policy.inputs), round(self.policy.bias * Q16)]
+        else:
+            head[9] = sum(weight.size for weight in self.policy.weights)
+        words = [*head, *self.policy.words()]
+        words[3] = len(words)
+        table = np.array([word & 0xFFFFFFFF for word in words], np.uint32)
+        table[CRC_WORD] = checksum(table)
+        return table
+
+    def to_payload(self) -> Payload:
+        made = self.policy
+        if isinstance(made, Trees):
+            numbers: dict[str, Any] = {
+                "inputs": made.inputs,
+                "borders": made.borders,
+                "leaves": made.leaves,
+                "bias": np.float64(made.bias),
+            }
+        else:
+            numbers = dict(zip(ARRAYS[self.kind], made.weights, strict=True))
+        return Payload({"scaling": asdict(self.scaling)}, numbers | {"table": self.table()})
+
+    @classmethod
+    def from_payload(cls, kind: str, payload: Payload, provenance: Mapping[str, Any]) -> NicPolicy:
+        arrays = payload.arrays
+        made: Mlp | Lstm | Trees
+        if kind in NETWORKS:
+            made = NETWORKS[kind](tuple(np.asarray(arrays[name], np.float64) for name in ARRAYS[kind]))
+        else:
+            inputs = np.asarray(arrays["inputs"], np.int64)
+            made = Trees(inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()]))
+        found = cls(made, Scaling(**payload.entries["scaling"]), provenance)
+        if not np.array_equal(arrays["table"], found.table()):
+            raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
+        return found
+
+
+def checksum(table: Words) -> int:
+    """Returns the CRC-32 of a table's words except the checksum word, as policy.h computes it."""
+    return zlib.crc32(np.delete(table, CRC_WORD).astype("<u4").tobytes())
+
+
+def shipped(name: str) -> Path:
+    """Returns the path of a policy that comes with dc-gym. The one with an algorithm's name is that algorithm's default."""
+    path = SHIPPED / f"{name}.npz"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.npz")))
+        raise AgentError(f"{name}: no policy of that name comes with dc-gym ({known} do); give a policy file (*.npz)")
+    return path
+
+
+def path_of(text: str) -> Path:
+    """Returns the path of a policy as users give it: the name of one that comes with dc-gym, or a file."""
+    return shipped(text) if "." not in text and "/" not in text else Path(text)
+
+
+def is_like(made: NicPolicy) -> Mine:
+    """Returns a predicate that recognizes a file of a policy that was made from the same source in the same way."""
+    names = ("made", "command", "source", "source_sha256")
+    return NicPolicy.made_of({name: made.provenance.get(name) for name in names})
+
+
+def load(algorithm: str, path: Path | None = None) -> NicPolicy:
+    """Returns the policy for a run of an algorithm. Raises AgentError if the algorithm runs another kind of policy."""
+    found = NicPolicy.read(path or shipped(algorithm))
+    if algorithm.startswith("rlcc-") and algorithm != f"rlcc-{found.kind}":
+        raise AgentError(
+            f"{path}: is a policy of the kind {found.kind!r}, which rlcc-{found.kind} runs; {algorithm} was asked for"
+        )
+    return found
+
+
+def write_table(table: Words, path: Path) -> None:
+    """Writes the words alone, padded with zeros to the NIC's table size, as its loader expects them."""
+    path.write_bytes(np.pad(table, (0, TABLE_WORDS - len(table))).astype("<u4").tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A table as a policy: the NIC's actions, bit for bit. Float inputs are rounded to Q16."""
+
+    words: Words
+
+    def __call__(self, inputs: npt.ArrayLike) -> Floats:
+        """Returns the action for each row [..., 4]; for a policy with memory, as lstm.second_action does."""
+        x = np.asarray(inputs, np.float64)
+        if self.memory:
+            return lstm.second_action(self, x)
+        rows = x.reshape(-1, 4)
+        return self.step(rows, np.zeros((len(rows), 0)))[0].reshape(x.shape[:-1])
+
+    @property
+    def memory(self) -> int:
+        """How many numbers the policy stores per flow."""
+        return lstm.MEMORY if self.words[2] == KINDS["lstm"] else 0
+
+    def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them."""
+        acted, kept = self.integers(*(np.rint(each * Q16).astype(np.int64) for each in (inputs, memory)))
+        return acted / Q16, kept / Q16
+
+    def integers(self, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
+        """Does what `step` does, in Q16."""
+        signed = self.words.view(np.int32).astype(np.int64)
+        kind, body = int(signed[2]), signed[HEAD_WORDS:]
+        if kind == KINDS["lstm"]:
+            return lstm.integer_step(body, inputs_q16, memory_q16)
+        if kind == KINDS["tree"]:
+            return trees.integer_actions(body, int(signed[10]), inputs_q16), memory_q16
+        evaluate = mlp.integer_actions if kind == KINDS["mlp"] else int8.integer_actions
+        return evaluate(body, inputs_q16), memory_q16
