@@ -165,7 +165,9 @@ def check_tuple(error: type[TestbedError], what: str, names: object) -> None:
 def shown(value: Any) -> str:
     """Returns what a user's function returned, in a few words for a message."""
     shape = getattr(value, "shape", ())
-    return f"an array of shape {shape}" if shape else " ".join(reprlib.repr(value).split())
+    if shape:
+        return f"an array of shape {shape}" + (" of objects" if getattr(value, "dtype", None) == object else "")
+    return " ".join(reprlib.repr(value).split())
 
 
 def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:

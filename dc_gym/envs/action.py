@@ -103,7 +103,7 @@ class Action:
 
     def _checked(self, function: str, values: Floats) -> Floats:
         """Returns what the head's function gave if it is one number for each host. Infinities are clipped later."""
-        if getattr(values, "shape", None) != self._floor.shape or values.dtype.kind not in "biuf":
+        if getattr(values, "shape", None) != self._floor.shape or np.asarray(values).dtype.kind not in "biuf":
             what = f"agent.action: {function} of {self.head.name!r} gives {usercode.shown(values)}"
             raise AgentError(f"{what} instead of numbers of shape {self._floor.shape}, one for each host; mend the function")
         if isnan(np.add.reduce(values)) and np.isnan(values).any():

@@ -150,7 +150,7 @@ def values_of(feature: Feature, frame: Frame, scene: Scene) -> Floats:
     """Returns the values for every port, or for every host that acts, before clipping."""
     values = feature.compute(frame, scene)
     wanted = len(scene.hosts if feature.kind == "host" else scene.ports)
-    if getattr(values, "shape", None) != (wanted,) or values.dtype.kind not in "biuf":
+    if getattr(values, "shape", None) != (wanted,) or np.asarray(values).dtype.kind not in "biuf":
         what = f"agent.observe: feature {feature.name!r} gives {usercode.shown(values)}"
         raise AgentError(f"{what} instead of numbers of shape ({wanted},), one value a {feature.kind}; mend the feature")
     return values
