@@ -166,7 +166,7 @@ def shown(value: Any) -> str:
     """Returns what a user's function returned, in a few words for a message."""
     shape = getattr(value, "shape", ())
     if shape:
-        return f"an array of shape {shape}" + (" of objects" if getattr(value, "dtype", None) == object else "")
+        return f"an array of shape {shape}" + (" of objects" if str(getattr(value, "dtype", "")) == "object" else "")
     return " ".join(reprlib.repr(value).split())
 
 
