@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base.errors import SpecError
+
 __all__ = ["Controller", "acting", "find", "label_of", "names", "policy_name", "register"]
 
 
@@ -33,6 +35,14 @@ class Controller:
     """True for an algorithm of the NIC (docs/nic-algorithms.md). Its flows are RDMA, and `kernel_name` is no TCP."""
     header: Path | None = None
     """The header of a NIC algorithm that does not come with dc-gym. A plug-in gives the whole path."""
+
+    def __post_init__(self) -> None:
+        header: object = self.header
+        if isinstance(header, str):
+            object.__setattr__(self, "header", Path(header))
+        if self.header is not None and not self.nic:
+            told = f"controller {self.name!r}: header {str(self.header)!r} is that of an algorithm of the NICs"
+            raise SpecError(f"{told}, and nic is False; add nic=True")
 
 
 _registry: dict[str, Controller] = {}

@@ -16,6 +16,7 @@ import pytest
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
 from dc_gym.cli import main
+from dc_gym.kernel import build
 
 HEAD = """calls = 0
 def act():
@@ -146,6 +147,155 @@ def test_while_traffic_runs(kind, at, tmp_path, capsys, lab_kernel):
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob("out*"))
 
 
+TOPOLOGY = "from dc_gym.topologies import presets as where, single\n"
+MARKING = "from dc_gym.topologies import marking as where\n"
+WORKLOAD = "from dc_gym.traffic import kinds as where\nfrom dc_gym.traffic.flows import FlowRequest\n"
+OBSERVATION = "from dc_gym.envs import observation as where\n"
+REWARD = "from dc_gym.envs import reward as where\n"
+ACTION = "from dc_gym.envs import action as where\n"
+POLICY = "from dc_gym.envs import policies as where\n"
+NIC = "from dc_gym.ctrl.controllers import Controller\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "words"),
+    [
+        (
+            "topology",
+            TOPOLOGY + "where.register('mine', lambda wiring: single.build(wiring, hosts=3), ('hosts',))",
+            "mine.py:2: topology.kind 'mine': cannot be called with (wiring, hosts=...): got an unexpected",
+        ),
+        (
+            "topology",
+            TOPOLOGY + "where.register('mine', single.build, 'hosts')",
+            "mine.py:2: topology.kind 'mine': keys 'hosts' is no tuple; write ('hosts',)",
+        ),
+        (
+            "topology",
+            TOPOLOGY + "where.register('mine', lambda wiring, *, hosts: None, ('hosts',))",
+            "topology.kind 'mine': its build gives None instead of a Graph; return that of a Builder",
+        ),
+        ("marking", MARKING + "where.register('mine', lambda: None)", "marking 'mine': cannot be called with (at): too many"),
+        (
+            "marking",
+            MARKING + "where.register('mine', lambda at: 7)",
+            "marking 'mine': its function gives 7 instead of a Marking",
+        ),
+        (
+            "workload",
+            WORKLOAD + "where.register('mine', lambda a, b: [])",
+            "mine.py:3: workload.kind 'mine': cannot be called with",
+        ),
+        ("workload", WORKLOAD + "where.register('mine', list, 'flows')", "uses 'flows' is no tuple; write ('flows',)"),
+        ("workload", WORKLOAD + "where.register('mine', list, ('flow',))", "key 'flow' is unknown; did you mean flows"),
+        ("workload", WORKLOAD + "where.register('mine', lambda setting: None)", "gives None instead of a list of FlowRequests"),
+        (
+            "workload",
+            WORKLOAD + "where.register('mine', lambda s: [('h1', 'h2')])",
+            "flow 0 is ('h1', 'h2'); make it a FlowRequest",
+        ),
+        (
+            "workload",
+            WORKLOAD + "where.register('mine', lambda setting: [FlowRequest('h1', 'h99', 80)])",
+            "workload.kind 'mine': flow 0: 'h99' is none of the hosts h1 .. h3; take them from setting.hosts",
+        ),
+        (
+            "workload",
+            WORKLOAD + "where.register('mine', lambda setting: [FlowRequest('h1', 'h2', 80, size_bytes=1e6)])",
+            "mine.py:3: flow h1 to h2: size_bytes 1000000.0 is not an integer; make it an int",
+        ),
+        (
+            "observation",
+            OBSERVATION + "where.register('mine', 'port', 0, 1, 'x', lambda frame: 0)",
+            "mine.py:2: feature 'mine': cannot",
+        ),
+        ("reward", REWARD + "where.register('mine', (0, 1), 'x', lambda frame, scene: 0)", "mine.py:2: reward 'mine': cannot"),
+        (
+            "reward",
+            REWARD + "where.register('mine', lambda: 0, 'x', lambda *seen: 0)",
+            "reward 'mine': its range: cannot be called",
+        ),
+        (
+            "reward",
+            REWARD + "where.register('mine', (0, 1), 'x', 0.5)",
+            "(frame, scene, share): 0.5 is not a callable object; give",
+        ),
+        (
+            "action",
+            ACTION + "where.register('mine', 1, 'x', lambda a: a, lambda share, floor: 0)",
+            "mine.py:2: action 'mine': to_share",
+        ),
+        (
+            "action",
+            ACTION + "where.register('mine', 1, 'x', lambda a, floor: a, lambda a: a)",
+            "action 'mine': from_share: cannot",
+        ),
+        (
+            "action",
+            ACTION + "where.register('mine', 1, 'x', lambda *a: a[0], lambda *a: None)",
+            "from_share of 'mine' gives None",
+        ),
+        (
+            "policy",
+            POLICY + "where.register('mine', lambda: 0)",
+            "mine.py:2: policy 'mine': cannot be called with (setting): too many",
+        ),
+        (
+            "policy",
+            POLICY + "where.register('mine', lambda setting: None)",
+            "policy 'mine' gives None, which has no method act; add",
+        ),
+        (
+            "policy",
+            POLICY
+            + "class Mine:\n    def __init__(self, s): pass\n    def act(self, seen): return 0\nwhere.register('mine', Mine)",
+            "controller.policy: 'mine': act: cannot be called with (observation, frame): too many positional arguments",
+        ),
+        (
+            "NIC algorithm",
+            NIC + "Controller('mine', 'mine', 'x', ecn=False, color='#000000', marker='o', header='mine.h')",
+            "mine.py:2: controller 'mine': header 'mine.h' is that of an algorithm of the NICs, and nic is False; add nic=True",
+        ),
+    ],
+)
+def test_what_it_registers_or_returns_before_anything_boots(kind, code, words, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(build, "ensure", lambda *_: pytest.fail("a lab is about to boot"))
+    status, said = run(write(tmp_path, kind, code), capsys)
+    assert status == 2 and len(said) == 1 and words in said[0], said
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("kind", "code", "words"),
+    [
+        (
+            "observation",
+            OBSERVATION + "where.register('mine', 'port', 0, 1, 'x', lambda *seen: 0.5)",
+            "feature 'mine' gives 0.5 instead",
+        ),
+        ("reward", REWARD + "where.register('mine', (0, 1), 'x', lambda *seen: None)", "reward 'mine' gives None instead of one"),
+        (
+            "reward",
+            REWARD + "where.register('mine', (0, 1), 'x', lambda *seen: float('nan'))",
+            "reward 'mine' gives nan instead of one",
+        ),
+        (
+            "reward",
+            REWARD + "where.register('mine', (0, 1), 'x', lambda *seen: seen[2])",
+            "gives an array of shape (3,) instead of one",
+        ),
+        (
+            "action",
+            ACTION + "where.register('mine', 1, 'x', lambda *a: None, lambda share, floor: share)",
+            "agent.action: to_share of 'mine' gives None instead of numbers of shape (3,), one for each host; mend the function",
+        ),
+    ],
+)
+def test_what_it_returns_while_traffic_runs(kind, code, words, tmp_path, capsys, lab_kernel):
+    status, said = run(write(tmp_path, kind, code, duration="1000s"), capsys)
+    assert status == 2 and len(said) == 1 and words in said[0], said
+
+
 @pytest.mark.lab
 def test_in_a_sweep(tmp_path, lab_kernel):
     path = write(tmp_path, "reward", HEAD.format(at=20) + KINDS["reward"])
@@ -237,6 +387,41 @@ def test_the_whole_traceback_on_demand(tmp_path, monkeypatch):
     with pytest.raises(SpecError) as caught:
         main.main(["run", str(path), "--quiet"])
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize("kind", ["controller", "topology"])
+def test_set_takes_a_plug_in_s_name_for_the_key_that_knows_it(kind, tmp_path):
+    code = {
+        "controller": NIC + "from dc_gym.ctrl.controllers import register\n"
+        "register(Controller('mine', 'cubic', 'x', ecn=False, color='#000000', marker='o'))\n",
+        "topology": TOPOLOGY + "where.register('mine', single.build, ('hosts',))\n",
+    }[kind]
+    path = write(tmp_path, "none", code)
+    read = spec.load(path, [f"{kind}=mine"])
+    assert (read.controller.name, read.topology.kind)[kind == "topology"] == "mine"
+    assert read.controller.policy == "max", "as with the name of a TCP that comes with dc-gym"
+    path.write_text(path.read_text().replace('plugins = ["mine.py"]', ""))
+    by_command_line = spec.load(path, [f"{kind}=mine", f'plugins=["{tmp_path}/mine.py"]'])
+    assert by_command_line.to_dict() == read.to_dict()
+
+
+@pytest.mark.parametrize("key", ["topology.kind", "topology.marking", "controller.name", "workload.kind"])
+def test_an_unknown_name_without_plug_ins_says_how_to_list_one(key, tmp_path):
+    path = write(tmp_path, "none", "")
+    hint = '(the name of a plug-in needs plugins = ["FILE.py"])'
+    with pytest.raises(SpecError) as listed:
+        spec.load(path, [f"{key}=qqqqqq"])
+    path.write_text(path.read_text().replace('plugins = ["mine.py"]', ""))
+    with pytest.raises(SpecError) as unlisted:
+        spec.load(path, [f"{key}=qqqqqq"])
+    assert hint not in str(listed.value) and str(unlisted.value) == f"{listed.value} {hint}"
+
+
+def test_a_header_may_be_a_text():
+    from dc_gym.ctrl.controllers import Controller
+
+    made = Controller("mine", "mine", "x", ecn=False, color="#000000", marker="o", nic=True, header="/a/mine.h")
+    assert made.header == Path("/a/mine.h")
 
 
 def test_our_own_words_say_where_they_were_called_from(tmp_path):

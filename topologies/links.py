@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from dc_gym.base import usercode
 from dc_gym.base.amount import Size, in_bytes
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.units import FRAME_BYTES
@@ -144,7 +145,10 @@ class Wiring:
                 why = f"marking {resolve_marking(link.marking, self.ecn)!r} needs it"
                 raise TopologyError(f"{key_of(name)} is missing: {why}; give it, or name a topology.preset")
         sizes = {name: in_bytes(value, rate_bps, self.rtt_ns) for name, value in keys.items() if name != "pmax_ppm" and value}
-        made = kind.make(marking.At(rate_bps, limit_bytes, pmax_ppm=keys.get("pmax_ppm"), **sizes))
+        made: object = kind.make(marking.At(rate_bps, limit_bytes, pmax_ppm=keys.get("pmax_ppm"), **sizes))
+        if not isinstance(made, Marking):
+            what = f"topology.marking {resolve_marking(link.marking, self.ecn)!r}: its function gives {usercode.shown(made)}"
+            raise TopologyError(f"{what} instead of a Marking; return one")
         return replace(made, bandwidth_bps=max(1, made.bandwidth_bps // self.scale)) if made.bandwidth_bps else made
 
     def _bytes(self, value: Size | None, name: str, rate_bps: int) -> int:

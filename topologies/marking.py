@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dc_gym.base import usercode
 from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.graph import NO_MARKING, Marking
 
@@ -54,6 +55,7 @@ def register(
     """Registers a way to mark as a value of topology.marking. The keys are those of `At`; `help` says which packets it marks."""
     if name in KINDS or name == AUTO:
         raise TopologyError(f"topology.marking: value {name!r} is registered already; choose another name")
+    usercode.check_call(TopologyError, f"topology.marking {name!r}", make, "at")
     KINDS[name] = Kind(make, needs, takes, help)
 
 

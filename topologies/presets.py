@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import usercode
 from dc_gym.base.amount import Amount, Size
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.spelling import unknown
@@ -104,9 +105,12 @@ def register(name: str, build: Callable[..., Graph], required: tuple[str, ...], 
     """Registers `build(wiring, **shape)` as a value of topology.kind. The keys of the shape are fields of TopologyParams."""
     if name in TOPOLOGIES:
         raise TopologyError(f"topology.kind: value {name!r} is registered already; choose another name")
+    for keys in (required, optional):
+        usercode.check_tuple(TopologyError, f"topology.kind {name!r}: keys", keys)
     known = {each.name for each in fields(TopologyParams)}
     if strange := [key for key in (*required, *optional) if key not in known]:
         raise TopologyError(f"topology.kind {name!r}: key {strange[0]!r} is none of [topology]; use those, or 'args'")
+    usercode.check_call(TopologyError, f"topology.kind {name!r}", build, "wiring", named=(*required, *optional))
     TOPOLOGIES[name] = Topology(name, build, required, optional)
 
 
@@ -159,7 +163,11 @@ def resolve(params: TopologyParams) -> TopologyParams:
 def _build(full: TopologyParams, wiring: Wiring) -> Graph:
     topology = TOPOLOGIES[full.kind or ""]
     shape = {name: getattr(full, name) for name in (*topology.required, *topology.optional)}
-    return topology.build(wiring, **shape)
+    graph: object = topology.build(wiring, **shape)
+    if not isinstance(graph, Graph):
+        what = f"topology.kind {topology.name!r}: its build gives {usercode.shown(graph)} instead of a Graph"
+        raise TopologyError(f"{what}; return that of a Builder, builder.graph()")
+    return graph
 
 
 def _wiring(full: TopologyParams) -> Wiring:

@@ -61,9 +61,12 @@ class FlowRequest:
         """Returns what is wrong with the flow, or '' if nothing is."""
         if self.src == self.dst:
             return f"destination {self.dst!r} is the source; name two hosts"
+        amounts = (self.start_ns, self.stop_ns, self.size_bytes, self.rate_bps, self.length_ns)
+        numbers = (self.dst_port, self.rep, self.gate, *self.opens, *amounts)
+        if not {int}.issuperset(map(type, numbers)) and (why := self._fraction()):
+            return why
         if not 1 <= self.dst_port <= LARGEST_PORT:
             return f"port {self.dst_port} is not in 1..{LARGEST_PORT}; choose one that is"
-        amounts = (self.start_ns, self.stop_ns, self.size_bytes, self.rate_bps, self.length_ns)
         if min(amounts) < 0 or max(amounts) > LARGEST:
             return f"start, stop, size, rate, length {amounts} are not all in 0..{LARGEST}; give others"
         if 0 < self.stop_ns <= self.start_ns and self.gate == NO_GATE:
@@ -73,4 +76,13 @@ class FlowRequest:
                 return unknown("value", value, known)
         if self.transport == "udp" and not self.rate_bps:
             return "transport 'udp' needs a rate; give workload.rate"
+        return ""
+
+    def _fraction(self) -> str:
+        """Returns which number is no integer, or '' if all are. NumPy's integers count."""
+        for name in ("dst_port", "start_ns", "stop_ns", "size_bytes", "rate_bps", "length_ns", "rep", "gate", "opens"):
+            value = getattr(self, name)
+            for each in value if name == "opens" else (value,):
+                if not hasattr(each, "__index__"):
+                    return f"{name} {each!r} is not an integer; make it an int"
         return ""

@@ -7,7 +7,6 @@ Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import usercode
 from dc_gym.base.errors import WorkloadError
 from dc_gym.base.spelling import unknown
 from dc_gym.topologies.graph import Graph, Port
@@ -170,11 +170,15 @@ def register(name: str, pattern: Pattern, uses: tuple[str, ...] = ()) -> None:
     """Registers a pattern as a value of workload.kind. `uses` lists fields of WorkloadParams.
 
     If `uses` contains "size_bytes", the pattern itself handles workload.size; otherwise workload.size is the size of each flow
-    that has none. Raises TypeError if the pattern cannot be called with one Setting.
+    that has none.
     """
-    inspect.signature(pattern).bind(Setting)
     if name in KINDS:
         raise WorkloadError(f"workload.kind {name!r} is registered already; choose another name")
+    usercode.check_call(WorkloadError, f"workload.kind {name!r}", pattern, "setting")
+    usercode.check_tuple(WorkloadError, f"workload.kind {name!r}: uses", uses)
+    known = [each.name for each in fields(WorkloadParams)]
+    if strange := [key for key in uses if key not in known]:
+        raise WorkloadError(f"workload.kind {name!r}: " + unknown("key", strange[0], known))
     KINDS[name] = Kind(pattern, uses)
 
 

@@ -6,9 +6,11 @@ A kind gives the pattern. `generate` adds to every flow what the spec's other ke
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from dc_gym.base import usercode
 from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import Graph
@@ -34,7 +36,7 @@ def generate_with_notes(
     setting = Setting(graph, params, duration_ns, seed)
     kind = KINDS[params.kind]
     fill_size = 0 if "size_bytes" in kind.uses else params.size_bytes
-    flows = [_timed(flow, setting, fill_size, row) for row, flow in enumerate(kind.pattern(setting))]
+    flows = [_timed(flow, setting, fill_size, row) for row, flow in enumerate(_flows(kind.pattern(setting), setting))]
     if params.kind == "none" or may_be_idle:
         return flows, setting.notes
     if not flows:
@@ -42,6 +44,23 @@ def generate_with_notes(
     if all(flow.start_ns >= duration_ns for flow in flows if flow.gate == NO_GATE):
         raise WorkloadError(f"no flow starts before the end of the run, time.duration {duration_ns} ns; run longer")
     return flows, setting.notes
+
+
+def _flows(found: object, setting: Setting) -> Iterator[FlowRequest]:
+    """Yields what a pattern returned. Raises WorkloadError unless it is flows between hosts of the network."""
+    what, hosts = f"workload.kind {setting.params.kind!r}", set(setting.hosts)
+    if not isinstance(found, Iterable):
+        raise WorkloadError(f"{what}: its function gives {usercode.shown(found)} instead of a list of FlowRequests; return one")
+    for row, flow in enumerate(found):
+        if not isinstance(flow, FlowRequest):
+            raise WorkloadError(f"{what}: flow {row} is {usercode.shown(flow)}; make it a FlowRequest")
+        if flow.src not in hosts or flow.dst not in hosts:
+            strange = flow.dst if flow.src in hosts else flow.src
+            one, last = setting.hosts[0], setting.hosts[-1]
+            raise WorkloadError(
+                f"{what}: flow {row}: {strange!r} is none of the hosts {one} .. {last}; take them from setting.hosts"
+            )
+        yield flow
 
 
 def _timed(flow: FlowRequest, setting: Setting, fill_size_bytes: int, row: int) -> FlowRequest:

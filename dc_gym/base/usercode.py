@@ -12,7 +12,9 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import re
+import reprlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -131,6 +133,31 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def check_call(error: type[TestbedError], what: str, function: Any, *arguments: str, named: Iterable[str] = ()) -> None:
+    """Raises the error unless a function that a plug-in registers takes these arguments, by position and by name."""
+    try:
+        inspect.signature(function).bind(*arguments, **dict.fromkeys(named))
+    except ValueError:  # some functions that are written in C have no signature
+        return
+    except TypeError as fault:
+        call = ", ".join((*arguments, *(f"{name}=..." for name in named)))
+        raise error(f"{what}: cannot be called with ({call}): {fault}; give a function that takes these") from None
+
+
+def check_tuple(error: type[TestbedError], what: str, names: object) -> None:
+    """Raises the error if a plug-in gives a single name in place of a tuple."""
+    if isinstance(names, str):
+        raise error(f"{what} {names!r} is no tuple; write ({names!r},)")
+
+
+def shown(value: Any) -> str:
+    """Returns what a user's function returned, in a few words for a message."""
+    shape = getattr(value, "shape", ())
+    if shape:
+        return f"an array of shape {shape}" + (" of objects" if str(getattr(value, "dtype", "")) == "object" else "")
+    return " ".join(reprlib.repr(value).split())
 
 
 def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.envs.frame import Floats
@@ -55,6 +56,8 @@ def register(name: str, bound: float, formula: str, to_share: Share, from_share:
         raise AgentError(f"action {name!r} is registered already; choose another name")
     if not 0 < bound < np.inf:
         raise AgentError(f"action {name!r}: the bound {bound} is not positive and finite; give another")
+    usercode.check_call(AgentError, f"action {name!r}: to_share", to_share, "action", "floor")
+    usercode.check_call(AgentError, f"action {name!r}: from_share", from_share, "share", "floor")
     _registry[name] = Head(name, float(bound), formula, to_share, from_share)
 
 
@@ -78,22 +81,35 @@ class Action:
     def to_rates(self, action: npt.ArrayLike) -> Floats:
         """Returns the rates as [hosts] in bit/s, from the floor to the line rate. A value outside the space counts as the space's
         nearest bound."""
-        given = np.asarray(action, np.float64).reshape(-1)
+        try:
+            given = np.asarray(action, np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            raise AgentError(f"action: {usercode.shown(action)} is no array of numbers; give one for each host") from None
         if given.shape != self._floor.shape:
             raise AgentError(f"action: {given.size} values for {self._floor.size} hosts; give one for each")
         if isnan(np.add.reduce(given)) and np.isnan(given).any():  # one check of the sum is fast; infinities may cancel to nan
             host = self._hosts[int(np.isnan(given).argmax())]
             raise AgentError(f"action: that of {host} is not a number; has the policy diverged?")
         bound = self.head.bound
-        share = self.head.to_share(np.minimum(np.maximum(given, -bound), bound), self._floor)
+        share = self._checked("to_share", self.head.to_share(np.minimum(np.maximum(given, -bound), bound), self._floor))
         rates: Floats = np.minimum(np.maximum(share * self._line_bps, self._floor_bps), self._line_bps)
         return rates
 
     def from_rates(self, rates_bps: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Returns the action that comes nearest to these rates."""
         wanted = np.clip(np.asarray(rates_bps, np.float64), self._floor_bps, self._line_bps)
-        action = self.head.from_share(wanted / self._line_bps, self._floor)
+        action = self._checked("from_share", self.head.from_share(wanted / self._line_bps, self._floor))
         return np.clip(action, -self.head.bound, self.head.bound).astype(np.float32)
+
+    def _checked(self, function: str, values: Floats) -> Floats:
+        """Returns what the head's function gave if it is one number for each host. Infinities are clipped later."""
+        if getattr(values, "shape", None) != self._floor.shape or np.asarray(values).dtype.kind not in "biuf":
+            what = f"agent.action: {function} of {self.head.name!r} gives {usercode.shown(values)}"
+            raise AgentError(f"{what} instead of numbers of shape {self._floor.shape}, one for each host; mend the function")
+        if isnan(np.add.reduce(values)) and np.isnan(values).any():
+            host = self._hosts[int(np.isnan(values).argmax())]
+            raise AgentError(f"agent.action: {function} of {self.head.name!r} gives nan for {host}; mend the function")
+        return values
 
 
 def _over_range(unit: Any, floor: Floats) -> Floats:

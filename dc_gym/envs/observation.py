@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import FRAME_BYTES
@@ -71,6 +72,7 @@ def register(name: str, kind: str, low: float, high: float, formula: str, comput
         raise AgentError(f"feature {name!r} is registered already; choose another name")
     if not (np.isfinite([low, high]).all() and low < high):
         raise AgentError(f"feature {name!r}: bounds {low}..{high} are not finite and ascending; give others")
+    usercode.check_call(AgentError, f"feature {name!r}", compute, "frame", "scene")
     _registry[name] = Feature(name, kind, low, high, formula, compute, flows)
 
 
@@ -148,9 +150,9 @@ def values_of(feature: Feature, frame: Frame, scene: Scene) -> Floats:
     """Returns the values for every port, or for every host that acts, before clipping."""
     values = feature.compute(frame, scene)
     wanted = len(scene.hosts if feature.kind == "host" else scene.ports)
-    if values.shape != (wanted,):
-        what = f"agent.observe: feature {feature.name!r} gives an array of shape {values.shape}"
-        raise AgentError(f"{what} instead of ({wanted},), one value a {feature.kind}; mend the feature")
+    if getattr(values, "shape", None) != (wanted,) or np.asarray(values).dtype.kind not in "biuf":
+        what = f"agent.observe: feature {feature.name!r} gives {usercode.shown(values)}"
+        raise AgentError(f"{what} instead of numbers of shape ({wanted},), one value a {feature.kind}; mend the feature")
     return values
 
 

@@ -61,6 +61,7 @@ def register(name: str, make: Make) -> None:
     """Registers a policy. Each name can be registered once."""
     if name in _registry or ":" in name or name.endswith(SUFFIX):
         raise AgentError(f"policy {name!r} is registered already, or reads like a file or a class; choose another name")
+    usercode.check_call(AgentError, f"policy {name!r}", make, "setting")
     _registry[name] = make
 
 
@@ -82,7 +83,17 @@ def of(policy: str | Path, setting: Setting) -> Policy:
             why = f"policy {text!r} is unknown; if you mean a TCP or an algorithm of the NICs: controller.name={near[0]}"
             raise AgentError(f"controller.policy: {why}")
         raise AgentError("controller.policy: " + spelling.unknown("policy", text, [*_registry, *forms]))
-    return _registry[text](setting)
+    made = _registry[text](setting)
+    _check_act(text, made)
+    return made
+
+
+def _check_act(text: str, policy: Policy) -> None:
+    """Raises AgentError unless a policy has a method act that takes an observation and a frame."""
+    act = getattr(policy, "act", None)
+    if act is None:
+        raise AgentError(f"controller.policy: policy {text!r} gives {usercode.shown(policy)}, which has no method act; add one")
+    usercode.check_call(AgentError, f"controller.policy: {text!r}: act", act, "observation", "frame")
 
 
 class UsersPolicy:
@@ -102,6 +113,7 @@ class UsersPolicy:
             raise AgentError(f"controller.policy: {text!r}: {what}; {FORMS}")
         with self._blamed():
             self._policy: Any = made(setting)
+        _check_act(text, self._policy)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         with self._blamed():

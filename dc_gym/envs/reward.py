@@ -14,9 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
+from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import FRAME_BYTES
@@ -48,6 +50,21 @@ class Reward:
     """True if the reward reads sampled values of flows: counts, windows, round trips. Starts and ends of flows are known without
     samples."""
 
+    def value(self, frame: Frame, scene: Scene, share: Floats) -> float:
+        """Returns the reward of a step. Raises AgentError unless it is one finite number."""
+        found = self.compute(frame, scene, share)
+        if not (isfinite(found) if isinstance(found, float) else _is_number(found)):
+            what = f"agent.reward: reward {self.name!r} gives {usercode.shown(found)}"
+            raise AgentError(f"{what} instead of one finite number; mend the reward")
+        return found
+
+
+def _is_number(found: object) -> bool:
+    """Returns whether this is one finite number. NumPy's numbers and arrays without dimensions count."""
+    if isinstance(found, (np.generic, np.ndarray)):
+        return found.shape == () and found.dtype.kind in "biuf" and bool(np.isfinite(found))
+    return isinstance(found, int)
+
 
 _registry: dict[str, Reward] = {}
 
@@ -61,6 +78,9 @@ def register(
         raise AgentError(f"reward {name!r} is no name; take small letters, digits and _")
     if name in _registry:
         raise AgentError(f"reward {name!r} is registered already; choose another name")
+    usercode.check_call(AgentError, f"reward {name!r}", compute, "frame", "scene", "share")
+    if callable(range):
+        usercode.check_call(AgentError, f"reward {name!r}: its range", range, "scene")
     bounds = range if callable(range) else lambda scene: range
     _registry[name] = Reward(name, cost, bounds, formula, compute, flows)
 
@@ -98,11 +118,11 @@ class Mix:
         return cls(text, tuple(terms))
 
     def __call__(self, frame: Frame, scene: Scene, share: Floats) -> float:
-        return sum(weight * each.compute(frame, scene, share) for weight, each in self.terms)
+        return sum(weight * each.value(frame, scene, share) for weight, each in self.terms)
 
     def score(self, frame: Frame, scene: Scene, share: Floats) -> tuple[float, dict[str, float]]:
         """Returns the sum, and the value of each reward before its weight, by name."""
-        parts = {each.name: each.compute(frame, scene, share) for _, each in self.terms}
+        parts = {each.name: each.value(frame, scene, share) for _, each in self.terms}
         return sum(weight * parts[each.name] for weight, each in self.terms), parts
 
     @property

@@ -6,7 +6,8 @@ from __future__ import annotations
 import copy
 import json
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from re import fullmatch
 from typing import Any
@@ -36,6 +37,8 @@ SHORT = {
     "workload": ("workload.kind",),
 }
 """The keys for which a plain text in place of a whole table may stand. It is the first one, unless another one knows the text."""
+PLUGGED = ("topology.kind", "topology.marking", "controller.name", "workload.kind")
+"""The keys to whose names a plug-in may add."""
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Spec:
@@ -50,7 +53,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
 
 
 def _overridden(data: dict[str, Any], overrides: Iterable[str], seed: int | None, source: str, base: Path) -> Spec:
-    origins = _put_all(data, overrides)
+    origins = _put_all(data, overrides, source, base)
     if seed is not None:
         data["seed"] = seed
         origins["seed"] = "--seed"
@@ -70,7 +73,7 @@ def vary(
     `origin` says where the values were written. A sweep makes its runs with this function.
     """
     changed = copy.deepcopy(dict(data))
-    origins = _put_all(changed, overrides)
+    origins = _put_all(changed, overrides, source, base)
     for key, value in values.items():
         _put(changed, key, value, origin)
         origins[key] = origin
@@ -103,11 +106,9 @@ def from_dict(data: Mapping[str, Any], base: Path, source: str = "spec") -> Spec
 
 def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], base: Path, to_run: bool = True) -> Spec:
     """Reads and checks the spec, and builds the network once, so that every mistake shows before anything boots."""
-    try:
-        if (version := data.get("spec_version", SPEC_VERSION)) != SPEC_VERSION:
-            check_version(version)
+    _run_plugins(data, source, origins, base)
+    with _told(data, source, origins):
         here = frozenset(key for key, origin in origins.items() if origin == OVERRIDE)
-        _load_plugins(data.get("plugins", []), base, "plugins" in here)
         spec = Spec(**_parse_all(data, base, here))
         _check_file("workload.file", spec.workload.file)
         _check_file("workload.distribution_file", spec.workload.distribution_file)
@@ -116,15 +117,24 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
         _check_code(spec)
         with usercode.blamed():
             _check_network(spec, to_run)
+    return spec
+
+
+@contextmanager
+def _told(data: Mapping[str, Any], source: str, origins: Mapping[str, str]) -> Iterator[None]:
+    """Turns an error into one line that begins with the place where the value was written."""
+    try:
+        yield
     except KeyFault as fault:
         why = fault.why + _did_you_mean(fault.key) if isinstance(fault, UnknownKey) else fault.why
+        if fault.key in PLUGGED and why.startswith("unknown; one of:") and not data.get("plugins"):
+            why += ' (the name of a plug-in needs plugins = ["FILE.py"])'
         told = KeyFault(fault.key, _written(data, fault), why)
         raise SpecError(f"{origins.get(fault.key.partition('[')[0], source)}: {told}") from None
     except (SpecError, MachineError):
         raise
     except TestbedError as error:
         raise SpecError(f"{source}: {error}") from None
-    return spec
 
 
 def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> dict[str, Any]:
@@ -176,12 +186,15 @@ def _check_file(key: str, path: str | Path | None) -> None:
         raise KeyFault(key, str(path), "no such file; paths are relative to the spec")
 
 
-def _load_plugins(value: Any, base: Path, here: bool) -> None:
+def _run_plugins(data: Mapping[str, Any], source: str, origins: Mapping[str, str], base: Path) -> None:
     """Runs the plug-ins before everything else, because any other key may use the names that they register."""
-    for path in parse_value("plugins", value, PATHS):
-        place = _place(path, base, here)
-        _check_file("plugins", place)
-        usercode.load(place)
+    with _told(data, source, origins):
+        if (version := data.get("spec_version", SPEC_VERSION)) != SPEC_VERSION:
+            check_version(version)
+        for path in parse_value("plugins", data.get("plugins", []), PATHS):
+            place = _place(path, base, origins.get("plugins") == OVERRIDE)
+            _check_file("plugins", place)
+            usercode.load(place)
 
 
 def _check_code(spec: Spec) -> None:
@@ -233,14 +246,20 @@ def _read(path: Path) -> dict[str, Any]:
     return data
 
 
-def _put_all(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, str]:
+def _put_all(data: dict[str, Any], overrides: Iterable[str], source: str, base: Path) -> dict[str, str]:
     """Sets the keys, and returns the origin of each. A network given only by its name replaces preset and kind."""
     origins: dict[str, str] = {}
-    for text in overrides:
+    named = [(text.partition("=")[0].strip(), text) for text in overrides]
+    if any(name in SHORT for name, _ in named):  # the text may be a name that a plug-in registers
+        for text in (text for name, text in named if name == "plugins"):
+            _put(data, *_override(text))
+            origins["plugins"] = OVERRIDE
+        _run_plugins(data, source, origins, base)
+    for name, text in named:
         key, value = _override(text)
         _put(data, key, value)
         origins[key] = OVERRIDE
-        if not text.partition("=")[0].strip().count(".") and key in SHORT["topology"]:
+        if name == "topology" and key in SHORT["topology"]:
             other = next(each for each in SHORT["topology"] if each != key)
             data["topology"].pop(other.rpartition(".")[2], None)
     return origins

@@ -79,6 +79,8 @@ def test_only_those_who_act_have_an_action():
         ([0, 0, 0], "3 values for 4 hosts; give one for each"),
         ([0, math.nan, 0, 0], "that of h2 is not a number; has the policy diverged?"),
         ([math.inf, 0, math.nan, -math.inf], "that of h3 is not a number"),
+        ("full", "'full' is no array of numbers; give one for each host"),
+        ([0, [0, 0], 0], "[0, [0, 0], 0] is no array of numbers"),
     ],
 )
 def test_a_wrong_action_is_one_line(given, line):
@@ -96,6 +98,27 @@ def test_a_wrong_head_is_one_line():
         register("log", 1, "", lambda a, floor: a, lambda share, floor: share)
     with pytest.raises(AgentError, match="the bound inf is not positive and finite"):
         register("wide", math.inf, "", lambda a, floor: a, lambda share, floor: share)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (None, "gives None instead of numbers of shape (4,), one for each host; mend the function"),
+        (0.5, "gives 0.5 instead of numbers of shape (4,)"),
+        (np.zeros((4, 1)), "gives an array of shape (4, 1) instead of numbers of shape (4,)"),
+        (np.array([None] * 4), "gives an array of shape (4,) of objects instead of numbers of shape (4,)"),
+        (np.array([0, 1, math.nan, 0]), "gives nan for h3; mend the function"),
+    ],
+)
+def test_a_head_that_gives_something_else_is_one_line(given, line, registries):
+    register("mine", 1, "x", lambda a, floor: given, lambda share, floor: given)
+    made = Action(scene()[0], "mine")
+    with pytest.raises(AgentError) as to_rates:
+        made.to_rates([0] * 4)
+    with pytest.raises(AgentError) as from_rates:
+        made.from_rates([0] * 4)
+    assert str(to_rates.value).startswith(f"agent.action: to_share of 'mine' {line}")
+    assert str(from_rates.value) == str(to_rates.value).replace("to_share", "from_share")
 
 
 def test_a_head_of_the_user_s(registries):

@@ -240,7 +240,9 @@ def test_a_feature_that_is_broken_is_named(registries):
     register("short", "port", 0, 1, "too few", lambda frame, scene: np.zeros(3))
     register("void", "host", 0, 1, "nothing", lambda frame, scene: np.array([0, np.nan, 0, 0]))
     found, info = scene()
-    with pytest.raises(AgentError, match=r"'short' gives an array of shape \(3,\) instead of \(10,\), one value a port"):
+    with pytest.raises(
+        AgentError, match=r"'short' gives an array of shape \(3,\) instead of numbers of shape \(10,\), one value a port"
+    ):
         Observer(found, "short").observe(frame(info))
     with pytest.raises(AgentError, match="h2/void is not a number"):
         Observer(found, "void").observe(frame(info))

@@ -211,6 +211,31 @@ def test_a_wrong_sum_is_one_line(text, line):
     assert line in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (None, "None"),
+        (math.nan, "nan"),
+        (np.float32("inf"), "np.float32(inf)"),
+        ("0.5", "'0.5'"),
+        ([0.5, [1]], "[0.5, [1]]"),
+        (np.zeros(4), "an array of shape (4,)"),
+        (np.array(math.nan), "array(nan)"),
+    ],
+)
+def test_a_reward_that_is_not_one_finite_number_is_one_line(given, shown, registries):
+    register("mine", (0, 1), "x", lambda frame, scene, share: given)
+    with pytest.raises(AgentError) as caught:
+        value("goodput - 2*mine")
+    assert str(caught.value) == f"agent.reward: reward 'mine' gives {shown} instead of one finite number; mend the reward"
+
+
+@pytest.mark.parametrize("given", [0.5, np.float64(0.5), np.float32(0.5), np.array(0.5), np.array(True), np.uint8(1), 1, True])
+def test_any_one_number_is_a_reward(given, registries):
+    register("mine", (0, 1), "x", lambda frame, scene, share: given)
+    assert value("2*mine") == 2 * float(given)
+
+
 def test_a_reward_of_the_user_s(registries):
     register("marks", (0, math.inf), "CE marks", lambda frame, scene, share: float(frame.change("marks").sum()), cost=True)
     assert value("action - 0.01*marks", cells=cells(marks={"s1-eth3": 30})) == pytest.approx(0.2)
