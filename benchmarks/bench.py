@@ -68,9 +68,9 @@ def main(args: Namespace) -> int:
         return code
     repeats = {"seeds": args.seeds} if args.name in SEEDED and args.seeds else {}
     if given := [option for name, option in args.of_compare.items() if getattr(args, name) and name not in repeats]:
-        raise UsageError(f"bench {args.name}: {given[0]} is of bench compare alone")
+        raise UsageError(f"bench {args.name}: {given[0]} applies only to bench compare; leave it out")
     if args.policy and args.name not in OF_A_POLICY:
-        raise UsageError(f"bench {args.name}: --policy is of bench {' and '.join(OF_A_POLICY)} alone")
+        raise UsageError(f"bench {args.name}: --policy applies to bench {' and '.join(OF_A_POLICY)} only; leave it out")
     chosen = {"policy": args.policy} if args.policy else {}
     place = f"{'perf' if args.name in PERFORMANCE else 'checks'}.{args.name.replace('-', '_')}"
     shown = checks.show(args.name, import_module(f"dc_gym.benchmarks.{place}").checks(**repeats, **chosen))

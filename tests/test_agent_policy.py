@@ -100,7 +100,7 @@ def test_equal_policies_are_equal_files(tmp_path):
     [
         ({"activation": "tan"}, "activation 'tan' is unknown; did you mean tanh?"),
         ({"output": "sigmoid"}, "output 'sigmoid' is unknown; one of: clip, tanh"),
-        ({"biases": (array(0.5, 0),)}, "2 weights and 1 biases are no layers"),
+        ({"biases": (array(0.5, 0),)}, "2 weights and 1 biases do not make layers"),
         ({"observation": ("a", "b", "c")}, "W0 has the shape (2, 2), and 3 values go in"),
         ({"biases": (array(0.5), array(-1))}, "b0 has the shape (1,) instead of (2,)"),
         ({"hosts": ("h1", "h2")}, "the last layer gives 1 values for 2 hosts"),

@@ -134,7 +134,7 @@ def test_recovery_is_from_the_last_short_flow_to_what_was_before(
 
 def test_options_of_compare_are_refused_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["bench", "links", "--full"]) == 2
-    assert "--full is of bench compare alone" in capsys.readouterr().err
+    assert "--full applies only to bench compare; leave it out" in capsys.readouterr().err
     assert main.main(["bench", "compare", "--workloads", "gossip"]) == 2
     assert "'gossip' is unknown" in capsys.readouterr().err
     assert set(DEFAULT_TRAFFIC) <= set(TRAFFIC)

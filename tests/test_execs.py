@@ -58,7 +58,7 @@ def test_none_without_programs(load):
 @pytest.mark.parametrize(("program", "told"), [
     ('host = "h1"\ncommand = "no-such-program -x"', "there is no program 'no-such-program'; install it"),
     ('host = "h1"\ncommand = "./missing"', "there is no program"),
-    ('host = "h9"\ncommand = "true"', "workload.exec[0].host = \"h9\": is none of the hosts h1 .. h4"),
+    ('host = "h9"\ncommand = "true"', "workload.exec[0].host = \"h9\": is not one of the hosts h1 .. h4"),
     ('host = "h1"', "workload.exec[0].command: is missing"),
     ('command = "true"', "workload.exec[0].host: is missing"),
     ('host = "h1"\ncommand = "sh -c \'x"', "cannot be split into words"),

@@ -116,7 +116,7 @@ def test_which_class(tmp_path):
     with pytest.raises(TopologyError, match=r"has 2 classes of Topo \(One, Mine\); name one"):
         made(tmp_path, *PAIR, head=two)
     assert len(made(tmp_path, *PAIR, "self.addLink('h1', 's1')", head=two, class_name="Mine").hosts) == 2
-    with pytest.raises(TopologyError, match=r"value 'Other' is no Topo of .*; it has: One, Mine"):
+    with pytest.raises(TopologyError, match=r"value 'Other' is not a Topo of .*; it has: One, Mine"):
         made(tmp_path, *PAIR, head=two, class_name="Other")
     with pytest.raises(TopologyError, match=r"has 0 classes of Topo \(none\)"):
         made(tmp_path, head="")

@@ -81,7 +81,7 @@ def test_what_is_given_is_taken_as_it_is(tmp_path):
 def test_names_of_the_nic_are_not_those_of_tcp():
     assert "dcqcn" in algorithms.names() and "dctcp" not in algorithms.names()
     assert [name for name in controllers.names() if name not in algorithms.names()][:6] == list(controllers.names()[:6])
-    with pytest.raises(UsageError, match="'dctcp' is no algorithm of the NIC; one of: dcqcn, swift"):
+    with pytest.raises(UsageError, match="'dctcp' is not a NIC algorithm; give one of: dcqcn, swift"):
         algorithms.header_of("dctcp")
 
 

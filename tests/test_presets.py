@@ -341,7 +341,7 @@ BAD = {
         "topology.hosts, topology.rate, topology.delay, topology.buffer are missing: kind single needs them",
     ),
     "no K": (TopologyParams(kind="single", hosts=2, ecn=True, **LINKS), "topology.k_bytes is missing"),
-    "foreign shape": (TopologyParams(preset="dumbbell-10m", k=4), "topology.k: value 4 means nothing to kind 'dumbbell'"),
+    "foreign shape": (TopologyParams(preset="dumbbell-10m", k=4), "topology.k: value 4 has no effect with kind 'dumbbell'"),
     "foreign bottleneck": (TopologyParams(preset="fattree-k4", bottleneck_rate_bps=1), "topology.bottleneck_rate"),
     "K without step": (TopologyParams(preset="dumbbell-10m", marking="none", k_bytes=3028), "topology.k_bytes"),
     "one host": (TopologyParams(kind="single", hosts=1, **LINKS), "topology.hosts: value 1"),

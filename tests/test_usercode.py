@@ -94,7 +94,7 @@ BAD = {
     ),
     "no such key": (
         "from dc_gym.topologies import presets, single\npresets.register('x', single.build, ('size',))\n",
-        "key 'size' is none of [topology]",
+        "key 'size' is not a key of [topology]",
     ),
 }
 

@@ -76,7 +76,7 @@ BAD = {
     "hotspot elsewhere": (DUMBBELL, "hotspot", {}, "4 hosts, not 16"),
     "no senders": (DUMBBELL, "many_to_one", {"senders": 0}, "workload.senders: value 0 is not in 1..3"),
     "too many senders": (DUMBBELL, "many_to_one", {"senders": 4}, "workload.senders: value 4"),
-    "senders of pairs": (DUMBBELL, "pairs", {"senders": 2}, "workload.senders: value '2' means nothing to kind 'pairs'"),
+    "senders of pairs": (DUMBBELL, "pairs", {"senders": 2}, "workload.senders: value '2' has no effect with kind 'pairs'"),
     "file of pairs": (DUMBBELL, "pairs", {"file": "m.csv"}, "workload.file"),
     "no file": (DUMBBELL, "matrix", {}, "workload.file is missing"),
     "negative size": (DUMBBELL, "pairs", {"size_bytes": -1}, "workload.size: value -1"),

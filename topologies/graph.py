@@ -119,7 +119,7 @@ class Marking:
             if each.name in _PARAMETERS[self.kind]:
                 _require(value > 0, f"{each.name} of marking {self.kind}", value, "is not positive; give one above 0")
             else:
-                _require(value == 0, f"{each.name} of marking {self.kind}", value, "means nothing here; leave it out")
+                _require(value == 0, f"{each.name} of marking {self.kind}", value, "has no effect here; leave it out")
         if self.max_bytes:
             low, high = self.min_bytes, self.max_bytes
             _require(low < high, "min_bytes of RED", low, f"is not below max_bytes {high}; lower it, or enlarge the buffer")
@@ -268,7 +268,7 @@ class Graph:
     def _ports_by_node(self, ends: Iterable[Port]) -> dict[str, tuple[Port, ...]]:
         found: dict[str, list[Port]] = {name: [] for name in (*self._switches, *self._hosts)}
         for port in ends:
-            _require(port.node in found, f"node of port {port.ifname}", port.node, "is no host or switch of the graph; add it")
+            _require(port.node in found, f"node of port {port.ifname}", port.node, "is not a host or switch of the graph; add it")
             found[port.node].append(port)
         return {node: tuple(sorted(ports, key=lambda port: port.number)) for node, ports in found.items()}
 

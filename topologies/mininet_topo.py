@@ -49,7 +49,7 @@ def _find_class(file: Path, names: Mapping[str, Any], base: type, wanted: str | 
     own = {name: each for name, each in names.items() if inspect.isclass(each) and issubclass(each, base) and each is not base}
     known = ", ".join(own) or "none"
     if wanted is not None and wanted not in own:
-        raise TopologyError(f"topology.class: value {wanted!r} is no Topo of {file}; it has: {known}")
+        raise TopologyError(f"topology.class: value {wanted!r} is not a Topo of {file}; it has: {known}")
     if wanted is None and len(own) != 1:
         raise TopologyError(f"topology.class is missing: {file} has {len(own)} classes of Topo ({known}); name one")
     return own[wanted or next(iter(own))]
@@ -98,7 +98,7 @@ def _link(where: str, info: Mapping[str, Any]) -> LinkParams:
     options = {key: value for key, value in info.items() if key not in PLACE and value is not None}
     kind = options.pop("cls", None)
     if kind is not None and getattr(kind, "__name__", "") not in PLAIN_LINKS:
-        raise TopologyError(f"{where}: cls {kind!r} cannot be honoured; a link is a cable, as Link and TCLink are")
+        raise TopologyError(f"{where}: cls {kind!r} is not supported; a link is a cable, as Link and TCLink are")
     queue = options.pop("max_queue_size", None)
     frames = None if queue is None else Amount(_number(where, "max_queue_size", queue), "p")
     bw, loss = options.pop("bw", None), options.pop("loss", None)
@@ -137,7 +137,7 @@ def _address(name: str, given: str | None) -> str | None:
     try:
         address = ip_interface(given).ip
     except ValueError:
-        raise TopologyError(f"host {name}: ip {given!r} is no address; write it like '10.0.0.1'") from None
+        raise TopologyError(f"host {name}: ip {given!r} is not an address; write it like '10.0.0.1'") from None
     if not isinstance(address, IPv4Address) or address.packed[0] != FIRST_NETWORK:
         raise TopologyError(f"host {name}: ip {given!r} is not in {FIRST_NETWORK}.0.0.0/8; all hosts share that network")
     return str(address)
@@ -146,4 +146,4 @@ def _address(name: str, given: str | None) -> str | None:
 def _refuse_rest(where: str, options: Mapping[str, Any], honoured: str) -> None:
     for key, value in options.items():
         if value is not None:
-            raise TopologyError(f"{where}: option {key} = {value!r} cannot be honoured; those that can are: {honoured}")
+            raise TopologyError(f"{where}: option {key} = {value!r} is not supported; supported are: {honoured}")

@@ -109,7 +109,7 @@ def register(name: str, build: Callable[..., Graph], required: tuple[str, ...], 
         usercode.check_tuple(TopologyError, f"topology.kind {name!r}: keys", keys)
     known = {each.name for each in fields(TopologyParams)}
     if strange := [key for key in (*required, *optional) if key not in known]:
-        raise TopologyError(f"topology.kind {name!r}: key {strange[0]!r} is none of [topology]; use those, or 'args'")
+        raise TopologyError(f"topology.kind {name!r}: key {strange[0]!r} is not a key of [topology]; use those, or 'args'")
     usercode.check_call(TopologyError, f"topology.kind {name!r}", build, "wiring", named=(*required, *optional))
     TOPOLOGIES[name] = Topology(name, build, required, optional)
 
@@ -202,7 +202,7 @@ def _refuse_unused(params: TopologyParams, topology: Topology) -> None:
     for name in _shape_keys():
         value = getattr(params, name)
         if value is not None and name not in (*topology.required, *topology.optional):
-            raise TopologyError(f"{key_of(name)}: value {value} means nothing to kind {topology.name!r}; remove it")
+            raise TopologyError(f"{key_of(name)}: value {value} has no effect with kind {topology.name!r}; remove it")
 
 
 def _check_marking_keys(params: TopologyParams) -> None:
@@ -212,7 +212,7 @@ def _check_marking_keys(params: TopologyParams) -> None:
         value = getattr(params, name)
         if value is not None and name not in read:
             what = params.marking or marking.AUTO
-            raise TopologyError(f"{key_of(name)}: value {value} means nothing to marking {what!r}; remove it")
+            raise TopologyError(f"{key_of(name)}: value {value} has no effect with marking {what!r}; remove it")
 
 
 def _read_by_markings(params: TopologyParams, resolved: bool) -> set[str]:

@@ -81,7 +81,7 @@ class WorkloadParams:
             if type(value) is int and value < 0:
                 raise WorkloadError(f"{key_of(each.name)}: value {value} is negative; give 0 or more")
             if each.default is None and each.name != "stop_ns" and value is not None and each.name not in KINDS[self.kind].uses:
-                raise WorkloadError(f"{key_of(each.name)}: value {str(value)!r} means nothing to kind {self.kind!r}; remove it")
+                raise WorkloadError(f"{key_of(each.name)}: value {str(value)!r} has no effect with kind {self.kind!r}; remove it")
 
 
 def key_of(name: str) -> str:

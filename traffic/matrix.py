@@ -47,7 +47,7 @@ def parse_matrix(
                 flows.append(_flow(row, where, hosts))
             elif tuple(row) != COLUMNS:
                 known = "; or ".join(",".join(columns) for columns in dialects)
-                raise WorkloadError(f"{where}: header {','.join(row)!r} is of no known dialect; write {known}")
+                raise WorkloadError(f"{where}: header {','.join(row)!r} is in no known format; write {known}")
     except csv.Error as error:
         raise WorkloadError(f"{name}:{reader.line_num}: not CSV: {error}; quote nothing") from error
     if not flows:

@@ -85,7 +85,7 @@ def make_schedule(
     A row of the state matrix is an index into `ports`, by default graph.ports().
     """
     if not fullmatch(r"[a-z0-9_-]{1,15}", controller):
-        raise WorkloadError(f"controller.name: value {controller!r} is no name of a TCP congestion control; one of docs/spec.md")
+        raise WorkloadError(f"controller.name: value {controller!r} is not a TCP congestion control; docs/spec.md lists them")
     if len(requests) > MOST_FLOWS:
         raise WorkloadError(f"the workload has {len(requests)} flows, a run takes {MOST_FLOWS}; run shorter or ask for fewer")
     rows = {port.ifname: row for row, port in enumerate(graph.ports() if ports is None else ports)}

@@ -49,7 +49,7 @@ def ring_allreduce(setting: Setting) -> list[FlowRequest]:
     size, compute_ns = setting.need("size_bytes"), setting.params.compute_ns or 0
     workers, gates = _workers(setting, setting.hosts), Gates()
     count = len(workers)
-    require(count >= 2, "senders", count, "is no ring; give 2 workers or more")
+    require(count >= 2, "senders", count, "is too few for a ring; give 2 workers or more")
     chunk, steps = -(-size // count), 2 * (count - 1)
     slowest = min(setting.rate_bps(worker) for worker in workers)
     least_ns = steps * chunk * 8 * NS_PER_S // slowest + compute_ns + 1

@@ -58,7 +58,7 @@ def _flows(found: object, setting: Setting) -> Iterator[FlowRequest]:
             strange = flow.dst if flow.src in hosts else flow.src
             one, last = setting.hosts[0], setting.hosts[-1]
             raise WorkloadError(
-                f"{what}: flow {row}: {strange!r} is none of the hosts {one} .. {last}; take them from setting.hosts"
+                f"{what}: flow {row}: {strange!r} is not one of the hosts {one} .. {last}; take them from setting.hosts"
             )
         yield flow
 

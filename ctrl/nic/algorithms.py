@@ -127,7 +127,7 @@ def header_of(name: str) -> Path:
     if known is None:
         raise UsageError(unknown("NIC algorithm", name, names()))
     if not known.nic:
-        raise UsageError(f"{name!r} is no algorithm of the NIC; one of: {', '.join(names())}")
+        raise UsageError(f"{name!r} is not a NIC algorithm; give one of: {', '.join(names())}")
     return known.header or HEADERS / f"{name}.h"
 
 

@@ -49,10 +49,10 @@ def parse(value: int | str, field: str = "size") -> Size:
         except (units.Misspelt, units.TooFine):
             raise
         except SpecError:
-            raise SpecError(f"{field}: value {value!r} is no amount; write it like '400kB', '100p' or '2bdp'") from None
+            raise SpecError(f"{field}: value {value!r} is not an amount; write it like '400kB', '100p' or '2bdp'") from None
     number = Fraction(found[1])
     if not number:
-        raise SpecError(f"{field}: value {value!r} is nothing; give more than 0")
+        raise SpecError(f"{field}: value {value!r} is not above 0; give more")
     return Amount(number, found[2].lower())
 
 

@@ -92,4 +92,4 @@ def require_place(path: Path, mine: Mine, *, force: bool = False, remedy: str = 
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file")
     if not force and os.path.lexists(path) and not mine(path):
-        raise UsageError(f"{path} exists, and this command did not make it of the same things; {remedy}")
+        raise UsageError(f"{path} exists, and this command did not make it from the same inputs; {remedy}")

@@ -77,7 +77,7 @@ def _why(error: Exception, start: str) -> str:
     if type(error).__name__ == "AuthenticationError":
         return f"{AUTH_MODE} asks for a token and this user has none; {GET_TOKEN}, or unset {AUTH_MODE}"
     if isinstance(error, ConnectionError):
-        return f"it lets nobody in ({words}): it wants another token than this user's, or is no Ray cluster; {GET_TOKEN}"
+        return f"it refuses every client ({words}): it wants another token than this user's, or is not a Ray cluster; {GET_TOKEN}"
     return _nobody((str(error).splitlines() or [type(error).__name__])[0], start)
 
 

@@ -87,9 +87,9 @@ def parse_share(value: object, parts: int, field: str = "share") -> int:
     """Returns a share such as 0.001 or '0.1%' as a number of `parts`."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", value) if isinstance(value, str) else None
     if found is None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise SpecError(f"{field}: value {value!r} is no share; write it like '0.1%' or 0.001")
+        raise SpecError(f"{field}: value {value!r} is not a share; write it like '0.1%' or 0.001")
     if isinstance(value, float) and not math.isfinite(value):
-        raise SpecError(f"{field}: value {value!r} is no share; write it like '0.1%' or 0.001")
+        raise SpecError(f"{field}: value {value!r} is not a share; write it like '0.1%' or 0.001")
     share = Fraction(found[1]) / 100 if found else Fraction(str(value))
     if (share * parts).denominator != 1:
         raise TooFine(field, value, f"is too fine: shares are multiples of {format_share(1, parts)} (one in {parts:,}); round it")

@@ -41,7 +41,7 @@ def controllers(text: str) -> list[str]:
         if known.find(name) is None:
             raise argparse.ArgumentTypeError(spelling.unknown("controller", name, known.names()))
     if len(set(given)) != len(given):
-        raise argparse.ArgumentTypeError(f"{text!r} names one twice; leave one out")
+        raise argparse.ArgumentTypeError(f"{text!r} names one of them twice; leave one out")
     return given
 
 

@@ -149,7 +149,7 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         """`ground`: "lab" or "host"; replaces that of the spec. `folder`: the parent of the network's own folder, which exists as
         long as the network; None: the folder for temporary files."""
         if render_mode is not None:
-            raise AgentError(f"render_mode: {render_mode!r} is unknown; there is none, `dcgym watch` shows a lab that runs")
+            raise AgentError(f"render_mode: {render_mode!r} is not supported; leave it out (`dcgym watch` shows a running lab)")
         self.render_mode = None
         self.session = Session(as_spec(spec, overrides, ground), None if folder is None else Path(folder))
         self.episode = Episode(self.session.experiment.spec, self.session.scene)

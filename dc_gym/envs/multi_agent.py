@@ -154,7 +154,7 @@ class Hosts:
             raise AgentError("step: there is no episode under way; reset first")
         if odd := set(actions) ^ set(self.names):
             name = min(odd)
-            what = f"{name} has none" if name in self.names else f"{name!r} is no agent"
+            what = f"{name} has none" if name in self.names else f"{name!r} is not an agent"
             raise AgentError(f"step: {what}; give one action for each of {', '.join(self.names)}")
         action = [np.asarray(actions[name], np.float64).reshape(-1) for name in self.names]
         if wrong := [name for name, value in zip(self.names, action, strict=True) if value.shape != (1,)]:

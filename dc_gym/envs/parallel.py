@@ -49,7 +49,7 @@ class HostsParallelEnv(ParallelEnv[str, Vector, Actions]):
         """`see`: "own" or "path"; `reward`: "shared" or "own" (multi_agent.py). The other arguments are those of
         DataCenterEnv."""
         if render_mode is not None:
-            raise AgentError(f"render_mode: {render_mode!r} is unknown; there is none, `dcgym watch` shows a lab that runs")
+            raise AgentError(f"render_mode: {render_mode!r} is not supported; leave it out (`dcgym watch` shows a running lab)")
         self.render_mode = None
         self.hosts = Hosts(spec, overrides, see=see, reward=reward, folder=folder)
         self.possible_agents = list(self.hosts.names)

@@ -105,11 +105,11 @@ class UsersPolicy:
         self.code = (Path(place),) if place.endswith(CODE_SUFFIX) else ()
         """Files to keep with a result."""
         if not self.code and (not place or place.startswith(".")):
-            raise AgentError(f"controller.policy: {text!r}: {place!r} is no module; {FORMS}")
+            raise AgentError(f"controller.policy: {text!r}: {place!r} is not a module; {FORMS}")
         with self._blamed():
             made = getattr(self._module(place), name, None)
         if not (isinstance(made, type) and callable(getattr(made, "act", None))):
-            what = f"{place} has no {name}" if made is None else f"{name} is no class with a method act"
+            what = f"{place} has no {name}" if made is None else f"{name} is not a class with a method act"
             raise AgentError(f"controller.policy: {text!r}: {what}; {FORMS}")
         with self._blamed():
             self._policy: Any = made(setting)

@@ -75,7 +75,7 @@ def register(
     """Registers a reward. Each name can be registered once. `flows`: False saves the lab from sampling every flow in each
     step."""
     if not re.fullmatch(NAME, name):
-        raise AgentError(f"reward {name!r} is no name; take small letters, digits and _")
+        raise AgentError(f"reward {name!r} is not a valid name; use lower-case letters, digits and _")
     if name in _registry:
         raise AgentError(f"reward {name!r} is registered already; choose another name")
     usercode.check_call(AgentError, f"reward {name!r}", compute, "frame", "scene", "share")

@@ -268,7 +268,7 @@ def _written(result: Result, key: str) -> Any:
         return value
     names = spec.keys()
     if not any(key == name or key.startswith(f"{name}.") for name in names):
-        raise UsageError(f"{key!r} is no key of a spec; {_near(key, names, 'docs/spec.md lists the keys')}")
+        raise UsageError(f"{key!r} is not a key of a spec; {_near(key, names, 'docs/spec.md lists the keys')}")
     return "-"
 
 
@@ -323,7 +323,7 @@ def _metric(result: Result, metric: str) -> float | None:
     """Returns a number of the summary, or an element of a list of numbers, such as flow_goodput_bps.0."""
     if metric.partition(".")[0] not in result.summary:
         numbers = [name for name, value in result.summary.items() if isinstance(value, int | float)]
-        raise UsageError(f"{metric!r} is no metric of {result.path}; {_near(metric, numbers, 'its summary.json has them')}")
+        raise UsageError(f"{metric!r} is not a metric of {result.path}; {_near(metric, numbers, 'its summary.json has them')}")
     value = _at(result.summary, metric)
     if value is not None and not isinstance(value, int | float):
         raise UsageError(f"{metric!r} of {result.path} is not one number; name an element, such as {metric}.0, or another metric")

@@ -103,7 +103,7 @@ class AgentPolicy(PolicyFile):
         """Returns what is wrong with the shapes; empty if nothing is."""
         inputs, outputs = len(self.observation), self._actions
         if not self.weights or len(self.weights) != len(self.biases):
-            return f"{len(self.weights)} weights and {len(self.biases)} biases are no layers"
+            return f"{len(self.weights)} weights and {len(self.biases)} biases do not make layers"
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if weight.ndim != 2 or weight.shape[1] != inputs:
                 return f"W{number} has the shape {weight.shape}, and {inputs} values go in"

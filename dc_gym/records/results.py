@@ -312,7 +312,7 @@ def _last_words(end: Mapping[str, Any]) -> str:
 def _check_version(path: Path, manifest: Mapping[str, Any]) -> None:
     version = manifest.get("result_version")
     if type(version) is not int or version < 1:
-        raise ResultError(f"{path / 'manifest.json'}: result_version = {version!r} is no version; the file was changed")
+        raise ResultError(f"{path / 'manifest.json'}: result_version = {version!r} is not a version; the file was changed")
     if version > RESULT_VERSION:
         raise ResultError(f"{path}: result_version {version} is later than {RESULT_VERSION}, the last known here; upgrade dc-gym")
     if not isinstance(manifest.get("digest"), str):

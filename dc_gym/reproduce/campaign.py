@@ -172,7 +172,7 @@ def campaign(setup: Setup, order: Order, files: Mapping[str, str] | None = None,
         for name, content in (files or {}).items():
             put(made.folder / name, content.encode())
     if not made.contestants():
-        raise UsageError(f"{setup.name}: nobody is left to run on ground {order.ground!r}")
+        raise UsageError(f"{setup.name}: no controller is left to run on ground {order.ground!r}")
     return made
 
 

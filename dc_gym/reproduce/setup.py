@@ -103,7 +103,7 @@ def learner(algorithm: str) -> Contestant:
     """Returns the contestant for an algorithm of `dcgym train`. The file of its policy is known once it is trained."""
     name = algorithm.rpartition(":")[2]
     if not name.replace("_", "").isalnum():
-        raise UsageError(f"algorithm {algorithm!r} is no name, such as PPO, and no module:Class")
+        raise UsageError(f"algorithm {algorithm!r} is neither a name such as PPO nor a module:Class")
     return Contestant(name, name, COLORS.get(name, OTHER_COLOR), {"controller.name": "cubic"}, algorithm)
 
 

@@ -64,7 +64,7 @@ def find(folder: Path) -> list[Path]:
 def iteration_of(checkpoint: Path) -> int:
     found = _NAME.fullmatch(checkpoint.name)
     if found is None:
-        raise UsageError(f"{checkpoint}: is no checkpoint of a training; give its folder, or one of its checkpoints/iteration-N")
+        raise UsageError(f"{checkpoint}: is not a checkpoint of a training; give its folder, or a checkpoints/iteration-N")
     return int(found[1])
 
 
@@ -73,7 +73,7 @@ def steps_of(checkpoint: Path) -> int:
     try:
         return int(json.loads((checkpoint / ABOUT).read_text())["steps"])
     except (OSError, ValueError, KeyError):
-        raise UsageError(f"{checkpoint}: is no checkpoint of a training; give its folder, or one of its checkpoints") from None
+        raise UsageError(f"{checkpoint}: is not a checkpoint of a training; give its folder, or one of its checkpoints") from None
 
 
 def name_of(checkpoint: Path) -> str:

@@ -37,7 +37,7 @@ def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records
         return empty("decisions")
     data = (folder / DECISIONS).read_bytes()
     if len(data) % DECISION_DTYPE.itemsize:
-        raise ProtocolError(f"{folder / DECISIONS}: {len(data)} bytes are no whole number of decisions; run it again")
+        raise ProtocolError(f"{folder / DECISIONS}: {len(data)} bytes are not a whole number of decisions; run it again")
     read = np.frombuffer(data, DECISION_DTYPE)
     records = np.zeros(len(read), TABLES["decisions"].dtype)
     for name in ("flow", "event", "flags", "rtt_ns", "window_bytes"):

@@ -90,7 +90,7 @@ class Spec:
         if self.ground == "host":
             agent.check_real()
         if agent.interval_ns % interval_ns:
-            raise KeyFault("agent.interval", agent.interval_ns, "is no multiple of monitor.interval; give one")
+            raise KeyFault("agent.interval", agent.interval_ns, "is not a multiple of monitor.interval; give one")
         if self.time.duration_ns % agent.interval_ns:
             raise KeyFault("agent.interval", agent.interval_ns, "does not divide time.duration; change one of them")
 

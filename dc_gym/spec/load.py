@@ -173,7 +173,7 @@ def _check_execs(spec: Spec, graph: Graph, to_run: bool) -> None:
     for number, each in enumerate(spec.workload.exec or ()):
         section, program = f"workload.exec[{number}]", each.words()[0]
         if each.host not in hosts:
-            raise KeyFault(f"{section}.host", each.host, f"is none of the hosts {hosts[0]} .. {hosts[-1]} of the topology")
+            raise KeyFault(f"{section}.host", each.host, f"is not one of the hosts {hosts[0]} .. {hosts[-1]} of the topology")
         if each.start_ns >= spec.time.duration_ns:
             raise KeyFault(f"{section}.start", each.start_ns, "is not before time.duration; it would never run")
         if to_run and find_program(program) is None:
@@ -242,7 +242,7 @@ def _read(path: Path) -> dict[str, Any]:
     if isinstance(data, dict) and "result_version" in data:
         data = data.get("spec")
     if not isinstance(data, dict):
-        raise SpecError(f"{path}: no spec in it; give a TOML file, or the manifest.json of a result")
+        raise SpecError(f"{path}: contains no spec; give a TOML file, or the manifest.json of a result")
     return data
 
 
@@ -280,7 +280,7 @@ def _override(text: str) -> tuple[str, Any]:
     except tomllib.TOMLDecodeError as error:
         if raw.startswith("["):  # in most cases the shell has removed the quotation marks
             raise SpecError(
-                f"{OVERRIDE} {text!r}: no TOML list ({error}); quote it: {OVERRIDE} 'plugins=[\"ring.py\"]'"
+                f"{OVERRIDE} {text!r}: not a TOML list ({error}); quote it: {OVERRIDE} 'plugins=[\"ring.py\"]'"
             ) from None
         value = raw
     if isinstance(value, str):

@@ -36,7 +36,7 @@ from dc_gym.topologies.presets import LARGEST_SCALE, TopologyParams
 
 def _pair(value: list[Any]) -> tuple[str, str]:
     if len(value) != 2 or not all(isinstance(word, str) for word in value):
-        raise SpecError("between: not two words")
+        raise SpecError("between: not two names")
     return value[0], value[1]
 
 

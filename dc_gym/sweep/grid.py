@@ -93,22 +93,22 @@ def _base(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path, Path]
     if version != SWEEP_VERSION:
         raise SpecError(f"{path}: sweep_version = {json.dumps(version, default=str)}: this version reads {SWEEP_VERSION}")
     if not isinstance(data.get("name", ""), str):
-        raise SpecError(f'{path}: name: is no text; write a name such as "rates"')
+        raise SpecError(f'{path}: name: is not a string; write a name such as "rates"')
     match data.get("base"):
         case str(name):
             source = path.parent / name
             return specs.read(source), source, source.absolute().parent
         case dict(table):
             return dict(table), path, path.absolute().parent
-    raise SpecError(f'{path}: base: is missing or no text; write base = "spec.toml", or a table [base] with the spec')
+    raise SpecError(f'{path}: base: is missing or not a string; write base = "spec.toml", or a table [base] with the spec')
 
 
 def _blocks(data: Mapping[str, Any], path: Path) -> list[Block]:
     grid, cells = data.get("grid", {}), data.get("cells", [])
     if not isinstance(grid, dict):
-        raise SpecError(f"{path}: grid: is no table; write [grid] and keys such as seed = [1, 2]")
+        raise SpecError(f"{path}: grid: is not a table; write [grid] and keys such as seed = [1, 2]")
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        raise SpecError(f"{path}: cells: is no list of tables; write [[cells]] and keys such as seed = [1, 2]")
+        raise SpecError(f"{path}: cells: is not a list of tables; write [[cells]] and keys such as seed = [1, 2]")
     tables = ([("[grid]", grid)] if grid or not cells else []) + [("[[cells]]", cell) for cell in cells]
     return [{key: _axis(path, where, key, value) for key, value in _flat(table)} for where, table in tables]
 

@@ -145,7 +145,7 @@ def main(args: Namespace, progress: Progress) -> int:
         return _renew(book, path, Entry(**_recorded(args.add)), args.because)
     names = [name for name in scenarios() if not args.only or any(fnmatch(name, glob) for glob in args.only)]
     if not names:
-        raise UsageError(f"--only {args.only[0]}: no scenario has such a name; {hint(args.only[0], scenarios())}")
+        raise UsageError(f"--only {args.only[0]}: no scenario matches it; {hint(args.only[0], scenarios())}")
     entry = run(names, args.out, args.jobs or sweep.cpus(), progress)
     if args.renew:
         return _renew(book, path, entry, args.because)
@@ -235,7 +235,7 @@ def _renew(book: Book, path: Path, entry: Entry, because: str) -> int:
 
 def _require_reason(because: str | None) -> None:
     if not because or len(because.split()) < 2:
-        raise UsageError('--because: say in a few words why results change, as in --because "tgen binds ports in another order"')
+        raise UsageError('--because: give the reason why results change, such as --because "tgen binds ports in another order"')
 
 
 def _recorded(path: Path) -> Mapping[str, Any]:

@@ -147,7 +147,7 @@ def test_what_an_agent_may_not_do_is_one_line(tmp_path):
     env.reset(seed=1)
     for actions, told in (
         ({name: go[name] for name in HOSTS[:3]}, "h4 has none"),
-        (go | {"h9": go["h1"]}, "'h9' is no agent"),
+        (go | {"h9": go["h1"]}, "'h9' is not an agent"),
         (go | {"h2": np.ones(2)}, "the action of h2 has shape"),
         ({}, "h1 has none"),
     ):

@@ -212,7 +212,7 @@ GOOD = "def __init__(self, setting): pass"
     [
         (None, ":X", "controller.policy: ':X': '' is no module; give module:Class"),
         (None, ".x:Y", "controller.policy: '.x:Y': '.x' is no module; give"),
-        (None, "json:dumps", "dumps is no class with a method act"),
+        (None, "json:dumps", "dumps is not a class with a method act"),
         (None, "{file}:P", "cannot read it: No such file"),
         ("def act(:", "broken:P", "broken.py:2: invalid syntax"),
         ("def act(:", "{file}:P", "broken.py:2: invalid syntax"),

@@ -197,7 +197,7 @@ def run(
 ) -> Evidence:
     """Runs all rows that are missing and returns the evidence."""
     if len({row.name for row in rows}) < len(rows):
-        raise ValueError(f"{name}: two rows have one name")
+        raise ValueError(f"{name}: two rows have the same name")
     place = folder(name, order)
     with words("make", place):
         place.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,7 @@ class FlowsParallelEnv(ParallelEnv[str, Vector, Actions]):
     def __init__(self, case: Case | None = None, *, render_mode: str | None = None, **changes: Any) -> None:
         """Takes a Case, or the fields that differ from the default one: flows=(2, 4, 8), spare=8, round_trips=200."""
         if render_mode is not None:
-            raise AgentError(f"render_mode: {render_mode!r} is unknown; there is none")
+            raise AgentError(f"render_mode: {render_mode!r} is not supported; leave it out")
         if case is not None and changes:
             raise AgentError(f"a case is given, and {min(changes)}, too; give one of them")
         self.render_mode = None
