@@ -324,9 +324,9 @@ BAD = {
     "Kmax above the buffer": (TopologyParams(preset="acc24", marking="secn2", buffer_bytes=100_000), "above the buffer"),
     "slope's key for a step": (
         TopologyParams(preset="acc24", marking="step", kmin_bytes=1),
-        "topology.kmin: value 1 means nothing",
+        "topology.kmin: value 1 has no effect",
     ),
-    "slope's key for auto": (TopologyParams(preset="acc24", pmax_ppm=1), "topology.pmax: value 1 means nothing"),
+    "slope's key for auto": (TopologyParams(preset="acc24", pmax_ppm=1), "topology.pmax: value 1 has no effect"),
     "reordering without a delay": (TopologyParams(preset="acc24", reorder_ppb=1), "reorder_delay_ns"),
     "a rate beyond the driver's": (TopologyParams(preset="acc24", rate_bps=10**13 + 1), "is not in 1..10000000000000"),
     "a delay beyond the driver's": (TopologyParams(preset="acc24", delay_ns=10**9, scale=11), "is not in 0..10000000000"),
