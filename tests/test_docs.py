@@ -106,7 +106,7 @@ def test_the_search_works_on_pages_from_disk(site, tmp_path):
     argv = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     argv += ["--virtual-time-budget=10000", "--dump-dom", page.as_uri()]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
-    assert re.search(r"FOUND Bufferbloat\nStudent labs", done.stdout), done.stdout[-500:] + done.stderr[-2000:]
+    assert re.search(r"FOUND Bufferbloat\nLearn\nStudent labs", done.stdout), done.stdout[-500:] + done.stderr[-2000:]
 
 
 def test_a_stale_table_is_noticed_and_renewed(tmp_path, capsys):
