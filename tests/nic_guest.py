@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base import record_file
+from dc_gym.base.package import PROGRAMS
 from dc_gym.ctrl.nic.rows import Port, Receiver, Rows, Sender
 from dc_gym.grounds import inputs
 from dc_gym.topologies.realize import nics
 from dc_gym.topologies.realize.fabric import Fabric, netns_path
 from dc_gym.topologies.realize.rtnl import entered
 
-BIN = Path(nics.__file__).resolve().parents[1] / "dc_gym" / "bin"
 FOLDER = Path("/run/nic")
 FOREVER = 2**64 - 1
 PAYLOAD, FULL, BARE = 1440, 1514, 74
@@ -82,10 +82,10 @@ class Nics:
     ) -> None:
         """Starts the NICs. An algorithm's parameter is the setting `parameter_INDEX`."""
         self.write(flows, **settings)
-        options = [f"--nics={FOLDER / 'nics'}", f"--object={BIN / f'nic-{algorithm}.bpf.o'}"]
+        options = [f"--nics={FOLDER / 'nics'}", f"--object={PROGRAMS / f'nic-{algorithm}.bpf.o'}"]
         options += [f"--trace={FOLDER / 'trace'}", "--t0=1"] if trace else []
         options += [f"--table={table}"] if table else []
-        self._nicd = subprocess.Popen([BIN / "nicd", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._nicd = subprocess.Popen([PROGRAMS / "nicd", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._nicd.stdout is not None
         word, *ids = self._nicd.stdout.readline().split()
         assert word == "ready"

@@ -46,7 +46,7 @@ def test_each_network_is_trained_and_tried_where_labs_can_be(monkeypatch: pytest
         tried[name] = folder
         return []
 
-    monkeypatch.setattr(rlcc_train.train, "on_labs", lambda settings, out, progress: None)
+    monkeypatch.setattr(rlcc_train.train, "train_on_labs", lambda settings, out, progress: None)
     monkeypatch.setattr(rlcc_train, "of_policy", of_policy)
     assert list(rlcc_train.checks(seeds=2)) == []
     assert list(tried) == ["mlp, seed 1", "mlp, seed 2", "lstm, seed 1"] and len(set(tried.values())) == 3

@@ -257,9 +257,9 @@ def test_every_metric_and_every_title_is_there(sweep: Path) -> None:
     ("words", "reason"),
     [
         (["--x", "seed"], "--x and --y belong together"),
-        (["--x", "topology.bufer", "--y", "jain"], "no key of a spec; did you mean topology.buffer?"),
+        (["--x", "topology.bufer", "--y", "jain"], "not a key of a spec; did you mean topology.buffer?"),
         (["--x", "seed", "--y", "xyz"], "; its summary.json has them"),
-        (["--x", "seed", "--y", "mean_srtt"], "is no metric of"),
+        (["--x", "seed", "--y", "mean_srtt"], "is not a metric of"),
         (["--x", "seed", "--y", "mean_srtt"], "did you mean mean_srtt_us?"),
         (["--x", "seed", "--y", "flow_goodput_bps"], "is not one number"),
     ],

@@ -46,7 +46,7 @@ KEYS = {
 """The required keys of each workload kind."""
 SIXTEEN = {"hotspot", "iroko"}
 """Workload kinds that need 16 hosts."""
-STEP_METRICS = {name for cell, *_ in rows("What info holds", "name") for name in names(cell)}
+STEP_METRICS = {name for row in rows("What info holds", "name") if row[1] for name in names(row[0])}
 
 
 def spec(topology, workload, duration="10ms", **sections):

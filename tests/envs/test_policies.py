@@ -210,8 +210,8 @@ GOOD = "def __init__(self, setting): pass"
 @pytest.mark.parametrize(
     ("body", "policy", "line"),
     [
-        (None, ":X", "controller.policy: ':X': '' is no module; give module:Class"),
-        (None, ".x:Y", "controller.policy: '.x:Y': '.x' is no module; give"),
+        (None, ":X", "controller.policy: ':X': '' is not a module; give module:Class"),
+        (None, ".x:Y", "controller.policy: '.x:Y': '.x' is not a module; give"),
         (None, "json:dumps", "dumps is not a class with a method act"),
         (None, "{file}:P", "cannot read it: No such file"),
         ("def act(:", "broken:P", "broken.py:2: invalid syntax"),
