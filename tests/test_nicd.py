@@ -110,7 +110,7 @@ def guard_of(pid):
     (found,) = [each for each in Path("/proc").glob("[0-9]*/stat") if each.read_text().rpartition(")")[2].split()[1] == str(pid)]
     return int(found.parent.name)
 def second():
-    argv = [BIN / "nicd", f"--object={BIN / 'nic-fixed.bpf.o'}", f"--nics={FOLDER / 'nics'}"]
+    argv = [PROGRAMS / "nicd", f"--object={PROGRAMS / 'nic-fixed.bpf.o'}", f"--nics={FOLDER / 'nics'}"]
     done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     return done.returncode, done.stderr.strip()
 nic.start("fixed", [Flow("h1", "h2", 10_000)])
@@ -145,7 +145,7 @@ def test_who_finds_programs_of_another_nic_is_told_what_to_type(in_nics):
 
 REFUSED = """
 nic.write([Flow("h1", "h2", 10_000)])
-argv = [BIN / "nicd", "--object", {object!r}, "--nics", FOLDER / "nics"]
+argv = [PROGRAMS / "nicd", "--object", {object!r}, "--nics", FOLDER / "nics"]
 done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 qdiscs = subprocess.run(["tc", "-n", "h1", "qdisc"], capture_output=True, text=True).stdout
 out = {{"status": done.returncode, "said": done.stderr, "qdiscs": qdiscs}}

@@ -327,5 +327,5 @@ def test_a_trace_becomes_rates_of_the_line(tmp_path: Path) -> None:
     assert read["t_ns"].tolist() == [500, 600] and read["event"].tolist() == [2, 6]
     assert read["rate_bps"].tolist() == [5 * 10**10, 3 * 10**13 >> 20] and read["rate_before_bps"].tolist() == [10**11, 10**13]
     (tmp_path / "decisions.bin").write_bytes(b"x" * 33)
-    with pytest.raises(TestbedError, match="no whole number of decisions"):
+    with pytest.raises(TestbedError, match="not a whole number of decisions"):
         nic_log.read_trace(tmp_path, 1000, {})
