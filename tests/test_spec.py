@@ -218,7 +218,7 @@ def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:
         ("spec_version=2", "this version reads 1; upgrade dc-gym"),
         ("spec_version=0", "write spec_version = 1"),
         ("lab={memory=1}", "is a table"),
-        ("plugins=[a.py]", "no TOML list"),
+        ("plugins=[a.py]", "not a TOML list"),
         ("plugins=[a.py]", "quote it: --set 'plugins=[\"ring.py\"]'"),
         ("seed", "not key=value"),
         ("=3", "not key=value"),
@@ -297,9 +297,9 @@ def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     assert "UTF-8" in fault(tmp_path / "binary.toml")
     (tmp_path / "list.json").write_text("[1]")
-    assert "no spec in it" in fault(tmp_path / "list.json")
+    assert "contains no spec" in fault(tmp_path / "list.json")
     (tmp_path / "manifest.json").write_text('{"result_version": 1}')
-    assert "no spec in it" in fault(tmp_path / "manifest.json")
+    assert "contains no spec" in fault(tmp_path / "manifest.json")
 
 
 def test_a_spec_is_frozen_and_checked_however_it_is_made(path: Path) -> None:
@@ -409,7 +409,7 @@ BAD_NETWORKS = {
     "a threshold too many": (
         'marking = "red-instant"',
         'marking = "step"\nk_bytes = 3000',
-        "topology.kmin: value 10p means nothing to",
+        "topology.kmin: value 10p has no effect with",
     ),
 }
 

@@ -112,9 +112,9 @@ def test_names_that_would_be_the_same_get_a_number(folder: Path) -> None:
         (NIC_GRID + '"nic.preset" = ["paper", "peper"]', "(in the run dcqcn-preset-peper)"),
         (NIC_GRID + '"nic.parameters.g" = [4, 0]', "grid.toml: nic.parameters.g = 0: g is a whole number of 1..1023"),
         ('base = "spec.toml"\n[grid]\nseed = [1]\n[[cells]]\nseed = 1', "the run s1 is there twice"),
-        ('base = "spec.toml"\ncells = 3', "cells: is no list of tables"),
-        ('base = "spec.toml"\ngrid = 3', "grid: is no table"),
-        ('base = "spec.toml"\nname = 3', "name: is no text"),
+        ('base = "spec.toml"\ncells = 3', "cells: is not a list of tables"),
+        ('base = "spec.toml"\ngrid = 3', "grid: is not a table"),
+        ('base = "spec.toml"\nname = 3', "name: is not a string"),
         ("base = ", "not valid TOML"),
     ],
 )

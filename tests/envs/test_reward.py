@@ -241,5 +241,5 @@ def test_a_reward_of_the_user_s(registries):
     assert value("action - 0.01*marks", cells=cells(marks={"s1-eth3": 30})) == pytest.approx(0.2)
     with pytest.raises(AgentError, match="registered already"):
         register("marks", (0, 1), "", lambda frame, scene, share: 0.0)
-    with pytest.raises(AgentError, match="'my-own' is no name"):
+    with pytest.raises(AgentError, match="'my-own' is not a valid name"):
         register("my-own", (0, 1), "", lambda frame, scene, share: 0.0)
