@@ -258,4 +258,12 @@ struct nic_exchange {
 };
 enum nic_barrier { NIC_GO_ON, NIC_NEW_TABLE }; /* what the host answers */
 
+/* What the program `nic_test` is given as a packet and gives back: one event, for tests. */
+struct nic_test {
+	struct cc_event event;
+	struct cc_flow flow;
+	struct cc_result result;
+	uint32_t state[CC_STATE_WORDS_MAX];
+};
+
 #endif
