@@ -120,7 +120,7 @@ BAD = {
     "copies of itself": (DUMBBELL, "storage", {"mix": "oltp", "replicas": 1}, "workload.replicas: value 1 is not below"),
     "one process": (DUMBBELL, "alltoall", {"size_bytes": 9, "senders": 1}, "workload.senders: value 1 is not in 2..4"),
     "largest below size": (DUMBBELL, "alltoall", {"size_bytes": 9, "largest_bytes": 8}, "workload.largest: value 8 is below"),
-    "ring of one": (DUMBBELL, "ring_allreduce", {"size_bytes": 9, "senders": 1}, "workload.senders: value 1 is too few for a ring"),
+    "ring of one": (DUMBBELL, "ring_allreduce", {"size_bytes": 9, "senders": 1}, "workload.senders: value 1 is too few"),
     "no flow": (DUMBBELL, "poisson", {"size_bytes": 10**9, "load": 0.01}, "it gives no flow in this network and time"),
     "more than a run takes": (FATTREE, "poisson", {"size_bytes": 50, "load": 0.9}, "a run takes 1048576"),
 }
