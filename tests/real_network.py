@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dc_gym.grounds.guest.episodes import AgentPlan, Episode
-from dc_gym.grounds.guest.main import Plan
+from dc_gym.grounds.guest.plan import AgentPlan, Episode, Plan
 from dc_gym.monitors.state_matrix import COLUMNS, COMMANDS, FLOW, HEADER, NAME_LEN, RATE
 
 S = 10**9

@@ -11,7 +11,7 @@ from dc_gym import spec
 from dc_gym.base.errors import SpecError
 from dc_gym.base.progress import Quiet
 from dc_gym.grounds import nics
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
 from dc_gym.run import runner
 from dc_gym.topologies.ecmp import path

@@ -11,12 +11,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dc_gym.ctrl.nic import algorithms, choice
-from dc_gym.grounds.guest.main import NIC_CAPPED, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.guest.plan import NIC_CAPPED, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
 from dc_gym.nets import policy_file
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
@@ -25,9 +26,6 @@ from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
 from dc_gym.traffic.flows import RDMA_PORT
 from dc_gym.traffic.schedule import Flow, Schedule
-
-if TYPE_CHECKING:
-    from dc_gym.grounds.plan import Experiment
 
 COLUMNS = (
     "flow,src_nic,dst_nic,src_addr,dst_addr,src_mac,dst_mac,src_port,payload_bytes,message_bytes,total_bytes,base_rtt_ns,hops"
