@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError
-from dc_gym.ctrl.nic import algorithms, choice
+from dc_gym.ctrl.nic import algorithms, configuration
 from dc_gym.grounds.guest.main import DECISIONS, NIC_CAPPED, NIC_FLOWS, NIC_SETTINGS, NIC_TABLE
 from dc_gym.nets import nic_policy
 from dc_gym.records.digest import TABLES, Records, empty
@@ -81,7 +81,7 @@ class NicPlan:
 def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
     """Writes the loader's files. Returns what the ground's plan says of the NICs."""
     spec, graph = experiment.spec, experiment.graph
-    chosen = choice.choose(spec, line_bps(graph), folder)
+    chosen = configuration.configure(spec, line_bps(graph), folder)
     algorithm, setting = chosen.algorithm, chosen.setting
     told = settings(spec, graph, setting.nic)
     numbered = {f"parameter.{index}": value for index, value in enumerate(setting.values.values())}

@@ -28,21 +28,21 @@ FORMAT, VERSION = "dcgym-policy", 2
 GUIDE = "docs/policy-file.md says what a policy file is"
 NIC, AGENT = "a NIC", "an agent"
 OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "dense": AGENT}
-"""Who runs a payload of each kind."""
+"""The owner of each kind of payload: it runs the policy."""
 RUN = {NIC: "--set controller=rlcc-{kind} --set nic.policy={path}", AGENT: "--set controller={path}"}
 """The options of `dcgym run` for a policy file."""
 OLD = {
     ("dcgym-nic-policy", 1): "`dcgym rlcc train`, `dcgym rlcc distil` and `dcgym nic import` make new ones",
     ("dcgym-policy", 1): "`dcgym export` makes a new one of its training",
 }
-"""What to do with a file of a former format and version."""
+"""The remedies for files of former formats and versions."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What a file holds of a policy besides the envelope."""
+    """The contents of a file besides the envelope."""
 
     entries: Mapping[str, Any]
     """The entries of the manifest's `payload`."""
@@ -54,7 +54,7 @@ class PolicyFile(ABC):
 
     __slots__ = ()
     OWNER: ClassVar[str]
-    """Who runs it: NIC or AGENT."""
+    """The one that runs it: NIC or AGENT."""
 
     @property
     @abstractmethod
