@@ -31,6 +31,7 @@ from dc_gym.kernel.user import lab_user
 
 EPOCH_NS = 1_577_836_800_000_000_000  # the lab's wall clock at boot: 2020-01-01 00:00 UTC
 LAST_LINES = 15
+STANDSTILL_WALL = 10
 _TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel call trace; the full trace is in lab.log
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own of these
 
@@ -51,7 +52,8 @@ class LabConfig:
     clock_read_ns: int = 25
     """Virtual time, in ns, that a process pays for a clock read."""
     watchdog_s: float = 60.0
-    """Wall-clock time, in s, without progress of virtual time after which the lab counts as hung."""
+    """CPU time, in s, that the lab may use without progress of virtual time. It counts as hung after that, or after
+    STANDSTILL_WALL times as much wall time."""
     virtual_limit_ns: int = 1 << 62
     """Virtual time, in ns, at which a lab that is still alive counts as asleep for ever."""
     kernel_args: Sequence[str] = ()
@@ -62,6 +64,32 @@ class LabExit:
     status: int
     """Exit status of the lab's program, or 128 + signal if a signal killed it."""
     virtual_ns: int
+
+
+@dataclass(slots=True)
+class _Standstill:
+    """How long virtual time has had one value. CPU time is what counts, for a lab on a busy machine waits for its turn."""
+
+    virtual_ns: int
+    since_s: float
+    """Wall clock, in s."""
+    used_s: float | None = None
+    """CPU time, in s, that the lab had used at the first look."""
+    looked_s: float = 0.0
+
+    def too_long(self, lab_pid: int, now_s: float, watchdog_s: float) -> str:
+        """Returns how long it lasts if that is too long, or ''."""
+        pause_s = watchdog_s / 10
+        if now_s < max(self.since_s, self.looked_s) + pause_s:
+            return ""
+        self.looked_s, used_s = now_s, _cpu_s(lab_pid)
+        if self.used_s is None:
+            self.used_s = used_s
+        if used_s - self.used_s > watchdog_s - pause_s:
+            return f"{watchdog_s:g} s of CPU time"
+        if now_s - self.since_s > STANDSTILL_WALL * watchdog_s:
+            return f"{STANDSTILL_WALL * watchdog_s:g} s of wall time"
+        return ""
 
 
 class Lab:
@@ -93,7 +121,7 @@ class Lab:
         self._asked: tuple[int, int] | None = None  # set by until_step: the request that has not been answered yet
         self._keeps_questions = False
         self._poll, self._channel_fd = select.poll(), -1
-        self._seen: tuple[int, float] = (-1, 0.0)  # virtual time, and when it was first seen at this value
+        self._standstill = _Standstill(-1, 0.0)
         self._share: RegionServer
 
     def __enter__(self) -> Self:
@@ -134,7 +162,7 @@ class Lab:
         """Serves the channel until the lab ends. Raises LabError when the lab dies or virtual time stands still."""
         self._keeps_questions = False
         measure_at = time.monotonic()
-        self._seen = (-1, measure_at)
+        self._standstill = _Standstill(-1, measure_at)
         while self._serve(poll_s):
             state, now = self.state(), time.monotonic()
             if now >= measure_at:
@@ -149,7 +177,7 @@ class Lab:
         The lab is paused at that point. Raises LabError if the lab ends, dies or hangs instead.
         """
         self._keeps_questions, self._asked = True, None
-        self._seen = (-1, time.monotonic())
+        self._standstill = _Standstill(-1, time.monotonic())
         while True:
             if not self._serve(poll_s):
                 ended = self._end()
@@ -181,11 +209,10 @@ class Lab:
 
     def _check_alive(self, state: LabState, now: float) -> None:
         """Raises LabError when virtual time stands still or has passed its limit."""
-        seen_ns, seen_at = self._seen
-        if state.virtual_ns != seen_ns:
-            self._seen = (state.virtual_ns, now)
-        elif now - seen_at > self.config.watchdog_s:
-            raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, self.config.watchdog_s)))
+        if state.virtual_ns != self._standstill.virtual_ns:
+            self._standstill = _Standstill(state.virtual_ns, now)
+        elif lasts := self._standstill.too_long(self.pid, now, self.config.watchdog_s):
+            raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, lasts)))
         if state.virtual_ns > self.config.virtual_limit_ns:
             raise LabError(self._story(_SLEEPS))
 
@@ -350,9 +377,23 @@ def _kernel_args(config: LabConfig, channel_fd: int) -> list[str]:
 _SLEEPS = "the lab sleeps forever: its time has run past the end of the experiment, so a program in it waits without a deadline"
 
 
-def _hang(state: LabState, watchdog_s: float) -> str:
+def _cpu_s(lab_pid: int) -> float:
+    """Returns the CPU time, in s, that the lab and its processes have used."""
+    ticks = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # the process has ended
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            own, ended = fields[11:13], fields[13:15]
+            if int(folder.name) == lab_pid:
+                ticks += sum(map(int, own + ended))
+            elif int(fields[1]) == lab_pid:
+                ticks += sum(map(int, own))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _hang(state: LabState, lasts: str) -> str:
     return (
-        f"the lab hangs: virtual time has stood still for {watchdog_s:g} s of wall time while"
+        f"the lab hangs: virtual time has stood still for {lasts} while"
         f" process {state.pid} ({state.comm}) ran; a program that polls without blocking stops virtual time (docs/limitations.md)"
     )
 

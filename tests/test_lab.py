@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -188,7 +189,26 @@ for step in range(1, 6):
 
 def test_busy_loop_is_a_hang_with_the_program_named(lab_config):
     config = lab_config(sh("while :; do :; done"), watchdog_s=1.0)
-    with pytest.raises(LabError, match=r"hangs: virtual time has stood still for 1 s .* \(sh\) ran"), Lab(config) as lab:
+    with pytest.raises(LabError, match=r"hangs: virtual time has stood still for 1 s of CPU time .* \(sh\) ran"), Lab(config) as lab:
+        lab.wait()
+
+
+def test_a_lab_that_waits_for_the_machine_does_not_hang(lab_config, monkeypatch):
+    """One that is stopped gets no CPU time, as one of many on a busy machine gets little."""
+    monkeypatch.setattr("dc_gym.kernel.lab.STANDSTILL_WALL", 1000)
+    busy = sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done")
+    with Lab(lab_config(busy, watchdog_s=1.0), (lines := []).append) as lab:
+        os.kill(lab.pid, signal.SIGSTOP)
+        threading.Timer(3.0, os.kill, (lab.pid, signal.SIGCONT)).start()
+        assert lab.wait().status == 0
+    assert lines == ["done"]
+
+
+def test_a_lab_that_stands_still_without_computing_hangs_in_the_end(lab_config, monkeypatch):
+    monkeypatch.setattr("dc_gym.kernel.lab.STANDSTILL_WALL", 1)
+    told = r"stood still for 1 s of wall time"
+    with pytest.raises(LabError, match=told), Lab(lab_config(sh("sleep 1"), watchdog_s=1.0)) as lab:
+        os.kill(lab.pid, signal.SIGSTOP)
         lab.wait()
 
 

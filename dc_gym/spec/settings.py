@@ -175,7 +175,7 @@ class LabSpec:
         60 * S,
         name="watchdog",
         low=1 * S,
-        help="a lab counts as hung after this much wall time without progress of virtual time",
+        help="a lab counts as hung after this much CPU time without progress of virtual time, or ten times as much wall time",
     )
     t0_ns: int = key(
         TIME,
