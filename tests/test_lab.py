@@ -189,7 +189,7 @@ for step in range(1, 6):
 
 def test_busy_loop_is_a_hang_with_the_program_named(lab_config):
     config = lab_config(sh("while :; do :; done"), watchdog_s=1.0)
-    with pytest.raises(LabError, match=r"hangs: virtual time has stood still for 1 s of CPU time .* \(sh\) ran"), Lab(config) as lab:
+    with pytest.raises(LabError, match=r"hangs: .* stood still for 1 s of CPU time .* \(sh\) ran"), Lab(config) as lab:
         lab.wait()
 
 
