@@ -160,9 +160,11 @@ def test_a_folder_with_something_in_it_is_not_trained_in(tmp_path):
 @pytest.mark.parametrize(
     ("options", "weights"),
     [
-        pytest.param([], "?", id="rlcc-mlp"),
-        pytest.param(["--net=lstm"], "?", id="rlcc-lstm"),
-        pytest.param(["--net=lstm", "--preset=pcc-rl"], "?", id="pccrl-lstm"),
+        pytest.param([], "744dbc23ef457a644d8382c91bb1299a3ca79e6b1679a1799e66f81df9305d8e", id="rlcc-mlp"),
+        pytest.param(["--net=lstm"], "11b312f4f21cc0d33dd006efef74aaf3c0d9f675b2f613ff498851e58b7aa5b9", id="rlcc-lstm"),
+        pytest.param(
+            ["--net=lstm", "--preset=pcc-rl"], "fed90664bd7a1e118338f39dffeec551d3104638d2c502b30634639213705cd1", id="pccrl-lstm"
+        ),
     ],
 )
 def test_a_training_with_all_defaults_gives_the_same_network_on_any_machine(tmp_path, options, weights):
