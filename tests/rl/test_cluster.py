@@ -78,7 +78,7 @@ def test_trainings_and_sweeps_join_it(tmp_path: Path, cluster: Cluster, token: b
         for words in (train, sweep):
             refused = cluster.dcgym(*words[:-1], str(tmp_path / "refused"), home=strangers)
             assert refused.returncode == 2 and refused.stderr.count("\n") == 1
-            assert f"--address {cluster.address}: it lets nobody in" in refused.stderr
+            assert f"--address {cluster.address}: it refuses every client" in refused.stderr
             assert "copy ~/.ray/auth_token from the machine of `ray start --head`" in refused.stderr
 
 
