@@ -19,7 +19,7 @@ from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.checks import oracle
 from dc_gym.benchmarks.peers import files, ns3, plots
 from dc_gym.benchmarks.peers.pairs import SHORTEST, Pair, run_lab, run_pairs, speed_checks, write_peer_files
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
 from dc_gym.sweep import runs
 from dc_gym.topologies.graph import Graph, Port

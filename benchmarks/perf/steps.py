@@ -27,7 +27,7 @@ from dc_gym.benchmarks.checks import clean
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.session import Session
-from dc_gym.grounds.guest.episodes import GO_ON
+from dc_gym.grounds.guest.plan import GO_ON
 from dc_gym.kernel.lab import LabConfig
 
 ID = "dcgym/Dumbbell10m-v0"

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from dc_gym.base import record_file
 from dc_gym.base.record_file import Table
 from dc_gym.ctrl.nic import algorithms, choice
 from dc_gym.grounds import inputs
-from dc_gym.grounds.guest.main import NIC_TABLE, NICS
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.guest.plan import NIC_TABLE, NICS
 from dc_gym.nets import nic_policy
 from dc_gym.spec import Spec
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
@@ -29,9 +30,6 @@ from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serializati
 from dc_gym.topologies.realize.nics import devices
 from dc_gym.traffic.flows import RDMA_PORT
 from dc_gym.traffic.schedule import Flow, Schedule
-
-if TYPE_CHECKING:
-    from dc_gym.grounds.plan import Experiment
 
 NO_END = 2**64 - 1
 LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6  # CC_LINE_RATE and CC_MIN_RATE of ctrl/nic/cc.h

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym import __version__
 from dc_gym.base import usercode
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import Ground
 from dc_gym.grounds.nics import NicPlan
-from dc_gym.grounds.plan import Experiment
 from dc_gym.metrics.ideal import Ideal
 from dc_gym.records import fingerprint, results
 from dc_gym.run import calibration

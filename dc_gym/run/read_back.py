@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import ResultError
 from dc_gym.grounds import nics
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics import LinkLosses
 from dc_gym.monitors.trace import read_trace
 from dc_gym.records import results

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym.base.progress import Progress
-from dc_gym.grounds.ground import check_programs, ground_of
-from dc_gym.grounds.plan import Experiment, write_plan
+from dc_gym.grounds.choice import ground_of
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.ground import check_programs
+from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.records import results
 from dc_gym.records.results import Result

@@ -17,7 +17,7 @@ from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.common import Row
 from dc_gym.benchmarks.studies.compare.measured import recovery_s
 from dc_gym.grounds import nics
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
 from dc_gym.reproduce.findings import Column, Evidence
 from dc_gym.reproduce.order import Order

@@ -36,7 +36,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
 from dc_gym.ctrl import controllers
 from dc_gym.grounds import nics
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import runs, scaled
 from dc_gym.reproduce.claims import Claim, judge
