@@ -30,8 +30,7 @@ from matplotlib.lines import Line2D
 
 from dc_gym.base.spelling import unknown
 from dc_gym.figures import curves, plots, sweep_figure
-from dc_gym.figures.curves import Axis, Curve, Point
-from dc_gym.figures.sweep_figure import Sheet
+from dc_gym.figures.sweep_figure import Axis, Curve, Point, Sheet
 from dc_gym.records.results import load_result
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -12,7 +12,7 @@ from dc_gym.benchmarks.papers.pccrl import figure_1, table_1
 from dc_gym.benchmarks.papers.rlcc import cluster, figure_8, figure_9, table_4
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.reproduce import page
-from dc_gym.reproduce.findings import Contender, Evidence
+from dc_gym.reproduce.evidence import Contender, Evidence
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import MS, US, Length
 

@@ -16,7 +16,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.cli import main
 from dc_gym.figures import curves, plots, sweep_figure, titles
 from dc_gym.figures.axes import bar_of, draw_bar, set_scale
-from dc_gym.figures.curves import Axis, Curve, Point
+from dc_gym.figures.sweep_figure import Axis, Curve, Point
 from dc_gym.metrics import names
 
 

@@ -3,9 +3,8 @@
 
 import pytest
 
-from dc_gym.benchmarks.checks import nic_packets
-from dc_gym.benchmarks.checks.nic_packets import Spent
-from dc_gym.benchmarks.perf import nic_cost
+from dc_gym.benchmarks.perf import nic_cost, nic_packets
+from dc_gym.benchmarks.perf.nic_packets import Spent
 from dc_gym.ctrl.nic import algorithms, kernels
 from dc_gym.sweep import runs
 

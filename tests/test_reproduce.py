@@ -17,7 +17,8 @@ from dc_gym.figures import plots
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.reproduce import campaign, claims, drawing, measured, page, registry, runs, setup, trainings
 from dc_gym.reproduce.claims import Claim, State
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, Track
+from dc_gym.reproduce.evidence import Column, Contender, Evidence, Shortfall, Track
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.spec import Spec
 from dc_gym.sweep.pool import Outcome

@@ -11,7 +11,7 @@ from dc_gym.cli import main
 from dc_gym.records import results
 from dc_gym.reproduce import page, registry, scaled, series, theory
 from dc_gym.reproduce.claims import Claim, below, judge
-from dc_gym.reproduce.findings import Contender, Evidence
+from dc_gym.reproduce.evidence import Contender, Evidence
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import MS, US, Length
 from dc_gym.reproduce.series import Series

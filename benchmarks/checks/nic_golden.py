@@ -18,7 +18,7 @@ from pathlib import Path
 from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, golden, kernels
-from dc_gym.ctrl.nic.algorithms import Algorithm
+from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, Decided, Step
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
 from dc_gym.methods.rlcc import cells

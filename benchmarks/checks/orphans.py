@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
-from dc_gym.benchmarks.checks.clean import Process, alive, descendants
+from dc_gym.benchmarks.processes import Process, alive, descendants
 from dc_gym.sweep import runs
 
 DEADLINE_S = 5.0

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
-from dc_gym.benchmarks.checks import nic_packets
+from dc_gym.benchmarks.perf import nic_packets
 from dc_gym.ctrl.nic import algorithms, golden, kernels
-from dc_gym.ctrl.nic.algorithms import Algorithm
+from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.golden import TYPES, Step
 from dc_gym.ctrl.nic.kernels import Program
 

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dc_gym.figures.curves import Axis, Curve
+__all__ = ["Axis", "Curve", "Point", "Sheet", "draw"]
 
-__all__ = ["Sheet", "draw"]
-
+BY_DEFAULT = "controller.name"
+NUMBERED = ("seed",)
+"""Keys whose numbers are only names; their points are not joined."""
 WIDTH, PANEL_HEIGHT, HEAD_HEIGHT = 7.0, 2.2, 1.0
 SPREAD = 0.6
 """The share of a category's width over which its lines are spread side by side."""
@@ -40,6 +41,66 @@ LETTER_INCHES, LINE_INCHES = 0.072, 0.15
 AXIS_INCHES = WIDTH - 0.9
 LEGEND_LETTERS = 80
 """The letters that fit in a row of the legend; each entry's symbol takes four."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The results at one value of the key."""
+
+    x: float | str
+    mean: float
+    half_width: float | None
+    """Half the width of the 95 % interval; None: only one result."""
+    values: tuple[float, ...]
+    """One value for each result."""
+
+    @property
+    def results(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The points of one line, sorted by x."""
+
+    name: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The key on a figure's x axis."""
+
+    key: str
+    family: str
+    """The unit family of its numbers (readable.FAMILIES); '' for plain numbers or texts."""
+    names_lines: bool = False
+    """True if each of its values is a line of its own."""
+
+    @property
+    def title(self) -> str:
+        return titles.of_key(self.key)
+
+    @property
+    def measures(self) -> bool:
+        """True if its numbers are amounts, so that values between two of them have a meaning."""
+        return self.key not in NUMBERED
+
+    @property
+    def names_controllers(self) -> bool:
+        return self.key == BY_DEFAULT
+
+    def scale(self, values: Sequence[float | str]) -> Scale:
+        """Returns the unit that suits these values."""
+        return readable.scale_of(self.family, [value for value in values if isinstance(value, float)])
+
+    def text(self, x: float | str) -> str:
+        return x if isinstance(x, str) else readable.quantity(x, self.family)
+
+    def label_of(self, text: str) -> str:
+        """Returns the label of a value on the axis; a controller has its own label."""
+        known = controllers.find(text) if self.names_controllers else None
+        return known.label if known else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.reproduce import page, registry
 from dc_gym.reproduce.claims import State
-from dc_gym.reproduce.findings import SHORTER, Findings
+from dc_gym.reproduce.evidence import SHORTER
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.sweep import cpus
 

@@ -22,7 +22,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.units import format_rate, format_size, format_time, parse_time_ns
 from dc_gym.records.results import Result
 from dc_gym.reproduce import measured, runs, trainings
-from dc_gym.reproduce.findings import Contender, Evidence, Shortfall, fewer
+from dc_gym.reproduce.evidence import Contender, Evidence, Shortfall, fewer
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.setup import POLICY, Contestant, Length, Setup, roster
 from dc_gym.reproduce.trainings import Training

@@ -18,7 +18,7 @@ import numpy as np
 
 from dc_gym.base.readable import number, with_interval
 from dc_gym.base.stats import Estimate, estimate, paired
-from dc_gym.reproduce.findings import Column, Evidence
+from dc_gym.reproduce.evidence import Column, Evidence
 from dc_gym.reproduce.setup import label_of
 
 SMALLEST = 4

@@ -18,7 +18,7 @@ from dc_gym.base.readable import number, sentence
 from dc_gym.base.stats import Estimate, band
 from dc_gym.figures import plots
 from dc_gym.figures.axes import Bar, bar_of, draw_bar, log_ticks, set_scale
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Floats, Track
+from dc_gym.reproduce.evidence import Column, Contender, Evidence, Floats, Track
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

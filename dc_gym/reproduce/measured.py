@@ -15,7 +15,7 @@ from dc_gym.base.units import parse_time_ns
 from dc_gym.figures import plots
 from dc_gym.metrics.queues import sides
 from dc_gym.records.results import Result, number
-from dc_gym.reproduce.findings import Floats, Track
+from dc_gym.reproduce.evidence import Floats, Track
 
 BINS = 100
 LAST_SHARE = 0.1

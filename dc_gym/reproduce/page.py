@@ -16,7 +16,8 @@ from dc_gym.base.files import put, words
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.figures import plots
 from dc_gym.reproduce.claims import Verdict, plain, text
-from dc_gym.reproduce.findings import Column, Contender, Findings
+from dc_gym.reproduce.evidence import Column, Contender
+from dc_gym.reproduce.findings import Findings
 
 FIGURE, TABLE, CLAIMS, PAGE = "figure.png", "table.csv", "claims.json", "index.html"
 OVERVIEW = "all claims"

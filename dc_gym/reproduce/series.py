@@ -11,7 +11,7 @@ from dc_gym.base.readable import number, sentence
 from dc_gym.figures import plots
 from dc_gym.figures.axes import draw_bar, log_ticks, plain_ticks
 from dc_gym.reproduce.drawing import bar
-from dc_gym.reproduce.findings import Column, Evidence
+from dc_gym.reproduce.evidence import Column, Evidence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -26,7 +26,7 @@ from dc_gym.base.files import words
 from dc_gym.base.progress import Progress, Quiet, short_time
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.records import fingerprint
-from dc_gym.reproduce.findings import Track
+from dc_gym.reproduce.evidence import Track
 from dc_gym.spec import Spec
 from dc_gym.sweep.pool import Cell, Outcome, run_cells
 

@@ -17,7 +17,8 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.readable import quantity
 from dc_gym.reproduce import campaign, drawing
 from dc_gym.reproduce.claims import Claim, judge
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
+from dc_gym.reproduce.evidence import Column, Contender, Evidence
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.setup import Length, Setup
 

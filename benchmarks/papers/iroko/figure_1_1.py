@@ -16,7 +16,8 @@ from dc_gym.benchmarks.papers.iroko.common import DROPS, SWITCH
 from dc_gym.records.results import Result
 from dc_gym.reproduce import campaign
 from dc_gym.reproduce.claims import Claim, above, less_than, more_than
-from dc_gym.reproduce.findings import Column, Findings
+from dc_gym.reproduce.evidence import Column
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.setup import Length, Setup
 

@@ -16,7 +16,8 @@ from dc_gym.figures import plots
 from dc_gym.records.results import Result
 from dc_gym.reproduce import runs
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
+from dc_gym.reproduce.evidence import Column, Contender, Evidence
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.sweep.grid import Point
 

@@ -9,7 +9,8 @@ from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.iroko import common
 from dc_gym.benchmarks.papers.iroko.common import DCTCP, GOODPUT, SWITCH
 from dc_gym.reproduce.claims import Claim, above, below, learned
-from dc_gym.reproduce.findings import Findings, Floats
+from dc_gym.reproduce.evidence import Floats
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 
 TITLE = "Dumbbell at 1 Gbit/s, TCP: reward, goodput and queues"

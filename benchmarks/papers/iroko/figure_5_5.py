@@ -12,7 +12,8 @@ from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.papers.iroko import common
 from dc_gym.benchmarks.papers.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH
 from dc_gym.reproduce.claims import Claim, above, below, learned
-from dc_gym.reproduce.findings import Findings, Floats
+from dc_gym.reproduce.evidence import Floats
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 
 TITLE = "Fat-tree, hotspot, UDP under the agent: reward, goodput and queues"

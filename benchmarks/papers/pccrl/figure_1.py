@@ -22,7 +22,8 @@ from dc_gym.figures import plots
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
-from dc_gym.reproduce.findings import Column, Evidence, Findings, Track
+from dc_gym.reproduce.evidence import Column, Evidence, Track
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length, Network
 from dc_gym.spec import from_dict

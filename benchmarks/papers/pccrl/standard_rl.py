@@ -31,7 +31,8 @@ from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 from dc_gym.reproduce import series, trainings
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, Track, fewer
+from dc_gym.reproduce.evidence import Column, Contender, Evidence, Shortfall, Track, fewer
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.series import Series
 

@@ -19,7 +19,7 @@ from dc_gym.benchmarks.studies.compare.measured import recovery_s
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
-from dc_gym.reproduce.findings import Column, Evidence
+from dc_gym.reproduce.evidence import Column, Evidence
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length
 from dc_gym.reproduce.series import Series

@@ -40,7 +40,8 @@ from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result, number
 from dc_gym.reproduce import runs, scaled
 from dc_gym.reproduce.claims import Claim, judge
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, Track, fewer
+from dc_gym.reproduce.evidence import Column, Contender, Evidence, Shortfall, Track, fewer
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, LINKS, MS, Length, Network
 from dc_gym.spec import Spec, from_dict

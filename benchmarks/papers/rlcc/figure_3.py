@@ -20,7 +20,8 @@ from dc_gym.benchmarks.papers.rlcc.common import Row, name
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.reproduce import series, theory
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome
-from dc_gym.reproduce.findings import Evidence, Findings
+from dc_gym.reproduce.evidence import Evidence
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import MS, Length
 from dc_gym.reproduce.series import Series

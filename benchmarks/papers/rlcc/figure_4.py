@@ -18,7 +18,8 @@ from dc_gym.benchmarks.papers.rlcc.common import Row
 from dc_gym.figures import plots
 from dc_gym.figures.axes import bar_of, log_ticks
 from dc_gym.reproduce.claims import Claim, above, below
-from dc_gym.reproduce.findings import Evidence, Findings
+from dc_gym.reproduce.evidence import Evidence
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import MS, Length
 

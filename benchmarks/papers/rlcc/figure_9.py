@@ -22,7 +22,8 @@ from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, RIVALS, WHO
 from dc_gym.figures import plots
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, below
-from dc_gym.reproduce.findings import Column, Evidence, Findings
+from dc_gym.reproduce.evidence import Column, Evidence
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import MS, Length
 from dc_gym.traffic.collectives import sizes

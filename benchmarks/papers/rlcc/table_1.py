@@ -25,7 +25,8 @@ from dc_gym.figures import plots
 from dc_gym.nets import nic_policy
 from dc_gym.nets.trees import Trees
 from dc_gym.reproduce.claims import Claim, below, judge, less_than
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings, Shortfall, fewer
+from dc_gym.reproduce.evidence import Column, Contender, Evidence, Shortfall, fewer
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.common import Row, name
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, above, below, less_than
-from dc_gym.reproduce.findings import Evidence, Findings
+from dc_gym.reproduce.evidence import Evidence
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.scaled import MS, US, Length
 from dc_gym.reproduce.series import Series

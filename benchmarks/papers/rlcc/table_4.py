@@ -13,7 +13,8 @@ from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.cluster import ALL, ALL_TO_ALL, COLORS, COUNTS, GENTLE, LONG_SHORT, MANY_TO_ONE, name
 from dc_gym.reproduce import series
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
-from dc_gym.reproduce.findings import Evidence, Findings
+from dc_gym.reproduce.evidence import Evidence
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 from dc_gym.reproduce.series import Series
 

@@ -19,7 +19,8 @@ from dc_gym.benchmarks.papers.rlcc import common, figure_9
 from dc_gym.benchmarks.papers.rlcc.cluster import ALL_TO_ALL, COLORS, LONG_SHARE, LONG_SHORT, MANY_TO_ONE, SLOWDOWN, WHO
 from dc_gym.figures import plots
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
+from dc_gym.reproduce.evidence import Column, Contender, Evidence
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 
 if TYPE_CHECKING:

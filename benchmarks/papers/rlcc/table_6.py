@@ -17,7 +17,8 @@ from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.cells import STATES
 from dc_gym.nets import nic_policy
 from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
+from dc_gym.reproduce.evidence import Column, Contender, Evidence
+from dc_gym.reproduce.findings import Findings
 from dc_gym.reproduce.order import Order
 
 if TYPE_CHECKING:
