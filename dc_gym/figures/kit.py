@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all figures share: their style and colours, how they are made and saved, and parts that occur in several.
+"""The parts that all figures share: style and colours, how figures are made and saved, axes, and lines with a name.
 
 matplotlib is imported when a figure is drawn. Figures are made without pyplot, so they leave nothing in its global state.
 """
