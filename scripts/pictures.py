@@ -29,9 +29,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from dc_gym.base.spelling import unknown
-from dc_gym.figures import curves, plots, sweep_figure
-from dc_gym.figures.curves import Axis, Curve, Point
-from dc_gym.figures.sweep_figure import Sheet
+from dc_gym.figures import curves, kit, sweep_figure
+from dc_gym.figures.sweep_figure import Axis, Curve, CurvePoint, Sheet
 from dc_gym.records.results import load_result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,7 +99,7 @@ def plain(sheet: Sheet) -> dict[str, Any]:
 def from_plain(told: Mapping[str, Any]) -> Sheet:
     panels = {
         metric: [
-            Curve(line["name"], tuple(Point(**each | {"values": tuple(each["values"])}) for each in line["points"]))
+            Curve(line["name"], tuple(CurvePoint(**each | {"values": tuple(each["values"])}) for each in line["points"]))
             for line in lines
         ]
         for metric, lines in told["panels"].items()
@@ -132,7 +131,7 @@ def _rounded(values: Any) -> list[str]:
 
 def draw(picture: Picture, sheet: Sheet) -> None:
     figure = sweep_figure.draw(sheet)
-    print(plots.save(figure, picture.path, mark=mark_of(figure)).relative_to(ROOT))
+    print(kit.save(figure, picture.path, mark=mark_of(figure)).relative_to(ROOT))
 
 
 def mark_of(figure: Figure) -> str:

@@ -17,8 +17,7 @@ import numpy as np
 
 from dc_gym.base import record_file
 from dc_gym.grounds import inputs
-from dc_gym.grounds.guest.episodes import AgentPlan, Episode
-from dc_gym.grounds.guest.main import HOSTS, Plan
+from dc_gym.grounds.guest.plan import HOSTS, AgentPlan, Episode, Plan
 from dc_gym.monitors.state_matrix import COLUMNS, COMMANDS, FLOW, HEADER, NAME_LEN, RATE
 
 S = 10**9

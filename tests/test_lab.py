@@ -14,7 +14,7 @@ import pytest
 
 from dc_gym.base.errors import LabError, ProtocolError, UsageError
 from dc_gym.grounds.ground import PROGRAMS
-from dc_gym.grounds.guest import main
+from dc_gym.grounds.guest import site
 from dc_gym.kernel import channel
 from dc_gym.kernel.channel import HEADER, HELLO, MESSAGE_MAX_BYTES, MessageType, parse
 from dc_gym.kernel.lab import Lab, check_place
@@ -143,7 +143,7 @@ def test_the_hosts_numbers_of_calls_are_the_headers(tmp_path):
     )
     subprocess.run(["cc", "-I", str(ROOT / "kernel" / "drivers"), "-o", str(tmp_path / "calls"), str(source)], check=True)
     printed = subprocess.run([str(tmp_path / "calls")], capture_output=True, check=True).stdout.split()
-    assert [int(word) for word in printed] == [main.LAB_IOC_AT_T0, main.LAB_IOC_SEED] == [0x40084C02, 0x40084C05]
+    assert [int(word) for word in printed] == [site.LAB_IOC_AT_T0, site.LAB_IOC_SEED] == [0x40084C02, 0x40084C05]
 
 
 def test_t0_in_the_past_is_refused(in_lab):

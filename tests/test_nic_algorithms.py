@@ -9,6 +9,7 @@ from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.cli import main
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
+from dc_gym.ctrl.nic.algorithm import _preset
 
 CONTEXT_WORDS = 12
 
@@ -63,7 +64,7 @@ def test_a_preset_brings_the_receivers_that_go_with_it(tmp_path):
     assert asked == {"paper": {}, "firmware": {"cnp_interval": 20_000}, "ns3": each_marked, "ns3_paper": each_marked}
     assert "nic.cnp_interval" not in dcqcn.preset("firmware").values
     with pytest.raises(UsageError, match=r"CC_NIC\(payload\): it can ask for cnp_interval"):
-        algorithms._preset(dcqcn.header, "own", "", {"g": 1, "nic.payload": 9})
+        _preset(dcqcn.header, "own", "", {"g": 1, "nic.payload": 9})
 
 
 def test_what_is_given_is_taken_as_it_is(tmp_path):

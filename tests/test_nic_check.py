@@ -13,7 +13,7 @@ from dc_gym.base.errors import SpecError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.cli import main
 from dc_gym.ctrl import controllers
-from dc_gym.ctrl.nic import algorithms, build
+from dc_gym.ctrl.nic import algorithm, algorithms, build
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "aimd.h"
@@ -111,7 +111,7 @@ def test_a_header_is_compiled_once_a_process_and_again_when_it_has_changed(regis
     assert [path.read_bytes() for path in (first.runner, first.object)] == [
         path.read_bytes() for path in (second.runner, second.object)
     ]
-    assert algorithms.describe(copy, second.runner, second.object).name == "aimd"
+    assert algorithm.describe(copy, second.runner, second.object).name == "aimd"
     copy.write_text(copy.read_text().replace('"aimd"', '"other"'))
     assert build.compile_header(copy, folders[2]).name == "other" and len(calls) == 4
 
@@ -144,5 +144,5 @@ def test_the_documentation_names_every_preset_and_algorithm():
     for name in algorithms.names():
         assert f"`{name}`" in text or f"`{name}.h`" in text, name
         if (runner := PROGRAMS / f"ccrun-{name}").is_file():
-            known = algorithms.describe(algorithms.header_of(name), runner, runner)
+            known = algorithm.describe(algorithms.header_of(name), runner, runner)
             assert all(f"`{preset.name}`" in text for preset in known.presets), name

@@ -3,9 +3,8 @@
 
 import pytest
 
-from dc_gym.benchmarks.checks import nic_packets
-from dc_gym.benchmarks.checks.nic_packets import Spent
-from dc_gym.benchmarks.perf import nic_cost
+from dc_gym.benchmarks.perf import nic_cost, nic_packets
+from dc_gym.benchmarks.perf.nic_packets import Spent
 from dc_gym.ctrl.nic import algorithms, kernels
 from dc_gym.sweep import runs
 
@@ -25,7 +24,9 @@ def test_without_root_the_table_is_whole_and_says_so(monkeypatch):
 
 def test_a_tree_that_is_too_slow_fails(tmp_path):
     tree = algorithms.load("rlcc-tree", tmp_path)
-    good, late = (nic_cost._check(nic_cost.Cost(tree, 300, 17_000, {"rtt": ns, "tx": 2.0}, "here")) for ns in (499.0, 501.0))
+    good, late = (
+        nic_cost._check(nic_cost.AlgorithmCost(tree, 300, 17_000, {"rtt": ns, "tx": 2.0}, "here")) for ns in (499.0, 501.0)
+    )
     assert good.ok and not late.ok
 
 

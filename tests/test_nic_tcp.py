@@ -12,8 +12,8 @@ from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError
 from dc_gym.base.progress import Quiet
 from dc_gym.grounds import inputs, nics
-from dc_gym.grounds.guest.main import NICS
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.guest.plan import NICS
 from dc_gym.records.results import Result
 from dc_gym.run import runner
 from dc_gym.topologies.ecmp import path

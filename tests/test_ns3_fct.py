@@ -13,7 +13,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.benchmarks.checks import ns3_fct as bench
 from dc_gym.benchmarks.checks.ns3_fct import ACKED, LAB, NS3, Slowdowns
 from dc_gym.benchmarks.peers import files, ns3
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 
 
 def test_the_flow_list_crosses_leaves_at_the_load():

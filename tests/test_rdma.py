@@ -16,8 +16,8 @@ from dc_gym.base.errors import SpecError, TestbedError, WorkloadError
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.grounds import inputs, nics
-from dc_gym.grounds.guest.main import NICS
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.guest.plan import NICS
 from dc_gym.records.results import Result
 from dc_gym.records.tables import TABLES
 from dc_gym.run import nic_log, runner

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dc_gym.base.checks import all_good
+from dc_gym.benchmarks import processes
 from dc_gym.benchmarks.checks import clean, determinism
 from dc_gym.records.results import DERIVED, FILES, load_result
 
@@ -317,13 +318,13 @@ def test_a_run_that_is_told_to_end_leaves_nothing(folder, end, code, word):
     for line in process.stderr:
         if "traffic" in line:
             break
-    family = clean.descendants(process.pid)
+    family = processes.descendants(process.pid)
     end(process)
     rest = process.stderr.read()
     assert process.wait(timeout=60) == code
     assert rest.splitlines()[-1] == f"dcgym: {word}" and "Traceback" not in rest
     deadline = time.monotonic() + 20
-    while any(clean.alive(each) for each in family):
+    while any(processes.alive(each) for each in family):
         assert time.monotonic() < deadline, "a process outlived the command"
         time.sleep(0.05)
     assert sorted(path.name for path in folder.iterdir()) == ["spec.toml"]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
+from dc_gym.benchmarks.processes import Process, alive, descendants, name_of
 from dc_gym.records.results import load_result
 from dc_gym.sweep import runs
 
@@ -29,9 +30,6 @@ controller.name = "cubic"
 workload = { kind = "pairs" }
 time = { duration = "5s" }
 """
-
-Process = tuple[int, str]
-"""Process id and start time, which together identify a process uniquely."""
 
 
 def checks(kills: int = KILLS, seed: int = 1) -> Iterable[Check]:
@@ -66,7 +64,7 @@ def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tu
         run.wait()  # the run ended sooner than expected: nothing was killed, so draw again
         shutil.rmtree(out, ignore_errors=True)
     victim = draw.choice(family)
-    name = f"{_name(victim)} (one of {len(family)} processes)"
+    name = f"{name_of(victim)} (one of {len(family)} processes)"
     with contextlib.suppress(ProcessLookupError):
         os.kill(victim[0], signal.SIGKILL)
     left = _wait_for_quiet(run, family, out)
@@ -81,42 +79,16 @@ def _start(spec: Path, out: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
-def descendants(pid: int) -> list[Process]:
-    """Returns the process and all its descendants, except zombies."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (stat := _stat(int(entry.name))):
-            children.setdefault(int(stat[1]), []).append(int(entry.name))
-    found, todo = [], [pid]
-    while todo:
-        each = todo.pop()
-        todo += children.get(each, [])
-        if (stat := _stat(each)) and stat[0] != "Z":
-            found.append((each, stat[19]))
-    return found
-
-
 def _wait_for_quiet(run: subprocess.Popen[bytes], family: list[Process], out: Path) -> list[str]:
     """Waits until the run has ended and nothing of it is left. Returns what is left at the deadline."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
-        left = [f"process {process[0]} ({_name(process)})" for process in family if alive(process)]
+        left = [f"process {process[0]} ({name_of(process)})" for process in family if alive(process)]
         left += [f"process {pid} names the run" for pid in _mentioning(str(out))]
         left += [str(path.name) for path in out.parent.glob(f"{out.name}.*")]
         if (run.poll() is not None and not left) or time.monotonic() > deadline:
             return left
         time.sleep(0.05)
-
-
-def alive(process: Process) -> bool:
-    stat = _stat(process[0])
-    return stat is not None and stat[0] != "Z" and stat[19] == process[1]
-
-
-def cpu_s(pid: int) -> float:
-    """Returns the CPU time that a process has used so far, in seconds; 0 if it has ended."""
-    stat = _stat(pid)
-    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK") if stat else 0.0
 
 
 def _mentioning(text: str) -> list[int]:
@@ -136,18 +108,3 @@ def _surroundings() -> set[str]:
     """Returns the shared memory, named network namespaces and UML's own folders that exist now."""
     folders = [Path("/dev/shm"), Path("/run/netns"), Path.home() / ".uml"]
     return {str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()}
-
-
-def _stat(pid: int) -> list[str] | None:
-    """Returns the fields of /proc/PID/stat after the name."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-
-
-def _name(process: Process) -> str:
-    try:
-        return Path(f"/proc/{process[0]}/comm").read_text().strip()
-    except OSError:
-        return "a process that had ended"

@@ -29,7 +29,7 @@ import numpy as np
 
 from dc_gym.base.checks import Check
 from dc_gym.ctrl import controllers
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import plain_ticks
 from dc_gym.records.results import Result
 from dc_gym.sweep import Cell, runs
@@ -73,7 +73,7 @@ slowdown = "off"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class IncastCase:
     """A line of the figure."""
 
     controller: str
@@ -84,7 +84,7 @@ class Case:
         return f"{self.controller}, RTO >= {self.rto_min}"
 
 
-CASES = tuple(Case(controller, rto_min) for rto_min in ("200ms", "1ms") for controller in ("cubic", "dctcp"))
+CASES = tuple(IncastCase(controller, rto_min) for rto_min in ("200ms", "1ms") for controller in ("cubic", "dctcp"))
 CUBIC, DCTCP = CASES[:2]
 
 
@@ -96,7 +96,7 @@ class Round:
     drops: int
 
 
-Rounds = Mapping[tuple[Case, int], Sequence[Round]]
+Rounds = Mapping[tuple[IncastCase, int], Sequence[Round]]
 """Rounds by case and number of senders, one per seed."""
 Lasting = Mapping[int, tuple[float, int]]
 """By number of senders: mean queue of the receiver's port in frames, and its drops, both after the warm-up."""
@@ -114,7 +114,7 @@ def first_overflow(frames_a_sender: float, more_frames: float = 0) -> int:
     return math.floor(room / frames_a_sender) + 1
 
 
-def onset(case: Case) -> int:
+def onset(case: IncastCase) -> int:
     """Returns the smallest number of senders of 64 KiB that lose a frame."""
     if case.controller == "dctcp":
         return first_overflow(INITIAL_WINDOW, K_FRAMES)
@@ -155,7 +155,7 @@ def _measure(folder: Path) -> tuple[Rounds, Lasting]:
     return rounds, {senders: _settled(results[cell.name], senders) for senders, cell in lasting.items()}
 
 
-def _cell(folder: Path, spec: Path, case: Case, senders: int, seed: int) -> Cell:
+def _cell(folder: Path, spec: Path, case: IncastCase, senders: int, seed: int) -> Cell:
     name = f"{case.controller}-{case.rto_min}-{senders}-s{seed}"
     settings = [f"controller.name={case.controller}", f"controller.rto_min={case.rto_min}", f"topology.hosts={senders + 1}"]
     return Cell(name, spec, folder / name, (*settings, f"workload.size={SIZE_BYTES >> 10}KiB", f"seed={seed}"))
@@ -173,11 +173,11 @@ def _round(result: Result, senders: int) -> Round:
     return Round(senders * SIZE_BYTES * 8 / taken_s if whole else 0.0, result.summary["drops"])
 
 
-def _mean(rounds: Rounds, case: Case, senders: int) -> float:
+def _mean(rounds: Rounds, case: IncastCase, senders: int) -> float:
     return float(np.mean([each.goodput_bps for each in rounds[case, senders]]))
 
 
-def _words(rounds: Rounds, case: Case) -> str:
+def _words(rounds: Rounds, case: IncastCase) -> str:
     return "Mbit/s by senders: " + ", ".join(f"{n}: {_mean(rounds, case, n) / 1e6:.0f}" for n in SENDERS)
 
 
@@ -237,8 +237,8 @@ def _joined(numbers: Iterable[int]) -> str:
 
 def draw(rounds: Rounds, path: Path) -> None:
     """Draws goodput over the number of senders: mean of the seeds, with the smallest and the largest."""
-    with plots.style():
-        figure = plots.new_figure(7.2, 4.2)
+    with kit.style():
+        figure = kit.new_figure(7.2, 4.2)
         axes = figure.subplots()
         for case in CASES:
             values = np.array([[each.goodput_bps / 1e6 for each in rounds[case, n]] for n in SENDERS])
@@ -252,8 +252,8 @@ def draw(rounds: Rounds, path: Path) -> None:
         marks = {f"CUBIC drops: {onset(CUBIC)}": onset(CUBIC), f"DCTCP drops: {onset(DCTCP)}": onset(DCTCP)}
         marks |= {f"2 segments each: {first_overflow(LEAST_WINDOW)}": first_overflow(LEAST_WINDOW)}
         for words, senders in marks.items():
-            axes.axvline(senders, color=plots.FAINT, linestyle=":", linewidth=1)
-            axes.text(senders * 1.03, 330, words, rotation=90, va="center", fontsize=7.5, color=plots.FAINT)
+            axes.axvline(senders, color=kit.FAINT, linestyle=":", linewidth=1)
+            axes.text(senders * 1.03, 330, words, rotation=90, va="center", fontsize=7.5, color=kit.FAINT)
         axes.set_xscale("log", base=2)
         axes.set_xticks(SENDERS, [str(n) for n in SENDERS])
         axes.set_ylim(0, 1000)
@@ -262,6 +262,6 @@ def draw(rounds: Rounds, path: Path) -> None:
         axes.set_ylabel("Goodput (Mbit/s)")
         axes.set_title(f"Incast: 1 Gbit/s, 100 kB of buffer, K = {K_FRAMES} frames", loc="left")
         words = f"bars: least and largest of {len(SEEDS)} seeds; dotted: where the arithmetic says"
-        figure.supxlabel(words, x=0.012, ha="left", fontsize=7.5, color=plots.FAINT)
+        kit.caption(figure, words)
         figure.legend(loc="outside upper center", ncols=2)
-        plots.save(figure, path, mark=runs.mark_of(NAME))
+        kit.save(figure, path, mark=runs.mark_of(NAME))

@@ -16,7 +16,8 @@ from dc_gym.base.checks import Check, all_good, show
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, build, golden, kernels
-from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
+from dc_gym.ctrl.nic.algorithm import Algorithm
+from dc_gym.ctrl.nic.algorithms import Setting
 from dc_gym.ctrl.nic.golden import REFERENCES, Decided
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy

@@ -23,7 +23,7 @@ from dc_gym.base.checks import Check
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.reference import Event, Flow
 from dc_gym.grounds import nics
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.rlcc import bottleneck
 from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, Case
 from dc_gym.nets import fluid, nic_policy

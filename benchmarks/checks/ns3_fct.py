@@ -24,7 +24,7 @@ from dc_gym import spec
 from dc_gym.base.checks import Check
 from dc_gym.benchmarks.peers import ns3, plots
 from dc_gym.benchmarks.peers.pairs import LabRun, run_lab, run_pairs, speed_checks
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics import ideal
 from dc_gym.sweep import runs
 from dc_gym.traffic import sizes

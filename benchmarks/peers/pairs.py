@@ -20,7 +20,7 @@ from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.benchmarks.peers import files, ns3
 from dc_gym.benchmarks.perf import meter
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result, load_result
 from dc_gym.traffic.flows import FlowRequest
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
 from dc_gym.sweep import runs
 
 Trace = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """Times in ns, and numbers of waiting packets."""
-COLORS = dict(zip(("lab", "ns-3", "ns-3, an ACK a segment"), plots.FLOW_COLORS, strict=False))
+COLORS = dict(zip(("lab", "ns-3", "ns-3, an ACK a segment"), kit.FLOW_COLORS, strict=False))
 NAME = "beside a peer"
 START_NS, TEETH_NS = 2_000_000, 2_000_000
 
 
-class Slowdowns(Protocol):
+class HasSlowdowns(Protocol):
     """Slowdowns of flows, by the program that ran them."""
 
     @property
@@ -35,13 +35,10 @@ class Slowdowns(Protocol):
 
 def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Path:
     """Draws the start, some teeth of the sawtooth after the warm-up, and the distribution from then on."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    style: Any = plots.STYLE
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(11, 3.4), layout="constrained")
+    with kit.style():
+        figure = kit.new_figure(11, 3.4)
         start, teeth, share = figure.subplots(1, 3, width_ratios=(1.2, 1.2, 1))
         for who, (t_ns, packets) in queues.items():
             first = t_ns < START_NS
@@ -61,18 +58,14 @@ def queue_figure(queues: Mapping[str, Trace], warmup_ns: int, path: Path) -> Pat
         share.set_xlabel("Queue (packets)")
         share.set_ylabel("Share of samples below")
         start.legend()
-        plots.save(figure, path, mark=runs.mark_of(NAME))
+        kit.save(figure, path, mark=runs.mark_of(NAME))
     return path
 
 
-def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Path) -> Path:
+def slowdown_figure(found: HasSlowdowns, bins: Sequence[tuple[int, int]], path: Path) -> Path:
     """Draws each flow's slowdown against its size, and mean and 99th percentile by bin."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    style: Any = plots.STYLE
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(11, 3.8), layout="constrained")
+    with kit.style():
+        figure = kit.new_figure(11, 3.8)
         single, binned = figure.subplots(1, 2)
         for who, values in list(found.by_runner.items())[:2]:
             single.plot(found.size_bytes, values, ".", color=COLORS[who], markersize=4, alpha=0.8)
@@ -98,7 +91,7 @@ def slowdown_figure(found: Slowdowns, bins: Sequence[tuple[int, int]], path: Pat
         binned.set_xlabel("Size of the flow")
         binned.set_title("Mean (bar) and 99th percentile (line) by size", loc="left")
         binned.legend()
-        plots.save(figure, path, mark=runs.mark_of(NAME))
+        kit.save(figure, path, mark=runs.mark_of(NAME))
     return path
 
 

@@ -19,7 +19,7 @@ from dc_gym.base.files import PARTIAL, words
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import quantity
-from dc_gym.figures import plots
+from dc_gym.figures import cases, kit, timeline
 from dc_gym.records.results import Result, is_result, load_result
 
 CONTROLLERS = ("dctcp", "nv", "cubic", "bbr")
@@ -32,7 +32,7 @@ WIDTHS = ("14", "12", ">14", ">12", ">11", ">9", ">8", ">9")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DemoCase:
     """One row of the figure."""
 
     name: str
@@ -42,7 +42,7 @@ class Case:
 
 
 CASES = (
-    Case(
+    DemoCase(
         "dumbbell-10m",
         "10 Mbit/s, 2 pairs",
         """
@@ -54,7 +54,7 @@ workload = { kind = "pairs", jitter = "100ms" }
 time = { duration = "30s", warmup = "5s" }
 """,
     ),
-    Case(
+    DemoCase(
         "dumbbell-1g",
         "1 Gbit/s, 2 pairs",
         """
@@ -66,7 +66,7 @@ workload = { kind = "pairs", jitter = "10ms" }
 time = { duration = "2s", warmup = "500ms" }
 """,
     ),
-    Case(
+    DemoCase(
         "fattree-k4",
         "100 Mbit/s, hotspot",
         """
@@ -115,7 +115,7 @@ def _name_of(result: Path) -> str | None:
     return name
 
 
-def case_cells(case: Case, out: Path, seeds: tuple[int, ...] = SEEDS, *, write: bool = True) -> list[sweep.Cell]:
+def case_cells(case: DemoCase, out: Path, seeds: tuple[int, ...] = SEEDS, *, write: bool = True) -> list[sweep.Cell]:
     """Returns the runs of one case, after writing its spec beside them."""
     spec = out / f"{case.name}.toml"
     if write:
@@ -138,14 +138,14 @@ def draw(out: Path) -> Path:
     rows = []
     for case in CASES:
         runs = {
-            name: [plots.load_series(_result(out, case, name, seed), plots.DEMO_INTERVALS) for seed in SEEDS]
+            name: [timeline.load_series(_result(out, case, name, seed), cases.INTERVALS) for seed in SEEDS]
             for name in CONTROLLERS
         }
-        rows.append(plots.Case(case.name, runs, case.note))
+        rows.append(cases.CaseRuns(case.name, runs, case.note))
     sample = _result(out, CASES[0], CONTROLLERS[0], SEEDS[0])
     caption = f"means over {len(SEEDS)} seeds, bands: 95 % intervals; goodput as links can have carried it\n"
     caption += f"{CASES[0].name}, DCTCP, seed 1: digest {sample.digest[:16]}, fingerprint {sample.manifest['fingerprint']}"
-    return plots.save(plots.demo_figure(rows, caption), out / FIGURE, mark=MARK)
+    return kit.save(cases.demo_figure(rows, caption), out / FIGURE, mark=MARK)
 
 
 def table(out: Path) -> str:
@@ -168,7 +168,7 @@ def _mean(found: Sequence[Mapping[str, Any]], key: str, family: str) -> str:
     return quantity(None if mean is None else round(mean) if key in COUNTS else mean, family)
 
 
-def _result(out: Path, case: Case, controller: str, seed: int) -> Result:
+def _result(out: Path, case: DemoCase, controller: str, seed: int) -> Result:
     path = out / f"{case.name}-{controller}-s{seed}"
     if not path.is_dir():
         raise UsageError(f"{path}: no such result; was the demo interrupted ({path.name}{PARTIAL})? run `dcgym demo` again")

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.package import PACKAGE
-from dc_gym.ctrl.nic import algorithms
-from dc_gym.ctrl.nic.algorithms import Algorithm
+from dc_gym.ctrl.nic.algorithm import Algorithm, describe
 
 SOURCES = Path(__file__).resolve().parent
 DAEMON = PACKAGE / "daemon"
@@ -38,7 +37,7 @@ def compile_header(header: Path, folder: Path, name: str | None = None) -> Algor
         runner.chmod(0o755)
     else:
         compile_runner(header, folder)
-    built = algorithms.describe(header, runner, product)
+    built = describe(header, runner, product)
     if name is not None and built.name != name:
         raise UsageError(f"{header}: its CC_NAME is {built.name!r}, but it is registered as {name!r}; make them equal")
     if known is not None:

@@ -15,7 +15,8 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.ctrl.nic.algorithms import Algorithm, settle
+from dc_gym.ctrl.nic.algorithm import Algorithm
+from dc_gym.ctrl.nic.algorithms import settle
 from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, Event, Flow
 from dc_gym.ctrl.nic.reference import Fixed, Parameters, Reference, Swift, Timely, TimelyPatched
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn

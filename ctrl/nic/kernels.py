@@ -15,7 +15,7 @@ from pathlib import Path
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.package import PROGRAMS
-from dc_gym.ctrl.nic.algorithms import Algorithm
+from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.kernel import build
 from dc_gym.kernel.lab import Lab, LabConfig
 

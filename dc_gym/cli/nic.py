@@ -61,13 +61,13 @@ def _show(args: argparse.Namespace) -> int:
     from dc_gym.base.files import scratch
     from dc_gym.base.readable import columns
     from dc_gym.base.units import parse_rate_bps
-    from dc_gym.ctrl.nic import algorithms, build
+    from dc_gym.ctrl.nic import algorithm, algorithms, build
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         if args.name.endswith(".h"):
             header = Path(args.name)
             runner = build.compile_runner(header, folder)
-            shown = algorithms.describe(header, runner, folder / "none")
+            shown = algorithm.describe(header, runner, folder / "none")
         else:
             shown = algorithms.load(args.name, folder)
     line_bps = parse_rate_bps(args.line, "--line") if args.line else algorithms.SCALED_FOR_BPS

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.envs import policies
+from dc_gym.envs.choice import UsersPolicy, policy_of
 from dc_gym.envs.console import Console
 from dc_gym.envs.env import Episode
 from dc_gym.envs.file_policy import FilePolicy, differences
 from dc_gym.envs.policies import Setting
 from dc_gym.envs.scene import flow_info, scene_of
-from dc_gym.grounds.guest.episodes import END_OF_RUN, GO_ON
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.guest.plan import END_OF_RUN, GO_ON
 from dc_gym.monitors.state_matrix import Buffer
 from dc_gym.spec import EXTERNAL
 
@@ -34,7 +34,7 @@ class Driver:
         scene = scene_of(experiment)
         self._episode = Episode(spec, scene)
         self._console = Console(scene, flow_info(experiment, scene), spec.agent, spec.clock)
-        self._policy = policies.of(policy, Setting(scene, self._episode.observer, self._episode.action, spec.seed))
+        self._policy = policy_of(policy, Setting(scene, self._episode.observer, self._episode.action, spec.seed))
         self.unlike = ""
         """The keys of [agent] that differ from those of the policy's training; empty if none differ."""
         if isinstance(self._policy, FilePolicy):
@@ -44,7 +44,7 @@ class Driver:
     @property
     def code(self) -> tuple[Path, ...]:
         """The user's files that hold the policy's code."""
-        return self._policy.code if isinstance(self._policy, policies.UsersPolicy) else ()
+        return self._policy.code if isinstance(self._policy, UsersPolicy) else ()
 
     def step(self, region: Buffer, step: int) -> int:
         """Answers one step of the network whose state matrix is in `region`, and returns END_OF_RUN or GO_ON."""

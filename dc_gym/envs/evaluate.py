@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from dc_gym.envs import policies
+from dc_gym.envs.choice import policy_of
 from dc_gym.envs.env import Episode
 from dc_gym.envs.policies import Setting
 from dc_gym.envs.session import Session
@@ -20,7 +20,7 @@ def evaluate(spec: Spec, policy: str | Path, seeds: Iterable[int]) -> list[dict[
     with Session(spec) as session:
         for seed in seeds:
             episode = Episode(session.experiment.spec, session.scene)
-            acting = policies.of(policy, Setting(session.scene, episode.observer, episode.action, seed))
+            acting = policy_of(policy, Setting(session.scene, episode.observer, episode.action, seed))
             frame = session.begin(seed)
             observation, _ = episode.begin(frame, seed)
             over = False

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,9 @@ from dc_gym.base.units import format_rate, parse_rate_bps
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.host_observation import HostObserver
 from dc_gym.envs.observation import Vector
+from dc_gym.envs.policies import Setting
 from dc_gym.envs.scene import Scene
 from dc_gym.nets.agent_policy import HOSTS, AgentPolicy
-
-if TYPE_CHECKING:
-    from dc_gym.envs.policies import Setting
 
 HINT = "; give the topology and the [agent] keys that it was trained with"
 TIMING = ("interval", "latency", "burst", "limit", "tbf", "control", "control_delay", "control_loss", "control_timeout")

@@ -1,27 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies: no limit (TCP alone), random actions, oracles, a file of weights, or a user's class.
+"""Policies with a name: no limit (TCP alone), random actions, and oracles.
 
 A policy is constructed from a Setting and maps observations to actions. A policy that needs more than the observation (an oracle)
-reads it from the frame. A policy is chosen by a name given to `register`, by the path of a policy file (docs/policy-file.md), or
-as `module:Class` or `file.py:Class`.
+reads it from the frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base import spelling, usercode
-from dc_gym.base.errors import AgentError, TestbedError
-from dc_gym.ctrl import controllers
+from dc_gym.base import usercode
+from dc_gym.base.errors import AgentError
 from dc_gym.envs.action import Action
-from dc_gym.envs.file_policy import FilePolicy
 from dc_gym.envs.frame import RUNNING, WAITING, Bools, Frame
 from dc_gym.envs.measures import fair_rates_bps
 from dc_gym.envs.observation import Observer, Vector
@@ -30,8 +25,8 @@ from dc_gym.envs.scene import Scene
 FAIR_SHARE = 0.98
 """The share of each line that the oracle assigns. The rest is for ACKs of flows in the other direction, and drains what a burst
 left queued."""
-SUFFIX, CODE_SUFFIX = ".npz", ".py"
-FORMS = "give module:Class, or file.py:Class, of a policy"
+SUFFIX = ".npz"
+"""The ending of a policy file."""
 
 
 class Policy(Protocol):
@@ -70,73 +65,19 @@ def names() -> tuple[str, ...]:
     return tuple(_registry)
 
 
-def of(policy: str | Path, setting: Setting) -> Policy:
-    """Returns the policy of a name, a file, or a class."""
-    text = str(policy)
-    if text.endswith(SUFFIX):
-        return FilePolicy(Path(text), setting)
-    if ":" in text:
-        return UsersPolicy(text, setting)
-    if text not in _registry:
-        forms = ("FILE.npz", "module:Class", "FILE.py:Class")
-        if (near := spelling.near(text, controllers.names())) and not spelling.near(text, _registry):
-            why = f"policy {text!r} is unknown; if you mean a TCP or an algorithm of the NICs: controller.name={near[0]}"
-            raise AgentError(f"controller.policy: {why}")
-        raise AgentError("controller.policy: " + spelling.unknown("policy", text, [*_registry, *forms]))
-    made = _registry[text](setting)
-    _check_act(text, made)
-    return made
+def made(name: str, setting: Setting) -> Policy:
+    """Returns a registered policy."""
+    policy = _registry[name](setting)
+    check_act(name, policy)
+    return policy
 
 
-def _check_act(text: str, policy: Policy) -> None:
+def check_act(text: str, policy: Policy) -> None:
     """Raises AgentError unless a policy has a method act that takes an observation and a frame."""
     act = getattr(policy, "act", None)
     if act is None:
         raise AgentError(f"controller.policy: policy {text!r} gives {usercode.shown(policy)}, which has no method act; add one")
     usercode.check_call(AgentError, f"controller.policy: {text!r}: act", act, "observation", "frame")
-
-
-class UsersPolicy:
-    """A policy of a user's class. An error in that class becomes one line that names its place."""
-
-    def __init__(self, text: str, setting: Setting) -> None:
-        self._text = text
-        place, _, name = text.rpartition(":")
-        self.code = (Path(place),) if place.endswith(CODE_SUFFIX) else ()
-        """Files to keep with a result."""
-        if not self.code and (not place or place.startswith(".")):
-            raise AgentError(f"controller.policy: {text!r}: {place!r} is not a module; {FORMS}")
-        with self._blamed():
-            made = getattr(self._module(place), name, None)
-        if not (isinstance(made, type) and callable(getattr(made, "act", None))):
-            what = f"{place} has no {name}" if made is None else f"{name} is not a class with a method act"
-            raise AgentError(f"controller.policy: {text!r}: {what}; {FORMS}")
-        with self._blamed():
-            self._policy: Any = made(setting)
-        _check_act(text, self._policy)
-
-    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
-        with self._blamed():
-            return np.asarray(self._policy.act(observation, frame), np.float64)
-
-    def _module(self, place: str) -> Any:
-        if self.code:
-            return usercode.load(self.code[0]).module
-        try:
-            return usercode.find_module(place)
-        except ImportError as error:
-            raise AgentError(f"controller.policy: {self._text!r}: {error}; is it installed, or in PYTHONPATH?") from None
-
-    @contextmanager
-    def _blamed(self) -> Iterator[None]:
-        try:
-            with usercode.blamed():
-                yield
-        except TestbedError:
-            raise
-        except Exception as error:  # has no line in the user's code: e.g. a wrong number of arguments to the constructor
-            said = (str(error).splitlines() or [""])[0]
-            raise AgentError(f"controller.policy: {self._text!r}: {type(error).__name__}: {said}") from error
 
 
 class MaxPolicy:

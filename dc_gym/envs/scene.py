@@ -23,7 +23,7 @@ from dc_gym.topologies.paths import base_rtt_ns, round_trip_ns
 from dc_gym.traffic.schedule import Flow, Schedule
 
 if TYPE_CHECKING:
-    from dc_gym.grounds.plan import Experiment
+    from dc_gym.grounds.experiment import Experiment
 
 
 @dataclass(frozen=True, slots=True, eq=False)

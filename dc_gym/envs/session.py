@@ -34,10 +34,11 @@ from dc_gym.envs.pace import Pace
 from dc_gym.envs.reward import Mix
 from dc_gym.envs.scene import Scene, flow_info, scene_of
 from dc_gym.grounds import inputs
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs
-from dc_gym.grounds.guest.episodes import GO_ON, NEXT_EPISODE, Episode
+from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE, Episode
 from dc_gym.grounds.lab import lab_config
-from dc_gym.grounds.plan import Experiment, write_plan
+from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.monitors.state_matrix import Buffer

@@ -18,14 +18,14 @@ from dc_gym.base.readable import quantity
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["WIDE", "Bar", "bar_of", "draw_bar", "is_wide", "log_ticks", "plain_ticks", "set_scale"]
+__all__ = ["WIDE", "ErrorBar", "bar_of", "draw_bar", "is_wide", "log_from_zero", "log_ticks", "plain_ticks", "set_scale"]
 
 Side = Literal["x", "y"]
 WIDE = 15
 """Values that differ by more than this factor get a logarithmic axis."""
 BEYOND_LOG, BEYOND = 10.0, 2.5
 """An interval that ends beyond this multiple of the largest mean does not stretch the axis; its end is an arrow."""
-MARGIN_LOG, MARGIN = 1.4, 1.08
+MARGIN_LOG, MARGIN, ROOM_LOG = 1.4, 1.08, 1.5
 CLOSE: Mapping[Side, float] = {"x": 40, "y": 300}
 """Up to this factor between its ends, a logarithmic axis is labelled at 1, 2 and 5; beyond it at the decades."""
 THOUSANDS = 1000.0
@@ -33,7 +33,7 @@ CAP_POINTS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ErrorBar:
     """A mean and the interval that is drawn around it. Without an interval both ends equal the mean."""
 
     mean: float
@@ -41,10 +41,10 @@ class Bar:
     high: float
 
 
-def bar_of(mean: float, half: float | None, most: float = math.inf) -> Bar:
+def bar_of(mean: float, half: float | None, most: float = math.inf) -> ErrorBar:
     """Returns a Bar cut at possible values: it does not go below 0 if the mean is not negative, nor above `most`."""
     half = half or 0.0
-    return Bar(mean, max(0.0, mean - half) if mean >= 0 else mean - half, min(max(most, mean), mean + half))
+    return ErrorBar(mean, max(0.0, mean - half) if mean >= 0 else mean - half, min(max(most, mean), mean + half))
 
 
 def is_wide(values: Sequence[float]) -> bool:
@@ -52,7 +52,7 @@ def is_wide(values: Sequence[float]) -> bool:
     return bool(values) and min(values) > 0 and max(values) > WIDE * min(values)
 
 
-def set_scale(ax: Axes, side: Side, bars: Sequence[Bar], most: float = math.inf) -> None:
+def set_scale(ax: Axes, side: Side, bars: Sequence[ErrorBar], most: float = math.inf) -> None:
     """Sets the scale of an axis: logarithmic if the means lie far apart; else from 0, or from a round number if all are near
     `most`."""
     limit = ax.set_xlim if side == "x" else ax.set_ylim
@@ -81,7 +81,7 @@ def set_scale(ax: Axes, side: Side, bars: Sequence[Bar], most: float = math.inf)
         plain_ticks(ax, side)
 
 
-def draw_bar(ax: Axes, at: float, bar: Bar, color: str, side: Side = "y", **look: Any) -> None:
+def draw_bar(ax: Axes, at: float, bar: ErrorBar, color: str, side: Side = "y", **look: Any) -> None:
     """Draws the interval of a mean at a place on the other axis. Call it after the axis' limits are set."""
     if bar.high <= bar.low:
         return
@@ -106,6 +106,14 @@ def plain_ticks(ax: Axes, side: Side) -> None:
     formatter = ScalarFormatter(useOffset=False)
     formatter.set_scientific(False)
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}") if largest >= THOUSANDS else formatter)
+
+
+def log_from_zero(ax: Axes, side: Side, top: float, linear_below: float) -> None:
+    """Makes an axis logarithmic above a value and linear from 0 to it, because a queue may be empty. It ends above `top`."""
+    x = side == "x"
+    (ax.set_xscale if x else ax.set_yscale)("symlog", linthresh=linear_below, linscale=0.4)
+    (ax.set_xlim if x else ax.set_ylim)(0, top * ROOM_LOG)
+    log_ticks(ax, side, linear_below)
 
 
 def log_ticks(ax: Axes, side: Side, linear_below: float = 0.0, family: str = "") -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,89 +18,26 @@ from dc_gym import spec
 from dc_gym.base import readable, spelling, stats, units
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.outputs import is_marked, mark_of, require_place
-from dc_gym.base.readable import Scale
 from dc_gym.ctrl import controllers
-from dc_gym.figures import plots, sweep_figure, titles
+from dc_gym.figures import kit, sweep_figure, titles
+from dc_gym.figures.sweep_figure import BY_DEFAULT, Axis, Curve, CurvePoint
 from dc_gym.records.results import Result, load_result, result_folders
 
-__all__ = ["Axis", "Curve", "Point", "curves", "find_results", "main", "tell_axes"]
+__all__ = ["curves", "find_results", "main", "tell_axes"]
 
 HASH_DIGITS = 8
-BY_DEFAULT = "controller.name"
 POLICIES = (BY_DEFAULT, "controller.policy")
 """The keys by which policies are distinguished."""
-NUMBERED = ("seed",)
-"""Keys whose numbers are only names; their points are not joined."""
 MOST_VALUES = 6
 """The most values of a key that are printed."""
 FINEST = 10**12
 """The resolution in which shares are read, in parts of 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """The results at one value of the key."""
-
-    x: float | str
-    mean: float
-    half_width: float | None
-    """Half the width of the 95 % interval; None: only one result."""
-    values: tuple[float, ...]
-    """One value for each result."""
-
-    @property
-    def results(self) -> int:
-        return len(self.values)
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """The points of one line, sorted by x."""
-
-    name: str
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """The key on a figure's x axis."""
-
-    key: str
-    family: str
-    """The unit family of its numbers (readable.FAMILIES); '' for plain numbers or texts."""
-    names_lines: bool = False
-    """True if each of its values is a line of its own."""
-
-    @property
-    def title(self) -> str:
-        return titles.of_key(self.key)
-
-    @property
-    def measures(self) -> bool:
-        """True if its numbers are amounts, so that values between two of them have a meaning."""
-        return self.key not in NUMBERED
-
-    @property
-    def names_controllers(self) -> bool:
-        return self.key == BY_DEFAULT
-
-    def scale(self, values: Sequence[float | str]) -> Scale:
-        """Returns the unit that suits these values."""
-        return readable.scale_of(self.family, [value for value in values if isinstance(value, float)])
-
-    def text(self, x: float | str) -> str:
-        return x if isinstance(x, str) else readable.quantity(x, self.family)
-
-    def label_of(self, text: str) -> str:
-        """Returns the label of a value on the axis; a controller has its own label."""
-        known = controllers.find(text) if self.names_controllers else None
-        return known.label if known else text
-
-
 def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Path | None, force: bool = False) -> int:
     """Draws the figure, prints the points as a table, and prints where the figure is."""
     place = out or folder / _name(x_key, metrics, by_key)
-    plots.check_name(place)
+    kit.check_name(place)
     mark = mark_of("plot", [folder], place)
     require_place(place, is_marked(mark), force=force)
     sheet, left_out = sheet_of(folder, x_key, metrics, by_key)
@@ -109,7 +45,7 @@ def main(folder: Path, x_key: str, metrics: Sequence[str], by_key: str, out: Pat
         print("\n".join(_table(metric, lines, sheet.axis, by_key)))
     if left_out:
         print(left_out)
-    print(plots.save(sweep_figure.draw(sheet), place, mark=mark))
+    print(kit.save(sweep_figure.draw(sheet), place, mark=mark))
     return 0
 
 
@@ -335,7 +271,7 @@ def _ordered(group: Mapping[float | str, Any]) -> list[float | str]:
     return [*sorted(x for x in group if isinstance(x, float)), *(x for x in group if isinstance(x, str))]
 
 
-def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> Point:
+def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> CurvePoint:
     """Returns the mean over results that differ only in their seed."""
     first, *others = (_settings(result) for result, _ in measured)
     for other in others:
@@ -345,7 +281,7 @@ def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> Point:
                 raise UsageError(f"{key} varies, too ({values}): make it --x or --by, or keep it fixed")
     found = stats.estimate([value for _, value in measured])
     assert found is not None, "summary.json holds finite numbers"
-    return Point(x, found.mean, found.half, tuple(value for _, value in measured))
+    return CurvePoint(x, found.mean, found.half, tuple(value for _, value in measured))
 
 
 def _settings(result: Result) -> dict[str, str]:

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any
 from dc_gym.base import readable
 from dc_gym.base.readable import Scale, number, typeset
 from dc_gym.ctrl import controllers
-from dc_gym.figures import plots, titles
-from dc_gym.figures.axes import Bar, bar_of, draw_bar, is_wide, set_scale
+from dc_gym.figures import kit, titles
+from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, is_wide, set_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dc_gym.figures.curves import Axis, Curve
+__all__ = ["Axis", "Curve", "CurvePoint", "Sheet", "draw"]
 
-__all__ = ["Sheet", "draw"]
-
+BY_DEFAULT = "controller.name"
+NUMBERED = ("seed",)
+"""Keys whose numbers are only names; their points are not joined."""
 WIDTH, PANEL_HEIGHT, HEAD_HEIGHT = 7.0, 2.2, 1.0
 SPREAD = 0.6
 """The share of a category's width over which its lines are spread side by side."""
@@ -40,6 +41,66 @@ LETTER_INCHES, LINE_INCHES = 0.072, 0.15
 AXIS_INCHES = WIDTH - 0.9
 LEGEND_LETTERS = 80
 """The letters that fit in a row of the legend; each entry's symbol takes four."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """The results at one value of the key."""
+
+    x: float | str
+    mean: float
+    half_width: float | None
+    """Half the width of the 95 % interval; None: only one result."""
+    values: tuple[float, ...]
+    """One value for each result."""
+
+    @property
+    def results(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The points of one line, sorted by x."""
+
+    name: str
+    points: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The key on a figure's x axis."""
+
+    key: str
+    family: str
+    """The unit family of its numbers (readable.FAMILIES); '' for plain numbers or texts."""
+    names_lines: bool = False
+    """True if each of its values is a line of its own."""
+
+    @property
+    def title(self) -> str:
+        return titles.of_key(self.key)
+
+    @property
+    def measures(self) -> bool:
+        """True if its numbers are amounts, so that values between two of them have a meaning."""
+        return self.key not in NUMBERED
+
+    @property
+    def names_controllers(self) -> bool:
+        return self.key == BY_DEFAULT
+
+    def scale(self, values: Sequence[float | str]) -> Scale:
+        """Returns the unit that suits these values."""
+        return readable.scale_of(self.family, [value for value in values if isinstance(value, float)])
+
+    def text(self, x: float | str) -> str:
+        return x if isinstance(x, str) else readable.quantity(x, self.family)
+
+    def label_of(self, text: str) -> str:
+        """Returns the label of a value on the axis; a controller has its own label."""
+        known = controllers.find(text) if self.names_controllers else None
+        return known.label if known else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +117,8 @@ class Sheet:
 
 def draw(sheet: Sheet) -> Figure:
     """Draws one panel for each metric, one below the other."""
-    with plots.style():
-        figure = plots.new_figure(WIDTH, HEAD_HEIGHT + PANEL_HEIGHT * len(sheet.panels))
+    with kit.style():
+        figure = kit.new_figure(WIDTH, HEAD_HEIGHT + PANEL_HEIGHT * len(sheet.panels))
         axes = figure.subplots(len(sheet.panels), 1, squeeze=False, sharex=True)[:, 0]
         colors = _colors(list(dict.fromkeys(line.name for lines in sheet.panels.values() for line in lines)))
         places = _Places.of(sheet, list(colors))
@@ -65,7 +126,7 @@ def draw(sheet: Sheet) -> Figure:
             _panel(ax, sheet, metric, places, colors)
         places.label(axes[-1])
         _head(figure, sheet, places.joined, colors)
-        figure.supxlabel(sheet.caption, x=0.012, ha="left", fontsize=7.5, color=plots.FAINT)
+        kit.caption(figure, sheet.caption)
     return figure
 
 
@@ -186,7 +247,7 @@ def _most(metric: str) -> float:
     return 1.0 if metric in AT_MOST_1 or metric == "utilization" else math.inf
 
 
-def _bar(mean: float, half: float | None, scale: Scale, most: float) -> Bar:
+def _bar(mean: float, half: float | None, scale: Scale, most: float) -> ErrorBar:
     return bar_of(scale.of(mean), None if half is None else half / scale.factor, most / scale.factor)
 
 
@@ -201,7 +262,7 @@ def _colors(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
     free."""
     known = {name: found for name in names if (found := controllers.find(name))}
     names = [*(name for name in controllers.names() if name in known), *(name for name in names if name not in known)]
-    colors = _free(plots.FLOW_COLORS, [found.color for found in known.values()])
+    colors = _free(kit.FLOW_COLORS, [found.color for found in known.values()])
     markers = _free(MARKERS, [found.marker for found in known.values()])
     return {
         name: (known[name].color, known[name].label, known[name].marker) if name in known else (next(colors), name, next(markers))
@@ -216,15 +277,13 @@ def _free(kinds: Sequence[str], taken: Sequence[str]) -> Iterator[str]:
 
 def _head(figure: Figure, sheet: Sheet, joined: bool, colors: Mapping[str, tuple[str, str, str]]) -> None:
     """Draws the title and, below it, the legend, unless there is only one line or the axis names the lines."""
-    from matplotlib.lines import Line2D
-
     if len(colors) < 2 or sheet.axis.names_lines:
-        figure.suptitle(sheet.title, x=0.012, ha="left", fontsize=11, fontweight="bold")
+        kit.title(figure, sheet.title)
         return
     key = "" if sheet.by_key == "controller.name" else f"{titles.of_key(sheet.by_key)}: "
     shape: dict[str, Any] = {"markersize": 5, "linestyle": "-" if joined else ""}
-    handles = [Line2D([], [], color=color, marker=marker, **shape) for color, _, marker in colors.values()]
+    handles = [kit.sample(color, marker=marker, **shape) for color, _, marker in colors.values()]
     labels = [f"{key}{label}" for _, label, _ in colors.values()]
     columns = max(1, min(len(labels), LEGEND_LETTERS // (4 + max(map(len, labels)))))
-    look = {"title_fontproperties": {"size": 11, "weight": "bold"}, "alignment": "left", "borderpad": 0.2}
+    look = {"title_fontproperties": {"size": kit.TITLE_POINTS, "weight": "bold"}, "alignment": "left", "borderpad": 0.2}
     figure.legend(handles, labels, loc="outside upper left", ncols=columns, title=sheet.title, **look)

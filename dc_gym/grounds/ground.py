@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grounds on which a network can run: what the runner asks of a ground, and which grounds there are.
+"""A ground, on which a network can run: what the runner asks of it, and what all grounds need.
 
 `dc_gym.grounds.guest.main` runs inside each of them. The grounds differ in how they start it.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from dc_gym.base.errors import MachineError
 from dc_gym.base.package import PROGRAMS
@@ -19,9 +19,6 @@ from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.monitors.state_matrix import Buffer
 from dc_gym.records import fingerprint
 
-if TYPE_CHECKING:
-    from dc_gym.spec import Spec
-
 NEEDED = ("lab-init", "lab-launch", "qmon", "agentd", "hostd", "tgen")
 
 
@@ -29,7 +26,7 @@ class Driver(Protocol):
     """Answers the steps of a run whose plan has an agent."""
 
     def step(self, region: Buffer, step: int) -> int:
-        """Answers a step of the network with this state matrix. Returns what follows the step (guest/episodes.py)."""
+        """Answers a step of the network with this state matrix. Returns what follows the step (guest/plan.py)."""
 
 
 class Ground(Protocol):
@@ -49,17 +46,6 @@ class Ground(Protocol):
 
     def facts(self) -> dict[str, Any]:
         """Returns further facts about this run for the manifest."""
-
-
-def ground_of(spec: Spec) -> Ground:
-    """Returns the ground that the spec asks for."""
-    if spec.ground == "host":
-        from dc_gym.grounds.host.ground import HostGround
-
-        return HostGround(spec)
-    from dc_gym.grounds.lab import LabGround
-
-    return LabGround(spec)
 
 
 def inside(tmp: str) -> dict[str, str]:

@@ -11,17 +11,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dc_gym.base import record_file
 from dc_gym.base.record_file import Table
-from dc_gym.ctrl.nic import algorithms, choice
+from dc_gym.ctrl.nic import algorithms
 from dc_gym.grounds import inputs
-from dc_gym.grounds.guest.main import NIC_TABLE, NICS
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.guest.plan import NIC_TABLE, NICS
 from dc_gym.nets import nic_policy
-from dc_gym.spec import Spec
+from dc_gym.spec import Spec, nic_choice
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, TRACES
 from dc_gym.topologies.ecmp import PORT_MASK, Router, draw, path
 from dc_gym.topologies.graph import Graph
@@ -29,9 +30,6 @@ from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serializati
 from dc_gym.topologies.realize.nics import devices
 from dc_gym.traffic.flows import RDMA_PORT
 from dc_gym.traffic.schedule import Flow, Schedule
-
-if TYPE_CHECKING:
-    from dc_gym.grounds.plan import Experiment
 
 NO_END = 2**64 - 1
 LINE_RATE, LEAST_RATE = 1 << 20, 1 << 6  # CC_LINE_RATE and CC_MIN_RATE of ctrl/nic/cc.h
@@ -77,7 +75,7 @@ class NicPlan:
 def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
     """Writes the loader's files. Returns what the ground's plan says of the NICs."""
     spec, graph = experiment.spec, experiment.graph
-    chosen = choice.choose(spec, line_bps(graph), folder)
+    chosen = nic_choice.choose(spec, line_bps(graph), folder)
     algorithm, setting = chosen.algorithm, chosen.setting
     told = settings(spec, graph, setting.nic)
     flows = flow_table(experiment.schedule, graph, experiment.router, spec)

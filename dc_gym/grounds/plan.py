@@ -1,27 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a spec into what a ground runs: everything that follows from it before anything boots, and the files that contain it."""
+"""Writes the files that contain what a ground runs (guest/plan.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from dc_gym.base import record_file
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.record_file import Table
 from dc_gym.grounds import inputs, nics
-from dc_gym.grounds.guest.episodes import AgentPlan, ControlPlan, Episode
-from dc_gym.grounds.guest.main import FLOWS, HOSTS, PORTS, Plan
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.guest.plan import FLOWS, HOSTS, PORTS, AgentPlan, ControlPlan, Episode, Plan
 from dc_gym.grounds.nics import NicPlan
 from dc_gym.kernel import openvswitch
-from dc_gym.spec import Spec
-from dc_gym.topologies.ecmp import Router, route
-from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize.control_network import agent_address
-from dc_gym.traffic import execs, workloads
-from dc_gym.traffic.schedule import Schedule, make_schedule
+from dc_gym.traffic import execs
 
 DISTURB = "DCGYM_DISTURB"
 """Environment variable with a shell command that every run executes in its lab before traffic starts.
@@ -30,35 +23,6 @@ It serves to test determinism.
 """
 MOST_SHOWN = 1 << 14
 """Most flows for which the state matrix of a run has rows: 1 MiB of the 4 that a lab has. With more flows it has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """Everything that follows from a spec before anything runs."""
-
-    spec: Spec
-    graph: Graph
-    router: Router
-    schedule: Schedule
-    notes: Mapping[str, Any]
-    """Notes of the workload about itself."""
-
-    @classmethod
-    def of(cls, spec: Spec) -> Experiment:
-        graph = spec.graph()
-        router = route(graph, spec.seed, spec.topology.routing)
-        flows, notes = spec.flows_with_notes(graph)
-        schedule = make_schedule(flows, graph, router, spec.tcp_name, spec.seed, one_path=spec.nic.keeps_pairs)
-        nic_flows = len(schedule.flows) if spec.controller.nic else 0
-        sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)) if spec.ground == "lab" else spec
-        return cls(sized, graph, router, schedule, notes)
-
-    def episode(self, seed: int) -> Experiment:
-        """Returns the same network with the traffic of another seed, as an episode of an environment."""
-        params, duration_ns = self.spec.workload.params(), self.spec.time.duration_ns
-        flows, notes = workloads.generate_with_notes(self.graph, params, duration_ns, seed, may_be_idle=True)
-        schedule = make_schedule(flows, self.graph, self.router, self.spec.tcp_name, seed, one_path=self.spec.nic.keeps_pairs)
-        return replace(self, schedule=schedule, notes=notes)
 
 
 def write_plan(

@@ -16,9 +16,9 @@ import numpy as np
 
 from dc_gym.base.readable import number, sentence
 from dc_gym.base.stats import Estimate, band
-from dc_gym.figures import plots
-from dc_gym.figures.axes import Bar, bar_of, draw_bar, log_ticks, set_scale
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Floats, Track
+from dc_gym.figures import kit
+from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, log_from_zero, log_ticks, set_scale
+from dc_gym.reproduce.evidence import Contender, Evidence, Floats, Quantity, Track
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LEARNED_NAMES = {"switch_queue_bytes": "switch_queue_bytes_longest", "host_queue_bytes": "host_queue_bytes_longest"}
 """Names of quantities in a training's progress, where they differ."""
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 10.4, 1.75, 0.8
-LETTERS = 76
+LETTERS = 72
 """Characters of the title per column of panels."""
 POINTS = 60
 """Number of points of a learning curve; each is a mean over equally many steps."""
@@ -41,14 +41,14 @@ REWARDS = (-1.0, 1.0)
 """The smallest and the largest reward of the thesis."""
 
 
-def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
+def figure(evidence: Evidence, panels: Sequence[Quantity], title: str) -> Figure:
     """Draws one row per quantity."""
     contenders = list(evidence.contenders.values())
     learners = [each for each in contenders if any(len(track.x) for track in each.learning.values())]
     columns = 2 if learners else 1
     panels = [panel for panel in panels if any(_is_measured(each, panel) for each in contenders)] or panels[:1]
-    with plots.style():
-        canvas = plots.new_figure(WIDTH if learners else 0.7 * WIDTH, LEGEND_HEIGHT + PANEL_HEIGHT * len(panels))
+    with kit.style():
+        canvas = kit.new_figure(WIDTH if learners else 0.7 * WIDTH, LEGEND_HEIGHT + PANEL_HEIGHT * len(panels))
         axes = canvas.subplots(len(panels), columns, squeeze=False, sharex="col", sharey="row")
         for row, panel in enumerate(panels):
             if learners:
@@ -62,23 +62,21 @@ def figure(evidence: Evidence, panels: Sequence[Column], title: str) -> Figure:
             axes[-1][0].xaxis.set_major_formatter("{x:,.0f}")
         axes[0][-1].set_title("The policy as it is in the end" if learners else "Over time", loc="left")
         axes[-1][-1].set_xlabel("Time (s)")
-        handles, labels = axes[0][-1].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=4 if learners else 3)
-        text = textwrap.fill(title, LETTERS * columns)
-        canvas.suptitle(text, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, axes[0][-1], 4 if learners else 3)
+        kit.title(canvas, textwrap.fill(title, LETTERS * columns))
     return canvas
 
 
-def _is_measured(who: Contender, panel: Column) -> bool:
+def _is_measured(who: Contender, panel: Quantity) -> bool:
     """Returns whether there is data of this quantity to draw."""
     return any(np.isfinite(track.values[panel.name]).any() for track in who.over_time.values() if panel.name in track.values)
 
 
-def dots(evidence: Evidence, column: Column, title: str) -> Figure:
+def dots(evidence: Evidence, column: Quantity, title: str) -> Figure:
     """Draws one quantity, with one row per contestant: the mean, its interval, and a small dot for each seed."""
     contenders = [each for each in evidence.contenders.values() if each.numbers.get(column.name)]
-    with plots.style({"axes.grid.axis": "both"}):
-        canvas = plots.new_figure(0.75 * WIDTH, 1.0 + 0.36 * len(contenders))
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(0.75 * WIDTH, 1.0 + 0.36 * len(contenders))
         ax = canvas.subplots()
         known = [found for each in contenders if (found := each.estimate(column.name))]
         set_scale(ax, "x", [bar(found, column) for found in known])
@@ -91,23 +89,23 @@ def dots(evidence: Evidence, column: Column, title: str) -> Figure:
     return canvas
 
 
-def _dot(ax: Axes, row: int, who: Contender, column: Column) -> None:
+def _dot(ax: Axes, row: int, who: Contender, column: Quantity) -> None:
     values = np.array(list(who.numbers[column.name].values())) * column.factor
     found = who.estimate(column.name)
     assert found is not None
     mean = found.mean * column.factor
-    ax.plot(values, np.full(len(values), row), ".", color=plots.INK, markersize=5, zorder=4)
+    ax.plot(values, np.full(len(values), row), ".", color=kit.INK, markersize=5, zorder=4)
     draw_bar(ax, row, bar(found, column), who.color, "x")
     ax.plot(mean, row, "o", color=who.color, markersize=7, zorder=3)
     ax.annotate(number(mean), (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
 
 
-def bar(found: Estimate, column: Column) -> Bar:
+def bar(found: Estimate, column: Quantity) -> ErrorBar:
     """Returns the mean and the interval of a quantity, in the unit of its column."""
     return bar_of(found.mean * column.factor, None if found.half is None else found.half * column.factor)
 
 
-def _learning(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
+def _learning(ax: Axes, contenders: Sequence[Contender], panel: Quantity) -> None:
     name = LEARNED_NAMES.get(panel.name, panel.name)
     for each in contenders:
         if each.learning:
@@ -117,7 +115,7 @@ def _learning(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
             ax.axhline(found.mean * panel.factor, color=each.color, linewidth=1.0, linestyle=(0, (4, 2)))
 
 
-def _over_time(ax: Axes, contenders: Sequence[Contender], panel: Column) -> None:
+def _over_time(ax: Axes, contenders: Sequence[Contender], panel: Quantity) -> None:
     for each in contenders:
         tracks = list(each.over_time.values())
         if tracks:
@@ -144,7 +142,7 @@ def _binned(x: Floats, y: Floats, edges: Floats) -> Floats:
     return found
 
 
-def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender, panel: Column, most: float = np.inf) -> None:
+def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender, panel: Quantity, most: float = np.inf) -> None:
     """Draws the mean over the rows (one row per seed), and their spread where it is known."""
     mean, half = band(rows)
     ax.plot(x, mean, color=who.color, label=who.label, linewidth=1.8 if who.learning else 1.1)
@@ -154,12 +152,10 @@ def _draw(ax: Axes, x: Floats, rows: Floats, who: Contender, panel: Column, most
             ax.plot(x[known], row[known], color=who.color, linewidth=0.8, alpha=0.8)
     elif np.isfinite(half).any():
         least, most = REWARDS if panel.name == "reward" else (0.0, most)
-        ax.fill_between(
-            x, np.maximum(mean - half, least), np.minimum(mean + half, most), color=who.color, alpha=0.18, linewidth=0
-        )
+        kit.shade(ax, x, np.maximum(mean - half, least), np.minimum(mean + half, most), who.color)
 
 
-def _scale(row: Sequence[Axes], panel: Column) -> None:
+def _scale(row: Sequence[Axes], panel: Quantity) -> None:
     """Scales the shared axis of a row. It follows the means; the bands would stretch it."""
     lines = [np.asarray(line.get_ydata(), float) for ax in row for line in ax.get_lines()]
     values, ax = np.concatenate(lines or [np.zeros(1)]), row[0]
@@ -169,20 +165,14 @@ def _scale(row: Sequence[Axes], panel: Column) -> None:
     elif not len(values) or values.max() <= 0:
         return
     elif panel.name.endswith("_bytes"):
-        _queue_scale(ax, float(values.max()), FRAME_BYTES * panel.factor)
+        largest, frame = float(values.max()), FRAME_BYTES * panel.factor
+        if largest > DECADES * frame:
+            log_from_zero(ax, "y", largest, frame)
+        else:
+            ax.set_ylim(0, largest * ROOM)
     elif panel.name.endswith("_s") and values.max() > DECADES * values.min() > 0:
         ax.set_yscale("log")
         ax.set_ylim(values.min() / ROOM, values.max() * ROOM)
         log_ticks(ax, "y")
     else:
         ax.set_ylim(0, np.percentile(values, SETTLED) * 1.25)
-
-
-def _queue_scale(ax: Axes, largest: float, frame: float) -> None:
-    """Scales a queue's axis. A queue may be empty, so its logarithmic axis is linear below one frame."""
-    wide = largest > DECADES * frame
-    if wide:
-        ax.set_yscale("symlog", linthresh=frame, linscale=0.4)
-    ax.set_ylim(0, largest * ROOM)
-    if wide:
-        log_ticks(ax, "y", linear_below=frame)

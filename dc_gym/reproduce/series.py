@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dc_gym.base.readable import number, sentence
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import draw_bar, log_ticks, plain_ticks
 from dc_gym.reproduce.drawing import bar
-from dc_gym.reproduce.findings import Column, Evidence
+from dc_gym.reproduce.evidence import Evidence, Quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ MARGIN, BEYOND = 0.06, 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ContestantLine:
     label: str
     color: str
     points: Mapping[float, str]
@@ -40,8 +40,8 @@ Curve = Callable[["Axes"], None]
 
 def figure(
     evidence: Evidence,
-    series: Sequence[Series],
-    columns: Sequence[Column],
+    series: Sequence[ContestantLine],
+    columns: Sequence[Quantity],
     xlabel: str,
     title: str,
     base: float | None = 2,
@@ -53,8 +53,8 @@ def figure(
     """
     names = [name for each in series for name in each.points.values()]
     columns = [column for column in columns if any(_is_shown(evidence, name, column) for name in names)] or columns[:1]
-    with plots.style({"axes.grid.axis": "both"}):
-        canvas = plots.new_figure(WIDTH * len(columns) + 0.6, PANEL_HEIGHT + LEGEND_HEIGHT)
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(WIDTH * len(columns) + 0.6, PANEL_HEIGHT + LEGEND_HEIGHT)
         axes = canvas.subplots(1, len(columns), squeeze=False)[0]
         for ax, column in zip(axes, columns, strict=True):
             _axis(ax, [x for each in series for x, name in each.points.items() if _is_shown(evidence, name, column)], base)
@@ -67,20 +67,20 @@ def figure(
             ax.set_title(sentence(column.title), loc="left")
         handles, labels = axes[0].get_legend_handles_labels()
         if any(column.name in each.paper for each in evidence.contenders.values() for column in columns):
-            handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=plots.INK, linestyle=":", markersize=5)[0])
+            handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=kit.INK, linestyle=":", markersize=5)[0])
             labels.append("the paper")
         canvas.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
-        canvas.suptitle(title, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.title(canvas, title)
     return canvas
 
 
-def _is_shown(evidence: Evidence, name: str, column: Column) -> bool:
+def _is_shown(evidence: Evidence, name: str, column: Quantity) -> bool:
     """Returns whether the quantity was measured or is in the paper."""
     found = evidence.contenders.get(name)
     return found is not None and (found.estimate(column.name) is not None or column.name in found.paper)
 
 
-def _line(ax: Axes, evidence: Evidence, series: Series, column: Column) -> None:
+def _line(ax: Axes, evidence: Evidence, series: ContestantLine, column: Quantity) -> None:
     known = {x: evidence.contenders[name] for x, name in series.points.items() if name in evidence.contenders}
     found = {x: estimate for x, each in known.items() if (estimate := each.estimate(column.name)) is not None}
     if found:
@@ -104,7 +104,7 @@ def _axis(ax: Axes, values: Sequence[float], base: float | None) -> None:
     ax.minorticks_off()
 
 
-def _scale(ax: Axes, evidence: Evidence, series: Sequence[Series], column: Column) -> None:
+def _scale(ax: Axes, evidence: Evidence, series: Sequence[ContestantLine], column: Quantity) -> None:
     shown = [evidence.contenders[name] for each in series for name in each.points.values() if name in evidence.contenders]
     means = [found.mean for each in shown if (found := each.estimate(column.name)) is not None]
     values = [

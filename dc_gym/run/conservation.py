@@ -22,7 +22,7 @@ SMALLEST_FRAME_BYTES, LARGEST_FRAME_BYTES = 60, 1514
 def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> list[str]:
     """Returns sentences about everything that is not conserved; none for a fit run.
 
-    The counters by port are those of dc_gym.grounds.guest.main.count().
+    The counters by port are those of dc_gym.grounds.guest.report.count().
     """
     delta = {port: {name: after[port][name] - before[port].get(name, 0) for name in after[port]} for port in after}
     found = []

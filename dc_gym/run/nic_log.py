@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import ProtocolError
-from dc_gym.grounds.guest.main import DECISIONS
+from dc_gym.grounds.guest.plan import DECISIONS
 from dc_gym.grounds.nics import DECISION_DTYPE, LINE_RATE
 from dc_gym.records.tables import TABLES, Records, empty
 from dc_gym.run import tgen_log

@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dc_gym.base.progress import Progress
-from dc_gym.grounds.ground import check_programs, ground_of
-from dc_gym.grounds.plan import Experiment, write_plan
+from dc_gym.grounds.choice import ground_of
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.ground import check_programs
+from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.records import results
 from dc_gym.records.results import Result
 from dc_gym.run import analysis
 from dc_gym.run.execution import Clock, execute
 from dc_gym.run.idle import ideal_times
-from dc_gym.run.manifest import Setup, manifest, set_times
+from dc_gym.run.manifest import PreparedRun, manifest, set_times
 from dc_gym.run.read_back import read_back
 from dc_gym.spec import Spec
 
@@ -63,7 +65,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         _begin("results", clock, progress)
         tables, counts = read_back(experiment, private)
         shutil.rmtree(private)
-        setup = Setup(experiment, ground, ground.environment(ovs), inputs, nic, driver, disturb)
+        setup = PreparedRun(experiment, ground, ground.environment(ovs), inputs, nic, driver, disturb)
 
         clock.phase("ideal")
         schedule = analysis.recorded(experiment.schedule, tables)
@@ -105,6 +107,6 @@ def _begin(phase: str, clock: Clock, progress: Progress) -> None:
 
 
 def _plot(result: Result) -> None:
-    from dc_gym.figures import plots  # matplotlib takes a second to import
+    from dc_gym.figures import timeline  # matplotlib takes a second to import
 
-    plots.plot_result(result, result.path / "plot.png")
+    timeline.plot_result(result, result.path / "plot.png")

@@ -14,7 +14,7 @@ import numpy as np
 from dc_gym import spec
 from dc_gym.envs.frame import FlowInfo, Frame
 from dc_gym.envs.scene import Scene, flow_info
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.monitors.state_matrix import COLUMNS, FLOW
 
 MS = 10**6

@@ -19,7 +19,7 @@ from dc_gym.envs import session
 from dc_gym.envs.env import DataCenterEnv, as_spec
 from dc_gym.envs.registration import ANY, SPECS
 from dc_gym.envs.vector import LabVectorEnv
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.run.runner import run
 from dc_gym.spec import LARGEST_SEED, LabSpec
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dc_gym.benchmarks import processes
 from dc_gym.benchmarks.checks import clean
 
 pytestmark = pytest.mark.lab
@@ -75,14 +76,14 @@ def hold(folder, holder, busy):
         start_new_session=True,
     )
     assert process.stdout.readline() == "holds\n", process.stderr.read()
-    family = clean.descendants(process.pid)
+    family = processes.descendants(process.pid)
     assert len(family) > 2 and any(folder.iterdir())
     return process, family
 
 
 def expect_nothing(family, folder):
     deadline = time.monotonic() + 30
-    while found := [each for each in family if clean.alive(each)] + [path.name for path in folder.iterdir()]:
+    while found := [each for each in family if processes.alive(each)] + [path.name for path in folder.iterdir()]:
         assert time.monotonic() < deadline, f"left: {found}"
         time.sleep(0.05)
 

@@ -9,6 +9,7 @@ import pytest
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.envs import policies
 from dc_gym.envs.action import Action
+from dc_gym.envs.choice import policy_of
 from dc_gym.envs.file_policy import differences
 from dc_gym.envs.observation import Observer
 from dc_gym.envs.policies import FAIR_SHARE, Setting, register
@@ -30,23 +31,23 @@ def test_max_never_limits():
     found, info = scene()
     for head, least in (("linear", 1e7), ("log", 1e7), ("thesis", 0.9999e7), ("rates", 0.88e7)):
         made = setting(found, head=head)
-        action = policies.of("max", made).act(made.observer.observe(frame(info)), frame(info))
+        action = policy_of("max", made).act(made.observer.observe(frame(info)), frame(info))
         assert (made.action.to_rates(action) >= least).all()
 
 
 def test_random_follows_its_seed():
     found, info = scene()
     now = frame(info)
-    drawn = [[policies.of("random", setting(found, seed=seed)).act(None, now).tolist() for _ in range(3)] for seed in (1, 1, 2)]
+    drawn = [[policy_of("random", setting(found, seed=seed)).act(None, now).tolist() for _ in range(3)] for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1] != drawn[2]
-    one = policies.of("random", setting(found, seed=1))
+    one = policy_of("random", setting(found, seed=1))
     assert one.act(None, now).tolist() != one.act(None, now).tolist()
 
 
 def test_the_oracle_gives_each_host_its_fair_share():
     """h1 and h2 share one link; hosts that do not send are not limited."""
     found, info = scene()
-    policy = policies.of("fair-share", setting(found))
+    policy = policy_of("fair-share", setting(found))
     line, half = 1e7, FAIR_SHARE * 5e6
     both = frame(info, flows=flows({"status": RUNNING}, {"status": RUNNING}))
     assert rates(policy, found, both) == pytest.approx([half, half, line, line])
@@ -60,12 +61,12 @@ def test_the_oracle_adds_up_the_flows_of_a_host():
     to the neighbour, gets the rest of the host's line: 5 Mbit/s."""
     found, info = scene('workload.kind="all_to_all"')
     now = frame(info, flows=flows(*[{"status": RUNNING}] * len(info)))
-    assert rates(policies.of("fair-share", setting(found)), found, now) == pytest.approx([FAIR_SHARE * 1e7] * 4)
+    assert rates(policy_of("fair-share", setting(found)), found, now) == pytest.approx([FAIR_SHARE * 1e7] * 4)
 
 
 def test_the_oracle_that_looks_ahead_sees_a_start():
     found, info = scene('workload.start="30ms"')
-    plain, ahead = (policies.of(name, setting(found)) for name in ("fair-share", "fair-share-ahead"))
+    plain, ahead = (policy_of(name, setting(found)) for name in ("fair-share", "fair-share-ahead"))
     for t_ms, knows in ((10, False), (20, True)):
         now = frame(info, t_ns=t_ms * MS)
         assert rates(plain, found, now) == [1e7] * 4
@@ -75,7 +76,7 @@ def test_the_oracle_that_looks_ahead_sees_a_start():
 def test_the_oracle_that_looks_ahead_sees_a_gate_open():
     """While requests are under way, their answers count. Before they begin, nothing counts."""
     found, info = scene(*GATED)
-    ahead = policies.of("fair-share-ahead", setting(found))
+    ahead = policy_of("fair-share-ahead", setting(found))
     answers = [flow for flow in range(len(info)) if info.awaits[flow] and info.src[flow] != info.src[info.awaits[flow][0]]]
     first, request = answers[0], info.awaits[answers[0]][0]
     states = [{} for _ in range(len(info))]
@@ -100,7 +101,7 @@ def test_a_flow_that_takes_over_is_not_counted_twice():
     for flow in current:
         states[flow] = {"status": RUNNING}
     now = frame(info, flows=flows(*states))
-    plain, ahead = (policies.of(name, setting(found)) for name in ("fair-share", "fair-share-ahead"))
+    plain, ahead = (policy_of(name, setting(found)) for name in ("fair-share", "fair-share-ahead"))
     assert rates(ahead, found, now) == rates(plain, found, now)
 
 
@@ -124,7 +125,7 @@ def test_a_file_acts(tmp_path):
     made = setting(found)
     net(found, made.observer).write(tmp_path / "p.npz")
     for path in (tmp_path / "p.npz", str(tmp_path / "p.npz")):
-        action = policies.of(path, made).act(made.observer.observe(frame(info)), frame(info))
+        action = policy_of(path, made).act(made.observer.observe(frame(info)), frame(info))
         assert made.action.to_rates(action) == pytest.approx([0.75 * 0.999e7 + 0.001e7] * 4)
 
 
@@ -153,7 +154,7 @@ def test_a_file_that_does_not_fit_is_one_line(changes, made, line, tmp_path):
     net(found, Observer(found), **changes).write(tmp_path / "p.npz")
     other, _ = scene(hosts=made.pop("hosts", "all"))
     with pytest.raises(AgentError) as caught:
-        policies.of(tmp_path / "p.npz", setting(other, **made))
+        policy_of(tmp_path / "p.npz", setting(other, **made))
     assert line in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/p.npz: the policy")
     assert str(caught.value).endswith("; give the topology and the [agent] keys that it was trained with")
 
@@ -171,14 +172,14 @@ def test_one_file_for_each_host_acts_on_any_network(tmp_path):
     of_each = one | {"agents": "hosts", "observation": ("own/backlog",), "hosts": ("h7", "h8")}
     net(found, made.observer, **of_each).write(tmp_path / "p.npz")
     now = frame(info, cells=cells(backlog_bytes={"h1-eth0": 40_000, "h3-eth0": 80_000}))
-    assert policies.of(tmp_path / "p.npz", made).act(None, now) == pytest.approx([0.1, 0, 0.2, 0])
+    assert policy_of(tmp_path / "p.npz", made).act(None, now) == pytest.approx([0.1, 0, 0.2, 0])
     for observe, line in (
         ("srtt", "observes 'own/backlog' as value 0, and the network has 'own/srtt'"),
         ("host:backlog,srtt", "observes 1 values (own/backlog), and the network has 2 (own/backlog, own/srtt)"),
         ("s1-*:backlog,s2-*:backlog", "the policy is for each host, and agent.observe: "),
     ):
         with pytest.raises(AgentError) as caught:
-            policies.of(tmp_path / "p.npz", setting(found, observe))
+            policy_of(tmp_path / "p.npz", setting(found, observe))
         assert line in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -197,11 +198,11 @@ def test_a_class_by_its_name(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     found, info = scene()
-    assert policies.of("my_policies:Half", setting(found)).act(None, frame(info)).tolist() == [0] * 4
+    assert policy_of("my_policies:Half", setting(found)).act(None, frame(info)).tolist() == [0] * 4
     with pytest.raises(AgentError, match="my_policies has no Full"):
-        policies.of("my_policies:Full", setting(found))
+        policy_of("my_policies:Full", setting(found))
     with pytest.raises(AgentError, match=r"No module named .your_policies.; is it installed"):
-        policies.of("your_policies:Half", setting(found))
+        policy_of("your_policies:Half", setting(found))
 
 
 GOOD = "def __init__(self, setting): pass"
@@ -231,23 +232,23 @@ def test_what_goes_wrong_in_a_users_policy_is_one_line(body, policy, line, tmp_p
     monkeypatch.delitem(sys.modules, "broken", raising=False)
     found, info = scene()
     with pytest.raises(UsageError) as caught:
-        policies.of(policy.format(file=file), setting(found)).act(None, frame(info))
+        policy_of(policy.format(file=file), setting(found)).act(None, frame(info))
     assert line in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_class_of_a_file(tmp_path):
     (tmp_path / "half.py").write_text(f"class Half:\n  {GOOD}\n  def act(self, *a): return [0, 0, 0, 0]\n")
     found, info = scene()
-    made = policies.of(f"{tmp_path}/half.py:Half", setting(found))
+    made = policy_of(f"{tmp_path}/half.py:Half", setting(found))
     assert made.act(None, frame(info)).tolist() == [0] * 4 and made.code == (tmp_path / "half.py",)
 
 
 def test_unknown_policies_and_names_that_cannot_be(registries):
     found, _ = scene()
     with pytest.raises(AgentError, match="policy 'maxx' is unknown; did you mean max"):
-        policies.of("maxx", setting(found))
+        policy_of("maxx", setting(found))
     with pytest.raises(AgentError, match=r"policy 'cubik' is unknown; if you mean a TCP.*controller\.name=cubic$"):
-        policies.of("cubik", setting(found))
+        policy_of("cubik", setting(found))
     for name in ("max", "a:b", "a.npz"):
         with pytest.raises(AgentError, match="registered already, or reads like a file or a class"):
             register(name, policies.MaxPolicy)

@@ -27,9 +27,10 @@ from dc_gym.envs.env import DataCenterEnv
 from dc_gym.envs.pace import Pace
 from dc_gym.envs.session import SCRATCH
 from dc_gym.envs.vector import LabVectorEnv
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.host import live, state
 from dc_gym.grounds.host.ground import HostGround
-from dc_gym.grounds.plan import Experiment, write_plan
+from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import openvswitch
 from dc_gym.spec import AgentSpec
 from tests.envs.made import scene

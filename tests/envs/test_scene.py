@@ -13,7 +13,8 @@ from dc_gym.base.errors import AgentError
 from dc_gym.envs import frame as frames
 from dc_gym.envs import session
 from dc_gym.envs.scene import flow_info, scene_of
-from dc_gym.grounds.plan import Experiment, _agent_plan
+from dc_gym.grounds.experiment import Experiment
+from dc_gym.grounds.plan import _agent_plan
 from dc_gym.monitors.state_matrix import COLUMNS, FLOW
 from tests.envs.made import DONE, MS, ROWS, RUNNING, cells, experiment, flows, frame, scene
 

@@ -5,8 +5,8 @@ import csv
 from itertools import groupby, pairwise
 
 from dc_gym.base.units import FRAME_BYTES
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.nics import base_rtts_ns
-from dc_gym.grounds.plan import Experiment
 from dc_gym.methods.rlcc.presets import Case
 from dc_gym.methods.rlcc.scenes import BASE_PACKETS, BUFFERS, MATRIX, RATES_BPS, Scene, randomised, varied
 

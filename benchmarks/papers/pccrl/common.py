@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
-from dc_gym.reproduce.findings import Contender, Findings
+from dc_gym.reproduce.evidence import Contender
+from dc_gym.reproduce.findings import Findings
 
 WHO = {"PCC-RL": "rlcc-tree", "DC2QCN": "dcqcn", "Swift": "swift"}
 AS_STATED = "PCC-RL 2021"

@@ -18,13 +18,14 @@ from dc_gym.benchmarks.papers.pccrl.common import COLORS, HPCC, WHO
 from dc_gym.benchmarks.papers.rlcc import common as rlcc
 from dc_gym.benchmarks.papers.rlcc.cluster import LONG_SHARE, RECOVERY, SLOWDOWN, UNFINISHED, long_short
 from dc_gym.benchmarks.papers.rlcc.common import name
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.metrics import Window, series
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, below, less_than, more_than
-from dc_gym.reproduce.findings import Column, Evidence, Findings, Track
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length, Network
+from dc_gym.reproduce.evidence import Evidence, Quantity, Track
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork
 from dc_gym.spec import from_dict
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
 TITLE = "A long flow that short ones join: bandwidth, buffer, recovery"
 SOURCE = "PCC-RL, figure 1 (text only)"
 FLOWS = (2, 8)
-NETWORK = Network("nine", "one switch, 8 senders, 1 receiver", {**rlcc.SINGLE, "hosts": 9}, 8)
+NETWORK = ScaledNetwork("nine", "one switch, 8 senders, 1 receiver", {**rlcc.SINGLE, "hosts": 9}, 8)
 BEGIN_NS, SHORT_SIZE, BINS = 5 * MS, "5MB", 150
-LENGTH = Length(20 * MS, 2 * MS)
+LENGTH = RunLength(20 * MS, 2 * MS)
 BUFFER_BYTES = 5_000_000
-BEFORE = Column("before", "long flow before (of the line)", digits=3)
-BUFFER = Column("buffer", "longest queue (% of 5 MB)", 100, 3)
-DROPPED = Column("drops", "frames dropped")
-BANDWIDTH = Column("bandwidth", "long flow (of the line)")
+BEFORE = Quantity("before", "long flow before (of the line)", digits=3)
+BUFFER = Quantity("buffer", "longest queue (% of 5 MB)", 100, 3)
+DROPPED = Quantity("drops", "frames dropped")
+BANDWIDTH = Quantity("bandwidth", "long flow (of the line)")
 COLUMNS = (BEFORE, LONG_SHARE, RECOVERY, BUFFER, SLOWDOWN, UNFINISHED, DROPPED)
 PANELS = (BANDWIDTH, BUFFER)
 FULL_BANDWIDTH, NONE = 0.9, 0.5
@@ -57,7 +58,7 @@ ROWS = [
             **{"short_start": BEGIN_NS, "jitter": JITTER_NS},
         },
         length=LENGTH,
-        full=Length(500 * MS, 2 * MS),
+        full=RunLength(500 * MS, 2 * MS),
         color=COLORS[who],
     )
     for who, controller in WHO.items()
@@ -112,16 +113,16 @@ def track(result: Result) -> Track:
     return Track(drawn.t_s * 1e3 / scale, values)
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = rlcc.run("figure-1", ROWS, order, progress, more, track)
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = rlcc.run("figure-1", ROWS, options, progress, more, track)
     absent = {name(HPCC, flows): dict[str, float]() for flows in FLOWS}
-    return pccrl.completed(rlcc.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence)), absent)
+    return pccrl.completed(rlcc.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence)), absent)
 
 
 def _figure(evidence: Evidence) -> Figure:
     """Draws the figure as in the paper: 2 flows above, 8 below; bandwidth on the left, the buffer on the right."""
-    with plots.style():
-        canvas = plots.new_figure(9.6, 5.4)
+    with kit.style():
+        canvas = kit.new_figure(9.6, 5.4)
         axes = canvas.subplots(len(FLOWS), len(PANELS), sharex=True)
         for row, flows in zip(axes, FLOWS, strict=True):
             for ax, panel in zip(row, PANELS, strict=True):
@@ -129,15 +130,15 @@ def _figure(evidence: Evidence) -> Figure:
                 ax.set_title(f"{flows} flows: {panel.title}", loc="left")
         for ax in axes[-1]:
             ax.set_xlabel("Time (ms, at 100 Gbit/s)")
-        canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
-        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, axes[0][0], len(WHO))
+        kit.title(canvas, TITLE)
     return canvas
 
 
-def _draw(ax: Axes, evidence: Evidence, flows: int, panel: Column) -> None:
+def _draw(ax: Axes, evidence: Evidence, flows: int, panel: Quantity) -> None:
     for who in WHO:
         tracks = list(evidence.contenders[name(who, flows)].over_time.values())
         mean, half = band(np.stack([each.values[panel.name] for each in tracks]) * panel.factor)
         ax.plot(tracks[0].x, mean, color=COLORS[who], label=pccrl.label(who))
-        ax.fill_between(tracks[0].x, np.maximum(mean - half, 0), mean + half, color=COLORS[who], alpha=0.18, linewidth=0)
+        kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, COLORS[who])
     ax.set_ylim(bottom=0)

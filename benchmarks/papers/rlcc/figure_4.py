@@ -15,12 +15,13 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.readable import sentence
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.common import Row
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.figures.axes import bar_of, log_ticks
 from dc_gym.reproduce.claims import Claim, above, below
-from dc_gym.reproduce.findings import Evidence, Findings
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import MS, Length
+from dc_gym.reproduce.evidence import Evidence
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import MS, RunLength
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ FLOWS = (2, 16, 128)
 BETAS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 TARGETS = (0.004, 0.016, 0.064, 0.256, 1.0)
 BEST_BETA, BEST_TARGET = 1.5, 0.064
-LENGTH = Length(12 * MS, 6 * MS)
+LENGTH = RunLength(12 * MS, 6 * MS)
 COLORS = {2: "#D55E00", 16: "#0072B2", 128: "#009E73"}
 LESS = 0.98
 """Goodput below this part of that with the paper's value is a loss of bandwidth."""
@@ -105,14 +106,14 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = common.run("figure-4", ROWS, order, progress)
-    return common.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence))
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = common.run("figure-4", ROWS, options, progress)
+    return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence))
 
 
 def _figure(evidence: Evidence) -> Figure:
-    with plots.style({"axes.grid.axis": "both"}):
-        canvas = plots.new_figure(9.4, 4.4)
+    with kit.style({"axes.grid.axis": "both"}):
+        canvas = kit.new_figure(9.4, 4.4)
         left, right = canvas.subplots(1, 2)
         for flows in FLOWS:
             _line(left, evidence, flows, {beta: _of_beta(beta, flows) for beta in BETAS})
@@ -124,8 +125,8 @@ def _figure(evidence: Evidence) -> Figure:
             log_ticks(ax, "x")
             ax.set_xlabel(sentence(common.LATENCY.title))
             ax.set_ylabel(sentence(common.GOODPUT.title))
-        canvas.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=len(FLOWS))
-        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, left, len(FLOWS))
+        kit.title(canvas, TITLE)
     return canvas
 
 

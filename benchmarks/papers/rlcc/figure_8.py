@@ -16,13 +16,14 @@ from dc_gym.base.stats import band
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.papers.rlcc import common
 from dc_gym.benchmarks.papers.rlcc.cluster import COLORS, WHO
-from dc_gym.figures import plots
+from dc_gym.figures import kit, timeline
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
 from dc_gym.reproduce.claims import Claim, less_than, more_than
-from dc_gym.reproduce.findings import Column, Evidence, Findings, Track
-from dc_gym.reproduce.order import Order
-from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, Length
+from dc_gym.reproduce.evidence import Evidence, Quantity, Track
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.options import ReproduceOptions
+from dc_gym.reproduce.scaled import JITTER_NS, LINE_BPS, MS, RunLength
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 TITLE = "All-to-all with many flows: what is lost, and what arrives, over time"
 SOURCE = "RL-CC, section VI, figure 8"
 BINS = 40
-LENGTH = Length(24 * MS, 12 * MS)
+LENGTH = RunLength(24 * MS, 12 * MS)
 """The first half is bring-up, the start of all flows."""
-LOST = Column("lost", "dropped (lines of a host)")
-ARRIVED = Column("arrived", "goodput (of all hosts' lines)")
+LOST = Quantity("lost", "dropped (lines of a host)")
+ARRIVED = Quantity("arrived", "goodput (of all hosts' lines)")
 PANELS = (LOST, ARRIVED)
 NONE, LEAST_LOST = 1e-9, 1e-3
 ROWS = [
@@ -62,7 +63,7 @@ CLAIMS = (
 
 def track(result: Result) -> Track:
     """Returns the curves over time in ms, at 100 Gbit/s."""
-    drawn = plots.load_series(result, BINS)
+    drawn = timeline.load_series(result, BINS)
     scale = int(result.manifest["spec"]["topology"].get("scale") or 1)
     width_s = 2 * drawn.t_s[0]
     queues, ports = result.records("queues"), len(result.ports)
@@ -75,14 +76,14 @@ def track(result: Result) -> Track:
     return Track(drawn.t_s * 1e3 / scale, {LOST.name: lost_bps / LINE_BPS, ARRIVED.name: arrived})
 
 
-def run(order: Order, progress: Progress) -> Findings:
-    evidence = common.run("losses-over-time", ROWS, order, progress, track=track)
-    return common.findings(TITLE, ROWS, order, evidence, COLUMNS, CLAIMS, _figure(evidence))
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
+    evidence = common.run("losses-over-time", ROWS, options, progress, track=track)
+    return common.findings(TITLE, ROWS, options, evidence, COLUMNS, CLAIMS, _figure(evidence))
 
 
 def _figure(evidence: Evidence) -> Figure:
-    with plots.style():
-        canvas = plots.new_figure(7.4, 5.0)
+    with kit.style():
+        canvas = kit.new_figure(7.4, 5.0)
         axes = canvas.subplots(len(PANELS), 1, sharex=True)
         for ax, panel in zip(axes, PANELS, strict=True):
             _draw(ax, evidence, panel)
@@ -90,16 +91,16 @@ def _figure(evidence: Evidence) -> Figure:
         axes[0].set_ylim(0, max(axes[0].get_ylim()[1], 2 * LEAST_LOST))
         log_ticks(axes[0], "y", LEAST_LOST)
         axes[-1].set_xlabel("Time (ms, at 100 Gbit/s)")
-        canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WHO))
-        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, axes[0], len(WHO))
+        kit.title(canvas, TITLE)
     return canvas
 
 
-def _draw(ax: Axes, evidence: Evidence, panel: Column) -> None:
+def _draw(ax: Axes, evidence: Evidence, panel: Quantity) -> None:
     for each in evidence.contenders.values():
         tracks = list(each.over_time.values())
         mean, half = band(np.stack([one.values[panel.name] for one in tracks]))
         ax.plot(tracks[0].x, mean, color=each.color, label=each.label)
-        ax.fill_between(tracks[0].x, np.maximum(mean - half, 0), mean + half, color=each.color, alpha=0.18, linewidth=0)
+        kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, each.color)
     ax.set_ylim(bottom=0)
     ax.set_title(panel.title, loc="left")

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING
 from dc_gym.base.progress import Progress
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.figures import plots
+from dc_gym.figures import kit
 from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.cells import STATES
 from dc_gym.nets import nic_policy
-from dc_gym.reproduce.claims import Claim, Criterion, Outcome, judge
-from dc_gym.reproduce.findings import Column, Contender, Evidence, Findings
-from dc_gym.reproduce.order import Order
+from dc_gym.reproduce.claims import Claim, Criterion, CriterionOutcome, judge
+from dc_gym.reproduce.evidence import Contender, Evidence, Quantity
+from dc_gym.reproduce.findings import Findings
+from dc_gym.reproduce.options import ReproduceOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Actions by the previous and the current state"
 SOURCE = "RL-CC, Table VI and section VI"
-ARTIFACT = Column("artifact", "the artifact's network", digits=4)
+ARTIFACT = Quantity("artifact", "the artifact's network", digits=4)
 UNDER, TARGET, CONGESTED = STATES
 
 
@@ -41,8 +42,8 @@ def name(before: str, now: str) -> str:
 NAMES = tuple(name(before, now) for before in STATES for now in STATES)
 
 
-def columns() -> list[Column]:
-    return [*(Column(each, each, digits=4) for each in policies()), ARTIFACT]
+def columns() -> list[Quantity]:
+    return [*(Quantity(each, each, digits=4) for each in policies()), ARTIFACT]
 
 
 def action(evidence: Evidence, policy: str, before: str, now: str) -> float:
@@ -50,26 +51,26 @@ def action(evidence: Evidence, policy: str, before: str, now: str) -> float:
 
 
 def _falls(policy: str) -> Criterion:
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         rows = {before: [action(evidence, policy, before, now) for now in STATES] for before in STATES}
         said = "; ".join(f"{before}: {', '.join(f'{each:.3f}' for each in row)}" for before, row in rows.items())
-        return Outcome(all(row[0] > row[1] > row[2] for row in rows.values()), f"{policy}: {said}")
+        return CriterionOutcome(all(row[0] > row[1] > row[2] for row in rows.values()), f"{policy}: {said}")
 
     return Criterion(f"{policy}: raise > keep > cut in all three rows", NAMES, judge)
 
 
 def _more(policy: str, first: tuple[str, str], than: tuple[str, str]) -> Criterion:
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         a, b = action(evidence, policy, *first), action(evidence, policy, *than)
-        return Outcome(a > b, f"{policy}: {a:.3f} and {b:.3f}")
+        return CriterionOutcome(a > b, f"{policy}: {a:.3f} and {b:.3f}")
 
     return Criterion(f"{policy}: {name(*first)} above {name(*than)}", (name(*first), name(*than)), judge)
 
 
 def _beyond(policy: str, before: str, sign: int) -> Criterion:
-    def judge(evidence: Evidence) -> Outcome:
+    def judge(evidence: Evidence) -> CriterionOutcome:
         value = action(evidence, policy, before, TARGET)
-        return Outcome(sign * (value - 1) > 0, f"{policy}: {value:.3f}")
+        return CriterionOutcome(sign * (value - 1) > 0, f"{policy}: {value:.3f}")
 
     return Criterion(f"{policy}: {name(before, TARGET)} {'above' if sign > 0 else 'below'} 1", (name(before, TARGET),), judge)
 
@@ -91,7 +92,7 @@ CLAIMS = (
 )
 
 
-def run(order: Order, progress: Progress) -> Findings:
+def run(options: ReproduceOptions, progress: Progress) -> Findings:
     """Evaluates the policies; nothing is random."""
     progress.phase("measuring")
     found = {each: cells.table(nic_policy.load(each)) for each in policies()}
@@ -109,12 +110,12 @@ def run(order: Order, progress: Progress) -> Findings:
 
 
 def _figure(evidence: Evidence) -> Figure:
-    with plots.style({"axes.grid.axis": "y"}):
-        canvas = plots.new_figure(9.6, 3.8)
+    with kit.style({"axes.grid.axis": "y"}):
+        canvas = kit.new_figure(9.6, 3.8)
         axes = canvas.subplots(1, len(STATES), sharey=True)
         for ax, before in zip(axes, STATES, strict=True):
             printed = [evidence.contenders[name(before, now)].paper[policies()[0]] for now in STATES]
-            ax.plot(range(3), printed, "D:", color=plots.INK, markerfacecolor="none", markersize=8, label="the paper")
+            ax.plot(range(3), printed, "D:", color=kit.INK, markerfacecolor="none", markersize=8, label="the paper")
             artifact = [action(evidence, ARTIFACT.name, before, now) for now in STATES]
             ax.plot(range(3), artifact, "x", color="#888888", label=ARTIFACT.title)
             for each in policies():
@@ -126,6 +127,6 @@ def _figure(evidence: Evidence) -> Figure:
             ax.set_xticks(range(3), [f"{now}\nnow" for now in STATES], fontsize=8)
             ax.set_title(f"{before} before", loc="left")
         axes[0].set_ylabel("Action: factor of the rate")
-        canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
-        canvas.suptitle(TITLE, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        kit.legend_below(canvas, axes[0], 5)
+        kit.title(canvas, TITLE)
     return canvas

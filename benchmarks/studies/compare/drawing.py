@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dc_gym.base.stats import Estimate
-from dc_gym.benchmarks.studies.compare.measured import DELAY, FAIRNESS, GOODPUT, LOSS, P99_DELAY, Compared, Entry
-from dc_gym.figures import plots
-from dc_gym.figures.axes import Bar, bar_of, draw_bar, set_scale
-from dc_gym.pages.report.numbers import Metric, scale_of
+from dc_gym.benchmarks.studies.compare.measured import DELAY, FAIRNESS, GOODPUT, LOSS, P99_DELAY, Compared, Competitor
+from dc_gym.figures import kit
+from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, set_scale
+from dc_gym.pages.numbers import Metric, scale_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +25,8 @@ SPREAD = 0.62
 def overview(compared: Sequence[Compared]) -> Figure:
     """Draws one panel per quantity, with one column per scenario."""
     shown = [metric for metric in (GOODPUT, DELAY, P99_DELAY, LOSS) if any(metric in each.metrics for each in compared)]
-    with plots.style():
-        figure = plots.new_figure(WIDTH, 1.1 + 1.75 * len(shown) + 0.5)
+    with kit.style():
+        figure = kit.new_figure(WIDTH, 1.1 + 1.75 * len(shown) + 0.5)
         axes = figure.subplots(max(1, len(shown)), 1, sharex=True, squeeze=False)[:, 0]
         for ax, metric in zip(axes, shown, strict=False):
             _columns(ax, metric, compared)
@@ -38,8 +38,8 @@ def overview(compared: Sequence[Compared]) -> Figure:
 def scenario(each: Compared) -> Figure:
     """Draws one panel per quantity, with one row per controller."""
     metrics = each.metrics
-    with plots.style({"axes.grid.axis": "x"}):
-        figure = plots.new_figure(WIDTH, 0.75 + 0.3 * len(each.entries))
+    with kit.style({"axes.grid.axis": "x"}):
+        figure = kit.new_figure(WIDTH, 0.75 + 0.3 * len(each.entries))
         axes = figure.subplots(1, max(1, len(metrics)), sharey=True, squeeze=False)[0]
         for ax, metric in zip(axes, metrics, strict=False):
             _rows(ax, metric, each.entries)
@@ -65,7 +65,7 @@ def _columns(ax: Axes, metric: Metric, compared: Sequence[Compared]) -> None:
     ax.set_title(f"{metric.label} ({unit})" if unit else metric.label, loc="left")
 
 
-def _rows(ax: Axes, metric: Metric, entries: Sequence[Entry]) -> None:
+def _rows(ax: Axes, metric: Metric, entries: Sequence[Competitor]) -> None:
     found = [entry.estimate(metric.name) for entry in entries]
     factor, unit = scale_of(metric.unit, [known.mean for known in found if known])
     set_scale(ax, "x", [_bar(known, factor, metric) for known in found if known], _most(metric) / factor)
@@ -78,7 +78,7 @@ def _rows(ax: Axes, metric: Metric, entries: Sequence[Entry]) -> None:
     ax.xaxis.set_tick_params(rotation=30)
 
 
-def _bar(known: Estimate, factor: float, metric: Metric) -> Bar:
+def _bar(known: Estimate, factor: float, metric: Metric) -> ErrorBar:
     return bar_of(known.mean / factor, None if known.half is None else known.half / factor, _most(metric) / factor)
 
 
@@ -93,8 +93,6 @@ def _ranks(compared: Sequence[Compared]) -> dict[str, int]:
 
 
 def _legend(figure: Figure, compared: Sequence[Compared]) -> None:
-    from matplotlib.lines import Line2D
-
     entries = {entry.name: entry for each in compared for entry in each.entries}.values()
-    handles = [Line2D([], [], color=e.color, marker=e.marker, linestyle="", markersize=6, label=e.label) for e in entries]
+    handles = [kit.sample(e.color, marker=e.marker, linestyle="", markersize=6, label=e.label) for e in entries]
     figure.legend(handles=handles, loc="outside upper center", ncols=min(8, max(1, len(handles))))

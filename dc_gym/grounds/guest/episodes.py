@@ -11,96 +11,35 @@ The switches' flows stay: they are rules of the network. Those of new connection
 
 from __future__ import annotations
 
-import json
 import socket
 import struct
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from re import search
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import FabricError
+from dc_gym.grounds.guest.plan import END_OF_RUN, HOSTS, NEXT_EPISODE, PORTS, AgentPlan, ControlPlan, Episode, Plan
+from dc_gym.grounds.guest.programs import QMON_PRIORITY, TGEN_PRIORITY, Program, Traffic, tgen_argv
+from dc_gym.grounds.guest.report import count, phase
+from dc_gym.grounds.guest.site import S, Site
 from dc_gym.topologies.realize import tc
 from dc_gym.topologies.realize.control_network import NETNS as CONTROL_NETNS
 from dc_gym.topologies.realize.control_network import ControlNetwork
 
 if TYPE_CHECKING:
-    from dc_gym.grounds.guest.main import Plan, Program, Site
     from dc_gym.topologies.realize.fabric import Fabric
     from dc_gym.topologies.realize.ovs import OpenVSwitch
 
 AGENTD_PRIORITY = 5  # in a lab, below tgen's: at the same instant, flows are read before queues. In real time the same as qmon's
 HOSTD_PRIORITY = 6  # a host applies a command before its state is read
-S = 10**9
 NEVER_MS = str(2**31 - 1)
 """24 days in ms. The kernel repeats its work on neighbours after half of this time."""
-GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
-"""The possible answers of the agent's side to a step."""
 TGEN_ABORTED = 143
 HOSTD_SOCKETS = "UDP sockets inuse"
 """The name in `in_use` of the counter that includes hostd's sockets."""
-
-
-@dataclass(frozen=True, slots=True)
-class ControlPlan:
-    """The settings of the network for an agent's control packets."""
-
-    delay_ns: int
-    loss_ppb: int
-    timeout_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class AgentPlan:
-    """The facts about an agent that a ground needs."""
-
-    step_ns: int
-    latency_ns: int
-    publish_ns: int
-    flow_rows: int
-    stock_tbf: bool
-    keeps: bool
-    """True for a run: sweeps, samples and flows are kept, and traffic comes to its own end.
-
-    False for episodes of an environment.
-    """
-
-    control: ControlPlan | None
-    """None: rates are set directly."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> AgentPlan:
-        control = plain["control"]
-        return cls(**plain | {"control": None if control is None else ControlPlan(**control)})
-
-
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """One episode. The agent's side writes it to episode-N.json before it answers the last step of the previous episode."""
-
-    seed: int
-    steps: int
-    flows: str
-    """Name of the file with its flows."""
-
-    def write(self, folder: Path, number: int) -> None:
-        (folder / f"episode-{number}.json").write_text(json.dumps(asdict(self)))
-
-    @classmethod
-    def remove(cls, folder: Path, number: int) -> None:
-        """Removes an episode that is over, with its flows. Does nothing if there is none."""
-        if number >= 0:
-            (folder / cls.read(folder, number).flows).unlink()
-            (folder / f"episode-{number}.json").unlink()
-
-    @classmethod
-    def read(cls, folder: Path, number: int) -> Episode:
-        return cls(**json.loads((folder / f"episode-{number}.json").read_text()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +60,6 @@ def run(
     plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int
 ) -> tuple[dict[str, dict[str, int]], str]:
     """Runs episodes until the agent's side ends the run. Returns the counters before the first one, and agentd's last line."""
-    from dc_gym.grounds.guest.main import QMON_PRIORITY, Program, count, phase
-
     assert plan.agent is not None
     agent = AgentPlan.from_json(plan.agent)
     with ExitStack() as stack:
@@ -146,8 +83,6 @@ def run(
 
 def _control(plan: Plan, agent: AgentPlan, folder: Path, stack: ExitStack) -> ControlNetwork | None:
     """Starts the network of control packets and the hosts' agents in it. Returns None if rates are set directly."""
-    from dc_gym.grounds.guest.main import Program
-
     if agent.control is None:
         return None
     hosts = [host.name for host in plan.graph.hosts]
@@ -178,8 +113,6 @@ def _draw_first(fabric: Fabric) -> None:
 
 def _one(stage: Stage, t0_ns: int, number: int) -> bool:
     """Runs one episode. Returns True if another follows."""
-    from dc_gym.grounds.guest.main import TGEN_PRIORITY, Program, phase
-
     episode = Episode.read(stage.folder, number)
     stage.ovs.thaw()
     if stage.control is not None:
@@ -266,8 +199,6 @@ def in_use(fabric: Fabric) -> dict[str, int]:
 
 
 def _agentd(plan: Plan, agent: AgentPlan, folder: Path, site: Site) -> list[str]:
-    from dc_gym.grounds.guest.main import HOSTS, PORTS
-
     argv = [
         f"{plan.programs}/agentd", "--ports", str(folder / PORTS), "--hosts", str(folder / HOSTS),
         "--interval", str(plan.interval_ns), "--step", str(agent.step_ns), "--latency", str(agent.latency_ns),
@@ -282,15 +213,11 @@ def _agentd(plan: Plan, agent: AgentPlan, folder: Path, site: Site) -> list[str]
 
 
 def _hostd(plan: Plan, agent: AgentPlan, folder: Path) -> list[str]:
-    from dc_gym.grounds.guest.main import HOSTS, PORTS
-
     argv = [f"{plan.programs}/hostd", "--ports", str(folder / PORTS), "--hosts", str(folder / HOSTS)]
     return [*argv, "--stock-tbf"] if agent.stock_tbf else argv
 
 
 def _tgen(stage: Stage, t0_ns: int, episode: Episode) -> list[str]:
-    from dc_gym.grounds.guest.main import Traffic, tgen_argv
-
     plan, agent = stage.plan, stage.agent
     sample_ns = plan.tcp_interval_ns if agent.keeps else 0
     traffic = Traffic(episode.flows, episode.seed, episode.steps * agent.step_ns, sample_ns, agent.publish_ns)

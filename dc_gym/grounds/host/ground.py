@@ -20,7 +20,7 @@ from typing import Any
 from dc_gym.base.errors import KernelError, UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.grounds.ground import Driver
-from dc_gym.grounds.guest.episodes import GO_ON
+from dc_gym.grounds.guest.plan import GO_ON
 from dc_gym.grounds.host import needs
 from dc_gym.grounds.host.live import Ended, LiveNetwork
 from dc_gym.kernel import cable_module

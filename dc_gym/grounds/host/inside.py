@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import FabricError
-from dc_gym.grounds.guest.episodes import END_OF_RUN, NEXT_EPISODE
-from dc_gym.grounds.guest.main import Plan, S, count
 from dc_gym.grounds.guest.main import main as run_plan
+from dc_gym.grounds.guest.plan import END_OF_RUN, NEXT_EPISODE, Plan
+from dc_gym.grounds.guest.report import count, phase
+from dc_gym.grounds.guest.site import S
 from dc_gym.grounds.host import calibration, fidelity, one_cpu
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import etc
@@ -59,7 +60,7 @@ class HostQdiscFabric(QdiscFabric):
 
 
 class HostSite:
-    """A `guest.main.Site`."""
+    """A `guest.site.Site`."""
 
     virtual = False
     quiet_ns = 60 * S
@@ -95,9 +96,9 @@ class HostSite:
 
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
         """Calibrates the links, then returns t0."""
-        print("::phase calibration", flush=True)
+        phase("calibration")
         self._links_found = calibration.measure(fabric)
-        print("::phase programs", flush=True)
+        phase("programs")
         if self._cpu is not None:
             one_cpu.steer(fabric, self._cpu)
         return time.monotonic_ns() + self._lead_ns

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from dc_gym.base.errors import FabricError, LabError
 from dc_gym.grounds.ground import inside
-from dc_gym.grounds.guest.episodes import GO_ON, NEXT_EPISODE
+from dc_gym.grounds.guest.plan import GO_ON, NEXT_EPISODE
 from dc_gym.grounds.host import state
 from dc_gym.kernel.share import RegionServer
 from dc_gym.monitors.state_matrix import StateMatrix

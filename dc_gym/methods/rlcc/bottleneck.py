@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.grounds import nics
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.records.results import Result
 from dc_gym.spec import load
 from dc_gym.sweep import Cell, runs

@@ -29,11 +29,12 @@ from dc_gym.base.errors import AgentError, LabError, ProtocolError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.grounds.ground import check_programs
-from dc_gym.grounds.guest.main import NIC_TABLE
+from dc_gym.grounds.guest.plan import NIC_TABLE
 from dc_gym.grounds.lab import GRACE_NS, lab_config
 from dc_gym.grounds.nics import STEP_DTYPE, base_rtts_ns
-from dc_gym.grounds.plan import Experiment, write_plan
+from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab
 from dc_gym.nets import nic_policy

@@ -18,7 +18,7 @@ from dc_gym.base.files import scratch, whole, words
 from dc_gym.base.readable import columns, quantity
 from dc_gym.base.units import parse_time_ns
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.ctrl.nic.algorithms import Algorithm
+from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.methods.rlcc import bottleneck, recorded
 from dc_gym.methods.rlcc.bottleneck import Case
 from dc_gym.methods.rlcc.policy_cli import describe

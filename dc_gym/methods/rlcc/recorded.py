@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.grounds import nics
-from dc_gym.grounds.plan import Experiment
+from dc_gym.grounds.experiment import Experiment
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16, Floats
 from dc_gym.nets.nic_policy import Deployed, NicPolicy, Words

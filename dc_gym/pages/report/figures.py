@@ -17,14 +17,13 @@ import numpy.typing as npt
 from dc_gym.base import readable
 from dc_gym.base.readable import Scale
 from dc_gym.base.stats import band
-from dc_gym.figures import plots
-from dc_gym.figures.axes import WIDE, log_ticks, plain_ticks
-from dc_gym.figures.drawing import draw_topology
-from dc_gym.figures.plots import FAINT, FRAME_KB, INK, MARK
+from dc_gym.figures import kit
+from dc_gym.figures.axes import WIDE, log_from_zero, log_ticks, plain_ticks
+from dc_gym.figures.kit import FAINT, FRAME_KB, INK, MARK
+from dc_gym.figures.topology import draw_topology
 from dc_gym.metrics import MOST_LINES, Series
-from dc_gym.pages.report.measured import QUANTILES, Measured
+from dc_gym.pages.report.measured import QUANTILES, RunData
 from dc_gym.pages.report.runs import Group, Scenario
-from dc_gym.pages.report.svg import SHADE
 from dc_gym.pages.report.tables import together
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ MOST_SIZES = 10  # sizes that fit in a row of ticks
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ReportFigure:
     """One figure, with its title and caption."""
 
     name: str
@@ -51,7 +50,7 @@ class Figures:
     """True if the figure takes the whole width of the page."""
 
 
-def all_figures(scenario: Scenario, measured: Mapping[str, Measured]) -> list[Figures]:
+def all_figures(scenario: Scenario, measured: Mapping[str, RunData]) -> list[ReportFigure]:
     """Returns the figures for which the scenario has data."""
     groups = [group for group in scenario.groups if group.runs]
     if not groups:
@@ -64,7 +63,7 @@ def all_figures(scenario: Scenario, measured: Mapping[str, Measured]) -> list[Fi
     return [_topology(groups, measured), *queues, *([slowdown] if slowdown else []), *rates]
 
 
-def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+def _topology(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:
     """Returns the figure of the network with the utilization of each link, from the first controller's first run."""
 
     group, run = groups[0], measured[groups[0].runs[0].number]
@@ -72,7 +71,7 @@ def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
 
     def draw() -> Figure:
         graph = run.spec.graph()
-        figure = plots.new_figure(WIDE_WIDTH, 5.2 if len(graph.switches) > 2 else 3.6)
+        figure = kit.new_figure(WIDE_WIDTH, 5.2 if len(graph.switches) > 2 else 3.6)
         ax = figure.subplots()
         colors = draw_topology(graph, ax, utilization)
         assert colors is not None, "there is a utilization"
@@ -87,10 +86,10 @@ def _topology(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
         f"The network, and how busy its links were after the warm-up: {group.label}, seed {group.runs[0].seed}."
         " Each half of a link is the direction that leaves the node beside it."
     )
-    return Figures("topology", "Topology and link utilization", caption, draw, wide=True)
+    return ReportFigure("topology", "Topology and link utilization", caption, draw, wide=True)
 
 
-def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:
     ports = dict.fromkeys(measured[run.number].series.queue_port or "?" for group in groups for run in group.runs)
     thresholds = {measured[run.number].series.k_bytes for group in groups for run in group.runs} - {None}
 
@@ -103,26 +102,16 @@ def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) 
         every = [measured[run.number].queue_bytes / 1e3 for group in groups for run in group.runs]
         k_kb = [k_bytes / 1e3 * 1.05 for k_bytes in thresholds if k_bytes is not None]
         ax.set_ylabel("Queue (kB)")
-        _kilobytes(ax, "y", [_mean(each) for each in every], max(*k_kb, *(_peak(each) for each in every), 0.0))
+        _kilobytes(ax, "y", [_mean(each) for each in every], max(*k_kb, *(kit.peak(each) for each in every), 0.0))
         if len(thresholds) == 1:
             k_bytes = thresholds.copy().pop()
-            ax.axhline((k_bytes or 0) / 1e3, color=MARK, linestyle=(0, (5, 3)), linewidth=1, zorder=1.5)
-            ax.annotate(
-                "K",
-                (1, (k_bytes or 0) / 1e3),
-                xycoords=("axes fraction", "data"),
-                xytext=(4, 0),
-                textcoords="offset points",
-                color=MARK,
-                va="center",
-                fontweight="bold",
-            )
+            kit.end_line(ax, (k_bytes or 0) / 1e3, "K", MARK)
         _legend(figure, groups)
         return figure
 
     where = f"port {', '.join(ports)}" if len(ports) <= 3 else "the switch port with the longest mean queue in each run"
     mark = "; K is where marking begins" if len(thresholds) == 1 else ""
-    return Figures(
+    return ReportFigure(
         "queue",
         "Queue over time",
         f"Backlog of {where}, means over short intervals{_over_seeds(groups)}{mark}.{_grey(measured[groups[0].runs[0].number])}",
@@ -130,7 +119,7 @@ def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, Measured]) 
     )
 
 
-def _queue_distribution(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+def _queue_distribution(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:
     def draw() -> Figure:
         figure = _figure(0.56)
         left, right = figure.subplots(1, 2, sharey=True)
@@ -155,23 +144,23 @@ def _queue_distribution(groups: Sequence[Group], measured: Mapping[str, Measured
 
     means = _over_seeds(groups, "quantiles are means")
     caption = f"Backlog after the warm-up, at the switch port and at the host port with the longest mean queue{means}."
-    return Figures("queue-cdf", "Distribution of queues", caption, draw)
+    return ReportFigure("queue-cdf", "Distribution of queues", caption, draw)
 
 
-def _rates(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures:
+def _rates(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:
     shown = [(group, measured[group.runs[0].number]) for group in groups]
 
     def draw() -> Figure:
         columns = min(4, len(shown)) if len(shown) != 6 else 3
         rows = math.ceil(len(shown) / columns)
-        figure = plots.new_figure(WIDE_WIDTH, 0.3 + 2.5 * rows)
+        figure = kit.new_figure(WIDE_WIDTH, 0.3 + 2.5 * rows)
         axes = np.array(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)).reshape(-1)
-        peak = max(_peak(_lines(run.series)) for _, run in shown)
+        peak = max(kit.peak(_lines(run.series)) for _, run in shown)
         scale, time = readable.axis_scale("bps", peak), _time_scale(groups, measured)
         for ax, (group, run) in zip(axes, shown, strict=False):
             _rate_lines(ax, run.series, scale.factor, group.color, time)
             ax.set_title(group.label, loc="left", color=group.color)
-            _warm_up(ax, run, time)
+            kit.warm_up(ax, time.of(run.spec.time.warmup_ns / 1e9))
             ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
         for ax in axes[len(shown) :]:
             ax.set_axis_off()
@@ -191,10 +180,10 @@ def _rates(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures
         f"{what}; seed {groups[0].runs[0].seed} of each controller. Payload, as links can have carried it: what an application"
         f" reads at once, when a lost packet is replaced, had come before.{_grey(shown[0][1])}"
     )
-    return Figures("rates", "Goodput over time", caption, draw, wide=True)
+    return ReportFigure("rates", "Goodput over time", caption, draw, wide=True)
 
 
-def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figures | None:
+def _slowdown(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure | None:
     sized = {group.label: together(group, measured) for group in groups}
     shown = [group for group in groups if np.isfinite(sized[group.label].slowdown).any()]
     if not shown:
@@ -202,7 +191,7 @@ def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
     unfinished = sum(int((~each.finished).sum()) for each in sized.values())
 
     def draw() -> Figure:
-        figure = plots.new_figure(WIDE_WIDTH, 4.2)
+        figure = kit.new_figure(WIDE_WIDTH, 4.2)
         ax = figure.subplots()
         for group in shown:
             bins = sized[group.label].bins("hpcc")
@@ -228,58 +217,46 @@ def _slowdown(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Figu
         if unfinished
         else " Every counted flow finished."
     )
-    return Figures("slowdown", "FCT slowdown by flow size", caption, draw, wide=True)
+    return ReportFigure("slowdown", "FCT slowdown by flow size", caption, draw, wide=True)
 
 
 def _figure(ratio: float) -> Figure:
-    return plots.new_figure(WIDTH, WIDTH * ratio)
+    return kit.new_figure(WIDTH, WIDTH * ratio)
 
 
-def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, Measured], time: Scale) -> None:
+def _bands(ax: Axes, groups: Sequence[Group], measured: Mapping[str, RunData], time: Scale) -> None:
     """Draws the queue of each controller: the mean over its runs and, with two runs or more, the interval of the mean."""
     for group in groups:
         runs = [measured[run.number] for run in group.runs]
         mean, half = band(np.array([run.queue_bytes / 1e3 for run in runs]))
         at = runs[0].queue_s / time.factor
-        ax.fill_between(at, np.maximum(mean - half, 0), mean + half, color=group.color, alpha=0.18, linewidth=0)
+        kit.shade(ax, at, np.maximum(mean - half, 0), mean + half, group.color)
         ax.plot(at, mean, color=group.color, linewidth=1.4)
 
 
-def _time_scale(groups: Sequence[Group], measured: Mapping[str, Measured]) -> Scale:
+def _time_scale(groups: Sequence[Group], measured: Mapping[str, RunData]) -> Scale:
     return readable.axis_scale("s", measured[groups[0].runs[0].number].spec.time.duration_ns / 1e9)
 
 
-def _time_axis(ax: Axes, run: Measured, time: Scale) -> None:
-    _warm_up(ax, run, time)
+def _time_axis(ax: Axes, run: RunData, time: Scale) -> None:
+    kit.warm_up(ax, time.of(run.spec.time.warmup_ns / 1e9))
     ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
     ax.set_xlabel(f"Time ({readable.typeset(time.unit)})")
 
 
-def _grey(run: Measured) -> str:
+def _grey(run: RunData) -> str:
     """Returns what the grey area means, if there is one."""
     return " Grey: warm-up." if run.spec.time.warmup_ns else ""
 
 
-def _warm_up(ax: Axes, run: Measured, time: Scale) -> None:
-    if run.spec.time.warmup_ns:
-        ax.axvspan(0, time.of(run.spec.time.warmup_ns / 1e9), color=SHADE, zorder=0, linewidth=0)
-
-
 def _kilobytes(ax: Axes, axis: Literal["x", "y"], means: Sequence[float], top: float) -> None:
     """Sets an axis in kB from 0. If the means lie far apart, it is logarithmic above one frame."""
-    from matplotlib.ticker import FuncFormatter, NullLocator
-
     positive = [mean for mean in means if mean > 0]
     limit = ax.set_xlim if axis == "x" else ax.set_ylim
     if not positive or max(positive) / min(positive) <= WIDE:
         limit(0, top * 1.08 if top > 0 else 1)
         return
-    (ax.set_xscale if axis == "x" else ax.set_yscale)("symlog", linthresh=FRAME_KB, linscale=0.4)
-    limit(0, top * 1.5)
-    which = ax.xaxis if axis == "x" else ax.yaxis
-    which.set_ticks([0, *(10.0**power for power in range(1, math.ceil(math.log10(top * 1.5))))])
-    which.set_minor_locator(NullLocator())
-    which.set_major_formatter(FuncFormatter(lambda value, _: readable.number(value)))
+    log_from_zero(ax, axis, top, FRAME_KB)
 
 
 def _lines(run: Series) -> Floats:
@@ -303,10 +280,8 @@ def _size_axis(ax: Axes, sizes: Sequence[int]) -> None:
 
 
 def _legend(figure: Figure, groups: Sequence[Group], styles: Sequence[tuple[str, object]] = ()) -> None:
-    from matplotlib.lines import Line2D
-
-    lines = [Line2D([], [], color=group.color, linewidth=2.4) for group in groups]
-    lines += [Line2D([], [], color=INK, linewidth=1.5, linestyle=dashes) for _, dashes in styles]  # type: ignore[arg-type]
+    lines = [kit.sample(group.color) for group in groups]
+    lines += [kit.sample(INK, linewidth=1.5, linestyle=dashes) for _, dashes in styles]
     names = [group.label for group in groups] + [name for name, _ in styles]
     columns = max(1, min(4, len(lines), LEGEND_LETTERS // max(map(len, names))))
     figure.legend(lines, names, loc="outside upper left", ncols=columns, handlelength=1.6)
@@ -321,8 +296,3 @@ def _over_seeds(groups: Sequence[Group], what: str = "lines are means") -> str:
 def _mean(values: Floats) -> float:
     finite = values[np.isfinite(values)]
     return float(finite.mean()) if finite.size else 0.0
-
-
-def _peak(values: Floats) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.max()) if finite.size else 0.0

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dc_gym import __version__
 from dc_gym.ctrl import controllers
-from dc_gym.figures import plots
+from dc_gym.figures import kit
+from dc_gym.pages import html
 from dc_gym.pages.report import figures, tables
-from dc_gym.pages.report.figures import Figures
-from dc_gym.pages.report.measured import Measured
-from dc_gym.pages.report.runs import Group, Run, Scenario
-from dc_gym.pages.report.svg import to_svg, variables
-from dc_gym.pages.report.tables import Cell, Table
+from dc_gym.pages.report.figures import ReportFigure
+from dc_gym.pages.report.measured import RunData
+from dc_gym.pages.report.runs import Group, ReportedRun, Scenario
+from dc_gym.pages.report.tables import ReportTable, TableCell
 from dc_gym.spec import from_dict
 
 BINS = ("pias", "hpcc", "homa")
@@ -43,53 +41,48 @@ class Section:
     anchor: str
     scenario: Scenario
     facts: Sequence[tuple[str, str]]
-    figures: Sequence[tuple[Figures, Markup]]
-    metrics: Table
-    differences: Table | None
+    figures: Sequence[tuple[ReportFigure, Markup]]
+    metrics: ReportTable
+    differences: ReportTable | None
     baseline: str
-    groups: Table | None
-    slowdown: Sequence[tuple[str, Table]]
-    ports: Sequence[tuple[str, Table]]
-    runs: Sequence[tuple[Run, str]]
+    groups: ReportTable | None
+    slowdown: Sequence[tuple[str, ReportTable]]
+    ports: Sequence[tuple[str, ReportTable]]
+    runs: Sequence[tuple[ReportedRun, str]]
 
 
 def render(
     scenarios: Sequence[Scenario],
     notes: Sequence[str],
-    measured: Mapping[str, Measured],
+    measured: Mapping[str, RunData],
     baseline: str | None = None,
     mark: str = "",
-) -> str:
-    """Returns the page as text. `baseline`: the controller that others are compared with, by default the first. `mark`: what made
+) -> bytes:
+    """Returns the page. `baseline`: the controller that others are compared with, by default the first. `mark`: what made
     the page."""
-    environment = Environment(
-        loader=PackageLoader("dc_gym.pages.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     sections = [_section(f"scenario-{row}", each, measured, baseline) for row, each in enumerate(scenarios, 1)]
     runs = [run for each in scenarios for run in each.all_runs]
-    return environment.get_template("page.html.j2").render(
-        title=_title(scenarios),
-        version=__version__,
+    subject = _title(scenarios)
+    return html.render(
+        "dc_gym.pages.report",
+        "page.html.j2",
+        title=f"{subject} \u00b7 dcgym report",
+        subject=subject,
         mark=mark,
         sections=sections,
         notes=notes,
         runs=len(runs),
         fit=sum(run.result.fit for run in runs),
         certificates=[tables.certificate(run) for run in runs],
-        colors=[(name, light, dark) for light, (name, dark) in variables().items()],
         cell=_cell,
     )
 
 
-def draw_all(each: Scenario, measured: Mapping[str, Measured]) -> list[tuple[Figures, Any]]:
+def draw_all(each: Scenario, measured: Mapping[str, RunData]) -> list[tuple[ReportFigure, Any]]:
     """Draws every figure of a scenario in our style."""
     drawn = []
     for figure in figures.all_figures(each, measured):
-        with plots.style(figures.STYLE):
+        with kit.style(figures.STYLE):
             drawn.append((figure, figure.draw()))
     return drawn
 
@@ -99,12 +92,12 @@ def baseline_of(each: Scenario, name: str | None) -> Group | None:
     return next((group for group in each.groups if group.name == name), each.groups[0] if each.groups else None)
 
 
-def _section(anchor: str, each: Scenario, measured: Mapping[str, Measured], name: str | None) -> Section:
+def _section(anchor: str, each: Scenario, measured: Mapping[str, RunData], name: str | None) -> Section:
     baseline = baseline_of(each, name)
     drawn = []
     for figure, canvas in draw_all(each, measured):
-        with plots.style(figures.STYLE):
-            drawn.append((figure, Markup(to_svg(canvas, f"{anchor}-{figure.name}", f"{figure.title}. {figure.caption}"))))
+        words = f"{figure.title}. {figure.caption}"
+        drawn.append((figure, html.drawing(canvas, f"{anchor}-{figure.name}", words, figures.STYLE)))
     slowdown = [(tables.BIN_TITLES[bins], tables.slowdown_table(each, measured, bins)) for bins in BINS]
     ports = [(f"{group.label}, seed {group.runs[0].seed}", tables.ports_table(group.runs[0])) for group in each.groups]
     return Section(
@@ -157,7 +150,7 @@ def _title(scenarios: Sequence[Scenario]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more" if names else "Nothing"
 
 
-def _cell(cell: Cell) -> Markup:
+def _cell(cell: TableCell) -> Markup:
     """Returns the contents of a cell: its text, a symbol so that its meaning does not depend on colour, and its note."""
     marks = {"better": "\u25b2", "worse": "\u25bc", "same": "\u2248", "equal": "="}
     words = {"better": "better", "worse": "worse", "same": "no difference shown", "equal": "equal in every pair"}

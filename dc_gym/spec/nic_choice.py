@@ -8,19 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.key import KeyFault
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
+from dc_gym.ctrl.nic.algorithm import Algorithm
+from dc_gym.ctrl.nic.algorithms import Setting
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
-
-if TYPE_CHECKING:
-    from dc_gym.spec import Spec
+from dc_gym.spec.experiment import Spec
 
 
 @dataclass(frozen=True, slots=True)

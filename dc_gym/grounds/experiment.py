@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment: everything that follows from a spec before anything boots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dc_gym.spec import Spec
+from dc_gym.topologies.ecmp import Router, route
+from dc_gym.topologies.graph import Graph
+from dc_gym.traffic import workloads
+from dc_gym.traffic.schedule import Schedule, make_schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Everything that follows from a spec before anything runs."""
+
+    spec: Spec
+    graph: Graph
+    router: Router
+    schedule: Schedule
+    notes: Mapping[str, Any]
+    """Notes of the workload about itself."""
+
+    @classmethod
+    def of(cls, spec: Spec) -> Experiment:
+        graph = spec.graph()
+        router = route(graph, spec.seed, spec.topology.routing)
+        flows, notes = spec.flows_with_notes(graph)
+        schedule = make_schedule(flows, graph, router, spec.tcp_name, spec.seed, one_path=spec.nic.keeps_pairs)
+        nic_flows = len(schedule.flows) if spec.controller.nic else 0
+        sized = replace(spec, lab=spec.lab.sized(len(graph.hosts), schedule.paths(), nic_flows)) if spec.ground == "lab" else spec
+        return cls(sized, graph, router, schedule, notes)
+
+    def episode(self, seed: int) -> Experiment:
+        """Returns the same network with the traffic of another seed, as an episode of an environment."""
+        params, duration_ns = self.spec.workload.params(), self.spec.time.duration_ns
+        flows, notes = workloads.generate_with_notes(self.graph, params, duration_ns, seed, may_be_idle=True)
+        schedule = make_schedule(flows, self.graph, self.router, self.spec.tcp_name, seed, one_path=self.spec.nic.keeps_pairs)
+        return replace(self, schedule=schedule, notes=notes)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files that the runner writes for a ground: the plan of a run, its episodes, and the names of the others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base.errors import LabError
+from dc_gym.topologies.graph import Graph
+
+PLAN_VERSION = 1
+FLOWS, PORTS, HOSTS = "flows.records", "ports.records", "hosts.records"
+"""Record files (dc_gym/grounds/inputs.py). FLOWS are the flows of a run, or of the first episode."""
+NICS, NIC_TABLE = "nics.records", "nic_table"
+"""The files that the NICs' loader reads."""
+DECISIONS = "decisions.bin"
+"""The file that the NICs' loader writes."""
+GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
+"""The possible answers of the agent's side to a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All facts about a run that a ground needs. Times are ns of CLOCK_MONOTONIC, or durations."""
+
+    graph: Graph
+    rules: dict[str, list[str]]
+    peers: dict[str, list[str]]
+    ecn: bool
+    sysctls: dict[str, str]
+    seed: int
+    t0_ns: int
+    duration_ns: int
+    interval_ns: int
+    tcp_interval_ns: int
+    programs: str
+    openvswitch: str
+    """Folder of Open vSwitch's programs."""
+    disturb: str
+    """A command run during set-up, to test whether set-up affects results. Empty: none."""
+    execs: list[dict[str, Any]]
+    """Programs to run in hosts (traffic/execs.py)."""
+    agent: dict[str, Any] | None = None
+    """A central agent's settings (AgentPlan). None: there is no agent."""
+    nic: dict[str, Any] | None = None
+    """The settings of the hosts' NICs (nics.NicPlan). None: the run has no NICs."""
+    flow_rows: int = 0
+    """Number of flows in the state matrix, for watchers. Under an agent the agent's settings give the number."""
+
+    def write(self, path: Path) -> None:
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "graph"}
+        path.write_text(json.dumps({"plan_version": PLAN_VERSION, "graph": self.graph.to_json(), **plain}))
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        plain: dict[str, Any] = json.loads(path.read_text())
+        if plain.pop("plan_version") != PLAN_VERSION:
+            raise LabError(f"{path}: not a plan of version {PLAN_VERSION}")
+        return cls(graph=Graph.from_json(plain.pop("graph")), **plain)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlan:
+    """The settings of the network for an agent's control packets."""
+
+    delay_ns: int
+    loss_ppb: int
+    timeout_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlan:
+    """The facts about an agent that a ground needs."""
+
+    step_ns: int
+    latency_ns: int
+    publish_ns: int
+    flow_rows: int
+    stock_tbf: bool
+    keeps: bool
+    """True for a run: sweeps, samples and flows are kept, and traffic comes to its own end.
+
+    False for episodes of an environment.
+    """
+
+    control: ControlPlan | None
+    """None: rates are set directly."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> AgentPlan:
+        control = plain["control"]
+        return cls(**plain | {"control": None if control is None else ControlPlan(**control)})
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One episode. The agent's side writes it to episode-N.json before it answers the last step of the previous episode."""
+
+    seed: int
+    steps: int
+    flows: str
+    """Name of the file with its flows."""
+
+    def write(self, folder: Path, number: int) -> None:
+        (folder / f"episode-{number}.json").write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def remove(cls, folder: Path, number: int) -> None:
+        """Removes an episode that is over, with its flows. Does nothing if there is none."""
+        if number >= 0:
+            (folder / cls.read(folder, number).flows).unlink()
+            (folder / f"episode-{number}.json").unlink()
+
+    @classmethod
+    def read(cls, folder: Path, number: int) -> Episode:
+        return cls(**json.loads((folder / f"episode-{number}.json").read_text()))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs that run in a ground: how they are started and ended, and the traffic that tgen runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.base.errors import FabricError
+from dc_gym.grounds.guest.plan import Plan
+from dc_gym.topologies.ecmp import PORT_MASK
+
+NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY = 5, 10, 20  # SCHED_FIFO: measuring programs go first, and nothing else delays either
+
+
+class Program:
+    """tgen, qmon or another daemon as a child process: started, its output read, and always ended."""
+
+    def __init__(self, argv: Sequence[str], priority: int) -> None:
+        self._name = Path(argv[0]).name
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(priority))
+        except PermissionError as error:
+            self.__exit__()
+            raise FabricError(f"{self._name}: make it a real-time process: {error.strerror}; give CAP_SYS_NICE") from error
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    def expect_ready(self) -> None:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if line != b"ready\n":
+            self.expect_end()
+            raise FabricError(f"{self._name} said {line!r} where 'ready' was expected")
+
+    def hear(self) -> str:
+        """Returns the next line of its standard output, without the line end. Raises FabricError when it has ended."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self.expect_end()
+            raise FabricError(f"{self._name} ended too early")
+        return line.decode().strip()
+
+    def stop(self, status: int) -> None:
+        """Ends it by SIGTERM. `status` is the exit status that it then returns."""
+        self._process.terminate()
+        if (ended := self._process.wait()) != status:
+            raise FabricError(f"{self._name} ended with status {ended} when it was stopped")
+
+    def tell(self, text: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(text.encode())
+        self._process.stdin.flush()
+
+    def hang_up(self) -> None:
+        """Closes its standard input."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def expect_end(self) -> str:
+        """Waits for its end and returns its last line.
+
+        If its status is not 0, its own line on standard error gives the reason.
+        """
+        assert self._process.stdout is not None
+        said = self._process.stdout.read().decode().strip()
+        status = self._process.wait()
+        if status:
+            raise FabricError(f"{self._name} ended with status {status}")
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The traffic that tgen runs."""
+
+    flows: str
+    """Name of the file with the flows, in the plan's folder."""
+    seed: int
+    duration_ns: int
+    sample_ns: int
+    """Time between samples that are kept, in ns. 0: none are kept."""
+    publish_ns: int = 0
+    """Time between updates of the flows in the state matrix, in ns. 0: updates only at their starts and ends."""
+    nic: str = ""
+    """Ids of the tables that the NICs share, as their loader prints them. Empty: there are none."""
+    keep_pairs: bool = False
+    """True if a flow keeps the state of the NICs' queue pair."""
+
+
+def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffic) -> list[str]:
+    """Returns the command that runs `traffic` from t0 on."""
+    return [
+        f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder),
+        "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
+        "--publish", str(traffic.publish_ns), "--seed", str(traffic.seed), "--matrix", matrix,
+        "--warm", "--warm-mask", str(PORT_MASK), *(("--nic", traffic.nic) if traffic.nic else ()),
+        *(("--keep-pairs",) if traffic.keep_pairs else ()),
+    ]  # fmt: skip

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A site: the parts in which grounds differ once they run, and the site of a lab."""
+
+from __future__ import annotations
+
+import fcntl
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dc_gym.base.errors import LabError
+from dc_gym.grounds.guest.plan import Plan
+from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.realize import etc
+from dc_gym.topologies.realize.ovs import OpenVSwitch
+
+if TYPE_CHECKING:  # imports Mininet, which takes long to import
+    from dc_gym.topologies.realize.fabric import Fabric
+
+S = 10**9
+QUIET_NS = 70 * S
+"""Virtual time, in ns, between two episodes in a lab."""
+LAB_DEVICE = "/dev/lab"
+LAB_IOC_AT_T0 = 0x40084C02  # _IOW('L', 2, __u64) of kernel/drivers/lab.h
+LAB_IOC_SEED = 0x40084C05  # _IOW('L', 5, __u64): the seed of the next t0, if it is not the lab's own
+
+
+class Site(Protocol):
+    """The parts in which grounds differ. Everything else in this folder is the same in each ground."""
+
+    matrix: str
+    """Path of the file or device that holds the state matrix."""
+
+    virtual: bool
+    """True if its clock is virtual. The network then waits for an agent."""
+
+    quiet_ns: int
+    """Time, in ns, that a network gets to come to rest after an episode."""
+
+    qmon_options: tuple[str, ...]
+
+    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+        """Returns the network, not yet entered."""
+
+    def name_hosts(self, graph: Graph, folder: Path) -> None:
+        """Lets programs find the hosts by name.
+
+        `folder` is the run's folder. It belongs to the user who may write there.
+        """
+
+    def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
+        """Returns the time at which traffic starts. It is called when the network stands and before programs are told."""
+
+    def arm(self, t0_ns: int, seed: int | None = None) -> None:
+        """Is called last before traffic. Raises an error if t0 is past.
+
+        `seed` is the seed of randomness from then on; None means the run's.
+        """
+
+    def verdict(self, code: int, keeps: bool) -> int:
+        """Returns what follows an episode that ended with this code of agentd's. `keeps` is True for a run."""
+
+    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+        """Lets at most quiet_ns pass after an episode's traffic was aborted. Returns what is then left of it."""
+
+    def next_t0(self) -> int:
+        """Returns the time at which the next episode's traffic starts.
+
+        On a real clock it returns after the agent has asked for the episode.
+        """
+
+    def settle(self, fabric: Fabric, late_sweeps: int) -> None:
+        """Is called when the traffic is over. Returns when the counters of all ports stand still, or will not."""
+
+    def findings(self) -> dict[str, Any]:
+        """Returns further findings for the run: `calibration` and `fidelity` for the manifest, `unfit` with reasons."""
+
+
+class LabSite:
+    """The site of a lab kernel: t0 is fixed, and time stands still while programs start."""
+
+    matrix = LAB_DEVICE
+    virtual = True
+    quiet_ns = QUIET_NS
+    qmon_options: tuple[str, ...] = ()
+
+    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+        from dc_gym.topologies.realize.fabric import Fabric
+
+        return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
+
+    def name_hosts(self, graph: Graph, folder: Path) -> None:
+        owner = folder.stat()
+        etc.write(etc.names(graph) | etc.accounts(owner.st_uid, owner.st_gid))
+
+    def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
+        return plan.t0_ns
+
+    def arm(self, t0_ns: int, seed: int | None = None) -> None:
+        """Lets the driver make the kernel's randomness at t0 a function of the seed alone."""
+        with Path(LAB_DEVICE).open("wb", buffering=0) as device:
+            if seed is not None:
+                fcntl.ioctl(device, LAB_IOC_SEED, struct.pack("<Q", seed))
+            try:
+                fcntl.ioctl(device, LAB_IOC_AT_T0, struct.pack("<Q", t0_ns))
+            except OSError as error:
+                raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({error.strerror}); raise lab.t0") from error
+
+    def verdict(self, code: int, keeps: bool) -> int:
+        """Returns the agent's own answer."""
+        return code
+
+    def rest(self, fabric: Fabric, left: Callable[[], dict[str, int]]) -> dict[str, int]:
+        time.sleep(self.quiet_ns / S)
+        return left()
+
+    def next_t0(self) -> int:
+        """Returns a whole second."""
+        return (time.monotonic_ns() // S + 2) * S
+
+    def settle(self, fabric: Fabric, late_sweeps: int) -> None:
+        """Does nothing: no counter moves, since computing takes no virtual time."""
+
+    def findings(self) -> dict[str, Any]:
+        return {}
