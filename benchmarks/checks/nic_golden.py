@@ -74,7 +74,7 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[Case]:
         values = golden.values_of(algorithm, preset)
         traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
         if table:
-            traces[TABLE_SIX] = cells.lives(nic_policy.load(algorithm.name))
+            traces[TABLE_SIX] = cells.trace_of_table(nic_policy.load(algorithm.name))
         for kind, steps in traces.items():
             made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
             yield Case(algorithm, preset, values, kind, steps, made, table)
@@ -102,7 +102,7 @@ def policy_checks(cases: Sequence[Case]) -> Iterator[Check]:
     count, most = sum(each[0] for each in found), max(each[1] for each in found)
     yield Check(f"{name} against float", f"actions within {bound}", f"{count:,} decisions: {most:.5f}", most < bound)
     (lives,) = (case for case in cases if case.kind == TABLE_SIX)
-    rows = cells.lived(file, lives.made)
+    rows = cells.table_of_trace(file, lives.made)
     off = max(abs(cell.integer - cell.exact) for cell in rows)
     paper = " ".join(f"{cell.integer - cell.paper:+.3f}" for cell in rows)
     asked, measured = f"actions within {cells.TABLE_BOUND}", f"{off:.5f}; off the paper's nine by {paper}"

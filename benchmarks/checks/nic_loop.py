@@ -25,7 +25,7 @@ from dc_gym.ctrl.nic.reference import Event, Flow
 from dc_gym.grounds import nics
 from dc_gym.grounds.plan import Experiment
 from dc_gym.methods.rlcc import bottleneck
-from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, Case
+from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, BottleneckRun
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.records.results import Result
 from dc_gym.records.tables import NIC_EVENTS
@@ -60,7 +60,7 @@ def checks() -> Iterable[Check]:
 def _cell(folder: Path, name: str, flows: int) -> Cell:
     marks = name == "dcqcn"
     trace = "all" if marks and flows == FLOWS[name][0] else "changes"
-    case = Case(name, flows, SETTLED_MS[name][flows], MEASURED_MS[name][flows], trace=trace, marks=marks)
+    case = BottleneckRun(name, flows, SETTLED_MS[name][flows], MEASURED_MS[name][flows], trace=trace, marks=marks)
     return case.cell(folder, f"{name}-{flows}")
 
 
@@ -150,12 +150,13 @@ def _rlcc_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[
     file, used = nic_policy.load(name), float(result.summary["utilization"])
     measured = bottleneck.inflation(cell, result)
     if name == "rlcc-mlp":
-        rest = fluid.rest(file.policy, file.scaling)
+        rest = fluid.resting_error(file.policy, file.scaling)
         asked, what = float(file.scaling.inflation(count, rest)), f"eq. 2, offset {rest:.3f}"
     else:
         asked, what = fluid.settle(file.policy, fluid.Bottleneck(count), file.scaling).inflation, "at rest in a fluid"
     lagging = fluid.settle(file.policy, fluid.Bottleneck(count, LAGGING), file.scaling)
-    words = f"{measured:.3f} ({measured / asked - 1:+.1%}); a fluid with a lag: {lagging.inflation:.3f}, link {lagging.rates:.3f}"
+    words = f"{measured:.3f} ({measured / asked - 1:+.1%})"
+    words += f"; a fluid with a lag: {lagging.inflation:.3f}, link {lagging.sum_of_rates:.3f}"
     good = abs(measured / asked - 1) <= INFLATION
     yield Check(f"{name}, {count} flows: RTT inflation", f"{asked:.3f} ({what}) +- {INFLATION:.0%}", words, good)
     drops, goodput = int(result.summary["drops"]), float(result.summary["goodput_bps"]) / LINE_BPS

@@ -12,6 +12,16 @@ __all__ = ["MODULES", "RENAMED", "hint"]
 MODULES = "Python modules"
 RENAMED: dict[str, dict[str, str]] = {
     "spec": {},
+    "dcgym nic": {"fit": "rebuild"},
+    "dcgym rlcc train": {
+        "--on": "--ground",
+        "--episode": "--updates-per-episode",
+        "--free-running": "--asynchronous",
+    },
+    "dcgym rlcc distil": {"--by": "--fitter", "--band": "--near-weight"},
+    "dcgym rlcc distil --from": {"lasting": "persistent"},
+    "FlowsConfig": {"most_error": "max_error", "spare": "spare_agents"},
+    "scaling of a NIC's policy file": {"reach": "max_error"},
     "dcgym train SPEC": {"fluid": "dcgym train --agents flows", "lab": "dcgym rlcc train"},
     "dcgym train --algo": {"RLCC": "dcgym rlcc train"},
     MODULES: {

@@ -100,7 +100,7 @@ def _check_words(args: Namespace) -> None:
 
 def _train_flows(args: Namespace, progress: Progress) -> int:
     """Runs `dcgym train --agents flows`."""
-    from dc_gym.methods.rlcc.flows import Case
+    from dc_gym.methods.rlcc.flows import FlowsConfig
     from dc_gym.rl import flow_task
 
     if args.evaluate:
@@ -108,7 +108,7 @@ def _train_flows(args: Namespace, progress: Progress) -> int:
     flow_task.check(args.algo, args.overrides)
     options = {name: getattr(args, name) for name in OPTIONS}
     again = resume.command(args)
-    order = Order(Case(), args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
+    order = Order(FlowsConfig(), args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
     print(run(order, progress, flow_task.register))
     return 0
 

@@ -15,13 +15,13 @@ import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc.flows import Case, Flows
+from dc_gym.methods.rlcc.flows import Flows, FlowsConfig
 from dc_gym.methods.rlcc.on_fluid import Settings as FluidSettings
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import quiet, train
 
-MODEL = FluidSettings(bottlenecks=((2, 2), (4, 2)), renewal=0.05, seed=1)
-CASE = Case(flows=(2, 4), model=MODEL)
+MODEL = FluidSettings(bottlenecks=((2, 2), (4, 2)), flow_end_probability=0.05, seed=1)
+CASE = FlowsConfig(flows=(2, 4), model=MODEL)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def one_ray(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quiet, "session", session)
 
 
-def configured(name: str, case: Case = CASE, **training: Any) -> Any:
+def configured(name: str, case: FlowsConfig = CASE, **training: Any) -> Any:
     """Returns an AlgorithmConfig on flows, as the command makes it."""
     from dc_gym.rl import flow_task
     from dc_gym.rl.algorithms import choose
@@ -47,10 +47,10 @@ def configured(name: str, case: Case = CASE, **training: Any) -> Any:
 
 
 def test_rllibs_environment_has_an_agent_when_it_decides_or_ends() -> None:
-    from dc_gym.rl.flows import ALL, CASE, FlowsMultiAgentEnv
+    from dc_gym.rl.flows import ALL, FlowsMultiAgentEnv
 
-    case = Case(round_trips=60, model=MODEL)
-    env, flows = FlowsMultiAgentEnv({CASE: case}), Flows(case)
+    case = FlowsConfig(round_trips=60, model=MODEL)
+    env, flows = FlowsMultiAgentEnv({"round_trips": 60, "model": MODEL}), Flows(case)
     seen, _ = env.reset(seed=9)
     turn = flows.begin(9)
     known = set(turn.decides)
@@ -92,7 +92,7 @@ def order(tmp_path: Path, name: str, algorithm: str, steps: int, config: str = "
     file = tmp_path / "train.toml"
     file.write_text(f"[run]\nevaluate_episodes = {changes.get('evaluate', 1)}\ncheckpoint_every = 4\n{config}")
     options = {"steps": steps, "labs": 2, "seed": 1}
-    return train.Order(Case(), algorithm, tmp_path / name, file, options, {}, changes.pop("resume", False), None)
+    return train.Order(FlowsConfig(), algorithm, tmp_path / name, file, options, {}, changes.pop("resume", False), None)
 
 
 def run(order: train.Order) -> Path:

@@ -25,7 +25,7 @@ from dc_gym.nets.nic_policy import NETWORKS
 
 NAME = "checkpoint.npz"
 FORMAT, VERSION = "dcgym-rlcc-checkpoint", 2
-GUIDE = "--resume needs a folder that `dcgym rlcc train --on lab` wrote"
+GUIDE = "--resume needs a folder that `dcgym rlcc train --ground lab` wrote"
 
 
 def write(learner: Learner, folder: Path, depends_on: Mapping[str, Any]) -> None:

@@ -21,13 +21,13 @@ from dc_gym.methods.rlcc import cells
 from dc_gym.methods.rlcc.policy_cli import describe
 from dc_gym.nets import fluid, nic_policy
 from dc_gym.nets.decision import Floats
-from dc_gym.nets.nic_policy import Deployed, NicPolicy
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 FLOWS = (2, 8, 64, 512, 2048)
-KEEPS = 0.02
+KEEP_TOLERANCE = 0.02
 """A factor within this distance of 1 keeps the rate."""
-LASTING, REPEATED = (4, 400), 20
-"""The range of lasting errors, in quarters of a target; the number of decisions on each."""
+PERSISTENT_QUARTERS, REPEATED = (4, 400), 20
+"""The range of persistent errors, in quarters of a target; the number of decisions on each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,17 @@ class Order:
 def orders(file: NicPolicy) -> list[Order]:
     """Checks both orders on the integer table, and one case beyond Table VI: congestion of any size that persists."""
     nine = np.reshape([cell.integer for cell in cells.table(file)], (3, 3))
-    return [*checked(nine), _lasting(file)]
+    return [*checked(nine), _persistent(file)]
 
 
-def _lasting(file: NicPolicy) -> Order:
+def _persistent(file: NicPolicy) -> Order:
     """Asks the policy again and again about the same error, each time with the action that it gave last."""
-    deployed, targets = Deployed(file.table()), np.arange(LASTING[0], LASTING[1] + 1) / 4.0
+    deployed, targets = TablePolicy(file.table()), np.arange(PERSISTENT_QUARTERS[0], PERSISTENT_QUARTERS[1] + 1) / 4.0
     acted: Floats = np.ones_like(targets)
     errors = targets * file.scaling.unit
     for _ in range(REPEATED):
         inputs = np.stack([acted, errors, acted, errors], axis=1)
-        acted, _ = fluid.ask(deployed, inputs, fluid.used_to(deployed, inputs))
+        acted, _ = fluid.evaluate(deployed, inputs, fluid.settled_memory(deployed, inputs))
     worst = int(acted.argmax())
     found = f"at most {acted[worst]:.3f}, at {targets[worst]:g}"
     return Order("none", "1 to 100 targets too much, and for long: it cuts", found, bool(acted[worst] < 1))
@@ -69,7 +69,7 @@ def checked(nine: Floats) -> list[Order]:
     return [
         Order("first", "raise > keep > cut in every row", f"not after {missing}" if missing else "in all three", all(falling)),
         Order("first", "under-utilized raises, congested cuts", f"{_span(nine[:, 0])}, {_span(nine[:, 2])}", sides),
-        Order("first", "on target twice keeps", f"{t_t:.3f}", abs(t_t - 1) < KEEPS),
+        Order("first", "on target twice keeps", f"{t_t:.3f}", abs(t_t - 1) < KEEP_TOLERANCE),
         Order("second", "a first cut is stronger than a repeated one", f"{u_c:.3f}, {t_c:.3f}; {c_c:.3f}", max(u_c, t_c) < c_c),
         Order("second", "a first raise is stronger than a repeated one", f"{c_u:.3f}, {t_u:.3f}; {u_u:.3f}", min(c_u, t_u) > u_u),
         Order("second", "from under-utilized to target it cuts", f"{u_t:.3f}", u_t < 1),
@@ -110,7 +110,7 @@ def _facts(file: NicPolicy) -> dict[str, object]:
     loop = [asdict(each) for each in _loop(file)]
     stated = {"kind": file.kind, "scaling": asdict(file.scaling), "provenance": dict(file.provenance), "sha256": file.sha256()}
     found = {"table_vi": [asdict(cell) for cell in cells.table(file)], "orders": [asdict(each) for each in orders(file)]}
-    return stated | found | {"rests_at": fluid.rest(file.policy, file.scaling), "fluid": loop}
+    return stated | found | {"rests_at": fluid.resting_error(file.policy, file.scaling), "fluid": loop}
 
 
 def _print_cells(file: NicPolicy) -> None:
@@ -136,16 +136,25 @@ def _loop(file: NicPolicy) -> list[fluid.Outcome]:
 
     A network with memory is slow to evaluate but settles fast, so it gets fewer flows and round trips.
     """
-    deployed = Deployed(file.table())
-    flows, round_trips = (FLOWS[:-1], 500) if fluid.kept_by(deployed) else (FLOWS, 2000)
+    deployed = TablePolicy(file.table())
+    flows, round_trips = (FLOWS[:-1], 500) if fluid.memory_size(deployed) else (FLOWS, 2000)
     return fluid.outcomes(deployed, flows, file.scaling, round_trips)
 
 
 def _print_loop(file: NicPolicy) -> None:
-    scaling, rests = file.scaling, fluid.rest(file.policy, file.scaling)
+    scaling, rests = file.scaling, fluid.resting_error(file.policy, file.scaling)
     print(f"closed loop on a fluid queue; a steady error of {rests:+.3f} targets keeps the rate")
     table = [("flows", "inflation", "eq. 2", "eq. 2 at its rest", "sum of rates", "slowest/fastest")]
     for found in _loop(file):
         law, shifted = (f"{float(scaling.inflation(found.flows, offset)):.3f}" for offset in (0.0, rests))
-        table.append((str(found.flows), f"{found.inflation:.3f}", law, shifted, f"{found.rates:.4f}", f"{found.least:.3f}"))
+        table.append(
+            (
+                str(found.flows),
+                f"{found.inflation:.3f}",
+                law,
+                shifted,
+                f"{found.sum_of_rates:.4f}",
+                f"{found.slowest_over_fastest:.3f}",
+            )
+        )
     print(columns(table))
