@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from dc_gym.base import renamed
-from dc_gym.base.errors import AgentError, SpecError
+from dc_gym.base.errors import AgentError, SpecError, UsageError
 from dc_gym.base.renamed import MODULES, RENAMED
 from dc_gym.cli.main import main
 from dc_gym.methods.rlcc.flows import FlowsConfig
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.policy_file import Payload
+from dc_gym.rl import settings
 from dc_gym.spec import load
 
 ROOT = Path(__file__).parents[1]
@@ -80,6 +81,12 @@ def test_an_old_field_of_an_environment_is_one_line_with_the_new_one():
         FlowsConfig.of({"most_error": 3.0})
     with pytest.raises(AgentError, match="FlowsConfig: flow is unknown; did you mean flows"):
         FlowsConfig.of({"flow": (2,)})
+
+
+def test_an_old_key_of_a_configuration_is_one_line_with_the_new_one(tmp_path):
+    (tmp_path / "train.toml").write_text("[run]\nkeep = 5\n")
+    with pytest.raises(UsageError, match=r"\[run\] keep is unknown; it is keep_checkpoints now"):
+        settings.read(tmp_path / "train.toml", "PPO", {})
 
 
 def test_a_name_that_was_never_used_has_no_new_one():

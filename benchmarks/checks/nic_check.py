@@ -16,7 +16,7 @@ from dc_gym.base.checks import Check, all_good, show
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, build, golden, kernels
-from dc_gym.ctrl.nic.algorithms import Algorithm, Setting
+from dc_gym.ctrl.nic.algorithms import Algorithm, ResolvedParameters
 from dc_gym.ctrl.nic.golden import REFERENCES, Decided
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
         folder.chmod(0o755)
         header = Path(args.name) if args.name.endswith(".h") else algorithms.header_of(args.name)
         algorithm = build.compile_header(header, folder)
-        setting = algorithms.settle(algorithm, args.preset, {}, algorithms.SCALED_FOR_BPS)
+        setting = algorithms.resolve_parameters(algorithm, args.preset, {}, algorithms.SCALED_FOR_BPS)
         if args.policy and not algorithm.table:
             raise UsageError(f"--policy {args.policy}: {algorithm.name} reads no policy; leave it out")
         policy = nic_policy.path_of(args.policy) if args.policy else None
@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
 class AlgorithmCheck:
     """One algorithm, compiled in a folder."""
 
-    def __init__(self, algorithm: Algorithm, setting: Setting, folder: Path, policy: Path | None = None) -> None:
+    def __init__(self, algorithm: Algorithm, setting: ResolvedParameters, folder: Path, policy: Path | None = None) -> None:
         self._algorithm, self._setting, self._folder = algorithm, setting, folder
         self._table = golden.table_of(algorithm, folder, policy)
         self._policy = nic_policy.load(algorithm.name, policy) if algorithm.table else None
@@ -60,7 +60,7 @@ class AlgorithmCheck:
         if self._policy and self._made:
             yield self._held_to_policy(self._policy)
         if not no_kernel:
-            yield from self._in_kernel(kernels.here if here else kernels.lab)
+            yield from self._in_kernel(kernels.run_here if here else kernels.run_in_lab)
 
     def _size(self) -> Check:
         count = 4 * self._algorithm.state_words
@@ -83,7 +83,9 @@ class AlgorithmCheck:
         """Compares the decisions with the float reference, which dc-gym's own algorithms have."""
         name, values = self._algorithm.name, self._setting.values
         found = {
-            kind: golden.held(name, steps, self._made[kind], values) for kind, steps in self._traces.items() if kind in self._made
+            kind: golden.compare_with_reference(name, steps, self._made[kind], values)
+            for kind, steps in self._traces.items()
+            if kind in self._made
         }
         broken = [f"{kind}: {each.broken}" for kind, each in found.items() if each.broken]
         measured = f"rates {max((each.rate for each in found.values()), default=0.0):.1f} / 2^20"

@@ -58,12 +58,12 @@ def checks(seeds: int = 3) -> Iterable[Check]:
             mine = [case for case in cases if case.algorithm == each]
             yield from policy_checks(mine) if each.table else [_references(mine)]
         yield _alphas([case for case in cases if case.algorithm.name == "dcqcn"])
-        yield _kernel("a lab's BPF", kernels.lab, cases)
-        why = kernels.why_not_here()
+        yield _kernel("a lab's BPF", kernels.run_in_lab, cases)
+        why = kernels.reason_not_here()
         yield (
             Check("this machine's BPF", "equal", why, False, skipped=True)
             if why
-            else _kernel("this machine's BPF", kernels.here, cases)
+            else _kernel("this machine's BPF", kernels.run_here, cases)
         )
 
 
@@ -82,7 +82,7 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[Case]:
 
 def _references(cases: Sequence[Case]) -> Check:
     """Returns the check with one algorithm's largest distances, or the first decision that is out of bounds."""
-    found = [golden.held(case.algorithm.name, case.steps, case.made, case.values) for case in cases]
+    found = [golden.compare_with_reference(case.algorithm.name, case.steps, case.made, case.values) for case in cases]
     broken = [f"{case.name}: {each.broken}" for case, each in zip(cases, found, strict=True) if each.broken]
     name = cases[0].algorithm.name
     bound = golden.BOUNDS[name]

@@ -85,7 +85,7 @@ def _replayed(cell: Cell, result: Result) -> Check:
     """Replays all events of flow 0 with the algorithm in userspace."""
     spec = load(cell.spec, cell.settings)
     algorithm = algorithms.load("dcqcn", cell.out)
-    setting = algorithms.settle(algorithm, "", {}, LINE_BPS)
+    setting = algorithms.resolve_parameters(algorithm, "", {}, LINE_BPS)
     rows = result.records("decisions")
     rows = rows[rows["flow"] == 0]
     experiment = Experiment.of(spec)
@@ -134,7 +134,7 @@ def swift_target_ns(cwnd: npt.NDArray[np.float64], base_ns: int, hops: int, valu
 
 def _swift_checks(name: str, count: int, cell: Cell, result: Result) -> Iterator[Check]:
     rows, base_ns = _rtts(result, SETTLED_MS[name][count]), bottleneck.base_ns(cell)
-    values = dict(algorithms.settle(algorithms.load(name, cell.out), "", {}, LINE_BPS).values)
+    values = dict(algorithms.resolve_parameters(algorithms.load(name, cell.out), "", {}, LINE_BPS).values)
     cwnd = np.maximum(rows["window_bytes"] / FRAME_BYTES, 1e-3)
     target = float(swift_target_ns(cwnd, base_ns, 2, values).mean())
     measured = float(rows["rtt_ns"].mean())

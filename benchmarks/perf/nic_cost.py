@@ -48,7 +48,7 @@ class Cost:
 
 
 def checks() -> Iterable[Check]:
-    why = kernels.why_not_here()
+    why = kernels.reason_not_here()
     if why:
         yield Check("native time", "in this machine's kernel", why, False, skipped=True)
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
@@ -64,10 +64,10 @@ def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> 
     """
     known = [algorithms.load(name, folder) for name in names or algorithms.names()]
     calls = [kernels.arguments(kernels.test_object(each), golden.values_of(each, "")) for each in known]
-    loaded = kernels.load(kernels.here if native else kernels.lab, calls)
+    loaded = kernels.load(kernels.run_here if native else kernels.run_in_lab, calls)
     for algorithm, programs in zip(known, loaded, strict=True):
         table = golden.table_of(algorithm, folder)
-        steps = golden.trace("fabric", algorithm, 1, lives=1, steps=EVENTS)
+        steps = golden.trace("fabric", algorithm, 1, flows=1, steps=EVENTS)
         times = _native(algorithm, steps, table) if native else _userspace(algorithm, steps, table)
         test, null = _both(programs)
         yield Cost(algorithm, test.instructions - null.instructions, test.verified, times, NATIVE if native else USERSPACE)
@@ -80,7 +80,7 @@ def _both(programs: Sequence[Program]) -> tuple[Program, Program]:
 
 def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
     words = kernels.arguments(kernels.test_object(algorithm), golden.values_of(algorithm, ""), table, REPEAT)
-    (answer,) = kernels.here([kernels.Command(words, golden.text(steps))])
+    (answer,) = kernels.run_here([kernels.Command(words, golden.text(steps))])
     times = list(map(float, answer.lines()))
     names = {number: name for name, number in TYPES.items()}
     by_type: dict[str, list[float]] = {}

@@ -94,7 +94,7 @@ class Algorithm:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ResolvedParameters:
     """An algorithm's parameters in a run, and how they were determined."""
 
     preset: str
@@ -172,7 +172,7 @@ def describe(header: Path, runner: Path, object_file: Path) -> Algorithm:
     )
 
 
-def settle(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps: int) -> Setting:
+def resolve_parameters(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps: int) -> ResolvedParameters:
     """Returns the parameters of a run.
 
     They start as the defaults. The values of the preset ("" is the first preset) replace them, and the result is scaled to the
@@ -194,7 +194,7 @@ def settle(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps
     for name, value in given.items():
         values[name] = algorithm.parameter(name).check(value)
     nic = {name: value * SCALED_FOR_BPS // line_bps for name, value in chosen.nic.items()} if chosen else {}
-    return Setting(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped), nic)
+    return ResolvedParameters(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped), nic)
 
 
 def _preset(header: Path, name: str, text: str, sets: Mapping[str, int]) -> Preset:

@@ -15,7 +15,7 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.ctrl.nic.algorithms import Algorithm, settle
+from dc_gym.ctrl.nic.algorithms import Algorithm, resolve_parameters
 from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, Event, Flow
 from dc_gym.ctrl.nic.reference import Fixed, Parameters, Reference, Swift, Timely, TimelyPatched
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
@@ -27,18 +27,18 @@ REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "timely": Timely,
     "timely-patched": TimelyPatched,
 }
-PATIENCE_S = 120  # for a trace that takes seconds at most
+TIMEOUT_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
-LIVES, STEPS = 10, 150
+FLOWS_PER_TRACE, STEPS = 10, 150
 NEW_FLOW = 1
 TYPES = {"cnp": CNP, "tx": TX, "ack": ACK, "nack": NACK, "rtt": RTT}
-TURN = 2**32
-LONGEST = TURN - 10**6
+CLOCK_TURN_NS = 2**32
+LONGEST_SILENCE_NS = CLOCK_TURN_NS - 10**6
 """The longest silence in ns.
 
 If less than a timer's period is missing to a full turn, the clock cannot tell it from no silence.
 """
-EXTREMES = (0, 1, 2, 255, 65535, 65536, 2**20, 2**30, 2**31 - 1, 2**31, TURN - 2, TURN - 1)
+EXTREMES = (0, 1, 2, 255, 65535, 65536, 2**20, 2**30, 2**31 - 1, 2**31, CLOCK_TURN_NS - 2, CLOCK_TURN_NS - 1)
 Q20 = 2**20
 
 
@@ -87,20 +87,21 @@ class Distance:
 Step = tuple[Event, Flow]
 
 
-def trace(kind: str, algorithm: Algorithm, seed: int, lives: int = LIVES, steps: int = STEPS) -> list[Step]:
+def trace(kind: str, algorithm: Algorithm, seed: int, flows: int = FLOWS_PER_TRACE, steps: int = STEPS) -> list[Step]:
     """Returns events for this algorithm. Equal arguments give equal traces."""
     draw = random.Random(f"{kind} {algorithm.name} {seed}")
     types = [TYPES[name] for name in algorithm.events] or [TX]
-    return [step for _ in range(lives) for step in _life(draw, kind, types, steps)]
+    return [step for _ in range(flows) for step in _life(draw, kind, types, steps)]
 
 
 def _life(draw: random.Random, kind: str, types: Sequence[int], steps: int) -> Iterator[Step]:
     hostile = kind == "hostile"
     flow = _hostile_flow(draw) if hostile else _flow(draw)
-    now_ns = draw.choice([0, TURN - draw.randrange(1, 4 * flow.base_rtt_ns + 2), draw.randrange(TURN)]) % TURN
+    before_turn_ns = CLOCK_TURN_NS - draw.randrange(1, 4 * flow.base_rtt_ns + 2)
+    now_ns = draw.choice([0, before_turn_ns, draw.randrange(CLOCK_TURN_NS)]) % CLOCK_TURN_NS
     queue = 0.0
     for number in range(steps):
-        now_ns = (now_ns + _gap(draw, kind, flow)) % TURN
+        now_ns = (now_ns + _gap(draw, kind, flow)) % CLOCK_TURN_NS
         queue = max(0.0, min(30.0, queue + draw.uniform(-1.0, 1.0)))
         event = _event(draw, draw.choice(types), now_ns, flow, queue, NEW_FLOW if number == 0 else 0)
         if event.type == TX and RTT in types:
@@ -124,19 +125,19 @@ def _flow(draw: random.Random) -> Flow:
 
 def _hostile_flow(draw: random.Random) -> Flow:
     return Flow(
-        draw.choice([0, 1, 999, 20_000, 2**30, TURN - 1]),
+        draw.choice([0, 1, 999, 20_000, 2**30, CLOCK_TURN_NS - 1]),
         draw.choice([1, 10, 100_000, 400_000, 2**23]),
         draw.choice([64, 1514, 9000, 65535]),
-        draw.choice([0, 1, 255, TURN - 1]),
+        draw.choice([0, 1, 255, CLOCK_TURN_NS - 1]),
     )
 
 
 def _gap(draw: random.Random, kind: str, flow: Flow) -> int:
     """Returns the time from one event to the next: zero, packet times, round trips or silences."""
     if kind == "silent" and draw.random() < 0.1:
-        return draw.choice([draw.randrange(10**6, 10**8), draw.randrange(10**8, LONGEST), LONGEST])
+        return draw.choice([draw.randrange(10**6, 10**8), draw.randrange(10**8, LONGEST_SILENCE_NS), LONGEST_SILENCE_NS])
     if kind == "hostile" and draw.random() < 0.2:
-        return min(LONGEST, draw.choice(EXTREMES))
+        return min(LONGEST_SILENCE_NS, draw.choice(EXTREMES))
     packet_ns = flow.packet_bytes * 8000 // flow.line_mbps
     return draw.choice([0, packet_ns, draw.randrange(1, 20 * packet_ns + 2), draw.randrange(1, 2 * flow.base_rtt_ns + 2)])
 
@@ -145,11 +146,11 @@ def _event(draw: random.Random, kind: int, now_ns: int, flow: Flow, queue: float
     packets = draw.choice([1, 1, 1, 16, 64]) if kind in (TX, ACK) else 0
     rtt_ns = int(flow.base_rtt_ns * (1 + queue)) + draw.randrange(1000) if kind == RTT else 0
     inside_ns = draw.randrange(2000) if kind == RTT else 0
-    sent_ns = (now_ns - rtt_ns - inside_ns) % TURN
-    received_ns = draw.randrange(TURN)  # of another clock
+    sent_ns = (now_ns - rtt_ns - inside_ns) % CLOCK_TURN_NS
+    received_ns = draw.randrange(CLOCK_TURN_NS)  # of another clock
     flags |= TIMEOUT if kind == NACK and draw.random() < 0.5 else 0
     size = packets * flow.packet_bytes
-    return Event(kind, flags, now_ns, now_ns, 1, size, packets, sent_ns, received_ns, (received_ns + inside_ns) % TURN)
+    return Event(kind, flags, now_ns, now_ns, 1, size, packets, sent_ns, received_ns, (received_ns + inside_ns) % CLOCK_TURN_NS)
 
 
 def _probing(draw: random.Random, event: Event, flow: Flow) -> Event:
@@ -157,14 +158,14 @@ def _probing(draw: random.Random, event: Event, flow: Flow) -> Event:
     if draw.random() < 0.4:
         return event
     round_trips = draw.choice([draw.random(), draw.uniform(1.0, 10.0), draw.uniform(1.0, 200.0)])
-    sent_ns = (event.now_ns - int(flow.base_rtt_ns * round_trips)) % TURN
+    sent_ns = (event.now_ns - int(flow.base_rtt_ns * round_trips)) % CLOCK_TURN_NS
     return replace(event, flags=event.flags | PROBING, sent_ns=sent_ns)
 
 
 def _summed(draw: random.Random, event: Event) -> Event:
     """Returns several events that the NIC combines into one."""
     times = draw.choice([1, 1, 2, 5, 40])
-    first_ns = event.now_ns if event.type == RTT else (event.now_ns - draw.randrange(100_000)) % TURN
+    first_ns = event.now_ns if event.type == RTT else (event.now_ns - draw.randrange(100_000)) % CLOCK_TURN_NS
     fixed = (event.sent_ns, event.received_ns, event.answered_ns)
     return Event(event.type, event.flags, event.now_ns, first_ns, times, event.bytes * times, event.packets * times, *fixed)
 
@@ -173,7 +174,7 @@ def _spoilt(draw: random.Random, event: Event) -> Event:
     """Sets up to two fields to an extreme value."""
     fields = list(astuple(event))
     for index in draw.sample(range(3, len(fields)), draw.choice([0, 1, 2])):
-        fields[index] = draw.choice(EXTREMES) if index != 4 else draw.choice([1, 2, 65536, TURN - 1])
+        fields[index] = draw.choice(EXTREMES) if index != 4 else draw.choice([1, 2, 65536, CLOCK_TURN_NS - 1])
     return Event(*fields)
 
 
@@ -185,9 +186,9 @@ def text(steps: Sequence[Step]) -> str:
 def decisions(argv: Sequence[str], steps: Sequence[Step]) -> list[Decided]:
     """Returns the decisions of a runner (ccrun, or cctest in a kernel) on a trace."""
     try:
-        done = subprocess.run(list(argv), input=text(steps), capture_output=True, text=True, timeout=PATIENCE_S)
+        done = subprocess.run(list(argv), input=text(steps), capture_output=True, text=True, timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        raise TestbedError(f"no decisions on a golden trace within {PATIENCE_S} s: is there a loop without an end?") from None
+        raise TestbedError(f"no decisions on a golden trace within {TIMEOUT_S} s: is there a loop without an end?") from None
     if done.returncode:
         raise TestbedError((done.stderr.strip().splitlines() or [f"{argv[0]} ended with {done.returncode}"])[0])
     return [parsed(line) for line in done.stdout.splitlines()]
@@ -220,7 +221,7 @@ def table_of(algorithm: Algorithm, folder: Path, policy: Path | None = None) -> 
 
 
 def values_of(algorithm: Algorithm, preset: str, line_bps: int = 10**11) -> Mapping[str, int]:
-    return settle(algorithm, preset, {}, line_bps).values
+    return resolve_parameters(algorithm, preset, {}, line_bps).values
 
 
 def references(name: str, values: Mapping[str, int], steps: Sequence[Step]) -> list[Decision]:
@@ -234,7 +235,7 @@ def references(name: str, values: Mapping[str, int], steps: Sequence[Step]) -> l
     return said
 
 
-def held(name: str, steps: Sequence[Step], made: Sequence[Decided], values: Mapping[str, int]) -> Distance:
+def compare_with_reference(name: str, steps: Sequence[Step], made: Sequence[Decided], values: Mapping[str, int]) -> Distance:
     """Compares a trace's decisions with the algorithm's reference, within its bound."""
     return distance(BOUNDS[name], steps, made, references(name, values, steps))
 

@@ -20,7 +20,7 @@ from dc_gym.kernel import build
 from dc_gym.kernel.lab import Lab, LabConfig
 
 CCTEST = PROGRAMS / "cctest"
-PATIENCE_S = 300
+TIMEOUT_S = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +87,25 @@ def arguments(
     return tuple(words + (["--repeat", str(repeat)] if repeat else []))
 
 
-def here(commands: Sequence[Command]) -> list[Answer]:
+def run_here(commands: Sequence[Command]) -> list[Answer]:
     """Runs the commands in this machine's kernel."""
     answers = []
     for each in commands:
         argv = [str(CCTEST), *each.arguments]
-        done = subprocess.run(argv, input=each.text, capture_output=True, text=True, timeout=PATIENCE_S)
+        done = subprocess.run(argv, input=each.text, capture_output=True, text=True, timeout=TIMEOUT_S)
         answers.append(Answer(done.returncode, done.stdout, done.stderr))
     return answers
 
 
-def why_not_here() -> str:
+def reason_not_here() -> str:
     """Returns why this machine's kernel cannot run them, or "" if it can."""
     if os.geteuid() != 0:
         return "not root"
-    (answer,) = here([Command((*arguments(PROGRAMS / "cctest-fixed.bpf.o"), "--load"))])
+    (answer,) = run_here([Command((*arguments(PROGRAMS / "cctest-fixed.bpf.o"), "--load"))])
     return (answer.error.strip().splitlines() or ["cctest fails"])[0] if answer.status else ""
 
 
-def lab(commands: Sequence[Command]) -> list[Answer]:
+def run_in_lab(commands: Sequence[Command]) -> list[Answer]:
     """Runs the commands in a lab, one after the other."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         run_dir = folder / "run"

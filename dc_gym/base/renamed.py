@@ -2,7 +2,8 @@
 """The former names of what users write, so that an error about an old name gives the new one.
 
 Names are listed by the place where they are written: "spec" for keys of specs, "dcgym rlcc train" for the options and commands of
-a command, "dcgym train --algo" for the values of an option. CHANGELOG.md has a row for each.
+a command, "dcgym train --algo" for the values of an option, "[run]" for that table of a training's configuration. CHANGELOG.md
+has a row for each.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ RENAMED: dict[str, dict[str, str]] = {
     "dcgym rlcc distil --from": {"lasting": "persistent"},
     "FlowsConfig": {"most_error": "max_error", "spare": "spare_agents"},
     "scaling of a NIC's policy file": {"reach": "max_error"},
+    "[run]": {"keep": "keep_checkpoints"},
     "dcgym train SPEC": {"fluid": "dcgym train --agents flows", "lab": "dcgym rlcc train"},
     "dcgym train --algo": {"RLCC": "dcgym rlcc train"},
     MODULES: {

@@ -17,7 +17,7 @@ import numpy as np
 
 from dc_gym.base import record_file
 from dc_gym.base.record_file import Table
-from dc_gym.ctrl.nic import algorithms, choice
+from dc_gym.ctrl.nic import algorithms, configuration
 from dc_gym.grounds import inputs
 from dc_gym.grounds.guest.main import NIC_TABLE, NICS
 from dc_gym.nets import nic_policy
@@ -77,7 +77,7 @@ class NicPlan:
 def write(experiment: Experiment, folder: Path, step_ns: int = 0) -> NicPlan:
     """Writes the loader's files. Returns what the ground's plan says of the NICs."""
     spec, graph = experiment.spec, experiment.graph
-    chosen = choice.choose(spec, line_bps(graph), folder)
+    chosen = configuration.configure(spec, line_bps(graph), folder)
     algorithm, setting = chosen.algorithm, chosen.setting
     told = settings(spec, graph, setting.nic)
     flows = flow_table(experiment.schedule, graph, experiment.router, spec)

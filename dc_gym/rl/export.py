@@ -11,7 +11,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.files import words
 from dc_gym.base.outputs import require_place
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.rl import checkpoints, manifest, quiet
+from dc_gym.rl import checkpoints, manifest, ray_session
 
 NAME = "policy.npz"
 """The policy's file name in a training's folder."""
@@ -19,7 +19,7 @@ NAME = "policy.npz"
 
 def main(args: Namespace) -> int:
     """Runs `dcgym export DIR|CHECKPOINT`."""
-    quiet.require()
+    ray_session.require()
     from dc_gym.rl import policy
 
     given: Path = args.dir

@@ -33,7 +33,7 @@ Rows = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(slots=True)
-class Life:
+class FlowEpisode:
     """The flow in one place of the model."""
 
     number: int = 0
@@ -53,7 +53,7 @@ class FlowRunner(SingleAgentEnvRunner):
         if self.worker_index or begun:  # other runners and resumed trainings have other flows
             seed = seed_of((seed, begun, self.worker_index))
         self._model = Bottlenecks(replace(flows_config.model, seed=seed), flows_config.scaling)
-        self._lives = [Life() for _ in self._model.rate]
+        self._lives = [FlowEpisode() for _ in self._model.rate]
         self._open: Rows | None = None
         """The latest decision of each flow, whose reward is not known yet."""
 
@@ -134,10 +134,10 @@ class FlowRunner(SingleAgentEnvRunner):
                 found.append(self._piece(rows, rewards, piece, life))
                 life.begun += piece.stop - piece.start
             if ends[last]:
-                self._lives[flow[last]] = Life(life.number + 1)
+                self._lives[flow[last]] = FlowEpisode(life.number + 1)
         return found
 
-    def _piece(self, rows: Rows, rewards: Any, steps: slice, life: Life) -> SingleAgentEpisode:
+    def _piece(self, rows: Rows, rewards: Any, steps: slice, life: FlowEpisode) -> SingleAgentEpisode:
         own = (Columns.ACTION_DIST_INPUTS, Columns.ACTION_LOGP)
         return SingleAgentEpisode(
             id_=f"{self.worker_index}-{rows['flow'][steps.start]}-{life.number}",

@@ -21,7 +21,7 @@ from dc_gym.methods.rlcc import closed_loop
 from dc_gym.methods.rlcc.flows import FlowsConfig
 from dc_gym.nets.agent_policy import CENTRAL
 from dc_gym.nets.decision import INPUTS, Floats
-from dc_gym.rl.environment import Task, register_maker
+from dc_gym.rl.environment import Task, register_environment
 from dc_gym.rl.evaluation import Episode
 from dc_gym.rl.flow_runner import FlowRunner, to_factors
 from dc_gym.rl.flows import FLOWS_CONFIG, FlowsMultiAgentEnv
@@ -46,7 +46,7 @@ def register(flows_config: FlowsConfig, told: Settings) -> Task:
     alike = tuple((flows, told.labs) for flows in flows_config.flows)
     flows_config = replace(flows_config, model=replace(flows_config.model, bottlenecks=alike, seed=told.seed))
     name = "dcgym-flows"
-    register_maker(name, lambda config: FlowsMultiAgentEnv({FLOWS_CONFIG: flows_config}))
+    register_environment(name, lambda config: FlowsMultiAgentEnv({FLOWS_CONFIG: flows_config}))
     return Task(
         name,
         flows_config.observation_space(),
@@ -54,10 +54,10 @@ def register(flows_config: FlowsConfig, told: Settings) -> Task:
         INPUTS,
         ("flow",),
         {"observe": "rlcc", "history": 1, "action": "factor"},
-        runner=FlowRunner,
+        env_runner=FlowRunner,
         config={FLOWS_CONFIG: flows_config},
         evaluation=ClosedLoop,
-        boots=False,
+        uses_labs=False,
     )
 
 

@@ -19,7 +19,7 @@ from dc_gym.envs.env import check_options
 from dc_gym.envs.multi_agent import NETWORK, Hosts, Turn
 from dc_gym.envs.observation import Vector
 from dc_gym.rl.levels import table_of
-from dc_gym.rl.seeds import Series
+from dc_gym.rl.seeds import EpisodeSeeds
 
 try:
     from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -57,7 +57,7 @@ class HostsMultiAgentEnv(MultiAgentEnv):
         self.observation_spaces = dict.fromkeys(names, self.hosts.observer.space)
         self.action_spaces = {name: spaces.Discrete(levels) if levels else self.hosts.action_space() for name in names}
         worker = getattr(config, "worker_index", 0)  # an attribute of RLlib's EnvContext
-        self._series = Series((*config[STREAM], worker)) if STREAM in config else None
+        self._series = EpisodeSeeds((*config[STREAM], worker)) if STREAM in config else None
         self._observed: dict[str, Vector] = {}
 
     def reset(

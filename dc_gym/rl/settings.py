@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base import usercode
+from dc_gym.base import renamed, usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import hint, unknown
 from dc_gym.nets.agent_policy import CENTRAL, HOSTS
@@ -23,7 +23,7 @@ from dc_gym.rl import presets
 
 METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
 """The methods of AlgorithmConfig that a table may be named after, besides `run` and `model`."""
-OURS = {
+SET_BY_TRAINING = {
     "env_runners": {
         "num_env_runners": "run.runners",
         "num_envs_per_env_runner": "run.labs",
@@ -52,7 +52,7 @@ class Settings:
     seed: int = 1
     checkpoint_every: int = 10
     """Iterations between checkpoints."""
-    keep: int = 3
+    keep_checkpoints: int = 3
     """Number of checkpoints that are kept; 0: all."""
     evaluate_every: int = 0
     """Iterations between evaluations; 0: only before the training and at its end."""
@@ -156,7 +156,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     for name, table in data.items():
         if not isinstance(table, dict):
             raise UsageError(f"{path}: {name} must be a table; write [{name}]")
-        for key, instead in OURS.get(name, {}).items():
+        for key, instead in SET_BY_TRAINING.get(name, {}).items():
             if key in table:
                 raise UsageError(f"{path}: [{name}] {key} is set by the training; give {instead}")
     return data
@@ -166,7 +166,7 @@ def _known(where: str, given: Iterable[str], names: Iterable[str]) -> None:
     names = list(names)
     for name in given:
         if name not in names:
-            raise UsageError(f"{where} {name} is unknown; {hint(name, names)}")
+            raise UsageError(f"{where} {name} is unknown; {renamed.hint(where.rpartition(' ')[2], name) or hint(name, names)}")
 
 
 def _check_arguments(config: Any, method: str, arguments: Mapping[str, Any]) -> None:

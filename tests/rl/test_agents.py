@@ -24,7 +24,7 @@ __all__ = ["one_ray"]
 HOSTS = {"agents": "hosts"}
 
 
-def run(order: train.Order) -> Path:
+def run(order: train.TrainingRequest) -> Path:
     return train.run(order, Quiet(), toy_hosts.register)
 
 
@@ -179,7 +179,7 @@ def test_in_labs(tmp_path: Path) -> None:
     spec = load(example, ["time.duration=200ms"])
     (tmp_path / "train.toml").write_text(CONFIG)
     told = {"steps": 256, "labs": 2, "agents": "hosts"}
-    made = train.Order(external(spec), "PPO", tmp_path / "a", tmp_path / "train.toml", told, {}, False, None)
+    made = train.TrainingRequest(external(spec), "PPO", tmp_path / "a", tmp_path / "train.toml", told, {}, False, None)
     policy = train.run(made, Quiet(), environment.register)
     last = rows(tmp_path / "a" / "evaluation.csv")[-1]
     assert float(last["return"]) == pytest.approx(evaluate(spec, policy, [int(last["seed"])])[0]["return"], rel=1e-5)

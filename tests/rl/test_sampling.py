@@ -17,7 +17,7 @@ def test_what_costs_nothing_has_the_spaces_and_ends() -> None:
     from dc_gym.rl import sampling
 
     task = toy_task.register(spec(), Settings())
-    nothing = sampling.NothingTogether(3, task, horizon=2)
+    nothing = sampling.InstantVectorEnv(3, task, horizon=2)
     observations, _ = nothing.reset(seed=1)
     assert nothing.observation_space.contains(observations)
     ends = [nothing.step(np.zeros((3, 2)))[3].tolist() for _ in range(6)]
@@ -29,7 +29,7 @@ def test_a_single_one_is_an_environment() -> None:
 
     from dc_gym.rl import sampling
 
-    nothing = sampling.Nothing(toy_task.register(spec(), Settings()), horizon=2)
+    nothing = sampling.InstantEnv(toy_task.register(spec(), Settings()), horizon=2)
     check_env(nothing)
     nothing.reset()
     assert [nothing.step(np.zeros(2))[3] for _ in range(2)] == [False, True]
@@ -40,5 +40,5 @@ def test_rates() -> None:
 
     task = toy_task.register(spec(), Settings())
     for together in (True, False):
-        assert sampling.steps_per_s(sampling.like(task), envs=4, steps=200, together=together) > 0
+        assert sampling.steps_per_s(sampling.instant_task(task), envs=4, steps=200, together=together) > 0
     assert sampling.steps_per_s(task, envs=4, steps=200) > 0

@@ -38,10 +38,10 @@ def _told(steps: list[golden.Step], made: list[golden.Decided]) -> tuple[RoundTr
         if event.flags & golden.NEW_FLOW:
             flow, rate = flow + 1, golden.Q20
             base.append(facts.base_rtt_ns)
-        since_ns = (event.now_ns - event.sent_ns) % golden.TURN
+        since_ns = (event.now_ns - event.sent_ns) % golden.CLOCK_TURN_NS
         if event.type == RTT:
-            inside = (event.answered_ns - event.received_ns) % golden.TURN
-            since_ns = ((event.first_ns - event.sent_ns) % golden.TURN) - inside
+            inside = (event.answered_ns - event.received_ns) % golden.CLOCK_TURN_NS
+            since_ns = ((event.first_ns - event.sent_ns) % golden.CLOCK_TURN_NS) - inside
         if event.type == RTT or decided.rate < rate:
             rows.append((number, flow, max(since_ns, 0), rate, decided.rate))
         rate = decided.rate

@@ -87,7 +87,7 @@ CLAIMS = (
 def run(order: Order, progress: Progress) -> Findings:
     """Measures all forms one after the other in each repetition."""
     progress.phase("measuring")
-    why = kernels.why_not_here()
+    why = kernels.reason_not_here()
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         found = [list(nic_cost.measured(folder, not why, forms())) for _ in range(order.seeds or common.SEEDS)]
     contenders = [_contender(name, [costs[row] for costs in found]) for row, name in enumerate(forms())]

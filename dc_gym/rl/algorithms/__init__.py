@@ -41,7 +41,7 @@ ALGORITHMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ResolvedAlgorithm:
     """The algorithm that --algo chose."""
 
     name: str
@@ -55,12 +55,12 @@ class Choice:
         return self.config_class()
 
 
-def choose(text: str) -> Choice:
+def resolve(text: str) -> ResolvedAlgorithm:
     """Returns the algorithm of a name, in upper or lower case, or of module:Class or file.py:Class. The class is an Algorithm or
     its AlgorithmConfig."""
     entry = ALGORITHMS.get(text.upper())
     if entry:
-        return Choice(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
+        return ResolvedAlgorithm(text.upper(), entry.actions, _config_class(text, *_import(text, entry.config)))
     if ":" not in text:
         near = hint(text, ALGORITHMS)
         raise UsageError(f"--algo {text!r} is unknown; {near} (or module:Class, or file.py:Class)")
@@ -68,8 +68,8 @@ def choose(text: str) -> Choice:
     if place.endswith(".py"):
         source = usercode.load(Path(place))
         _pickle_by_value(source.module)
-        return Choice(text, ANY, _config_class(text, source.module, name), source)
-    return Choice(text, ANY, _config_class(text, *_import(text, text)))
+        return ResolvedAlgorithm(text, ANY, _config_class(text, source.module, name), source)
+    return ResolvedAlgorithm(text, ANY, _config_class(text, *_import(text, text)))
 
 
 def _import(text: str, path: str) -> tuple[Any, str]:
