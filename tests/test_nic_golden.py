@@ -11,11 +11,11 @@ from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.benchmarks.checks import nic_golden
 from dc_gym.ctrl.nic import algorithms, golden, kernels
-from dc_gym.ctrl.nic.events import CNP, RTT, TX, Event, Flow
+from dc_gym.ctrl.nic.events import CNP, RTT, TX, NicEvent, NicFlow
 from dc_gym.ctrl.nic.golden import REFERENCES
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn, hardware_alpha
 
-FLOW = Flow(20_000, 100_000, 1514, 2)
+FLOW = NicFlow(20_000, 100_000, 1514, 2)
 
 
 def loaded(name):
@@ -28,7 +28,7 @@ def cases(name):
 
 
 def event(kind, now_ns, flags=0, **changes):
-    return replace(Event(kind, flags, now_ns, now_ns, 1, 0, 0, now_ns, 0, 0), **changes)
+    return replace(NicEvent(kind, flags, now_ns, now_ns, 1, 0, 0, now_ns, 0, 0), **changes)
 
 
 def decided(algorithm, events, **parameters):
@@ -74,7 +74,7 @@ def test_a_wrong_decision_is_found():
     (case, *_) = cases("timely")
     wrong = list(case.made)
     wrong[7] = replace(wrong[7], rate=wrong[7].rate - 100)
-    assert golden.compare_with_reference("timely", case.steps, wrong, case.values).broken.startswith("line 8, Event(")
+    assert golden.compare_with_reference("timely", case.steps, wrong, case.values).broken.startswith("line 8, NicEvent(")
 
 
 def test_alpha_is_the_recursion_of_ten_bits():

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings, train
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings, train
 from dc_gym.nets import fluid
 from dc_gym.nets.decision import Scaling, cells
 from dc_gym.nets.fluid import Bottleneck
 from dc_gym.nets.mlp import Mlp, random_network
 
-SHORT = Settings(updates=200, batch_size=2048)
+SHORT = FluidTrainingSettings(updates=200, batch_size=2048)
 
 
 def settled(net, flows):
@@ -31,7 +31,7 @@ def test_a_network_learns_to_hold_the_queue_and_not_if_it_is_told_of_the_next_de
 
 @pytest.mark.long
 def test_a_trained_network_keeps_eq_2_far_beyond_what_it_was_trained_on_and_shows_table_six():
-    net = train(Settings(seed=2)).net
+    net = train(FluidTrainingSettings(seed=2)).net
     for flows in (2, 4, 8, 32, 128):
         found, ratio = settled(net, flows)
         assert ratio == pytest.approx(1.0, abs=0.1) and found.jain > 0.95
@@ -42,7 +42,7 @@ def test_a_trained_network_keeps_eq_2_far_beyond_what_it_was_trained_on_and_show
 
 
 def test_one_seed_is_one_network():
-    few = Settings(updates=3, batch_size=256)
+    few = FluidTrainingSettings(updates=3, batch_size=256)
     once, again, other = (train(one).net.weights for one in (few, few, replace(few, seed=2)))
     assert all((a == b).all() for a, b in zip(once, again, strict=True))
     assert any((a != b).any() for a, b in zip(once, other, strict=True))
@@ -65,7 +65,7 @@ def test_the_gradient_is_that_of_the_mean_of_error_times_action():
 @pytest.mark.parametrize("sequence_length", [1, 3])
 def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(sequence_length):
     """One flow runs at line rate, so that its inputs are known step by step; stretches follow one another without a gap."""
-    training = Settings(
+    training = FluidTrainingSettings(
         bottlenecks=((1, 1),), delta_lag=2, steps_per_rtt=1, flow_end_probability=0.0, seed=5, sequence_length=sequence_length
     )
     model, net = Bottlenecks(training, Scaling()), random_network(np.random.default_rng(1))
@@ -88,4 +88,4 @@ def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(sequence_len
 @pytest.mark.parametrize("wrong", [{"delta_lag": 5}, {"updates": 0}, {"net": "gru"}, {"seed": -1}, {"sequence_length": 0}])
 def test_what_is_no_training_is_refused(wrong):
     with pytest.raises(UsageError):
-        Settings(**wrong)
+        FluidTrainingSettings(**wrong)

@@ -13,14 +13,14 @@ from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
 from dc_gym.methods.rlcc import cells, explain, importing
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings, train
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings, train
 from dc_gym.nets import fluid, lstm, nic_policy
 from dc_gym.nets.decision import Q16, Scaling, action
 from dc_gym.nets.fluid import Bottleneck, Fluid
 from dc_gym.nets.lstm import MEMORY, SHAPES, Lstm
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
-FEW = Settings(net="lstm", updates=3, batch_size=512, sequence_length=4, bottlenecks=((2, 10), (4, 5)))
+FEW = FluidTrainingSettings(net="lstm", updates=3, batch_size=512, sequence_length=4, bottlenecks=((2, 10), (4, 5)))
 
 
 @cache
@@ -163,7 +163,7 @@ def test_one_seed_is_one_network():
 
 
 def test_a_new_flow_remembers_nothing_of_the_one_before():
-    training = Settings(net="lstm", flow_end_probability=1.0, bottlenecks=((4, 3),))
+    training = FluidTrainingSettings(net="lstm", flow_end_probability=1.0, bottlenecks=((4, 3),))
     model = Bottlenecks(training, Scaling(), MEMORY)
     for _ in range(6):
         model.step(shipped().policy)
@@ -173,7 +173,7 @@ def test_a_new_flow_remembers_nothing_of_the_one_before():
 def test_an_unknown_network_or_an_empty_stretch_is_refused():
     for wrong in ({"net": "gru"}, {"sequence_length": 0}):
         with pytest.raises(UsageError):
-            Settings(**wrong)
+            FluidTrainingSettings(**wrong)
 
 
 # --- files

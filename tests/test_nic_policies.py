@@ -16,7 +16,7 @@ from dc_gym.methods.rlcc import cells, distil, importing, record_policies, rows
 from dc_gym.methods.rlcc.distil import Distillation
 from dc_gym.nets import nic_policy, response
 from dc_gym.nets.decision import Q16, Scaling, action, output
-from dc_gym.nets.int8 import Body
+from dc_gym.nets.int8 import TableReader
 from dc_gym.nets.mlp import Mlp
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.nets.trees import Trees
@@ -387,7 +387,7 @@ def test_8_bits_are_those_of_the_shipped_network(tmp_path):
     assert importing.in_8_bits(made, "") is made
     with pytest.raises(AgentError, match="give a network"):
         importing.in_8_bits(shipped("rlcc-tree"), "")
-    rows = Body(made.table().view(np.int32).astype(np.int64)[16:]).rows(12, 4)
+    rows = TableReader(made.table().view(np.int32).astype(np.int64)[16:]).rows(12, 4)
     found = rows.weights * rows.scale[:, None] / 2**20
     assert np.abs(rows.weights).max(axis=1).min() >= 126  # all of the 8 bits are used
     assert np.abs(found - net.policy.weights[0]).max() <= np.abs(net.policy.weights[0]).max() / 127 / 2 + 1e-6

@@ -17,7 +17,7 @@ from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, build, golden, kernels
 from dc_gym.ctrl.nic.algorithms import Algorithm, ResolvedParameters
-from dc_gym.ctrl.nic.golden import REFERENCES, Decided
+from dc_gym.ctrl.nic.golden import REFERENCES, RunnerDecision
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
@@ -49,7 +49,7 @@ class AlgorithmCheck:
         self._table = golden.table_of(algorithm, folder, policy)
         self._policy = nic_policy.load(algorithm.name, policy) if algorithm.table else None
         self._traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
-        self._made: dict[str, Sequence[Decided]] = {}
+        self._made: dict[str, Sequence[RunnerDecision]] = {}
 
     def checks(self, here: bool = False, no_kernel: bool = False) -> Iterator[Check]:
         """Yields all checks, the cheapest first."""
@@ -121,7 +121,7 @@ class AlgorithmCheck:
     def _equal(self, kernel: kernels.Kernel, test: Path) -> Check:
         """Checks that BPF decides the same as userspace, bit for bit."""
         words = kernels.arguments(test, self._setting.values, self._table)
-        answers = kernel([kernels.Command(words, golden.text(steps)) for steps in self._traces.values()])
+        answers = kernel([kernels.CctestCall(words, golden.text(steps)) for steps in self._traces.values()])
         wrong = []
         for (kind, steps), answer in zip(self._traces.items(), answers, strict=True):
             rows = [golden.parsed(line) for line in answer.lines()]

@@ -19,7 +19,7 @@ from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithms import Algorithm
-from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, Decided, Step
+from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, REFERENCES, RunnerDecision, Step
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
@@ -38,7 +38,7 @@ class Case:
     values: Mapping[str, int]
     kind: str
     steps: Sequence[Step]
-    made: Sequence[Decided]
+    made: Sequence[RunnerDecision]
     """The decisions in userspace."""
     table: Path | None = None
     """The table of its policy."""
@@ -137,7 +137,7 @@ def differing(kernel: kernels.Kernel, cases: Sequence[Case]) -> Iterator[str]:
     """Yields the first difference of each case between a kernel's decisions and those in userspace."""
     objects = [kernels.test_object(case.algorithm) for case in cases]
     commands = [
-        kernels.Command(kernels.arguments(path, case.values, case.table), golden.text(case.steps))
+        kernels.CctestCall(kernels.arguments(path, case.values, case.table), golden.text(case.steps))
         for path, case in zip(objects, cases, strict=True)
     ]
     for case, answer in zip(cases, kernel(commands), strict=True):

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from dc_gym.base.checks import Check
 from dc_gym.ctrl.nic import algorithms, golden
-from dc_gym.ctrl.nic.reference import Event, Flow
+from dc_gym.ctrl.nic.reference import NicEvent, NicFlow
 from dc_gym.grounds import nics
 from dc_gym.grounds.plan import Experiment
 from dc_gym.methods.rlcc import bottleneck
@@ -90,7 +90,7 @@ def _replayed(cell: Cell, result: Result) -> Check:
     rows = rows[rows["flow"] == 0]
     experiment = Experiment.of(spec)
     base_ns = nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, spec)[0]
-    flow = Flow(base_ns, LINE_BPS // 10**6, FRAME_BYTES, len(experiment.schedule.flows[0].ports))
+    flow = NicFlow(base_ns, LINE_BPS // 10**6, FRAME_BYTES, len(experiment.schedule.flows[0].ports))
     t0 = int(result.manifest["t0_ns"])
     steps = [(_event(row, t0), flow) for row in rows]
     made = golden.decisions(golden.runner_argv(algorithm, setting.values), steps)
@@ -106,11 +106,11 @@ def _replayed(cell: Cell, result: Result) -> Check:
     )
 
 
-def _event(row: np.void, t0_ns: int) -> Event:
+def _event(row: np.void, t0_ns: int) -> NicEvent:
     """Returns the event as the NIC reported it: single, and of a full packet."""
     kind, now = int(row["event"]), (t0_ns + int(row["t_ns"])) % 2**32
     packets = int(NIC_EVENTS[kind] == "tx")
-    return Event(kind, int(row["flags"]), now, now, 1, packets * FRAME_BYTES, packets, 0, 0, 0)
+    return NicEvent(kind, int(row["flags"]), now, now, 1, packets * FRAME_BYTES, packets, 0, 0, 0)
 
 
 # --- Swift and RL-CC: round trips

@@ -23,7 +23,7 @@ from dc_gym.benchmarks.checks import nic_packets
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithms import Algorithm
 from dc_gym.ctrl.nic.golden import TYPES, Step
-from dc_gym.ctrl.nic.kernels import Program
+from dc_gym.ctrl.nic.kernels import LoadedProgram
 
 TREE, TREE_NS = "rlcc-tree", 500
 REPEAT, EVENTS = 20_000, 60
@@ -73,14 +73,14 @@ def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> 
         yield Cost(algorithm, test.instructions - null.instructions, test.verified, times, NATIVE if native else USERSPACE)
 
 
-def _both(programs: Sequence[Program]) -> tuple[Program, Program]:
+def _both(programs: Sequence[LoadedProgram]) -> tuple[LoadedProgram, LoadedProgram]:
     named = {each.name: each for each in programs}
     return named["nic_test"], named["nic_null"]
 
 
 def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
     words = kernels.arguments(kernels.test_object(algorithm), golden.values_of(algorithm, ""), table, REPEAT)
-    (answer,) = kernels.run_here([kernels.Command(words, golden.text(steps))])
+    (answer,) = kernels.run_here([kernels.CctestCall(words, golden.text(steps))])
     times = list(map(float, answer.lines()))
     names = {number: name for name, number in TYPES.items()}
     by_type: dict[str, list[float]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from dc_gym.ctrl.nic.events import CNP, NACK, TX, Decision, Event, Flow, since
+from dc_gym.ctrl.nic.events import CNP, NACK, TX, Decision, NicEvent, NicFlow, since
 from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
 
 MAX_CNPS = 16
@@ -27,7 +27,7 @@ class Dcqcn:
         """Time in ns until each timer expires, by timer."""
         self._now_ns = 0
 
-    def on_event(self, event: Event, flow: Flow) -> Decision:
+    def on_event(self, event: NicEvent, flow: NicFlow) -> Decision:
         if self._started:
             self._wait(since(self._now_ns, event.now_ns))
             if event.type == TX:

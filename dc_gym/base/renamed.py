@@ -8,9 +8,11 @@ has a row for each.
 
 from __future__ import annotations
 
-__all__ = ["MODULES", "RENAMED", "hint"]
+__all__ = ["CLASSES", "MODULES", "RENAMED", "hint"]
 
 MODULES = "Python modules"
+CLASSES = "plug-ins"
+"""The place of what plug-ins import from modules, such as dc_gym.traffic.kinds.Setting."""
 RENAMED: dict[str, dict[str, str]] = {
     "spec": {},
     "dcgym nic": {"fit": "rebuild"},
@@ -26,6 +28,11 @@ RENAMED: dict[str, dict[str, str]] = {
     "[run]": {"keep": "keep_checkpoints"},
     "dcgym train SPEC": {"fluid": "dcgym train --agents flows", "lab": "dcgym rlcc train"},
     "dcgym train --algo": {"RLCC": "dcgym rlcc train"},
+    CLASSES: {
+        "dc_gym.envs.policies.Setting": "PolicyContext",
+        "dc_gym.topologies.marking.At": "MarkingContext",
+        "dc_gym.traffic.kinds.Setting": "WorkloadContext",
+    },
     MODULES: {
         "dc_gym.controllers": "dc_gym.ctrl.controllers",
         "dc_gym.envs.policy_file": "dc_gym.nets.agent_policy",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies: no limit (TCP alone), random actions, oracles, a file of weights, or a user's class.
 
-A policy is constructed from a Setting and maps observations to actions. A policy that needs more than the observation (an oracle)
-reads it from the frame. A policy is chosen by a name given to `register`, by the path of a policy file (docs/policy-file.md), or
-as `module:Class` or `file.py:Class`.
+A policy is constructed from a PolicyContext and maps observations to actions. A policy that needs more than the observation (an
+oracle) reads it from the frame. A policy is chosen by a name given to `register`, by the path of a policy file
+(docs/policy-file.md), or as `module:Class` or `file.py:Class`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PolicyContext:
     """The arguments from which a policy is constructed."""
 
     scene: Scene
@@ -53,7 +53,7 @@ class Setting:
     """The seed of policies that draw random numbers."""
 
 
-Make = Callable[[Setting], Policy]
+Make = Callable[[PolicyContext], Policy]
 _registry: dict[str, Make] = {}
 
 
@@ -61,7 +61,7 @@ def register(name: str, make: Make) -> None:
     """Registers a policy. Each name can be registered once."""
     if name in _registry or ":" in name or name.endswith(SUFFIX):
         raise AgentError(f"policy {name!r} is registered already, or reads like a file or a class; choose another name")
-    usercode.check_call(AgentError, f"policy {name!r}", make, "setting")
+    usercode.check_call(AgentError, f"policy {name!r}", make, "context")
     _registry[name] = make
 
 
@@ -70,20 +70,20 @@ def names() -> tuple[str, ...]:
     return tuple(_registry)
 
 
-def of(policy: str | Path, setting: Setting) -> Policy:
+def of(policy: str | Path, context: PolicyContext) -> Policy:
     """Returns the policy of a name, a file, or a class."""
     text = str(policy)
     if text.endswith(SUFFIX):
-        return FilePolicy(Path(text), setting)
+        return FilePolicy(Path(text), context)
     if ":" in text:
-        return UsersPolicy(text, setting)
+        return UsersPolicy(text, context)
     if text not in _registry:
         forms = ("FILE.npz", "module:Class", "FILE.py:Class")
         if (near := spelling.near(text, controllers.names())) and not spelling.near(text, _registry):
             why = f"policy {text!r} is unknown; if you mean a TCP or an algorithm of the NICs: controller.name={near[0]}"
             raise AgentError(f"controller.policy: {why}")
         raise AgentError("controller.policy: " + spelling.unknown("policy", text, [*_registry, *forms]))
-    made = _registry[text](setting)
+    made = _registry[text](context)
     _check_act(text, made)
     return made
 
@@ -99,7 +99,7 @@ def _check_act(text: str, policy: Policy) -> None:
 class UsersPolicy:
     """A policy of a user's class. An error in that class becomes one line that names its place."""
 
-    def __init__(self, text: str, setting: Setting) -> None:
+    def __init__(self, text: str, context: PolicyContext) -> None:
         self._text = text
         place, _, name = text.rpartition(":")
         self.code = (Path(place),) if place.endswith(CODE_SUFFIX) else ()
@@ -112,7 +112,7 @@ class UsersPolicy:
             what = f"{place} has no {name}" if made is None else f"{name} is not a class with a method act"
             raise AgentError(f"controller.policy: {text!r}: {what}; {FORMS}")
         with self._blamed():
-            self._policy: Any = made(setting)
+            self._policy: Any = made(context)
         _check_act(text, self._policy)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
@@ -142,8 +142,8 @@ class UsersPolicy:
 class MaxPolicy:
     """A policy that never limits: TCP, or whatever runs in the hosts, acts alone."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._action = setting.action.from_rates(setting.scene.line_bps)
+    def __init__(self, context: PolicyContext) -> None:
+        self._action = context.action.from_rates(context.scene.line_bps)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         return self._action
@@ -152,8 +152,8 @@ class MaxPolicy:
 class RandomPolicy:
     """A policy that draws actions uniformly from the action space."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._rng, self._space = np.random.default_rng(setting.seed), setting.action.space
+    def __init__(self, context: PolicyContext) -> None:
+        self._rng, self._space = np.random.default_rng(context.seed), context.action.space
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         return self._rng.uniform(self._space.low, self._space.high).astype(np.float32)
@@ -166,8 +166,8 @@ class FairShare:
     before it starts, and while the flows that its gate waits for are still running.
     """
 
-    def __init__(self, setting: Setting, ahead: bool = False) -> None:
-        self._scene, self._action, self._ahead = setting.scene, setting.action, ahead
+    def __init__(self, context: PolicyContext, ahead: bool = False) -> None:
+        self._scene, self._action, self._ahead = context.scene, context.action, ahead
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         info, flows = frame.info, frame.under_way
@@ -203,4 +203,4 @@ class FairShare:
 register("max", MaxPolicy)
 register("random", RandomPolicy)
 register("fair-share", FairShare)
-register("fair-share-ahead", lambda setting: FairShare(setting, ahead=True))
+register("fair-share-ahead", lambda context: FairShare(context, ahead=True))

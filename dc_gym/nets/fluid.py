@@ -181,7 +181,7 @@ class Fluid:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SettledState:
     """The state at which flows settle, measured over the second half of a run."""
 
     flows: int
@@ -198,7 +198,7 @@ class Outcome:
     """Volume that overflowed, in units of what the line sends in a base RTT."""
 
 
-def settle(policy: Policy, bottleneck: Bottleneck, scaling: Scaling | None = None, round_trips: int = 2000) -> Outcome:
+def settle(policy: Policy, bottleneck: Bottleneck, scaling: Scaling | None = None, round_trips: int = 2000) -> SettledState:
     """Runs a policy for `round_trips` base RTTs."""
     fluid = Fluid(bottleneck, scaling or Scaling())
     steps = round_trips * bottleneck.steps_per_rtt
@@ -211,7 +211,7 @@ def settle(policy: Policy, bottleneck: Bottleneck, scaling: Scaling | None = Non
         if number >= steps // 2:
             rates += fluid.rate
     late, mean = queues[steps // 2 :], rates / (steps - steps // 2)
-    return Outcome(
+    return SettledState(
         flows=bottleneck.flows,
         inflation=1.0 + float(late.mean()),
         inflation_std=float(late.std()),
@@ -222,7 +222,7 @@ def settle(policy: Policy, bottleneck: Bottleneck, scaling: Scaling | None = Non
     )
 
 
-def outcomes(policy: Policy, flows: Iterable[int], scaling: Scaling | None = None, round_trips: int = 2000) -> list[Outcome]:
+def outcomes(policy: Policy, flows: Iterable[int], scaling: Scaling | None = None, round_trips: int = 2000) -> list[SettledState]:
     """Runs `settle` for several numbers of flows, with one step per base RTT."""
     return [settle(policy, Bottleneck(count), scaling, round_trips) for count in flows]
 

@@ -51,7 +51,7 @@ class Mlp8(Mlp):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class QuantizedLayer:
     """A layer as read from a table."""
 
     start: Integers
@@ -65,17 +65,17 @@ class Rows:
         return np.asarray((total * self.scale + (1 << SCALE_BITS - 1)) >> SCALE_BITS)
 
 
-class Body:
+class TableReader:
     """Reads a table's words after its head, from the front."""
 
     def __init__(self, words: Integers) -> None:
         self._left = words
 
-    def rows(self, outputs: int, inputs: int) -> Rows:
+    def rows(self, outputs: int, inputs: int) -> QuantizedLayer:
         rows = self._take(outputs * (ROW_HEAD + -(-inputs // 4))).reshape(outputs, -1)
         bytes_of = (rows[:, ROW_HEAD:, None] >> np.array([0, 8, 16, 24])).reshape(outputs, -1)[:, :inputs] & 255
         start = (rows[:, 0] & 0xFFFFFFFF) | rows[:, 1] << 32
-        return Rows(start, rows[:, 2], (bytes_of - 256 * (bytes_of > MAX_LEVEL)).astype(np.float64))
+        return QuantizedLayer(start, rows[:, 2], (bytes_of - 256 * (bytes_of > MAX_LEVEL)).astype(np.float64))
 
     def look_up(self) -> Integers:
         return self._take(POINTS)
@@ -132,7 +132,7 @@ def check_activations(layers: Sequence[Sequence[Floats]], inputs: Sequence[float
 
 def integer_actions(body: Integers, inputs_q16: Integers) -> Integers:
     """Returns actions Q16 from the body of an Mlp8's table for inputs [rows, 4] in Q16, bit for bit as in rlcc-mlp8.h."""
-    table, x = Body(body), inputs_q16 + (INPUT_OFFSET - ACTION_OFFSETS)
+    table, x = TableReader(body), inputs_q16 + (INPUT_OFFSET - ACTION_OFFSETS)
     for outputs, inputs in SHAPES[:-1]:
         x = relu(table.rows(outputs, inputs).sums(x))
     return Q16 + look_up(table.rows(*SHAPES[-1]).sums(x)[:, 0], table.look_up())

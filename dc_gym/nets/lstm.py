@@ -19,7 +19,17 @@ from dc_gym.base.errors import AgentError
 from dc_gym.nets import int8
 from dc_gym.nets.decision import MAX_ACTION, Q16, Floats, action, action_slope
 from dc_gym.nets.fluid import Recurrent, memory_after_older
-from dc_gym.nets.int8 import INPUT_OFFSET, Body, Integers, Rows, action_table, look_up, lookup_table, relu, row_words
+from dc_gym.nets.int8 import (
+    INPUT_OFFSET,
+    Integers,
+    QuantizedLayer,
+    TableReader,
+    action_table,
+    look_up,
+    lookup_table,
+    relu,
+    row_words,
+)
 
 CELLS = 16
 SHAPES = ((32, 2), (32,), (16, 32), (16,), (64, 32), (64,), (1, 16), (1,))
@@ -214,8 +224,8 @@ def integer_step(body: Integers, inputs_q16: Integers, memory_q16: Integers) -> 
 
 
 @lru_cache(maxsize=8)
-def _table(body: bytes) -> tuple[list[Rows], Integers, Integers]:
+def _table(body: bytes) -> tuple[list[QuantizedLayer], Integers, Integers]:
     """Returns the layers of a table, and its look-up tables for tanh and for actions."""
-    left = Body(np.frombuffer(body, np.int64))
+    left = TableReader(np.frombuffer(body, np.int64))
     rows = [left.rows(*shape) for shape in SHAPES[0::2]]
     return rows, left.look_up(), left.look_up()

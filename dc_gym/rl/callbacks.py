@@ -22,7 +22,7 @@ RLLIB_TOTALS = ("return", "steps")
 """The totals that RLlib counts itself."""
 
 
-class EpisodeTotals(RLlibCallback):
+class EpisodeTotalsLogger(RLlibCallback):
     """Logs the totals of every episode of an iteration, each value by itself; `mean_max_p99` computes mean, max and p99."""
 
     def on_episode_end(self, *, episode: Any, metrics_logger: Any, **kwargs: Any) -> None:

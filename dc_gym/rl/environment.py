@@ -24,7 +24,7 @@ from dc_gym.nets.agent_policy import CENTRAL, HOSTS
 from dc_gym.rl import algorithms
 from dc_gym.rl.levels import Levels, VectorLevels
 from dc_gym.rl.seeds import EvaluationSeeds, TrainingSeeds
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.settings import TrainingSettings
 from dc_gym.spec import Spec, from_dict
 
 __all__ = ["Register", "Task", "check_actions", "register", "register_environment"]
@@ -113,7 +113,7 @@ class SpecBundle:
         return from_dict(self.plain, place)
 
 
-Register = Callable[[Spec, Settings], Task]
+Register = Callable[[Spec, TrainingSettings], Task]
 
 
 def wrapped(env: Any, config: Mapping[str, Any]) -> Any:
@@ -146,9 +146,9 @@ def check_actions(resolved: algorithms.ResolvedAlgorithm, space: spaces.Space[An
         raise UsageError(f"{resolved.name} needs actions with bounds; give --set agent.action=linear")
 
 
-def register(spec: Spec, told: Settings) -> Task:
+def register(spec: Spec, told: TrainingSettings) -> Task:
     """Registers the environment of a spec and returns its Task."""
-    from dc_gym.envs.env import Episode
+    from dc_gym.envs.env import EpisodeTracker
     from dc_gym.envs.host_observation import HostObserver
     from dc_gym.envs.multi_agent import Hosts
     from dc_gym.envs.observation import Observer
@@ -160,7 +160,7 @@ def register(spec: Spec, told: Settings) -> Task:
         session, observer, actions = hosts.session, hosts.observer, hosts.action_space()
     else:
         session = Session(spec)
-        episode = Episode(session.experiment.spec, session.scene)
+        episode = EpisodeTracker(session.experiment.spec, session.scene)
         observer, actions = episode.observer, episode.action.space
     agent = session.experiment.spec.to_dict()["agent"] | ({"see": told.see} if told.agents == HOSTS else {})
     bundle = SpecBundle.of(external(spec))

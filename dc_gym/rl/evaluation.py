@@ -29,7 +29,7 @@ RESTARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class EpisodeResult:
     """The results of one episode."""
 
     spec: str
@@ -46,12 +46,12 @@ class Evaluator:
         self._runner = (MultiAgentEnvRunner if config.is_multi_agent else SingleAgentEnvRunner)(config=config, worker_index=0)
         self._spec, self._seeds = spec, seeds
 
-    def run(self, state: dict[str, Any]) -> list[Episode]:
+    def run(self, state: dict[str, Any]) -> list[EpisodeResult]:
         self._runner.set_state(state)
         episodes = self._runner.sample(num_episodes=len(self._seeds), explore=False)
         self._runner.get_metrics()  # clears the metrics
         return [
-            Episode(self._spec, seed, return_of(each), len(each), dict(numbers(last_info(each).get(TOTALS, {}))))
+            EpisodeResult(self._spec, seed, return_of(each), len(each), dict(numbers(last_info(each).get(TOTALS, {}))))
             for seed, each in zip(self._seeds, episodes, strict=True)
         ]
 
@@ -72,7 +72,7 @@ class Evaluation:
             own = _config_for(config, name, task, seeds)
             self._evaluators.append(actor.remote(own, name, seeds) if actor else Evaluator(own, name, seeds))
 
-    def run(self, algorithm: Any) -> list[Episode]:
+    def run(self, algorithm: Any) -> list[EpisodeResult]:
         """Evaluates the policy as it is now and returns the episodes."""
         state = state_of(algorithm)
         if self._remote:

@@ -22,10 +22,10 @@ from dc_gym.methods.rlcc.flows import FlowsConfig
 from dc_gym.nets.agent_policy import CENTRAL
 from dc_gym.nets.decision import INPUTS, Floats
 from dc_gym.rl.environment import Task, register_environment
-from dc_gym.rl.evaluation import Episode
+from dc_gym.rl.evaluation import EpisodeResult
 from dc_gym.rl.flow_runner import FlowRunner, to_factors
 from dc_gym.rl.flows import FLOWS_CONFIG, FlowsMultiAgentEnv
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.settings import TrainingSettings
 
 ALGORITHMS = ("PPO", "SAC", "DDPG", "TD3")
 """The algorithms that learn from pieces of episodes and have continuous actions."""
@@ -39,7 +39,7 @@ def check(algorithm: str, overrides: Sequence[str]) -> None:
         raise UsageError(f"--set {overrides[0]}: is for specs, and --agents flows has none")
 
 
-def register(flows_config: FlowsConfig, told: Settings) -> Task:
+def register(flows_config: FlowsConfig, told: TrainingSettings) -> Task:
     """Registers the environment of a flows_config, as dc_gym.rl.environment.register does for a spec."""
     if told.levels or told.agents != CENTRAL:
         raise UsageError(f"run: levels = {told.levels}, agents = {told.agents!r}: flows act in numbers, one each; leave both out")
@@ -56,25 +56,25 @@ def register(flows_config: FlowsConfig, told: Settings) -> Task:
         {"observe": "rlcc", "history": 1, "action": "factor"},
         env_runner=FlowRunner,
         config={FLOWS_CONFIG: flows_config},
-        evaluation=ClosedLoop,
+        evaluation=ClosedLoopEvaluation,
         uses_labs=False,
     )
 
 
-class ClosedLoop:
-    """Evaluates a policy without exploration (closed_loop.py). Each bottleneck gives one `Episode`."""
+class ClosedLoopEvaluation:
+    """Evaluates a policy without exploration (closed_loop.py). Each bottleneck gives one EpisodeResult."""
 
     def __init__(self, ray: Any, config: Any, tasks: Mapping[str, Task], seeds: Sequence[int]) -> None:
         self._flows_config: FlowsConfig = config.env_config[FLOWS_CONFIG]
 
-    def run(self, algorithm: Any) -> list[Episode]:
+    def run(self, algorithm: Any) -> list[EpisodeResult]:
         policy, scaling = factors_of(algorithm.get_module()), self._flows_config.scaling
         return [self._episode(closed_loop.totals(policy, flows, scaling)) for flows in closed_loop.FLOWS]
 
-    def _episode(self, totals: dict[str, float]) -> Episode:
+    def _episode(self, totals: dict[str, float]) -> EpisodeResult:
         error = self._flows_config.scaling.error(totals["inflation"], 1.0 / totals["flows"])
         steps = closed_loop.ROUND_TRIPS * closed_loop.STEPS_PER_RTT
-        return Episode("train", 1, float(self._flows_config.rewards(error)), steps, totals)
+        return EpisodeResult("train", 1, float(self._flows_config.rewards(error)), steps, totals)
 
     def close(self) -> None:
         pass

@@ -20,7 +20,7 @@ ALL_MODULES = "__all_modules__"
 COLUMNS = ("iteration", "steps", "return_mean", "queue_mean", "steps_per_s", "eta_s")
 
 
-class Table:
+class CsvLog:
     """Appends rows to a CSV file. A column that first appears in a later row (because no episode had ended before) is added to
     the file."""
 
@@ -60,8 +60,8 @@ class Table:
             writer.writerows(map(_plain, rows))
 
 
-class Events:
-    """The TensorBoard events. The horizontal axis is steps."""
+class TensorBoardEvents:
+    """Writes the TensorBoard events. The horizontal axis is steps."""
 
     def __init__(self, folder: Path, steps: int) -> None:
         """Removes events of an earlier part of the training that lie after `steps`."""

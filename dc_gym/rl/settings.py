@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings of a training: options of the command override a configuration file, which overrides a preset.
 
-A TOML file has the table `run` with the keys of Settings, and tables named after methods of RLlib's AlgorithmConfig, whose keys
-are the arguments of that method; `model` configures the net. A Python file has `configure(config)`, which changes the
-AlgorithmConfig itself.
+A TOML file has the table `run` with the keys of TrainingSettings, and tables named after methods of RLlib's AlgorithmConfig,
+whose keys are the arguments of that method; `model` configures the net. A Python file has `configure(config)`, which changes
+the AlgorithmConfig itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HELD_OUT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainingSettings:
     """The table `run`."""
 
     preset: str = "default"
@@ -99,7 +99,7 @@ class Settings:
 class Configuration:
     """The settings of a training, and the configuration for RLlib."""
 
-    settings: Settings
+    settings: TrainingSettings
     sections: dict[str, dict[str, Any]]
     code: usercode.UserFile | None = None
 
@@ -137,8 +137,8 @@ def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Confi
     elif path is not None:
         data = _read_toml(path)
     run = data.pop("run", {})
-    _known(f"{path}: [run]", run, [field.name for field in fields(Settings)])
-    settings = Settings(**run | {name: value for name, value in options.items() if value is not None})
+    _known(f"{path}: [run]", run, [field.name for field in fields(TrainingSettings)])
+    settings = TrainingSettings(**run | {name: value for name, value in options.items() if value is not None})
     sections = {name: dict(each) for name, each in presets.find(settings.preset, algorithm).items()}
     for name, table in data.items():
         sections[name] = sections.get(name, {}) | table

@@ -182,9 +182,9 @@ class _Loop:
         self._known: dict[str, float] = {}
         """The values of the last ended episodes: not every iteration has one that ended."""
         until = self._iteration or None
-        self._rows = logs.Table(request.out / "progress.csv", logs.COLUMNS, until)
-        self._evaluations = logs.Table(request.out / "evaluation.csv", EVALUATIONS, until)
-        self._events = logs.Events(request.out / "events", self._steps)
+        self._rows = logs.CsvLog(request.out / "progress.csv", logs.COLUMNS, until)
+        self._evaluations = logs.CsvLog(request.out / "evaluation.csv", EVALUATIONS, until)
+        self._events = logs.TensorBoardEvents(request.out / "events", self._steps)
         stack.callback(self._events.close)
         self._evaluators: Any = None
         if told.evaluate_episodes:
@@ -366,7 +366,7 @@ def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, 
 
     from dc_gym.nets.agent_policy import HOSTS
     from dc_gym.rl import agents
-    from dc_gym.rl.callbacks import EpisodeStarts, EpisodeTotals, UserErrors
+    from dc_gym.rl.callbacks import EpisodeStarts, EpisodeTotalsLogger, UserErrors
     from dc_gym.rl.environment import FOLDER, STREAM
 
     told = configuration.settings
@@ -394,7 +394,7 @@ def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, 
     config.learners(num_learners=0)
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
-    config.callbacks([EpisodeTotals, EpisodeStarts, UserErrors]).debugging(seed=told.seed + iteration, log_level="ERROR")
+    config.callbacks([EpisodeTotalsLogger, EpisodeStarts, UserErrors]).debugging(seed=told.seed + iteration, log_level="ERROR")
     config = configuration.apply(config)
     return agents.replaying(config) if task.agents == HOSTS else config
 

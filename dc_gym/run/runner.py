@@ -26,7 +26,7 @@ from dc_gym.run.read_back import read_back
 from dc_gym.spec import Spec
 
 if TYPE_CHECKING:
-    from dc_gym.envs.driver import Driver
+    from dc_gym.envs.driver import PolicyDriver
 
 
 def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot: bool = True, disturb: str = "") -> Result:
@@ -86,14 +86,14 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
     return results.load_result(out)
 
 
-def _driver(experiment: Experiment, progress: Progress) -> Driver | None:
+def _driver(experiment: Experiment, progress: Progress) -> PolicyDriver | None:
     """Returns the driver that acts for controller.policy."""
     policy = experiment.spec.controller.policy
     if policy is None:
         return None
-    from dc_gym.envs.driver import Driver  # imports Gymnasium
+    from dc_gym.envs.driver import PolicyDriver  # imports Gymnasium
 
-    driver = Driver(experiment)
+    driver = PolicyDriver(experiment)
     if driver.unlike:
         progress.note(f"{policy} learned with {driver.unlike}; its actions do something else here")
     return driver

@@ -8,11 +8,11 @@ import pytest
 
 from dc_gym.base.errors import AgentError
 from dc_gym.methods.rlcc.flows import Flows, FlowsConfig
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings
 from dc_gym.nets import fluid
 from dc_gym.nets.nic_policy import load
 
-STILL = Settings(flow_end_probability=0.0)
+STILL = FluidTrainingSettings(flow_end_probability=0.0)
 NET = load("rlcc-mlp").policy
 
 
@@ -70,7 +70,7 @@ def test_an_action_is_answered_at_the_flows_next_decision_by_minus_the_square_of
 
 
 def test_flows_that_end_make_place_for_agents_of_their_own_while_there_are_any():
-    config = FlowsConfig(flows=(3,), spare_agents=2, round_trips=200, model=Settings(flow_end_probability=0.2))
+    config = FlowsConfig(flows=(3,), spare_agents=2, round_trips=200, model=FluidTrainingSettings(flow_end_probability=0.2))
     turns = episode(config, 2, lambda name, seen: [1.0])
     left = [name for turn in turns[:-1] for name in turn.ended]
     assert len(left) == len(set(left)) == 2 and set(turns[-1].ended) == set(config.names) - set(left)

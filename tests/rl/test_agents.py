@@ -110,20 +110,20 @@ class Frail:
     def action_space(self) -> Any:
         return toy_hosts.ToyHosts().action_spaces["h1"]
 
-    def begin(self, seed: int | None = None, *, fresh: bool = False) -> hosts.Turn:
+    def begin(self, seed: int | None = None, *, fresh: bool = False) -> hosts.StepResults:
         self.begun.append(seed)
         return self._turn("reset")
 
-    def step(self, actions: dict[str, Any]) -> hosts.Turn:
+    def step(self, actions: dict[str, Any]) -> hosts.StepResults:
         self.acted.append(actions)
         return self._turn("step")
 
-    def _turn(self, when: str) -> hosts.Turn:
+    def _turn(self, when: str) -> hosts.StepResults:
         if self.dies == when:
             Frail.dies = ""
             raise LabError("lab 3 died\nits last words")
         seen = {name: np.zeros(3, np.float32) for name in self.names}
-        return hosts.Turn(seen, dict.fromkeys(self.names, 1.0), False, False, {name: {} for name in self.names})
+        return hosts.StepResults(seen, dict.fromkeys(self.names, 1.0), False, False, {name: {} for name in self.names})
 
 
 @pytest.fixture

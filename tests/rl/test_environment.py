@@ -14,7 +14,7 @@ import toy_task
 from gymnasium.vector import VectorEnv
 from test_train import EXAMPLE, spec
 
-from dc_gym.rl.settings import HELD_OUT, Settings
+from dc_gym.rl.settings import HELD_OUT, TrainingSettings
 from dc_gym.spec import load
 
 
@@ -63,7 +63,7 @@ def test_the_same_seed_again_goes_on() -> None:
 def test_rounds_of_whole_episodes_are_new_ones(algorithm: str) -> None:
     from dc_gym.rl import algorithms, settings, train
 
-    choice, task = algorithms.resolve(algorithm), toy_task.register(spec(), Settings())
+    choice, task = algorithms.resolve(algorithm), toy_task.register(spec(), TrainingSettings())
     configuration = settings.read(None, choice.name, {"labs": 2})
     built = train.configure(choice, configuration, task).build_algo()
     try:
@@ -80,7 +80,7 @@ def test_a_policy_file_says_what_its_actions_and_steps_meant() -> None:
     from dc_gym.rl import environment
 
     made = load(EXAMPLE, ["agent.floor=20kbit/s", "agent.latency=2ms"])
-    told = environment.register(external(made), Settings()).settings
+    told = environment.register(external(made), TrainingSettings()).settings
     wanted = {"floor": "20kbit/s", "latency": "2ms", "interval": "1ms", "tbf": "exact", "control": "direct", "hosts": "all"}
     assert told.items() >= (wanted | {"observe": "default", "history": 1, "action": "log"}).items()
 

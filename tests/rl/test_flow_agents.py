@@ -16,7 +16,7 @@ import pytest
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
 from dc_gym.methods.rlcc.flows import Flows, FlowsConfig
-from dc_gym.methods.rlcc.on_fluid import Settings as FluidSettings
+from dc_gym.methods.rlcc.on_fluid import FluidTrainingSettings as FluidSettings
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import ray_session, train
 
@@ -39,9 +39,9 @@ def configured(name: str, case: FlowsConfig = CASE, **training: Any) -> Any:
     """Returns an AlgorithmConfig on flows, as the command makes it."""
     from dc_gym.rl import flow_task
     from dc_gym.rl.algorithms import resolve
-    from dc_gym.rl.settings import Configuration, Settings
+    from dc_gym.rl.settings import Configuration, TrainingSettings
 
-    told = Settings(labs=2, steps=10_000)
+    told = TrainingSettings(labs=2, steps=10_000)
     task = flow_task.register(case, told)
     return train.configure(resolve(name), Configuration(told, {"training": training}), task)
 

@@ -22,7 +22,7 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Quiet
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import checkpoints, ray_session, train
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.settings import TrainingSettings
 from dc_gym.spec import Spec, load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dumbbell.toml"
@@ -317,7 +317,7 @@ def test_evaluation_wants_the_same_spaces(tmp_path: Path) -> None:
 
 
 def test_evaluation_wants_the_same_actions() -> None:
-    task = toy_task.register(spec(), Settings())
+    task = toy_task.register(spec(), TrainingSettings())
     tasks = {
         name: replace(task, settings={"action": "log", "floor": floor})
         for name, floor in (("train", "1kbit/s"), ("b", "2kbit/s"))
@@ -334,7 +334,7 @@ def test_the_thesis_presets_are_known_to_rllib(algorithm: str) -> None:
 
     configuration = settings.read(None, algorithm, {"preset": "iroko-thesis"})
     choice = algorithms.resolve(algorithm)
-    config = train.configure(choice, configuration, toy_task.register(spec(), Settings()))
+    config = train.configure(choice, configuration, toy_task.register(spec(), TrainingSettings()))
     for name, value in configuration.sections["training"].items():
         assert getattr(config, name) == value
 

@@ -16,7 +16,7 @@ from dc_gym.envs.multi_agent import NETWORK
 from dc_gym.rl.environment import STREAM, Task, register_environment
 from dc_gym.rl.multi_agent import ALL
 from dc_gym.rl.seeds import EpisodeSeeds
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.settings import TrainingSettings
 from dc_gym.spec import Spec
 
 HOSTS = ("h1", "h2")
@@ -56,7 +56,7 @@ class ToyHosts(MultiAgentEnv):
         return {name: np.array([*seen[:2], seen[2 + place]], np.float32) for place, name in enumerate(HOSTS)}
 
 
-def register(spec: Spec, told: Settings) -> Task:
+def register(spec: Spec, told: TrainingSettings) -> Task:
     cloudpickle.register_pickle_by_value(toy_link)
 
     def make(config: Any) -> ToyHosts:

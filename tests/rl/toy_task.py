@@ -7,11 +7,11 @@ import toy_link
 from ray import cloudpickle
 
 from dc_gym.rl.environment import Task, register_environment
-from dc_gym.rl.settings import Settings
+from dc_gym.rl.settings import TrainingSettings
 from dc_gym.spec import Spec
 
 
-def register(spec: Spec, told: Settings) -> Task:
+def register(spec: Spec, told: TrainingSettings) -> Task:
     cloudpickle.register_pickle_by_value(toy_link)
     hosts = 1 + spec.seed
     bare = toy_link.ToyLink(hosts)

@@ -14,7 +14,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.cli.main import main
 from dc_gym.methods.rlcc import boosting, distil, explain, fidelity, rows
 from dc_gym.methods.rlcc.distil import Distillation
-from dc_gym.methods.rlcc.rows import Rows
+from dc_gym.methods.rlcc.rows import WeightedRows
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
@@ -61,7 +61,7 @@ def test_trees_that_saw_a_flood_cut_in_one_as_the_network_does() -> None:
 
 
 def test_sources_count_alike_whatever_their_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = {"a": Rows(np.zeros((10, 4)), np.ones(10)), "b": Rows(np.ones((1000, 4)), np.full(1000, 7.0))}
+    parts = {"a": WeightedRows(np.zeros((10, 4)), np.ones(10)), "b": WeightedRows(np.ones((1000, 4)), np.full(1000, 7.0))}
     monkeypatch.setattr(distil, "_rows", lambda source, _net, _how: parts[source])
     found = distil.rows_of(NET, Distillation(sources=("a", "b")))
     assert found.weights[:10].sum() == pytest.approx(found.weights[10:].sum()) and len(found.inputs) == 1010

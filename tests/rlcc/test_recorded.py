@@ -31,7 +31,7 @@ def test_a_replay_is_what_c_decides(tmp_path: Path, name: str, kind: str, target
     assert (replayed.inputs_q16 - [Q16, 0, Q16, 0] == seen.view(np.int32)).all()
 
 
-def _told(steps: list[golden.Step], made: list[golden.Decided]) -> tuple[RoundTrips, list[int], list[int]]:
+def _told(steps: list[golden.Step], made: list[golden.RunnerDecision]) -> tuple[RoundTrips, list[int], list[int]]:
     """Returns a trace's answers, and silences that cut, as a result has them (one flow per life); their rates and steps."""
     rows, base, flow, rate = [], [], -1, 0
     for number, ((event, facts), decided) in enumerate(zip(steps, made, strict=True)):

@@ -20,11 +20,11 @@ from dc_gym.methods.rlcc import checkpoint, on_lab, train
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.gradient import CURVE, Learner
 from dc_gym.methods.rlcc.lab_network import LabNetwork
-from dc_gym.methods.rlcc.on_lab import Settings
+from dc_gym.methods.rlcc.on_lab import LabTrainingSettings
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 
-SMALL = Settings(
+SMALL = LabTrainingSettings(
     preset="pcc-rl",
     labs=2,
     updates=4,
@@ -105,9 +105,11 @@ def test_labs_that_run_freely_train_and_say_that_nobody_can_repeat_it(tmp_path):
 
 
 def test_options_vary_what_labs_run():
-    plain, varied = Settings(updates=300), Settings(updates=300, randomise=True, curriculum=True)
+    plain, varied = LabTrainingSettings(updates=300), LabTrainingSettings(updates=300, randomise=True, curriculum=True)
     assert plain.patterns(0, 1) == plain.patterns(2, 2)
-    assert [max(case.flows for case in Settings(updates=300, curriculum=True).patterns(each, 1)) for each in (0, 1, 2)] == [
+    assert [
+        max(case.flows for case in LabTrainingSettings(updates=300, curriculum=True).patterns(each, 1)) for each in (0, 1, 2)
+    ] == [
         2,
         4,
         8,

@@ -26,7 +26,7 @@ from dc_gym.base.errors import FabricError, LabError, TestbedError
 from dc_gym.topologies.ecmp import PORT_MASK
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import etc, nics, tc
-from dc_gym.topologies.realize.ovs import OpenVSwitch, Programs
+from dc_gym.topologies.realize.ovs import OpenVSwitchDaemons, Programs
 from dc_gym.traffic import execs
 from dc_gym.traffic.execs import Execs
 
@@ -121,7 +121,7 @@ class Site(Protocol):
 
     qmon_options: tuple[str, ...]
 
-    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+    def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
         """Returns the network, not yet entered."""
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
@@ -166,7 +166,7 @@ class LabSite:
     quiet_ns = QUIET_NS
     qmon_options: tuple[str, ...] = ()
 
-    def fabric(self, plan: Plan, ovs: OpenVSwitch) -> Fabric:
+    def fabric(self, plan: Plan, ovs: OpenVSwitchDaemons) -> Fabric:
         from dc_gym.topologies.realize.fabric import Fabric
 
         return Fabric(plan.graph, plan.rules, ovs, plan.ecn, plan.peers, plan.sysctls)
@@ -222,7 +222,7 @@ def run(folder: Path, site: Site) -> None:
     os.environ.update(programs.environment())
     with ExitStack() as stack:
         phase("switches")
-        ovs = stack.enter_context(OpenVSwitch(programs))
+        ovs = stack.enter_context(OpenVSwitchDaemons(programs))
         phase("fabric")
         fabric = stack.enter_context(site.fabric(plan, ovs))
         site.name_hosts(plan.graph, folder.parent)
@@ -248,7 +248,7 @@ def run(folder: Path, site: Site) -> None:
 
 
 def _undirected(
-    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitch, t0_ns: int
+    plan: Plan, folder: Path, site: Site, fabric: Fabric, ovs: OpenVSwitchDaemons, t0_ns: int
 ) -> tuple[dict[str, dict[str, int]], str]:
     """Runs the traffic of a run without an agent. Returns the counters before it, and qmon's last line."""
     with ExitStack() as stack:

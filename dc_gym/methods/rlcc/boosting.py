@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base.errors import AgentError, MachineError
-from dc_gym.methods.rlcc.rows import Rows
+from dc_gym.methods.rlcc.rows import WeightedRows
 from dc_gym.nets.decision import Floats
 from dc_gym.nets.trees import DEPTH, LEAVES, Trees
 
@@ -34,7 +34,7 @@ NEVER = 2.0**14 - 1
 """A border that no input exceeds, for the missing levels of trees with a smaller depth."""
 
 
-def fit(rows: Rows, actions: Floats, count: int, seed: int, folder: Path) -> Trees:
+def fit(rows: WeightedRows, actions: Floats, count: int, seed: int, folder: Path) -> Trees:
     """Fits at most `count` trees, fewer if more do not help. It uses one thread, so that a seed always gives the same bytes."""
     catboost = _catboost()
     cut = round(FITTED_SHARE * len(actions))

@@ -17,8 +17,8 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from dc_gym.ctrl.nic.events import RTT, Event, Flow
-from dc_gym.ctrl.nic.golden import NEW_FLOW, Q20, Decided, Step
+from dc_gym.ctrl.nic.events import RTT, NicEvent, NicFlow
+from dc_gym.ctrl.nic.golden import NEW_FLOW, Q20, RunnerDecision, Step
 from dc_gym.nets import fluid, response
 from dc_gym.nets.decision import Q16, Floats, Scaling, cells
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
@@ -26,7 +26,7 @@ from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 STATES = response.STATES
 BASE_RTT_NS, RATE_SHIFT, FINE = 1_000_000, 6, 11
 """A flow with a base RTT of 1 ms and a rate of 1/64 of the line. The rate is stored with 11 more bits than Q20."""
-FLOW = Flow(BASE_RTT_NS, 100_000, 1514, 2)
+FLOW = NicFlow(BASE_RTT_NS, 100_000, 1514, 2)
 A_NEW, E_NEW, A_LAST, RATE, WORDS = 2, 3, 4, 5, 7
 """Indices of words in the context (rlcc.h). The policy's memory follows after word WORDS."""
 
@@ -38,8 +38,8 @@ BOUNDS = {"tree": 0.005, "mlp": 0.005, "mlp8": 0.04, "lstm": 0.005}
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One of the nine cells."""
+class TableCell:
+    """One of the nine cells of Table VI: the action after two states."""
 
     before: str
     now: str
@@ -65,12 +65,12 @@ class Situation:
     """The rate decided last, Q20."""
 
 
-def table(file: NicPolicy) -> list[Cell]:
+def table(file: NicPolicy) -> list[TableCell]:
     """Returns the nine cells of a policy, row by row."""
     inputs = cells(file.scaling.unit)
     exact, integer = file.policy(inputs), TablePolicy(file.table())(inputs)
     return [
-        Cell(before, now, response.PAPER[i][j], response.CELLS[i][j], float(exact[i, j]), float(integer[i, j]))
+        TableCell(before, now, response.PAPER[i][j], response.CELLS[i][j], float(exact[i, j]), float(integer[i, j]))
         for i, before in enumerate(STATES)
         for j, now in enumerate(STATES)
     ]
@@ -87,12 +87,12 @@ def situation(inputs: Sequence[float], scaling: Scaling, memory: Sequence[int] =
     return Situation(tuple(word & 0xFFFFFFFF for word in state), event, astuple(FLOW), rate)
 
 
-def round_trip(error: float, rate: float, scaling: Scaling, flags: int) -> Event:
+def round_trip(error: float, rate: float, scaling: Scaling, flags: int) -> NicEvent:
     """Returns the probe answer that makes a flow of this rate see this error."""
     measured = error / scaling.gain + scaling.target
     inflation = scaling.beta + measured / math.sqrt(rate) if measured > 0 else 1.0
     now_ns = BASE_RTT_NS * 100
-    return Event(RTT, flags, now_ns, now_ns, 1, 0, 0, now_ns - round(inflation * BASE_RTT_NS), 0, 0)
+    return NicEvent(RTT, flags, now_ns, now_ns, 1, 0, 0, now_ns - round(inflation * BASE_RTT_NS), 0, 0)
 
 
 def situations(file: NicPolicy) -> list[Situation]:
@@ -132,7 +132,7 @@ def float_actions(file: NicPolicy, before: Sequence[Sequence[int]], after: Seque
     return fluid.evaluate(file.policy, np.array([inputs_of(row) for row in after]), memory)[0]
 
 
-def distance(file: NicPolicy, steps: Sequence[Step], made: Sequence[Decided]) -> tuple[int, float]:
+def distance(file: NicPolicy, steps: Sequence[Step], made: Sequence[RunnerDecision]) -> tuple[int, float]:
     """Compares the decisions on any trace with the policy in floats, each for the inputs that it had.
 
     Returns the number of decisions and the largest difference.
@@ -146,10 +146,10 @@ def distance(file: NicPolicy, steps: Sequence[Step], made: Sequence[Decided]) ->
     return len(after), float(np.abs(float_actions(file, before, after) - np.array([action(row) for row in after])).max())
 
 
-def table_of_trace(file: NicPolicy, made: Sequence[Decided]) -> list[Cell]:
+def table_of_trace(file: NicPolicy, made: Sequence[RunnerDecision]) -> list[TableCell]:
     """Returns the nine cells from an algorithm's decisions on `trace_of_table`. `exact` is for the inputs that these had."""
     before, after = [each.state for each in made[0::2]], [each.state for each in made[1::2]]
     return [
-        Cell(cell.before, cell.now, cell.paper, cell.artifact, float(said), action(row))
+        TableCell(cell.before, cell.now, cell.paper, cell.artifact, float(said), action(row))
         for cell, said, row in zip(table(file), float_actions(file, before, after), after, strict=True)
     ]

@@ -12,7 +12,7 @@ ROUND_TRIPS, STEPS_PER_RTT = 400, 8
 """The length in base round trips, of which the second half counts, and the model's steps in a base round trip: a real round
 trip's lag."""
 TOTALS = ("flows", "inflation", "inflation_std", "sum_of_rates", "slowest_over_fastest", "jain", "lost_bdp")
-"""The fields of a fluid.Outcome that `totals` returns."""
+"""The fields of a fluid.SettledState that `totals` returns."""
 
 
 def totals(policy: fluid.Policy, flows: int, scaling: Scaling) -> dict[str, float]:

@@ -27,7 +27,7 @@ from dc_gym.base.outputs import require_place
 from dc_gym.base.spelling import unknown
 from dc_gym.methods.rlcc import boosting, recorded, rows
 from dc_gym.methods.rlcc.policy_cli import describe
-from dc_gym.methods.rlcc.rows import Rows
+from dc_gym.methods.rlcc.rows import WeightedRows
 from dc_gym.nets import nic_policy, response, trees
 from dc_gym.nets.decision import Floats
 from dc_gym.nets.mlp import Mlp
@@ -141,30 +141,30 @@ def _named(source: str) -> str:
     return source if source in (*SOURCES, GRID) else f"run {load_result(Path(source)).digest}"
 
 
-def rows_of(net: NicPolicy, how: Distillation) -> Rows:
+def rows_of(net: NicPolicy, how: Distillation) -> WeightedRows:
     """Returns the rows of all sources, each source with its share of the weight."""
     parts = [_rows(source, net, how) for source in how.sources]
     if len(parts) == 1:
         return parts[0]
     shares = [SHARES.get(source, 1.0) / float(part.weights.sum()) for source, part in zip(how.sources, parts, strict=True)]
     weights = np.concatenate([part.weights * share for part, share in zip(parts, shares, strict=True)])
-    return Rows(np.concatenate([part.inputs for part in parts]), weights / float(weights.mean()))
+    return WeightedRows(np.concatenate([part.inputs for part in parts]), weights / float(weights.mean()))
 
 
-def _rows(source: str, net: NicPolicy, how: Distillation) -> Rows:
+def _rows(source: str, net: NicPolicy, how: Distillation) -> WeightedRows:
     random, unit = np.random.default_rng(how.seed), net.scaling.unit
     if source == MODEL:
         return rows.model(net, how.seed, how.rows or MODEL_ROWS, how.near_weight or NEAR_WEIGHT)
     if source == FLOOD:
         return rows.flood(net, how.seed)
     if source == PERSISTENT:
-        return Rows(rows.persistent_errors(random, PERSISTENT_ROWS, unit), np.ones(PERSISTENT_ROWS))
+        return WeightedRows(rows.persistent_errors(random, PERSISTENT_ROWS, unit), np.ones(PERSISTENT_ROWS))
     if source == GRID:
         inputs = rows.grid(random, how.rows or GRID_ROWS, unit)
     else:
         inputs = recorded.decisions(Path(source)).inputs
         inputs = inputs[:: max(1, -(-len(inputs) // (how.rows or len(inputs))))]
-    return Rows(inputs, np.where(in_band(inputs, unit), how.near_weight or 1.0, 1.0))
+    return WeightedRows(inputs, np.where(in_band(inputs, unit), how.near_weight or 1.0, 1.0))
 
 
 def in_band(inputs: Floats, unit: float) -> Any:

@@ -31,7 +31,7 @@ PERSISTENT_QUARTERS, REPEATED = (4, 400), 20
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TableStatement:
     """A statement about Table VI, and whether it holds."""
 
     order: str
@@ -41,13 +41,13 @@ class Order:
     holds: bool
 
 
-def orders(file: NicPolicy) -> list[Order]:
+def orders(file: NicPolicy) -> list[TableStatement]:
     """Checks both orders on the integer table, and one case beyond Table VI: congestion of any size that persists."""
     nine = np.reshape([cell.integer for cell in cells.table(file)], (3, 3))
     return [*checked(nine), _persistent(file)]
 
 
-def _persistent(file: NicPolicy) -> Order:
+def _persistent(file: NicPolicy) -> TableStatement:
     """Asks the policy again and again about the same error, each time with the action that it gave last."""
     deployed, targets = TablePolicy(file.table()), np.arange(PERSISTENT_QUARTERS[0], PERSISTENT_QUARTERS[1] + 1) / 4.0
     acted: Floats = np.ones_like(targets)
@@ -57,23 +57,29 @@ def _persistent(file: NicPolicy) -> Order:
         acted, _ = fluid.evaluate(deployed, inputs, fluid.settled_memory(deployed, inputs))
     worst = int(acted.argmax())
     found = f"at most {acted[worst]:.3f}, at {targets[worst]:g}"
-    return Order("none", "1 to 100 targets too much, and for long: it cuts", found, bool(acted[worst] < 1))
+    return TableStatement("none", "1 to 100 targets too much, and for long: it cuts", found, bool(acted[worst] < 1))
 
 
-def checked(nine: Floats) -> list[Order]:
+def checked(nine: Floats) -> list[TableStatement]:
     """Checks both orders on the nine actions [previous, current]."""
     (u_u, u_t, u_c), (t_u, t_t, t_c), (c_u, c_t, c_c) = nine.tolist()
     falling = [bool(row[0] > row[1] > row[2]) for row in nine]
     missing = ", ".join(state for state, holds in zip(cells.STATES, falling, strict=True) if not holds)
     sides = u_u > 1 > c_c and t_u > 1 > t_c and c_u > 1 > u_c
     return [
-        Order("first", "raise > keep > cut in every row", f"not after {missing}" if missing else "in all three", all(falling)),
-        Order("first", "under-utilized raises, congested cuts", f"{_span(nine[:, 0])}, {_span(nine[:, 2])}", sides),
-        Order("first", "on target twice keeps", f"{t_t:.3f}", abs(t_t - 1) < KEEP_TOLERANCE),
-        Order("second", "a first cut is stronger than a repeated one", f"{u_c:.3f}, {t_c:.3f}; {c_c:.3f}", max(u_c, t_c) < c_c),
-        Order("second", "a first raise is stronger than a repeated one", f"{c_u:.3f}, {t_u:.3f}; {u_u:.3f}", min(c_u, t_u) > u_u),
-        Order("second", "from under-utilized to target it cuts", f"{u_t:.3f}", u_t < 1),
-        Order("second", "from congested to target it raises", f"{c_t:.3f}", c_t > 1),
+        TableStatement(
+            "first", "raise > keep > cut in every row", f"not after {missing}" if missing else "in all three", all(falling)
+        ),
+        TableStatement("first", "under-utilized raises, congested cuts", f"{_span(nine[:, 0])}, {_span(nine[:, 2])}", sides),
+        TableStatement("first", "on target twice keeps", f"{t_t:.3f}", abs(t_t - 1) < KEEP_TOLERANCE),
+        TableStatement(
+            "second", "a first cut is stronger than a repeated one", f"{u_c:.3f}, {t_c:.3f}; {c_c:.3f}", max(u_c, t_c) < c_c
+        ),
+        TableStatement(
+            "second", "a first raise is stronger than a repeated one", f"{c_u:.3f}, {t_u:.3f}; {u_u:.3f}", min(c_u, t_u) > u_u
+        ),
+        TableStatement("second", "from under-utilized to target it cuts", f"{u_t:.3f}", u_t < 1),
+        TableStatement("second", "from congested to target it raises", f"{c_t:.3f}", c_t > 1),
     ]
 
 
@@ -131,7 +137,7 @@ def _print_orders(file: NicPolicy) -> None:
     print(columns(table), end="\n\n")
 
 
-def _loop(file: NicPolicy) -> list[fluid.Outcome]:
+def _loop(file: NicPolicy) -> list[fluid.SettledState]:
     """Returns where flows settle.
 
     A network with memory is slow to evaluate but settles fast, so it gets fewer flows and round trips.

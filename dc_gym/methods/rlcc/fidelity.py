@@ -26,7 +26,7 @@ TEST_ROWS, TEST_SEED = 200_000, 1_000_003
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ActionDeviation:
     """The difference between the table's actions and those of the network in floats."""
 
     where: str
@@ -42,9 +42,9 @@ class ClosedLoops:
     flows: int
     law: float
     """The inflation by eq. 2."""
-    plain: tuple[fluid.Outcome, fluid.Outcome]
+    plain: tuple[fluid.SettledState, fluid.SettledState]
     """The outcomes of the network and of the trees, without the delay."""
-    lagging: tuple[fluid.Outcome, fluid.Outcome]
+    lagging: tuple[fluid.SettledState, fluid.SettledState]
 
     @property
     def inflation(self) -> float:
@@ -52,7 +52,7 @@ class ClosedLoops:
         return self.lagging[1].inflation / self.lagging[0].inflation - 1.0
 
 
-def differences(net: NicPolicy, made: NicPolicy) -> list[Difference]:
+def differences(net: NicPolicy, made: NicPolicy) -> list[ActionDeviation]:
     """Compares actions inside and outside the operating band, for errors that persist, and on the network's own closed loop."""
     drawn = rows.grid(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
     inside = in_band(drawn, net.scaling.unit)
@@ -63,9 +63,9 @@ def differences(net: NicPolicy, made: NicPolicy) -> list[Difference]:
     return [_apart(where, inputs, net, made) for where, inputs in parts.items()]
 
 
-def _apart(where: str, inputs: Floats, net: NicPolicy, made: NicPolicy) -> Difference:
+def _apart(where: str, inputs: Floats, net: NicPolicy, made: NicPolicy) -> ActionDeviation:
     miss = TablePolicy(made.table())(inputs) - net.policy(inputs)
-    return Difference(where, len(inputs), float(np.sqrt((miss * miss).mean())), float(np.abs(miss).max()))
+    return ActionDeviation(where, len(inputs), float(np.sqrt((miss * miss).mean())), float(np.abs(miss).max()))
 
 
 def closed_loops(net: NicPolicy, made: NicPolicy, flows: Sequence[int] = FLOWS) -> list[ClosedLoops]:

@@ -18,7 +18,7 @@ from gymnasium import spaces
 from dc_gym.base import renamed
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import hint
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, Settings
+from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings
 from dc_gym.nets.decision import MAX_ACTION, Floats, Scaling
 
 Vector = npt.NDArray[np.float32]
@@ -38,7 +38,7 @@ class FlowsConfig:
     """Length of an episode in base RTTs."""
     max_error: float = 10.0
     """The reward clips delta at this many targets, since a full queue is hundreds of targets."""
-    model: Settings = field(default_factory=Settings)
+    model: FluidTrainingSettings = field(default_factory=FluidTrainingSettings)
     """The fluid model. Its steps, buffer, noise and flow_end_probability are used."""
     scaling: Scaling = field(default_factory=Scaling)
 

@@ -34,7 +34,7 @@ CURVE = np.dtype([("decisions", "<u4"), ("error", "<f8"), ("reward", "<f8")])
 mean reward (Scaling.reward)."""
 
 
-class Network(Protocol):
+class TrainableNetwork(Protocol):
     """A network that can be trained: Mlp or Lstm."""
 
     def __init__(self, weights: tuple[Any, ...]) -> None: ...

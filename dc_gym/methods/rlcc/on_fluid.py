@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.rlcc.gradient import Batch, Learner, LearnerSettings, Network
+from dc_gym.methods.rlcc.gradient import Batch, Learner, LearnerSettings, TrainableNetwork
 from dc_gym.nets.decision import MIN_RATE, Floats, Scaling
 
 MIN_START_RATE = 0.02
@@ -18,7 +18,7 @@ MIN_START_RATE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(LearnerSettings):
+class FluidTrainingSettings(LearnerSettings):
     """The settings of a training in the fluid model. The default traffic is PCC-RL's: two, four and eight flows to one."""
 
     batch_size: int = 4096
@@ -47,14 +47,17 @@ class Settings(LearnerSettings):
             raise UsageError(f"bottlenecks = {self.bottlenecks}: give pairs of flows and bottlenecks, both from 1")
 
 
-USUAL = {"mlp": Settings(), "lstm": Settings(net="lstm", updates=300, learning_rate=0.003, sequence_length=16)}
+USUAL = {
+    "mlp": FluidTrainingSettings(),
+    "lstm": FluidTrainingSettings(net="lstm", updates=300, learning_rate=0.003, sequence_length=16),
+}
 """The usual settings for each kind of network."""
 
 
 class Bottlenecks:
     """Many bottlenecks at once; each is like fluid.Fluid with steps. Flows are numbered over all of them."""
 
-    def __init__(self, settings: Settings, scaling: Scaling, memory: int = 0) -> None:
+    def __init__(self, settings: FluidTrainingSettings, scaling: Scaling, memory: int = 0) -> None:
         counts = [flows for flows, number in settings.bottlenecks for _ in range(number)]
         self._settings, self._scaling = settings, scaling
         self._random = np.random.default_rng(settings.seed)
@@ -81,7 +84,7 @@ class Bottlenecks:
         self.inputs[who], self.memory[who] = [1.0, 0.0, 1.0, 0.0], 0.0
         self._acted[who], self._age[who] = 1.0, 0
 
-    def step(self, net: Network) -> Batch:
+    def step(self, net: TrainableNetwork) -> Batch:
         """Advances by one step. Returns the decisions whose last error is now known."""
         who, ended = self.look()
         actions, self.memory[who] = net.step(self.inputs[who], self.memory[who])
@@ -126,7 +129,7 @@ class Bottlenecks:
 
 
 def train(
-    settings: Settings, scaling: Scaling | None = None, on_update: Callable[[Learner], None] = lambda learner: None
+    settings: FluidTrainingSettings, scaling: Scaling | None = None, on_update: Callable[[Learner], None] = lambda learner: None
 ) -> Learner:
     """Trains to the end, and calls `on_update` after each update. One seed gives one network on every machine."""
     learner = Learner.new(settings, scaling or Scaling())
@@ -137,7 +140,7 @@ def train(
     return learner
 
 
-def collect(model: Bottlenecks, net: Network, count: int) -> Batch:
+def collect(model: Bottlenecks, net: TrainableNetwork, count: int) -> Batch:
     """Collects at least `count` decisions."""
     found: list[Batch] = []
     while sum(each.errors.size for each in found) < count:

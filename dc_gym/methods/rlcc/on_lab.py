@@ -28,7 +28,7 @@ MAX_LABS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(LearnerSettings):
+class LabTrainingSettings(LearnerSettings):
     """The settings of a training on labs."""
 
     updates: int = 1600
@@ -62,7 +62,7 @@ class Settings(LearnerSettings):
         return varied(patterns, seed) if self.randomise else patterns
 
 
-USUAL = {"mlp": Settings(), "lstm": Settings(net="lstm", learning_rate=0.003)}
+USUAL = {"mlp": LabTrainingSettings(), "lstm": LabTrainingSettings(net="lstm", learning_rate=0.003)}
 """The usual settings for each kind of network."""
 
 
@@ -88,7 +88,7 @@ class LabEpisode:
 class Labs:
     """The labs of a training."""
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
+    def __init__(self, settings: LabTrainingSettings, folder: Path) -> None:
         self._settings, self._folder = settings, folder
         self._stack = ExitStack()
         self._labs: list[LabEpisode] = []
@@ -173,7 +173,7 @@ class Labs:
 
 def run(
     learner: Learner,
-    settings: Settings,
+    settings: LabTrainingSettings,
     folder: Path,
     on_update: Callable[[Learner, Labs], None],
     *,
@@ -200,7 +200,9 @@ def _table(learner: Learner) -> Words:
     return NicPolicy(learner.net, learner.scaling).table()
 
 
-def _run_asynchronously(learner: Learner, settings: Settings, labs: Labs, on_update: Callable[[Learner, Labs], None]) -> int:
+def _run_asynchronously(
+    learner: Learner, settings: LabTrainingSettings, labs: Labs, on_update: Callable[[Learner, Labs], None]
+) -> int:
     for found in labs.batches(len(learner.curve) // settings.updates_per_episode, lambda: _table(learner)):
         learner.update(found)
         on_update(learner, labs)

@@ -45,7 +45,9 @@ class TrafficPattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class PaperPreset:
+    """A paper's reward, and the traffic that its network is trained on."""
+
     name: str
     scaling: Scaling
     patterns: tuple[TrafficPattern, ...]
@@ -58,7 +60,7 @@ _UNIT = Scaling().unit
 PRESETS = {
     each.name: each
     for each in (
-        Preset(
+        PaperPreset(
             "rl-cc",
             Scaling(),
             (
@@ -69,7 +71,7 @@ PRESETS = {
             ),
             "RL-CC 2023: beta 1.5, target 0.064; two, four and eight to one, and three to each other",
         ),
-        Preset(
+        PaperPreset(
             "pcc-rl",
             Scaling(target=TARGET_2021, beta=0.0, gain=_UNIT / TARGET_2021),
             (TrafficPattern("many_to_one", 2), TrafficPattern("many_to_one", 4), TrafficPattern("many_to_one", 8)),
@@ -79,7 +81,7 @@ PRESETS = {
 }
 
 
-def preset(name: str) -> Preset:
+def preset(name: str) -> PaperPreset:
     if name not in PRESETS:
         raise UsageError("--preset: " + unknown("preset", name, PRESETS))
     return PRESETS[name]

@@ -28,15 +28,15 @@ GRID_ACTIONS = np.linspace(0.8, 1.2, 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Inputs, with their weights."""
+class WeightedRows:
+    """Rows to fit trees to: a policy's inputs, and the weight of each row."""
 
     inputs: Floats
     """[rows, 4]"""
     weights: Floats
 
 
-def model(net: NicPolicy, seed: int, count: int, near_weight: float) -> Rows:
+def model(net: NicPolicy, seed: int, count: int, near_weight: float) -> WeightedRows:
     """Returns rows of three kinds: situations of all sizes, situations close to rest, and those of the closed loop.
 
     The first two kinds have `count` rows together, half each. A row close to rest has the weight `near_weight`. The closed loop
@@ -47,17 +47,17 @@ def model(net: NicPolicy, seed: int, count: int, near_weight: float) -> Rows:
     inputs = np.concatenate([*drawn, closed_loop_inputs(TablePolicy(net.table()), scaling, seed)])
     weights = np.concatenate([np.ones(half), np.full(half, near_weight)])
     looped = len(inputs) - len(weights)
-    return Rows(inputs, np.concatenate([weights, np.full(looped, float(weights.sum()) / looped)]))
+    return WeightedRows(inputs, np.concatenate([weights, np.full(looped, float(weights.sum()) / looped)]))
 
 
-def flood(net: NicPolicy, seed: int) -> Rows:
+def flood(net: NicPolicy, seed: int) -> WeightedRows:
     """Returns the rows of a flood, with random actions.
 
     The actions in a flood are all alike, and trees would take any cut or raise as the sign of a flood.
     """
     inputs = flood_inputs(TablePolicy(net.table()), net.scaling)
     inputs[:, [0, 2]] = _any_actions(np.random.default_rng(seed), (len(inputs), 2))
-    return Rows(inputs, np.ones(len(inputs)))
+    return WeightedRows(inputs, np.ones(len(inputs)))
 
 
 def situations(random: np.random.Generator, count: int, unit: float) -> Floats:

@@ -35,7 +35,7 @@ CONGESTED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class FlowTrace:
     """The observations and actions of one flow; one row per decision."""
 
     where: str
@@ -66,7 +66,7 @@ def flows_at(times: Floats) -> Floats:
     return np.asarray(sum(((times >= start) & (times < stop)).astype(np.float64) for start, stop in flow_times()))
 
 
-def in_fluid(file: NicPolicy) -> Trace:
+def in_fluid(file: NicPolicy) -> FlowTrace:
     """Runs the scenario in the fluid model, with the integer table."""
     planned, policy = np.ceil(np.array(flow_times()) * STEPS_PER_RTT), TablePolicy(file.table())
     model = fluid.Fluid(fluid.Bottleneck(len(planned), STEPS_PER_RTT, buffer_bdp=BUFFER_RTTS), file.scaling)
@@ -80,10 +80,10 @@ def in_fluid(file: NicPolicy) -> Trace:
             rows.append((step / STEPS_PER_RTT, seen, model.inputs[0, 3], model.actions[0], model.rate[0]))
             seen = 1.0 + queue
     times, inflation, errors, actions, rates = np.array(rows).T
-    return Trace("fluid model", times, inflation, errors / file.scaling.unit, actions, rates)
+    return FlowTrace("fluid model", times, inflation, errors / file.scaling.unit, actions, rates)
 
 
-def in_lab(path: Path, file: NicPolicy, folder: Path) -> Trace:
+def in_lab(path: Path, file: NicPolicy, folder: Path) -> FlowTrace:
     """Runs the scenario on the lab's data path. `path`: the policy's file."""
     seconds = [(start * BASE_NS / 1e9, stop * BASE_NS / 1e9) for start, stop in flow_times()]
     end_ms = -(-END_AT * BASE_NS // 10**6)
@@ -92,7 +92,7 @@ def in_lab(path: Path, file: NicPolicy, folder: Path) -> Trace:
     return of_run(runs.run_all([cell])[cell.name])
 
 
-def of_run(result: Result) -> Trace:
+def of_run(result: Result) -> FlowTrace:
     """Returns the trace of flow 0 in a run on the bottleneck."""
     told, _ = recorded.round_trips(result)
     made, file = recorded.decisions(result.path), recorded.policy_of(result)
@@ -100,7 +100,7 @@ def of_run(result: Result) -> Trace:
     mine = told.flow == 0
     errors = made.inputs[mine, 3] / file.scaling.unit
     rates = made.rates[mine] / nics.LINE_RATE
-    return Trace("lab", times[mine], told.rtt_ns[mine] / BASE_NS, errors, made.actions_q16[mine] / Q16, rates)
+    return FlowTrace("lab", times[mine], told.rtt_ns[mine] / BASE_NS, errors, made.actions_q16[mine] / Q16, rates)
 
 
 def open_loop_actions(policy: fluid.Policy, errors: list[float], unit: float) -> Floats:

@@ -30,7 +30,7 @@ from dc_gym.methods.rlcc import checkpoint, on_fluid, on_lab
 from dc_gym.methods.rlcc.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.gradient import Learner
 from dc_gym.methods.rlcc.on_lab import Labs
-from dc_gym.methods.rlcc.presets import Preset, preset
+from dc_gym.methods.rlcc.presets import PaperPreset, preset
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 
@@ -79,7 +79,7 @@ def _on_labs(args: argparse.Namespace, progress: Progress) -> NicPolicy:
             raise
 
 
-def _last(args: argparse.Namespace, settings: on_lab.Settings) -> tuple[str | None, Path, str]:
+def _last(args: argparse.Namespace, settings: on_lab.LabTrainingSettings) -> tuple[str | None, Path, str]:
     """Returns what the checkpoint holds, its path, and the command to resume or, without one, to start again."""
     place: Path = args.out / CHECKPOINT
     if not place.is_file():
@@ -99,7 +99,7 @@ def open_folder(out: Path, resume: bool) -> Any:
     return folder_lock.held(out, "a training")
 
 
-def train_on_fluid(chosen: Preset, settings: on_fluid.Settings, out: Path, progress: Progress) -> NicPolicy:
+def train_on_fluid(chosen: PaperPreset, settings: on_fluid.FluidTrainingSettings, out: Path, progress: Progress) -> NicPolicy:
     """Trains in the fluid model."""
     report = _Report(progress)
     learner = on_fluid.train(settings, chosen.scaling, report)
@@ -111,7 +111,7 @@ def train_on_fluid(chosen: Preset, settings: on_fluid.Settings, out: Path, progr
 
 
 def train_on_labs(
-    settings: on_lab.Settings, out: Path, progress: Progress, *, resume: bool = False, asynchronous: bool = False
+    settings: on_lab.LabTrainingSettings, out: Path, progress: Progress, *, resume: bool = False, asynchronous: bool = False
 ) -> NicPolicy:
     """Trains on the real data path."""
     depends_on, scaling = _depends_on(settings, progress), preset(settings.preset).scaling
@@ -142,7 +142,7 @@ def train_on_labs(
     return made
 
 
-def _depends_on(settings: on_lab.Settings, progress: Progress) -> dict[str, Any]:
+def _depends_on(settings: on_lab.LabTrainingSettings, progress: Progress) -> dict[str, Any]:
     """Returns everything that the bytes of a policy depend on."""
     environment = fingerprint.environment(build.ensure(progress), openvswitch.ensure(progress))
     return {"ground": "lab", "settings": asdict(settings), "environment": environment, "versions": _versions()}

@@ -20,7 +20,7 @@ VECTOR, BOUNDED, DISCRETE, ANY = "vector", "bounded vector", "discrete", "any"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedAlgorithm:
     """An algorithm of the list."""
 
     config: str
@@ -30,13 +30,13 @@ class Entry:
 
 
 ALGORITHMS = {
-    "PPO": Entry("ray.rllib.algorithms.ppo:PPOConfig", ANY),
-    "APPO": Entry("ray.rllib.algorithms.appo:APPOConfig", ANY),
-    "SAC": Entry("dc_gym.rl.algorithms.sac:SACConfig", BOUNDED),
-    "DQN": Entry("ray.rllib.algorithms.dqn:DQNConfig", DISCRETE),
-    "DDPG": Entry("dc_gym.rl.algorithms.ddpg:DDPGConfig", BOUNDED),
-    "TD3": Entry("dc_gym.rl.algorithms.td3:TD3Config", BOUNDED),
-    "REINFORCE": Entry("dc_gym.rl.algorithms.reinforce:ReinforceConfig", VECTOR),
+    "PPO": ListedAlgorithm("ray.rllib.algorithms.ppo:PPOConfig", ANY),
+    "APPO": ListedAlgorithm("ray.rllib.algorithms.appo:APPOConfig", ANY),
+    "SAC": ListedAlgorithm("dc_gym.rl.algorithms.sac:SACConfig", BOUNDED),
+    "DQN": ListedAlgorithm("ray.rllib.algorithms.dqn:DQNConfig", DISCRETE),
+    "DDPG": ListedAlgorithm("dc_gym.rl.algorithms.ddpg:DDPGConfig", BOUNDED),
+    "TD3": ListedAlgorithm("dc_gym.rl.algorithms.td3:TD3Config", BOUNDED),
+    "REINFORCE": ListedAlgorithm("dc_gym.rl.algorithms.reinforce:ReinforceConfig", VECTOR),
 }
 
 

@@ -19,7 +19,7 @@ from dc_gym.nets.decision import MAX_ACTION
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 if TYPE_CHECKING:
-    from dc_gym.methods.rlcc.scenario import Trace
+    from dc_gym.methods.rlcc.scenario import FlowTrace
 
 STATES = {"u": ("#56B4E9", "under-utilized"), "t": ("#DDDDDD", "on target"), "c": ("#D55E00", "congested")}
 STEPS = ((0.0, -1.0), (0.0, 1.0), (0.0, 4.0), (1.0, 0.0), (-1.0, 0.0))
@@ -29,7 +29,7 @@ BEFORE, AFTER = 4, 12
 COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7")
 
 
-def draw(traces: Sequence[Trace], file: NicPolicy, name: str) -> Figure:
+def draw(traces: Sequence[FlowTrace], file: NicPolicy, name: str) -> Figure:
     """Draws one column per trace: round trips, errors, actions, rate."""
     with plots.style(policies.STYLE):
         figure = plots.new_figure(8.5 * len(traces), 9)
@@ -42,7 +42,7 @@ def draw(traces: Sequence[Trace], file: NicPolicy, name: str) -> Figure:
     return figure
 
 
-def _trace(trace: Trace, file: NicPolicy, axes: list[Axes]) -> None:
+def _trace(trace: FlowTrace, file: NicPolicy, axes: list[Axes]) -> None:
     round_trip, error, action, rate = axes
     span = np.arange(scenario.SHOWN_FROM, scenario.END_AT, 0.5)
     flows = scenario.flows_at(span)
