@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of every kind of workload: its keys, what it sees of the experiment, the registry, gates and repetitions.
 
-A kind is one function from a WorkloadContext to its flows and one `register` call at the end of its file. workloads.py imports the
-files. Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
+A kind is one function from a WorkloadContext to its flows and one `register` call at the end of its file. workloads.py imports
+the files. Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dc_gym import __version__
-from dc_gym.base.files import put, words
+from dc_gym.base.files import machine_errors, put
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.figures import plots
 from dc_gym.reproduce.claims import Verdict, plain, text
@@ -24,7 +24,7 @@ OVERVIEW = "all claims"
 
 def write(folder: Path, paper: str, number: str, findings: Findings) -> Path:
     """Writes all files and returns the page's path."""
-    with words("make", folder):
+    with machine_errors("make", folder):
         folder.mkdir(parents=True, exist_ok=True)
     plots.save(findings.figure, folder / FIGURE)
     put(folder / TABLE, _table(findings.contenders, findings.columns).encode())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import PARTIAL, words
+from dc_gym.base.files import PARTIAL, machine_errors
 
 FOLDER = "checkpoints"
 INFO_FILE = "dcgym.json"
@@ -43,7 +43,7 @@ def save(algorithm: Any, training: TrainingState, folder: Path, keep: int) -> Pa
     if final.exists():
         return final
     partial = final.with_name(final.name + PARTIAL)
-    with words("write", final):
+    with machine_errors("write", final):
         for left in final.parent.glob(f"*{PARTIAL}"):  # left by a training that was killed
             shutil.rmtree(left)
         partial.mkdir(parents=True)

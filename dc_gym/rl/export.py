@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import words
+from dc_gym.base.files import machine_errors
 from dc_gym.base.outputs import require_place
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import checkpoints, manifest, ray_session
@@ -32,7 +32,7 @@ def main(args: Namespace) -> int:
     if args.out:
         facts = {"algorithm": about["algorithm"], "fingerprint": about["fingerprint"], "seed": about["settings"]["seed"]}
         require_place(target, AgentPolicy.made_of(facts), force=args.force)  # of this training, whatever its number of steps
-    with words("write", target):
+    with machine_errors("write", target):
         policy.write(module, about, checkpoints.steps_of(checkpoint), target)
     print(target)
     return 0

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from dc_gym import spec as specs
 from dc_gym.base import folder_lock, renamed, resume
 from dc_gym.base.errors import LabError, UsageError
-from dc_gym.base.files import scratch, whole, words
+from dc_gym.base.files import machine_errors, scratch, whole
 from dc_gym.base.progress import Progress, short_time
 from dc_gym.base.readable import number, quantity
 from dc_gym.rl import checkpoints, ray_session, user_errors
@@ -300,10 +300,10 @@ def _open(request: TrainingRequest, about: dict[str, Any], stack: ExitStack) -> 
         manifest.require_same(manifest.read(out), about)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} exists; go on with --resume, or give another --out")
-    with words("make", out):
+    with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     stack.enter_context(folder_lock.held(out, "a training"))
-    with words("write", out / manifest.NAME), whole(out / manifest.NAME) as work:
+    with machine_errors("write", out / manifest.NAME), whole(out / manifest.NAME) as work:
         work.write_text(json.dumps(about, indent=1) + "\n")
 
 

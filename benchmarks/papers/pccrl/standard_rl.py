@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import words
+from dc_gym.base.files import machine_errors
 from dc_gym.base.progress import Progress
 from dc_gym.methods.rlcc import closed_loop
 from dc_gym.methods.rlcc.flows import FlowsConfig
@@ -187,7 +187,7 @@ def run(order: Order, progress: Progress) -> Findings:
     seeds = range(1, (order.seeds or (FULL_SEEDS if order.full else SEEDS)) + 1)
     steps = order.steps or (FULL_STEPS if order.full else STEPS)
     asked = [_training(folder, each, seed, steps) for seed in seeds for each in algorithms]
-    with words("write", folder):
+    with machine_errors("write", folder):
         folder.mkdir(parents=True, exist_ok=True)
         for each in standard:
             (folder / f"{each}.toml").write_text(CONFIGS[each])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import scratch, whole, words
+from dc_gym.base.files import machine_errors, scratch, whole
 from dc_gym.base.readable import columns, quantity
 from dc_gym.base.units import parse_time_ns
 from dc_gym.ctrl.nic import algorithms
@@ -96,7 +96,7 @@ def _require_mine(out: Path, policy: Path) -> None:
 def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path) -> Cell:
     """Writes the folder: the policy, and an experiment that runs it."""
     case = BottleneckRun(algorithm, flows, SETTLED_MS, MEASURED_MS, Path(POLICY), latency_ns=latency_ns)
-    with words("write", out):
+    with machine_errors("write", out):
         out.mkdir(parents=True, exist_ok=True)
         if not (out / POLICY).exists() or not (out / POLICY).samefile(policy):
             with whole(out / POLICY) as work:

@@ -61,13 +61,13 @@ def import_policy(args: argparse.Namespace) -> int:
 
 def rebuild(args: argparse.Namespace) -> int:
     """Makes record-mlp, record-tree and rlcc-mlp8 again and compares them with the shipped files."""
-    from dc_gym.base.files import words
+    from dc_gym.base.files import machine_errors
     from dc_gym.base.outputs import require_place
     from dc_gym.methods.rlcc import record_policies
     from dc_gym.nets import nic_policy
 
     if args.out:
-        with words("make", args.out):
+        with machine_errors("make", args.out):
             args.out.mkdir(parents=True, exist_ok=True)
     same = True
     for name, made in record_policies.policies().items():

@@ -23,7 +23,7 @@ from dc_gym import __version__
 from dc_gym.base import folder_lock
 from dc_gym.base import resume as resuming
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import put, scratch, words
+from dc_gym.base.files import machine_errors, put, scratch
 from dc_gym.base.progress import Progress, choose, short_time
 from dc_gym.kernel import build, openvswitch
 from dc_gym.methods.rlcc import checkpoint, on_fluid, on_lab
@@ -94,7 +94,7 @@ def open_folder(out: Path, resume: bool) -> Any:
         raise UsageError(f"{out} exists; {way} another --out")
     if resume and not (out / CHECKPOINT).is_file():
         raise UsageError(f"--resume: {out} has no {CHECKPOINT}, which is written after each episode; begin without --resume")
-    with words("make", out):
+    with machine_errors("make", out):
         out.mkdir(parents=True, exist_ok=True)
     return folder_lock.held(out, "a training")
 
