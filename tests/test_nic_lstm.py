@@ -225,7 +225,7 @@ def test_errors_beyond_what_an_input_holds_are_refused():
 
 def test_what_was_trained_has_both_orders_of_table_vi_if_its_flow_was_on_target_for_long():
     """A new flow has not been on target: it has just begun at line rate, and cuts."""
-    assert all(each.holds for each in explain.orders(shipped()))
+    assert all(each.holds for each in explain.check_policy(shipped()))
     new = shipped().policy.step(np.array([[1.0, 0.0, 1.0, 0.0]]), np.zeros((1, MEMORY)))[0]
     assert new[0] < 0.95
 

@@ -428,7 +428,7 @@ def test_a_fit_repeats_and_follows_its_seed():
 
 
 def test_the_smooth_response_goes_through_what_is_on_record():
-    curve = response.fitted()
+    curve = response.fit_response()
     for point in response.records():
         assert float(curve.actions(np.array(point.before), np.array(point.now))) == pytest.approx(point.action, abs=0.006)
 

@@ -107,7 +107,7 @@ class EpisodeTracker:
         return self.observer.observe(frame), reward, terminated, truncated, info
 
 
-def clocked(turn: T, pace: AgentTiming | None) -> T:
+def add_timing(turn: T, pace: AgentTiming | None) -> T:
     """Adds the agent's timing to info, the last element of `turn`, on a real clock. Returns `turn`."""
     if pace is not None:
         info = turn[-1]
@@ -163,14 +163,14 @@ class DataCenterEnv(gymnasium.Env[Vector, npt.NDArray[np.floating[Any]]]):
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(DRAWN_SEEDS)) if seed is None else seed
         frame = self.session.begin(drawn, fresh=fresh)
-        return clocked(self.episode.begin(frame, drawn), self.session.pace)
+        return add_timing(self.episode.begin(frame, drawn), self.session.pace)
 
     def step(self, action: npt.NDArray[np.floating[Any]]) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         frame = self.episode.frame
         if frame is None or frame.step >= self.session.steps:
             raise AgentError("step: there is no episode under way; reset first")
         turn = self.episode.advance(self.session.step(self.episode.action.to_rates(action)))
-        return clocked(turn, self.session.pace)
+        return add_timing(turn, self.session.pace)
 
     def unflatten(self, observation: Vector) -> dict[str, Vector]:
         """Returns the values of each item of agent.observe, such as switch:backlog."""

@@ -19,7 +19,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dc_gym.base.errors import AgentError, LabError
-from dc_gym.envs.env import EpisodeTracker, Seeds, as_spec, check_options, clocked
+from dc_gym.envs.env import EpisodeTracker, Seeds, add_timing, as_spec, check_options
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.lazy_info import LazyInfo
 from dc_gym.envs.metrics import BLANK
@@ -170,11 +170,11 @@ class LabVectorEnv(VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[A
             return {"lab_died": str(frame).splitlines()[0]}, 0.0, False, True
         if index in begun:
             turn = self.episodes[index].begin(frame, begun[index])
-            self._observations[index], info = clocked(turn, self.sessions[index].pace)
+            self._observations[index], info = add_timing(turn, self.sessions[index].pace)
             return info, 0.0, False, False
         observation: Vector
         step = self.episodes[index].advance(frame)
-        observation, reward, terminated, truncated, info = clocked(step, self.sessions[index].pace)
+        observation, reward, terminated, truncated, info = add_timing(step, self.sessions[index].pace)
         self._observations[index] = observation
         return info, reward, terminated, truncated
 

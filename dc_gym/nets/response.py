@@ -94,7 +94,7 @@ class Response:
         return action(np.tanh(self.sums(before, now)))
 
 
-def fitted() -> Response:
+def fit_response() -> Response:
     """Fits the curve by least squares in actions (linearized at each record), with a ridge because the records are few."""
     points = records()
     rows = np.stack(terms(np.array([p.before for p in points]), np.array([p.now for p in points])), axis=1)

@@ -40,7 +40,7 @@ class ScreenColumn:
 
     name: str
     cells: Sequence[str]
-    goes: int = 0
+    drop_order: int = 0
     """The order in which columns are left out where space is short, the highest first; 0: the column always stays."""
 
     @property
@@ -54,7 +54,7 @@ class Bars:
 
     name: str
     shares: Numbers
-    goes: int
+    drop_order: int
     plain: bool = False
 
 
@@ -108,14 +108,14 @@ def _ports(change: Change, width: int, most: int | None) -> RenderableType:
     sends = 8 * change.per_s("tx_bytes")
     columns: list[ScreenColumn | Bars] = [
         ScreenColumn("port", [network.ports[row] for row in rows]),
-        Bars("queue", filled, goes=3),
+        Bars("queue", filled, drop_order=3),
         ScreenColumn("backlog", [quantity(each, "bytes", DIGITS) for each in backlog[rows]]),
         ScreenColumn("full", list(map(_percent, filled))),
         ScreenColumn("sends", [quantity(each, "bps", DIGITS) for each in sends[rows]]),
-        ScreenColumn("used", list(map(_percent, _shares(sends, network.rate_bps)[rows])), goes=4),
-        ScreenColumn("drops/s", list(map(_count, change.per_s("drops")[rows])), goes=1),
-        ScreenColumn("marks/s", list(map(_count, change.per_s("marks")[rows])), goes=2),
-        ScreenColumn("flows", [f"{each:.0f}" for each in change.value("active_flows")[rows]], goes=5),
+        ScreenColumn("used", list(map(_percent, _shares(sends, network.rate_bps)[rows])), drop_order=4),
+        ScreenColumn("drops/s", list(map(_count, change.per_s("drops")[rows])), drop_order=1),
+        ScreenColumn("marks/s", list(map(_count, change.per_s("marks")[rows])), drop_order=2),
+        ScreenColumn("flows", [f"{each:.0f}" for each in change.value("active_flows")[rows]], drop_order=5),
     ]
     return _table(columns, width, hidden, "ports with less queued")
 
@@ -127,7 +127,7 @@ def _rates(change: Change, rates: Rates, width: int, most: int) -> RenderableTyp
     said = (("wanted", rates.wanted_bps[:most]), ("enforced", rates.enforced_bps[:most]), ("sends", sends))
     columns: list[ScreenColumn | Bars] = [
         ScreenColumn("host's rate", [change.network.ports[row] for row in rows]),
-        Bars("of its link", shares, goes=1, plain=True),
+        Bars("of its link", shares, drop_order=1, plain=True),
         *(ScreenColumn(name, [quantity(each, "bps", DIGITS) for each in values]) for name, values in said),
     ]
     return _table(columns, width, max(0, len(rates.row) - most), "hosts")
@@ -143,8 +143,8 @@ def _flows(flows: ActiveFlows, width: int, most: int) -> list[RenderableType]:
         ScreenColumn("", [f"flow {number}" for number in flows.number[order]]),
         ScreenColumn("srtt", [quantity(each, "us") for each in flows.srtt_us[order]]),
         ScreenColumn("rate", [quantity(each, "bps", DIGITS) for each in flows.rate_bps[order]]),
-        ScreenColumn("received", [quantity(each, "bytes", DIGITS) for each in flows.received_bytes[order]], goes=2),
-        ScreenColumn("retransmits", [f"{each:,.0f}" for each in flows.retransmits[order]], goes=1),
+        ScreenColumn("received", [quantity(each, "bytes", DIGITS) for each in flows.received_bytes[order]], drop_order=2),
+        ScreenColumn("retransmits", [f"{each:,.0f}" for each in flows.retransmits[order]], drop_order=1),
         *([ScreenColumn("CNPs", [f"{each:,.0f}" for each in flows.cnps[order]])] if flows.cnps.any() else []),
     ]
     hidden = "flows with shorter round trips" if len(known) else "faster flows"
@@ -156,8 +156,8 @@ def _table(columns: Sequence[ScreenColumn | Bars], width: int, hidden: int, what
     """Returns a table that fits the width. Names are never cut: bars become shorter first, then columns are left out."""
     kept = list(columns)
     while (room := width - sum(each.width for each in kept if isinstance(each, ScreenColumn))) < _fewest(kept):
-        last = max(kept, key=lambda each: each.goes)
-        if not last.goes:
+        last = max(kept, key=lambda each: each.drop_order)
+        if not last.drop_order:
             break
         kept.remove(last)
     cells = min(BAR_CELLS, room - PADDING)

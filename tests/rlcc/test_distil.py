@@ -32,7 +32,7 @@ def test_the_trees_that_come_with_dc_gym_are_made_again_and_have_both_orders() -
     net, ships = (nic_policy.load(f"rlcc-{kind}") for kind in ("mlp", "tree"))
     made = distil.make(net, Distillation())
     assert (made.table() == ships.table()).all() and ships.provenance["source_sha256"] == net.sha256()
-    assert all(each.holds for file in (net, ships) for each in explain.orders(file))
+    assert all(each.holds for file in (net, ships) for each in explain.check_policy(file))
 
 
 def test_the_grid_is_the_artifact_s() -> None:
@@ -41,7 +41,7 @@ def test_the_grid_is_the_artifact_s() -> None:
     errors = drawn[:, [1, 3]]
     assert errors.min() == pytest.approx(-unit, rel=0.01) and errors.max() == pytest.approx(100 * unit, rel=0.01)
     assert np.mean(np.abs(errors) <= unit) == pytest.approx(0.5, abs=0.01)
-    assert distil.in_band(drawn, unit).mean() == pytest.approx(0.25, abs=0.01)
+    assert distil.near_target(drawn, unit).mean() == pytest.approx(0.25, abs=0.01)
 
 
 def test_a_heavier_band_is_met_better() -> None:

@@ -87,7 +87,7 @@ def make(net: NicPolicy, how: Distillation, command: str = COMMAND) -> NicPolicy
     """Returns the trees of a network. The same network and the same Distillation give the same file."""
     network = network_of(net, how.trees)
     found = rows_of(net, how)
-    provenance = made_from(net, command) | {"seed": how.seed}
+    provenance = provenance_of(net, command) | {"seed": how.seed}
     provenance["settings"] = asdict(how) | {"sources": [_named(source) for source in how.sources]}
     if how.fitter == "catboost":
         with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
@@ -99,7 +99,7 @@ def make(net: NicPolicy, how: Distillation, command: str = COMMAND) -> NicPolicy
     return NicPolicy(made, net.scaling, provenance)
 
 
-def made_from(net: NicPolicy, command: str) -> dict[str, Any]:
+def provenance_of(net: NicPolicy, command: str) -> dict[str, Any]:
     """Returns the provenance of trees that a command distils from a network."""
     return {"command": command, "made": "distilled", "source_sha256": net.sha256(), "network": dict(net.provenance)}
 
@@ -164,10 +164,10 @@ def _rows(source: str, net: NicPolicy, how: Distillation) -> WeightedRows:
     else:
         inputs = recorded.decisions(Path(source)).inputs
         inputs = inputs[:: max(1, -(-len(inputs) // (how.rows or len(inputs))))]
-    return WeightedRows(inputs, np.where(in_band(inputs, unit), how.near_weight or 1.0, 1.0))
+    return WeightedRows(inputs, np.where(near_target(inputs, unit), how.near_weight or 1.0, 1.0))
 
 
-def in_band(inputs: Floats, unit: float) -> Any:
+def near_target(inputs: Floats, unit: float) -> Any:
     return (np.abs(inputs[:, [1, 3]]) <= BAND * unit).all(axis=1)
 
 
@@ -179,7 +179,7 @@ def main(args: argparse.Namespace) -> int:
 
     net = NicPolicy.read(nic_policy.path_of(args.net))
     how = Distillation(args.trees, args.fitter, tuple(args.sources or SOURCES), args.rows, args.near_weight, args.seed)
-    same = NicPolicy(net.policy, net.scaling, made_from(net, COMMAND))
+    same = NicPolicy(net.policy, net.scaling, provenance_of(net, COMMAND))
     require_place(args.out, nic_policy.made_alike(same), force=args.force)
     made = make(net, how)
     made.write(args.out)

@@ -41,10 +41,10 @@ class TableStatement:
     holds: bool
 
 
-def orders(file: NicPolicy) -> list[TableStatement]:
+def check_policy(file: NicPolicy) -> list[TableStatement]:
     """Checks both orders on the integer table, and one case beyond Table VI: congestion of any size that persists."""
     nine = np.reshape([cell.integer for cell in cells.table(file)], (3, 3))
-    return [*checked(nine), _persistent(file)]
+    return [*check_table(nine), _persistent(file)]
 
 
 def _persistent(file: NicPolicy) -> TableStatement:
@@ -60,7 +60,7 @@ def _persistent(file: NicPolicy) -> TableStatement:
     return TableStatement("none", "1 to 100 targets too much, and for long: it cuts", found, bool(acted[worst] < 1))
 
 
-def checked(nine: Floats) -> list[TableStatement]:
+def check_table(nine: Floats) -> list[TableStatement]:
     """Checks both orders on the nine actions [previous, current]."""
     (u_u, u_t, u_c), (t_u, t_t, t_c), (c_u, c_t, c_c) = nine.tolist()
     falling = [bool(row[0] > row[1] > row[2]) for row in nine]
@@ -115,7 +115,7 @@ def _told(value: object) -> str:
 def _facts(file: NicPolicy) -> dict[str, object]:
     loop = [asdict(each) for each in _loop(file)]
     stated = {"kind": file.kind, "scaling": asdict(file.scaling), "provenance": dict(file.provenance), "sha256": file.sha256()}
-    found = {"table_vi": [asdict(cell) for cell in cells.table(file)], "orders": [asdict(each) for each in orders(file)]}
+    found = {"table_vi": [asdict(cell) for cell in cells.table(file)], "orders": [asdict(each) for each in check_policy(file)]}
     return stated | found | {"rests_at": fluid.resting_error(file.policy, file.scaling), "fluid": loop}
 
 
@@ -133,7 +133,7 @@ def _print_cells(file: NicPolicy) -> None:
 
 def _print_orders(file: NicPolicy) -> None:
     table = [("order", "RL-CC's table says", "here", "")]
-    table += [(each.order, each.says, each.found, "holds" if each.holds else "MISSES") for each in orders(file)]
+    table += [(each.order, each.says, each.found, "holds" if each.holds else "MISSES") for each in check_policy(file)]
     print(columns(table), end="\n\n")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dc_gym.base.readable import columns
 from dc_gym.methods.rlcc import rows
-from dc_gym.methods.rlcc.distil import in_band
+from dc_gym.methods.rlcc.distil import near_target
 from dc_gym.nets import fluid
 from dc_gym.nets.decision import Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
@@ -55,7 +55,7 @@ class ClosedLoops:
 def differences(net: NicPolicy, made: NicPolicy) -> list[ActionDeviation]:
     """Compares actions inside and outside the operating band, for errors that persist, and on the network's own closed loop."""
     drawn = rows.grid(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
-    inside = in_band(drawn, net.scaling.unit)
+    inside = near_target(drawn, net.scaling.unit)
     looped = rows.closed_loop_inputs(TablePolicy(net.table()), net.scaling, TEST_SEED)
     persistent = rows.persistent_errors(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
     parts = {"in the band, drawn": drawn[inside], "out of it, drawn": drawn[~inside]}

@@ -57,7 +57,7 @@ def policies(recipe: Recipe | None = None) -> dict[str, NicPolicy]:
 def network(recipe: Recipe, scaling: Scaling) -> Mlp:
     """Returns the network, fitted to the smooth response and to the records themselves."""
     random = np.random.default_rng(recipe.seed)
-    curve, unit = response.fitted(), scaling.unit
+    curve, unit = response.fit_response(), scaling.unit
     points = response.records()
     exact, sums = recorded(unit), np.array([point.sum for point in points])
     exact_weight = np.array([point.weight for point in points]) * recipe.record_weight
