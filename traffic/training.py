@@ -77,7 +77,7 @@ def _workers(context: WorkloadContext, candidates: list[str]) -> list[str]:
 
 
 def _iterations(context: WorkloadContext, least_ns: int) -> int:
-    """As many as fit into the run on idle links."""
+    """Returns how many fit into the run on idle links."""
     return min(MOST_ITERATIONS, context.params.rounds or context.horizon_ns // least_ns + 1)
 
 

@@ -45,6 +45,8 @@ class NicFlow:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
+    """The decision of a reference in floats."""
+
     rate: float
     """Share of the line rate."""
     window_bytes: float

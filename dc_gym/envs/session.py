@@ -140,7 +140,7 @@ class Session:
 
     @property
     def pace(self) -> AgentTiming | None:
-        """How the agent keeps up in this episode; None if the clock waits for it."""
+        """The agent's timing in this episode; None if the clock waits for it."""
         return self._console.pace
 
     def lab_config(self, spec: Spec, kernel: build.KernelBuild, folder: Path) -> LabConfig:

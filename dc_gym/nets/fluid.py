@@ -25,7 +25,7 @@ class Recurrent(Protocol):
 
     @property
     def memory(self) -> int:
-        """How many numbers the policy stores per flow; a new flow has zeros."""
+        """The count of numbers that the policy stores for each flow; a new flow has zeros."""
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them."""

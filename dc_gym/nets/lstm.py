@@ -79,7 +79,7 @@ class Lstm:
 
     @property
     def memory(self) -> int:
-        """How many numbers the network stores per flow."""
+        """The count of numbers that the network stores for each flow."""
         return MEMORY
 
     def packed_bytes(self) -> int:

@@ -44,7 +44,7 @@ class Mlp:
 
     @property
     def memory(self) -> int:
-        """How many numbers the network stores per flow: none."""
+        """The count of numbers that the network stores for each flow: none."""
         return 0
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:

@@ -163,7 +163,7 @@ class TablePolicy:
 
     @property
     def memory(self) -> int:
-        """How many numbers the policy stores per flow."""
+        """The count of numbers that the policy stores for each flow."""
         return lstm.MEMORY if self.words[2] == KINDS["lstm"] else 0
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:

@@ -44,7 +44,7 @@ class TrainableNetwork(Protocol):
 
     @property
     def memory(self) -> int:
-        """How many numbers the network stores per flow."""
+        """The count of numbers that the network stores for each flow."""
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them."""
